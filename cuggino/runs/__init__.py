@@ -15,7 +15,7 @@ NAMES = {
     "as_json": "run_details_json run_json unreadable_json",
     "listing": "RecordedRun Runs RunStatus UnreadableRun working_process",
     "stages": "RecordedStage recorded_stages",
-    "streaming": "list_runs replay",
+    "streaming": "list_runs replay TimedEvent replay_timed",
     "cuggino.domain": "RunSummary",
     "cuggino.events": "RunOutcome",
     "cuggino.storage.journal": "DeliverableCourse DeliveredSession Delivery",

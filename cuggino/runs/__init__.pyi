@@ -31,8 +31,10 @@ from cuggino.runs.stages import (
     recorded_stages,
 )
 from cuggino.runs.streaming import (
+    TimedEvent,
     list_runs,
     replay,
+    replay_timed,
 )
 from cuggino.storage.journal import (
     DeliverableCourse,
@@ -53,12 +55,14 @@ __all__ = [
     "RunSummary",
     "RunningTool",
     "Runs",
+    "TimedEvent",
     "UnreadableRun",
     "Wait",
     "list_runs",
     "plan_titles",
     "recorded_stages",
     "replay",
+    "replay_timed",
     "run_details_json",
     "run_json",
     "tool_target",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from pathlib import Path
+from typing import NamedTuple
 
 import reactivex
-from reactivex import Observable, abc
+from reactivex import Observable, abc, operators as ops
 from reactivex.disposable import CompositeDisposable, Disposable, SerialDisposable
 from reactivex.scheduler import TimeoutScheduler
 
@@ -23,7 +25,23 @@ def list_runs(project: str | os.PathLike[str]) -> Observable[RecordedRun | Unrea
 
 
 def replay(journal: Path, *, speed: float = 0) -> Observable[Event]:
-    """Emit the events of a recorded run again; cold.
+    """Emit the events of a recorded run again; cold. As `replay_timed`, without their times."""
+    return replay_timed(journal, speed=speed).pipe(ops.map(_event))
+
+
+class TimedEvent(NamedTuple):
+    """A recorded event and its time."""
+
+    at: datetime
+    event: Event
+
+
+def _event(timed: TimedEvent) -> Event:
+    return timed.event
+
+
+def replay_timed(journal: Path, *, speed: float = 0) -> Observable[TimedEvent]:
+    """Emit the events of a recorded run again, each with its time; cold.
 
     With a `speed` above 0 the recorded pauses are kept, divided by `speed`; time in which no
     process worked on the run is skipped. With 0 all events come at once. Timers run on the
@@ -33,7 +51,7 @@ def replay(journal: Path, *, speed: float = 0) -> Observable[Event]:
     """
 
     def subscribe(
-        observer: abc.ObserverBase[Event], scheduler: abc.SchedulerBase | None = None
+        observer: abc.ObserverBase[TimedEvent], scheduler: abc.SchedulerBase | None = None
     ) -> abc.DisposableBase:
         lane = scheduler or TimeoutScheduler.singleton()
         entries = iter_entries(journal)
@@ -49,10 +67,10 @@ def replay(journal: Path, *, speed: float = 0) -> Observable[Event]:
             if following is None:
                 observer.on_completed()
                 return
-            gap, event = following
+            gap, timed = following
 
             def play(_scheduler: abc.SchedulerBase, _state: object = None) -> None:
-                observer.on_next(event)
+                observer.on_next(timed)
                 if not pending.is_disposed:
                     prepare()
 
@@ -64,7 +82,7 @@ def replay(journal: Path, *, speed: float = 0) -> Observable[Event]:
     return Observable(subscribe)
 
 
-def _paced(entries: Iterable[Entry], speed: float) -> Iterator[tuple[float, Event]]:
+def _paced(entries: Iterable[Entry], speed: float) -> Iterator[tuple[float, TimedEvent]]:
     """Yield each emitted event with the seconds to wait before it."""
     before, gap = None, 0.0
     for entry in entries:
@@ -74,5 +92,5 @@ def _paced(entries: Iterable[Entry], speed: float) -> Iterator[tuple[float, Even
             gap += max((entry.at - before).total_seconds(), 0.0) / speed
         before = entry.at
         if not is_journal_event(entry.event):
-            yield gap, entry.event
+            yield gap, TimedEvent(entry.at, entry.event)
             gap = 0.0

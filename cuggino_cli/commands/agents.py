@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cuggino_cli.follow.output import color_option, plain_terminal, table_columns, write_json
+from cuggino_cli.follow.output import color_option, plain_lines, table_columns, write_json
 from cuggino_cli.help.manual import manual
 
 if TYPE_CHECKING:
@@ -50,6 +50,6 @@ def command(as_json: bool, color: ColorMode) -> int:
         return 0
     from cuggino_cli.screen.agents import agents_fragments
 
-    terminal = plain_terminal(color)
-    terminal.print(agents_fragments(reports, columns=table_columns(terminal)))
+    lines = plain_lines(color)
+    lines.print(agents_fragments(reports, columns=table_columns(lines)))
     return 0

@@ -147,6 +147,7 @@ def command(
             output.verbosity,
             opening=opening,
             instruction=runtime.deliver_instruction if debug else None,
+            words=not compat_exit_codes,
         ),
         debug=debug,
         compat=compat_exit_codes,

@@ -50,7 +50,7 @@ def command(directory: str | None, output: OutputOptions) -> int:
     runtime = Runtime.live(cwd=folder, agent=f"scripted:{_DEMO / 'scenario.toml'}")
     where = shlex.quote(str(folder))
     hint = f"`cd {where} && cuggino run --resume` continues where it stopped"
-    view = CodingView(output, hint=hint)
+    view = CodingView(output, hint=hint, focus=_FOCUS)
     code = follow(lambda stop: runtime.run(focus=_FOCUS, interrupt=stop), view, runtime)
     if not output.json:
         click.echo(f"\nLook around: git -C {where} log --stat")

@@ -43,24 +43,19 @@ def command(agent: str | None) -> int:
     from cuggino.doctor import doctor
     from cuggino_cli.options.trusting import is_trusted
     from cuggino_cli.screen.fragments import Fragment
-    from cuggino_cli.screen.terminal import Terminal, choose_color, columns_of
+    from cuggino_cli.screen.terminal import PlainLines, choose_color
 
-    terminal = Terminal(
-        sys.stdout,
-        color=choose_color("auto", sys.stdout, os.environ),
-        interactive=False,
-        columns=columns_of(sys.stdout),
-    )
+    lines = PlainLines(sys.stdout, color=choose_color("auto", sys.stdout, os.environ))
     problems = 0
 
     def show(result: CheckResult) -> None:
         nonlocal problems
-        terminal.print(result_fragments(result))
+        lines.print(result_fragments(result))
         problems += result.status == "problem"
 
     run(doctor(Path.cwd(), agent=agent, trusted=is_trusted(Path.cwd())), show)
     ending = f"{problems} problem{'s' * (problems != 1)}" if problems else "No problems"
-    terminal.print([Fragment("plain", f"\n{ending}.")])
+    lines.print([Fragment("plain", f"\n{ending}.")])
     return 1 if problems else 0
 
 

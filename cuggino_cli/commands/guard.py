@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cuggino.guard import PERMISSION_SETS
-from cuggino_cli.follow.output import color_option, plain_terminal, write_json
+from cuggino_cli.follow.output import color_option, plain_lines, write_json
 from cuggino_cli.help.manual import manual
 from cuggino_cli.options.completing import run_ids
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cuggino.guard import Level, PermissionSet
     from cuggino.guard_audit import BadLine, Case, JudgedCall
     from cuggino_cli.screen.fragments import Fragment
-    from cuggino_cli.screen.terminal import ColorMode, Terminal
+    from cuggino_cli.screen.terminal import ColorMode, PlainLines
 
 _COMMAND_TOOLS = ("Bash", "Monitor", "PowerShell")
 
@@ -131,9 +131,7 @@ def check(
             raise click.UsageError(
                 "--file allows only --role and --level: each line is a whole case."
             )
-        return _check_file(
-            cases, role=role, level=level, as_json=as_json, terminal=plain_terminal(color)
-        )
+        return _check_file(cases, role=role, level=level, as_json=as_json, lines=plain_lines(color))
     return _check_one(
         *_call(command_line, tool, path),
         config=_config(profiles, commands, allow_destructive),
@@ -141,7 +139,7 @@ def check(
         level=level,
         cwd=cwd,
         as_json=as_json,
-        terminal=plain_terminal(color),
+        lines=plain_lines(color),
     )
 
 
@@ -172,7 +170,7 @@ def audit(run_id: str, level: Level | None, as_json: bool, color: ColorMode) -> 
 
     folder = Path.cwd()
     path = Runs(folder).path_of(run_id)
-    terminal = plain_terminal(color)
+    lines = plain_lines(color)
     calls = denials = 0
 
     def show(judged: JudgedCall) -> None:
@@ -184,12 +182,12 @@ def audit(run_id: str, level: Level | None, as_json: bool, color: ColorMode) -> 
         if as_json:
             write_json(_denied_json(judged))
         else:
-            terminal.print(_denied_fragments(judged))
+            lines.print(_denied_fragments(judged))
 
     run(audit_run(path, project=folder, config=_config(), level=level), show)
     if not as_json:
         total = f"{calls} tool call{'s' * (calls != 1)}"
-        terminal.print([Fragment("plain", f"{denials} of {total} would be denied.")])
+        lines.print([Fragment("plain", f"{denials} of {total} would be denied.")])
     return 1 if denials else 0
 
 
@@ -265,7 +263,7 @@ def _check_one(
     level: Level | None,
     cwd: Path | None,
     as_json: bool,
-    terminal: Terminal,
+    lines: PlainLines,
 ) -> int:
     from cuggino.guard_audit import check_call
     from cuggino_cli.screen.verdicts import verdict_fragments, verdict_json
@@ -276,7 +274,7 @@ def _check_one(
     if as_json:
         write_json({**verdict_json(checked.verdict), "level": checked.level or "off"})
     else:
-        terminal.print(verdict_fragments(checked.verdict, checked.level))
+        lines.print(verdict_fragments(checked.verdict, checked.level))
     return 0 if checked.verdict.is_allowed else 1
 
 
@@ -286,7 +284,7 @@ def _check_file(
     role: PermissionSet | None,
     level: Level | None,
     as_json: bool,
-    terminal: Terminal,
+    lines: PlainLines,
 ) -> int:
     from cuggino.guard_audit import judge_case, read_cases
     from cuggino_cli.screen.verdicts import part_fragments, verdict_json
@@ -297,7 +295,7 @@ def _check_file(
             write_json({"id": case.id, **verdict_json(verdict), **_level_json(case)})
         else:
             title = str(case.id if case.id is not None else verdict.parts[0].text)
-            terminal.print(part_fragments(title, verdict.reason))
+            lines.print(part_fragments(title, verdict.reason))
     return 0
 
 

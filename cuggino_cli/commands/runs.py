@@ -12,8 +12,8 @@ from cuggino_cli.follow.output import (
     OutputOptions,
     color_option,
     output_options,
-    plain_terminal,
-    stdout_terminal,
+    plain_lines,
+    stdout_lines,
     table_columns,
     write_json,
 )
@@ -81,8 +81,8 @@ def list_runs(as_json: bool, color: ColorMode) -> int:
     if not rows:
         click.echo("There are no runs yet.")
         return 0
-    terminal = plain_terminal(color)
-    terminal.print(runs_fragments(rows, columns=table_columns(terminal)))
+    lines = plain_lines(color)
+    lines.print(runs_fragments(rows, columns=table_columns(lines)))
     return 0
 
 
@@ -100,8 +100,8 @@ def show(run_id: str, as_json: bool, color: ColorMode) -> int:
     if as_json:
         write_json(run_details_json(run))
         return 0
-    terminal = plain_terminal(color)
-    terminal.print(
+    lines = plain_lines(color)
+    lines.print(
         run_fragments(
             run.started,
             state=delivery_state(run.state, delivery),
@@ -110,7 +110,7 @@ def show(run_id: str, as_json: bool, color: ColorMode) -> int:
             stages=recorded_stages(run.journal),
             message=run.message,
             hint=_resume_hint(run),
-            columns=table_columns(terminal),
+            columns=table_columns(lines),
             delivery=delivery,
         )
     )
@@ -143,43 +143,50 @@ def replay(run_id: str, speed: float, output: OutputOptions) -> int:
     from cuggino import run as run_stream
 
     run = _runs().find(run_id)
-    stream = cast("Observable[WatchEvent]", replay_run(run.path, speed=speed))
     if output.json:
+        stream = cast("Observable[WatchEvent]", replay_run(run.path, speed=speed))
         run_stream(stream, output.write_json)
     else:
-        _play(run, stream, output, hint=_resume_hint(run))
+        _play(run, output, speed=speed, hint=_resume_hint(run))
     return 0
 
 
-def _play(
-    run: RecordedRun, stream: Observable[WatchEvent], output: OutputOptions, *, hint: str | None
-) -> None:
+def _play(run: RecordedRun, output: OutputOptions, *, speed: float, hint: str | None) -> None:
+    from reactivex import operators as ops
+
     from cuggino import run as run_stream
     from cuggino.events import Event
-    from cuggino.runs import RunSummary
+    from cuggino.runs import RunSummary, TimedEvent, replay_timed
+    from cuggino_cli.screen.controls import Controls
     from cuggino_cli.screen.fragments import Fragment
     from cuggino_cli.screen.render import with_cli_output
     from cuggino_cli.screen.runs import STATES
     from cuggino_cli.screen.summary import summary_fragments
 
-    terminal = stdout_terminal(output)
-    summary = RunSummary()
+    lines = stdout_lines(output)
+    summary, at = RunSummary(), run.digest.began
+
+    def note(timed: TimedEvent) -> Event:
+        nonlocal at
+        at = timed.at
+        return timed.event
 
     def add(event: Event) -> None:
         nonlocal summary
         summary = summary.add(event)
 
-    shown = with_cli_output(terminal, verbosity=output.verbosity, bell=False)
-    run_stream(stream.pipe(shown), add)
+    controls = Controls(lines, verbosity=output.verbosity)
+    shown = with_cli_output(controls, project=str(Path.cwd()), bell=False, clock=lambda: at)
+    run_stream(replay_timed(run.path, speed=speed).pipe(ops.map(note), shown), add)
     delivery = run.delivery
     if delivery is not None and delivery.ended is not None:  # whose last event was its own summary
         if hint:
-            terminal.print([Fragment("plain", "\n"), Fragment("round", f"Next: {hint}")])
+            lines.print([Fragment("plain", "\n"), Fragment("round", f"Next: {hint}")])
         return
     ended = run.digest.ended
     if ended is not None and ended.message:
         label, word = STATES[ended.state]
-        terminal.print([Fragment(label, f"[{word.capitalize()}] {ended.message}")])
+        lines.print([Fragment(label, f"[{word.capitalize()}] {ended.message}")])
     summary = summary.recounted(run.totals)  # a resumed run repeats some events
     if summary.outcome is None:
         match run.state:
@@ -189,7 +196,7 @@ def _play(
                 summary = summary.ended("interrupted")
             case _:
                 pass
-    terminal.print(summary_fragments(summary, duration_s=run.totals.duration, hint=hint))
+    lines.print(summary_fragments(summary, duration_s=run.totals.duration, hint=hint))
 
 
 def _runs() -> Runs:

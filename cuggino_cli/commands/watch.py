@@ -69,5 +69,5 @@ def command(
     runtime = Runtime.live(cwd=folder, config=config, agent=agent, **recording)
     roles = (*CODING_ROLES, "audit") if config.audit else CODING_ROLES
     warn_if_loose(config, runtime.agent, roles=roles)
-    view = CodingView(output, bell=rings(config), journaled=config.journal)
+    view = CodingView(output, bell=rings(config), journaled=config.journal, kind="watch")
     return follow(lambda stop: runtime.watch(slow=slow, interrupt=stop), view, runtime)

@@ -5,15 +5,17 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from cuggino_cli import startup
 from cuggino_cli.follow.exporting import exporting
-from cuggino_cli.follow.output import OutputOptions, stdout_terminal
+from cuggino_cli.follow.output import OutputOptions, stdout_lines
 from cuggino_cli.screen.standard_output import give_up_soon
 
 if TYPE_CHECKING:
@@ -21,7 +23,9 @@ if TYPE_CHECKING:
 
     from cuggino import Runtime
     from cuggino.events import Event, RunResult
-    from cuggino_cli.screen.terminal import Terminal
+    from cuggino_cli.screen.controls import Controls
+    from cuggino_cli.screen.live import LiveScreen
+    from cuggino_cli.screen.terminal import Lines, PlainLines
 
 INTERRUPTED = 130
 STOPPING = "cuggino: stopping; Ctrl-C once more ends it at once"
@@ -61,13 +65,23 @@ class View(Protocol):
     def acknowledgment(self) -> str:
         """The line of this loop for a first Ctrl-C, on standard output; empty for none."""
 
-    def operator(self, terminal: Terminal) -> Callable[[Observable[Any]], Observable[Any]]:
+    @property
+    def kind(self) -> Literal["run", "watch", "deliver", "loop"]:
+        """Return the kind of the run, as journals name it."""
+
+    @property
+    def focus(self) -> str:
+        """Return what the run works on, if it is known before it starts."""
+
+    def operator(
+        self, controls: Controls, project: Path
+    ) -> Callable[[Observable[Any]], Observable[Any]]:
         """Return the operator that prints each event and passes it on."""
 
     def add(self, event: Event) -> None:
         """Count the event, if the view sums up."""
 
-    def conclude(self, terminal: Terminal, ending: Ending) -> None:
+    def conclude(self, lines: Lines, ending: Ending) -> None:
         """Print the end: a summary, or how to resume."""
 
     def exit_code(self, ending: Ending) -> int:
@@ -97,14 +111,19 @@ def follow(
     Errors are raised again after the conclusion, unless the result has reported them.
     """
     with exporting(runtime) as export:
-        follower = _Follower(lambda stop: export(start(stop)), view)
+        follower = _Follower(lambda stop: export(start(stop)), view, runtime)
         startup.end()
-        with _interrupting(follower.interrupt):
+        with _interrupting(follower.interrupt, follower.abandon):
             return follower.follow()
 
 
 class _Follower:
-    def __init__(self, start: Callable[[Observable[object]], Observable[Any]], view: View) -> None:
+    def __init__(
+        self,
+        start: Callable[[Observable[object]], Observable[Any]],
+        view: View,
+        runtime: Runtime,
+    ) -> None:
         from reactivex.subject import ReplaySubject
 
         from cuggino import LoopScheduler
@@ -114,7 +133,10 @@ class _Follower:
         self._started = self._lane.now
         self._stop: ReplaySubject[object] = ReplaySubject(1)
         self._stream = start(self._stop)
-        self._terminal: Terminal | None = None
+        self._runtime = runtime
+        self._plain: PlainLines | None = None
+        self._live: LiveScreen | None = None
+        self._controls: Controls | None = None
         self._last: Event | None = None
 
     def interrupt(self) -> None:
@@ -127,13 +149,19 @@ class _Follower:
     def _interrupt(self, *_: object) -> None:
         from cuggino_cli.screen.fragments import Fragment
 
-        if self._terminal is not None:
+        if self._controls is not None:
+            lines = self._controls.lines
             with contextlib.suppress(OSError):  # the window was closed
-                self._terminal.be_still()
+                self._controls.be_still()
                 if text := self._view.acknowledgment:
-                    self._terminal.print([Fragment("info", f"\n{text}")])
-                self._terminal.print([Fragment("plain", STOPPING)], is_complaint=True)
+                    lines.print([Fragment("info", f"\n{text}")])
+                lines.print([Fragment("plain", STOPPING)], is_complaint=True)
         self._stop.on_next(None)
+
+    def abandon(self) -> None:
+        """Give the terminal back at once."""
+        if self._live is not None:
+            self._live.abandon()
 
     def follow(self) -> int:
         from cuggino.errors import CugginoError, Interrupted
@@ -145,13 +173,16 @@ class _Follower:
             error = failure
         finally:
             self._lane.dispose()
+            if self._live is not None:
+                with contextlib.suppress(OSError):  # the window was closed
+                    self._live.stop()
         ending = self._ending(error)
-        if self._terminal is not None and not isinstance(error, BrokenPipeError):
+        if self._plain is not None and not isinstance(error, BrokenPipeError):
             with contextlib.suppress(OSError) if error else contextlib.nullcontext():
-                self._view.conclude(self._terminal, ending)
+                self._view.conclude(self._plain, ending)
         if error is None or isinstance(error, Interrupted):
             return self._view.exit_code(ending)
-        if isinstance(error, CugginoError) and ending.is_reported and self._terminal is not None:
+        if isinstance(error, CugginoError) and ending.is_reported and self._plain is not None:
             return self._view.exit_code(ending)
         raise error
 
@@ -174,9 +205,71 @@ class _Follower:
         if output.json:
             run(in_batches(self._stream), self._write, scheduler=self._lane)
             return
-        self._terminal = stdout_terminal(output, quietly=self._view.quietly)
-        shown = self._view.operator(self._terminal)
-        run(in_batches(self._stream.pipe(shown)), self._note, scheduler=self._lane)
+        self._plain = stdout_lines(output)
+        with self._opened(self._plain) as controls:
+            shown = self._view.operator(controls, self._runtime.cwd)
+            run(in_batches(self._stream.pipe(shown)), self._note, scheduler=self._lane)
+
+    @contextlib.contextmanager
+    def _opened(self, plain: PlainLines) -> Iterator[Controls]:
+        """Yield what is printed on: with a status area where the terminal can show one."""
+        from cuggino_cli.screen.controls import Controls
+        from cuggino_cli.screen.terminal import choose_live
+
+        verbosity = self._view.output.verbosity
+        if self._view.quietly or not choose_live(sys.stdout, os.environ):
+            self._controls = Controls(plain, verbosity=verbosity)
+            yield self._controls
+            return
+        from cuggino_cli.screen.live import KeyActions, LiveScreen
+
+        has_keys = sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty()
+        actions = KeyActions(
+            press=lambda key: self._soon(lambda c: c.press(key, self._lane.now)),
+            steer=lambda text: self._soon(lambda c: c.steer(text, self._lane.now)),
+        )
+        live = self._live = LiveScreen(
+            plain,
+            clock=lambda: self._lane.now,
+            stdin=sys.stdin if has_keys else None,
+            actions=actions if has_keys else None,
+            term=os.environ.get("TERM"),
+        )
+        self._controls = Controls(
+            live,
+            verbosity=verbosity,
+            send=getattr(self._runtime, "send", None),
+            opening=self._opening(),
+            has_keys=has_keys,
+        )
+        live.start()
+        with live.handling_signals():
+            yield self._controls
+
+    def _opening(self) -> Event:
+        """Return the event that describes the run, as its journal has it."""
+        from cuggino.events import RunStarted
+
+        config = self._runtime.config
+        return RunStarted(
+            run_id="",
+            kind=self._view.kind,
+            command="",
+            focus=self._view.focus,
+            agent=self._runtime.agent_name,
+            options={"model": config.model, "budget": config.budget},
+        )
+
+    def _soon(self, call: Callable[[Controls], None]) -> None:
+        """Call on the lane with the controls; called on another thread."""
+        from reactivex.internal.exceptions import DisposedException
+
+        def on_lane(*_: object) -> None:
+            if self._controls is not None:
+                call(self._controls)
+
+        with contextlib.suppress(DisposedException):  # the run is over
+            self._lane.schedule(on_lane)
 
     def _note(self, events: Sequence[Event]) -> None:
         self._last = events[-1]
@@ -189,13 +282,17 @@ class _Follower:
 
 
 @contextlib.contextmanager
-def _interrupting(interrupt: Callable[[], None]) -> Iterator[None]:
-    """Call `interrupt` at the first SIGINT within the block; end the process at the second."""
+def _interrupting(interrupt: Callable[[], None], abandon: Callable[[], None]) -> Iterator[None]:
+    """Call `interrupt` at the first SIGINT within the block; end the process at the second.
+
+    `abandon` is called just before the process ends.
+    """
     interrupted = False
 
     def handle(_signum: int, _frame: FrameType | None) -> None:
         nonlocal interrupted
         if interrupted:
+            abandon()
             os._exit(INTERRUPTED)
         interrupted = True
         give_up_soon()

@@ -15,7 +15,7 @@ import click
 if TYPE_CHECKING:
     from cuggino.events import Event
     from cuggino_cli.screen.fragments import Verbosity
-    from cuggino_cli.screen.terminal import ColorMode, Terminal
+    from cuggino_cli.screen.terminal import ColorMode, PlainLines
 
 Command: TypeAlias = Callable[..., int]
 
@@ -93,13 +93,10 @@ def output_options(command: Command) -> Command:
     return decorated
 
 
-def stdout_terminal(output: OutputOptions, *, quietly: bool = False) -> Terminal:
-    """Return the terminal of standard output; complaints go to standard error.
-
-    With `quietly`, nothing is drawn below the lines.
-    """
+def stdout_lines(output: OutputOptions) -> PlainLines:
+    """Return the lines on standard output; complaints go to standard error."""
     from cuggino_cli.screen.terminal import (
-        Terminal,
+        PlainLines,
         choose_color,
         choose_interactive,
         columns_of,
@@ -107,10 +104,11 @@ def stdout_terminal(output: OutputOptions, *, quietly: bool = False) -> Terminal
     )
 
     errors: TextIO | None = sys.stderr  # None when there is none
-    return Terminal(
+    return PlainLines(
         sys.stdout,
         color=choose_color(output.color, sys.stdout, os.environ),
-        interactive=choose_interactive(sys.stdout, os.environ) and not quietly,
+        bell=choose_interactive(sys.stdout, os.environ),
+        is_terminal=sys.stdout.isatty(),
         columns=columns_of(sys.stdout),
         height=rows_of(sys.stdout),
         errors=errors,
@@ -118,14 +116,14 @@ def stdout_terminal(output: OutputOptions, *, quietly: bool = False) -> Terminal
     )
 
 
-def plain_terminal(color: ColorMode) -> Terminal:
-    """Return the terminal of a command that prints no stream."""
-    return stdout_terminal(OutputOptions(verbose=False, quiet=False, json=False, color=color))
+def plain_lines(color: ColorMode) -> PlainLines:
+    """Return the lines of a command that prints no stream."""
+    return stdout_lines(OutputOptions(verbose=False, quiet=False, json=False, color=color))
 
 
-def table_columns(terminal: Terminal) -> int | None:
+def table_columns(lines: PlainLines) -> int | None:
     """Return the maximum width of a table; None if the output is not a terminal."""
-    return terminal.columns() if sys.stdout.isatty() else None
+    return lines.columns() if sys.stdout.isatty() else None
 
 
 def write_json(value: dict[str, Any]) -> None:

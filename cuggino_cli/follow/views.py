@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, assert_never
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, assert_never
 
 from cuggino_cli.follow.follower import Ending, exit_code_of
 from cuggino_cli.follow.output import OutputOptions
@@ -16,9 +17,10 @@ if TYPE_CHECKING:
     from cuggino.errors import CugginoError
     from cuggino.events import DeliverEnded, Event, PlanBuildEnded
     from cuggino.runs import RunSummary
+    from cuggino_cli.screen.controls import Controls
     from cuggino_cli.screen.deliver_screen import Wording
     from cuggino_cli.screen.plan_build_screen import LoopView
-    from cuggino_cli.screen.terminal import Terminal
+    from cuggino_cli.screen.terminal import Lines
 
     Operator = Callable[[Observable[Any]], Observable[Any]]
 
@@ -31,6 +33,8 @@ class CodingView:
         bell: whether the terminal's bell rings when a person is needed.
         journaled: whether the run has a journal, so that it can be resumed.
         hint: how to resume this run, in place of the general sentence.
+        kind: a run or a watch.
+        focus: what it works on, if that is known.
     """
 
     quietly = False
@@ -43,8 +47,12 @@ class CodingView:
         bell: bool = True,
         journaled: bool = True,
         hint: str | None = None,
+        kind: Literal["run", "watch"] = "run",
+        focus: str = "",
     ) -> None:
         self.output = output
+        self.kind = kind
+        self.focus = focus
         self._bell = bell
         self._journaled = journaled
         self._hint = hint
@@ -55,15 +63,15 @@ class CodingView:
 
         return RunSummary()
 
-    def operator(self, terminal: Terminal) -> Operator:
+    def operator(self, controls: Controls, project: Path) -> Operator:
         from cuggino_cli.screen.render import with_cli_output
 
-        return with_cli_output(terminal, verbosity=self.output.verbosity, bell=self._bell)
+        return with_cli_output(controls, project=str(project), bell=self._bell)
 
     def add(self, event: Event) -> None:
         self._summary = self._summary.add(event)
 
-    def conclude(self, terminal: Terminal, ending: Ending) -> None:
+    def conclude(self, lines: Lines, ending: Ending) -> None:
         """Print the summary, if an iteration has begun."""
         from cuggino.errors import Interrupted
         from cuggino_cli.screen.summary import summary_fragments
@@ -74,10 +82,10 @@ class CodingView:
             summary = summary.ended("failed" if failed else "interrupted")
         if summary.rounds:
             seconds = summary.earlier_s + ending.seconds
-            lines = summary_fragments(
+            fragments = summary_fragments(
                 summary, duration_s=seconds, hint=self._hint, journaled=self._journaled
             )
-            terminal.print(lines)
+            lines.print(fragments)
 
     def exit_code(self, ending: Ending) -> int:
         return exit_code_of(ending)
@@ -88,6 +96,7 @@ class _ResumableView:
     """A loop whose last line shows how to resume it."""
 
     acknowledgment: ClassVar[str] = ""
+    focus: ClassVar[str] = ""
 
     output: OutputOptions
     compat: bool = False
@@ -98,7 +107,7 @@ class _ResumableView:
     def add(self, event: Event) -> None:
         """Count nothing: the loop sums up in its result."""
 
-    def conclude(self, terminal: Terminal, ending: Ending) -> None:
+    def conclude(self, lines: Lines, ending: Ending) -> None:
         """Print the hint of a reported error, and how to resume the run."""
         from cuggino.errors import CugginoError
         from cuggino_cli.screen.fragments import Fragment
@@ -109,9 +118,9 @@ class _ResumableView:
         if not ending.begun or (result is not None and not result.is_resumable):
             return
         if result is not None and isinstance(error, CugginoError) and (hint := self.hint(error)):
-            terminal.print([Fragment("plain", f"  {hint}")], is_complaint=True)
+            lines.print([Fragment("plain", f"  {hint}")], is_complaint=True)
         if self.go_on:
-            terminal.print([Fragment("round", self.go_on)])
+            lines.print([Fragment("round", self.go_on)])
 
     def hint(self, error: CugginoError) -> str | None:
         """Return what a person can do about the error."""
@@ -124,6 +133,7 @@ class DeliverView(_ResumableView):
 
     acknowledgment: ClassVar[str] = "Received SIGINT, stopping..."
     """Autonoe's (AUT-243)."""
+    kind: ClassVar[Literal["deliver"]] = "deliver"
 
     wording: Wording
     debug: bool = False
@@ -132,10 +142,12 @@ class DeliverView(_ResumableView):
     def quietly(self) -> bool:
         return self.output.quiet or self.debug
 
-    def operator(self, terminal: Terminal) -> Operator:
+    def operator(self, controls: Controls, project: Path) -> Operator:
         from cuggino_cli.screen.deliver_screen import with_deliver_output
 
-        return with_deliver_output(terminal, self.wording)
+        return with_deliver_output(
+            controls, self.wording, project=str(project), stamps=not self.compat
+        )
 
     def exit_code(self, ending: Ending) -> int:
         """Return the exit code, with `compat` that of Autonoe."""
@@ -155,16 +167,18 @@ def autonoe_code(end: DeliverEnded) -> int:
 class PlanBuildView(_ResumableView):
     """A plan/build loop."""
 
+    kind: ClassVar[Literal["loop"]] = "loop"
+
     view: LoopView
 
     @property
     def quietly(self) -> bool:
         return self.output.quiet
 
-    def operator(self, terminal: Terminal) -> Operator:
+    def operator(self, controls: Controls, project: Path) -> Operator:
         from cuggino_cli.screen.plan_build_screen import with_loop_output
 
-        return with_loop_output(terminal, self.view)
+        return with_loop_output(controls, self.view, project=str(project), stamps=not self.compat)
 
     def hint(self, error: CugginoError) -> str | None:
         """Return the hint, or where to list models if the agent does not know one (LOP-114)."""

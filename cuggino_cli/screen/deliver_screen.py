@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from reactivex import Observable, abc
+from reactivex import Observable
 
 from cuggino.events import (
     AgentFellBack,
@@ -22,9 +21,7 @@ from cuggino.events import (
     DeliverSessionStarted,
     DeliverStreamEvent,
     Event,
-    MessageDelta,
     NoProgress,
-    PingEvent,
     QuotaLifted,
     QuotaWaiting,
     RateLimited,
@@ -33,6 +30,7 @@ from cuggino.events import (
     ToolCall,
     ToolResult,
 )
+from cuggino_cli.screen.controls import Controls
 from cuggino_cli.screen.deliver_text import (
     Line,
     debug_line,
@@ -41,11 +39,13 @@ from cuggino_cli.screen.deliver_text import (
     standing,
     waiting_lines,
 )
+from cuggino_cli.screen.event_lines import own_words
 from cuggino_cli.screen.format import format_event
 from cuggino_cli.screen.fragments import Fragment, Label, Verbosity
-from cuggino_cli.screen.render import Partial, Screen, shown_on
-from cuggino_cli.screen.spinner import Ticker
-from cuggino_cli.screen.terminal import Terminal
+from cuggino_cli.screen.partial import Partial
+from cuggino_cli.screen.render import Screen, shown_on
+from cuggino_cli.screen.stamps import Stamps
+from cuggino_cli.screen.status import RunStatus, cut_row, special_row, total_rows
 from cuggino_cli.screen.text import full_duration
 
 _LOOKS: dict[str, tuple[str, Label]] = {
@@ -176,6 +176,7 @@ class Wording:
             prints none.
         instruction: returns the instruction of a session; if given, everything sent and received
             is printed, for debugging.
+        words: show the agent's messages, not only with `VERBOSE`.
     """
 
     def __init__(
@@ -184,10 +185,12 @@ class Wording:
         *,
         opening: Iterable[Line] = (),
         instruction: Callable[[DeliverInstruction], str] | None = None,
+        words: bool = False,
     ) -> None:
-        self._verbosity = verbosity
+        self.verbosity = verbosity
         self._opening = tuple(opening)
         self._instruction = instruction
+        self._words = words
         self._waits = False
         self._partial = Partial()
         self._listed: DeliverablesListed | None = None
@@ -205,7 +208,7 @@ class Wording:
             case DeliverablesListed() if event == self._listed:
                 pass  # unchanged; listed after each session
             case DeliverEvent():
-                lines += deliver_lines(event, self._verbosity)
+                lines += deliver_lines(event, self.verbosity)
             case _:
                 pass
         lines += self._sent(event)
@@ -219,8 +222,10 @@ class Wording:
 
     def _fragments(self, event: Event) -> list[Fragment] | None:
         """Format the event; messages line by line while they are streamed."""
-        shown = self._partial.read(event) if self._verbosity >= Verbosity.VERBOSE else event
-        return None if shown is None else format_event(shown, verbosity=self._verbosity)
+        if self._words and self.verbosity == Verbosity.NORMAL and type(event) is AgentMessage:
+            return own_words(event)
+        shown = self._partial.read(event) if self.verbosity >= Verbosity.VERBOSE else event
+        return None if shown is None else format_event(shown, verbosity=self.verbosity)
 
     def _received(self, event: Event) -> list[Line]:
         line = debug_line(event) if self._instruction is not None else None
@@ -241,22 +246,39 @@ def _is_reported_later(event: Event) -> bool:
             return False
 
 
-def with_deliver_output(
-    terminal: Terminal, wording: Wording
-) -> Callable[[Observable[DeliverStreamEvent]], Observable[DeliverStreamEvent]]:
-    """Print each event, then emit it unchanged.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliverStatus(RunStatus):
+    """The status of a deliverables loop: its deliverables, its activity, and the totals."""
 
-    On an interactive terminal the deliverables and the agent's activity are drawn below the lines,
-    by the scheduler given at `subscribe`. They are erased before completion, error and disposal,
-    and no timer remains. Errors: as `with_cli_output`.
+    panel: Panel
+
+    def add(self, event: Event, *, at: datetime) -> DeliverStatus:
+        """Return the status with one more event."""
+        added = RunStatus.add(self, event, at=at)
+        return replace(added, panel=self.panel.add(event, at))
+
+    def rows(self, now: datetime, *, columns: int, height: int) -> list[list[Fragment]]:
+        """Return the rows, each short of the last column."""
+        is_waiting = self.activity.state == "waiting"  # the panel counts down
+        special = [] if is_waiting else special_row(self.activity, now, columns)
+        totals = total_rows(self, now, columns)
+        rows = [*self.panel.lines(now, height=height - 2 * len(totals)), special, *totals]
+        return [cut_row(row, columns) for row in rows if row]
+
+
+def with_deliver_output(
+    controls: Controls, wording: Wording, *, project: str | None = None, stamps: bool = True
+) -> Callable[[Observable[DeliverStreamEvent]], Observable[DeliverStreamEvent]]:
+    """Print each event, behind a time stamp with `stamps`, then emit it unchanged.
+
+    On a terminal the deliverables, the agent's activity and the totals are shown below the lines.
+    They are erased before completion, error and disposal. Errors: as `with_cli_output`.
     """
 
-    def screen(
-        scheduler: abc.SchedulerBase | None, on_error: Callable[[Exception], None]
-    ) -> Screen:
-        return _DeliverScreen(terminal, wording, scheduler, on_error=on_error)
+    def screen(clock: Callable[[], datetime]) -> Screen:
+        return _DeliverScreen(controls, wording, clock, project=project, stamps=stamps)
 
-    return shown_on(terminal, screen)
+    return shown_on(controls.lines, screen)
 
 
 class _DeliverScreen:
@@ -264,42 +286,34 @@ class _DeliverScreen:
 
     def __init__(
         self,
-        terminal: Terminal,
+        controls: Controls,
         wording: Wording,
-        scheduler: abc.SchedulerBase | None,
+        clock: Callable[[], datetime],
         *,
-        on_error: Callable[[Exception], None],
+        project: str | None,
+        stamps: bool,
     ) -> None:
-        self._terminal = terminal
+        self._controls = controls
+        self._lines = controls.lines
         self._wording = wording
-        self._scheduler = scheduler
-        self._ticker: Ticker | None = None
-        if terminal.interactive and scheduler is not None:
-            self._panel = Panel(since=scheduler.now)
-            self._ticker = Ticker(self._draw, scheduler, on_error=on_error)
-            self._ticker.start()
+        self._clock = clock
+        self._stamps = Stamps(on_terminal=self._lines.is_terminal) if stamps else None
+        if self._lines.is_live:
+            panel = Panel(since=clock())
+            controls.begin(DeliverStatus(panel=panel, project=project or ""), clock())
 
-    def show(self, event: Event) -> None:
-        printed = False
-        for piece in self._wording.pieces(event):
-            self._terminal.print(piece.fragments, is_complaint=piece.is_complaint)
-            printed = True
-        if self._ticker is not None and self._scheduler is not None:
-            if not isinstance(event, PingEvent | MessageDelta):
-                self._panel = self._panel.add(event, self._scheduler.now)
-            if printed:
-                self._draw()  # at once, to avoid blinking
-
-    def _draw(self) -> None:
-        assert self._scheduler is not None
-        now, height = self._scheduler.now, self._terminal.height()
-        self._terminal.draw(self._panel.lines(now, height=height))
+    def show(self, events: Sequence[Event]) -> None:
+        at, lines, controls = self._clock(), self._lines, self._controls
+        columns = lines.columns() if lines.is_terminal else None
+        for event in events:
+            self._wording.verbosity = controls.verbosity
+            for piece in self._wording.pieces(event):
+                fragments = piece.fragments
+                if self._stamps is not None:
+                    fragments = self._stamps.stamped(fragments, at, columns=columns)
+                lines.print(fragments, is_complaint=piece.is_complaint)
+            controls.add(event, at)
+        controls.show()
 
     def end(self) -> None:
-        if self._ticker is not None:
-            self._ticker.stop()
-        self._terminal.clear()
-
-    def close(self) -> None:
-        with contextlib.suppress(OSError):
-            self.end()
+        self._lines.show(None)

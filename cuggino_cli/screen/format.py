@@ -82,6 +82,7 @@ from cuggino.events import (
     UsageUpdate,
     UserMessage,
 )
+from cuggino.runs import tool_target
 from cuggino_cli.screen.fragments import (
     Fragment,
     Label,
@@ -317,18 +318,6 @@ _SHOWN = 5
 _RESULT_LINES = 5
 _NUMBERS = tuple(f"{number:5}→" for number in range(1, _RESULT_LINES + 1))
 
-_PARAMETERS: dict[str, tuple[str, ...]] = {
-    "Bash": ("command",),
-    "Read": ("file_path",),
-    "Write": ("file_path",),
-    "Edit": ("file_path",),
-    "Glob": ("pattern",),
-    "Grep": ("pattern",),
-    "WebFetch": ("url",),
-    "Task": ("description", "prompt"),
-}
-"""The most informative inputs by tool; the first one that is text is shown (CUG-131)."""
-
 
 def denied_line(tool: str, part: str, reason: str) -> str:
     """Return the denied part and the first line of the reason."""
@@ -339,10 +328,15 @@ def denied_line(tool: str, part: str, reason: str) -> str:
     return f"[Guard] Denied {what} ({clip(why, _REASON_LIMIT)})"
 
 
-def tool_line(name: str, tool_input: JsonValue) -> str:
-    """Return `▶ Name: parameter`, or only the name if no input is text (CUG-131)."""
-    parameter = _parameter(name, tool_input)
-    return f"▶ {name}: {clip(parameter, _PARAMETER_LIMIT)}" if parameter else f"▶ {name}"
+def tool_line(
+    name: str, tool_input: JsonValue, shown: Callable[[str], str] = lambda text: text
+) -> str:
+    """Return `▶ Name: parameter`, or only the name if no input is text (CUG-131).
+
+    `shown` shortens the parameter before it is cut.
+    """
+    parameter = tool_target(name, tool_input)
+    return f"▶ {name}: {clip(shown(parameter), _PARAMETER_LIMIT)}" if parameter else f"▶ {name}"
 
 
 def numbered_lines(output: str) -> str:
@@ -355,14 +349,6 @@ def numbered_lines(output: str) -> str:
     if (count := output.count("\n") + 1) > _RESULT_LINES:
         shown += ["  ...", f"  (showing {_RESULT_LINES} of {count} lines)"]
     return "\n".join(shown)
-
-
-def _parameter(name: str, tool_input: JsonValue) -> str:
-    if not isinstance(tool_input, dict):
-        return ""
-    keys = _PARAMETERS.get(name, tuple(tool_input))
-    values = (tool_input.get(key) for key in keys)
-    return next((value for value in values if isinstance(value, str)), "")
 
 
 def supervision_shown(event: SupervisionEvent) -> Shown | None:
@@ -500,7 +486,7 @@ def _contradiction(event: ContradictoryMarkers) -> str:
 
 def _cost(event: StageCost) -> str:
     name = event.phase.capitalize()
-    spent = []
+    spent = [] if event.duration is None else [format_duration(event.duration)]
     if event.cost_usd is not None:
         spent.append(f"${event.cost_usd:.4f}")
     if event.usage is not None:
@@ -508,7 +494,7 @@ def _cost(event: StageCost) -> str:
     total = [] if event.total_cost is None else [f"${event.total_cost:.4f}"]
     if event.total_usage is not None:
         total.append(format_tokens(event.total_usage))
-    return f"[{name}] Cost {', '.join(spent)} (run total {', '.join(total)})"
+    return f"[{name}] {', '.join(spent)} (run total {', '.join(total)})"
 
 
 def _amount(budget: str, value: float) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import NamedTuple
 
-from reactivex import Observable, abc
+from reactivex import Observable
 
 from cuggino.config import LogLevel
 from cuggino.events import (
@@ -16,7 +16,6 @@ from cuggino.events import (
     JobsCounted,
     MessageDelta,
     NoProgress,
-    PingEvent,
     PlanBuildEnded,
     PlanBuildEvent,
     PlanBuildPhaseStarted,
@@ -27,12 +26,15 @@ from cuggino.events import (
     SessionEnded,
     ToolCall,
 )
+from cuggino_cli.screen.controls import Controls
 from cuggino_cli.screen.format import format_event
 from cuggino_cli.screen.fragments import Fragment, Verbosity
+from cuggino_cli.screen.partial import Partial
 from cuggino_cli.screen.plan_build_text import Weight, plan_build_lines
-from cuggino_cli.screen.render import Partial, Screen, shown_on
-from cuggino_cli.screen.spinner import Spinner
-from cuggino_cli.screen.terminal import Terminal
+from cuggino_cli.screen.render import Screen, shown_on
+from cuggino_cli.screen.stamps import Stamps
+from cuggino_cli.screen.terminal import Lines
+from cuggino_cli.screen.text import inert
 
 
 class Words:
@@ -43,10 +45,20 @@ class Words:
 
     Args:
         stream: write each chunk when it arrives; else all of them at the end of the session.
+        mark: returns what precedes a line, the first one of a message or another one.
     """
 
-    def __init__(self, terminal: Terminal, *, stream: bool) -> None:
-        self._terminal = terminal
+    def __init__(
+        self,
+        lines: Lines,
+        *,
+        stream: bool,
+        mark: Callable[[bool], Fragment] | None = None,
+    ) -> None:
+        self._lines = lines
+        self._mark = mark
+        self._begins = True
+        self._is_first = True
         self._stream = stream
         self._kept: list[AgentMessage] = []
         self._message_id: str | None = None
@@ -73,12 +85,24 @@ class Words:
         self._message_id = part.message_id
         text = self._held + part.text
         self._held = "\r" if text.endswith("\r") else ""
-        self._terminal.append([Fragment("plain", text.removesuffix("\r"))])
+        self._append(text.removesuffix("\r"))
+
+    def _append(self, text: str) -> None:
+        if self._mark is None:
+            self._lines.append([Fragment("plain", text)])
+            return
+        for line in inert(text).splitlines(keepends=True):
+            if self._begins:
+                self._lines.append([self._mark(self._is_first)])
+                self._is_first = False
+            self._lines.append([Fragment("plain", line)])
+            self._begins = line.endswith("\n")
 
     def _end_message(self) -> None:
         held, self._held, self._message_id = self._held, "", None
-        self._terminal.append([Fragment("plain", held)])
-        self._terminal.end_line()
+        self._append(held)
+        self._begins = self._is_first = True
+        self._lines.end_line()
 
 
 _SHOWN_BY_THE_LOOP = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit", "Task", "Agent"})
@@ -127,21 +151,19 @@ class LoopView:
 
 
 def with_loop_output(
-    terminal: Terminal, view: LoopView
+    controls: Controls, view: LoopView, *, project: str | None = None, stamps: bool = True
 ) -> Callable[[Observable[PlanBuildStreamEvent]], Observable[PlanBuildStreamEvent]]:
-    """Print each event, then emit it unchanged.
+    """Print each event, behind a time stamp with `stamps`, then emit it unchanged.
 
-    On an interactive terminal a spinner is drawn below the lines, by the scheduler given at
-    `subscribe`, unless a line is unfinished. Before completion, error and disposal the last line
-    is ended, and no timer remains. Errors: as `with_cli_output`.
+    On a terminal a status area is shown below the lines; the line that the agent is writing is its
+    first row. Before completion, error and disposal the last line is ended and the status erased.
+    Errors: as `with_cli_output`.
     """
 
-    def screen(
-        scheduler: abc.SchedulerBase | None, on_error: Callable[[Exception], None]
-    ) -> Screen:
-        return _LoopScreen(terminal, view, scheduler, on_error=on_error)
+    def screen(clock: Callable[[], datetime]) -> Screen:
+        return _LoopScreen(controls, view, clock, project=project, stamps=stamps)
 
-    return shown_on(terminal, screen)
+    return shown_on(controls.lines, screen)
 
 
 class _LoopScreen:
@@ -149,42 +171,62 @@ class _LoopScreen:
 
     def __init__(
         self,
-        terminal: Terminal,
+        controls: Controls,
         view: LoopView,
-        scheduler: abc.SchedulerBase | None,
+        clock: Callable[[], datetime],
         *,
-        on_error: Callable[[Exception], None],
+        project: str | None,
+        stamps: bool,
     ) -> None:
-        self._terminal = terminal
+        self._controls = controls
+        self._lines = controls.lines
         self._view = view
-        self._words = Words(terminal, stream=view.stream)
+        self._clock = clock
+        self._at = clock()
         self._partial = Partial()
         self._is_verifying = False
         self._waits = False
         self._counted: JobsCounted | None = None
-        self._spinner: Spinner | None = None
-        if terminal.interactive and scheduler is not None:
-            self._spinner = Spinner(terminal, scheduler, on_error=on_error)
-            self._spinner.start()
+        self._columns: int | None = None
+        self._stamps = Stamps(on_terminal=self._lines.is_terminal) if stamps else None
+        mark = self._mark if stamps else None
+        self._words = Words(self._lines, stream=view.stream, mark=mark)
+        if self._lines.is_live:
+            from cuggino_cli.screen.status import RunStatus
 
-    def show(self, event: Event) -> None:
+            controls.begin(RunStatus(project=project or ""), clock())
+
+    def show(self, events: Sequence[Event]) -> None:
+        at, controls = self._clock(), self._controls
+        self._at = at
+        self._columns = self._lines.columns() if self._lines.is_terminal else None
+        if controls.verbosity != self._view.verbosity:
+            self._view = replace(self._view, verbosity=controls.verbosity)
+        for event in events:
+            self._print(event, at)
+            controls.add(event, at)
+        controls.show()
+
+    def _mark(self, is_first: bool) -> Fragment:
+        assert self._stamps is not None
+        return self._stamps.mark(self._at, is_first=is_first)
+
+    def _print(self, event: Event, at: datetime) -> None:
         if isinstance(event, SessionEnded | PlanBuildEvent):
             self._end_words(event)
         if isinstance(event, AgentMessage | MessageDelta):
             self._add_words(event)
         for piece in self._pieces(event):
             if self._view.shows(piece.weight):
-                is_complaint = piece.weight in ("warning", "error")
-                self._terminal.print(piece.fragments, is_complaint=is_complaint)
+                fragments = piece.fragments
+                if self._stamps is not None:
+                    fragments = self._stamps.stamped(fragments, at, columns=self._columns)
+                self._lines.print(fragments, is_complaint=piece.weight in ("warning", "error"))
         self._waits = isinstance(event, QuotaWaiting)
         if isinstance(event, PlanBuildPhaseStarted):
             self._is_verifying = event.phase == "verify"
         if isinstance(event, JobsCounted):
             self._counted = event
-        if self._spinner is not None and not isinstance(event, PingEvent | MessageDelta):
-            self._spinner.restart_time()
-            if isinstance(event, QuotaWaiting):
-                self._spinner.count_down(event.remaining)
 
     def _end_words(self, event: Event) -> None:
         """End the messages with their session."""
@@ -247,11 +289,5 @@ class _LoopScreen:
             yield Piece("debug" if is_debug else "info", fragments)
 
     def end(self) -> None:
-        if self._spinner is not None:
-            self._spinner.stop()
         self._words.end()
-        self._terminal.clear()
-
-    def close(self) -> None:
-        with contextlib.suppress(OSError):
-            self.end()
+        self._lines.show(None)

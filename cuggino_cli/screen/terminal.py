@@ -1,20 +1,19 @@
-"""The one writer to the terminal: permanent lines, and a spinner or a few drawn lines below."""
+"""The output of a run: lines, and on a terminal a status area below them."""
 
 from __future__ import annotations
 
 import errno
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Literal, TextIO
+from contextlib import AbstractContextManager, contextmanager
+from datetime import datetime
+from typing import Literal, Protocol, TextIO
 
 from cuggino_cli.screen.fragments import Fragment, paint
-from cuggino_cli.screen.text import fit, inert, rows, width
 
 ColorMode = Literal["auto", "always", "never"]
 
-_CLEAR_LINE = "\x1b[2K"
-_LINE_UP = "\x1b[1A"
+_SIMPLE = frozenset({"dumb", "unknown"})
 _FALLBACK_COLUMNS = 80
 _FALLBACK_ROWS = 24
 
@@ -30,8 +29,13 @@ def choose_color(mode: ColorMode, stream: TextIO, env: Mapping[str, str]) -> boo
 
 
 def choose_interactive(stream: TextIO, env: Mapping[str, str]) -> bool:
-    """Return whether to use spinner and bell: as `auto` for colors (CUG-135)."""
+    """Return whether to use colors and the bell: as `auto` for colors (CUG-135)."""
     return stream.isatty() and not env.get("NO_COLOR") and env.get("TERM") != "dumb"
+
+
+def choose_live(stream: TextIO, env: Mapping[str, str]) -> bool:
+    """Return whether to draw a status area: on a terminal that can move its cursor."""
+    return stream.isatty() and env.get("TERM") not in _SIMPLE
 
 
 def columns_of(stream: TextIO) -> Callable[[], int]:
@@ -58,56 +62,92 @@ def rows_of(stream: TextIO) -> Callable[[], int]:
     return height
 
 
-class Terminal:
-    """A writer of lines that keeps a spinner or a few drawn lines below them (CUG-134).
+class Status(Protocol):
+    """What the status area shows; an immutable value."""
 
-    Drawn lines are erased before anything is printed, and nothing is drawn while a line is
-    unfinished. Unless `interactive`, nothing is drawn and no bell rings; without `color` as well,
-    the only control characters written are newline and tab. Output is not buffered. A closed
-    reader raises BrokenPipeError.
+    def rows(self, now: datetime, *, columns: int, height: int) -> Sequence[Sequence[Fragment]]:
+        """Return the rows at this time, each short of the last column."""
+
+    def title(self) -> str:
+        """Return the title of the terminal."""
+
+
+class Lines(Protocol):
+    """The output of a run: permanent lines and, on a terminal, a status area below them."""
+
+    @property
+    def is_live(self) -> bool:
+        """Return whether a status area is drawn."""
+
+    @property
+    def is_terminal(self) -> bool:
+        """Return whether the lines are printed on a terminal, rather than to a file or a pipe."""
+
+    def columns(self) -> int:
+        """Return the current width."""
+
+    def height(self) -> int:
+        """Return the current height."""
+
+    def print(self, fragments: Iterable[Fragment], *, is_complaint: bool = False) -> None:
+        """Print the fragments on a line of their own; a complaint goes to standard error."""
+
+    def append(self, fragments: Iterable[Fragment]) -> None:
+        """Append the fragments to the current line; call `end_line` at the end."""
+
+    def end_line(self) -> None:
+        """End the current line, if it has begun."""
+
+    def at_once(self) -> AbstractContextManager[None]:
+        """Write the output of the block at once."""
+
+    def show(self, status: Status | None) -> None:
+        """Show this status from now on; None shows none."""
+
+
+class PlainLines:
+    """Lines without a status area, for files, pipes and simple terminals.
+
+    Without `color` and `bell` the only control characters written are newline and tab. Output is
+    not buffered. A closed reader raises BrokenPipeError.
 
     Args:
-        stream: the output; nothing else may write to it while lines are drawn.
+        stream: the output.
         color: color the lines.
-        interactive: draw spinner and lines, ring the bell.
+        bell: ring the bell.
+        is_terminal: whether the stream is a terminal.
         columns: the current width, called each time so that a resize is followed.
         height: the current height, likewise.
         errors: the output for errors; None for `stream`.
         error_color: color the lines on `errors`.
     """
 
+    is_live = False
+
     def __init__(
         self,
         stream: TextIO,
         *,
         color: bool,
-        interactive: bool,
-        columns: Callable[[], int],
+        bell: bool = False,
+        is_terminal: bool = False,
+        columns: Callable[[], int] = lambda: _FALLBACK_COLUMNS,
         height: Callable[[], int] = lambda: _FALLBACK_ROWS,
         errors: TextIO | None = None,
         error_color: bool = False,
     ) -> None:
-        self._stream = stream
-        self._color = color
-        self._interactive = interactive
+        self.stream = stream
+        self.color = color
+        self.bell = bell
+        self.is_terminal = is_terminal
         self._columns = columns
         self._height = height
         self._errors = errors
         self._error_color = error_color
         self._held: list[str] | None = None
         """The output that is written when a block of `at_once` is left."""
-        self._is_still = False
         self._is_unfinished = False
         """The last line has no newline yet."""
-        self._drawn: Sequence[Sequence[Fragment]] = []
-        """The drawn lines, as they were cut; the cursor is at the end of the last one."""
-        self._drawn_at = 0
-        """The width of the terminal at that time."""
-
-    @property
-    def interactive(self) -> bool:
-        """Return whether anything is drawn."""
-        return self._interactive
 
     def columns(self) -> int:
         return self._columns()
@@ -116,24 +156,41 @@ class Terminal:
         return self._height()
 
     def print(self, fragments: Iterable[Fragment], *, is_complaint: bool = False) -> None:
-        """Print the fragments on a line of their own, replacing drawn lines.
-
-        A complaint goes to `errors`; on the same terminal it appears in order.
-        """
-        errors = self._errors if is_complaint else None
-        color = self._color if errors is None else self._error_color
-        text = paint(fragments, color=color, bell=self._interactive)
         self.end_line()
-        if errors is None:
-            self._write(self._stream, f"{self._erasure()}{text}\n")
+        if is_complaint and self._errors is not None:
+            self.complain(fragments)
         else:
-            self.clear()
-            self._write(errors, f"{text}\n")
-        self._drawn = []
+            self.write(paint(fragments, color=self.color, bell=self.bell) + "\n")
+
+    def complains_on_stream(self) -> bool:
+        """Return whether complaints appear where the lines do."""
+        if self._errors is None:
+            return True
+        try:
+            one, other = (os.fstat(stream.fileno()) for stream in (self.stream, self._errors))
+        except (OSError, ValueError):
+            return False
+        return self._errors.isatty() and one.st_rdev == other.st_rdev
+
+    def complain(self, fragments: Iterable[Fragment]) -> None:
+        """Print the fragments on standard error."""
+        errors = self._errors or self.stream
+        text = paint(fragments, color=self._error_color, bell=self.bell)
+        self._write(errors, f"{text}\n")
+
+    def append(self, fragments: Iterable[Fragment]) -> None:
+        text = paint(fragments, color=self.color, bell=self.bell)
+        if text:
+            self.write(text)
+            self._is_unfinished = not text.endswith("\n")
+
+    def end_line(self) -> None:
+        if self._is_unfinished:
+            self._is_unfinished = False
+            self.write("\n")
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """Write the output of the block at once."""
         if self._held is not None:
             yield
             return
@@ -143,74 +200,22 @@ class Terminal:
         finally:
             held, self._held = self._held, None
             if held:
-                self._write(self._stream, "".join(held))
+                self.write("".join(held))
 
-    def append(self, fragments: Iterable[Fragment]) -> None:
-        """Append the fragments to the current line (LOP-081); call `end_line` at the end."""
-        text = paint(fragments, color=self._color, bell=self._interactive)
-        if text:
-            self._write(self._stream, f"{self._erasure()}{text}")
-            self._drawn = []
-            self._is_unfinished = not text.endswith("\n")
+    def show(self, status: Status | None) -> None:
+        """Show nothing."""
 
-    def end_line(self) -> None:
-        if self._is_unfinished:
-            self._is_unfinished = False
-            self._write(self._stream, "\n")
-
-    def spin(self, text: str) -> None:
-        """Draw the text as the spinner."""
-        self.draw([[Fragment("plain", text)]])
-
-    def draw(self, lines: Sequence[Sequence[Fragment]]) -> None:
-        """Draw lines below all others, replacing the drawn ones.
-
-        Each is cut short of the last column; if there are more lines than rows, the last ones are
-        drawn. Unchanged lines at the top are not redrawn, to avoid flicker.
-        """
-        if not self._interactive or self._is_still or self._is_unfinished:
-            return
-        columns = self.columns()
-        cut = [_fitted(line, columns) for line in lines[-max(self.height() - 1, 1) :]]
-        same = 0
-        if columns == self._drawn_at and len(cut) == len(self._drawn):
-            # The last line is always redrawn, in case another program wrote there.
-            while same < len(cut) - 1 and cut[same] == self._drawn[same]:
-                same += 1
-        erasure = self._erasure(same) or self._erase_rows(1)
-        text = "\n".join(paint(line, color=self._color, bell=False) for line in cut[same:])
-        self._write(self._stream, f"{erasure}{text}")
-        self._drawn, self._drawn_at = cut, columns
-
-    def clear(self) -> None:
-        """Erase the drawn lines."""
-        if self._drawn:
-            self._write(self._stream, self._erasure())
-            self._drawn = []
-
-    def be_still(self) -> None:
-        """Erase the drawn lines and draw no more; printing continues."""
-        self._is_still = True
-        self.clear()
-
-    def _erasure(self, kept: int = 0) -> str:
-        """Return the sequence that erases the drawn lines but `kept` at the top."""
-        if not self._drawn:
-            return ""
-        # A terminal made narrower has wrapped the lines: erase all their rows.
-        columns = max(self.columns(), 1)
-        return self._erase_rows(sum(rows(_text(line), columns) for line in self._drawn[kept:]))
-
-    def _erase_rows(self, count: int) -> str:
-        return f"{_CLEAR_LINE}{f'{_LINE_UP}{_CLEAR_LINE}' * (count - 1)}\r"
+    def write(self, text: str) -> None:
+        """Write painted text to the output."""
+        self._write(self.stream, text)
 
     def _write(self, stream: TextIO, text: str) -> None:
         if self._held is not None:
-            if stream is self._stream:
+            if stream is self.stream:
                 self._held.append(text)
                 return
             held, self._held = self._held, None  # what comes first is written first
-            self._write(self._stream, "".join(held))
+            self._write(self.stream, "".join(held))
             self._held = []
         if stream.closed:
             raise BrokenPipeError(errno.EPIPE, "the output is closed")
@@ -219,17 +224,3 @@ class Terminal:
         except UnicodeEncodeError as error:
             stream.write(text.encode(error.encoding, "replace").decode(error.encoding))
         stream.flush()
-
-
-def _fitted(line: Sequence[Fragment], columns: int) -> list[Fragment]:
-    """Cut the line short of the last column."""
-    fitted = []
-    for fragment in line:
-        text = fit(inert(fragment.text).replace("\n", " ").replace("\t", " "), columns)
-        fitted.append(Fragment(fragment.label, text))
-        columns -= width(text)
-    return fitted
-
-
-def _text(line: Sequence[Fragment]) -> str:
-    return "".join(fragment.text for fragment in line)

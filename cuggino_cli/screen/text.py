@@ -65,17 +65,6 @@ def fit(text: str, columns: int) -> str:
     return text
 
 
-def rows(text: str, columns: int) -> int:
-    """Return the rows of one line on a terminal that wraps at `columns`."""
-    count, column = 1, 0
-    for char in text:
-        wide = _char_width(char)
-        if column and column + wide > columns:
-            count, column = count + 1, 0
-        column += wide
-    return count
-
-
 def format_duration(seconds: float) -> str:
     """Return `12s`, `1m 30s` or `2h 5m`: rounded down, the sign ignored."""
     whole = int(abs(seconds))

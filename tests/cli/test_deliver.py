@@ -22,6 +22,7 @@ from cuggino.events import (
 )
 from cuggino_cli.main import main
 from tests.cli.deliveries import DONE, OVERALL, SCENARIO, Loop, project_of
+from tests.cli.stamps import unstamped
 
 RESUME = "`cuggino deliver --resume` continues where it stopped"
 STARTED = DeliverSessionStarted(session=1, instruction="coding")
@@ -68,7 +69,7 @@ def test_banner_and_summary(
     loop.events = (STARTED, ToolCall(name="Bash", input={"command": "ls"}), LISTED, DONE)
     main(["deliver", "-n", "3", "-m", "small", "--thinking", "-P", "big"])
     out, err = capsys.readouterr()
-    lines = out.splitlines()
+    lines = unstamped(out)
     assert lines[0].startswith("cuggino deliver v")
     assert [
         "",
@@ -142,7 +143,7 @@ def test_an_error_in_the_outcome(
     loop.error = error
     assert error.code == main(["deliver"])
     out, err = capsys.readouterr()
-    assert expected == err.splitlines()[-2:]
+    assert expected == unstamped(err)[-2:]
     assert RESUME == out.splitlines()[-1]
     assert 1 == (out + err).count("hit your limit")
     assert 1 == main(["deliver", "--compat-exit-codes"])
@@ -190,7 +191,7 @@ def test_quiet(delivered: Path, loop: Loop, capsys: pytest.CaptureFixture[str]) 
     """With `--quiet` only sessions and the outcome are printed."""
     loop.events = (STARTED, ToolCall(name="Bash"), DONE)
     main(["deliver", "--quiet"])
-    lines = capsys.readouterr().out.splitlines()
+    lines = unstamped(capsys.readouterr().out)
     assert ["Session 1 started", "All achievable deliverables passed", OVERALL] == lines[:3]
 
 
@@ -216,11 +217,12 @@ def test_a_real_run(delivered: Path, capsys: pytest.CaptureFixture[str]) -> None
     project_of(delivered, SCENARIO)
     assert 11 == main(["deliver", "-n", "1"])
     out, err = capsys.readouterr()
-    assert out.splitlines()[-6:] == [
+    lines = unstamped(out)
+    assert lines[-6:] == [
         "All is laid.",
-        next(line for line in out.splitlines() if line.startswith("Session 1: cost=$0.2500, ")),
+        next(line for line in lines if line.startswith("Session 1: cost=$0.2500, ")),
         "Max iterations (1) reached",
-        next(line for line in out.splitlines() if line.startswith("Overall: 1 session(s), 0/1 ")),
+        next(line for line in lines if line.startswith("Overall: 1 session(s), 0/1 ")),
         "",
         "Session stopped: max iterations reached",
     ]

@@ -19,6 +19,7 @@ import pytest
 from cuggino import parse_event
 from cuggino.events import DeliverEnded
 from tests.cli.deliveries import STUBBORN, project_of
+from tests.cli.stamps import unstamped
 from tests.cli.stubborn import RUN_STUBBORN, StubbornTools, ended
 from tests.limits import LIMIT
 from tests.screen.screen import Screen
@@ -74,13 +75,13 @@ def test_the_first_one_stops_the_loop(args: list[str], code: int, stubborn: Path
     with command(stubborn, *args) as process:
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=LIMIT)
-    lines = out.decode().splitlines()
+    lines = unstamped(out.decode())
     place = lines.index("User interrupted")
     assert ["", RECEIVED] == lines[place - 2 : place]
     overall = lines[place + 1]
     assert overall.startswith("Overall: 1 session(s), 0/0 deliverables passed, cost=$0.0000, ")
-    ending = ["User interrupted", overall, "", "Session interrupted by user", RESUME]
-    assert ending == lines[place:]
+    ending = ["User interrupted", overall, "Session interrupted by user", RESUME]
+    assert ending == [line for line in lines[place:] if line]
     assert (code, [STOPPING]) == (process.returncode, err.decode().splitlines()[1:])
 
 
@@ -132,16 +133,17 @@ def test_on_a_terminal(tmp_path: Path) -> None:
     try:
         with command(project, "--color", "never", out=theirs, err=theirs) as process:
             read("Running Bash... (1 tool)")
-            assert "Deliverables: 0/1 passed" == screen.visible()[-3]
-            assert "  ○ DL-001 a login" == screen.visible()[-2]
+            assert "Deliverables: 0/1 passed" == screen.visible()[-4]
+            assert "  ○ DL-001 a login" == screen.visible()[-3]
             process.send_signal(signal.SIGINT)
             read("where it stopped")
             assert 130 == process.wait(LIMIT)
     finally:
         os.close(ours)
         os.close(theirs)
-    place = screen.lines.index(STOPPING)
-    assert ["", RECEIVED] == screen.lines[place - 2 : place]
-    assert "▶ Bash: trap" in screen.lines[place - 3]
-    assert "User interrupted" == screen.lines[place + 1]
-    assert not any("Deliverables:" in line or "⚡" in line for line in screen.lines)
+    lines = unstamped("\n".join(screen.visible()))
+    place = lines.index(STOPPING)
+    assert ["", RECEIVED] == lines[place - 2 : place]
+    assert any("▶ Bash: trap" in line for line in lines[:place])
+    assert "User interrupted" == lines[place + 1]
+    assert not any("Deliverables:" in line or "⚡" in line for line in lines)

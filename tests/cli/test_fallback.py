@@ -29,6 +29,7 @@ from tests.cli.falling import (
     scenarios,
     typed,
 )
+from tests.cli.stamps import unstamped
 
 
 class TestRun:
@@ -53,7 +54,7 @@ class TestRun:
         scenarios(ready, a=PLANS + HALF, b=IMPLEMENTS + REVIEWS)
         typed(ready, '{"agent": "scripted:a.toml", "fallback": ["scripted:b.toml"]}')
         assert 0 == main(["run", "--focus", "x"])
-        (line,) = [x for x in capfd.readouterr().out.splitlines() if "Falling back" in x]
+        (line,) = [x for x in unstamped(capfd.readouterr().out) if "Falling back" in x]
         what = "[Agent] Falling back from scripted:a.toml to scripted:b.toml as implementing"
         assert line.startswith(f"{what} (quota until 2")
         assert line.endswith(": You've hit your limit")

@@ -23,6 +23,7 @@ from cuggino.prompts.plan_build import PromptNotFound
 from cuggino.storage.branch import BranchRefused
 from cuggino_cli.main import main
 from tests.cli.loops import BANNER, OVERALL, SCENARIO, DrawnLoop, project_of
+from tests.cli.stamps import unstamped
 
 RESUME = "`cuggino loop --resume` continues where it stopped"
 PHASE = PlanBuildPhaseStarted(phase="plan", iteration=1)
@@ -95,7 +96,7 @@ def test_banner_and_summary(drawn_loop: DrawnLoop, capsys: pytest.CaptureFixture
     out, err = capsys.readouterr()
     block = ["------------", "Mode: PLAN", "------------"]
     last = ["Loop complete! All jobs finished.", OVERALL]
-    assert [BANNER, *block, "▶ Bash: ls", *last] == out.splitlines()
+    assert [BANNER, *block, "▶ Bash: ls", *last] == unstamped(out)
     assert "" == err
 
 
@@ -107,7 +108,7 @@ def test_quiet(drawn_loop: DrawnLoop, capsys: pytest.CaptureFixture[str]) -> Non
         *("------------", "Mode: PLAN", "------------"),
         "Loop complete! All jobs finished.",
         OVERALL,
-    ] == capsys.readouterr().out.splitlines()
+    ] == unstamped(capsys.readouterr().out)
 
 
 def test_with_json(drawn_loop: DrawnLoop, capsys: pytest.CaptureFixture[str]) -> None:
@@ -174,7 +175,7 @@ def test_how_to_resume(
     main(["loop", "--auto", "--config", "my file.json"])
     out, err = capsys.readouterr()
     expected = "`cuggino loop --config 'my file.json' --resume` continues where it stopped"
-    assert (expected, "Loop cancelled by user.\n") == (out.splitlines()[-1], err)
+    assert (expected, ["Loop cancelled by user."]) == (out.splitlines()[-1], unstamped(err))
     project_of(looping, journal=False)
     main(["loop", "--auto"])
     expected = "`cuggino loop` starts a new run with the current jobs"
@@ -188,7 +189,7 @@ def test_a_spent_budget(drawn_loop: DrawnLoop, capsys: pytest.CaptureFixture[str
     drawn_loop.error = error
     assert 13 == main(["loop", "--auto"])
     out, err = capsys.readouterr()
-    assert ["Loop stopped: budget exceeded: all is spent", "  allow more"] == err.splitlines()
+    assert ["Loop stopped: budget exceeded: all is spent", "  allow more"] == unstamped(err)
     assert RESUME == out.splitlines()[-1]
 
 
@@ -206,7 +207,7 @@ def test_a_real_run(looping: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A scripted agent plans a job, builds it, and has it verified."""
     project_of(looping, SCENARIO)
     assert 0 == main(["loop", "--auto"])
-    lines = capsys.readouterr().out.splitlines()
+    lines = unstamped(capsys.readouterr().out)
     told = ["Mode: PLAN", "All is planned.", "Jobs: 1 open, 0 done", "Next: J1: a"]
     told += ["Completed iteration 1", "Mode: BUILD", "[file] lopen.loop.done", "All is built."]
     told += ["Mode: VERIFY", "Build verified", "Job verified: J1: a", "Jobs: 0 open, 1 done"]

@@ -21,6 +21,7 @@ from cuggino import parse_event
 from cuggino.events import PlanBuildEnded
 from tests.cli.keyboard import CTRL_C
 from tests.cli.loops import project_of
+from tests.cli.stamps import unstamped
 from tests.cli.stubborn import RUN_STUBBORN, StubbornTools, ended
 from tests.limits import LIMIT
 from tests.screen.screen import Screen
@@ -102,11 +103,11 @@ def test_while_an_agent_works(phase: str, args: list[str], code: int, tmp_path: 
         tools.wait()
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=LIMIT)
-    lines = out.decode().splitlines()
+    lines = unstamped(out.decode())
     place = lines.index(RESUME)
     assert "Half a line" in lines[:place]
     assert lines[place - 1].startswith("Overall: ")
-    assert [STOPPING, "Loop cancelled by user."] == err.decode().splitlines()[-2:]
+    assert [STOPPING, "Loop cancelled by user."] == unstamped(err.decode())[-2:]
     assert (code, phase == "plan") == (process.returncode, "Completed iteration 1" not in lines)
     assert out.endswith(b"\n")
     assert "Completed iteration 2" not in lines
@@ -150,7 +151,7 @@ def test_on_a_terminal(tmp_path: Path, keyboard: Keyboard) -> None:
     assert keyboard.is_intact
     screen = Screen(200)
     screen.write(keyboard.seen.replace("\r\n", "\n"))
-    lines = screen.visible()
+    lines = unstamped("\n".join(screen.visible()))
     assert "Half a line" in lines
     assert [STOPPING, "Loop cancelled by user."] == lines[lines.index(STOPPING) :][:2]
     assert not any("Working" in line for line in lines)

@@ -10,6 +10,7 @@ import pytest
 from cuggino_cli.main import main
 from tests.cli.falling import LIMIT
 from tests.cli.rounds import APPROVES, PLANS, implements
+from tests.cli.stamps import unstamped
 
 AGENT = {"agent": "scripted:scenario.toml"}
 REFUSED = """
@@ -56,5 +57,5 @@ def test_a_check_that_does_not_end(ready: Path, capsys: pytest.CaptureFixture[st
     settings = {"checkCommand": "sleep 1000", "commandTimeout": 0.2, "gate": "block"}
     (ready / ".cuggino.json").write_text(json.dumps({**AGENT, **settings, "maxIterations": 1}))
     assert 11 == main(["run", "--focus", "x"])
-    printed = " ".join(capsys.readouterr().out.split())
+    printed = " ".join(unstamped(capsys.readouterr().out))
     assert "[Check] Running: sleep 1000 [Check] Failed (exit 124)" in printed

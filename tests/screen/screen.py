@@ -7,7 +7,8 @@ import re
 
 from wcwidth import wcwidth
 
-_TOKEN = re.compile(r"\x1b\[2K|\x1b\[1A|\x1b\[[0-9;]*m|.", re.S)
+_TOKEN = re.compile(r"\x1b\[(?P<args>[?0-9;]*)(?P<final>[A-Za-z])|\x1b\][^\x07]*\x07|.", re.S)
+_BEGUN = re.compile(r"\x1b(\[[?0-9;]*|\][^\x07]*)?\Z")
 
 
 class Screen(io.StringIO):
@@ -20,6 +21,8 @@ class Screen(io.StringIO):
     def __init__(self, columns: int) -> None:
         super().__init__()
         self.columns = columns
+        self._begun = ""
+        """The beginning of a sequence whose end has not been written yet."""
         self.cells: list[list[str]] = [[]]
         """The rows; the cell after a wide character is empty."""
         self.row = 0
@@ -33,8 +36,11 @@ class Screen(io.StringIO):
         return ["".join(row) for row in self.cells]
 
     def write(self, text: str) -> int:
-        for token in _TOKEN.findall(text):
-            self._take(token)
+        text, self._begun = self._begun + text, ""
+        if begun := _BEGUN.search(text):
+            text, self._begun = text[: begun.start()], begun.group()
+        for token in _TOKEN.finditer(text):
+            self._take(token.group(), token.group("final"), token.group("args"))
         return super().write(text)
 
     def resize(self, columns: int) -> None:
@@ -50,18 +56,40 @@ class Screen(io.StringIO):
         for char in "\n".join(texts):
             self._take(char)
 
-    def _take(self, token: str) -> None:
-        if token == "\x1b[2K":
-            self.cells[self.row] = []
-        elif token == "\x1b[1A":
-            self.row = max(self.row - 1, 0)
+    def _take(self, token: str, final: str | None = None, args: str | None = None) -> None:
+        if final is not None:
+            self._move(final, args or "")
         elif token == "\r":
             self.column = 0
+        elif token == "\b":
+            self.column = max(self.column - 1, 0)
         elif token == "\n":
             self._next_row()
             self.continued.discard(self.row)
         elif token != "\x07" and not token.startswith("\x1b"):
             self._put(token)
+
+    def _move(self, final: str, args: str) -> None:
+        """Move the cursor or erase; modes, colors and titles change no cell."""
+        count = int(args) if args.isdigit() else 1
+        match final:
+            case "A":
+                self.row = max(self.row - count, 0)
+            case "B":
+                self.row = min(self.row + count, len(self.cells) - 1)
+            case "C":
+                self.column += count
+            case "D":
+                self.column = max(self.column - count, 0)
+            case "J":
+                self.cells[self.row] = self.cells[self.row][: self.column]
+                del self.cells[self.row + 1 :]
+            case "K" if args == "2":
+                self.cells[self.row] = []
+            case "K":
+                self.cells[self.row] = self.cells[self.row][: self.column]
+            case _:
+                pass
 
     def _next_row(self) -> None:
         self.row, self.column = self.row + 1, 0

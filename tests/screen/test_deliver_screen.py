@@ -29,8 +29,9 @@ from cuggino.events import (
 from cuggino_cli.screen.deliver_screen import Wording, with_deliver_output
 from cuggino_cli.screen.deliver_text import Line
 from cuggino_cli.screen.fragments import Verbosity
-from cuggino_cli.screen.terminal import Terminal
+from cuggino_cli.screen.text import width
 
+from .live_lines import StatusLines, controls_on, now_of, plain_on
 from .screen import Screen
 
 STARTED = DeliverSessionStarted(session=1, instruction="coding")
@@ -64,15 +65,14 @@ class Bench:
         self.screen = Screen(60)
         self.source: Subject[DeliverStreamEvent] = Subject()
         self.ends: list[Exception | None] = []
-        self.terminal = Terminal(
-            self.screen,
-            color=False,
-            interactive=interactive,
-            columns=lambda: self.screen.columns,
-            height=lambda: 24,
-            errors=self.screen if errors is None else errors,
+        errors = self.screen if errors is None else errors
+        self.lines = (
+            StatusLines(self.screen, errors=errors)
+            if interactive
+            else plain_on(self.screen, errors=errors)
         )
-        output = with_deliver_output(self.terminal, Wording(verbosity, **wording))
+        self.controls = controls_on(self.lines, verbosity)
+        output = with_deliver_output(self.controls, Wording(verbosity, **wording), stamps=False)
         self.subscription = self.source.pipe(output).subscribe(
             on_error=self.ends.append,
             on_completed=lambda: self.ends.append(None),
@@ -84,9 +84,13 @@ class Bench:
             self.source.on_next(event)
 
     def seen_at(self, second: float) -> list[str]:
-        """Return the visible lines at that time."""
+        """Return the visible lines at that time, without the row of the totals."""
         self.clock.advance_to(second)
-        return self.screen.visible()
+        return self.seen()
+
+    def seen(self) -> list[str]:
+        rows = self.lines.rows(now_of(self.clock)) if isinstance(self.lines, StatusLines) else []
+        return [*filter(None, self.screen.visible()), *rows[:-1]]
 
     def scheduled(self) -> int:
         """Return the number of pending actions."""
@@ -98,21 +102,20 @@ def test_list_stays_below_the_lines() -> None:
     bench = Bench()
     bench.say(TWO, STARTED)
     below = ["Deliverables: 0/2 passed", "  ○ D1 a login", "  ○ D2 a logout"]
-    assert ["Session 1 started", *below, "⚡ 0s Thinking..."] == bench.screen.visible()
+    assert ["Session 1 started", *below, "⚡ 0s Thinking..."] == bench.seen()
     assert [*below, "⚡ 5s Thinking..."] == bench.seen_at(5.15)[1:]
     bench.say(CALL)
     expected = ["Session 1 started", "▶ Bash: ls", *below, "⚡ 5s Running Bash... (1 tool)"]
-    assert expected == bench.screen.visible()
+    assert expected == bench.seen()
 
 
-def test_tick_rewrites_only_the_last_line() -> None:
-    """Unchanged lines are not rewritten, so nothing flickers."""
+def test_totals_are_the_last_row() -> None:
+    """The last row has the time and the cost of the run."""
     bench = Bench()
-    bench.say(TWO, STARTED)
-    bench.clock.advance_to(1.05)
-    before = len(bench.screen.getvalue())
-    bench.clock.advance_to(1.15)
-    assert "\x1b[2K\r⚡ 1s Thinking..." == bench.screen.getvalue()[before:]
+    bench.say(TWO, STARTED, SessionEnded(outcome="completed", cost_usd=0.25))
+    assert isinstance(bench.lines, StatusLines)
+    bench.clock.advance_to(65)
+    assert "1m 5s · $0.25" == bench.lines.rows(now_of(bench.clock))[-1].strip()
 
 
 @pytest.mark.parametrize("end", ["complete", "error", "dispose"])
@@ -134,26 +137,18 @@ def test_list_is_erased_at_the_end(end: str) -> None:
     assert {"complete": [None], "error": [error], "dispose": []}[end] == bench.ends
 
 
-def test_shrunk_terminal_is_redrawn() -> None:
-    """Lines wrapped by a narrower terminal are erased with all their rows and redrawn."""
+def test_rows_are_cut_to_the_terminal() -> None:
+    """Rows are shorter than the terminal is wide, at any width."""
     bench = Bench()
-    long = "  ○ D1 a long description of a login, 漢字漢字漢字漢字漢字"
-    bench.say(listed(long[7:]), STARTED)
-    assert long == bench.seen_at(1)[2]
-    bench.screen.resize(17)
+    bench.say(listed("a long description of a login, 漢字漢字漢字漢字漢字"), STARTED)
+    bench.screen.columns = 17
     bench.clock.advance_to(1.15)
-    bench.screen.resize(60)
     assert [
         "Session 1 started",
-        "Deliverables: 0/",
-        "  ○ D1 a long de",
-        "⚡ 1s Thinking..",
-    ] == bench.screen.visible()
-    assert 2 == bench.seen_at(1.25).index(
-        "  ○ D1 a long description of a login, 漢字漢字漢字漢字漢字"
-    )
-    bench.source.on_completed()
-    assert ["Session 1 started"] == bench.screen.visible()
+        "Deliverables:...",
+        "  ○ D1 a long...",
+        "⚡ 1s Thinkin...",
+    ] == bench.seen()
 
 
 def test_hostile_description_is_one_inert_line() -> None:
@@ -168,9 +163,9 @@ def test_warnings_are_printed_above_the_list() -> None:
     bench = Bench()
     bench.say(STARTED, TWO, WARNING, CALL)
     bench.clock.advance_to(0.35)
-    assert ["Session 1 started", "look out", "▶ Bash: ls"] == bench.screen.visible()[:3]
-    assert "Deliverables: 0/2 passed" == bench.screen.visible()[3]
-    assert 7 == len(bench.screen.visible())
+    assert ["Session 1 started", "look out", "▶ Bash: ls"] == bench.seen()[:3]
+    assert "Deliverables: 0/2 passed" == bench.seen()[3]
+    assert 7 == len(bench.seen())
 
 
 def test_warnings_go_to_standard_error() -> None:
@@ -205,7 +200,7 @@ def test_list_does_not_return_after_an_interrupt() -> None:
     """After Ctrl-C lines are still printed, but the list does not come back."""
     bench = Bench()
     bench.say(TWO, STARTED)
-    bench.terminal.be_still()
+    bench.controls.be_still()
     assert ["Session 1 started"] == bench.seen_at(3)
     bench.say(WARNING)
     assert ["Session 1 started", "look out"] == bench.seen_at(6)
@@ -283,13 +278,12 @@ def test_any_sequence_leaves_only_the_lines(steps: list[Any]) -> None:
     now, printed = 0.0, 0
     for step in steps:
         if isinstance(step, int):
-            bench.screen.resize(step)
+            bench.screen.columns = step
         elif step == "tick":
             now += 1
-            bench.clock.advance_to(now)
+            assert all(width(row) < bench.screen.columns for row in bench.seen_at(now)[printed:])
         else:
             bench.say(step)
             printed += step is CALL
     bench.source.on_completed()
-    bench.screen.resize(60)
-    assert "\n".join(["▶ Bash: ls"] * printed) == "\n".join(bench.screen.visible())
+    assert ["▶ Bash: ls"] * printed == bench.seen()

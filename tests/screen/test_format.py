@@ -234,7 +234,7 @@ def test_session_cost() -> None:
     assert expected == [plain(event, Verbosity.VERBOSE) for event in (full, free)]
     assert [plain(event, Verbosity.NORMAL) for event in (full, free)] == [None, None]
     cost = StageCost(phase="planning", cost_usd=0.01234, total_cost=0.5)
-    assert "[Planning] Cost $0.0123 (run total $0.5000)" == plain(cost, Verbosity.NORMAL)
+    assert "[Planning] $0.0123 (run total $0.5000)" == plain(cost, Verbosity.NORMAL)
 
 
 def test_session_without_cost() -> None:

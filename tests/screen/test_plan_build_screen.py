@@ -34,12 +34,11 @@ from cuggino.events import (
     SubAgentStarted,
     Thinking,
     ToolCall,
-    ToolResult,
 )
 from cuggino_cli.screen.fragments import Verbosity
 from cuggino_cli.screen.plan_build_screen import LoopView, with_loop_output
-from cuggino_cli.screen.terminal import Terminal
 
+from .live_lines import StatusLines, controls_on, now_of, plain_on
 from .screen import Screen
 
 BUILD = PlanBuildPhaseStarted(phase="build", iteration=2)
@@ -69,15 +68,17 @@ class Bench:
         self.clock = TestScheduler()
         self.screen = Screen(columns)
         self.source: Subject[PlanBuildStreamEvent] = Subject()
-        self.terminal = Terminal(
-            self.screen,
-            color=color,
-            interactive=interactive,
-            columns=lambda: self.screen.columns,
-            height=lambda: 24,
-            errors=self.screen if errors is None else errors,
+        errors = self.screen if errors is None else errors
+        self.lines = (
+            StatusLines(self.screen, errors=errors)
+            if interactive
+            else plain_on(self.screen, errors=errors, color=color)
         )
-        output = with_loop_output(self.terminal, LoopView(verbosity=verbosity, **view))
+        output = with_loop_output(
+            controls_on(self.lines, verbosity),
+            LoopView(verbosity=verbosity, **view),
+            stamps=False,
+        )
         self.subscription = self.source.pipe(output).subscribe(
             on_error=lambda _error: None, scheduler=self.clock
         )
@@ -90,7 +91,8 @@ class Bench:
 
     def seen_at(self, second: float) -> list[str]:
         self.clock.advance_to(second)
-        return self.screen.visible()
+        rows = self.lines.rows(now_of(self.clock)) if isinstance(self.lines, StatusLines) else []
+        return [*filter(None, self.screen.visible()), *rows]
 
     def scheduled(self) -> int:
         """Return the number of pending actions."""
@@ -235,18 +237,16 @@ def test_log_levels(level: str, expected: list[str]) -> None:
     assert all(word in text for word in ("Mode: BUILD", "words", "Overall: "))
 
 
-def test_spinner_turns_below_the_lines() -> None:
-    """The spinner turns while the agent is silent and never touches a partial line."""
+def test_status_stays_below_the_lines() -> None:
+    """The status follows the loop: its iteration, its phase, and how long the agent is silent."""
     bench = Bench(interactive=True)
     bench.say(BUILD)
-    assert "Working..." in bench.seen_at(2.15)[-1]
-    bench.say(chunk("half a "))
-    assert [*HEADER, "half a "] == bench.seen_at(5)
-    bench.say(chunk("line"))
-    assert [*HEADER, "half a line"] == bench.seen_at(8)
-    bench.say(ToolResult(name="t", output=""), CALL)
-    assert [*HEADER, "half a line", "▶ Bash: ls"] == bench.seen_at(10)[:-1]
-    assert "Working..." in bench.seen_at(11)[-1]
+    *lines, silence, _totals = bench.seen_at(2.5)
+    assert ([*HEADER, "iteration 2 · build"], " Working... (2s)") == (lines, silence[1:])
+    bench.say(CALL)
+    assert "▶ Bash ls  3s" == bench.seen_at(5.5)[-2]
+    bench.say(JobsCounted(open=2, done=1))
+    assert "iteration 2 · 1/3 done · build" == bench.seen_at(6)[-3]
 
 
 def test_wait_counts_down_below_the_lines() -> None:
@@ -255,8 +255,9 @@ def test_wait_counts_down_below_the_lines() -> None:
     wait = QuotaWaiting(remaining=3600)
     bench.say(wait, wait)
     lines = bench.seen_at(10)
-    assert ("[Agent] Waiting for the usage limit, 1h 0m left", 2) == (lines[0], len(lines))
-    assert "Waiting... (59m 50s left)" in lines[1]
+    assert "[Agent] Waiting for the usage limit, 1h 0m left" == lines[0]
+    assert lines[1].startswith("⏳ Usage limit")
+    assert lines[1].endswith("in 59m 50s")
 
 
 @pytest.mark.parametrize("end", ["complete", "error", "dispose"])
@@ -278,13 +279,13 @@ def test_no_partial_line_is_left(end: str) -> None:
 
 
 def test_forty_columns() -> None:
-    """On 40 columns the blocks and the spinner keep to their lines."""
+    """On 40 columns the blocks and the status keep to their lines."""
     bench = Bench(interactive=True, columns=40)
     bench.say(BUILD, chunk("words " * 20), OVER, PlanBuildIterationEnded(iteration=2))
     lines = bench.seen_at(1.05)
     block = ["-" * 30, "Completed iteration 2", "-" * 30]
-    assert (HEADER, block) == (lines[:3], lines[-4:-1])
-    assert "Working..." in lines[-1]
+    assert (HEADER, block) == (lines[:3], lines[-6:-3])
+    assert ("2 · build", " Working... (1s)") == (lines[-3], lines[-2][1:])
 
 
 def test_colors() -> None:

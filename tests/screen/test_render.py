@@ -1,29 +1,48 @@
-"""The render operator: prints events and moves the spinner on the scheduler's time."""
+"""The render operator: prints events and shows what the run is doing."""
 
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 import reactivex as rx
 from reactivex import Subject
 from reactivex.testing import TestScheduler
 
+from cuggino.errors import StorageError
 from cuggino.events import (
     AgentMessage,
+    AgentRetry,
+    CheckCommandStarted,
+    ContinueAsked,
     Event,
+    GuardDenied,
+    ImplementingStart,
     LoopApproved,
+    MessageDelta,
+    PauseAsked,
     PingEvent,
+    PlanComplete,
     PlanningStart,
-    WatchAuditEnded,
-    WatchAuditStarted,
+    QuotaWaiting,
+    RunPaused,
+    RunStarted,
+    SessionEnded,
+    StageCost,
+    SteerAsked,
+    StopAsked,
+    ToolCall,
+    ToolResult,
     WatchBacklogWaiting,
     WatchProcessingItem,
 )
 from cuggino_cli.screen.fragments import Verbosity
 from cuggino_cli.screen.render import with_cli_output
-from cuggino_cli.screen.terminal import Terminal
 
+from .live_lines import StatusLines, controls_on, now_of, plain_on
 from .screen import Screen
 
 PLANNING = PlanningStart(iteration=1)
@@ -31,21 +50,32 @@ APPROVED = LoopApproved(iteration=1)
 PROSE = AgentMessage(text="thinking aloud")
 PING = PingEvent(timestamp=0)
 WAITING = WatchBacklogWaiting()
+CALL = ToolCall(name="Bash", input={"command": "cat /work/project/a.py"}, id="t1")
+STARTED = RunStarted(
+    run_id="r", kind="run", command="", focus="Login page", agent="claude", options={"budget": 5}
+)
 
 
 class Bench:
-    """One subscription on a screen of 60 columns, in virtual seconds."""
+    """One subscription on a screen of 80 columns, in virtual seconds."""
 
-    def __init__(self, *, interactive: bool = True, screen: Screen | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        live: bool = True,
+        screen: Screen | None = None,
+        verbosity: Verbosity = Verbosity.NORMAL,
+        stamps: bool = False,
+        **controls: Any,
+    ) -> None:
         self.clock = TestScheduler()
-        self.screen = screen or Screen(60)
+        self.screen = screen or Screen(80)
         self.source: Subject[Event] = Subject()
         self.heard: list[Event] = []
         self.ends: list[Exception | None] = []
-        self.terminal = Terminal(
-            self.screen, color=False, interactive=interactive, columns=lambda: self.screen.columns
-        )
-        output = with_cli_output(self.terminal, verbosity=Verbosity.NORMAL)
+        self.lines = StatusLines(self.screen) if live else plain_on(self.screen)
+        self.controls = controls_on(self.lines, verbosity, **controls)
+        output = with_cli_output(self.controls, project="/work/project", stamps=stamps)
         self.subscription = self.source.pipe(output).subscribe(
             self.heard.append,
             self.ends.append,
@@ -58,18 +88,25 @@ class Bench:
         self.clock.advance_to(second)
         return self.source
 
-    def seen_at(self, second: float) -> str:
-        """Return the last non-blank line at that time."""
+    def say(self, *events: Event) -> list[str]:
+        """Emit the events and return the visible lines."""
+        for event in events:
+            self.source.on_next(event)
+        return [text for text in self.screen.visible() if text]
+
+    def rows_at(self, second: float) -> list[str]:
+        """Return the rows of the status at that time."""
         self.clock.advance_to(second)
-        return self.screen.visible()[-1]
+        assert isinstance(self.lines, StatusLines)
+        return self.lines.rows(now_of(self.clock))
+
+    @property
+    def now(self) -> datetime:
+        return now_of(self.clock)
 
     def scheduled(self) -> int:
         """Return the number of pending actions."""
         return sum(not item.is_cancelled() for item, _ in self.clock._queue.items)
-
-    def released(self) -> bool:
-        """Return True if nothing is subscribed or scheduled any more."""
-        return self.scheduled() == 0 and not self.source.observers
 
 
 def test_events_pass_unchanged() -> None:
@@ -87,10 +124,9 @@ def test_events_pass_unchanged() -> None:
 def test_lines_are_printed_before_they_pass() -> None:
     """An event is on the screen before the next subscriber receives it."""
     stream = io.StringIO()
-    terminal = Terminal(stream, color=False, interactive=False, columns=lambda: 80)
     seen: list[str] = []
-    output = with_cli_output(terminal, verbosity=Verbosity.NORMAL)
-    rx.of(PLANNING, PROSE).pipe(output).subscribe(lambda _: seen.append(stream.getvalue()))
+    output = with_cli_output(controls_on(plain_on(stream)), stamps=False)
+    rx.of(PLANNING, PING).pipe(output).subscribe(lambda _: seen.append(stream.getvalue()))
     assert seen == ["\n[Planning] Starting...\n"] * 2
 
 
@@ -98,136 +134,192 @@ def test_lines_are_printed_before_they_pass() -> None:
 def test_bell_rings_unless_disabled(bell: bool) -> None:
     """A line that needs a person rings the bell, unless it is disabled."""
     stream = io.StringIO()
-    terminal = Terminal(stream, color=False, interactive=True, columns=lambda: 80)
-    output = with_cli_output(terminal, verbosity=Verbosity.NORMAL, bell=bell)
+    output = with_cli_output(controls_on(plain_on(stream, bell=True)), bell=bell)
     rx.of(WAITING).pipe(output).run()
     assert "Backlog empty" in stream.getvalue()
     assert bell == ("\a" in stream.getvalue())
 
 
-def test_spinner_moves_while_the_agent_is_silent() -> None:
-    """Without events the spinner turns ten times a second and counts the time."""
-    bench = Bench()
-    assert bench.seen_at(0.05) == ""
-    assert bench.seen_at(0.15) == "⠋ Working..."
-    assert bench.seen_at(0.25) == "⠙ Working..."
-    bench.at(1).on_next(PLANNING)
-    assert bench.seen_at(1.05) == "[Planning] Starting..."
-    frames = {bench.seen_at(13 + tenth / 10 + 0.05) for tenth in range(10)}
-    assert {f"{frame} Working... (12s)" for frame in "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"} == frames
-    assert bench.screen.visible()[:-1] == ["", "[Planning] Starting..."]
+# Lines
 
 
-def test_pings_do_not_reset_the_time() -> None:
-    """A ping shows nothing; the time and the frames continue."""
+def test_lines_have_the_time_of_their_event() -> None:
+    """Without a terminal each line has a time stamp and none is empty; a message may have many."""
+    stream = io.StringIO()
+    at = datetime(2026, 11, 23, 9, 5, 7, tzinfo=UTC)
+    local = at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    output = with_cli_output(controls_on(plain_on(stream)), clock=lambda: at)
+    two = AgentMessage(text="First.\n\nSecond.\n")
+    rx.of(PLANNING, two, PlanComplete(content="a\nb"), CALL).pipe(output).run()
+    assert [
+        f"{local} [Planning] Starting...",
+        f"{local} First.",
+        f"{local} Second.",
+        f"{local} [Planning] 0s",
+        f"{local} [PLAN_COMPLETE] a",
+        f"{local} b",
+        f"{local} ▶ Bash: cat /work/project/a.py",
+    ] == stream.getvalue().splitlines()
+
+
+def test_words_are_wrapped_behind_the_time() -> None:
+    """On a terminal words are wrapped and indented behind the time of the day."""
+    bench = Bench(stamps=True, screen=Screen(40))
+    shown = bench.say(AgentMessage(text="one two three four five six seven eight 漢字漢字 nine"))
+    stamp = bench.now.astimezone().strftime("%H:%M:%S")
+    assert [
+        f"{stamp} one two three four five six",
+        "         seven eight 漢字漢字 nine",
+    ] == shown
+
+
+@pytest.mark.parametrize("verbosity", list(Verbosity))
+def test_words_of_the_agent_are_shown(verbosity: Verbosity) -> None:
+    """The agent's own words need no `--verbose`; those of its sub-agents do."""
+    bench = Bench(verbosity=verbosity)
+    sub = AgentMessage(text="by a sub-agent", parent_tool_use_id="t")
+    shown = bench.say(MessageDelta(text="thinking", message_id="m"), PROSE, sub)
+    expected = {
+        Verbosity.QUIET: [],
+        Verbosity.NORMAL: ["thinking aloud"],
+        Verbosity.VERBOSE: ["thinking aloud", "by a sub-agent"],
+    }
+    assert expected[verbosity] == shown
+
+
+def test_paths_are_relative_to_the_project() -> None:
+    """Paths in the project are shown without it."""
+    outside = ToolCall(name="Read", input={"file_path": "/work/projects/b"}, id="t2")
+    shown = Bench().say(CALL, outside)
+    assert ["▶ Bash: cat a.py", "▶ Read: /work/projects/b"] == shown
+
+
+def test_failed_tool_calls_are_marked() -> None:
+    """A failed tool call has a line with its name and reason; other results have none."""
+    bench = Bench()
+    failed = ToolResult(name="t1", output="\ncat: /work/project/a.py: no\nmore", is_error=True)
+    shown = bench.say(CALL, failed, CALL, ToolResult(name="t1", output="fine"))
+    assert ["▶ Bash: cat a.py", "✗ Bash failed: cat: a.py: no", "▶ Bash: cat a.py"] == shown
+
+
+def test_denied_tool_calls_are_reported_once() -> None:
+    """The failure of a call that the guard denied is not repeated."""
+    denied = GuardDenied(tool="Bash", tool_use_id="t1", part="rm -rf /", reason="No.")
+    shown = Bench().say(CALL, denied, ToolResult(name="t1", output="No.", is_error=True))
+    assert ["▶ Bash: cat a.py", "[Guard] Denied Bash: rm -rf / (No.)"] == shown
+
+
+def test_verbose_shows_the_output_of_failed_calls() -> None:
+    """With `--verbose` the mark precedes the numbered output."""
+    bench = Bench(verbosity=Verbosity.VERBOSE)
+    shown = bench.say(CALL, ToolResult(name="t1", output="no", is_error=True))
+    assert ["▶ Bash: cat a.py", "✗ Bash failed", "    1→no"] == shown
+
+
+def test_quiet_shows_no_tool_calls() -> None:
+    """With `--quiet` neither calls nor their failures are shown."""
+    bench = Bench(verbosity=Verbosity.QUIET)
+    shown = bench.say(PLANNING, CALL, ToolResult(name="t1", output="no", is_error=True))
+    assert ["[Planning] Starting..."] == shown
+
+
+def test_the_end_of_a_stage_has_its_duration_and_cost() -> None:
+    """Duration and cost are in one line, or the duration alone where no cost is reported."""
+    bench = Bench()
+    cost = StageCost(phase="planning", duration=61, cost_usd=0.5, total_cost=1.5)
+    shown = bench.say(PLANNING, cost, PlanComplete(content="x"))
+    assert ["[Planning] 1m 1s, $0.5000 (run total $1.5000)", "[PLAN_COMPLETE] x"] == shown[1:]
+    bench.at(10).on_next(PLANNING)
+    bench.clock.advance_to(22)
+    assert ["[Planning] 12s", "[PLAN_COMPLETE] y"] == bench.say(PlanComplete(content="y"))[-2:]
+
+
+def test_a_wait_is_printed_once() -> None:
+    """A wait that is reported again is only counted down."""
+    wait = QuotaWaiting(remaining=60)
+    assert 1 == len(Bench().say(wait, wait))
+
+
+# Status
+
+
+def test_the_status_follows_the_run() -> None:
+    """The status has item, iteration, stage, running tool, time and cost."""
+    bench = Bench(opening=STARTED)
+    assert ["Login page", " Working..."] == [
+        row[at:] for row, at in zip(bench.rows_at(0)[:2], (0, 1), strict=True)
+    ]
+    bench.at(1).on_next(PLANNING)
+    bench.source.on_next(CALL)
+    bench.source.on_next(SessionEnded(outcome="completed", cost_usd=0.5))
+    bench.source.on_next(CheckCommandStarted(iteration=1, command="pytest -q"))
+    rows = bench.rows_at(73)
+    assert ["Login page · plan · claude", "▶ Check pytest -q  1m 12s"] == rows[:2]
+    assert rows[2].strip() == "1m 13s · $0.50 of $5.00"
+
+
+def test_silence_is_counted() -> None:
+    """Without a running tool the time since the last event is shown; pings do not count."""
     bench = Bench()
     bench.at(1).on_next(PLANNING)
-    before = bench.seen_at(8.52)
-    assert before.endswith("Working... (7s)")
+    assert bench.rows_at(8.52)[-2].endswith("Working... (7s)")
     bench.at(8.54).on_next(PING)
-    assert before == bench.seen_at(8.56)
-    after = bench.seen_at(8.65)
-    assert before != after
-    assert after.endswith("Working... (7s)")
+    assert bench.rows_at(9.65)[-2].endswith("Working... (8s)")
+    bench.at(10).on_next(PROSE)
+    assert bench.rows_at(13.15)[-2].endswith("Working... (3s)")
 
 
-def test_hidden_events_reset_the_time() -> None:
-    """An event that shows nothing still proves that the agent is alive."""
-    bench = Bench()
-    assert bench.seen_at(7.95).endswith("Working... (7s)")
-    bench.at(8).on_next(PROSE)
-    assert bench.seen_at(8.15).endswith("Working...")
-    assert bench.seen_at(11.15).endswith("Working... (3s)")
-
-
-def test_resize_is_followed() -> None:
-    """A narrower terminal has a shorter spinner at the next tick and no other change."""
+def test_nothing_is_scheduled() -> None:
+    """The operator has no timer: the screen draws by itself."""
     bench = Bench()
     bench.at(1).on_next(PLANNING)
-    assert bench.seen_at(91.05).endswith("Working... (1m 30s)")
-    bench.screen.resize(10)
-    assert len(bench.seen_at(91.15)) == 9
-    bench.screen.resize(60)
-    assert bench.screen.visible()[:-1] == ["", "[Planning] Starting..."]
+    assert bench.scheduled() == 0
 
 
-def test_spinner_rests_while_the_watch_waits() -> None:
-    """While the watch waits, nothing turns and nothing is scheduled."""
+def test_an_idle_watch_shows_no_work() -> None:
+    """While a watch waits for items, nothing works."""
     bench = Bench()
     bench.at(1).on_next(WAITING)
-    assert bench.scheduled() == 0
-    assert bench.seen_at(90) == "[Watch] Backlog empty, waiting for new items..."
-    bench.at(100).on_next(WatchAuditStarted())
-    assert bench.seen_at(105.15).endswith("Working... (5s)")
-    bench.at(200).on_next(WatchAuditEnded())
-    assert bench.scheduled() == 0
-    assert bench.seen_at(290) == "[Watch] Audit agent finished."
-    bench.at(300).on_next(WatchProcessingItem(filename="a.md"))
-    assert bench.seen_at(310.15).endswith("Working... (10s)")
+    assert bench.rows_at(90)[0] == "Waiting for work"
+    assert not any("Working" in row for row in bench.rows_at(91))
+    item = WatchProcessingItem(filename="a.md", title="Login page", position=2, total=5)
+    bench.at(300).on_next(item)
+    assert bench.rows_at(310)[0] == "2 of 5: Login page"
 
 
-def test_completion_erases_the_spinner() -> None:
-    """On completion only lines are left, and nothing stays scheduled."""
+def test_a_retry_is_counted_down() -> None:
+    """A retry shows its number and the time that is left."""
+    retry = AgentRetry(reason="overloaded", message="529", attempt=1, max_retries=5, retry_in=8)
     bench = Bench()
-    bench.at(1).on_next(PLANNING)
-    assert "Working" in bench.seen_at(4.9)
-    bench.source.on_completed()
-    assert bench.released()
-    assert bench.seen_at(60) == "[Planning] Starting..."
+    bench.at(0).on_next(retry)
+    assert bench.rows_at(3)[0] == "⏳ overloaded · retry 1 of 5 in 5s"
 
 
-def test_error_erases_the_spinner() -> None:
-    """On an error only lines are left, nothing stays scheduled, and the error passes on."""
+@pytest.mark.parametrize("end", ["complete", "error", "dispose"])
+def test_the_end_erases_the_status(end: str) -> None:
+    """However the stream ends, no status is left and the source is unsubscribed."""
     bench = Bench()
     error = RuntimeError("broken")
     bench.at(1).on_next(PLANNING)
-    assert "Working" in bench.seen_at(4.9)
-    bench.source.on_error(error)
-    assert bench.released()
-    assert bench.seen_at(60) == "[Planning] Starting..."
-    assert [error] == bench.ends
-
-
-def test_disposal_erases_the_spinner() -> None:
-    """Disposal unsubscribes the source, leaves only lines, and nothing stays scheduled."""
-    bench = Bench()
-    bench.at(1).on_next(PLANNING)
-    assert "Working" in bench.seen_at(4.9)
-    bench.subscription.dispose()
-    assert bench.released()
-    assert bench.seen_at(60) == "[Planning] Starting..."
-    assert bench.ends == []
-
-
-def test_no_timer_without_a_terminal() -> None:
-    """Without a terminal nothing is scheduled and only lines are written."""
-    bench = Bench(interactive=False)
-    assert bench.scheduled() == 0
-    bench.at(1).on_next(PLANNING)
-    assert bench.scheduled() == 0
-    bench.at(9).on_next(APPROVED)
-    bench.source.on_completed()
-    expected = "\n[Planning] Starting...\n\n[Loop] Implementation approved!\n"
-    assert expected == bench.screen.getvalue()
-
-
-def test_no_spinner_without_a_scheduler() -> None:
-    """Subscribing without a scheduler gives lines and no spinner."""
-    screen = Screen(60)
-    terminal = Terminal(screen, color=False, interactive=True, columns=lambda: 60)
-    done: list[bool] = []
-    rx.of(PLANNING).pipe(with_cli_output(terminal, verbosity=Verbosity.NORMAL)).subscribe(
-        on_completed=lambda: done.append(True)
-    )
-    assert done == [True]
-    assert screen.getvalue() == "\n[Planning] Starting...\n"
+    assert bench.rows_at(2)
+    match end:
+        case "complete":
+            bench.source.on_completed()
+        case "error":
+            bench.source.on_error(error)
+        case _:
+            bench.subscription.dispose()
+    assert bench.rows_at(60) == []
+    assert bench.screen.visible()[-1] == "[Planning] Starting..."
+    assert {"complete": [None], "error": [error], "dispose": []}[end] == bench.ends
+    assert bench.source.observers == []
 
 
 def test_subscriptions_are_independent() -> None:
     """The operator shares no state between two subscriptions."""
     stream = io.StringIO()
-    terminal = Terminal(stream, color=False, interactive=False, columns=lambda: 80)
-    source = rx.of(WAITING).pipe(with_cli_output(terminal, verbosity=Verbosity.QUIET))
+    controls = controls_on(plain_on(stream), Verbosity.QUIET)
+    source = rx.of(WAITING).pipe(with_cli_output(controls, stamps=False))
     source.subscribe()
     source.subscribe()
     assert stream.getvalue() == "[Watch] Backlog empty, waiting for new items...\n" * 2
@@ -247,25 +339,81 @@ class Gone(Screen):
 
 def test_broken_pipe_on_a_line() -> None:
     """A broken pipe is an error of the stream and unsubscribes the source."""
-    bench = Bench(interactive=False, screen=Gone(60))
+    bench = Bench(live=False, screen=Gone(60))
     for _ in range(5):
         bench.source.on_next(PLANNING)
     assert bench.heard == [PLANNING] * 3
     assert [type(end).__name__ for end in bench.ends] == ["BrokenPipeError"]
-    assert bench.released()
+    assert bench.source.observers == []
 
 
-def test_broken_pipe_on_a_tick() -> None:
-    """A broken pipe met by the spinner also fails the stream, but not the clock's thread."""
-    bench = Bench(screen=Gone(60))
-    bench.clock.advance_to(10)
-    assert [type(end).__name__ for end in bench.ends] == ["BrokenPipeError"]
-    assert bench.released()
+# Keys
 
 
-def test_broken_pipe_on_completion() -> None:
-    """A broken pipe while erasing the spinner at completion fails the stream."""
-    bench = Bench(screen=Gone(60))
-    bench.at(0.35).on_completed()
-    assert [type(end).__name__ for end in bench.ends] == ["BrokenPipeError"]
-    assert bench.released()
+def keyed(send: Callable[[Event], object] | None) -> Bench:
+    bench = Bench(send=send, has_keys=True, opening=STARTED)
+    bench.at(1).on_next(ImplementingStart(iteration=1))
+    return bench
+
+
+def test_keys_ask_the_run() -> None:
+    """`p` pauses and continues, `q` stops, and a message steers."""
+    asked: list[Event] = []
+    bench = keyed(asked.append)
+    bench.controls.press("p", bench.now)
+    assert bench.rows_at(1)[-1].startswith("Pauses after this stage")
+    bench.say(PauseAsked())
+    assert bench.rows_at(1)[0] == "PAUSING after this stage"
+    bench.say(RunPaused())
+    since = bench.now.astimezone().strftime("%H:%M")
+    assert bench.rows_at(2)[0] == f"PAUSED since {since} · nothing runs"
+    bench.controls.press("p", bench.now)
+    bench.say(ContinueAsked())
+    bench.controls.steer("use ASCII", bench.now)
+    bench.controls.press("q", bench.now)
+    assert asked == [PauseAsked(), ContinueAsked(), SteerAsked(text="use ASCII"), StopAsked()]
+
+
+def test_keys_are_named_in_the_last_row() -> None:
+    """The last row names the keys that work."""
+    bench = keyed(lambda _command: None)
+    assert bench.rows_at(2)[-1].endswith("p pause  s steer  v more  q stop")
+    bench.say(PauseAsked())
+    assert bench.rows_at(2)[-1].endswith("p go on  s steer  v more  q stop")
+    bench.say(StopAsked())
+    assert bench.rows_at(2)[0] == "STOPPING after this stage"
+    assert bench.rows_at(2)[-1].endswith("  v more")
+    assert keyed(None).rows_at(2)[-1].endswith("  v more")
+
+
+def test_detail_is_changed_while_the_run_works() -> None:
+    """`v` shows all detail, then less again."""
+    bench = keyed(None)
+    bench.controls.press("v", bench.now)
+    assert "All detail" in bench.rows_at(2)[-1]
+    assert "    1→fine" in bench.say(CALL, ToolResult(name="t1", output="fine"))
+    bench.controls.press("v", bench.now)
+    assert 1 == bench.say(CALL, ToolResult(name="t1", output="fine")).count("    1→fine")
+    assert "All detail" not in bench.rows_at(3)[-1]
+
+
+def test_a_command_that_cannot_be_given_is_reported() -> None:
+    """An error of the control folder is shown, and the run goes on."""
+
+    def fail(_command: Event) -> None:
+        raise StorageError("write", "no space left")
+
+    bench = keyed(fail)
+    bench.controls.press("q", bench.now)
+    assert bench.rows_at(1)[-1].startswith("Not asked: no space left")
+    bench.at(20).on_next(PROSE)
+    assert "Not asked" not in bench.rows_at(20)[-1]
+    assert bench.ends == []
+
+
+def test_nothing_is_shown_after_an_interrupt() -> None:
+    """After Ctrl-C lines are still printed, but the status does not come back."""
+    bench = keyed(None)
+    bench.controls.be_still()
+    assert "[Planning] Starting..." in bench.say(PLANNING)
+    assert bench.rows_at(5) == []

@@ -1,4 +1,4 @@
-"""The terminal writer: permanent lines and a spinner that leaves nothing behind."""
+"""Plain lines, and what a stream can show."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import termios
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import given, strategies as st
 
 from cuggino_cli.screen.fragments import Fragment
-from cuggino_cli.screen.spinner import spinner_line
+from cuggino_cli.screen.status import RunStatus
 from cuggino_cli.screen.terminal import (
     ColorMode,
-    Terminal,
     choose_color,
     choose_interactive,
+    choose_live,
     columns_of,
+    rows_of,
 )
-from cuggino_cli.screen.text import width
+from cuggino_cli.screen.text import fit
 
-from .screen import Screen
+from .live_lines import line, plain_on
 
 LINE = [Fragment("phase", "a line")]
 BELL = [Fragment("watch", "waiting"), Fragment("bell", "")]
@@ -35,141 +35,73 @@ class Tty(io.StringIO):
         return True
 
 
-def terminal_on(stream: io.StringIO, *, interactive: bool = True, columns: int = 80) -> Terminal:
-    return Terminal(stream, color=False, interactive=interactive, columns=lambda: columns)
-
-
-def follow(screen: Screen) -> Terminal:
-    return Terminal(screen, color=False, interactive=True, columns=lambda: screen.columns)
-
-
-def test_print_replaces_the_spinner() -> None:
-    """A line erases the spinner, which is then written again without a newline."""
-    stream = io.StringIO()
-    terminal = terminal_on(stream)
-    terminal.spin("one")
-    terminal.spin("two")
-    terminal.print(LINE)
-    terminal.print(LINE)
-    erase = "\x1b[2K\r"
-    assert f"{erase}one{erase}two{erase}a line\na line\n" == stream.getvalue()
-
-
-def test_clear_once() -> None:
-    """Clearing erases a visible spinner and writes nothing otherwise."""
-    stream = io.StringIO()
-    terminal = terminal_on(stream)
-    terminal.clear()
-    assert stream.getvalue() == ""
-    terminal.spin("one")
-    terminal.clear()
-    terminal.clear()
-    assert stream.getvalue() == "\x1b[2K\rone\x1b[2K\r"
-
-
 def test_no_controls_without_a_terminal() -> None:
-    """Without a terminal there is no spinner, bell or color: only text and newlines."""
+    """Without a terminal there is no status, bell or color: only text and newlines."""
     stream = io.StringIO()
-    terminal = terminal_on(stream, interactive=False)
-    terminal.spin("one")
-    terminal.print(LINE)
-    terminal.print(BELL)
-    terminal.clear()
+    lines = plain_on(stream)
+    lines.show(RunStatus())
+    lines.print(LINE)
+    lines.print(BELL)
+    lines.show(None)
     assert stream.getvalue() == "a line\nwaiting\n"
 
 
-def test_forced_color_brings_no_spinner_and_no_bell() -> None:
+def test_forced_color_brings_no_bell() -> None:
     """Colors forced on a pipe add the theme's sequences and no other control."""
     stream = io.StringIO()
-    terminal = Terminal(stream, color=True, interactive=False, columns=lambda: 80)
-    terminal.spin("one")
-    terminal.print(BELL)
+    plain_on(stream, color=True).print(BELL)
     assert stream.getvalue() == "\x1b[2mwaiting\x1b[0m\n"
 
 
 def test_bell_on_a_terminal() -> None:
     """The bell rings on a terminal."""
     stream = io.StringIO()
-    terminal_on(stream).print(BELL)
+    plain_on(stream, bell=True).print(BELL)
     assert stream.getvalue() == "waiting\x07\n"
 
 
-def test_spinner_is_one_inert_line() -> None:
-    """Text of the spinner cannot break its line or control the terminal."""
+def test_lines_of_a_block_are_written_at_once() -> None:
+    """Lines of a block are one write, in order with what goes to standard error."""
+    written: list[str] = []
+
+    class Noting(io.StringIO):
+        def write(self, text: str) -> int:
+            written.append(text)
+            return len(text)
+
+    lines = plain_on(Noting(), errors=Noting())
+    with lines.at_once():
+        lines.print(line("a"))
+        lines.print(line("b"))
+        lines.print(line("c"), is_complaint=True)
+        lines.print(line("d"))
+    assert written == ["a\nb\n", "c\n", "d\n"]
+
+
+def test_warning_goes_to_its_own_stream() -> None:
+    """A warning is written to its own stream, in its own color."""
+    stream, errors = io.StringIO(), io.StringIO()
+    lines = plain_on(stream, errors=errors, error_color=True)
+    lines.print([Fragment("error", "broken")], is_complaint=True)
+    assert ("", "\x1b[31mbroken\x1b[0m\n") == (stream.getvalue(), errors.getvalue())
+    assert not lines.complains_on_stream()
+
+
+def test_warning_without_standard_error_is_a_line() -> None:
+    """Without standard error a warning is printed like other lines."""
     stream = io.StringIO()
-    terminal_on(stream).spin("a\nb\t\x1b[31m")
-    assert stream.getvalue() == "\x1b[2K\ra b ␛[31m"
-
-
-@pytest.mark.parametrize("columns", [0, 1, 2, 5, 10, 13, 14, 15, 40, 80])
-def test_spinner_never_reaches_the_last_column(columns: int) -> None:
-    """The spinner is cut to be narrower than the terminal."""
-    line = spinner_line(2, 90, columns=columns)
-    assert width(line) <= max(columns - 1, 0)
-    assert "⠹ Working... (1m 30s)".startswith(line)
-
-
-def test_ten_columns() -> None:
-    """On ten columns nine are used, also by wide characters."""
-    assert spinner_line(0, 0, columns=10) == "⠋ Working"
-    stream = io.StringIO()
-    terminal_on(stream, columns=10).spin("漢字漢字漢字")
-    assert stream.getvalue() == "\x1b[2K\r漢字漢字"
-
-
-def test_shrunk_terminal_is_left_clean() -> None:
-    """A spinner wrapped by a narrower terminal is erased with all its rows."""
-    screen = Screen(40)
-    terminal = follow(screen)
-    terminal.print([Fragment("plain", "before")])
-    terminal.spin(spinner_line(2, 90, columns=terminal.columns()))
-    screen.resize(8)
-    terminal.spin(spinner_line(3, 91, columns=terminal.columns()))
-    assert screen.visible() == ["before", "⠸ Worki"]
-    terminal.print([Fragment("plain", "after")])
-    assert screen.visible() == ["before", "after"]
-
-
-def test_grown_terminal_is_followed() -> None:
-    """A wider terminal shows more of the spinner at the next tick."""
-    screen = Screen(8)
-    terminal = follow(screen)
-    terminal.spin(spinner_line(0, 5, columns=terminal.columns()))
-    screen.columns = 40
-    terminal.spin(spinner_line(1, 5, columns=terminal.columns()))
-    assert screen.visible() == ["⠙ Working... (5s)"]
-
-
-@given(
-    st.lists(
-        st.one_of(st.sampled_from(["print", "spin", "clear"]), st.integers(4, 60)), max_size=30
-    )
-)
-def test_any_sequence_leaves_only_the_lines(steps: list[str | int]) -> None:
-    """Any sequence of drawing, printing and resizing leaves only lines."""
-    screen = Screen(60)
-    terminal = follow(screen)
-    printed = []
-    for number, step in enumerate(steps):
-        if step == "print":
-            printed.append(f"L{number}")
-            terminal.print([Fragment("plain", f"L{number}")])
-        elif step == "spin":
-            terminal.spin(spinner_line(number, number, columns=terminal.columns()))
-        elif step == "clear":
-            terminal.clear()
-        elif isinstance(step, int):
-            screen.resize(step)
-    terminal.clear()
-    assert "\n".join(printed) == "\n".join(screen.visible())
+    lines = plain_on(stream)
+    lines.print([Fragment("error", "broken")], is_complaint=True)
+    assert "broken\n" == stream.getvalue()
+    assert lines.complains_on_stream()
 
 
 def test_ascii_stream() -> None:
     """A stream that cannot encode a character shows a question mark for it."""
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding="ascii", newline="")
-    terminal = Terminal(stream, color=False, interactive=False, columns=lambda: 80)
-    terminal.print([Fragment("tool", "▶ Bash: é")])
+    lines = plain_on(stream)
+    lines.print([Fragment("tool", "▶ Bash: é")])
     assert raw.getvalue() == b"? Bash: ?\n"
 
 
@@ -178,7 +110,7 @@ def test_closed_output() -> None:
     stream = io.StringIO()
     stream.close()
     with pytest.raises(BrokenPipeError):
-        terminal_on(stream).print(LINE)
+        plain_on(stream).print(LINE)
 
 
 def test_pipe_without_a_reader() -> None:
@@ -186,9 +118,9 @@ def test_pipe_without_a_reader() -> None:
     reader, writer = os.pipe()
     os.close(reader)
     stream = os.fdopen(writer, "w")
-    terminal = Terminal(stream, color=False, interactive=False, columns=lambda: 80)
+    lines = plain_on(stream)
     with pytest.raises(BrokenPipeError):
-        terminal.print(LINE)
+        lines.print(LINE)
     with pytest.raises(BrokenPipeError):
         stream.close()  # the unwritten line is still in the stream
     assert stream.closed
@@ -213,8 +145,33 @@ def test_choose_color(
     assert expected == choose_color(mode, stream, env)
 
 
+@pytest.mark.parametrize(
+    ("expected", "stream", "env"),
+    [
+        (True, Tty(), {}),
+        (True, Tty(), {"NO_COLOR": "1"}),
+        (False, Tty(), {"TERM": "dumb"}),
+        (False, Tty(), {"TERM": "unknown"}),
+        (False, io.StringIO(), {}),
+    ],
+)
+def test_choose_live(expected: bool, stream: io.StringIO, env: Mapping[str, str]) -> None:
+    """A status area needs a terminal that can move its cursor; it may be without colors."""
+    assert expected == choose_live(stream, env)
+
+
+def test_long_text_is_cut_quickly() -> None:
+    """Cutting a text of a million characters reads only the part that is shown."""
+    assert "漢" * 39 == fit("漢" * 1_000_000, 80)
+
+
+def test_height_without_a_terminal_is_24() -> None:
+    """Without a terminal the height is 24 rows."""
+    assert 24 == rows_of(io.StringIO())()
+
+
 def test_choose_interactive() -> None:
-    """Spinner and bell need a capable terminal without NO_COLOR."""
+    """Colors and the bell need a capable terminal without NO_COLOR."""
     assert [
         choose_interactive(Tty(), {}),
         choose_interactive(Tty(), {"NO_COLOR": "1"}),

@@ -10,7 +10,7 @@ import pytest
 from cuggino.events import UnknownEvent, parse_event
 from cuggino_cli.screen.format import format_event
 from cuggino_cli.screen.fragments import Verbosity, paint
-from cuggino_cli.screen.spinner import spinner_line
+from cuggino_cli.screen.status import spinner_line
 from tests.vectors import not_followed, rows, snake
 
 Row = dict[str, Any]

@@ -1,0 +1,145 @@
+"""The lines of a run: each event in words, with the project's paths and the agent's text."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime
+from typing import cast
+
+from cuggino.events import (
+    AgentMessage,
+    Event,
+    GuardDenied,
+    LlmTerminalMarkerEvent,
+    MessageDelta,
+    PingEvent,
+    QuotaWaiting,
+    SessionEnded,
+    StageCost,
+    SystemMessage,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    UsageUpdate,
+    UserMessage,
+)
+from cuggino_cli.screen.format import format_event, tool_line
+from cuggino_cli.screen.fragments import Fragment, Verbosity
+from cuggino_cli.screen.partial import Partial
+from cuggino_cli.screen.text import clip, first_line, format_duration
+
+_REASON = 200
+_HIDDEN = frozenset({MessageDelta, PingEvent, SystemMessage, Thinking, UsageUpdate, UserMessage})
+"""Frequent events that only `VERBOSE` shows."""
+_STAGES = {
+    "PlanningStart": "Planning",
+    "ImplementingStart": "Implementing",
+    "ReviewingStart": "Reviewing",
+}
+
+
+def own_words(event: AgentMessage) -> list[Fragment] | None:
+    """Return the text of the agent itself, rather than of a sub-agent; None without any."""
+    text = event.text.strip("\n")
+    if event.parent_tool_use_id is not None or not text.strip():
+        return None
+    return [Fragment("plain", text)]
+
+
+class EventLines:
+    """The lines of one run, in the order of its events.
+
+    Unlike `format_event`, it knows what came before: which tool call has failed, what a stage has
+    taken, and that a wait has been reported.
+
+    Args:
+        project: the folder that paths are relative to.
+    """
+
+    def __init__(self, *, project: str | os.PathLike[str] | None = None) -> None:
+        self._prefix = f"{os.fspath(project).rstrip('/')}/" if project else ""
+        self._partial = Partial()
+        self._tools: dict[str, str] = {}
+        """The names of running tool calls by id."""
+        self._denied: set[str] = set()
+        self._waits = False
+        self._stage = ""
+        self._stage_began: datetime | None = None
+
+    def fragments(
+        self, event: Event, verbosity: Verbosity, *, at: datetime
+    ) -> list[Fragment] | None:
+        """Return the event as fragments; None shows nothing."""
+        kind = type(event)
+        if kind in _HIDDEN and verbosity < Verbosity.VERBOSE:
+            return None
+        if kind is ToolResult:
+            return self._result(cast("ToolResult", event), verbosity)
+        if kind is ToolCall:
+            return self._call(cast("ToolCall", event), verbosity)
+        waited, self._waits = self._waits, type(event) is QuotaWaiting
+        match event:
+            case AgentMessage() | MessageDelta():
+                return self._words(event, verbosity)
+            case QuotaWaiting() if waited:
+                return None  # printed once; the status counts down
+            case GuardDenied(tool_use_id=denied):
+                self._denied.add(denied)
+            case SessionEnded():
+                self._tools.clear()
+                self._denied.clear()
+            case StageCost():
+                self._stage = ""
+            case LlmTerminalMarkerEvent():
+                return self._marker(event, verbosity, at)
+            case _ if event.tag in _STAGES:
+                self._stage, self._stage_began = _STAGES[event.tag], at
+            case _:
+                pass
+        return format_event(event, verbosity=verbosity)
+
+    def relative(self, text: str) -> str:
+        """Return the text with paths relative to the project."""
+        return text.replace(self._prefix, "") if self._prefix else text
+
+    def _call(self, event: ToolCall, verbosity: Verbosity) -> list[Fragment] | None:
+        if verbosity < Verbosity.NORMAL:
+            return None
+        self._tools[event.id] = event.name
+        return [Fragment("tool", tool_line(event.name, event.input, self.relative))]
+
+    def _result(self, event: ToolResult, verbosity: Verbosity) -> list[Fragment] | None:
+        name = self._tools.pop(event.name, "")
+        if not event.is_error and verbosity < Verbosity.VERBOSE:
+            return None
+        shown = format_event(event, verbosity=verbosity)
+        if not event.is_error or verbosity < Verbosity.NORMAL or event.name in self._denied:
+            return shown
+        if shown is not None:
+            return [Fragment("failure", f"✗ {name or 'tool'} failed\n"), *shown]
+        reason = clip(self.relative(first_line(event.output)), _REASON)
+        return [
+            Fragment("failure", f"✗ {name or 'tool'} failed"),
+            Fragment("plain", f": {reason}" if reason else ""),
+        ]
+
+    def _words(
+        self, event: AgentMessage | MessageDelta, verbosity: Verbosity
+    ) -> list[Fragment] | None:
+        if verbosity >= Verbosity.VERBOSE:
+            shown = self._partial.read(event)
+            return None if shown is None else format_event(shown, verbosity=verbosity)
+        if verbosity < Verbosity.NORMAL or isinstance(event, MessageDelta):
+            return None
+        return own_words(event)
+
+    def _marker(
+        self, event: LlmTerminalMarkerEvent, verbosity: Verbosity, at: datetime
+    ) -> list[Fragment] | None:
+        """Return the marker, below the duration of a stage whose cost is unknown."""
+        shown = format_event(event, verbosity=verbosity)
+        stage, self._stage = self._stage, ""
+        if shown is None or not stage or self._stage_began is None:
+            return shown
+        seconds = (at - self._stage_began).total_seconds()
+        return [Fragment("prose", f"[{stage}] {format_duration(seconds)}"), *shown]

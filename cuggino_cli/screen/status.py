@@ -1,0 +1,351 @@
+"""The status area: rows of text by the columns of the terminal, from the activity of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from types import MappingProxyType
+from typing import Self
+
+from cuggino.events import Event
+from cuggino.runs import Activity, Wait
+from cuggino_cli.screen.fragments import Fragment, Label
+from cuggino_cli.screen.text import cut, first_line, fit, flat, format_duration, inert, width
+
+Row = list[Fragment]
+
+_FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_FRAMES_PER_S = 2
+_BETWEEN = " · "
+_SHORT = 60
+"""Columns below which the shortest words are used."""
+_WIDE = 110
+"""Columns from which the running tool shares the first row."""
+_TOOL = 36
+"""Columns that it needs there."""
+_GAP = 2
+"""Columns between the totals and the keys, at least."""
+_LOW = 8
+"""Rows of a terminal below which the status is one row."""
+_SHARE = 3
+"""The status takes at most one part in this many of the height."""
+
+_ROLES: Mapping[str, str] = MappingProxyType(
+    {"planning": "plan", "implementing": "implement", "reviewing": "review"}
+)
+_NAME, _LAP, _GOALS, _TASK, _ROLE, _MODEL = range(6)
+_SHRINKING = (_MODEL, _TASK, _LAP, _TASK, _MODEL, _TASK, _GOALS, _NAME, _LAP)
+"""The order in which the parts of the first row are shortened."""
+_LIMITS: Mapping[str, str] = MappingProxyType(
+    {"five_hour": "5 hours", "seven_day": "7 days", "seven_day_opus": "7 days, Opus"}
+)
+_WAITS: Mapping[str, str] = MappingProxyType({"login": "Log in to continue", "retry": "Failed"})
+
+
+def spinner_line(
+    index: int, elapsed_s: float, *, columns: int | None, left_s: float | None = None
+) -> str:
+    """Return `⠹ Working... (12s)`, with the time from one second on (CUG-134).
+
+    With `left_s` it is `⠹ Waiting... (2h 5m left)`. The line is cut short of the last column.
+    """
+    frame = _FRAMES[index % len(_FRAMES)]
+    if left_s is not None:
+        return _fitted(f"{frame} Waiting... ({format_duration(max(left_s, 0))} left)", columns)
+    time = f" ({format_duration(elapsed_s)})" if abs(elapsed_s) >= 1 else ""
+    return _fitted(f"{frame} Working...{time}", columns)
+
+
+def _fitted(text: str, columns: int | None) -> str:
+    return text if columns is None else fit(text, columns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keys:
+    """The keys that work, as the status area names them."""
+
+    more: bool = True
+    """Whether `v` shows more detail; else it shows less."""
+    controls: bool = True
+    """Whether the run can be paused, steered and stopped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStatus:
+    """The status of a coding loop or a watch."""
+
+    activity: Activity = field(default_factory=Activity)
+    seen: datetime | None = None
+    """The time of the last event, other than a ping."""
+    keys: Keys | None = field(default_factory=Keys)
+    """None without a keyboard."""
+    note: str = ""
+    """What a key has just asked for."""
+    note_until: datetime | None = None
+    """How long that is shown."""
+    project: str = ""
+    """The folder that paths are relative to."""
+
+    def add(self, event: Event, *, at: datetime) -> Self:
+        """Return the status with one more event."""
+        return replace(self, activity=self.activity.add(event, at=at), seen=at)
+
+    def rows(self, now: datetime, *, columns: int, height: int) -> list[Row]:
+        """Return the rows, each short of the last column, the most important ones if few fit."""
+        return status_rows(self, now, columns=columns, height=height)
+
+    def title(self) -> str:
+        """Return the title of the terminal: state, item, stage and cost."""
+        activity = self.activity
+        words = [activity.state if activity.state != "working" else _role(activity) or "working"]
+        if activity.item:
+            words.append(" ".join(filter(None, (_position(activity, "/"), activity.title))))
+        if activity.cost_usd is not None:
+            words.append(_dollars(activity.cost_usd))
+        return "cuggino: " + ", ".join(flat(word) for word in words)
+
+
+def status_rows(status: RunStatus, now: datetime, *, columns: int, height: int) -> list[Row]:
+    """Return the rows of the status, by columns and height."""
+    activity = status.activity
+    special = special_row(activity, now, columns)
+    place = _place(activity, columns)
+    tool = _tool_row(status, now, columns)
+    if columns >= _WIDE and tool and not special:
+        left = columns - 1 - _width(place) - len(_BETWEEN)
+        if left >= _TOOL:
+            place += [Fragment("plain", _BETWEEN), *cut_row(tool, left + 1)]
+            tool = []
+    if special and activity.state not in ("pausing", "stopping"):
+        tool = []  # nothing runs
+    totals = total_rows(status, now, columns)
+    rows = [row for row in (special, place, tool, *totals) if row]
+    return [cut_row(row, columns) for row in rows[: most_rows(height)]]
+
+
+def most_rows(height: int) -> int:
+    """Return how many rows the status may take."""
+    return 1 if height < _LOW else max(height // _SHARE, 1)
+
+
+def special_row(activity: Activity, now: datetime, columns: int) -> Row:
+    """Return the row of a pause, a stop or a wait; empty while the run works."""
+    short = columns < _SHORT
+    match activity.state:
+        case "stopping":
+            return [Fragment("caution", "STOPPING"), Fragment("plain", " after this stage")]
+        case "pausing":
+            return [Fragment("caution", "PAUSING"), Fragment("plain", " after this stage")]
+        case "paused":
+            since = activity.paused_since or now
+            text = f" since {since.astimezone():%H:%M}" + ("" if short else " · nothing runs")
+            return [Fragment("caution", "PAUSED"), Fragment("plain", text)]
+        case "waiting" if activity.wait is not None:
+            return [Fragment("warning", _waiting(activity.wait, now, short=short))]
+        case "waiting":
+            return [Fragment("warning", "⏳ Waiting for you: " + "; ".join(activity.calls))]
+        case _:
+            return []
+
+
+def _waiting(wait: Wait, now: datetime, *, short: bool) -> str:
+    left = max((wait.until - now).total_seconds(), 0.0)
+    at = f"{wait.until.astimezone():%H:%M}"
+    if wait.reason == "quota":
+        if short:
+            return f"⏳ quota: {format_duration(left)} left, until {at}"
+        limit = f" ({_LIMITS.get(wait.limit, flat(wait.limit))})" if wait.limit else ""
+        return f"⏳ Usage limit{limit} · resumes at {at}, in {format_duration(left)}"
+    what = _WAITS.get(wait.reason, flat(wait.reason).replace("_", " "))
+    attempt = f"retry {wait.attempt}" if wait.attempt else "again"
+    of = f" of {wait.max_attempts}" if wait.attempt and wait.max_attempts else ""
+    return f"⏳ {what} · {attempt}{of} in {format_duration(left)}"
+
+
+def _place(activity: Activity, columns: int) -> Row:
+    """Return the row with item, iteration, task, stage and model."""
+    if not activity.role and not activity.item:
+        return [Fragment("plain", _idle(activity))]
+    room = columns - 1
+    short = columns < _SHORT
+    item = activity.title or first_line(activity.focus)
+    name = cut(flat(item), max(columns // 3, 12)) if item else ""
+    where = _position(activity, "/" if short else " of ")
+    if name and where:
+        name = f"{where}{' ' if short else ': '}{name}"
+    lap = ""
+    if activity.iteration:
+        of = f"/{activity.max_iterations}" if activity.max_iterations else ""
+        unit = "session" if activity.kind == "deliver" else "iteration"
+        lap = f"{activity.iteration}{of}" if short else f"{unit} {activity.iteration}{of}"
+    goals = f"{activity.goals_met}/{activity.goals} done" if activity.goals else ""
+    model = _model(activity)
+    parts = [
+        [name, cut(name, max(columns // 4, 10))],
+        [lap, lap.rpartition(" ")[2], ""],
+        [goals, ""],
+        _task(activity),
+        [_role(activity)],
+        [" ".join(model), model[-1], ""] if model else [""],
+    ]
+    steps = [0] * len(parts)
+    for shrunk in _SHRINKING:
+        chosen = [part[step] for part, step in zip(parts, steps, strict=True)]
+        if width(_BETWEEN.join(filter(None, chosen))) <= room:
+            break
+        steps[shrunk] = min(steps[shrunk] + 1, len(parts[shrunk]) - 1)
+    chosen = [part[step] for part, step in zip(parts, steps, strict=True)]
+    labels: list[Label] = ["round", "plain", "plain", "plain", "plain", "prose"]
+    row: Row = []
+    for text, label in zip(chosen, labels, strict=True):
+        if text:
+            row += [Fragment("prose", _BETWEEN)] if row else []
+            row.append(Fragment(label, text))
+    return row
+
+
+def _idle(activity: Activity) -> str:
+    if activity.state == "idle" and activity.kind == "watch":
+        return "Waiting for work"
+    return flat(first_line(activity.focus)) or "Starting"
+
+
+def _task(activity: Activity) -> list[str]:
+    """Return the task in words, from the longest to none."""
+    if not activity.task or activity.role != "implementing":
+        return ["", "", "", ""]
+    of = f" of {len(activity.tasks)}" if activity.tasks else ""
+    number = f"task {activity.task}{of}"
+    title = flat(activity.task_title)
+    return [
+        f"{number}: {title}" if title else number,
+        f"{number}: {cut(title, 24)}" if title else number,
+        number,
+        "",
+    ]
+
+
+def _role(activity: Activity) -> str:
+    return flat(_ROLES.get(activity.role, activity.role))
+
+
+def _position(activity: Activity, of: str) -> str:
+    if not activity.position:
+        return ""
+    total = f"{of}{activity.total}" if activity.total else ""
+    return f"{activity.position}{total}"
+
+
+def _model(activity: Activity) -> list[str]:
+    agent = flat(activity.agent).partition(":")[0]
+    return [word for word in (agent, flat(activity.model or "")) if word]
+
+
+def _tool_row(status: RunStatus, now: datetime, columns: int) -> Row:
+    """Return the running tool with its time, or how long the agent is silent."""
+    activity, tool = status.activity, status.activity.tool
+    if tool is None:
+        if activity.state == "idle":
+            return []
+        silent = (now - (status.seen or now)).total_seconds()
+        index = int(now.timestamp() * _FRAMES_PER_S)
+        return [Fragment("plain", spinner_line(index, silent, columns=None))]
+    since = f"  {format_duration((now - tool.since).total_seconds())}"
+    others = f" +{len(activity.tools) - 1}" if len(activity.tools) > 1 else ""
+    name = flat(tool.name).rpartition("__")[2]
+    target = flat(tool.target)
+    if status.project:
+        target = target.replace(f"{status.project.rstrip('/')}/", "")
+    target = f" {target}" if target else ""
+    head = cut(f"▶ {name}{target}", max(columns - len(since) - len(others), 4))
+    return [Fragment("tool", head), Fragment("prose", others), Fragment("plain", since)]
+
+
+def total_rows(status: RunStatus, now: datetime, columns: int) -> list[Row]:
+    """Return the row of time, cost and keys; two rows if they do not fit one."""
+    room = columns - 1
+    keys = _key_words(status)
+    texts = _total_texts(status, now)
+    for words, enough in zip(keys, (4, 4, 5), strict=False):
+        for text in texts[:enough]:
+            gap = room - width(text) - width(words)
+            if gap >= _GAP or (gap >= 0 and not words):
+                return [[Fragment("plain", text + " " * gap), Fragment("prose", words)]]
+    least = next((text for text in texts if width(text) <= room), texts[-1])
+    last = next((words for words in keys if width(words) <= room), "")
+    return [[Fragment("plain", cut(least, columns))], [Fragment("prose", last)]]
+
+
+def _total_texts(status: RunStatus, now: datetime) -> list[str]:
+    """Return time, cost and counts, from the longest to the shortest."""
+    activity = status.activity
+    if status.note and (status.note_until is None or now < status.note_until):
+        return [flat(status.note), cut(flat(status.note), 30)]
+    time = format_duration(activity.elapsed(now))
+    cost, short_cost = "", ""
+    if activity.cost_usd is not None or activity.budget is not None:
+        spent = activity.cost_usd or 0.0
+        limit = activity.budget
+        cost = _dollars(spent) + ("" if limit is None else f" of {_dollars(limit)}")
+        short_cost = _dollars(spent) + ("" if limit is None else f"/{limit:g}")
+    tokens = _count(activity.tokens)
+    said = f"{len(activity.steering)} to tell" if activity.steering else ""
+    done = ""
+    if activity.kind == "watch":
+        counts = ((activity.done, "done"), (activity.parked, "parked"))
+        done = ", ".join(f"{count} {word}" for count, word in counts if count)
+    queued = f"{activity.queued} waiting" if activity.kind == "watch" and activity.queued else ""
+    many = ", ".join(filter(None, (done, queued)))
+    variants = (
+        (time, cost, many, f"{tokens} tokens" if tokens else "", said),
+        (time, cost, done, f"{tokens} tokens" if tokens else "", said),
+        (time, cost, done, tokens, said),
+        (time, short_cost, done.replace(",", ""), "" if done else tokens, said),
+        (time, short_cost, said),
+        (time, short_cost),
+        (time,),
+    )
+    return [_BETWEEN.join(filter(None, variant)) for variant in variants]
+
+
+def _key_words(status: RunStatus) -> tuple[str, ...]:
+    """Return the keys in words, from the longest to the shortest."""
+    keys = status.keys
+    if keys is None:
+        return ("",)
+    detail = "more" if keys.more else "less"
+    state = status.activity.state
+    if not keys.controls or state in ("stopping", "ended"):
+        return (f"v {detail}", "v")
+    if state in ("pausing", "paused"):
+        return (f"p go on  s steer  v {detail}  q stop", "p go on  s v q", "p s v q")
+    return (f"p pause  s steer  v {detail}  q stop", "p s v q")
+
+
+def _dollars(amount: float) -> str:
+    return f"${amount:.2f}"
+
+
+def _count(tokens: int) -> str:
+    if tokens < 1000:
+        return str(tokens or "")
+    return f"{tokens / 1000:.0f}k" if tokens < 999_500 else f"{tokens / 1_000_000:.2f}M"
+
+
+def _width(row: Sequence[Fragment]) -> int:
+    return sum(width(fragment.text) for fragment in row)
+
+
+def cut_row(row: Sequence[Fragment], columns: int) -> Row:
+    """Cut the row short of the last column."""
+    left, kept = columns, []
+    for label, given in row:
+        text = inert(given).replace("\n", " ").replace("\t", " ")
+        shown = cut(text, left)
+        if shown:
+            kept.append(Fragment(label, shown))
+        left -= width(shown)
+        if shown != text:
+            break
+    return kept
