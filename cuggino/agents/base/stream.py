@@ -184,19 +184,29 @@ def hear(
     return on_lane.subscribe(say, lambda _error: None, scheduler=lane)
 
 
+_PATIENCE = 5.0
+"""Seconds without any output after which a program may be waiting for the end of its input."""
+
+
 class _Talk:
-    """What a person says to a running program, from its prompt to its end; used on the lane."""
+    """What a person says to a running program, from its prompt to its end; used on the lane.
+
+    The input ends early if the program is silent at first: a wrapper may read all of it before it
+    starts the program. What is said later is not taken then.
+    """
 
     def __init__(self, messages: Observable[str], reader: SessionReader, prompt: bytes) -> None:
         if not isinstance(reader, Listener):
             raise TypeError(f"{type(reader).__name__} takes no messages")
         self._messages, self._reader = messages, reader
         self._heard = SingleAssignmentDisposable()
+        self._patience = SingleAssignmentDisposable()
         self.input = OpenInput()
         self.input.add(prompt)
 
     def start(self, lane: abc.SchedulerBase) -> None:
         self._heard.disposable = hear(self._messages, self._say, lane)
+        self._patience.disposable = lane.schedule_relative(_PATIENCE, lambda *_: self._end())
 
     def _say(self, text: str) -> None:
         if not self._reader.is_over:
@@ -204,11 +214,16 @@ class _Talk:
 
     def look(self) -> None:
         """End the input if the program waits for that; what is said later is not taken."""
+        self._patience.dispose()
         if self._reader.is_over:
-            self._heard.dispose()
-            self.input.end()
+            self._end()
+
+    def _end(self) -> None:
+        self._heard.dispose()
+        self.input.end()
 
     def close(self) -> None:
+        self._patience.dispose()
         self._heard.dispose()
         self.input.close()
 

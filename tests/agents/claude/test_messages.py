@@ -14,6 +14,7 @@ from reactivex.subject import Subject
 
 import cuggino
 from cuggino.agents import SpawnOptions
+from cuggino.agents.base import stream
 from cuggino.agents.claude import ClaudeAgent
 from cuggino.agents.claude.wire import ClaudeSession
 from cuggino.errors import LlmSessionError
@@ -296,3 +297,21 @@ def test_ids_that_are_nobodys() -> None:
     ]
     assert [] == fed(reader, *lines, START, {"type": "result"})
     assert reader.is_over
+
+
+def test_a_wrapper_that_reads_all_of_its_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The input of a program that says nothing ends, and what is said later is not taken."""
+    monkeypatch.setattr(stream, "_PATIENCE", 0.1)
+    messages, on_event = said_at("AgentMessage")
+    body = """
+    assert not sys.stdin.read()
+    start()
+    say("one")
+    result("one")
+    """
+    events = session(tmp_path, body, messages, on_event)
+    assert ["one"] == texts(events)
+    assert isinstance(ended := events[-1], SessionEnded)
+    assert "completed" == ended.outcome
