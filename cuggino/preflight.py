@@ -15,14 +15,11 @@ from reactivex.subject import AsyncSubject
 
 from cuggino.agents import LlmAgent, Role
 from cuggino.config import CONFIG_FILE, Config
-from cuggino.errors import ConfigError, Interrupted, NothingRuns, ProcessError, SpawnFailed
-from cuggino.events import ControlEvent, SkipAsked
+from cuggino.errors import ConfigError, Interrupted, ProcessError, SpawnFailed
 from cuggino.operators import Flow, ask, flow, forward, interrupt_when, on_loop, within_loop
-from cuggino.sources import is_started_by_run
 from cuggino.stages import act, lane
 from cuggino.storage import (
     WORKSPACE_FOLDER,
-    LockOwner,
     Workspace,
     check_specs,
     check_specs_not_empty,
@@ -66,29 +63,6 @@ def check_project(
     roles = (*_CODING, "audit") if watch and config.audit else _CODING
     check_agents(agent, roles, guarded=config.guard != "off")
     check_writable(cwd)
-
-
-def check_receiver(workspace: Workspace, command: ControlEvent) -> None:
-    """Check that a run works that can obey the command, and that a person sends it.
-
-    Raises:
-        ConfigError: an agent or a command of a run sends it, or the run has no items.
-        NothingRuns: no run works in the workspace.
-    """
-    if is_started_by_run():
-        raise ConfigError(
-            "agents and commands of a run cannot command it", hint="use a terminal of your own"
-        )
-    holder = workspace.holder()
-    if holder is None:
-        raise NothingRuns(str(workspace.root))
-    if isinstance(command, SkipAsked) and not _is_watch(holder):
-        raise ConfigError("only a watch has items to skip", hint="`cuggino stop` ends this run")
-
-
-def _is_watch(holder: LockOwner) -> bool:
-    words = (holder.command or "").split()
-    return "watch" in words[1:2]
 
 
 def check_agents(agent: LlmAgent, roles: Iterable[Role], *, guarded: bool) -> None:

@@ -17,6 +17,7 @@ from reactivex import Observable, just
 from cuggino import doctor, events, guard_audit, loops, notify, runs
 from cuggino.agents import AgentLike, LlmAgent, configured_agent
 from cuggino.config import Config, load_config
+from cuggino.control import check_receiver, control_folder
 from cuggino.events import Event, LoopEvent
 from cuggino.files import state_folder
 from cuggino.guard import Level, Role
@@ -28,7 +29,6 @@ from cuggino.preflight import (
     ask_unless,
     check_agents,
     check_project,
-    check_receiver,
     check_writable,
     configured,
     git_answers,
@@ -52,9 +52,7 @@ from cuggino.stages import (
     undo_stage,
 )
 from cuggino.storage import (
-    KEY_FILE,
     WORKSPACE_FOLDER,
-    ControlFolder,
     JournalFile,
     Workspace,
     find_run,
@@ -125,8 +123,7 @@ class Runtime:
             # What is checked is the agent itself, what works is the one that is recorded.
             worker = record_to(folder / record, chosen)
         workspace, timeout = Workspace(folder), config.commit_timeout
-        state = state_folder(os.environ)
-        control = ControlFolder(workspace.control, key=state / KEY_FILE if state else None)
+        control = control_folder(workspace)
         apart = (Path(WORKSPACE_FOLDER), *worker.own_files)
         services = Services(
             agent=worker,

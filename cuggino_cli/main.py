@@ -22,7 +22,7 @@ import click
 
 from cuggino import __version__
 from cuggino_cli import startup
-from cuggino_cli.commands import ALIASES, COMMANDS
+from cuggino_cli.commands import ALIASES, COMMANDS, module_of
 from cuggino_cli.help import TOPICS
 from cuggino_cli.screen import console
 from cuggino_cli.screen.standard_output import (
@@ -58,7 +58,7 @@ class LazyGroup(click.Group):
         name = ALIASES.get(cmd_name, cmd_name)
         if name not in COMMANDS:
             return None
-        module = importlib.import_module(f"cuggino_cli.commands.{name}")
+        module = importlib.import_module(module_of(name))
         command: click.Command = module.command
         return command
 

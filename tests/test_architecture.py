@@ -89,6 +89,7 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
             "errors events sandbox config operators sources storage agents stages",
             "pydantic reactivex",
         ),
+        "control": _room("errors events files sources storage"),
         "doctor": _room(
             "_lazy errors guard sandbox config sources storage agents logins wakefulness notify "
             "runs",
@@ -99,8 +100,8 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         "project_manager": _room("errors sandbox config prompts storage agents"),
         "runtime": _room(
             "events errors files guard sandbox config domain prompts operators sources storage "
-            "agents stages loops notify telemetry logins wakefulness preflight runs doctor "
-            "guard_audit "
+            "agents stages loops notify telemetry logins wakefulness control preflight runs "
+            "doctor guard_audit "
             "project_manager",
             "reactivex pydantic",
         ),

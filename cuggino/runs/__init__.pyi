@@ -19,6 +19,12 @@ from cuggino.runs.as_json import (
     run_json,
     unreadable_json,
 )
+from cuggino.runs.following import (
+    JournalNews,
+    RunTail,
+    follow,
+    live_journals,
+)
 from cuggino.runs.listing import (
     RecordedRun,
     Runs,
@@ -29,6 +35,15 @@ from cuggino.runs.listing import (
 from cuggino.runs.stages import (
     RecordedStage,
     recorded_stages,
+)
+from cuggino.runs.status import (
+    LastRun,
+    ProjectState,
+    ProjectStatus,
+    Waiting,
+    last_journal,
+    project_status,
+    status_json,
 )
 from cuggino.runs.streaming import (
     TimedEvent,
@@ -48,23 +63,34 @@ __all__ = [
     "DeliverableCourse",
     "DeliveredSession",
     "Delivery",
+    "JournalNews",
+    "LastRun",
+    "ProjectState",
+    "ProjectStatus",
     "RecordedRun",
     "RecordedStage",
     "RunOutcome",
     "RunStatus",
     "RunSummary",
+    "RunTail",
     "RunningTool",
     "Runs",
     "TimedEvent",
     "UnreadableRun",
     "Wait",
+    "Waiting",
+    "follow",
+    "last_journal",
     "list_runs",
+    "live_journals",
     "plan_titles",
+    "project_status",
     "recorded_stages",
     "replay",
     "replay_timed",
     "run_details_json",
     "run_json",
+    "status_json",
     "tool_target",
     "unreadable_json",
     "working_process",

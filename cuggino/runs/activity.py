@@ -651,3 +651,10 @@ _FOLDS: Mapping[str, Fold] = MappingProxyType(
     }
 )
 """How each event changes the activity, by its tag, so that no event is loaded for it."""
+
+_PASSING = frozenset(
+    {"AgentMessage", "SystemMessage", "Thinking", "ToolCall", "ToolResult", "UsageUpdate"}
+)
+
+LASTING = frozenset(_FOLDS) - _PASSING
+"""Tags of the events whose effects last: of the others only the latest ones matter."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from cuggino.errors import RunNotFound, StorageError
-from cuggino.events import RunResumed, RunStarted, RunState
+from cuggino.events import RunResumed, RunStarted, RunState, is_resumable
 from cuggino.storage import LockOwner, Workspace
 from cuggino.storage.journal import (
     JournalDigest,
@@ -69,19 +69,12 @@ class RecordedRun:
 
         A watch that ended is not resumed: a new watch picks up where it stopped.
         """
-        if self.started.kind == "watch":
-            return self.state == "killed"
-        return self.digest.resumable and self.state != "running"
+        return can_resume(self.started, self.state)
 
     @property
     def resume_command(self) -> str | None:
         """The command line that resumes the run; None if it cannot be resumed."""
-        started = self.started
-        if not self.resumable:
-            return None
-        if started.kind == "watch" or started.item is not None:
-            return "cuggino watch"
-        return f"cuggino {started.kind} --resume {self.short_id}"
+        return resume_command(self.started, self.state, self.short_id)
 
     @property
     def totals(self) -> RunResumed:
@@ -100,6 +93,22 @@ class RecordedRun:
     def delivery(self) -> Delivery | None:
         """Sessions and deliverables of a run of the deliver loop; None for other runs."""
         return self.digest.delivery
+
+
+def can_resume(started: RunStarted, state: RunStatus) -> bool:
+    """Return whether a new process can resume a run in this state."""
+    if state == "killed":
+        return True
+    return state != "running" and started.kind != "watch" and is_resumable(state)
+
+
+def resume_command(started: RunStarted, state: RunStatus, short_id: str) -> str | None:
+    """Return the command line that resumes a run in this state; None if it cannot be resumed."""
+    if not can_resume(started, state):
+        return None
+    if started.kind == "watch" or started.item is not None:
+        return "cuggino watch"
+    return f"cuggino {started.kind} --resume {short_id}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,6 +176,10 @@ class Runs:
             )
         return paths[found[0]]
 
+    def short_id(self, path: Path) -> str:
+        """Return the shortest unique prefix of the id of a run."""
+        return self._short.get(path.stem, path.stem)
+
     def read(self, path: Path) -> RecordedRun:
         """Read the run of a journal.
 
@@ -176,7 +189,7 @@ class Runs:
         digest = digest_of(path)
         return RecordedRun(
             path=path,
-            short_id=self._short.get(path.stem, path.stem),
+            short_id=self.short_id(path),
             digest=digest,
             state=self._state(digest),
         )

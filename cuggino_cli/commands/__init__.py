@@ -1,8 +1,9 @@
-"""The subcommands: each is `command` in the module of its name."""
+"""The subcommands: each is `command` in the module that `module_of` names."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from keyword import iskeyword
 from types import MappingProxyType
 
 COMMANDS: Mapping[str, str] = MappingProxyType(
@@ -11,6 +12,13 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "watch": "Work through the backlog, item by item, until stopped.",
         "deliver": "Work until every deliverable of SPEC.md has passed.",
         "loop": "Plan the work into jobs, then build them one by one until all are verified.",
+        "status": "Show what runs in a project, and what waits for you.",
+        "follow": "Show a run from its beginning, then live, until it ends.",
+        "steer": "Say something to the agent of the run.",
+        "pause": "Let the run stand still after its current stage.",
+        "continue": "Let a paused run continue.",
+        "stop": "End the run after its current stage; it can be resumed.",
+        "skip": "Park the item that the watch works on, at once.",
         "plan": "Talk with a project manager about specs and backlog (also: pm).",
         "backlog": "Add, show, retry and remove items of the backlog.",
         "issues": "List and settle spec issues and audit findings.",
@@ -33,3 +41,8 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
 
 ALIASES = {"pm": "plan"}
 """Other names of subcommands."""
+
+
+def module_of(name: str) -> str:
+    """Return the module of a subcommand; Python reserves some of their names."""
+    return f"{__name__}.{name}{'_' if iskeyword(name) else ''}"

@@ -14,7 +14,7 @@ from cuggino.config import Config
 from cuggino.events import CommitPerformed, Event, LlmMarkerEvent, dump_event
 from cuggino.events.wire import event_types
 from cuggino_cli import help
-from cuggino_cli.commands import COMMANDS
+from cuggino_cli.commands import COMMANDS, module_of
 from cuggino_cli.help import TOPICS, schemas
 from cuggino_cli.main import main
 from tests.documents.exit_codes import exit_codes
@@ -38,7 +38,7 @@ def test_overview(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_list_matches_the_commands(name: str) -> None:
     """The lazy summary of each command is the first line of its help."""
-    command = importlib.import_module(f"cuggino_cli.commands.{name}").command
+    command = importlib.import_module(module_of(name)).command
     assert command.get_short_help_str(limit=1000) == COMMANDS[name]
 
 

@@ -16,6 +16,7 @@ NAMES = {
         "SUFFIX VERSION Entries Entry JournalFile iter_entries last_entry list_journals "
         "read_journal scan_journal"
     ),
+    "skimming": "skim",
     "tail": "JournalTail",
     "totals": "COUNTED DELIVERED Totals fold_totals run_totals",
     "writer": "Journal",

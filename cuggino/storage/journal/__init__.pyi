@@ -43,6 +43,9 @@ from cuggino.storage.journal.reader import (
     read_journal,
     scan_journal,
 )
+from cuggino.storage.journal.skimming import (
+    skim,
+)
 from cuggino.storage.journal.tail import (
     JournalTail,
 )
@@ -96,4 +99,5 @@ __all__ = [
     "read_journal",
     "run_totals",
     "scan_journal",
+    "skim",
 ]

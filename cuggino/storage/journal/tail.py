@@ -70,6 +70,22 @@ class JournalTail:
         except OSError:
             return 0
 
+    def skip(self) -> None:
+        """Skip what is in the journal now, apart from a torn last line."""
+        with suppress(OSError), self.path.open("rb") as file:
+            status = os.fstat(file.fileno())
+            end = status.st_size
+            while end > 0:
+                begin = max(end - _CHUNK, 0)
+                last = os.pread(file.fileno(), end - begin, begin).rfind(b"\n")
+                if last >= 0:
+                    end = begin + last + 1
+                    break
+                end = begin
+            self._file = (status.st_dev, status.st_ino)
+            self._spare_until = 0
+            self._offset, self._searched = end, 0
+
     def read(self, *, most: int = 4 * _CHUNK) -> list[Entry]:
         """Return the new entries, of about `most` bytes; call it until it returns none.
 

@@ -1,0 +1,296 @@
+"""The status of a project: what runs in it, and what waits for a person."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from cuggino.errors import StorageError
+from cuggino.events import RunEnded, RunStarted
+from cuggino.runs.activity import LASTING, Activity
+from cuggino.runs.following import first_entry, live_journals
+from cuggino.runs.listing import Runs, RunStatus, resume_command, working_process
+from cuggino.storage import Backlog, LockOwner, Workspace
+from cuggino.storage.journal import Entry, list_journals, skim
+
+ProjectState: TypeAlias = Literal["running", "idle", "waiting"]
+"""`running`: a run works. `waiting`: nothing works until a person acts. `idle`: nothing to do."""
+
+_RECENT = 10
+"""The latest journals among which the watch of an item is searched."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """What waits for a person."""
+
+    kind: Literal["login", "paused", "spec-issue", "finding", "parked"]
+    name: str
+    """The file of the issue or item, or ""."""
+    title: str
+    hint: str
+    """What to do about it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastRun:
+    """The run or watch that worked last."""
+
+    run_id: str
+    state: RunStatus | Literal["unreadable"]
+    """How it ended; `killed` without an end."""
+    at: datetime
+    """The time of its last entry, or of its journal."""
+    started: RunStarted | None = None
+    """None if the journal cannot be read."""
+    activity: Activity
+    message: str = ""
+    """The error that ended it, or why it cannot be read."""
+    resume: str | None = None
+    """The command line that resumes it; None if it cannot be resumed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectStatus:
+    """What runs in a project, or ran last, and what waits for a person."""
+
+    folder: Path
+    at: datetime
+    """The time of this status."""
+    owner: LockOwner | None = None
+    """The process that works, if any."""
+    activity: Activity | None = None
+    """What the working run or watch does; None without one, or without a journal."""
+    last: LastRun | None = None
+    """The latest run or watch, if none works."""
+    waiting: tuple[Waiting, ...] = ()
+    problem: str = ""
+    """Why the journal of the working run cannot be read."""
+
+    @property
+    def state(self) -> ProjectState:
+        """Whether a run works, everything waits for a person, or there is nothing to do."""
+        activity = self.activity
+        if self.owner is not None and (activity is None or _works(activity)):
+            return "running"
+        return "waiting" if self.waiting else "idle"
+
+
+def _works(activity: Activity) -> bool:
+    if activity.is_blocked or (activity.login and activity.wait is not None):
+        return False
+    return activity.state not in ("paused", "idle", "ended")
+
+
+def project_status(project: str | os.PathLike[str], *, at: datetime) -> ProjectStatus:
+    """Return the status of a project, from its workspace and journals; nothing is written.
+
+    Raises:
+        StorageError: the folder of the journals cannot be read.
+    """
+    folder = Path(project).resolve()
+    workspace = Workspace(folder)
+    owner = working_process(workspace)
+    activity, last, problem = None, None, ""
+    if owner is not None:
+        try:
+            activity = _activity(workspace, owner)
+        except StorageError as error:
+            problem = error.message
+    else:
+        last = _last(workspace)
+    return ProjectStatus(
+        folder=folder,
+        at=at,
+        owner=owner,
+        activity=activity,
+        last=last,
+        waiting=tuple(_waiting(workspace, activity)),
+        problem=problem,
+    )
+
+
+def _activity(workspace: Workspace, owner: LockOwner) -> Activity | None:
+    """Return what the process does, with the stage and tool of a watch's item."""
+    live = live_journals(workspace, owner)
+    found = [_fold(path) for path in live]
+    if not found:
+        return None
+    whole = found[0]
+    if whole.kind == "watch" and whole.item and len(found) > 1:
+        return whole.with_item(found[-1])
+    return whole
+
+
+def _fold(path: Path) -> Activity:
+    return _read(path)[0]
+
+
+def _read(path: Path) -> tuple[Activity, Entry, Entry]:
+    """Return what the run of a journal does, and the first and the last entry."""
+    activity = Activity()
+    first = last = None
+    for last in skim(path, LASTING, totals=("UsageUpdate",)):
+        first = first or last
+        activity = activity.add(last.event, at=last.at)
+    assert first is not None and last is not None  # by `skim`
+    if not isinstance(first.event, RunStarted):
+        raise StorageError("read journal", f"{path}: a journal begins with RunStarted")
+    return activity, first, last
+
+
+def last_journal(workspace: Workspace) -> Path | None:
+    """Return the journal that was written last; of the run of an item, that of its watch."""
+    paths = list_journals(workspace.journal)
+    if not paths:
+        return None
+    latest = sorted(paths, key=_written, reverse=True)[:_RECENT]
+    started = _started(latest[0])
+    if started is not None and started.item is not None:
+        watches = (path for path in latest[1:] if _is_watch(_started(path)))
+        return next(watches, latest[0])
+    return latest[0]
+
+
+def _last(workspace: Workspace) -> LastRun | None:
+    path = last_journal(workspace)
+    return None if path is None else _last_run(Runs(workspace.root), path)
+
+
+def _last_run(runs: Runs, path: Path) -> LastRun:
+    try:
+        activity, first, last = _read(path)
+    except StorageError as error:
+        at = datetime.fromtimestamp(_written(path), UTC)
+        return LastRun(
+            run_id=path.stem, state="unreadable", at=at, activity=Activity(), message=error.message
+        )
+    assert isinstance(first.event, RunStarted)  # by `_read`
+    state: RunStatus = last.event.state if isinstance(last.event, RunEnded) else "killed"
+    return LastRun(
+        run_id=path.stem,
+        state=state,
+        at=last.at,
+        started=first.event,
+        activity=activity,
+        message=activity.message,
+        resume=resume_command(first.event, state, runs.short_id(path)),
+    )
+
+
+def _started(path: Path) -> RunStarted | None:
+    first = first_entry(path)
+    return first.event if first is not None and isinstance(first.event, RunStarted) else None
+
+
+def _is_watch(started: RunStarted | None) -> bool:
+    return started is not None and started.kind == "watch"
+
+
+def _written(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _waiting(workspace: Workspace, activity: Activity | None) -> Iterator[Waiting]:
+    """Yield what waits for a person, the most urgent first."""
+    if activity is not None and activity.login:
+        yield Waiting(kind="login", name="", title=activity.login, hint="log in")
+    if activity is not None and activity.state == "paused":
+        yield Waiting(kind="paused", name="", title="the run is paused", hint="cuggino continue")
+    for issue in workspace.issues():
+        is_question = issue.kind == "spec-issue"
+        yield Waiting(
+            kind="spec-issue" if is_question else "finding",
+            name=issue.name,
+            title=issue.title,
+            hint="cuggino issues",
+        )
+    for name, reason in Backlog(workspace).parked().items():
+        yield Waiting(kind="parked", name=name, title=reason, hint=f"cuggino backlog retry {name}")
+
+
+def status_json(status: ProjectStatus) -> dict[str, Any]:
+    """Return the status as JSON."""
+    owner, activity, last = status.owner, status.activity, status.last
+    return {
+        "folder": str(status.folder),
+        "state": status.state,
+        "process": None if owner is None else _owner_json(owner),
+        "run": None if activity is None else _activity_json(activity, status.at),
+        "last": None if last is None else _last_json(last),
+        "waiting": [
+            {"kind": one.kind, "name": one.name, "title": one.title, "hint": one.hint}
+            for one in status.waiting
+        ],
+        "problem": status.problem,
+    }
+
+
+def _owner_json(owner: LockOwner) -> dict[str, Any]:
+    return {"pid": owner.pid, "since": _time(owner.since), "command": owner.command}
+
+
+def _activity_json(activity: Activity, at: datetime) -> dict[str, Any]:
+    tool, wait = activity.tool, activity.wait
+    return {
+        "run_id": activity.run_id,
+        "kind": activity.kind,
+        "state": activity.state,
+        "focus": activity.focus,
+        "agent": activity.agent,
+        "model": activity.model,
+        "item": activity.item or None,
+        "title": activity.title or None,
+        "position": activity.position,
+        "total": activity.total,
+        "done": activity.done,
+        "parked": activity.parked,
+        "iteration": activity.iteration,
+        "max_iterations": activity.max_iterations,
+        "stage": activity.role or None,
+        "stage_since": _time(activity.stage_began),
+        "task": activity.task,
+        "tasks": len(activity.tasks),
+        "task_title": activity.task_title or None,
+        "goals_met": activity.goals_met,
+        "goals": activity.goals,
+        "tool": None
+        if tool is None
+        else {"name": tool.name, "target": tool.target, "since": _time(tool.since)},
+        "words": activity.words or None,
+        "since": _time(activity.began),
+        "seconds": round(activity.elapsed(at), 3),
+        "changed": _time(activity.changed),
+        "cost_usd": activity.cost_usd,
+        "tokens": activity.tokens,
+        "budget": activity.budget,
+        "paused_since": _time(activity.paused_since),
+        "wait": None if wait is None else {"reason": wait.reason, "until": _time(wait.until)},
+        "steering": list(activity.steering),
+    }
+
+
+def _last_json(last: LastRun) -> dict[str, Any]:
+    return {
+        "run_id": last.run_id,
+        "kind": last.started.kind if last.started else None,
+        "state": last.state,
+        "focus": last.started.focus if last.started else None,
+        "message": last.message or None,
+        "since": _time(last.activity.began),
+        "at": _time(last.at),
+        "seconds": round(last.activity.elapsed(last.at), 3),
+        "cost_usd": last.activity.cost_usd,
+        "resume": last.resume,
+    }
+
+
+def _time(at: datetime | None) -> str | None:
+    return None if at is None else at.isoformat()

@@ -1,0 +1,43 @@
+"""`cuggino steer`: tells an agent of a run something."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from cuggino_cli.help.manual import manual
+from cuggino_cli.options.commanding import item_option
+
+
+@click.command(
+    "steer",
+    epilog=manual(
+        ('cuggino steer "Use the form in forms.py"', "Say it to the agent at work."),
+        ("cuggino steer - < hint.md", "With the text of a file."),
+        exits="0 sent, 2 no such item is at work, or refused, 3 nothing runs here.",
+        see=("pause", "watch", "help control"),
+    ),
+)
+@click.argument("text")
+@item_option
+def command(text: str, item: str | None) -> int:
+    """Say something to the agent of the run.
+
+    The running agent is told where it takes messages (see `cuggino agents`), otherwise the next
+    one, in its prompt. The journal has the text, so that a resumed run keeps it. TEXT `-` reads
+    standard input.
+    """
+    from cuggino.events import SteerAsked, Steered
+    from cuggino_cli.options.commanding import Sent
+
+    if text == "-":
+        text = sys.stdin.buffer.read().decode("utf-8", "replace")
+    sent = Sent(SteerAsked(text=text.strip(), item=item))
+    if sent.is_taken():
+        told = sent.leads_to(Steered)
+        if told is not None and told.to == "session":
+            click.echo("The running agent has been told.")
+        else:
+            click.echo("The next agent will be told." if told is None else "An agent was told.")
+    return 0

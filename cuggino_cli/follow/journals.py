@@ -1,0 +1,185 @@
+"""Following a run of another process by its journal."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, cast
+
+from cuggino_cli.follow.output import OutputOptions, stdout_terminal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from reactivex import Observable
+
+    from cuggino.events import Event, RunResult, RunState, WatchEvent
+    from cuggino.runs import RecordedRun
+    from cuggino.storage.journal import Entry
+
+
+_STARTING = 5.0
+"""Seconds in which a process begins its journal."""
+_PAUSE = 0.1
+_CODES: Mapping[str, int] = MappingProxyType(
+    {
+        "approved": 0,
+        "ended": 0,
+        "failed": 1,
+        "spec_issue": 10,
+        "max_iterations": 11,
+        "quota": 12,
+        "budget": 13,
+        "stalled": 14,
+        "interrupted": 130,
+    }
+)
+"""The exit codes of the states of a run that has ended."""
+
+
+def follow_journal(project: Path, run_id: str | None, output: OutputOptions) -> int:
+    """Print a run until it ends and return its exit code; 1 if it was killed.
+
+    Raises:
+        RunNotFound: no run matches, or several do.
+        StorageError: the journal cannot be read, or was removed.
+    """
+    from cuggino.runs import Runs, follow
+
+    path = Runs(project).path_of(run_id) if run_id is not None else _current(project)
+    short_id = Runs(project).short_id(path)
+    lost = f"{short_id} was killed; waiting until it is resumed (Ctrl-C ends this)"
+    entries = follow(project, path, on_lost=lambda: _note(lost))
+    if output.json:
+        ending = _print_json(entries, output)
+    else:
+        ending = _print(entries, output, lambda: Runs(project).read(path))
+    if ending.state is None:
+        run = Runs(project).read(path)
+        resume = f"; resume it: {run.resume_command}" if run.resume_command else ""
+        _note(f"{short_id} was killed{resume}")
+    return ending.exit_code
+
+
+class _Ending:
+    """How a followed run ended, as far as its entries say."""
+
+    def __init__(self) -> None:
+        self.state: RunState | None = None
+        """None if it was killed."""
+        self.message = ""
+        self._result: RunResult | None = None
+
+    def add(self, entry: Entry) -> None:
+        from cuggino.events import RunEnded, RunResult
+
+        ended = entry.event if isinstance(entry.event, RunEnded) else None
+        self.state = ended.state if ended is not None else None
+        self.message = ended.message if ended is not None else ""
+        if isinstance(entry.event, RunResult):
+            self._result = entry.event
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of the run; 1 if it was killed."""
+        if self.state is None:
+            return 1
+        if self.state == "ended" and self._result is not None:
+            return self._result.exit_code
+        return _CODES[self.state]
+
+
+def _current(project: Path) -> Path:
+    """Return the journal of the run or watch at work, or else of the last one.
+
+    Raises:
+        RunNotFound: there is none.
+    """
+    from cuggino.errors import RunNotFound
+    from cuggino.runs import Runs, last_journal, live_journals, working_process
+    from cuggino.storage import Workspace
+
+    workspace = Workspace(project)
+    until = time.monotonic() + _STARTING
+    while (owner := working_process(workspace)) is not None:
+        if live := live_journals(workspace, owner):
+            return live[0]
+        if time.monotonic() > until:
+            raise RunNotFound("what runs here writes no journal", hint="see `cuggino status`")
+        time.sleep(_PAUSE)
+    return last_journal(workspace) or Runs(project).path_of()
+
+
+def _print_json(entries: Observable[Entry], output: OutputOptions) -> _Ending:
+    from cuggino import run
+    from cuggino.events import is_journal_event
+
+    ending = _Ending()
+
+    def write(entry: Entry) -> None:
+        ending.add(entry)
+        if not is_journal_event(entry.event):
+            output.write_json(entry.event)
+
+    run(entries, write)
+    return ending
+
+
+def _print(
+    entries: Observable[Entry], output: OutputOptions, read: Callable[[], RecordedRun]
+) -> _Ending:
+    from reactivex import operators as ops
+
+    from cuggino import run
+    from cuggino.events import is_journal_event
+    from cuggino.runs import RunSummary
+    from cuggino_cli.screen.fragments import Fragment
+    from cuggino_cli.screen.render import with_cli_output
+    from cuggino_cli.screen.runs import STATES
+    from cuggino_cli.screen.summary import summary_fragments
+
+    terminal = stdout_terminal(output, quietly=True)
+    summary, ending = RunSummary(), _Ending()
+
+    def add(event: Event) -> None:
+        nonlocal summary
+        summary = summary.add(event)
+
+    events = cast(
+        "Observable[WatchEvent]",
+        entries.pipe(
+            ops.do_action(ending.add),
+            ops.map(_event),
+            ops.filter(lambda event: not is_journal_event(event)),
+        ),
+    )
+    run(events.pipe(with_cli_output(terminal, verbosity=output.verbosity, bell=False)), add)
+    if ending.state is None:
+        return ending
+    if ending.message:
+        label, word = STATES[ending.state]
+        terminal.print([Fragment(label, f"[{word.capitalize()}] {ending.message}")])
+    recorded = read()
+    if recorded.started.kind != "watch":
+        summary = summary.recounted(recorded.totals)  # a resumed run repeats some events
+    if summary.outcome is None and ending.state == "interrupted":
+        summary = summary.ended("interrupted")
+    elif summary.outcome is None and ending.state in ("failed", "quota", "budget"):
+        summary = summary.ended("failed")
+    if summary.rounds and (recorded.delivery is None or recorded.delivery.ended is None):
+        resume = recorded.resume_command
+        hint = f"resume it: {resume}" if resume else None
+        duration = recorded.totals.duration
+        terminal.print(summary_fragments(summary, duration_s=duration, hint=hint))
+    return ending
+
+
+def _event(entry: Entry) -> Event:
+    return entry.event
+
+
+def _note(text: str) -> None:
+    from cuggino_cli.screen import console
+
+    console.complain(text)

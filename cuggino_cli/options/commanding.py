@@ -1,0 +1,103 @@
+"""Sending a command to the run that works here, and waiting until it has taken it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from cuggino_cli.options.completing import backlog_items
+
+if TYPE_CHECKING:
+    from cuggino.events import ControlEvent, Event
+
+E = TypeVar("E", bound="Event")
+
+PATIENCE = 3.0
+"""Seconds in which a run takes a command; it looks twice a second."""
+_PAUSE = 0.05
+_UNHEARD = "The run has not answered yet; it obeys as soon as it does."
+
+item_option = click.option(
+    "--item",
+    metavar="NAME",
+    shell_complete=backlog_items,
+    help="The item of a watch, by its file; needed if several are at work.",
+)
+
+
+def is_pending(command: ControlEvent) -> bool:
+    """Return whether such a command waits for the run that works here.
+
+    Raises:
+        NothingRuns: no run works here.
+        ConfigError: an agent asks, or the run cannot obey it.
+    """
+    from cuggino.control import check_receiver, control_folder
+    from cuggino.storage import Workspace
+
+    workspace = Workspace(Path.cwd())
+    check_receiver(workspace, command)
+    return any(pending.event == command for pending in control_folder(workspace).pending())
+
+
+class Sent:
+    """A command that was sent to the run in the current folder.
+
+    Raises:
+        NothingRuns: no run works here.
+        ConfigError: an agent sends it, or the run cannot obey it.
+        StorageError: it could not be written.
+    """
+
+    def __init__(self, command: ControlEvent) -> None:
+        from cuggino.control import send_command
+        from cuggino.runs import JournalNews
+        from cuggino.storage import Workspace
+
+        folder = Path.cwd()
+        self._news = JournalNews(Workspace(folder))
+        self._tag = command.tag
+        self._until = time.monotonic() + PATIENCE
+        self._seen: list[Event] = []
+        send_command(folder, command)
+
+    def is_taken(self) -> bool:
+        """Wait a little; return whether the run has taken the command.
+
+        Raises:
+            ConfigError: the run has ignored it.
+        """
+        from cuggino.errors import ConfigError
+        from cuggino.events import ControlIgnored
+
+        def answers(event: Event) -> bool:
+            return event.tag == self._tag or isinstance(event, ControlIgnored)
+
+        answer = self._wait(answers)
+        if isinstance(answer, ControlIgnored):
+            raise ConfigError(answer.reason)
+        if answer is None:
+            click.echo(_UNHEARD)
+        return answer is not None
+
+    def has_led_to(self, kind: type[E]) -> E | None:
+        """Return the event of this kind that came of the command, if there is one by now."""
+        found = (event for event in self._seen if isinstance(event, kind))
+        return next(found, None)
+
+    def leads_to(self, kind: type[E]) -> E | None:
+        """Wait a little; return the event of this kind that came of the command."""
+        self._wait(lambda event: isinstance(event, kind))
+        return self.has_led_to(kind)
+
+    def _wait(self, is_wanted: Callable[[Event], bool]) -> Event | None:
+        while True:
+            self._seen += [entry.event for entry in self._news.read()]
+            found = next(filter(is_wanted, self._seen), None)
+            if found is not None or time.monotonic() > self._until:
+                return found
+            time.sleep(_PAUSE)

@@ -1,0 +1,174 @@
+"""The text of `cuggino status`: what runs in a project, and what waits for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from cuggino_cli.screen.fragments import Fragment, Label, joined
+from cuggino_cli.screen.runs import STATES
+from cuggino_cli.screen.text import cut, flat, format_duration, inert
+
+if TYPE_CHECKING:
+    from cuggino.runs import Activity, LastRun, ProjectStatus, Waiting
+
+_NAMES = 11
+_MOST_WAITING = 20
+_LONGEST = 200
+"""Characters of a text where the terminal's width is unknown."""
+
+Fact = tuple[str, str]
+"""A name, and what is known under it."""
+
+
+def status_fragments(
+    status: ProjectStatus, *, columns: int | None, page: str | None = None
+) -> list[Fragment]:
+    """Return the status; `page` is the link of a live page."""
+    lines = [_headline(status)]
+    if status.activity is not None:
+        lines += [_fact(fact, columns) for fact in _running(status.activity, status.at)]
+    elif status.owner is not None:
+        why = status.problem or "it writes no journal, so nothing more is known"
+        lines.append(_fact(("Problem" if status.problem else "Journal", why), columns))
+    elif status.last is not None:
+        lines += [_fact(fact, columns) for fact in _last(status.last)]
+    if page is not None:
+        lines.append([Fragment("prose", f"  {'Page':<{_NAMES}}"), Fragment("plain", page)])
+    if status.waiting:
+        lines += [[], [Fragment("round", "Waiting for you")]]
+        lines += [_waiting(one, columns) for one in status.waiting[:_MOST_WAITING]]
+        if (more := len(status.waiting) - _MOST_WAITING) > 0:
+            lines.append([Fragment("prose", f"  and {more} more")])
+    return joined(lines)
+
+
+def _headline(status: ProjectStatus) -> list[Fragment]:
+    owner = status.owner
+    if owner is None:
+        return [Fragment("round", "Nothing runs here.")]
+    label, word = _word(status.activity)
+    facts = [f"process {owner.pid}"] if owner.pid is not None else []
+    if owner.since is not None:
+        facts.append(f"since {_when(owner.since, status.at)}")
+    what = inert(flat(owner.command or "cuggino"))
+    rest = f" ({', '.join(facts)})" if facts else ""
+    return [Fragment("round", f"{what} "), Fragment(label, word), Fragment("plain", rest)]
+
+
+def _word(activity: Activity | None) -> tuple[Label, str]:
+    match activity.state if activity is not None else "working":
+        case "paused":
+            return "caution", "is paused"
+        case "pausing":
+            return "caution", "pauses after this stage"
+        case "stopping":
+            return "caution", "stops after this stage"
+        case "waiting" if activity is not None and activity.wait is not None:
+            return "warning", "waits"
+        case "waiting":
+            return "caution", "waits for you"
+        case "idle":
+            return "progress", "waits for work"
+        case "ended":
+            return "progress", "ends"
+        case _:
+            return "progress", "works"
+
+
+def _running(activity: Activity, now: datetime) -> Iterator[Fact]:
+    if activity.item:
+        place = f"{activity.position} of {activity.total}: " if activity.position else ""
+        name = f" ({activity.item})" if activity.title not in ("", activity.item) else ""
+        yield "Item", f"{place}{activity.title or activity.item}{name}"
+    elif activity.focus:
+        yield "Focus", activity.focus
+    if activity.role:
+        since = activity.stage_began
+        how_long = f", for {_ago(since, now)}" if since is not None else ""
+        yield "Stage", f"{activity.role}{_task(activity)}{how_long}"
+    if activity.iteration:
+        limit = f" of {activity.max_iterations}" if activity.max_iterations else ""
+        yield "Iteration", f"{activity.iteration}{limit}"
+    if activity.goals:
+        yield "Goals", f"{activity.goals_met} of {activity.goals}"
+    if activity.agent:
+        yield "Agent", " ".join(filter(None, (activity.agent, activity.model)))
+    if (tool := activity.tool) is not None:
+        yield "Tool", f"{tool.name} {tool.target}".rstrip() + f", for {_ago(tool.since, now)}"
+    if activity.words:
+        yield "Says", activity.words
+    if (wait := activity.wait) is not None:
+        reason = "usage limit" if wait.reason == "quota" else wait.reason
+        yield "Waits for", f"{reason}, until {_when(wait.until, now)}"
+    if activity.paused_since is not None:
+        yield "Paused", f"for {_ago(activity.paused_since, now)}; `cuggino continue` ends it"
+    for text in activity.steering:
+        yield "Steered", f"{text} (no agent has been told yet)"
+    yield "Time", format_duration(activity.elapsed(now))
+    yield from _cost(activity)
+    if activity.done or activity.parked:
+        yield "Items", f"{activity.done} done, {activity.parked} parked"
+    if activity.run_id:
+        yield "Run", activity.run_id
+
+
+def _task(activity: Activity) -> str:
+    if not activity.task:
+        return ""
+    count = f" of {len(activity.tasks)}" if activity.tasks else ""
+    title = f" ({activity.task_title})" if activity.task_title else ""
+    return f", task {activity.task}{count}{title}"
+
+
+def _cost(activity: Activity) -> Iterator[Fact]:
+    parts = []
+    if activity.cost_usd is not None:
+        of = f" of ${activity.budget:g}" if activity.budget is not None else ""
+        parts.append(f"${activity.cost_usd:.2f}{of}")
+    if activity.tokens:
+        parts.append(f"{activity.tokens:,} tokens")
+    if parts:
+        yield "Cost", ", ".join(parts)
+
+
+def _last(last: LastRun) -> Iterator[Fact]:
+    word = STATES[last.state][1] if last.state in STATES else last.state
+    kind = f"cuggino {last.started.kind}" if last.started is not None else "run"
+    how = "was killed" if last.state == "killed" else word
+    yield "Last", f"{kind} {last.run_id}: {how}, {last.at.astimezone():%Y-%m-%d %H:%M}"
+    if last.started is not None and last.started.focus:
+        yield "Focus", last.started.focus
+    if last.message:
+        yield "Reason", last.message
+    yield from _cost(last.activity)
+    if last.resume is not None:
+        yield "Resume it", last.resume
+
+
+def _fact(fact: Fact, columns: int | None) -> list[Fragment]:
+    name, text = fact
+    room = _LONGEST if columns is None else max(columns - _NAMES - 3, 10)
+    keeps = name in ("Resume it", "Run", "Last")  # which are there to be copied
+    shown = inert(flat(text)) if keeps else cut(inert(flat(text)), room)
+    return [Fragment("prose", f"  {name:<{_NAMES}}"), Fragment("plain", shown)]
+
+
+def _waiting(waiting: Waiting, columns: int | None) -> list[Fragment]:
+    text = ": ".join(filter(None, (waiting.name, waiting.title)))
+    room = _LONGEST if columns is None else max(columns - _NAMES - 3, 10)
+    return [
+        Fragment("caution", f"  {waiting.kind:<{_NAMES}}"),
+        Fragment("plain", cut(inert(flat(text)), room)),
+    ]
+
+
+def _ago(since: datetime, now: datetime) -> str:
+    return format_duration(max((now - since).total_seconds(), 0.0))
+
+
+def _when(at: datetime, now: datetime) -> str:
+    local = at.astimezone()
+    is_today = local.date() == now.astimezone().date()
+    return f"{local:%H:%M}" if is_today else f"{local:%Y-%m-%d %H:%M}"
