@@ -16,6 +16,8 @@ from cuggino.files import state_folder
 from cuggino.sources import is_started_by_run
 from cuggino.storage import KEY_FILE, ControlFolder, LockOwner, Workspace
 
+__all__ = ["check_receiver", "control_folder", "pending_commands", "send_command"]
+
 
 def control_folder(workspace: Workspace) -> ControlFolder:
     """Return the commands to the run of a workspace, signed with the key of the user."""
@@ -35,6 +37,12 @@ def send_command(project: str | os.PathLike[str], command: ControlEvent) -> None
     workspace = Workspace(Path(project).resolve())
     check_receiver(workspace, command)
     control_folder(workspace).send(command)
+
+
+def pending_commands(project: str | os.PathLike[str]) -> list[ControlEvent]:
+    """Return the commands in the project that have not taken effect, the oldest first."""
+    folder = control_folder(Workspace(Path(project).resolve()))
+    return [command.event for command in folder.pending()]
 
 
 def check_receiver(workspace: Workspace, command: ControlEvent) -> None:

@@ -1,7 +1,8 @@
 """The `cuggino` command: runs the subcommand and maps every outcome to an exit code.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 10 spec issue, 11 max iterations,
-12 quota, 13 budget, 14 stalled, 15 all blocked, 130 interrupted by Ctrl-C, 143 by SIGTERM.
+Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 nothing runs, 4 waiting for a
+person, 10 spec issue, 11 max iterations, 12 quota, 13 budget, 14 stalled, 15 all blocked,
+130 interrupted by Ctrl-C, 143 by SIGTERM.
 """
 
 from __future__ import annotations

@@ -20,9 +20,8 @@ _CODES = {"running": 0, "idle": 3, "waiting": 4}
     "status",
     epilog=manual(
         ("cuggino status", "This project."),
-        ("cuggino status ~/work/shop", "Another one."),
+        ("cuggino status ../shop", "Another one."),
         ("cuggino status --json | jq -r .run.cost_usd", "For another program."),
-        ("until cuggino status -q; [ $? -ge 3 ]; do sleep 60; done", "Wait for a run's end."),
         exits="0 running, 3 idle, 4 waiting for a person, 2 wrong usage.",
         see=("follow", "runs", "help control"),
     ),
@@ -43,13 +42,11 @@ def command(folder: Path, as_json: bool, quiet: bool, color: ColorMode) -> int:
     from datetime import UTC, datetime
 
     from cuggino.runs import project_status, status_json
-    from cuggino.storage import Workspace, served_page
-    from cuggino_cli.options.trusting import state_folder
+    from cuggino.storage import served_page
     from cuggino_cli.screen.overview import status_fragments
 
     status = project_status(folder, at=datetime.now(UTC))
-    state = state_folder()
-    page = served_page(Workspace(status.folder).root, state=state) if state else None
+    page = served_page(status.folder)
     if as_json:
         write_json({**status_json(status), "page": page})
     elif not quiet:

@@ -14,7 +14,7 @@ from cuggino_cli.options.commanding import item_option
     "steer",
     epilog=manual(
         ('cuggino steer "Use the form in forms.py"', "Say it to the agent at work."),
-        ("cuggino steer - < hint.md", "With the text of a file."),
+        ("cat hint.md | cuggino steer -", "With the text of a file."),
         exits="0 sent, 2 no such item is at work, or refused, 3 nothing runs here.",
         see=("pause", "watch", "help control"),
     ),

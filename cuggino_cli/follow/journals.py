@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from cuggino.events import Event, RunResult, RunState, WatchEvent
     from cuggino.runs import RecordedRun
-    from cuggino.storage.journal import Entry
+    from cuggino.storage import Entry
 
 
 _STARTING = 5.0

@@ -12,6 +12,7 @@ from types import MappingProxyType
 TOPICS: Mapping[str, str] = MappingProxyType(
     {
         "loops": "each loop step by step, its options, limits, resuming, recording",
+        "control": "looking at a run from another terminal, and steering, pausing, stopping it",
         "config": "the keys of .cuggino.json, other files, environment variables",
         "providers": "the agents that do the work, fallbacks, and agents of your own",
         "safety": "the guard, trust, snapshots and containers",

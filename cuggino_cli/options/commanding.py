@@ -36,12 +36,12 @@ def is_pending(command: ControlEvent) -> bool:
         NothingRuns: no run works here.
         ConfigError: an agent asks, or the run cannot obey it.
     """
-    from cuggino.control import check_receiver, control_folder
+    from cuggino.control import check_receiver, pending_commands
     from cuggino.storage import Workspace
 
-    workspace = Workspace(Path.cwd())
-    check_receiver(workspace, command)
-    return any(pending.event == command for pending in control_folder(workspace).pending())
+    folder = Path.cwd()
+    check_receiver(Workspace(folder), command)
+    return command in pending_commands(folder)
 
 
 class Sent:
