@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cuggino_cli.follow.output import color_option, plain_terminal, table_columns, write_json
+from cuggino_cli.follow.output import color_option, plain_lines, table_columns, write_json
 from cuggino_cli.help.manual import manual
 
 if TYPE_CHECKING:
@@ -50,6 +50,6 @@ def command(folder: Path, as_json: bool, quiet: bool, color: ColorMode) -> int:
     if as_json:
         write_json({**status_json(status), "page": page})
     elif not quiet:
-        terminal = plain_terminal(color)
-        terminal.print(status_fragments(status, columns=table_columns(terminal), page=page))
+        lines = plain_lines(color)
+        lines.print(status_fragments(status, columns=table_columns(lines), page=page))
     return _CODES[status.state]

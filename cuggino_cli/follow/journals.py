@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
-from cuggino_cli.follow.output import OutputOptions, stdout_terminal
+from cuggino_cli.follow.output import OutputOptions, stdout_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -54,7 +55,7 @@ def follow_journal(project: Path, run_id: str | None, output: OutputOptions) -> 
     if output.json:
         ending = _print_json(entries, output)
     else:
-        ending = _print(entries, output, lambda: Runs(project).read(path))
+        ending = _print(entries, output, project, lambda: Runs(project).read(path))
     if ending.state is None:
         run = Runs(project).read(path)
         resume = f"; resume it: {run.resume_command}" if run.resume_command else ""
@@ -69,12 +70,15 @@ class _Ending:
         self.state: RunState | None = None
         """None if it was killed."""
         self.message = ""
+        self.at = datetime.now(UTC)
+        """The time of the last entry."""
         self._result: RunResult | None = None
 
     def add(self, entry: Entry) -> None:
         from cuggino.events import RunEnded, RunResult
 
         ended = entry.event if isinstance(entry.event, RunEnded) else None
+        self.at = entry.at
         self.state = ended.state if ended is not None else None
         self.message = ended.message if ended is not None else ""
         if isinstance(entry.event, RunResult):
@@ -127,19 +131,23 @@ def _print_json(entries: Observable[Entry], output: OutputOptions) -> _Ending:
 
 
 def _print(
-    entries: Observable[Entry], output: OutputOptions, read: Callable[[], RecordedRun]
+    entries: Observable[Entry],
+    output: OutputOptions,
+    project: Path,
+    read: Callable[[], RecordedRun],
 ) -> _Ending:
     from reactivex import operators as ops
 
     from cuggino import run
     from cuggino.events import is_journal_event
     from cuggino.runs import RunSummary
+    from cuggino_cli.screen.controls import Controls
     from cuggino_cli.screen.fragments import Fragment
     from cuggino_cli.screen.render import with_cli_output
     from cuggino_cli.screen.runs import STATES
     from cuggino_cli.screen.summary import summary_fragments
 
-    terminal = stdout_terminal(output, quietly=True)
+    lines = stdout_lines(output)
     summary, ending = RunSummary(), _Ending()
 
     def add(event: Event) -> None:
@@ -154,12 +162,14 @@ def _print(
             ops.filter(lambda event: not is_journal_event(event)),
         ),
     )
-    run(events.pipe(with_cli_output(terminal, verbosity=output.verbosity, bell=False)), add)
+    controls = Controls(lines, verbosity=output.verbosity)
+    shown = with_cli_output(controls, project=str(project), bell=False, clock=lambda: ending.at)
+    run(events.pipe(shown), add)
     if ending.state is None:
         return ending
     if ending.message:
         label, word = STATES[ending.state]
-        terminal.print([Fragment(label, f"[{word.capitalize()}] {ending.message}")])
+        lines.print([Fragment(label, f"[{word.capitalize()}] {ending.message}")])
     recorded = read()
     if recorded.started.kind != "watch":
         summary = summary.recounted(recorded.totals)  # a resumed run repeats some events
@@ -171,7 +181,7 @@ def _print(
         resume = recorded.resume_command
         hint = f"resume it: {resume}" if resume else None
         duration = recorded.totals.duration
-        terminal.print(summary_fragments(summary, duration_s=duration, hint=hint))
+        lines.print(summary_fragments(summary, duration_s=duration, hint=hint))
     return ending
 
 
