@@ -28,7 +28,9 @@ MOST_BYTES = 8 * 1024 * 1024
 _INLINE = 64 * 1024
 """Bytes of a journal that are read in the loop; more are read in a thread."""
 _SLOW = 1.0
-"""Seconds between two drawings of charts, and between two looks at folders."""
+"""Seconds between two drawings of charts."""
+_FOLDERS = 2.0
+"""Seconds between two looks at folders."""
 _LIVENESS = 2.0
 """Seconds between two looks for the process of a run."""
 
@@ -232,7 +234,7 @@ class RunChannel(Channel):
 
 
 class OverviewChannel(Channel):
-    """The overview of all workspaces: their folders, looked at once a second."""
+    """The overview of all workspaces: their folders, looked at every two seconds."""
 
     def __init__(self, site: Site) -> None:
         super().__init__(OVERVIEW, site)
@@ -242,7 +244,7 @@ class OverviewChannel(Channel):
 
     async def poll(self, *, now: bool = False) -> Change | None:
         moment = time.monotonic()
-        if not now and moment - self._looked < _SLOW:
+        if not now and moment - self._looked < _FOLDERS:
             return None
         self._looked = moment
         return await asyncio.to_thread(self._look)

@@ -74,6 +74,31 @@ class ServeOptions:
             )
 
 
+class _Uvicorn(uvicorn.Server):
+    """A server that wakes up once a second while nothing happens, and not ten times."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._ends: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None
+
+    async def main_loop(self) -> None:
+        ended = asyncio.Event()
+        self._ends = asyncio.get_running_loop(), ended
+        while not self.should_exit:
+            await self.on_tick(0)  # the header with the time
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(1):
+                    await ended.wait()
+
+    def end(self) -> None:
+        """End soon; may be called on any thread."""
+        self.should_exit = True
+        if self._ends is not None:
+            loop, ended = self._ends
+            with contextlib.suppress(RuntimeError):  # it has ended by itself
+                loop.call_soon_threadsafe(ended.set)
+
+
 @dataclass(slots=True, kw_only=True)
 class App:
     """The application of a server, to be run by any ASGI server."""
@@ -151,7 +176,7 @@ def serving(folders: Sequence[Path], options: ServeOptions | None = None) -> Ite
         name = socket.gethostname() if options.host in ("0.0.0.0", "::") else options.host
         url = f"{scheme}://{bracketed(name)}:{port}{app.secrets.base}/?t={app.secrets.token}"
         server = Server(url, app)
-        runner = uvicorn.Server(
+        runner = _Uvicorn(
             uvicorn.Config(
                 app.asgi,
                 http="h11",
@@ -194,7 +219,7 @@ def serving(folders: Sequence[Path], options: ServeOptions | None = None) -> Ite
             yield server
         finally:
             app.hub.close()
-            runner.should_exit = True
+            runner.end()
             thread.join(_PATIENCE)
 
 

@@ -24,8 +24,11 @@ _LOG = logging.getLogger("cuggino.web")
 MOST_STREAMS = 200
 MOST_CHANNELS = 64
 """Channels that are kept; those without open pages make room for others."""
-BUSY, QUIET = 0.25, 1.0
-"""Seconds between two polls: while events come, and when none has come for a while."""
+BUSY, STEADY, QUIET = 0.25, 0.5, 1.0
+"""Seconds between two polls: while events come, when each poll finds some, and when none has come
+for a while."""
+_STREAK = 4
+"""Polls with events in a row after which they are steady."""
 _LINGER = 5.0
 """Seconds after the last event until polling slows down."""
 COMMENT = 15.0
@@ -49,6 +52,9 @@ class Hub:
         self._attended = asyncio.Event()
         self._poked = asyncio.Event()
         self._changed = 0.0
+        self._streak = 0
+        self._beat = 0
+        self._pieces: dict[tuple[tuple[str, ...], int], tuple[bytes, int]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def channel(self, key: str) -> Channel | None:
@@ -97,19 +103,24 @@ class Hub:
         """Poll the channels of open pages, until cancelled; nothing without any."""
         self._loop = asyncio.get_running_loop()
         self.site.poke = self.poke
+        beaten = time.monotonic()
         while True:
             if not any(channel.viewers for channel in self._channels.values()):
                 self._attended.clear()
                 await self._attended.wait()
-            is_poked = self._poked.is_set()
+            is_poked, before = self._poked.is_set(), self.position
             self._poked.clear()
             for channel in list(self._channels.values()):
                 if channel.viewers and not channel.lock.locked() and channel.error is None:
                     async with channel.lock:
                         await self._poll(channel, now=is_poked)
-            is_busy = time.monotonic() - self._changed < _LINGER
+            if time.monotonic() - beaten >= COMMENT:
+                beaten = time.monotonic()
+                self._beat += 1
+                self._awake()
+            self._streak = self._streak + 1 if self.position > before else 0
             with suppress(TimeoutError):
-                async with asyncio.timeout(BUSY if is_busy else QUIET):
+                async with asyncio.timeout(self._pause()):
                     await self._poked.wait()
 
     async def listen(self, keys: Sequence[str], after: int) -> AsyncGenerator[bytes, None]:
@@ -122,24 +133,36 @@ class Hub:
         channels = [known for key in keys if (known := self.channel(key)) is not None]
         for key in sorted({*keys} - {channel.key for channel in channels}):
             yield as_message(key, event="gone")
+        listed = tuple(channel.key for channel in channels)
         with self._viewing(channels):
             while not self.closing:
-                wake, position = self._wake, self.position
-                found = sorted(
-                    (message for channel in channels for message in channel.since(after)),
-                    key=lambda message: message[0],
-                )
-                if found:
-                    part = _cut(found)
-                    after = part[-1][0] if len(part) < len(found) else max(position, part[-1][0])
-                    yield b"".join(message for _, message in part)
+                wake, beat = self._wake, self._beat
+                if after < self.position:
+                    message, after = self._after(listed, channels, after)
+                    if message:
+                        yield message
                     continue
-                try:
-                    async with asyncio.timeout(COMMENT):
-                        await wake.wait()
-                except TimeoutError:
+                await wake.wait()
+                if beat != self._beat:
                     yield b": still here\n\n"
             yield as_message("", event="end")
+
+    def _after(
+        self, listed: tuple[str, ...], channels: Sequence[Channel], after: int
+    ) -> tuple[bytes, int]:
+        """Return the next messages in one piece, and their position; made once for all clients."""
+        known = self._pieces.get((listed, after))
+        if known is None:
+            position = self.position
+            found = sorted(
+                (message for channel in channels for message in channel.since(after)),
+                key=lambda message: message[0],
+            )
+            part = _cut(found)
+            upto = part[-1][0] if len(part) < len(found) else position
+            known = b"".join(message for _, message in part), upto
+            self._pieces[listed, after] = known
+        return known
 
     async def _poll(self, channel: Channel, *, now: bool = False) -> None:
         self.polls += 1
@@ -157,7 +180,14 @@ class Hub:
             self._changed = time.monotonic()
             self._awake()
 
+    def _pause(self) -> float:
+        """Return the seconds until the next poll."""
+        if time.monotonic() - self._changed >= _LINGER:
+            return QUIET
+        return STEADY if self._streak >= _STREAK else BUSY
+
     def _awake(self) -> None:
+        self._pieces.clear()
         self._wake, woken = asyncio.Event(), self._wake
         woken.set()
 

@@ -49,6 +49,8 @@ TARGETS: Mapping[str, Target] = MappingProxyType(
         "long.resume.memory": Target(60.0, "MiB"),
         "watch.item": Target(120.0, "ms"),
         "memory.stream": Target(60.0, "MiB"),
+        # Open pages beside the run that they show.
+        "serve.pages": Target(0.05, "x"),
         # Growth.
         "fingerprint.1000": Target(1.3, "x"),
         "fingerprint.30000": Target(1.3, "x"),

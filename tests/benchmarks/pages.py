@@ -1,0 +1,139 @@
+"""The live page: what a server with open pages takes, beside the run that they show."""
+
+from __future__ import annotations
+
+import contextlib
+import selectors
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import psutil
+
+import cuggino_cli
+from cuggino_cli.commands.demo import make_project
+from tests.benchmarks.measuring import Figure, Took, run
+
+_SCENARIO = Path(cuggino_cli.__file__).parent / "demo" / "scenario.toml"
+_LIMIT = 60.0
+
+
+def open_pages(*, tabs: int = 20, rounds: int = 3) -> Iterator[Figure]:
+    """Measure the server's CPU with open pages of a run, beside that of the run.
+
+    The server has shown a run before: what it loads only once is not counted.
+    """
+    with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
+        projects = [make_project(f"{name}/project{number}") for number in range(rounds + 1)]
+        server, url = stack.enter_context(_serving(projects, Path(name) / "state"))
+        client = stack.enter_context(httpx.Client(follow_redirects=True, timeout=_LIMIT))
+        clean = str(client.get(url).raise_for_status().url)
+        _first, *found = [_measure(tabs, project, server, client, clean) for project in projects]
+    found.sort(key=lambda pair: pair[0] / pair[1])
+    serving, working = found[len(found) // 2]
+    yield Figure(
+        key="serve.pages",
+        name=f"`cuggino serve` with {tabs} open pages of a run",
+        value=serving,
+        unit="s",
+        floor=working,
+        floor_name="that run, of the demo",
+    )
+
+
+def _measure(
+    tabs: int, project: Path, server: subprocess.Popen[str], client: httpx.Client, clean: str
+) -> tuple[float, float]:
+    """Return the CPU seconds of the server, from when the pages are open, and of the run."""
+    taken: list[Took] = []
+    command = [sys.executable, "-m", "cuggino_cli", "run", "--focus", "temperatures"]
+    command += ["--agent", f"scripted:{_SCENARIO}"]
+    working = threading.Thread(target=lambda: taken.append(run(command, cwd=project)))
+    working.start()
+    try:
+        run_id = _run_id(project)
+        client.get(f"{clean}w/{project.name}/r/{run_id}").raise_for_status()
+        cookie = "; ".join(f"{name}={value}" for name, value in client.cookies.items())
+        with _reading(tabs, clean, f"stream?on=r.{project.name}.{run_id}", cookie):
+            time.sleep(0.2)
+            before = _cpu(server)
+            working.join()
+            time.sleep(1.5)  # the last drawing
+            spent = _cpu(server) - before
+    finally:
+        working.join()
+    (ran,) = taken
+    return spent, ran.cpu
+
+
+@contextmanager
+def _serving(projects: Sequence[Path], state: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cuggino_cli", "serve", *map(str, projects)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**psutil.Process().environ(), "XDG_STATE_HOME": str(state)},
+    )
+    with process:
+        try:
+            assert process.stdout is not None
+            yield process, process.stdout.readline().removeprefix("Serving ").strip()
+        finally:
+            process.kill()
+
+
+@contextmanager
+def _reading(tabs: int, clean: str, target: str, cookie: str) -> Iterator[None]:
+    """Read streams, as browsers do; what they say is not looked at."""
+    place = urlsplit(clean)
+    selector = selectors.DefaultSelector()
+    ended = threading.Event()
+    for _ in range(tabs):
+        client = socket.create_connection((place.hostname, place.port))
+        head = f"GET {place.path}{target} HTTP/1.1\r\nHost: {place.netloc}\r\nCookie: {cookie}\r\n"
+        client.sendall(f"{head}\r\n".encode())
+        selector.register(client, selectors.EVENT_READ)
+
+    def read() -> None:
+        while not ended.is_set():
+            for key, _ in selector.select(0.2):
+                client = key.fileobj
+                assert isinstance(client, socket.socket)
+                if not client.recv(1 << 20):
+                    selector.unregister(client)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        reader.join()
+        for key in list(selector.get_map().values()):
+            assert isinstance(key.fileobj, socket.socket)
+            key.fileobj.close()
+        selector.close()
+
+
+def _run_id(project: Path) -> str:
+    deadline = time.monotonic() + _LIMIT
+    while time.monotonic() < deadline:
+        found = list((project / ".cuggino" / "journal").glob("*.jsonl"))
+        if found and found[0].stat().st_size:
+            return found[0].stem
+        time.sleep(0.02)
+    raise AssertionError("the run has no journal")
+
+
+def _cpu(process: subprocess.Popen[str]) -> float:
+    used = psutil.Process(process.pid).cpu_times()
+    return used.user + used.system
