@@ -80,7 +80,7 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
             "pydantic reactivex opentelemetry",
         ),
         "web": _room(
-            "_lazy events errors files domain sources storage edges runs report",
+            "_lazy events errors files config domain sources storage edges runs report",
             "anyio jinja2 markdown_it pydantic starlette uvicorn",
         ),
         "logins": _room("errors operators sources agents", "reactivex"),

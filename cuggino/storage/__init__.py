@@ -22,9 +22,10 @@ NAMES = {
         "run_totals scan_journal"
     ),
     "lock": "LockOwner",
+    "moving": "digest_of",
     "served": "announce_page served_page",
     "session": "Session",
-    "workspace": "WORKSPACE_FOLDER Issue Workspace new_run_id",
+    "workspace": "WORKSPACE_FOLDER Issue Workspace file_title new_run_id",
 }
 """Public names by module."""
 

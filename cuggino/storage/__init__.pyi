@@ -76,6 +76,9 @@ from cuggino.storage.journal import (
 from cuggino.storage.lock import (
     LockOwner,
 )
+from cuggino.storage.moving import (
+    digest_of,
+)
 from cuggino.storage.served import (
     announce_page,
     served_page,
@@ -87,6 +90,7 @@ from cuggino.storage.workspace import (
     WORKSPACE_FOLDER,
     Issue,
     Workspace,
+    file_title,
     new_run_id,
 )
 
@@ -130,7 +134,9 @@ __all__ = [
     "check_specs_not_empty",
     "current_branch",
     "decode_outcome",
+    "digest_of",
     "encode_outcome",
+    "file_title",
     "find_run",
     "finished_stages",
     "has_ended",

@@ -45,8 +45,10 @@ def read_written(path: Path) -> Written:
     """Return the text of a file that a person may edit.
 
     Raises:
-        StorageError: it is gone, not a text file in UTF-8, or longer than `LONGEST`.
+        StorageError: it is gone, a link, not a text file in UTF-8, or longer than `LONGEST`.
     """
+    if path.is_symlink():
+        raise StorageError("read", f"{path} is a link; edit its target")
     try:
         digest = digest_of(path)
         text = read_regular(path, biggest=4 * LONGEST).decode("utf-8")
@@ -89,7 +91,7 @@ def rewrite(path: Path, text: str, *, digest: str) -> Written:
     if "\r\n" in before.text:
         text = text.replace("\n", "\r\n")
     with storing("edit", path):
-        write_atomic(path, text, follow_links=True)
+        write_atomic(path, text)
     return read_written(path)
 
 

@@ -301,9 +301,8 @@ class Issue:
 def read_issues(folder: Path, kind: IssueKind) -> list[Issue]:
     """Return the issues of one folder by name, which is their order in time."""
     return [
-        Issue(kind=kind, name=entry.name, path=folder / entry.name, title=_title(Path(entry.path)))
-        for entry in visible_entries(folder)
-        if entry.is_file()
+        Issue(kind=kind, name=path.name, path=path, title=file_title(path))
+        for path in (folder / entry.name for entry in visible_entries(folder) if entry.is_file())
     ]
 
 
@@ -333,7 +332,8 @@ def remember(memory: Path, issue: Issue, reason: str, *, at: datetime) -> None:
             raise
 
 
-def _title(path: Path) -> str:
+def file_title(path: Path) -> str:
+    """Return the first line of a file that is not blank, without heading marks."""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
             for line in iter(lambda: file.readline(4096), ""):

@@ -1,125 +1,434 @@
-"""The pages, as plain lists."""
+"""The pages: the overview, a run, and the forms. Values in, HTML out."""
 
 from __future__ import annotations
 
-import html
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+import functools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary
 
-from cuggino.errors import StorageError
-from cuggino.runs import RecordedRun, Runs
+from cuggino.errors import CugginoError
+from cuggino.report import (
+    RunFold as ReportFold,
+    RunReport,
+    Transcript,
+    View,
+    environment,
+    view as view_of,
+    zone_at,
+)
+from cuggino.runs import Activity, tool_target
 from cuggino.storage.journal import Entry
+from cuggino.web.board import (
+    BULK,
+    Asked,
+    Board,
+    BoardReader,
+    Item,
+    item_name,
+    title_of,
+)
 from cuggino.web.fragment import Fragment
 from cuggino.web.site import OVERVIEW, Place, Site
 
-BULK: frozenset[str] = frozenset()
-"""Tags of events that a long journal is shown without, except for the last ones."""
-_SHOWN = 200
-_LONGEST = 400
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+    from cuggino.report import CommitDiff
+
+__all__ = [
+    "BULK",
+    "Overview",
+    "RunFold",
+    "load_overview",
+    "message_page",
+    "overview_fragments",
+    "overview_page",
+    "run_fold",
+    "run_fragments",
+    "run_page",
+    "stage_fragment",
+]
+
+_AGENTS = frozenset(
+    {"planning", "implementing", "reviewing", "audit", "initializer", "coding", "sync", "verify"}
+)
+"""Kinds of stages with a transcript."""
+
+_AT_ONCE = ("plan", "jobs", "deliverables", "commits")
+"""Parts of a run's page that are drawn with every change."""
+_SLOWLY = (*("timeline", "spending", "checks", "reviews", "notices", "sessions", "tools"),)
+"""Parts that are drawn at most once a second."""
+_MOST_STAGES = 300
+_MOST_ROWS = 200
+"""Rows of a running stage on a new page."""
+_PAYLOAD = 3000
 
 
-@dataclass(slots=True)
-class RunFold:
-    """The last entries of a run."""
-
-    place: Place
-    run_id: str
-    running: bool = False
-    entries: list[Entry] = field(default_factory=list)
-
-    def add(self, entry: Entry) -> None:
-        """Add an entry."""
-        self.entries = [*self.entries[-_SHOWN:], entry]
+# The overview
 
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The runs of all workspaces."""
+    """The boards of all workspaces."""
 
-    runs: tuple[tuple[Place, tuple[RecordedRun, ...]], ...]
+    boards: tuple[tuple[Place, Board], ...]
+
+    @property
+    def waiting(self) -> int:
+        """Return how much waits for a person."""
+        return sum(len(board.waiting) for _, board in self.boards)
+
+    @property
+    def working(self) -> int:
+        """Return how many runs are at work."""
+        return sum(len(board.working) for _, board in self.boards)
+
+
+_READERS: WeakKeyDictionary[Site, dict[str, BoardReader]] = WeakKeyDictionary()
 
 
 def load_overview(site: Site) -> Overview:
-    """Read the runs of all workspaces."""
-    found = []
-    for place in site.places:
-        try:
-            runs = [run for run in Runs(place.folder).all() if isinstance(run, RecordedRun)]
-        except StorageError:
-            runs = []
-        found.append((place, tuple(runs[:_SHOWN])))
-    return Overview(tuple(found))
+    """Read the boards of all workspaces; what has not changed is not read again."""
+    readers = _READERS.setdefault(site, {})
+    now = datetime.now(UTC)
+    return Overview(
+        tuple(
+            (place, readers.setdefault(place.key, BoardReader(place.workspace)).read(now=now))
+            for place in site.places
+        )
+    )
 
 
 def overview_page(site: Site, overview: Overview, *, seq: int) -> str:
     """Return the overview."""
-    (listed,) = overview_fragments(site, overview)
-    return _page(site, OVERVIEW, seq, "cuggino", f'<ul id="board">{listed.html}</ul>')
+    return _render("overview.html", site, overview=overview, seq=seq, channel=OVERVIEW)
 
 
 def overview_fragments(site: Site, overview: Overview) -> list[Fragment]:
     """Return the parts of the overview that change."""
-    rows = "".join(
-        f'<li><a href="{site.url("w", place.key, "r", run.id)}">'
-        f"{html.escape(place.name)} {run.short_id} {run.state}</a></li>"
-        for place, runs in overview.runs
-        for run in runs
-    )
-    return [Fragment("board", "replace", rows)]
+    parts = [
+        Fragment("title", "replace", _part("overview_title", site, overview)),
+        Fragment("state", "replace", _part("overview_state", site, overview)),
+    ]
+    for place, board in overview.boards:
+        parts += [
+            Fragment(f"{name}-{place.key}", "replace", _part(name, site, place, board))
+            for name in ("now", "acts", "waits", "board", "runs")
+        ]
+    return parts
+
+
+# A run
+
+
+class Changes(NamedTuple):
+    """What has changed on the page of a run."""
+
+    parts: list[str]
+    stages: list[int]
+    """Stages whose lines have changed."""
+    begun: list[int]
+    """Those that are new."""
+    rows: list[tuple[int, int]]
+    """Stage and number of rows that are new, or have their results now."""
+    appended: list[tuple[int, int]]
+    """Those that are new."""
+
+
+_ALWAYS = 1 << 62
+"""The number of an entry that comes after all others."""
+
+
+@dataclass(slots=True)
+class RunFold:
+    """A run, as its page shows it, and what has changed since it was drawn."""
+
+    site: Site
+    place: Place
+    run_id: str
+    running: bool = False
+    """Whether a process works on it now."""
+    report: ReportFold = field(default_factory=ReportFold)
+    activity: Activity = field(default_factory=Activity)
+    first: Entry | None = None
+    _parts: dict[str, int] = field(default_factory=dict)
+    """Parts that have changed, each with the number of the entry."""
+    _stages: dict[int, int] = field(default_factory=dict)
+    _rows: dict[tuple[int, int], int] = field(default_factory=dict)
+    _known: dict[int, int] = field(default_factory=dict)
+    """The stages that open pages have, each with its last row."""
+
+    def add(self, entry: Entry) -> None:
+        """Add an entry of the journal."""
+        self.first = self.first or entry
+        self.activity = self.activity.add(entry.event, at=entry.at)
+        changed = self.report.add(entry)
+        for name in changed.parts:
+            self._parts[name] = entry.seq
+        if changed.stage is not None:
+            if changed.row is not None:
+                self._rows[changed.stage, changed.row] = entry.seq
+            if changed.row is None or changed.parts & {"stages", "timeline"}:
+                self._stages[changed.stage] = entry.seq
+
+    def changes(self, since: int, *, slow: bool) -> Changes:
+        """Return what has changed after an entry, and forget it; slow parts wait for `slow`."""
+        rows = [place for place, seq in self._rows.items() if seq > since]
+        stages = [place for place, seq in self._stages.items() if seq > since]
+        begun = [place for place in stages if place not in self._known]
+        appended = [place for place in rows if place[1] > self._known.get(place[0], 0)]
+        for stage in self._stages:
+            self._known.setdefault(stage, 0)
+        for stage, row in self._rows:
+            self._known[stage] = max(self._known.get(stage, 0), row)
+        self._rows.clear()
+        self._stages.clear()
+        names = [name for name in (*_AT_ONCE, *_SLOWLY) if self._parts.get(name, 0) > since]
+        now = [name for name in names if slow or name in _AT_ONCE]
+        late = [name for name in names if name not in now]
+        self._parts = dict.fromkeys(late, _ALWAYS)
+        return Changes(parts=now, stages=stages, begun=begun, rows=rows, appended=appended)
+
+    def result(self, *, transcripts: Iterable[int] = ()) -> RunReport:
+        """Return the report, with the transcripts of these stages."""
+        now = datetime.now(UTC) if self.running else None
+        report = self.report.result(running_at=now, transcripts=False)
+        wanted = set(transcripts)
+        if not wanted:
+            return report
+        known = (
+            self.report.transcript(place) if place in wanted else Transcript()
+            for place in range(len(report.stages))
+        )
+        return replace(report, transcripts=tuple(known))
+
+    def view(self, *, transcripts: Iterable[int] = ()) -> View:
+        """Return the view of its report."""
+        report = self.result(transcripts=transcripts)
+        zone = zone_at(report.start)
+        return view_of(report, zone=zone, live=True, payload=_PAYLOAD, rows=_MOST_ROWS)
 
 
 def run_fold(site: Site, place: Place, run_id: str) -> RunFold:
     """Return the fold of a run without entries."""
-    return RunFold(place, run_id)
+    return RunFold(site, place, run_id)
 
 
 def run_page(site: Site, fold: RunFold, *, seq: int) -> str:
-    """Return the page of a run."""
+    """Return the page of a run; transcripts of finished stages are loaded when unfolded."""
     channel = site.channel(fold.place, fold.run_id)
-    body = f'<p id="head">{_head(fold)}</p><ol id="rows">{_rows(fold.entries)}</ol>'
-    return _page(site, channel, seq, fold.place.name, body)
+    if fold.first is None:
+        return message_page(site, title="Nothing yet", text="This run has not written anything.")
+    report = fold.result()
+    stages = report.stages
+    first = max(len(stages) - _MOST_STAGES, 0)
+    opened = [place for place, one in enumerate(stages) if one.ending == "running"]
+    if not opened and report.state == "killed":
+        opened = [place for place, one in enumerate(stages) if one.kind in _AGENTS][-1:]
+    view = fold.view(transcripts=opened)
+    return _render(
+        "run.html",
+        site,
+        place=fold.place,
+        fold=fold,
+        view=view,
+        report=view.report,
+        activity=fold.activity,
+        first=first,
+        opened=opened,
+        parts=(*_AT_ONCE, *_SLOWLY),
+        seq=seq,
+        channel=channel,
+    )
 
 
 def run_fragments(site: Site, fold: RunFold, since: int, *, slow: bool) -> list[Fragment]:
-    """Return the parts of a run's page that have changed after an entry."""
-    new = [entry for entry in fold.entries if entry.seq > since]
-    return [Fragment("head", "replace", _head(fold)), Fragment("rows", "append", _rows(new))]
+    """Return what has changed since the last call; charts and lists only if `slow`."""
+    if fold.first is None:
+        return []
+    changes = fold.changes(since, slow=slow)
+    wanted = {stage for stage, _ in changes.rows} | set(changes.begun)
+    view = fold.view(transcripts=wanted)
+    parts = [
+        Fragment(name, "replace", _part(f"run_{name}", site, fold, view))
+        for name in ("title", "head", "acts", "waits", "now")
+    ]
+    for place in changes.stages:
+        if place not in changes.begun:
+            parts.append(Fragment(f"line-{place}", "replace", _part("line", view, place)))
+        elif html := _part("stage", site, fold, view, place, True):
+            parts.append(Fragment("stages", "append", html))
+    known = {(stage, row.n): row for stage in wanted for row in view.transcript(stage).rows}
+    for stage, number in changes.rows:
+        row = known.get((stage, number))
+        if row is None or stage in changes.begun:
+            continue
+        html = _part("row", view, stage, row)
+        if (stage, number) in changes.appended:
+            parts.append(Fragment(f"s{stage}", "append", html))
+        else:
+            parts.append(Fragment(f"row-{stage}-{number}", "outer", html))
+    for name in changes.parts:
+        own = name == "commits"
+        html = _part("commits", site, fold, view) if own else _part("part", view, name)
+        parts.append(Fragment(f"p-{name}", "replace", html))
+    return parts
 
 
 def stage_fragment(site: Site, fold: RunFold, stage: str, entries: Iterable[Entry]) -> str:
-    """Return the transcript of a stage."""
-    return f"<ol>{_rows(entries)}</ol>"
+    """Return the transcript of a stage from its entries."""
+    assert fold.first is not None  # a stage is only known from entries
+    read = ReportFold()
+    read.add(fold.first)
+    for entry in entries:
+        read.add(entry)
+    report = read.result()
+    view = view_of(report, zone=zone_at(report.start), payload=_PAYLOAD)
+    return "".join(_part("rows_of", view, place) for place in range(len(report.stages)))
+
+
+def commit_fragment(diff: CommitDiff | None, message: str) -> str:
+    """Return the changes of a commit; None is one that the repository does not have any more."""
+    return _part("commit", diff, message)
+
+
+# Forms
+
+
+def add_page(
+    site: Site,
+    place: Place,
+    values: Mapping[str, str],
+    error: CugginoError | None = None,
+) -> str:
+    """Return the form for a new item."""
+    return _render("add.html", site, place=place, values=values, error=error)
+
+
+def item_page(
+    site: Site,
+    place: Place,
+    item: Item,
+    text: str | None = None,
+    error: CugginoError | None = None,
+) -> str:
+    """Return the form of an item; `text` is what a person wrote, where it could not be saved."""
+    return _render("item.html", site, place=place, item=item, text=text, error=error)
+
+
+def issue_page(
+    site: Site,
+    place: Place,
+    question: Asked,
+    values: Mapping[str, str] | None = None,
+    error: CugginoError | None = None,
+) -> str:
+    """Return the form of a spec issue or finding."""
+    return _render(
+        "issue.html", site, place=place, question=question, values=values or {}, error=error
+    )
+
+
+def spec_page(
+    site: Site,
+    place: Place,
+    name: str,
+    written: Any,
+    issue: str = "",
+    text: str | None = None,
+    error: CugginoError | None = None,
+) -> str:
+    """Return the form of a specification."""
+    return _render(
+        "spec.html",
+        site,
+        place=place,
+        name=name,
+        written=written,
+        issue=issue,
+        text=text,
+        error=error,
+    )
+
+
+def unsaved_page(site: Site, place: Place, values: Mapping[str, str], error: CugginoError) -> str:
+    """Return a page with the error and what a person had written, so that nothing is lost."""
+    return _render("unsaved.html", site, place=place, values=values, error=error)
 
 
 def message_page(site: Site | None, *, title: str, text: str) -> str:
-    """Return a page with a message."""
-    return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(title)}</title>'
-        f"<h1>{html.escape(title)}</h1><p>{html.escape(text)}</p></html>"
-    )
+    """Return a page with a message; without a site it has no links."""
+    return _render("message.html", site, title=title, text=text)
 
 
-def _head(fold: RunFold) -> str:
-    last = fold.entries[-1] if fold.entries else None
-    state = "running" if fold.running else "not running"
-    return f"{state}, {last.seq if last else 0} events"
+# Templates
 
 
-def _rows(entries: Iterable[Entry]) -> str:
-    return "".join(
-        f'<li id="e{entry.seq}"><time>{entry.at:%H:%M:%S}</time> <b>{entry.event.tag}</b> '
-        f"<code>{html.escape(repr(entry.event)[:_LONGEST])}</code></li>"
-        for entry in entries
-    )
+@functools.cache
+def _environment() -> Environment:
+    made = environment(Path(__file__).with_name("templates"))
+    made.filters |= {"span": span, "clock": clock, "cents": cents, "short": short_count}
+    made.globals |= {
+        "item_name": item_name,
+        "title_of": title_of,
+        "tool_target": tool_target,
+        "agents": _AGENTS,
+        "without_title": without_title,
+    }
+    return made
 
 
-def _page(site: Site, channel: str, seq: int, title: str, body: str) -> str:
-    return (
-        f'<!doctype html><html lang="en" data-base="{site.base}" data-channel="{channel}" '
-        f'data-seq="{seq}"><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f'<title id="title">{html.escape(title)}</title>'
-        f'<link rel="icon" href="{site.static("icon.svg")}">'
-        f'<script src="{site.static("live.js")}" defer></script>'
-        f'<h1>{html.escape(title)}</h1><p id="live" role="status"></p>{body}</html>'
-    )
+def _render(template: str, site: Site | None, **values: Any) -> str:
+    return _environment().get_template(template).render(site=site, **values)
+
+
+@functools.cache
+def _parts() -> Any:
+    return _environment().get_template("parts.html").module
+
+
+def _part(name: str, *values: Any) -> str:
+    return str(getattr(_parts(), name)(*values)).strip()
+
+
+def span(seconds: float | None) -> str:
+    """Return a duration as `0:07`, `38:05` or `3 h 12 min`."""
+    if seconds is None:
+        return ""
+    whole = max(round(seconds), 0)
+    if whole < 3600:
+        return f"{whole // 60}:{whole % 60:02}"
+    hours, minutes = divmod(round(whole / 60), 60)
+    return f"{hours} h {minutes} min"
+
+
+def clock(at: datetime | None) -> str:
+    """Return the local time, with the date if it is another day."""
+    if at is None:
+        return ""
+    local, today = at.astimezone(), datetime.now().astimezone().date()
+    return f"{local:%H:%M}" if local.date() == today else f"{local:%b} {local.day}, {local:%H:%M}"
+
+
+def cents(usd: float | None) -> str:
+    """Return US dollars with two digits; less than a cent with four."""
+    if usd is None:
+        return ""
+    return f"${usd:,.2f}" if usd == 0 or abs(usd) >= 0.01 else f"${usd:.4f}"
+
+
+def short_count(count: int) -> str:
+    """Return a number of tokens: `940`, `38 k`, `1.2 M`."""
+    if count < 10_000:
+        return f"{count:,}"
+    return f"{count / 1000:,.0f} k" if count < 1_000_000 else f"{count / 1e6:,.1f} M"
+
+
+def without_title(text: str, title: str) -> str:
+    """Return the text of an issue without its first line, if that is the title."""
+    first, _, rest = text.lstrip().partition("\n")
+    return rest.strip() if first.strip().lstrip("#").strip() == title else text.strip()

@@ -10,6 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from urllib.parse import quote
 
+from cuggino.report import stylesheet
 from cuggino.storage import Workspace
 from cuggino.web.fragment import slug
 
@@ -63,6 +64,8 @@ def static_file(name: str) -> bytes:
     """
     if "/" in name or name.startswith("."):
         raise FileNotFoundError(name)
+    if name == "report.css":
+        return stylesheet().encode()
     return files("cuggino.web").joinpath("static", name).read_bytes()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from cuggino.events import Event, Note, RunContinued, RunEnded, RunStarted
+from cuggino.events import AgentMessage, Event, RunContinued, RunEnded, RunStarted, StageStarted
 from cuggino.storage import Workspace, new_run_id
 from cuggino.storage.journal import Journal
 
@@ -16,6 +16,7 @@ class Writer:
     """A run that writes its journal."""
 
     def __init__(self, project: Path | Journal, *, run_id: str | None = None) -> None:
+        self._has_stage = isinstance(project, Journal)
         if isinstance(project, Journal):
             self.journal = project
             return
@@ -38,8 +39,13 @@ class Writer:
         return self.journal.path
 
     def write(self, *texts: str) -> None:
-        """Append a note for each text."""
-        self.journal.append_all([Note(content=text) for text in texts], at=AT, stage="a#1")
+        """Append a message of the agent for each text."""
+        if not self._has_stage:
+            self._has_stage = True
+            started = StageStarted(name="implementing")
+            self.journal.append(started, at=AT, stage="implementing#1")
+        said = [AgentMessage(text=text) for text in texts]
+        self.journal.append_all(said, at=AT, stage="implementing#1")
 
     def add(self, event: Event) -> None:
         """Append an event."""

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from cuggino.storage import Backlog, Workspace
 from cuggino.web.channel import MOST_MESSAGES
 from cuggino.web.stream import MOST_STREAMS
 from tests.sources.subscribers import eventually
@@ -92,7 +93,8 @@ def test_one_stream_for_several_pages(served: Page, project: Path) -> None:
     with served.stream(_key(served, one), _key(served, two), "o", after=after) as messages:
         _write(one, 1)
         _write(two, 2)
-        wanted = {_key(served, one): "note-1-", _key(served, two): "note-2-", "o": "board"}
+        Backlog(Workspace(project)).add("Login page")
+        wanted = {_key(served, one): "note-1-", _key(served, two): "note-2-", "o": "Login page"}
         for message in messages:
             channel, _, html = message.data.partition("\n")
             if wanted.get(channel, "never") in html:

@@ -31,6 +31,34 @@
   const isAtEnd = (box) => box.scrollLeft + box.clientWidth >= box.scrollWidth - 8;
   const toEnd = (box) => { box.scrollLeft = box.scrollWidth; };
 
+  // Changes what differs, and nothing else: what is unfolded, focused or written stays.
+  function morph(old, fresh) {
+    if (!fresh || old.isEqualNode(fresh)) return;
+    if (old.nodeName !== fresh.nodeName || old.id !== fresh.id) return old.replaceWith(fresh);
+    if (old.nodeType !== Node.ELEMENT_NODE) {
+      old.data = fresh.data;
+      return;
+    }
+    const own = ["open", "data-loaded"];
+    for (const { name } of [...old.attributes]) {
+      if (!fresh.hasAttribute(name) && !own.includes(name)) old.removeAttribute(name);
+    }
+    for (const { name, value } of fresh.attributes) {
+      if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+    }
+    const isLoaded = old.hasAttribute("data-body") && old.closest("[data-loaded]");
+    if (!isLoaded) morphChildren(old, fresh);
+  }
+
+  function morphChildren(old, fresh) {
+    const [before, after] = [[...old.childNodes], [...fresh.childNodes]];
+    after.forEach((node, place) => {
+      if (place < before.length) morph(before[place], node);
+      else old.append(node);
+    });
+    for (const node of before.slice(after.length)) node.remove();
+  }
+
   function put(template) {
     const target = document.getElementById(template.dataset.to);
     if (!target) return;
@@ -42,9 +70,9 @@
         if (child.id && document.getElementById(child.id)) child.remove();
       }
       target.append(content);
-    } else if (template.dataset.how === "outer") target.replaceWith(content);
+    } else if (template.dataset.how === "outer") morph(target, content.firstElementChild);
     else if (target.localName === "title") document.title = content.textContent;
-    else target.replaceChildren(content);
+    else morphChildren(target, content);
     const place = document.getElementById(template.dataset.to);
     if (place) for (const box of place.querySelectorAll("[data-end]")) follow.push(box);
     follow.filter((box) => box.isConnected).forEach(toEnd);

@@ -1,0 +1,596 @@
+"""The board of a workspace: what runs, what waits for a person, and the items with their outcomes.
+
+`Board` is a value; `BoardReader` reads it, through the workspace's files and journals only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Generic, Literal, NamedTuple, TypeAlias, TypeVar
+from uuid import UUID
+
+from cuggino.errors import CugginoError, StorageError
+from cuggino.events import CommitPerformed, CommitSeen, LoopSpecIssue, RunStarted
+from cuggino.runs import Activity, RecordedRun, Runs, working_process
+from cuggino.storage import (
+    Backlog,
+    Entry,
+    Issue,
+    LockOwner,
+    Workspace,
+    Written,
+    digest_of,
+    file_title,
+    iter_entries,
+    list_journals,
+)
+from cuggino.storage.journal import JournalTail
+
+BULK = frozenset(
+    {
+        *("AgentMessage", "AgentThinking", "MessageDelta", "PingEvent", "PlanWritten"),
+        *("ToolCall", "ToolResult", "ToolUseSummary", "CheckCommandOutput", "SetupCommandOutput"),
+    }
+)
+"""Events of a long journal that say nothing about its state now, unless they are its last ones."""
+
+_MOST_DONE = 12
+_MOST_RUNS = 40
+_LONGEST_TEXT = 8000
+_LONGEST_TITLE = 160
+_FILE = re.compile(r"The file `[^`\n]*`, (?:with this content|which says):\s*\n")
+"""The beginning of a focus that names the file of an item."""
+_ARCHIVED = re.compile(r"(?P<id>[0-9a-f-]{36})-(?P<outcome>approved|max-iterations)-(?P<name>.+)")
+
+CardState: TypeAlias = Literal["backlog", "working", "asking", "parked", "done"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """An item on the board."""
+
+    name: str
+    """Its file, in the folder of its state."""
+    title: str
+    state: CardState
+    note: str = ""
+    """Why it is parked, how it ended, or what problem it has."""
+    run_id: str = ""
+    """Its latest run."""
+    cost_usd: float | None = None
+    seconds: float | None = None
+    since: datetime | None = None
+    """Start of the work at it, or its end."""
+    may_move: bool = False
+    """Whether its place can change: no run of it is unfinished."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What waits for a person."""
+
+    kind: Literal["spec-issue", "finding", "parked", "login", "paused"]
+    name: str
+    title: str
+    text: str = ""
+    item: str = ""
+    """The title of the item that it is about, if known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunLine:
+    """A run in the list."""
+
+    run_id: str
+    title: str
+    kind: str
+    state: str
+    began: datetime
+    seconds: float
+    cost_usd: float | None
+    commits: int
+    item: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Working:
+    """A run or watch at work."""
+
+    run_id: str
+    """The run whose page shows it: that of the item, in a watch."""
+    title: str
+    activity: Activity
+    commits: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Board:
+    """The state of a workspace."""
+
+    gone: bool = False
+    """The project's folder is missing."""
+    problem: str = ""
+    """Why the journals cannot be read."""
+    working: tuple[Working, ...] = ()
+    command: str = ""
+    """The command that holds the workspace, such as `cuggino watch`; "" if none does."""
+    waiting: tuple[Question, ...] = ()
+    cards: tuple[Card, ...] = ()
+    done: int = 0
+    """Items done; the board shows the last ones."""
+    problems: tuple[tuple[str, str], ...] = ()
+    """Files of the backlog that are no items, with the reason."""
+    runs: tuple[RunLine, ...] = ()
+    """The runs of the last 24 hours, newest first; those of items are not repeated as watches."""
+    has_runs: bool = False
+    cost_today: float | None = None
+    """US dollars of the runs since midnight."""
+    cost_lately: float | None = None
+    """US dollars of the runs of the last 24 hours."""
+    done_lately: int = 0
+    commits_lately: int = 0
+
+    def of(self, state: CardState) -> tuple[Card, ...]:
+        """Return the cards of one column."""
+        return tuple(card for card in self.cards if card.state == state)
+
+
+class Item(NamedTuple):
+    """An item of the backlog, or a parked one, on the page for editing."""
+
+    name: str
+    title: str
+    written: Written | None
+    """None if it cannot be edited here."""
+    problem: str = ""
+    """Why it cannot."""
+    parked: str = ""
+    """Why it is parked; "" for an item of the backlog."""
+    at_work: bool = False
+
+
+class Asked(NamedTuple):
+    """A spec issue or finding on its page."""
+
+    issue: Issue
+    text: str
+    specs: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Followed:
+    """A journal that is being written, read as it grows."""
+
+    tail: JournalTail
+    activity: Activity = field(default_factory=Activity)
+    started: RunStarted | None = None
+    commits: int = 0
+    issue: str = ""
+    last: datetime | None = None
+
+    @classmethod
+    def of(cls, path: Path) -> Followed:
+        """Return a journal of which nothing has been read."""
+        return cls(tail=JournalTail(path, spared=BULK))
+
+    def read(self) -> None:
+        """Add the new entries.
+
+        Raises:
+            StorageError: a line is broken.
+        """
+        restarts = self.tail.restarts
+        while entries := self.tail.read():
+            if self.tail.restarts != restarts:
+                restarts = self.tail.restarts
+                self.activity, self.started, self.commits = Activity(), None, 0
+            for entry in entries:
+                self.add(entry)
+
+    def add(self, entry: Entry) -> None:
+        """Add an entry."""
+        event = entry.event
+        match event:
+            case RunStarted():
+                self.started = event
+            case CommitPerformed() | CommitSeen():
+                self.commits += 1
+            case LoopSpecIssue(filename=filename):
+                self.issue = filename
+            case _:
+                pass
+        self.activity = self.activity.add(event, at=entry.at)
+        self.last = entry.at
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Kept(Generic[K, V]):
+    """Values by key, of which only those of the last reading are kept."""
+
+    def __init__(self) -> None:
+        self._old: dict[K, V] = {}
+        self._new: dict[K, V] = {}
+
+    def get(self, key: K, make: Callable[[], V]) -> V:
+        """Return the value of the key, made once."""
+        if key not in self._new:
+            self._new[key] = self._old[key] if key in self._old else make()
+        return self._new[key]
+
+    def turn(self) -> None:
+        """Forget what was not asked for since the last turn."""
+        self._old, self._new = self._new, {}
+
+
+class BoardReader:
+    """Reads the board of one workspace; what it has read of files that do not change is kept."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._backlog = Backlog(workspace)
+        self._titles: Kept[tuple[str, int, int], str] = Kept()
+        self._digests: Kept[tuple[str, int, int], str] = Kept()
+        self._followed: Kept[Path, Followed] = Kept()
+        self._runs: Kept[tuple[Path, int, int], RecordedRun | str] = Kept()
+        self._questions: Kept[tuple[Path, int, int], str] = Kept()
+
+    def read(self, *, now: datetime) -> Board:
+        """Return the board at this time; never raises for what it finds on the disk."""
+        if not self._workspace.root.is_dir():
+            return Board(gone=True)
+        problem = ""
+        live: list[Followed] = []
+        recorded: list[RecordedRun] = []
+        owner: LockOwner | None = None
+        try:
+            runs = Runs(self._workspace.root)
+            owner = working_process(self._workspace)
+            live, recorded = self._journals(runs, owner)
+        except CugginoError as error:
+            problem = error.message
+        board = self._board(live, recorded, now)
+        self._titles.turn()
+        self._digests.turn()
+        self._followed.turn()
+        self._runs.turn()
+        self._questions.turn()
+        command = (owner.command or "cuggino") if owner else ""
+        return replace(board, problem=problem, command=command)
+
+    def _board(self, live: list[Followed], recorded: list[RecordedRun], now: datetime) -> Board:
+        working = tuple(_working(live))
+        of_item = {run.started.item: run for run in reversed(recorded) if run.started.item}
+        busy = {item_name(run.started.item) for run in live if run.started}
+        busy |= {run.activity.item for run in live if run.activity.item}
+        unfinished = {
+            item_name(run.started.item)
+            for run in of_item.values()
+            if run.resumable and run.started.item
+        }
+        asking = {run.issue: item_name(run.started.item) for run in live if run.started}
+        issues = self._workspace.issues()
+        asking |= self._asked_by(recorded, issues)
+        cards = [
+            *self._open_cards(busy - {""}, unfinished, of_item, live),
+            *self._parked_cards(of_item),
+        ]
+        done = list(self._done_cards(of_item))
+        titles = {card.name: card.title for card in cards}
+        lines = [*map(_live_line, live), *map(_run_line, recorded)]
+        day_ago = now - timedelta(days=1)
+        lately = [line for line in lines if _end(line) > day_ago]
+        midnight = now.astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
+        today = [line for line in lines if _end(line) >= midnight]
+        watched = any(line.kind == "run" and line.item for line in lately)
+        return Board(
+            working=working,
+            waiting=tuple(_waiting(issues, asking, titles, cards, live)),
+            cards=(*cards, *done[:_MOST_DONE]),
+            done=len(done),
+            problems=tuple(self._backlog.problems().items()),
+            runs=tuple(one for one in lately if one.kind != "watch" or not watched)[:_MOST_RUNS],
+            has_runs=bool(lines),
+            cost_today=_cost(today),
+            cost_lately=_cost(lately),
+            done_lately=sum(card.since is not None and card.since > day_ago for card in done),
+            commits_lately=sum(line.commits for line in lately if line.kind != "watch"),
+        )
+
+    def _journals(
+        self, runs: Runs, owner: LockOwner | None
+    ) -> tuple[list[Followed], list[RecordedRun]]:
+        """Return the runs at work, and the others; newest first."""
+        live: list[Followed] = []
+        others: list[RecordedRun] = []
+        since = owner.since if owner else None
+        for path in list_journals(self._workspace.journal):
+            try:
+                found = path.stat()
+            except OSError:
+                continue
+            # A file's time may be a little coarser than the clock's.
+            if owner and (since is None or found.st_mtime >= since.timestamp() - 2):
+                followed = self._followed.get(path, lambda path=path: Followed.of(path))  # type: ignore[misc]
+                with suppress(StorageError):
+                    followed.read()
+                    if _is_at_work(followed, since):
+                        live.append(followed)
+                        continue
+            read = self._runs.get(
+                (path, found.st_size, found.st_mtime_ns),
+                lambda path=path: _recorded(runs, path),  # type: ignore[misc]
+            )
+            if isinstance(read, RecordedRun):
+                others.append(read)
+        return live, others
+
+    def _title(self, path: Path) -> str:
+        try:
+            found = path.stat()
+        except OSError:
+            return path.name
+        key = (str(path), found.st_size, found.st_mtime_ns)
+        return self._titles.get(key, lambda: file_title(path))
+
+    def _digest(self, folder: Path, name: str) -> str:
+        path = folder / name
+        try:
+            found = path.stat()
+        except OSError:
+            return ""
+        key = (str(path), found.st_size, found.st_mtime_ns)
+        return self._digests.get(key, lambda: digest_of(path) or "")
+
+    def _open_cards(
+        self,
+        busy: set[str],
+        unfinished: set[str],
+        of_item: dict[str, RecordedRun],
+        live: list[Followed],
+    ) -> Iterator[Card]:
+        folder = self._workspace.backlog
+        for name in self._backlog.items():
+            run = of_item.get(f"{name} {self._digest(folder, name)}")
+            at_work = next(
+                (one for one in live if one.started and item_name(one.started.item) == name), None
+            )
+            activity = at_work.activity if at_work else None
+            asks = run is not None and run.state == "spec_issue"
+            yield Card(
+                name=name,
+                title=self._title(folder / name),
+                state="working" if name in busy else "asking" if asks else "backlog",
+                note="" if name in busy or name not in unfinished else "unfinished",
+                run_id=activity.run_id if activity else run.id if run else "",
+                cost_usd=(activity.cost_usd if activity else run.totals.cost_usd if run else None),
+                since=activity.began if activity else None,
+                may_move=name not in busy and name not in unfinished,
+            )
+
+    def _parked_cards(self, of_item: dict[str, RecordedRun]) -> Iterator[Card]:
+        folder = self._workspace.parked
+        for name, reason in self._backlog.parked().items():
+            run = of_item.get(f"{name} {self._digest(folder, name)}")
+            yield Card(
+                name=name,
+                title=self._title(folder / name),
+                state="parked",
+                note=reason,
+                run_id=run.id if run else "",
+                cost_usd=run.totals.cost_usd if run else None,
+                seconds=run.totals.duration if run else None,
+            )
+
+    def _done_cards(self, of_item: dict[str, RecordedRun]) -> Iterator[Card]:
+        """Yield the archived items, newest first."""
+        folder = self._workspace.archive
+        with suppress(OSError):
+            names = sorted((entry.name for entry in folder.iterdir()), reverse=True)
+            for place, found in enumerate(filter(None, map(_ARCHIVED.fullmatch, names))):
+                shown = place < _MOST_DONE
+                digest = self._digest(folder, found[0]) if shown else ""
+                run = of_item.get(f"{found['name']} {digest}")
+                yield Card(
+                    name=found[0],
+                    title=self._title(folder / found[0]) if shown else "",
+                    state="done",
+                    note="not approved" if found["outcome"] == "max-iterations" else "",
+                    run_id=run.id if run else "",
+                    cost_usd=run.totals.cost_usd if run else None,
+                    seconds=run.totals.duration if run else None,
+                    since=_time_of(found["id"]),
+                )
+
+    def _asked_by(self, recorded: list[RecordedRun], issues: list[Issue]) -> dict[str, str]:
+        """Map open spec issues to the item whose run has stored them."""
+        names = {issue.name for issue in issues if issue.kind == "spec-issue"}
+        asked: dict[str, str] = {}
+        if not names:
+            return asked
+        for run in recorded:
+            if run.state == "spec_issue" and run.started.item:
+                key = (run.path, run.digest.size, run.digest.modified)
+                issue = self._questions.get(key, lambda run=run: _issue_of(run.path))  # type: ignore[misc]
+                asked[issue] = item_name(run.started.item)
+        return {issue: item for issue, item in asked.items() if issue in names}
+
+
+def item_name(item: str | None) -> str:
+    """Return the file of a run's item, without its digest."""
+    return item.rpartition(" ")[0] if item else ""
+
+
+def _recorded(runs: Runs, path: Path) -> RecordedRun | str:
+    try:
+        return runs.read(path)
+    except CugginoError as error:
+        return error.message
+
+
+def _issue_of(path: Path) -> str:
+    name = ""
+    with suppress(CugginoError, OSError):
+        for entry in iter_entries(path, only=("LoopSpecIssue",)):
+            if isinstance(entry.event, LoopSpecIssue):
+                name = entry.event.filename
+    return name
+
+
+def _is_at_work(followed: Followed, since: datetime | None) -> bool:
+    """Return whether the process that holds the workspace works on this run."""
+    began = followed.activity.began
+    if followed.started is None or followed.activity.outcome or began is None:
+        return False
+    return since is None or began >= since - timedelta(seconds=2)
+
+
+def _working(live: list[Followed]) -> Iterator[Working]:
+    """Yield what is at work; a watch is shown by the runs of its items, if there are any."""
+    watch = next((run for run in live if run.activity.kind == "watch"), None)
+    items = [run for run in live if run.started and run.started.item]
+    for run in [*items, *(one for one in live if one not in items)]:
+        if run is watch and items:
+            continue
+        activity, title = run.activity, run_title(run)
+        if watch is not None and run is not watch and len(items) == 1:
+            activity = watch.activity.with_item(run.activity)
+        yield Working(
+            run_id=run.activity.run_id or run.tail.path.stem,
+            title=title,
+            activity=activity,
+            commits=run.commits,
+        )
+
+
+def run_title(run: Followed) -> str:
+    """Return a short name for what a run is about."""
+    started = run.started
+    return title_of_run(started) if started else run.tail.path.stem[:8]
+
+
+def title_of_run(started: RunStarted) -> str:
+    """Return a short name for what a run is about: the heading of its item, or its focus."""
+    if started.kind == "watch":
+        return "Watch"
+    item = item_name(started.item)
+    return title_of(started.focus, item) or {"deliver": "Deliver", "loop": "Plan and build"}.get(
+        started.kind, "Run"
+    )
+
+
+def title_of(focus: str, item: str) -> str:
+    """Return the first line of the focus that is not blank, without heading marks."""
+    text = _FILE.sub("", focus, count=1)
+    lines = (line.strip().lstrip("#").strip() for line in text[:_LONGEST_TEXT].splitlines())
+    return next(filter(None, lines), item.removesuffix(".md"))[:_LONGEST_TITLE]
+
+
+def _waiting(
+    issues: Iterable[Issue],
+    asking: dict[str, str],
+    titles: dict[str, str],
+    cards: Iterable[Card],
+    live: Iterable[Followed],
+) -> Iterator[Question]:
+    """Yield what a person has to do, the most urgent first."""
+    for run in live:
+        activity = run.activity
+        if activity.login:
+            yield Question(kind="login", name=activity.agent, title=activity.login)
+        if activity.paused_since is not None and activity.kind != "watch":
+            yield Question(kind="paused", name=activity.run_id, title=run_title(run))
+    for issue in issues:
+        item = asking.get(issue.name, "")
+        yield Question(
+            kind="spec-issue" if issue.kind == "spec-issue" else "finding",
+            name=issue.name,
+            title=issue.title,
+            text=_text_of(issue.path),
+            item=titles.get(item, item),
+        )
+    for card in cards:
+        if card.state == "parked":
+            yield Question(kind="parked", name=card.name, title=card.title, text=card.note)
+
+
+def _text_of(path: Path) -> str:
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return file.read(_LONGEST_TEXT)
+    except OSError as error:
+        return f"(cannot be read: {error.strerror or error})"
+
+
+def _live_line(run: Followed) -> RunLine:
+    activity = run.activity
+    last = run.last or datetime.now(UTC)
+    began = activity.began or last
+    return RunLine(
+        run_id=activity.run_id or run.tail.path.stem,
+        title=run_title(run),
+        kind=activity.kind,
+        state="running",
+        began=began,
+        seconds=activity.elapsed(last),
+        cost_usd=activity.cost_usd,
+        commits=run.commits,
+        item=item_name(run.started.item) if run.started else "",
+    )
+
+
+def _run_line(run: RecordedRun) -> RunLine:
+    totals = run.totals
+    return RunLine(
+        run_id=run.id,
+        title=title_of_run(run.started),
+        kind=run.started.kind,
+        state=run.state,
+        began=run.digest.began,
+        seconds=totals.duration,
+        cost_usd=totals.cost_usd,
+        commits=len(totals.commits),
+        item=item_name(run.started.item),
+    )
+
+
+def _end(line: RunLine) -> datetime:
+    return line.began + timedelta(seconds=line.seconds)
+
+
+def _cost(lines: Iterable[RunLine]) -> float | None:
+    """Return what the runs cost together; a watch counts what its items and audits cost."""
+    lines = tuple(lines)
+    watches = [line for line in lines if line.kind == "watch"]
+    total: float | None = None
+    for line in lines:
+        cost = line.cost_usd
+        if line.kind == "watch":
+            of_items = sum(
+                one.cost_usd or 0.0
+                for one in lines
+                if one.item and line.began <= one.began and _end(one) <= _end(line) + _SLACK
+            )
+            cost = max((cost or 0.0) - of_items, 0.0)
+            cost = cost if cost > 1e-9 or (watches and line.cost_usd is not None) else None
+        if cost is not None:
+            total = (total or 0.0) + cost
+    return total
+
+
+_SLACK = timedelta(seconds=5)
+
+
+def _time_of(uuid7: str) -> datetime | None:
+    with suppress(ValueError, OverflowError, OSError):
+        found = UUID(uuid7)
+        if found.version == 7:
+            return datetime.fromtimestamp((found.int >> 80) / 1000, UTC)
+    return None
