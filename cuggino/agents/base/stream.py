@@ -170,6 +170,9 @@ class Listener(Protocol):
     def say(self, text: str) -> bytes:
         """Return the input for a person's message; `feed` emits `Steered` when the agent has it."""
 
+    def answers(self) -> bytes:
+        """Return the input that the lines since the last call ask for, if any."""
+
 
 def hear(
     messages: Observable[str] | None, say: Callable[[str], None], lane: abc.SchedulerBase
@@ -213,8 +216,10 @@ class _Talk:
             self.input.add(self._reader.say(text))
 
     def look(self) -> None:
-        """End the input if the program waits for that; what is said later is not taken."""
+        """Answer the program, and end its input if it waits for that."""
         self._patience.dispose()
+        if answers := self._reader.answers():
+            self.input.add(answers)
         if self._reader.is_over:
             self._end()
 
@@ -247,7 +252,8 @@ def stream_json(
     the program.
 
     With `messages` the reader is a `Listener`, and the program's input stays open behind `stdin`
-    for what it makes of each message, until the program has reported its end.
+    for what it makes of each message, until the program has reported its end. What is said later is
+    not taken.
 
     Of lines that come at once, deltas of a message in a row are one, and there is a ping only when
     nothing else was said.

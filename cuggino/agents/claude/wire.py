@@ -82,6 +82,14 @@ def input_message(text: str, **fields: str) -> Json:
     return {"type": "user", "message": said, "client_composed": True, **fields}
 
 
+def refusal(request: Json) -> Json:
+    """Return the answer to a question of the program, which asks for a person if it can."""
+    number = text_or_none(request.get("request_id")) or ""
+    why = "Nobody is there to ask."
+    said = {"subtype": "error", "request_id": number, "error": why}
+    return {"type": "control_response", "response": said}
+
+
 def input_line(message: Json) -> str:
     """Return the message as a line of the program's input."""
     return json.dumps(message) + "\n"
@@ -535,6 +543,8 @@ class ClaudeSession:
         self._num_turns: int | None = None
         self._writing = _Writing()
         self._messages = _Messages()
+        self._questions: list[Json] = []
+        """What the program has asked since the last answer."""
         self._ping = PingEvent(timestamp=0.0)
         """The last ping, reused for lines of the same batch."""
 
@@ -551,6 +561,14 @@ class ClaudeSession:
     def say(self, text: str) -> bytes:
         """Return the line for a message; `Steered` is emitted when the model has been told."""
         return input_line(self.message(text)).encode()
+
+    def answers(self) -> bytes:
+        """Refuse what the program has asked, such as whether a command may use the network.
+
+        It denies these by itself when its input is not open.
+        """
+        asked, self._questions = self._questions, []
+        return "".join(input_line(refusal(question)) for question in asked).encode()
 
     def message(self, text: str) -> Json:
         """Return the same before it is a line."""
@@ -626,6 +644,8 @@ class ClaudeSession:
                 self._add_result(raw)
             case "command_lifecycle":
                 self._messages.follow(raw)
+            case "control_request":
+                self._questions.append(raw)
             case _:
                 pass
         return [*events, *self._counted(raw)]

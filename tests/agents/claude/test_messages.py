@@ -216,6 +216,22 @@ def test_a_session_that_is_told_nothing(tmp_path: Path, messages: Observable[str
     assert "SessionEnded" == events[-1].tag
 
 
+def test_a_question_of_the_program(tmp_path: Path) -> None:
+    """It asks whoever holds its input open, and is told at once that nobody is there."""
+    body = """
+    for number in ("q1", "q2"):
+        line(type="control_request", request_id=number, request={"subtype": "can_use_tool"})
+    for _ in range(2):
+        answer = json.loads(sys.stdin.readline())
+        said = answer["response"]
+        say(f"{answer['type']} {said['subtype']} {said['request_id']} {said['error']}")
+    result("one")
+    end()
+    """
+    said = "control_response error {} Nobody is there to ask."
+    assert [said.format("q1"), said.format("q2")] == texts(session(tmp_path, body, never()))
+
+
 def test_a_message_before_the_first_answer(tmp_path: Path) -> None:
     """What is said at once comes after the prompt."""
     body = 'hear("queued", "started")\nstart()\nsay("one")\nresult("one")\nend()'

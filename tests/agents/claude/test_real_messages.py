@@ -11,6 +11,7 @@ import pytest
 from reactivex import never
 from reactivex.subject import Subject
 
+from cuggino.config import Config, configured_policy, configured_sandbox
 from cuggino.errors import AgentFailed
 from cuggino.events import AgentMessage, LlmAgentEvent, Steered, ToolCall, ToolResult
 from tests.limits import LIMIT
@@ -21,6 +22,7 @@ from tests.real_claude import (
     bash,
     delegate,
     install_claude,
+    needs_sandbox,
     needs_sdk,
 )
 from tests.real_program import in_a_project, required
@@ -137,6 +139,23 @@ def test_a_guarded_session_takes_messages(claude: Claude) -> None:
     assert [Steered(text="use tabs", to="session")] == done.of(Steered)
     assert 1 == done.tags.count("GuardDenied")
     assert claude.read(".specs/task.md")
+
+
+def test_a_host_that_the_sandbox_does_not_know(claude: Claude) -> None:
+    """The program asks whoever holds its input open; nobody is there, so it is refused."""
+    needs_sandbox()
+    reach = "import urllib.request as r; r.urlopen('https://example.com')"
+    config = Config()
+    policy = configured_policy(config, "implementing", project=claude.project)
+    done = claude.run(
+        bash(f'python3 -c "{reach}" 2>&1 | tail -n 1'),
+        Text("one"),
+        messages=never(),
+        guard=policy,
+        sandbox=configured_sandbox(config, policy),
+    )
+    (reached,) = done.of(ToolResult)
+    assert "403" in reached.output or "denied" in reached.output
 
 
 def test_a_failure_with_an_open_input(claude: Claude) -> None:
