@@ -25,6 +25,8 @@ from cuggino.web.site import OVERVIEW, Place, Site
 MOST_MESSAGES = 2000
 """Messages that a channel keeps for pages that are behind; also the entries of one message."""
 MOST_BYTES = 8 * 1024 * 1024
+MOST_MESSAGE = 1024 * 1024
+"""Bytes of a message; instead of a longer one the page is reloaded."""
 _INLINE = 64 * 1024
 """Bytes of a journal that are read in the loop; more are read in a thread."""
 _SLOW = 1.0
@@ -80,11 +82,11 @@ class Channel(ABC):
     def publish(self, position: int, change: Change) -> bool:
         """Keep the messages of a change; return whether there are any."""
         fragments = [part for part in change.fragments if self._is_new(part)]
-        messages = []
-        if "reload" in change.notices:
+        message = as_message(f"{self.key}\n{as_templates(fragments)}", id=position)
+        messages = [message] if fragments else []
+        if "reload" in change.notices or len(message) > MOST_MESSAGE:
             self._forget(position)
-        elif fragments:
-            messages.append(as_message(f"{self.key}\n{as_templates(fragments)}", id=position))
+            messages.clear()
         messages += [
             as_message(self.key, event=notice, id=position)
             for notice in change.notices

@@ -297,6 +297,8 @@ async def _stream(request: Request) -> Response:
     hub = _hub(request)
     keys = list(dict.fromkeys(request.query_params.getlist("on")))[:MOST_KEYS]
     given = request.headers.get("last-event-id") or request.query_params.get("after")
+    if request.method == "HEAD":
+        return Response(media_type=EventStream.media_type)
     if hub.streams >= MOST_STREAMS:
         return Response(status_code=503, headers={"retry-after": "10"})
     after = hub.position if given is None else position_of(given)

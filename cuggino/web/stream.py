@@ -33,7 +33,8 @@ _LINGER = 5.0
 """Seconds after the last event until polling slows down."""
 COMMENT = 15.0
 """Seconds between two signs of life of a stream without events."""
-_PART = 50
+_PART = 256 * 1024
+"""Bytes that a client is sent at once, unless one message is longer."""
 _RUN_ID = pattern("[0-9a-f-]{1,64}")
 
 
@@ -60,7 +61,7 @@ class Hub:
     def channel(self, key: str) -> Channel | None:
         """Return the channel with this key; None if there is no such workspace or journal."""
         channel = self._channels.get(key)
-        if channel is None:
+        if channel is None or channel.error is not None:  # reloading a page tries again
             channel = self._make(key)
             if channel is None:
                 return None
@@ -259,8 +260,10 @@ def position_of(text: str | None) -> int | None:
 
 
 def _cut(messages: list[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
-    """Return the first messages, with all of the last one's position."""
-    if len(messages) <= _PART:
-        return messages
-    last = messages[_PART - 1][0]
-    return [message for message in messages if message[0] <= last]
+    """Return the first messages, of about `_PART` bytes, with all of the last one's position."""
+    size = 0
+    for number, (position, message) in enumerate(messages):
+        size += len(message)
+        if size > _PART and number and position != messages[number - 1][0]:
+            return messages[:number]
+    return messages

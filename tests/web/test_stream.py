@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import re
 import shutil
 import socket
@@ -15,8 +16,9 @@ import pytest
 
 from cuggino.storage import Backlog, Workspace
 from cuggino.web.channel import MOST_MESSAGES
-from cuggino.web.stream import MOST_STREAMS
+from cuggino.web.stream import MOST_STREAMS, EventStream
 from tests.sources.subscribers import eventually
+from tests.web import plain_pages
 from tests.web.journals import Writer
 from tests.web.server import Messages, Page, page
 
@@ -316,6 +318,9 @@ def test_browsers_that_disconnect_1000_times(served: Page, project: Path) -> Non
         _raw(served, run, seq - 1).close()
     assert eventually(lambda: hub.streams == 0 and descriptors() <= before + 2, 60)
     assert threading.active_count() <= threads + 1
+    gc.collect()
+    left = sum(isinstance(found, EventStream) for found in gc.get_objects())
+    assert left <= 1
     with served.stream(_key(served, run), after=seq) as messages:
         _write(run, 1000)
         assert ["1000"] == _notes(messages, "1000")
@@ -339,6 +344,63 @@ def test_browsers_that_do_not_read(served: Page, project: Path) -> None:
         channel = hub.channel(_key(served, run))
         assert channel is not None
         assert channel.kept <= 8 * 1024 * 1024
+    run.journal.close()
+
+
+def test_message_that_is_too_long_reloads(
+    served: Page, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Instead of a message of megabytes, pages are loaded again."""
+    monkeypatch.setattr("cuggino.web.channel.MOST_MESSAGE", 2000)
+    run = Writer(project)
+    seq, _ = _open(served, run)
+    with served.stream(_key(served, run), after=seq) as messages:
+        run.write(*["y" * 300] * 10)
+        assert "reload" == next(messages).kind
+        _write(run, 1)
+        assert ["1"] == _notes(messages, "1")
+    run.journal.close()
+
+
+def test_much_is_sent_in_pieces(
+    served: Page, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page that is behind gets all messages, in order, however they are cut."""
+    monkeypatch.setattr("cuggino.web.stream._PART", 1000)
+    run = Writer(project)
+    seq, _ = _open(served, run)
+    with served.stream(_key(served, run), after=seq) as messages:
+        for number in range(8):
+            _write(run, number)
+            _notes(messages, str(number))
+    with served.stream(_key(served, run), after=seq) as messages:
+        assert [str(number) for number in range(8)] == _notes(messages, "7")
+    run.journal.close()
+
+
+def test_page_that_failed_can_be_tried_again(
+    served: Page, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page that cannot be drawn is a sentence; reloaded, it is tried again."""
+    run = Writer(project)
+    place = served.server.app.site.places[0].key
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("secret detail")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(plain_pages.RunFold, "add", fail)
+        answer = served.get("w", place, "r", run.run_id)
+        assert 409 == answer.status_code
+        assert "cannot be shown" in answer.text
+    with monkeypatch.context() as patch:
+        patch.setattr(plain_pages, "run_page", fail)
+        answer = served.get("w", place, "r", run.run_id)
+        assert 500 == answer.status_code
+        assert "secret" not in answer.text
+        assert "Traceback" not in answer.text
+    assert 200 == served.get("w", place, "r", run.run_id).status_code
+    assert 200 == served.client.head(f"{served.base}/stream?on=o").status_code
     run.journal.close()
 
 
