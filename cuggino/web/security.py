@@ -10,6 +10,7 @@ import asyncio
 import hmac
 import ipaddress
 import secrets
+import socket
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -94,7 +95,8 @@ class Origins:
         name, port = _split_host(value)
         if port != str(self.port) and not (port == "" and self.port == self._usual_port):
             return False
-        if name in ("127.0.0.1", "localhost", "[::1]", bracketed(self.host).lower()):
+        ours = (bracketed(self.host).lower(), self.name.lower())
+        if name and name in ("127.0.0.1", "localhost", "[::1]", *ours):
             return True
         # No name can be rebound to an address that the user has typed.
         return self.is_any and _is_address(name)
@@ -102,6 +104,11 @@ class Origins:
     def accepts_origin(self, origin: str, host: str) -> bool:
         """Return whether a request comes from the page at this `Host`."""
         return origin.lower() == f"{self.scheme}://{host.lower()}"
+
+    @property
+    def name(self) -> str:
+        """Return the name or address in the printed link."""
+        return socket.gethostname() if self.is_any else bracketed(self.host)
 
     @property
     def is_any(self) -> bool:
