@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, Literal, NamedTuple, Protocol
@@ -60,7 +62,7 @@ from cuggino.report.plans import Plans
 from cuggino.report.stages import Processes, Stages
 from cuggino.report.transcript import MOST_KEPT, Transcripts
 from cuggino.report.watched import WatchedItems
-from cuggino.storage.journal import DeliveryFold, Entry, Totals
+from cuggino.storage.journal import DeliveryFold, Entries, Entry, Line, Totals
 
 
 def build_report(
@@ -84,10 +86,22 @@ def build_report(
     Raises:
         ValueError: there is no entry, or the first is not `RunStarted`.
     """
+    return fold_entries(entries, most=most).result(torn=torn, running_at=running_at, diffs=diffs)
+
+
+def fold_entries(entries: Iterable[Entry], *, most: int = MOST_KEPT) -> RunFold:
+    """Fold the entries of a journal; those of a file are only parsed where they are needed.
+
+    Raises:
+        ValueError: the first is not `RunStarted`.
+    """
     fold = RunFold(most=most)
-    for entry in entries:
-        fold.add(entry)
-    return fold.result(torn=torn, running_at=running_at, diffs=diffs)
+    for entry in entries.lines(OF_AGENTS) if isinstance(entries, Entries) else entries:
+        if isinstance(entry, Line):
+            fold.add_line(entry)
+        else:
+            fold.add(entry)
+    return fold
 
 
 class Changed(NamedTuple):
@@ -132,7 +146,7 @@ _PARTS: Final[Mapping[str, str]] = {
 }
 _CHANGES: Final = {tag: frozenset(parts.split()) for tag, parts in _PARTS.items()}
 
-_OF_AGENTS: Final = frozenset(
+OF_AGENTS: Final = frozenset(
     {"AgentMessage", "Thinking", "ToolCall", "ToolResult", "SystemMessage", "UserMessage"}
 )
 """Tags that only the transcript and the tools need: most of a journal."""
@@ -208,12 +222,14 @@ class RunFold:
         self._processes.add(entry)
         self._stages.add(entry)
         place = self._stages.place(entry.stage)
-        if tag in _OF_AGENTS:
+        if tag in OF_AGENTS:
             self._totals.until(entry.at)
             if tag == "ToolCall" or tag == "ToolResult":
                 self._tools.add(entry)
             row = None if place is None else self._transcripts.add(entry, place)
             return Changed(_CHANGES.get(tag, frozenset()), place, row)
+        if tag == "StageFinished":
+            self._transcripts.settle(place)
         self._totals.add(entry)
         notices = self._notices.count
         for collect in self._others:
@@ -227,6 +243,25 @@ class RunFold:
         if self._results.has_new_finding():
             parts |= {"reviews"}
         return Changed(parts, place, row) if parts or row else _UNCHANGED
+
+    def add_line(self, line: Line) -> None:
+        """Add the next entry as a line that is not parsed, with a tag of `OF_AGENTS`."""
+        self._begun()
+        self._count += 1
+        at = line.at
+        self._processes.until(at)
+        self._stages.until(at)
+        self._totals.until(at)
+        if line.tag == "ToolCall" or line.tag == "ToolResult":
+            self._tools.add_line(line)
+        place = self._stages.place(line.stage)
+        if place is not None:
+            self._transcripts.add_line(line, place)
+
+    @property
+    def commits(self) -> tuple[str, ...]:
+        """Return the hashes of the commits so far, for `diffs`."""
+        return tuple(commit.commit_hash for commit in self._results.commits({}))
 
     def transcript(self, stage: int) -> Transcript:
         """Return the transcript of the stage with this index in `stages`."""
@@ -511,6 +546,12 @@ class _Tally:
     answered: int = 0
 
 
+_CALL = re.compile(rb'"_tag": ?"ToolCall", ?"name": ?"([\w-]*)"')
+_ID = re.compile(rb'"id": ?"([\w-]*)"\}\}\n\Z')
+_ID_WITHIN = 100
+_RESULT = re.compile(rb'"_tag": ?"ToolResult", ?"name": ?"([\w-]*)"')
+
+
 class Tools:
     """Tool calls, paired with their results by id within a stage."""
 
@@ -521,19 +562,40 @@ class Tools:
     def add(self, entry: Entry) -> None:
         match entry.event:
             case ToolCall(name=name, id=call):
-                self._tallies.setdefault(name, _Tally()).calls += 1
-                if call:
-                    self._waiting[entry.stage, call] = (name, entry.at)
+                self._call(name, call, entry.stage, entry.at)
             case ToolResult(name=call, is_error=is_error):
-                known = self._waiting.pop((entry.stage, call), None)
-                if known is not None:
-                    name, since = known
-                    tally = self._tallies[name]
-                    tally.answered += 1
-                    tally.errors += is_error
-                    tally.seconds.append(max(0.0, (entry.at - since).total_seconds()))
+                self._answer(call, is_error, entry.stage, entry.at)
             case _:
                 pass
+
+    def _call(self, name: str, call: str, stage: str | None, at: datetime) -> None:
+        self._tallies.setdefault(name, _Tally()).calls += 1
+        if call:
+            self._waiting[stage, call] = (name, at)
+
+    def _answer(self, call: str, is_error: bool, stage: str | None, at: datetime) -> None:
+        known = self._waiting.pop((stage, call), None)
+        if known is not None:
+            name, since = known
+            tally = self._tallies[name]
+            tally.answered += 1
+            tally.errors += is_error
+            tally.seconds.append(max(0.0, (at - since).total_seconds()))
+
+    def add_line(self, line: Line) -> None:
+        """Count a line as `add` does its entry."""
+        raw = line.raw
+        if line.tag == "ToolCall":
+            head, tail = _CALL.search(raw), _ID.search(raw, max(len(raw) - _ID_WITHIN, 0))
+            if head and tail:
+                self._call(head[1].decode(), tail[1].decode(), line.stage, line.at)
+                return
+        elif head := _RESULT.search(raw):
+            is_error = raw.endswith(b"true}}\n")
+            self._answer(head[1].decode(), is_error, line.stage, line.at)
+            return
+        with suppress(ValueError):  # broken: the journal itself says where
+            self.add(line.entry())
 
     def result(self) -> tuple[ToolUse, ...]:
         """Return one entry per tool, the most called first."""

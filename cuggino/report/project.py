@@ -15,10 +15,9 @@ from reactivex import operators as ops
 
 from cuggino.edges import run
 from cuggino.errors import ProcessError, StorageError
-from cuggino.events import CommitPerformed, CommitSeen
 from cuggino.report.decisions import decisions_of
 from cuggino.report.diffs import DIFF, DiffParser
-from cuggino.report.fold import build_report
+from cuggino.report.fold import fold_entries
 from cuggino.report.model import CommitDiff, Diffs, RunReport
 from cuggino.report.night import NightReport, build_night
 from cuggino.report.night_page import render_night
@@ -28,7 +27,6 @@ from cuggino.report.transcript import MOST_KEPT
 from cuggino.runs import RecordedRun, Runs
 from cuggino.sources import git_lines, looking_environment
 from cuggino.storage.journal import (
-    JournalFile,
     digest_of,
     list_journals,
     origin_of,
@@ -95,12 +93,11 @@ def load_report(
 
 def _report(folder: Path, found: RecordedRun, *, most: int = MOST_KEPT) -> RunReport:
     journal = scan_journal(found.path)
-    return build_report(
-        journal.entries,
+    fold = fold_entries(journal.entries, most=most)
+    return fold.result(
         torn=journal.torn,
         running_at=datetime.now(UTC) if found.state == "running" else None,
-        diffs=commit_diffs(folder, _commits(journal)),
-        most=most,
+        diffs=commit_diffs(folder, fold.commits),
     )
 
 
@@ -129,15 +126,6 @@ def _runs_of(watch: RunReport, folder: Path) -> list[Path]:
             if known.last >= watch.start and known.began <= watch.end:
                 found.append(path)
     return found
-
-
-def _commits(journal: JournalFile) -> list[str]:
-    """Return the hashes of the commits that a journal names."""
-    return [
-        entry.event.commit_hash
-        for entry in journal.entries.only(("CommitPerformed", "CommitSeen"))
-        if isinstance(entry.event, CommitPerformed | CommitSeen)
-    ]
 
 
 def commit_diffs(folder: Path, commits: Iterable[str]) -> Diffs:

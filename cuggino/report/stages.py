@@ -46,8 +46,7 @@ class Processes:
 
     def add(self, entry: Entry) -> None:
         if entry.event.tag not in _OF_PROCESSES:
-            if entry.at > self._end:
-                self._end = entry.at
+            self.until(entry.at)
             return
         match entry.event:
             case RunStarted(command=command):
@@ -66,6 +65,11 @@ class Processes:
             case _:
                 pass
         self._end = max(self._end, entry.at)
+
+    def until(self, at: datetime) -> None:
+        """Note the time of an entry that changes no process."""
+        if at > self._end:
+            self._end = at
 
     def result(self, running_at: datetime | None) -> tuple[Process, ...]:
         """Return the processes; `running_at` is the current time if the last one still works."""
@@ -132,6 +136,10 @@ class Stages:
                 self._open[entry.stage] = self._open[entry.stage].add(event)
             case _:
                 pass
+
+    def until(self, at: datetime) -> None:
+        """Note the time of an entry that changes no stage."""
+        self._last_at = at
 
     def place(self, stage: str | None) -> int | None:
         """Return the index of the latest attempt at this stage."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -20,7 +21,7 @@ from cuggino.events import (
 from cuggino.report.model import Row, RowKind, Transcript
 from cuggino.report.titles import shown_input
 from cuggino.report.visible import Cut, cut
-from cuggino.storage.journal import Entry
+from cuggino.storage.journal import Entry, Line
 
 HEAD: Final = 60
 """The first rows of a stage that are kept."""
@@ -38,6 +39,9 @@ MOST_KEPT: Final = 24_000_000
 """The characters that are kept of a whole run."""
 
 _LEAST: Final = 200
+_LEAST_ROWS: Final = 4
+_LONG_LINE: Final = 16_000
+"""The bytes of a line that is not kept unparsed."""
 
 
 @dataclass(slots=True)
@@ -48,6 +52,8 @@ class _Stage:
     size: int = 0
     waiting: dict[str, int] = field(default_factory=dict)
     """The rows of tool calls without a result, by the id of the call."""
+    pending: deque[Line] = field(default_factory=deque)
+    """The last lines, which are parsed when they are needed."""
 
     def find(self, n: int) -> Row | None:
         if n <= len(self.head):
@@ -114,12 +120,41 @@ class Transcripts:
         stage = self._stages.get(place)
         if stage is None:
             stage = self._stages[place] = _Stage()
+        if stage.pending:
+            self.settle(place)
         before = stage.size
         changed = self._add(stage, entry)
         self._kept += stage.size - before
         if self._kept > self._most:
             self._shrink()
         return changed
+
+    def add_line(self, line: Line, place: int) -> None:
+        """Add an event as a line that is only parsed if it is among the last ones."""
+        stage = self._stages.get(place)
+        if stage is None:
+            stage = self._stages[place] = _Stage()
+        if len(stage.head) == stage.count < self._head or len(line.raw) > _LONG_LINE:
+            self.settle(place)
+            with suppress(ValueError):  # broken: the journal itself says where
+                self.add(line.entry(), place)
+            return
+        if len(stage.pending) >= 2 * self._tail:
+            stage.count += stage.pending.popleft().tag != "ToolResult"
+            if stage.tail:
+                stage.size -= sum(map(size_of, stage.tail))
+                stage.tail.clear()
+        stage.pending.append(line)
+
+    def settle(self, place: int | None) -> None:
+        """Parse the last lines of a stage."""
+        stage = self._stages.get(place) if place is not None else None
+        if stage is None or place is None:
+            return
+        lines, stage.pending = stage.pending, deque()
+        for line in lines:
+            with suppress(ValueError):
+                self.add(line.entry(), place)
 
     def _add(self, stage: _Stage, entry: Entry) -> int | None:
         match entry.event:
@@ -170,19 +205,22 @@ class Transcripts:
         return known.n
 
     def _shrink(self) -> None:
-        """Keep half of everything."""
-        self._payload = max(self._payload // 2, _LEAST)
-        self._head, self._tail = max(self._head // 2, 2), max(self._tail // 2, 4)
-        stages = self._stages
-        if self._payload == _LEAST and self._tail == 4:  # too many stages: keep the last ones
-            for place in list(stages)[: len(stages) // 2]:
-                stages[place].shrink(_LEAST, 0, 0)
-        for stage in stages.values():
-            stage.shrink(self._payload, self._head, self._tail)
-        self._kept = sum(stage.size for stage in stages.values())
+        """Keep half as much: less of everything, then nothing of the oldest stages."""
+        while self._kept > self._most // 2 and self._tail > _LEAST_ROWS:
+            self._payload = max(self._payload // 2, _LEAST)
+            self._head, self._tail = self._head // 2, max(self._tail // 2, _LEAST_ROWS)
+            for stage in self._stages.values():
+                stage.shrink(self._payload, self._head, self._tail)
+            self._kept = sum(stage.size for stage in self._stages.values())
+        for stage in self._stages.values():
+            if self._kept <= self._most // 2:
+                break
+            self._kept -= stage.size
+            stage.shrink(_LEAST, 0, 0)
 
     def of(self, place: int) -> Transcript:
         """Return the transcript of the attempt at this place."""
+        self.settle(place)
         stage = self._stages.get(place)
         if stage is None:
             return Transcript()

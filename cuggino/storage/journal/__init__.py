@@ -13,7 +13,7 @@ NAMES = {
     ),
     "outcomes": "FinishedStage decode_outcome encode_outcome finished_stages",
     "reader": (
-        "SUFFIX VERSION Entries Entry JournalFile iter_entries last_entry list_journals "
+        "SUFFIX VERSION Entries Entry JournalFile Line iter_entries last_entry list_journals "
         "read_journal scan_journal"
     ),
     "skimming": "skim",

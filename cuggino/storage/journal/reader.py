@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,6 +36,10 @@ _HEAD = re.compile(
     rb'\{"v":1,"seq":(\d+),"at":"[^"]*","stage":(?:(null)|"[^"\\]*"),"event":\{"_tag": ?"(\w+)"'
 )
 """The number, the missing stage and the tag at the start of a line; other lines are parsed."""
+_LINE = re.compile(
+    rb'\{"v":1,"seq":(\d+),"at":"([^"]*Z)","stage":(?:null|"([^"\\]*)"),"event":\{"_tag": ?"(\w+)"'
+)
+"""The number, the time, the stage and the tag at the start of a line; other lines are parsed."""
 _TAIL = 64 * 1024
 
 
@@ -49,6 +54,29 @@ class Entry:
     stage: str | None
     """The stage of the event, as `name#ordinal`; None for the loop itself."""
     event: Event
+
+
+class Line:
+    """One line of a journal whose event is not parsed yet."""
+
+    __slots__ = ("at", "raw", "stage", "tag")
+
+    def __init__(self, raw: bytes, *, at: datetime, stage: str | None, tag: str) -> None:
+        self.raw = raw
+        self.at = at
+        self.stage = stage
+        self.tag = tag
+
+    def entry(self) -> Entry:
+        """Parse it.
+
+        Raises:
+            ValueError: it is broken.
+        """
+        try:
+            return _entry(json.loads(self.raw))
+        except RecursionError as error:
+            raise ValueError("nested too deeply") from error
 
 
 class Entries(Sequence[Entry]):
@@ -75,6 +103,10 @@ class Entries(Sequence[Entry]):
     def only(self, tags: Collection[str], *, loop: bool = False) -> Entries:
         """Return those with these tags, as `iter_entries`; with `loop`, also those of no stage."""
         return Entries(self._path, begin=self._begin, end=self._end, only=tags, loop=loop)
+
+    def lines(self, tags: Collection[str]) -> Iterator[Entry | Line]:
+        """Iterate over all entries, those with these tags as lines that are not parsed yet."""
+        return Scan(self._path, begin=self._begin, end=self._end).lines(tags)
 
     def __iter__(self) -> Iterator[Entry]:
         begin, end = self._begin, self._end
@@ -315,6 +347,29 @@ class Scan:
                 f"{self.path} has no whole line: its run ended before it began",
                 hint="the file can be removed",
             )
+
+    def lines(self, tags: Collection[str]) -> Iterator[Entry | Line]:
+        """Yield the entries from `begin` to `end`; those with these tags are not parsed."""
+        names = {tag.encode(): tag for tag in tags}
+        stages: dict[bytes | None, str | None] = {None: None}
+        head, time = _LINE.match, datetime.fromisoformat
+        with storing("read journal", self.path), self.path.open("rb") as file:
+            for number, raw in enumerate(file, start=1):
+                if number <= self._begin:
+                    continue
+                if self._end is not None and number > self._end:
+                    break
+                found = head(raw)
+                if found is not None:
+                    seq, at, stage, tag = found.groups()
+                    if tag in names and int(seq) == number and raw.endswith(b"}}\n"):
+                        with suppress(ValueError):  # parsing says what is broken
+                            when = time(at.decode())
+                            if stage not in stages:
+                                stages[stage] = json.loads(b'"%b"' % stage)
+                            yield Line(raw, at=when, stage=stages[stage], tag=names[tag])
+                            continue
+                yield self._entry(_json(raw), number)
 
     def _wants(self, entry: Entry) -> bool:
         return (
