@@ -18,6 +18,7 @@ from cuggino import doctor, events, guard_audit, loops, notify, runs
 from cuggino.agents import AgentLike, LlmAgent, configured_agent
 from cuggino.config import Config, load_config
 from cuggino.control import check_receiver, control_folder
+from cuggino.domain import title_of
 from cuggino.events import Event, LoopEvent
 from cuggino.files import state_folder
 from cuggino.guard import Level, Role
@@ -57,6 +58,7 @@ from cuggino.storage import (
     Workspace,
     find_run,
     read_focus,
+    served_page,
 )
 from cuggino.wakefulness import awake, keeping_awake
 
@@ -265,20 +267,14 @@ class Runtime:
         Emits what `WatchService.run` emits, and `NotificationFailed` when a person cannot be
         notified (`notify` in the configuration); never completes.
         """
-        notifier: notify.Notifier = notify.SilentNotifier()
 
         def prepared() -> tuple[loops.WatchRunOptions, None]:
-            nonlocal notifier
-            # First: a way to notify that is not installed is known before anything starts.
-            notifier = notify.make_notifier(self.config)
             check_project(self.cwd, self.config, self.agent, watch=True)
             self.watcher.check()
             return self._options(loops.WatchRunOptions, {"slow": slow}), None
 
         def start(options: loops.WatchRunOptions, **given: Any) -> Observable[events.WatchEvent]:
-            return self.watcher.run(options, interrupt=interrupt).pipe(
-                notify.with_notifications(notifier, project=self.cwd.name)
-            )
+            return self.watcher.run(options, interrupt=interrupt)
 
         return self._begun(prepared, start, interrupt, commits=self.config.commit)
 
@@ -490,17 +486,48 @@ class Runtime:
             with running(self._logins(), here) as logins:
                 if commits:
                     yield from git_answers(interrupt)
+                # First: a way to notify that is not installed is known before anything starts.
+                notifier = yield from ask(act(self._notifier))
                 prepared = yield from ask(act(prepare))
-                assert prepared is not None
+                assert prepared is not None and notifier is not None
                 options, journal = prepared
                 found = yield from ask_unless(interrupt, logins)
                 check_logins(self.agent, options.roles, found or ())
             loop = start(options, interrupt=interrupt, resume=journal)
+            loop = loop.pipe(self._notifications(notifier, options, interrupt))
             if not self.config.allow_sleep:
                 loop = loop.pipe(keeping_awake(awake()))
             yield from forward(within_loop(loop))
 
         return on_loop(flow(story))
+
+    def _notifier(self) -> notify.Notifier:
+        return notify.make_notifier(self.config, cwd=self.cwd)
+
+    def _notifications(
+        self, notifier: notify.Notifier, options: RunOptions, interrupt: Observable[object] | None
+    ) -> Callable[[Observable[Any]], Observable[Any]]:
+        if isinstance(notifier, notify.SilentNotifier):
+            return lambda loop: loop
+        settings = self.config.notifications
+
+        def mask(text: str) -> str:
+            from cuggino.agents.cassettes import without_secrets
+
+            for env in (os.environ, *self.agent.environments):
+                text = without_secrets(env)(text)
+            return text
+
+        return notify.with_notifications(
+            notifier,
+            project=self.cwd.name,
+            subject=title_of(getattr(options, "focus", "")),
+            on=settings.on,
+            at=settings.at if options.kind == "watch" else None,
+            page=lambda: served_page(self.cwd),
+            mask=mask,
+            interrupt=interrupt,
+        )
 
     def _logins(self) -> Observable[list[Login]]:
         if not self.config.login_check:

@@ -74,7 +74,7 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
             "_lazy events errors domain sources storage edges runs",
             "pydantic reactivex jinja2 markupsafe markdown_it",
         ),
-        "notify": _room("_lazy events errors config operators", "reactivex apprise"),
+        "notify": _room("_lazy events errors config domain operators sources", "reactivex apprise"),
         "telemetry": _room(
             "_lazy _version events errors storage agents.cassettes",
             "pydantic reactivex opentelemetry",

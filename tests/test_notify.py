@@ -2,35 +2,62 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
-from reactivex import Observable, empty, never, of, throw
+from reactivex import (
+    Observable,
+    concat,
+    empty,
+    from_iterable,
+    never,
+    of,
+    operators as ops,
+    throw,
+    timer,
+)
 
-from cuggino.config import Config
-from cuggino.errors import CugginoError
+from cuggino import run
+from cuggino.agents.cassettes import without_secrets
+from cuggino.config import OCCASIONS, Config, Occasion
+from cuggino.errors import CugginoError, Interrupted
 from cuggino.events import (
+    BudgetWarning,
+    CommitPerformed,
+    DeliverEnded,
     Event,
     IterationStart,
+    LoopApproved,
     LoopSpecIssue,
     NotificationFailed,
+    PlanBuildEnded,
+    QuotaWaiting,
     RateLimited,
+    SessionEnded,
     WatchBacklogWaiting,
     WatchItemCompleted,
     WatchItemParked,
+    WatchItemRetry,
     WatchProcessingItem,
     WatchSpecIssueWaiting,
 )
 from cuggino.notify import (
     AppriseNotifier,
+    CommandNotifier,
+    SeveralNotifiers,
     SilentNotifier,
     make_notifier,
     message_for,
     rings,
     with_notifications,
 )
-from cuggino.testing import Marbles
+from cuggino.notify.operator import next_time
+from cuggino.testing import Marbles, no_leaks
+from tests.limits import LIMIT
+
+LIMIT_TITLE = "The agent's usage limit is reached"
 
 
 class DrawnNotifier:
@@ -69,30 +96,67 @@ def drawn(**events: Any) -> Marbles:
     )
 
 
+ALL = OCCASIONS
+
+RUN = [IterationStart(iteration=1, max_iterations=2)]
+
+
+def cost(usd: float) -> SessionEnded:
+    """Return the end of a session that cost so much."""
+    return SessionEnded(outcome="completed", duration=1.0, cost_usd=usd)
+
+
+def commit(name: str, message: str) -> CommitPerformed:
+    """Return a commit."""
+    return CommitPerformed(iteration=1, commit_hash=name, message=message)
+
+
 class TestMessages:
     @pytest.mark.parametrize(
-        ("event", "title", "body"),
+        ("event", "occasion", "title", "body"),
         [
-            (WatchSpecIssueWaiting(), "A spec issue waits for you", ".cuggino/spec-issues/"),
-            (WatchBacklogWaiting(), "The backlog is empty", "next item"),
-            (WatchItemParked(filename="a.md", reason="no use"), "Parked: a.md", "no use\n"),
-            (at(3), "The agent's usage limit is reached", "five_hour. It resets at 2030-01-02 03"),
-            (RateLimited(status="rejected"), "The agent's usage limit is reached", "Wait."),
+            (WatchSpecIssueWaiting(), "spec_issue", "A spec issue waits for you", "cuggino issues"),
+            (WatchItemParked(filename="a.md", reason="no use"), "parked", "Parked: a", "no use\n"),
+            (WatchItemCompleted(filename="a.md"), "item", "Done: a", ""),
+            (at(3), "quota", LIMIT_TITLE, "five_hour. It resets at 2030-01-02 03"),
+            (RateLimited(status="rejected"), "quota", LIMIT_TITLE, "Wait."),
+            (QuotaWaiting(remaining=60.0), "quota", LIMIT_TITLE, "goes on"),
+            (
+                BudgetWarning(budget="cost", spent=8.0, limit=10.0),
+                "budget",
+                "Most of the budget is spent",
+                "$8.00 of $10.00",
+            ),
+            (
+                WatchItemRetry(
+                    filename="a.md",
+                    message="run `claude`",
+                    attempt=1,
+                    max_attempts=3,
+                    retry_in=1.0,
+                    login=True,
+                ),
+                "login",
+                "Log in to continue",
+                "run `claude`",
+            ),
         ],
     )
-    def test_events_that_need_a_person(self, event: Event, title: str, body: str) -> None:
-        """Each has a title, and a body with advice or information."""
+    def test_events_that_need_a_person(
+        self, event: Event, occasion: str, title: str, body: str
+    ) -> None:
+        """Each has an occasion, a title, and a body with advice or information."""
         message = message_for(event)
         assert message is not None
-        assert title == message[0]
-        assert body in message[1]
+        assert {occasion} == message.occasions
+        assert title == message.title
+        assert body in message.body
 
     @pytest.mark.parametrize(
         "event",
         [
             RateLimited(status="allowed_warning"),
             WatchProcessingItem(filename="a.md"),
-            WatchItemCompleted(filename="a.md"),
             LoopSpecIssue(iteration=1, content="x", filename="x.md"),
             IterationStart(iteration=1, max_iterations=2),
             NotificationFailed(message="x"),
@@ -102,14 +166,224 @@ class TestMessages:
         """Progress and an approaching limit send no notification."""
         assert message_for(event) is None
 
-    def test_text_is_sanitized(self) -> None:
-        """Control characters are removed, and a long text is cut."""
-        parked = WatchItemParked(filename="a\x1b[2J\n.md", reason="x" * 10_000)
+    def test_text_is_inert(self) -> None:
+        """Control characters and markup are removed, and a long text is cut."""
+        reason = "<b>@everyone</b> [log in](http://evil.example) `x` *y*" + "x" * 10_000
+        parked = WatchItemParked(filename="a\x1b[2J\n@here.md", reason=reason)
         notifier = DrawnNotifier()
-        drawn().record(of(parked).pipe(with_notifications(notifier, project="shop\x07")))
+        drawn().record(
+            of(parked).pipe(with_notifications(notifier, project="shop\x07", on=["parked"]))
+        )
         title, body = notifier.sent[0]
-        assert "cuggino (shop): Parked: a[2J\n.md" == title
-        assert 500 == len(body)
+        assert "cuggino (shop): Parked: a(2J @\u2060here" == title
+        assert body.startswith("‹b›@\u2060everyone‹/b› (log in)(http:\u2060//evil.example) 'x' ∗y∗")
+        assert 1500 == len(body)
+
+
+class TestEnds:
+    def test_a_run(self) -> None:
+        """The end of a run is sent with focus, cost and commits."""
+        t, notifier = Marbles(), DrawnNotifier()
+        events = [
+            *RUN,
+            cost(1.5),
+            commit("abc1234", "Add login\n\nmore"),
+            LoopApproved(iteration=1),
+        ]
+        run = from_iterable(events).pipe(
+            with_notifications(notifier, project="shop", subject="Login page")
+        )
+        seen = [event for _, kind, event in t.record(run) if kind == "next"]
+        assert events == seen
+        title, body = notifier.sent[0]
+        assert "cuggino (shop): Approved: Login page" == title
+        assert ["Cost: $1.50, 1 commit, 0 s", "abc1234 Add login"] == body.splitlines()
+
+    def test_a_spec_issue(self) -> None:
+        """The end names what waits for a person."""
+        notifier = DrawnNotifier()
+        issue = LoopSpecIssue(iteration=1, content="How?", filename="001.md")
+        ends = with_notifications(notifier, on=["spec_issue"])
+        Marbles().record(from_iterable([*RUN, issue]).pipe(ends))
+        assert "cuggino: A spec issue waits for you" == notifier.sent[0][0]
+        assert "Waits for you: spec issue 001.md" in notifier.sent[0][1]
+
+    @pytest.mark.parametrize(
+        ("result", "title"),
+        [
+            (
+                DeliverEnded(reason="all_blocked", passed=1, total=3, blocked=2),
+                "Everything left is blocked",
+            ),
+            (PlanBuildEnded(reason="complete"), "Approved"),
+            (DeliverEnded(reason="failed", error="no disk"), "Failed"),
+        ],
+    )
+    def test_other_loops(self, result: Event, title: str) -> None:
+        """Every loop's result is sent."""
+        notifier = DrawnNotifier()
+        Marbles().record(from_iterable([*RUN, result]).pipe(with_notifications(notifier)))
+        assert [f"cuggino: {title}"] == notifier.titles
+
+    @pytest.mark.parametrize("on", [["failed"], ["end"]])
+    def test_an_error(self, on: list[Occasion]) -> None:
+        """An error ends a run, too; its reason and advice are sent."""
+        t, notifier = drawn(a=RUN[0]), DrawnNotifier()
+        t.check(t.cold("a-#").pipe(with_notifications(notifier, on=on)), "a-#")
+        assert "cuggino: Failed" == notifier.sent[0][0]
+        assert notifier.sent[0][1].startswith("no network\n")
+
+    def test_nothing_is_sent_before_the_begin(self) -> None:
+        """An error before anything happened is not sent: somebody has just started it."""
+        t, notifier = drawn(), DrawnNotifier()
+        t.check(t.cold("--#").pipe(with_notifications(notifier)), "--#")
+        assert [] == notifier.sent
+
+    @pytest.mark.parametrize("result", [[], [DeliverEnded(reason="interrupted")]])
+    def test_an_interrupted_run(self, result: list[Event]) -> None:
+        """Whoever interrupts a run is there."""
+        notifier = DrawnNotifier()
+        run = concat(from_iterable([*RUN, *result]), throw(Interrupted("interrupted")))
+        Marbles().record(run.pipe(with_notifications(notifier, on=ALL)))
+        assert [] == notifier.sent
+
+    def test_approved_is_no_failure(self) -> None:
+        """With `failed` alone, an approval is not sent."""
+        notifier = DrawnNotifier()
+        ends = with_notifications(notifier, on=["failed"])
+        Marbles().record(from_iterable([*RUN, LoopApproved(iteration=1)]).pipe(ends))
+        assert [] == notifier.sent
+
+    def test_result_waits(self) -> None:
+        """The result comes after its notification, and what follows it after the result."""
+        t = drawn(a=RUN[0], R=LoopApproved(iteration=1))
+        sending = t.cold("---|")
+        run = t.cold("a-R|").pipe(with_notifications(DrawnNotifier(sending)))
+        t.check(run, "a----(R|)")
+
+    def test_failure_comes_before_the_result(self) -> None:
+        """A result stays the last event."""
+        t = drawn(a=RUN[0], R=LoopApproved(iteration=1))
+        run = t.cold("a-R#").pipe(with_notifications(DrawnNotifier(t.cold("-#"))))
+        t.check(run, "a--(XR#)")
+
+    def test_result_does_not_wait_long(self) -> None:
+        """After ten seconds, or an interrupt, the result does not wait any longer."""
+        for stop, expected in (("-", "a-----------(R|)"), ("--s", "a---(R|)")):
+            t = drawn(a=RUN[0], R=LoopApproved(iteration=1), s=RUN[0])
+            run = t.cold("a-R|").pipe(
+                with_notifications(DrawnNotifier(never()), interrupt=t.cold(stop))
+            )
+            t.check(run, expected)
+
+
+def night(*names: str) -> list[Event]:
+    """Return the events of a watch that works on these items."""
+    each = [
+        [
+            WatchProcessingItem(filename=f"{name}.md", title=name.title()),
+            cost(0.5),
+            commit(f"c0{number}", f"Add {name}"),
+            LoopApproved(iteration=1),
+            WatchItemCompleted(filename=f"{name}.md"),
+        ]
+        for number, name in enumerate(names)
+    ]
+    return [event for events in each for event in events]
+
+
+class TestNights:
+    def sent(self, *events: Event, **options: Any) -> list[tuple[str, str]]:
+        """Return what is sent about these events of a watch."""
+        notifier = DrawnNotifier()
+        watch = concat(from_iterable(events), never())
+        Marbles().record(watch.pipe(with_notifications(notifier, **options)), until=5)
+        return notifier.sent
+
+    def test_one_message_per_night(self) -> None:
+        """However many items are done, the night is summed up once, with titles."""
+        parked = [
+            WatchProcessingItem(filename="x.md", title="Export"),
+            WatchItemParked(filename="x.md", reason="no network"),
+        ]
+        (sent,) = self.sent(*night("login", "search"), *parked, WatchBacklogWaiting())
+        assert "cuggino: The backlog is worked through: 2 done, 1 parked" == sent[0]
+        assert [
+            "Done: Login; Search",
+            "Parked: Export (no network)",
+            "Waits for you: parked items (cuggino backlog list)",
+            "Cost: $1.00, 2 commits, 0 s",
+            "c00 Add login",
+            "c01 Add search",
+        ] == sent[1].splitlines()
+
+    def test_an_idle_watch_is_silent(self) -> None:
+        """A watch that has done nothing since the last summary sends none."""
+        idle = WatchBacklogWaiting()
+        assert [] == self.sent(idle, idle)
+        sent = self.sent(idle, *night("login"), idle, idle, *night("search"), idle)
+        assert ["1 done"] * 2 == [title.rpartition(": ")[2] for title, _ in sent]
+        assert "Search" not in sent[0][1]
+        assert "Login" not in sent[1][1]
+
+    def test_a_spec_issue_is_urgent(self) -> None:
+        """It is sent at once; what was done until then is part of the night's summary."""
+        issue = [
+            WatchProcessingItem(filename="x.md", title="Export"),
+            LoopSpecIssue(iteration=1, content="How?", filename="001.md"),
+            WatchSpecIssueWaiting(),
+        ]
+        sent = self.sent(*night("login"), *issue, WatchBacklogWaiting())
+        assert "cuggino: A spec issue waits for you" == sent[0][0]
+        assert "001.md" in sent[0][1]
+        assert "Done: Login" in sent[1][1]
+
+    def test_occasions(self) -> None:
+        """Each item can be sent, and the night left out."""
+        sent = self.sent(*night("login"), WatchBacklogWaiting(), on=["item"])
+        assert [("cuggino: Done: Login", "")] == sent
+
+    def test_the_page(self) -> None:
+        """A running page is linked, unlike addresses that agents wrote."""
+        sent = self.sent(*night("http://x"), WatchBacklogWaiting(), page=lambda: "http://mine/a*b")
+        assert sent[0][1].endswith("\nhttp://mine/a*b")
+        assert 1 == sent[0][1].count("://")
+
+    def test_secrets(self) -> None:
+        """Secrets of the environment are masked in titles and texts."""
+        mask = without_secrets({"API_TOKEN": "geheim123"})
+        ((title, body),) = self.sent(
+            WatchItemParked(filename="geheim123.md", reason="geheim123"), mask=mask, on=["parked"]
+        )
+        assert "geheim123" not in title + body
+        assert "masked API_TOKEN" in body
+
+    def test_the_morning(self) -> None:
+        """A watch that still works sums up at that time, and then only what is new."""
+        t, notifier = Marbles(), DrawnNotifier()
+        now = t.scheduler.now.astimezone()
+        soon = (now + timedelta(seconds=60)).replace(second=0, microsecond=0)
+        pause = max(1.0, (soon - now).total_seconds() + 1)
+        watch = concat(
+            from_iterable([*night("login"), WatchProcessingItem(filename="b.md", title="Search")]),
+            timer(pause).pipe(ops.map(lambda _: RUN[0])),
+            from_iterable([WatchItemCompleted(filename="b.md"), WatchBacklogWaiting()]),
+            never(),
+        )
+        t.record(watch.pipe(with_notifications(notifier, at=f"{soon:%H:%M}")), until=pause + 5)
+        first, second = notifier.sent
+        assert "cuggino: So far: 1 done" == first[0]
+        assert ["At work: Search", "Done: Login"] == first[1].splitlines()[:2]
+        assert "cuggino: The backlog is worked through: 1 done" == second[0]
+        assert "Done: Search" in second[1]
+        assert "Login" not in second[1]
+
+    @pytest.mark.parametrize(("hour", "day"), [(6, 23), (7, 24), (22, 24)])
+    def test_next_time(self, hour: int, day: int) -> None:
+        """The next moment is today, or tomorrow if it has passed."""
+        local = datetime(2026, 11, 23, hour).astimezone()
+        found = next_time("07:00", local.astimezone(UTC))
+        assert (day, 7, 0) == (found.day, found.hour, found.minute)
 
 
 class TestOperator:
@@ -117,24 +391,27 @@ class TestOperator:
         """Every event passes unchanged and without delay while a notification is sent."""
         t = drawn()
         sending = t.cold("---|")
-        source = "-p-B--c-S---|"
-        t.check(t.cold(source).pipe(with_notifications(DrawnNotifier(sending))), source)
-        t.check_subscriptions(sending, "---^--!", "--------^--!")
+        source = "-p-P--c-S------"
+        operator = with_notifications(DrawnNotifier(sending), on=ALL)
+        t.check(t.cold(source).pipe(operator), source)
+        t.check_subscriptions(sending, "---^--!", "------^--!", "---------^--!")
 
     def test_failure_is_reported_once(self) -> None:
         """A watch emits one `NotificationFailed`; later notifications are still tried."""
         t = drawn()
         notifier = DrawnNotifier(t.cold("-#"))
-        t.check(t.cold("B---S---P---|").pipe(with_notifications(notifier)), "BX--S---P---|")
+        operator = with_notifications(notifier, on=ALL)
+        t.check(t.cold("P---S---P---|").pipe(operator), "PX--S---P---|")
         assert 3 == len(notifier.sent)
 
     def test_each_subscription_reports_its_failure(self) -> None:
         """A second subscription reports its own failure."""
         t = drawn()
-        watch = t.cold("B--|").pipe(with_notifications(DrawnNotifier(throw(t.error))))
+        operator = with_notifications(DrawnNotifier(throw(t.error)), on=ALL)
+        watch = t.cold("P--|").pipe(operator)
         for until in (10, 20):
             seen = [event for _, kind, event in t.record(watch, until=until) if kind == "next"]
-            assert [t.events["B"], t.events["X"]] == seen
+            assert [t.events["P"], t.events["X"]] == seen
 
     def test_raising_notifier(self) -> None:
         """An exception of the notifier itself is a failed notification."""
@@ -144,52 +421,47 @@ class TestOperator:
                 raise ValueError("no network")
 
         t = drawn()
-        t.check(t.cold("B--S-|").pipe(with_notifications(Broken())), "(BX)--S-|")
+        t.check(t.cold("S--S-|").pipe(with_notifications(Broken())), "(SX)--S-|")
 
     def test_waiting_messages_are_merged(self) -> None:
         """Messages that arrive during a notification are merged into one."""
         t = drawn()
         notifier = DrawnNotifier(t.cold("-----|"))
-        t.record(t.cold("B-S-P--------|").pipe(with_notifications(notifier)))
-        assert [
-            (
-                "cuggino: 2 messages",
-                "A spec issue waits for you\nParked: a.md",
-            )
-        ] == notifier.sent[1:]
+        operator = with_notifications(notifier, on=ALL)
+        t.record(t.cold("P-S-P--------|").pipe(operator))
+        assert ["cuggino: Parked: a", "cuggino: 2 messages"] == notifier.titles
+        assert "A spec issue waits for you\nAnswer it" in notifier.sent[1][1]
 
     def test_waiting_messages_are_limited(self) -> None:
         """Of many waiting messages, twenty are kept and the others are counted."""
         t = drawn()
         notifier = DrawnNotifier(t.cold("-|"))
-        t.record(t.cold(f"({'P' * 1001})-----|").pipe(with_notifications(notifier)))
-        assert ["cuggino: Parked: a.md", "cuggino: 1000 messages"] == notifier.titles
-        assert 20 == notifier.sent[1][1].count("Parked")
+        t.record(t.cold(f"({'c' * 1001})-----|").pipe(with_notifications(notifier, on=ALL)))
+        assert ["cuggino: Done: a", "cuggino: 1000 messages"] == notifier.titles
+        assert 20 == notifier.sent[1][1].count("Done")
         assert notifier.sent[1][1].endswith("\nand 980 more")
 
     def test_usage_limit_is_sent_once(self) -> None:
         """The same limit is not sent again; a later one is."""
         t = drawn(r=at(3), q=at(8))
         notifier = DrawnNotifier()
-        t.record(t.cold("r-r-B-r-q-|").pipe(with_notifications(notifier)))
+        t.record(t.cold("r-r-P-r-q-|").pipe(with_notifications(notifier, on=ALL)))
         assert 3 == len(notifier.sent)
         assert "08:00" in notifier.sent[2][1]
 
     @pytest.mark.parametrize("ending", ["|", "#"])
-    def test_end_is_not_delayed(self, ending: str) -> None:
-        """Completion and error pass at once and cancel the current notification."""
+    def test_end_waits_for_the_last_one(self, ending: str) -> None:
+        """Completion and error wait for a notification that is being sent."""
         t = drawn()
-        sending = t.cold("-" * 9)
-        source = f"B--{ending}"
-        t.check(t.cold(source).pipe(with_notifications(DrawnNotifier(sending))), source)
-        t.check_subscriptions(sending, "^--!")
+        operator = with_notifications(DrawnNotifier(t.cold("-----|")), on=["spec_issue"])
+        t.check(t.cold(f"S--{ending}").pipe(operator), f"S----{ending}")
 
     def test_disposal_cancels(self) -> None:
         """Disposal releases the source and the current notification; nothing is sent afterward."""
         t = drawn()
-        source, sending = t.cold("B-S-S-S"), t.cold("-" * 9)
+        source, sending = t.cold("S-S-S-S"), t.cold("-" * 9)
         notifier = DrawnNotifier(sending)
-        t.check(source.pipe(with_notifications(notifier)), "B-S", dispose_at=3)
+        t.check(source.pipe(with_notifications(notifier)), "S-S", dispose_at=3)
         t.check_subscriptions(source, "^--!")
         t.check_subscriptions(sending, "^--!")
         assert 1 == len(notifier.sent)
@@ -203,18 +475,54 @@ class TestOperator:
         """A subscriber that leaves during the event gets no notification for it."""
         t = drawn()
         notifier = DrawnNotifier(never())
-        watch = t.cold("p-B-S").pipe(with_notifications(notifier))
+        watch = t.cold("p-S-S").pipe(with_notifications(notifier))
         seen: list[Event] = []
 
         def leave(event: Event) -> None:
             seen.append(event)
-            if isinstance(event, WatchBacklogWaiting):
+            if isinstance(event, WatchSpecIssueWaiting):
                 subscription.dispose()
 
         subscription = watch.subscribe(leave, scheduler=t.scheduler)
         t.scheduler.advance_to(9)
-        assert [t.events["p"], t.events["B"]] == seen
+        assert [t.events["p"], t.events["S"]] == seen
         assert [] == notifier.sent
+
+
+class TestCommand:
+    def test_input_and_variables(self, tmp_path: Path) -> None:
+        """Title and text are the input and two variables, never part of the command."""
+        command = 'cat >input; printf "%s|%s" "$CUGGINO_TITLE" "$CUGGINO_BODY" >variables'
+        title, body = "cuggino: $(touch evil) --help", "line 1\n'; touch evil; '"
+        with no_leaks():
+            run(CommandNotifier(command, cwd=tmp_path).notify(title, body))
+        assert f"{title}\n\n{body}\n" == (tmp_path / "input").read_text()
+        assert f"{title}|{body}" == (tmp_path / "variables").read_text()
+        assert not (tmp_path / "evil").exists()
+
+    @pytest.mark.parametrize(
+        ("command", "message"),
+        [
+            ("echo geheim; exit 3", "the notify command exited with 3"),
+            (f"sleep {LIMIT}", "the notify command did not end within 0.2 s"),
+        ],
+    )
+    def test_failure(self, command: str, message: str, tmp_path: Path) -> None:
+        """A failure is reported without the command or its output, and nothing is left."""
+        notifier = CommandNotifier(command, cwd=tmp_path, timeout=0.2 if "sleep" in command else 30)
+        with no_leaks(), pytest.raises(CugginoError) as caught:
+            run(notifier.notify("title", "body"))
+        assert message == caught.value.message
+
+    def test_several(self) -> None:
+        """One that fails does not hold up the others, and is reported after them."""
+        t = Marbles(error=CugginoError("no network"))
+        good = DrawnNotifier(t.cold("---|"))
+        both = SeveralNotifiers(DrawnNotifier(t.cold("-#")), good)
+        seen = t.record(both.notify("title", "body"))
+        assert [(3, "error")] == [(round(at), kind) for at, kind, _ in seen]
+        assert "no network" == str(seen[0][2])
+        assert ["title"] == good.titles
 
 
 class TestWays:
@@ -227,10 +535,13 @@ class TestWays:
             (["bell"], True, SilentNotifier),
             ("json://127.0.0.1:9/", False, AppriseNotifier),
             (["json://127.0.0.1:9/", "bell"], True, AppriseNotifier),
+            ({"on": ["end"]}, True, SilentNotifier),
+            ({"to": "none", "command": "true"}, False, CommandNotifier),
+            ({"to": ["json://127.0.0.1:9/"], "command": "true"}, False, SeveralNotifiers),
         ],
     )
-    def test_configuration(self, notify: str | list[str], bell: bool, kind: type) -> None:
-        """The bell rings if requested; only URLs need Apprise."""
+    def test_configuration(self, notify: Any, bell: bool, kind: type) -> None:
+        """The bell rings if requested; a command needs no Apprise."""
         config = Config(notify=notify)
         assert bell == rings(config)
         assert kind is type(make_notifier(config))

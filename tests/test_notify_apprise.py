@@ -17,7 +17,7 @@ from reactivex.scheduler import VirtualTimeScheduler
 
 from cuggino import run
 from cuggino.errors import ConfigError, CugginoError
-from cuggino.events import NotificationFailed, WatchBacklogWaiting, WatchEvent
+from cuggino.events import NotificationFailed, WatchEvent, WatchSpecIssueWaiting
 from cuggino.notify import AppriseNotifier, with_notifications
 from cuggino.testing import no_leaks
 from tests.limits import LIMIT
@@ -220,7 +220,7 @@ class TestReal:
     def test_watch_continues(self, server: Server) -> None:
         """A watch reports rejected notifications once, in its own stream."""
         server.status = 500
-        waiting = WatchBacklogWaiting()
+        waiting = WatchSpecIssueWaiting()
         source = timer(0, 0.3).pipe(ops.take(4), ops.map(lambda _: waiting))
         seen: list[WatchEvent] = []
         with no_leaks():
@@ -229,10 +229,11 @@ class TestReal:
         failed = [event for event in seen if event != waiting]
         assert [NotificationFailed(message="not sent to json (HTTP 500)")] == failed
 
-    def test_hanging_server(self, server: Server) -> None:
-        """A hanging server delays neither the events nor the end of a watch."""
+    def test_hanging_server(self, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A hanging server does not delay events, and the end of a watch only briefly."""
+        monkeypatch.setattr("cuggino.notify.operator.LAST_SECONDS", 0.2)
         server.hang.set()
-        waiting = WatchBacklogWaiting()
+        waiting = WatchSpecIssueWaiting()
         source = timer(0, 0.05).pipe(ops.take(10), ops.map(lambda _: waiting))
         seen: list[WatchEvent] = []
         began = time.monotonic()

@@ -18,6 +18,7 @@ NAMES = {
         "CommandSettings CommitSettings Config GuardSettings JournalSettings LoopSettings "
         "ReviewSettings RunSettings SnapshotSettings SupervisionSettings WatchSettings"
     ),
+    "notifying": "OCCASIONS USUAL NotifySettings Occasion",
     "plan_build": (
         "PLAN_BUILD_CONFIG_FILE LogLevel PlanBuildConfig PlanBuildSettings "
         "change_plan_build_config chosen_agent chosen_options load_plan_build_config "

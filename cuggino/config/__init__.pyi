@@ -41,6 +41,12 @@ from cuggino.config.model import (
     SupervisionSettings,
     WatchSettings,
 )
+from cuggino.config.notifying import (
+    OCCASIONS,
+    USUAL,
+    NotifySettings,
+    Occasion,
+)
 from cuggino.config.plan_build import (
     PLAN_BUILD_CONFIG_FILE,
     LogLevel,
@@ -60,7 +66,9 @@ from cuggino.config.user import (
 __all__ = [
     "AGENT_FILE",
     "CONFIG_FILE",
+    "OCCASIONS",
     "PLAN_BUILD_CONFIG_FILE",
+    "USUAL",
     "AgentFile",
     "AgentSettings",
     "CommandSettings",
@@ -71,6 +79,8 @@ __all__ = [
     "JournalSettings",
     "LogLevel",
     "LoopSettings",
+    "NotifySettings",
+    "Occasion",
     "PlanBuildConfig",
     "PlanBuildSettings",
     "ReviewSettings",

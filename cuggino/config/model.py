@@ -6,10 +6,18 @@ import os
 import re
 from typing import Literal, Self, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
 
 from cuggino.config.agents import FallbackAgent, RoleAgents
+from cuggino.config.notifying import NotifySettings
 from cuggino.guard import UnknownProfile, allowed_commands, chosen_profiles
 
 Names: TypeAlias = list[str] | dict[Literal["base", "run", "sync"], list[str]]
@@ -271,8 +279,9 @@ class Config(WatchSettings, LoopSettings):
     """Seconds that a commit, with its hooks and signature, or a push may take."""
     snapshot_max_file: float = Field(default=50.0, gt=0)
     """Megabytes of the largest file that snapshots hold; larger ones are named instead."""
-    notify: str | list[str] = "bell"
-    """How `watch` notifies a person: `bell`, `none`, or one or more Apprise URLs."""
+    notify: str | list[str] | NotifySettings = "bell"
+    """How a person is notified: `bell`, `none`, or one or more Apprise URLs; or an object with
+    `to`, `command`, `on` and `at`."""
     agent: str = Field(default="claude", pattern=r"\S")
     """The agent: a name, `scripted:FILE`, `replay:FILE`, or `package.module:Class`."""
     agent_path: str | None = None
@@ -287,10 +296,23 @@ class Config(WatchSettings, LoopSettings):
     """Ask the agent's program, before a run starts, whether somebody is logged in. A positive
     answer holds for an hour."""
 
-    @field_validator("notify", mode="after")
+    @field_validator("notify", mode="before")
     @classmethod
-    def _known_ways(cls, value: str | list[str]) -> str | list[str]:
-        for way in [value] if isinstance(value, str) else value:
-            if way not in ("bell", "none") and "://" not in way:
-                raise ValueError('must be "bell", "none", or Apprise URLs such as "ntfy://topic"')
-        return value
+    def _known_notify(cls, value: object) -> object:
+        given = value if isinstance(value, dict) else {"to": value}
+        try:
+            settings = NotifySettings.model_validate(given)
+        except ValidationError as error:
+            first = error.errors()[0]
+            name = f"{first['loc'][0]}: " if isinstance(value, dict) else ""
+            message = first["msg"].removeprefix("Value error, ")
+            if first["type"] == "extra_forbidden":
+                message = "unknown key; it has `to`, `command`, `on` and `at`"
+            raise ValueError(name + message) from None
+        return settings if isinstance(value, dict) else value
+
+    @property
+    def notifications(self) -> NotifySettings:
+        """The settings of `notify`, whichever way they are written."""
+        given = self.notify
+        return given if isinstance(given, NotifySettings) else NotifySettings(to=given)

@@ -12,10 +12,10 @@ from cuggino.errors import ConfigError
 def notifications(config: Config) -> Iterator[CheckResult]:
     """Check that Apprise is installed and accepts the URLs of `notify`; nothing is sent.
 
-    A failure is a problem because `cuggino watch` does not start then. Without URLs there is
+    A failure is a problem because no loop starts then. Without URLs there is
     nothing to check.
     """
-    ways = [config.notify] if isinstance(config.notify, str) else config.notify
+    ways = config.notifications.ways
     # What follows the scheme may be a password.
     schemes = [way.partition("://")[0] for way in ways if "://" in way]
     if not schemes:
@@ -25,7 +25,7 @@ def notifications(config: Config) -> Iterator[CheckResult]:
     try:
         make_notifier(config)
     except ConfigError as error:
-        hint = f'for `cuggino watch`, {error.hint}, or set "notify" to "bell" in {CONFIG_FILE}'
+        hint = f'{error.hint}, or set "notify" to "bell" in {CONFIG_FILE}'
         yield CheckResult("problem", f"notifications: {error.message}", hint)
         return
     yield CheckResult("ok", f"notifications: by Apprise ({', '.join(dict.fromkeys(schemes))})")

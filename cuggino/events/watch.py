@@ -102,7 +102,7 @@ class WatchPolling(WatchLoopEvent):
 
 
 class NotificationFailed(WatchLoopEvent):
-    """A notification failed; reported once, the watch continues."""
+    """A notification failed; reported once, and the run or watch continues."""
 
     message: str
 

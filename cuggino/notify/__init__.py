@@ -1,6 +1,8 @@
-"""Notifications for a person when the watch needs one.
+"""Notifications for a person: how a run or a night ended, and what cannot wait.
 
-    events = runtime.watch().pipe(with_notifications(make_notifier(config)))
+    loop = LoopService(services).run(options).pipe(with_notifications(make_notifier(config)))
+
+The loops of `Runtime` notify by themselves, as `notify` in the configuration says.
 
 Apprise URLs contain passwords and tokens: messages and errors show only their scheme.
 """
@@ -9,8 +11,10 @@ from cuggino._lazy import lazy
 
 NAMES = {
     "apprise": "AppriseNotifier",
-    "notifier": "Notifier SilentNotifier make_notifier rings",
-    "operator": "message_for with_notifications",
+    "command": "CommandNotifier",
+    "messages": "Message message_for",
+    "notifier": "Notifier SeveralNotifiers SilentNotifier make_notifier rings",
+    "operator": "with_notifications",
 }
 """Public names by module."""
 

@@ -3,20 +3,30 @@
 from cuggino.notify.apprise import (
     AppriseNotifier,
 )
+from cuggino.notify.command import (
+    CommandNotifier,
+)
+from cuggino.notify.messages import (
+    Message,
+    message_for,
+)
 from cuggino.notify.notifier import (
     Notifier,
+    SeveralNotifiers,
     SilentNotifier,
     make_notifier,
     rings,
 )
 from cuggino.notify.operator import (
-    message_for,
     with_notifications,
 )
 
 __all__ = [
     "AppriseNotifier",
+    "CommandNotifier",
+    "Message",
     "Notifier",
+    "SeveralNotifiers",
     "SilentNotifier",
     "make_notifier",
     "message_for",

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Protocol
 
-from reactivex import Observable, empty
+from reactivex import Observable, concat, defer, empty, operators as ops, throw
 
 from cuggino.config import Config
+from cuggino.errors import CugginoError
 from cuggino.notify.apprise import AppriseNotifier
+from cuggino.notify.command import CommandNotifier
+from cuggino.operators import merge_now
 
 
 class Notifier(Protocol):
@@ -28,20 +32,49 @@ class SilentNotifier:
         return empty()
 
 
-def make_notifier(config: Config) -> Notifier:
+class SeveralNotifiers:
+    """Several notifiers at the same time; one that fails does not hold up the others."""
+
+    def __init__(self, *notifiers: Notifier) -> None:
+        self._notifiers = notifiers
+
+    def notify(self, title: str, body: str) -> Observable[Any]:
+        """Send by all of them; fail with all failures together."""
+
+        def send(_scheduler: object) -> Observable[Any]:
+            problems: list[str] = []
+
+            def note(error: Exception, _source: object) -> Observable[Any]:
+                problems.append(str(error) or type(error).__name__)
+                return empty()
+
+            def failures(_scheduler: object) -> Observable[Any]:
+                return throw(CugginoError("; ".join(problems))) if problems else empty()
+
+            each = (one.notify(title, body).pipe(ops.catch(note)) for one in self._notifiers)
+            return concat(merge_now(*each), defer(failures))
+
+        return defer(send)
+
+
+def make_notifier(config: Config, *, cwd: Path | None = None) -> Notifier:
     """Return the notifier of the configuration; the bell is the terminal's own (`rings`).
+
+    The command runs in `cwd`, which is the working directory by default.
 
     Raises:
         ConfigError: Apprise is required and not installed, or a URL is invalid.
     """
-    urls = [way for way in _ways(config) if way not in ("bell", "none")]
-    return AppriseNotifier(urls) if urls else SilentNotifier()
+    settings = config.notifications
+    urls = [way for way in settings.ways if way not in ("bell", "none")]
+    made: list[Notifier] = [AppriseNotifier(urls)] if urls else []
+    if settings.command is not None:
+        made.append(CommandNotifier(settings.command, cwd=cwd or Path.cwd()))
+    if len(made) == 1:
+        return made[0]
+    return SeveralNotifiers(*made) if made else SilentNotifier()
 
 
 def rings(config: Config) -> bool:
     """Return whether the terminal's bell rings when a person is needed."""
-    return "bell" in _ways(config)
-
-
-def _ways(config: Config) -> list[str]:
-    return [config.notify] if isinstance(config.notify, str) else config.notify
+    return "bell" in config.notifications.ways

@@ -1,79 +1,103 @@
-"""The operator that notifies a person about the events of a watch."""
+"""The operator that notifies a person about a run or a watch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
 
-from reactivex import Observable, abc
-from reactivex.disposable import Disposable, SerialDisposable
+from reactivex import Observable, abc, never, operators as ops, timer
+from reactivex.disposable import CompositeDisposable, Disposable, SerialDisposable
 
-from cuggino.errors import CugginoError
+from cuggino.config import USUAL, Occasion
+from cuggino.errors import CugginoError, Interrupted
 from cuggino.events import (
     Event,
     NotificationFailed,
+    QuotaWaiting,
     RateLimited,
+    RunResult,
     WatchBacklogWaiting,
-    WatchEvent,
-    WatchItemParked,
-    WatchItemRetry,
-    WatchSpecIssueWaiting,
 )
+from cuggino.notify.messages import (
+    Message,
+    error_message,
+    message_for,
+    night_message,
+    one_line,
+    plain,
+    result_message,
+)
+from cuggino.notify.night import Night
 from cuggino.notify.notifier import Notifier
+from cuggino.operators import Managed, attach, events_in, serial, unopened
+
+E = TypeVar("E")
 
 WAITING_LIMIT = 20
 """Messages kept while one is being sent; of more, only the number is reported."""
 
+LAST_SECONDS = 10.0
+"""Seconds that the end of a stream waits for its notification."""
+
 
 def with_notifications(
-    notifier: Notifier, *, project: str = ""
-) -> Callable[[Observable[WatchEvent]], Observable[WatchEvent]]:
-    """Call a person for each event that needs one; `project` is named in the title.
+    notifier: Notifier,
+    *,
+    project: str = "",
+    subject: str = "",
+    on: Collection[Occasion] = USUAL,
+    at: str | None = None,
+    page: Callable[[], str | None] = lambda: None,
+    mask: Callable[[str], str] = lambda text: text,
+    interrupt: Observable[object] | None = None,
+) -> Callable[[Observable[E]], Observable[E]]:
+    """Notify a person about a run of any loop: when it ends, and when it needs somebody.
 
     ::
 
-        source:                 a--W----P--|       W, P need a person
-        first call:             ---|
-        second call:            -#
-        with_notifications:     a--W----PX-|       X: NotificationFailed
+        source:                 a--P----S--(R|)    P, S: occasions; R: the result
+        first notification:        ---|
+        second, third:                  --|-|
+        with_notifications:     a--P----S----(R|)
 
-    Every event is passed on unchanged and at once, completion and error too. One notification is
-    sent at a time; those that come meanwhile are sent together afterwards. A usage limit that is
-    reported again is sent once. The first failure adds one `NotificationFailed`, later ones
-    nothing; the next notifications are tried all the same. The end of the stream and disposal
-    cancel the one being sent.
+    A run is summed up when it ends, a watch whenever its backlog is worked through, and at the
+    local time `at` (`07:00`) if it has done something by then and still works. `on` names the
+    occasions. `project` and `subject`, such as the focus of a run, are part of the titles; `page`
+    returns the address of a live page, and `mask` hides secrets in what agents wrote.
+
+    Events are passed on unchanged and at once. The result of a run, and an error, wait for their
+    notification, at most `LAST_SECONDS` or until `interrupt` emits: nothing comes after a result.
+    An interrupted run sends nothing, as somebody was there. One notification is sent at a time;
+    those that come meanwhile are sent together afterwards. The first failure adds one
+    `NotificationFailed`, later ones nothing; the next are tried all the same. Disposal cancels.
     """
 
-    def operator(source: Observable[WatchEvent]) -> Observable[WatchEvent]:
+    def operator(source: Observable[E]) -> Observable[E]:
         def subscribe(
-            observer: abc.ObserverBase[WatchEvent], scheduler: abc.SchedulerBase | None = None
+            observer: abc.ObserverBase[Any], scheduler: abc.SchedulerBase | None = None
         ) -> abc.DisposableBase:
-            calls = _Calls(notifier, project, observer, scheduler)
-            upstream = SerialDisposable()
-
-            def on_next(event: WatchEvent) -> None:
-                observer.on_next(event)
-                calls.add(event)
-
-            def on_error(error: Exception) -> None:
-                calls.dispose()
-                observer.on_error(error)
-
-            def on_completed() -> None:
-                calls.dispose()
-                observer.on_completed()
-
-            def dispose() -> None:
-                upstream.dispose()
-                calls.dispose()
-
-            upstream.disposable = source.subscribe(
-                on_next, on_error, on_completed, scheduler=scheduler
+            calls = _Calls(
+                notifier,
+                observer,
+                serial(scheduler),
+                name=f"cuggino ({one_line(project)})" if project else "cuggino",
+                subject=subject,
+                on=frozenset(on),
+                at=at,
+                page=page,
+                mask=mask,
+                interrupt=never() if interrupt is None else interrupt,
             )
-            return Disposable(dispose)
+            upstream = SerialDisposable()
+            upstream.disposable = attach(
+                source, calls.pass_on, calls.fail, calls.complete, scheduler=scheduler
+            )
+            return CompositeDisposable(upstream, Disposable(calls.dispose))
 
-        return Observable(subscribe)
+        return Managed(subscribe)
 
-    return operator
+    return unopened(operator)
 
 
 class _Calls:
@@ -82,30 +106,128 @@ class _Calls:
     def __init__(
         self,
         notifier: Notifier,
-        project: str,
-        observer: abc.ObserverBase[WatchEvent],
-        scheduler: abc.SchedulerBase | None,
+        observer: abc.ObserverBase[Any],
+        lane: abc.SchedulerBase,
+        *,
+        name: str,
+        subject: str,
+        on: frozenset[Occasion],
+        at: str | None,
+        page: Callable[[], str | None],
+        mask: Callable[[str], str],
+        interrupt: Observable[object],
     ) -> None:
         self._notifier = notifier
-        self._name = f"cuggino ({plain(project)})" if project else "cuggino"
         self._observer = observer
-        self._scheduler = scheduler
-        self._waiting: list[tuple[str, str]] = []
+        self._lane = lane
+        self._name = name
+        self._subject = subject
+        self._on = on
+        self._at = at
+        self._page = page
+        self._mask = mask
+        self._interrupt = interrupt
+        self._night = Night()
+        self._morning = next_time(at, lane.now) if at is not None else None
+        self._waiting: list[Message] = []
         self._dropped = 0
         self._running = SerialDisposable()
-        self._sending = False
-        self._limit: tuple[str, str] | None = None
-        self._failed = False
-        self._disposed = False
+        self._limit: Message | None = None
+        self._sending = self._failed = self._disposed = False
+        self._held: list[Callable[[], None]] | None = None
+        """What is passed on when the last notification was sent; None before the end."""
+        self._patience = SerialDisposable()
 
-    def add(self, event: WatchEvent) -> None:
-        message = message_for(event)
-        if message is None or self._disposed:
+    # -- the stream
+
+    def pass_on(self, item: Any) -> None:
+        events = events_in(item)
+        result = events[-1]
+        if self._held is not None:
+            self._held.append(lambda: self._observer.on_next(item))
             return
-        if isinstance(event, RateLimited) and event.resets_at is not None:
-            if message == self._limit:
+        is_end = isinstance(result, RunResult) and not self._night.summary.in_watch
+        if not is_end:
+            self._observer.on_next(item)
+        for event in events:
+            self._add(event)
+        if is_end:
+            message = None
+            if result.outcome != "interrupted":
+                message = result_message(result, self._night, self._lane.now, subject=self._subject)
+            self._end(message, lambda: self._observer.on_next(item))
+
+    def fail(self, error: Exception) -> None:
+        message = None
+        if self._night.began is not None:
+            message = error_message(error, self._night, self._lane.now, subject=self._subject)
+        if isinstance(error, Interrupted):
+            self._waiting.clear()
+            self._running.disposable = Disposable()
+            self._sending = False
+        self._end(message, lambda: self._observer.on_error(error))
+
+    def complete(self) -> None:
+        self._end(None, self._observer.on_completed)
+
+    def _end(self, message: Message | None, then: Callable[[], None]) -> None:
+        """Hold back what comes from now on until the last notification was sent."""
+        if self._held is not None:
+            self._held.append(then)
+            self._flush_if_idle()
+            return
+        self._held = [then]
+        if message is not None:
+            self._queue(message)
+        if not self._flush_if_idle():
+            asked = self._interrupt.pipe(ops.observe_on(self._lane))
+            self._patience.disposable = CompositeDisposable(
+                timer(LAST_SECONDS).subscribe(lambda _: self._flush(), scheduler=self._lane),
+                asked.subscribe(lambda _: self._flush(), lambda _: None, scheduler=self._lane),
+            )
+
+    def _flush_if_idle(self) -> bool:
+        if self._held is None or self._sending or self._waiting:
+            return False
+        self._flush()
+        return True
+
+    def _flush(self) -> None:
+        """Pass on what was held back; what is not sent by now is given up."""
+        self._waiting.clear()
+        self._patience.disposable = Disposable()
+        while self._held and not self._disposed:
+            self._held.pop(0)()
+
+    # -- the messages
+
+    def _add(self, event: Event) -> None:
+        if self._disposed:
+            return
+        now = self._lane.now
+        before, self._night = self._night, self._night.add(event, now)
+        if type(event) is WatchBacklogWaiting:
+            if self._night.has_items:
+                self._queue(night_message(self._night, now, ended=True))
+            self._night = Night()
+            return
+        if self._morning is not None and now >= self._morning:
+            self._morning = next_time(self._at or "", now)
+            if before.has_items:
+                self._queue(night_message(self._night, now, ended=False))
+                self._night = self._night.next()
+        message = message_for(event, self._night)
+        if message is None:
+            return
+        if isinstance(event, RateLimited | QuotaWaiting):
+            if self._limit is not None and self._limit.body == message.body:
                 return
             self._limit = message
+        self._queue(message)
+
+    def _queue(self, message: Message) -> None:
+        if not message.occasions & self._on:
+            return
         if len(self._waiting) < WAITING_LIMIT:
             self._waiting.append(message)
         else:
@@ -120,69 +242,54 @@ class _Calls:
             try:
                 stream = self._notifier.notify(title, body)
                 self._running.disposable = stream.subscribe(
-                    None, self._fail, self._done, scheduler=self._scheduler
+                    None, self._unsent, self._sent, scheduler=self._lane
                 )
             except Exception as error:
-                self._fail(error)
+                self._unsent(error)
 
     def _next(self) -> tuple[str, str]:
-        """Return the waiting message, or all of them as one."""
+        """Return title and body of the waiting message, or of all of them as one."""
         waiting, self._waiting = self._waiting, []
         dropped, self._dropped = self._dropped, 0
         if len(waiting) == 1:
-            title, body = waiting[0]
-            return f"{self._name}: {plain(title)}", plain(body)
-        lines = [plain(title) for title, _ in waiting]
-        if dropped:
-            lines.append(f"and {dropped} more")
-        return f"{self._name}: {len(waiting) + dropped} messages", "\n".join(lines)
+            title, body = waiting[0].title, waiting[0].body
+        else:
+            title = f"{len(waiting) + dropped} messages"
+            lines = ["\n".join(filter(None, (one.title, one.body))) for one in waiting]
+            body = "\n\n".join([*lines, *([f"and {dropped} more"] if dropped else [])])
+        text = plain(self._mask(body))
+        if (address := self._page()) is not None:
+            text = f"{text}\n{address}" if text else address
+        return f"{self._name}: {one_line(self._mask(title))}", text
 
-    def _done(self) -> None:
+    def _sent(self) -> None:
         self._sending = False
-        self._send()
+        self._go_on()
 
-    def _fail(self, error: Exception) -> None:
+    def _unsent(self, error: Exception) -> None:
         if self._disposed:
             return
         self._sending = False
         if not self._failed:
             self._failed = True
             words = error.message if isinstance(error, CugginoError) else str(error)
-            self._observer.on_next(NotificationFailed(message=words or type(error).__name__))
+            words = self._mask(words) or type(error).__name__
+            self._observer.on_next(NotificationFailed(message=words))
+        self._go_on()
+
+    def _go_on(self) -> None:
         self._send()
+        self._flush_if_idle()
 
     def dispose(self) -> None:
         self._disposed = True
         self._running.dispose()
+        self._patience.dispose()
 
 
-BODY_LIMIT = 500
-"""Characters of a message; an agent's error can be long."""
-
-
-def message_for(event: Event) -> tuple[str, str] | None:
-    """Return title and body of the notification about the event, or None if it needs no person."""
-    match event:
-        case WatchSpecIssueWaiting():
-            return (
-                "A spec issue waits for you",
-                "The work goes on when .cuggino/spec-issues/ is empty.",
-            )
-        case WatchBacklogWaiting():
-            return "The backlog is empty", "The work goes on with the next item in the backlog."
-        case WatchItemRetry(login=True, message=message):
-            return "log in to continue", message
-        case WatchItemParked(filename=filename, reason=reason):
-            return f"Parked: {filename}", f"{reason}\nIt is in .cuggino/parked/ now."
-        case RateLimited(status="rejected", limit=limit, resets_at=resets_at):
-            resets = f"It resets at {resets_at:%Y-%m-%d %H:%M %Z}".rstrip() if resets_at else ""
-            words = [f"Limit: {limit}." if limit else "", f"{resets}." if resets else ""]
-            return "The agent's usage limit is reached", " ".join(filter(None, words)) or "Wait."
-        case _:
-            return None
-
-
-def plain(text: str) -> str:
-    """Return the text without control characters except newlines, cut to the limit."""
-    kept = "".join(c for c in text if c == "\n" or c.isprintable())
-    return kept if len(kept) <= BODY_LIMIT else f"{kept[: BODY_LIMIT - 2]} …"
+def next_time(at: str, now: datetime) -> datetime:
+    """Return the next moment at which local clocks show this time (`07:00`)."""
+    hour, _, minute = at.partition(":")
+    local = now.astimezone()
+    there = local.replace(hour=int(hour), minute=int(minute), second=0, microsecond=0)
+    return there if there > local else there + timedelta(days=1)

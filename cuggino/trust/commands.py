@@ -90,6 +90,10 @@ def _of_config(project: Path) -> Iterator[ProjectCommand]:
             yield _command(CONFIG_FILE, key, value)
     yield from _agents(project, raw, CONFIG_FILE)
     notify = raw.get("notify")
+    if isinstance(notify, dict):
+        if isinstance(command := notify.get("command"), str) and command.strip():
+            yield _command(CONFIG_FILE, "notify.command", command)
+        notify = notify.get("to")
     for way in notify if isinstance(notify, list) else [notify]:
         if isinstance(way, str) and "://" in way:
             scheme = way.partition("://")[0]

@@ -15,6 +15,7 @@ from cuggino.doctor import checks
 from cuggino.doctor.guard import HONEST
 from cuggino.doctor.result import CheckResult
 from cuggino.guard.shell.shfmt import find_shfmt
+from cuggino.wakefulness import sleep_prevention
 from cuggino_cli.commands.doctor import result_fragments
 from cuggino_cli.main import main
 from cuggino_cli.screen.fragments import paint
@@ -237,6 +238,7 @@ def test_command_without_problems(
 ) -> None:
     """A project without problems exits with 0, and is printed plainly to a pipe."""
     monkeypatch.setenv("AUTONOE_NO_SANDBOX", "1")
+    monkeypatch.setenv("WAKEPY_FAKE_SUCCESS", "1")
     assert 0 == main(["doctor"])
     expected = [
         "ok       configuration: .cuggino.json is valid",
@@ -252,6 +254,7 @@ def test_command_without_problems(
         "ok       setup command: none",
         "ok       check command: none",
         "         with one, an approval can depend on it (`cuggino setup`)",
+        f"ok       sleep: none while a loop works ({sleep_prevention()})",
         "ok       session files: none left over",
         "",
         "No problems.",

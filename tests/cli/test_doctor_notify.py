@@ -33,7 +33,7 @@ def test_apprise_is_missing(ways: str | list[str], no_apprise: None) -> None:
     expected = CheckResult(
         "problem",
         'notifications: "notify" has Apprise URLs, but Apprise is not installed',
-        f"for `cuggino watch`, pip install 'cuggino[notify]', {OR_BELL}",
+        f"pip install 'cuggino[notify]', {OR_BELL}",
     )
     assert [expected] == list(notifications(Config(notify=ways)))
 

@@ -59,6 +59,8 @@ CONFIG: tuple[tuple[dict[str, Any], dict[str, str]], ...] = (
     ),
     ({"notify": "bell"}, {}),
     ({"notify": ["none", "ntfy://user:pass@host/topic"]}, {"notify": "ntfy://…"}),
+    ({"notify": {"to": "ntfy://user:pass@host/topic"}}, {"notify": "ntfy://…"}),
+    ({"notify": {"command": "mail me"}}, {"notify.command": "mail me"}),
     ({"push": "origin/main"}, {"push": "origin/main"}),
     ({"guard": "full", "sandbox": True}, {}),
     ({"guard": "off"}, {"guard": "off"}),

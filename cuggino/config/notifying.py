@@ -1,0 +1,56 @@
+"""Notifications: how a person is notified, and on which occasions."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, TypeAlias, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+Occasion: TypeAlias = Literal[
+    "end", "failed", "spec_issue", "login", "item", "parked", "quota", "budget"
+]
+"""`end`: a run has ended, a watch has worked through its backlog, or its `at` has come. `failed`: a
+run ended without an approval. `spec_issue`, `login`: nothing goes on without a person. `item`,
+`parked`: an item of a watch is done, or was set aside. `quota`: a usage limit is reached. `budget`:
+80 % of a budget is spent."""
+
+OCCASIONS: tuple[Occasion, ...] = get_args(Occasion)
+
+USUAL: tuple[Occasion, ...] = ("end", "failed", "spec_issue", "login")
+"""One message per night, and the urgent ones."""
+
+
+class NotifySettings(BaseModel):
+    """The object form of `notify`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
+
+    to: str | list[str] = "bell"
+    """`bell`, `none`, or one or more Apprise URLs."""
+    command: str | None = Field(default=None, pattern=r"\S")
+    """A shell command that is given the title and, after a blank line, the text as its input."""
+    on: list[Occasion] = list(USUAL)
+    """The occasions."""
+    at: str | None = "07:00"
+    """The local time at which a watch that still works sums up what it has done; null for none."""
+
+    @field_validator("to", mode="after")
+    @classmethod
+    def _known_ways(cls, value: str | list[str]) -> str | list[str]:
+        for way in [value] if isinstance(value, str) else value:
+            if way not in ("bell", "none") and "://" not in way:
+                raise ValueError('must be "bell", "none", or Apprise URLs such as "ntfy://topic"')
+        return value
+
+    @field_validator("at", mode="after")
+    @classmethod
+    def _time(cls, value: str | None) -> str | None:
+        if value is not None and not re.fullmatch(r"([01]\d|2[0-3]):[0-5]\d", value, re.ASCII):
+            raise ValueError('must be a time such as "07:00"')
+        return value
+
+    @property
+    def ways(self) -> list[str]:
+        """Return the ways to notify, as a list."""
+        return [self.to] if isinstance(self.to, str) else self.to

@@ -1,0 +1,162 @@
+"""The messages about events and about the end of a run or a night."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import NamedTuple
+
+from cuggino.config import Occasion
+from cuggino.errors import (
+    BudgetExceeded,
+    CugginoError,
+    Interrupted,
+    LoopError,
+    QuotaExceeded,
+)
+from cuggino.events import (
+    BudgetWarning,
+    Event,
+    QuotaWaiting,
+    RateLimited,
+    RunOutcome,
+    RunResult,
+    WatchItemCompleted,
+    WatchItemParked,
+    WatchItemRetry,
+    WatchSpecIssueWaiting,
+)
+from cuggino.notify.night import Night
+
+BODY_LIMIT = 1500
+"""Characters of a message; an agent's error can be long."""
+
+_TITLE_LIMIT = 150
+
+_ENDS: Mapping[RunOutcome, str] = {
+    "approved": "Approved",
+    "planned": "Planned",
+    "failed": "Failed",
+    "spec_issue": "A spec issue waits for you",
+    "max_iterations": "Not approved",
+    "quota": "The agent's usage limit is reached",
+    "budget": "The budget is spent",
+    "stalled": "Stopped without progress",
+    "blocked": "Everything left is blocked",
+    "interrupted": "Interrupted",
+}
+_OCCASIONS: Mapping[RunOutcome, Occasion] = {
+    "spec_issue": "spec_issue",
+    "quota": "quota",
+    "budget": "budget",
+}
+_LOOKS_LIKE = str.maketrans({"<": "‹", ">": "›", "`": "'", "*": "∗", "[": "(", "]": ")"})
+_BREAK = "\u2060"
+"""An invisible character that breaks up mentions and links."""
+
+
+class Message(NamedTuple):
+    """A notification, and the occasions on which it is sent."""
+
+    occasions: frozenset[Occasion]
+    title: str
+    body: str
+
+
+def message_for(event: Event, night: Night | None = None) -> Message | None:
+    """Return the message about an event within a run, or None for most of them."""
+    night = night or Night()
+    match event:
+        case WatchSpecIssueWaiting():
+            names = f" ({', '.join(night.issues)})" if night.issues else ""
+            body = f"Answer it{names} with `cuggino issues`; until then nothing goes on."
+            return _message("spec_issue", "A spec issue waits for you", body)
+        case WatchItemRetry(login=True, message=message):
+            return _message("login", "Log in to continue", message)
+        case WatchItemCompleted(filename=name):
+            return _message("item", f"Done: {night.title(name)}", "")
+        case WatchItemParked(filename=name, reason=reason):
+            body = f"{reason}\nIt is in .cuggino/parked/ now."
+            return _message("parked", f"Parked: {night.title(name)}", body)
+        case RateLimited(status="rejected", limit=limit, resets_at=resets_at):
+            words = [f"Limit: {limit}." if limit else "", _resets(resets_at)]
+            body = " ".join(filter(None, words)) or "Wait."
+            return _message("quota", "The agent's usage limit is reached", body)
+        case QuotaWaiting(resets_at=resets_at):
+            body = _resets(resets_at) or "The run goes on when it is lifted."
+            return _message("quota", "The agent's usage limit is reached", body)
+        case BudgetWarning(budget=kind, spent=spent, limit=limit):
+            body = f"{_amount(kind, spent)} of {_amount(kind, limit)} {kind} are spent."
+            return _message("budget", "Most of the budget is spent", body)
+        case _:
+            return None
+
+
+def night_message(night: Night, now: datetime, *, ended: bool) -> Message:
+    """Return the summary of a night: the backlog is worked through, or it goes on."""
+    title = "The backlog is worked through" if ended else "So far"
+    lines = [] if ended or not night.working else [f"At work: {night.working}"]
+    body = "\n".join([*lines, *night.facts(now)])
+    return _message("end", f"{title}: {night.counts()}", body)
+
+
+def result_message(result: RunResult, night: Night, now: datetime, *, subject: str) -> Message:
+    """Return the message about the result of a run."""
+    return _end(result.outcome, result.message, night, now, subject=subject)
+
+
+def error_message(error: Exception, night: Night, now: datetime, *, subject: str) -> Message | None:
+    """Return the message about the error that ended a run; None if a person interrupted it."""
+    cause = error.cause if isinstance(error, LoopError) and error.cause is not None else error
+    if isinstance(cause, Interrupted):
+        return None
+    outcome: RunOutcome = "failed"
+    if isinstance(cause, QuotaExceeded):
+        outcome = "quota"
+    elif isinstance(cause, BudgetExceeded):
+        outcome = "budget"
+    told = error.message if isinstance(error, CugginoError) else str(error)
+    hint = error.hint if isinstance(error, CugginoError) else None
+    reason = "\n".join(filter(None, (told or type(error).__name__, hint)))
+    return _end(outcome, reason, night, now, subject=subject)
+
+
+def _end(outcome: RunOutcome, reason: str, night: Night, now: datetime, *, subject: str) -> Message:
+    occasions: set[Occasion] = {"end"}
+    if outcome not in ("approved", "planned"):
+        occasions.add("failed")
+    if outcome in _OCCASIONS:
+        occasions.add(_OCCASIONS[outcome])
+    subject = night.counts() if night.summary.in_watch else subject
+    title = f"{_ENDS[outcome]}: {subject}" if subject else _ENDS[outcome]
+    body = "\n".join(filter(None, [reason, *night.facts(now)]))
+    return Message(frozenset(occasions), title, body)
+
+
+def _message(occasion: Occasion, title: str, body: str) -> Message:
+    return Message(frozenset({occasion}), title, body)
+
+
+def _resets(at: datetime | None) -> str:
+    return f"It resets at {at:%Y-%m-%d %H:%M %Z}".rstrip() + "." if at is not None else ""
+
+
+def _amount(kind: str, amount: float) -> str:
+    return f"${amount:.2f}" if kind == "cost" else f"{amount:,.0f}"
+
+
+def plain(text: str, limit: int = BODY_LIMIT) -> str:
+    """Return the text without control characters except newlines, cut to the limit.
+
+    What a service could take for markup, a mention or a link is replaced by what looks like it.
+    """
+    kept = "".join(c for c in text if c == "\n" or c.isprintable())
+    kept = kept.translate(_LOOKS_LIKE).replace("@", f"@{_BREAK}")
+    kept = re.sub(r":(?=//)", f":{_BREAK}", kept)
+    return kept if len(kept) <= limit else f"{kept[: limit - 2]} …"
+
+
+def one_line(text: str) -> str:
+    """Return the text as a title: plain, in one line."""
+    return plain(" ".join(text.split()), _TITLE_LIMIT)
