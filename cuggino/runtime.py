@@ -489,26 +489,25 @@ class Runtime:
                 # First: a way to notify that is not installed is known before anything starts.
                 notifier = yield from ask(act(self._notifier))
                 prepared = yield from ask(act(prepare))
-                assert prepared is not None and notifier is not None
+                assert prepared is not None
                 options, journal = prepared
                 found = yield from ask_unless(interrupt, logins)
                 check_logins(self.agent, options.roles, found or ())
             loop = start(options, interrupt=interrupt, resume=journal)
-            loop = loop.pipe(self._notifications(notifier, options, interrupt))
+            if notifier is not None:
+                loop = loop.pipe(self._notifications(notifier, options, interrupt))
             if not self.config.allow_sleep:
                 loop = loop.pipe(keeping_awake(awake()))
             yield from forward(within_loop(loop))
 
         return on_loop(flow(story))
 
-    def _notifier(self) -> notify.Notifier:
-        return notify.make_notifier(self.config, cwd=self.cwd)
+    def _notifier(self) -> notify.Notifier | None:
+        return notify.make_notifier(self.config, cwd=self.cwd) if self.config.sends else None
 
     def _notifications(
         self, notifier: notify.Notifier, options: RunOptions, interrupt: Observable[object] | None
     ) -> Callable[[Observable[Any]], Observable[Any]]:
-        if isinstance(notifier, notify.SilentNotifier):
-            return lambda loop: loop
         settings = self.config.notifications
 
         def mask(text: str) -> str:

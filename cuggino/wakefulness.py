@@ -86,8 +86,9 @@ def keeping_awake(
 
     ::
 
-        source:             a--b--W-----P--c--|     W: WatchBacklogWaiting, P: WatchProcessingItem
-        awake subscribed:   -^----!      -^---!     after a delay of 1
+        source:         a--W---P--c--|      W: WatchBacklogWaiting, P: WatchProcessingItem
+        awake:           ------------
+        keeping_awake:  a--W---P--c--|
     """
 
     def operator(source: Observable[T]) -> Observable[T]:
@@ -111,9 +112,10 @@ def keeping_awake(
 
             def on_next(item: T) -> None:
                 for event in events_in(item):
-                    if event.tag in _RESTS:
+                    name = type(event).__name__
+                    if name in _RESTS:
                         rest()
-                    elif event.tag in _WORKS:
+                    elif name in _WORKS:
                         work()
                 observer.on_next(item)
 

@@ -26,6 +26,7 @@ from cuggino.events import (
     AgentReplaced,
     AgentRetry,
     BudgetWarning,
+    DeliverEnded,
     Done,
     MessageDelta,
     Note,
@@ -39,7 +40,8 @@ from cuggino.events import (
     UsageUpdate,
     WatchAuditInterrupted,
     WatchBacklogWaiting,
-    WatchItemParked,
+    WatchProcessingItem,
+    WatchSpecIssueWaiting,
 )
 from cuggino.loops.watch.waiting import Situation, waiting_phase
 from cuggino.notify import with_notifications
@@ -72,6 +74,7 @@ from cuggino.operators import (
 from cuggino.sources import watch_file_count
 from cuggino.telemetry import with_telemetry
 from cuggino.testing import Marbles
+from cuggino.wakefulness import keeping_awake
 from tests.documents.catalog import operator_help
 from tests.drawings import Drawing, drawings
 from tests.operators.durable import MemoryRecorder
@@ -210,10 +213,17 @@ EXAMPLES: dict[str, list[Example]] = {
         plays(
             lambda s: s[0].pipe(with_notifications(Calls(*s[1:]))),
             {
-                "W": WatchItemParked(filename="a.md", reason="it failed"),
-                "P": WatchItemParked(filename="b.md", reason="it failed"),
+                "a": QuotaLifted(waited=1.0),
+                "W": WatchSpecIssueWaiting(),
+                "R": DeliverEnded(reason="all_passed"),
                 "X": NotificationFailed,
             },
+        )
+    ],
+    "wakefulness:keeping_awake": [
+        plays(
+            lambda s: s[0].pipe(keeping_awake(s[1], delay=1)),
+            {"W": WatchBacklogWaiting(), "P": WatchProcessingItem(filename="a.md")},
         )
     ],
     "operators.acquire_release:acquire_release": [

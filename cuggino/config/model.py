@@ -312,6 +312,23 @@ class Config(WatchSettings, LoopSettings):
         return settings if isinstance(value, dict) else value
 
     @property
+    def rings(self) -> bool:
+        """Return whether the terminal's bell rings when a person is needed."""
+        return "bell" in self._ways
+
+    @property
+    def sends(self) -> bool:
+        """Return whether notifications are sent, besides the terminal's bell."""
+        given = self.notify
+        has_command = isinstance(given, NotifySettings) and given.command is not None
+        return has_command or any("://" in way for way in self._ways)
+
+    @property
+    def _ways(self) -> list[str]:
+        given = self.notify.to if isinstance(self.notify, NotifySettings) else self.notify
+        return [given] if isinstance(given, str) else given
+
+    @property
     def notifications(self) -> NotifySettings:
         """The settings of `notify`, whichever way they are written."""
         given = self.notify

@@ -49,8 +49,3 @@ class NotifySettings(BaseModel):
         if value is not None and not re.fullmatch(r"([01]\d|2[0-3]):[0-5]\d", value, re.ASCII):
             raise ValueError('must be a time such as "07:00"')
         return value
-
-    @property
-    def ways(self) -> list[str]:
-        """Return the ways to notify, as a list."""
-        return [self.to] if isinstance(self.to, str) else self.to

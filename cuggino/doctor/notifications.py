@@ -15,7 +15,8 @@ def notifications(config: Config) -> Iterator[CheckResult]:
     A failure is a problem because no loop starts then. Without URLs there is
     nothing to check.
     """
-    ways = config.notifications.ways
+    given = config.notifications.to
+    ways = [given] if isinstance(given, str) else given
     # What follows the scheme may be a password.
     schemes = [way.partition("://")[0] for way in ways if "://" in way]
     if not schemes:

@@ -66,7 +66,8 @@ def make_notifier(config: Config, *, cwd: Path | None = None) -> Notifier:
         ConfigError: Apprise is required and not installed, or a URL is invalid.
     """
     settings = config.notifications
-    urls = [way for way in settings.ways if way not in ("bell", "none")]
+    ways = [settings.to] if isinstance(settings.to, str) else settings.to
+    urls = [way for way in ways if way not in ("bell", "none")]
     made: list[Notifier] = [AppriseNotifier(urls)] if urls else []
     if settings.command is not None:
         made.append(CommandNotifier(settings.command, cwd=cwd or Path.cwd()))
@@ -77,4 +78,4 @@ def make_notifier(config: Config, *, cwd: Path | None = None) -> Notifier:
 
 def rings(config: Config) -> bool:
     """Return whether the terminal's bell rings when a person is needed."""
-    return "bell" in config.notifications.ways
+    return config.rings

@@ -56,10 +56,10 @@ def with_notifications(
 
     ::
 
-        source:                 a--P----S--(R|)    P, S: occasions; R: the result
-        first notification:        ---|
-        second, third:                  --|-|
-        with_notifications:     a--P----S----(R|)
+        source:                 a--W----R|         W: an occasion, R: the result
+        first call:                ---|
+        second call:                    -#
+        with_notifications:     a--W-----(XR|)     X: NotificationFailed
 
     A run is summed up when it ends, a watch whenever its backlog is worked through, and at the
     local time `at` (`07:00`) if it has done something by then and still works. `on` names the

@@ -85,7 +85,7 @@ def command(
     folder = Path.cwd()
     config = with_policies(load_config(folder), policies)
     check_trust(folder)
-    view = CodingView(output, journaled=config.journal, focus=focus or "")
+    view = CodingView(output, bell=config.rings, journaled=config.journal, focus=focus or "")
     if resume is not None:
         run_id = resume or None
         runtime = Runtime.live(

@@ -61,7 +61,6 @@ def command(
     stops the agent, then the watch; a second Ctrl-C exits immediately.
     """
     from cuggino import Runtime, load_config
-    from cuggino.notify import rings
 
     folder = Path.cwd()
     config = with_policies(load_config(folder), policies)
@@ -69,5 +68,5 @@ def command(
     runtime = Runtime.live(cwd=folder, config=config, agent=agent, **recording)
     roles = (*CODING_ROLES, "audit") if config.audit else CODING_ROLES
     warn_if_loose(config, runtime.agent, roles=roles)
-    view = CodingView(output, bell=rings(config), journaled=config.journal, kind="watch")
+    view = CodingView(output, bell=config.rings, journaled=config.journal, kind="watch")
     return follow(lambda stop: runtime.watch(slow=slow, interrupt=stop), view, runtime)

@@ -73,6 +73,11 @@ _BUDGET = (
 )
 _START = (
     click.option(
+        "--notify-on",
+        metavar="LIST",
+        help="When to notify, such as end,parked,quota (`cuggino help loops Notifications`).",
+    ),
+    click.option(
         "--no-login-check",
         "login_check",
         flag_value=False,
@@ -121,8 +126,8 @@ def dirty_option(command: Command) -> Command:
 def policy_options(command: Command) -> Command:
     """Add `--budget`, `--max-tokens`, `--max-duration`, `--wait-for-quota`, `--max-retries`.
 
-    And `--sandbox`, `--no-sandbox`, `--no-login-check`, `--allow-sleep`. Each is None
-    unless given, so that the configuration applies (`with_policies`).
+    And `--sandbox`, `--no-sandbox`, `--notify-on`, `--no-login-check`, `--allow-sleep`. Each is
+    None unless given, so that the configuration applies (`with_policies`).
     """
     return with_options(command, *_BUDGET, _RETRIES, *_SANDBOX, *_START)
 
@@ -152,6 +157,10 @@ def with_policies(config: Config, given: dict[str, Any]) -> Config:
     from cuggino.guard import sandbox_mode, start_warnings
 
     changes = {name: value for name, value in given.items() if value is not None}
+    if (occasions := changes.pop("notify_on", None)) is not None:
+        settings = config.notifications.model_dump()
+        words = [word.strip().replace("-", "_") for word in occasions.split(",")]
+        changes["notify"] = {**settings, "on": [word for word in words if word]}
     mode = sandbox_mode(no_sandbox=changes.pop("no_sandbox", False), env=os.environ)
     if mode.is_disabled:
         changes["sandbox"] = "off"

@@ -45,7 +45,7 @@ _PLAN = {*_GUARD, "agent", "agent_path"} - {"sandbox_domains"}
 _USERS = {
     "specs_path": ("run", "watch", "plan"),
     "commit_timeout": ("run", "watch", "loop"),
-    "notify": ("watch",),
+    **dict.fromkeys(("notify", "login_check", "allow_sleep"), tuple(_LOOPS)),
 }
 """The commands that use a key, where the options of the loops do not say so."""
 
@@ -59,7 +59,8 @@ GROUPS: Mapping[str, Sequence[str]] = {
     "What agents may do": [key for key in _GUARD if key != "specs_path"],
     "Journals": own_fields(JournalSettings),
     "Snapshots": (*own_fields(SnapshotSettings), "snapshot_max_file"),
-    "The watch": (*own_fields(WatchSettings), "notify"),
+    "Notifications": ("notify",),
+    "The watch": own_fields(WatchSettings),
 }
 """The keys of `.cuggino.json` by topic."""
 
