@@ -568,7 +568,6 @@ def _end(line: RunLine) -> datetime:
 def _cost(lines: Iterable[RunLine]) -> float | None:
     """Return what the runs cost together; a watch counts what its items and audits cost."""
     lines = tuple(lines)
-    watches = [line for line in lines if line.kind == "watch"]
     total: float | None = None
     for line in lines:
         cost = line.cost_usd
@@ -576,16 +575,12 @@ def _cost(lines: Iterable[RunLine]) -> float | None:
             of_items = sum(
                 one.cost_usd or 0.0
                 for one in lines
-                if one.item and line.began <= one.began and _end(one) <= _end(line) + _SLACK
+                if one.item and line.began <= one.began <= _end(line)
             )
-            cost = max((cost or 0.0) - of_items, 0.0)
-            cost = cost if cost > 1e-9 or (watches and line.cost_usd is not None) else None
+            cost = None if cost is None else max(cost - of_items, 0.0)
         if cost is not None:
             total = (total or 0.0) + cost
     return total
-
-
-_SLACK = timedelta(seconds=5)
 
 
 def _time_of(uuid7: str) -> datetime | None:

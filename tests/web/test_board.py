@@ -1,0 +1,201 @@
+"""The board: what a workspace's files and journals say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from cuggino.events import (
+    CommitPerformed,
+    Event,
+    IterationStart,
+    LoopSpecIssue,
+    PlanningStart,
+    RunEnded,
+    RunPaused,
+    RunStarted,
+    SessionEnded,
+    StageStarted,
+    WatchProcessingItem,
+)
+from cuggino.storage import Backlog, Workspace, digest_of, new_run_id
+from cuggino.storage.journal import Journal
+from cuggino.web.board import Board, BoardReader
+
+NOW = datetime.now(UTC)
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    """A workspace with its folders."""
+    made = Workspace(tmp_path)
+    made.open()
+    return made
+
+
+def read(workspace: Workspace) -> Board:
+    return BoardReader(workspace).read(now=datetime.now(UTC))
+
+
+def record(
+    workspace: Workspace,
+    *events: Event,
+    item: str | None = None,
+    kind: str = "run",
+    focus: str = "",
+    ago: float = 60,
+    cost: float | None = None,
+) -> str:
+    """Write the journal of a run, and return its id."""
+    started = RunStarted.model_validate(
+        {"run_id": new_run_id(), "kind": kind, "command": "c", "item": item, "focus": focus}
+    )
+    at = datetime.now(UTC) - timedelta(seconds=ago)
+    journal = Journal.create(workspace.journal, started, at=at, sync=False)
+    if cost is not None:
+        journal.append(StageStarted(name="planning"), at=at, stage="planning#1")
+        spent = SessionEnded(outcome="completed", cost_usd=cost)
+        journal.append(spent, at=at, stage="planning#1")
+    for event in events:
+        journal.append(event, at=at + timedelta(seconds=30))
+    journal.close()
+    return started.run_id
+
+
+def item_of(workspace: Workspace, name: str, folder: str = "backlog") -> str:
+    """Return the item of a run, as journals name it."""
+    return f"{name} {digest_of(workspace.folder / folder / name)}"
+
+
+@pytest.fixture
+def at_work(workspace: Workspace) -> Iterator[None]:
+    """This process holds the workspace, as a watch would."""
+    with workspace.lock(command="cuggino watch", since=datetime.now(UTC) - timedelta(hours=1)):
+        yield
+
+
+def test_empty(workspace: Workspace) -> None:
+    """Without items and runs, nothing is shown, and nothing cost anything."""
+    assert Board() == read(workspace)
+
+
+def test_gone(tmp_path: Path) -> None:
+    """A project that was deleted is gone, and no error."""
+    assert read(Workspace(tmp_path / "none")).gone
+
+
+def test_columns(workspace: Workspace) -> None:
+    """Items are in the columns of their states, with their headings, in order."""
+    backlog = Backlog(workspace)
+    for title in ("First", "Second", "Third", "Fourth"):
+        backlog.add(title)
+    backlog.park("002-second.md", "it crashed")
+    item = item_of(workspace, "003-third.md")
+    run = record(workspace, RunEnded(state="approved"), item=item, cost=0.25)
+    assert backlog.archive("003-third.md", "approved", item.split()[1])
+    board = read(workspace)
+    assert ["First", "Fourth"] == [card.title for card in board.of("backlog")]
+    (parked,) = board.of("parked")
+    assert ("002-second.md", "Second", "it crashed") == (parked.name, parked.title, parked.note)
+    (done,) = board.of("done")
+    assert ("Third", run, 0.25, 30) == (done.title, done.run_id, done.cost_usd, done.seconds)
+    assert 1 == board.done == board.done_lately
+    assert [("parked", "Second")] == [(one.kind, one.title) for one in board.waiting]
+
+
+@pytest.mark.usefixtures("at_work")
+def test_working(workspace: Workspace) -> None:
+    """The item of the running run is at work; its card names the run and its cost."""
+    backlog = Backlog(workspace)
+    backlog.add("First")
+    backlog.add("Second")
+    record(workspace, WatchProcessingItem(filename="001-first.md"), kind="watch")
+    run = record(
+        workspace,
+        IterationStart(iteration=1, max_iterations=3),
+        PlanningStart(iteration=1),
+        CommitPerformed(iteration=1, commit_hash="abc", message="m"),
+        item=item_of(workspace, "001-first.md"),
+        focus="The file `.cuggino/backlog/001-first.md`, with this content:\n\n# First",
+    )
+    board = read(workspace)
+    assert "cuggino watch" == board.command
+    (working,) = board.working
+    assert (run, "First", 1) == (working.run_id, working.title, working.commits)
+    assert ("working", "planning", 1) == (
+        *(working.activity.state, working.activity.role, working.activity.iteration),
+    )
+    (card,) = board.of("working")
+    assert ("001-first.md", run, False) == (card.name, card.run_id, card.may_move)
+    (other,) = board.of("backlog")
+    assert ("002-second.md", True) == (other.name, other.may_move)
+
+
+@pytest.mark.usefixtures("at_work")
+def test_a_journal_grows(workspace: Workspace) -> None:
+    """What is appended is read; a run that has ended is no longer at work."""
+    record(workspace, PlanningStart(iteration=1), focus="Do it")
+    reader = BoardReader(workspace)
+    assert ["planning"] == [one.activity.role for one in reader.read(now=NOW).working]
+    (path,) = workspace.journal.iterdir()
+    journal = Journal.open(path)
+    journal.append(RunPaused(), at=datetime.now(UTC))
+    journal.close()
+    paused = reader.read(now=NOW)
+    assert ["paused"] == [one.activity.state for one in paused.working]
+    assert [("paused", "Do it")] == [(one.kind, one.title) for one in paused.waiting]
+    journal = Journal.open(path)
+    journal.append(RunEnded(state="approved"), at=datetime.now(UTC))
+    journal.close()
+    ended = reader.read(now=NOW)
+    assert () == ended.working
+    assert ["approved"] == [run.state for run in ended.runs]
+
+
+def test_a_killed_run(workspace: Workspace) -> None:
+    """Without a process nothing is at work; the item keeps its place until it is resumed."""
+    Backlog(workspace).add("First")
+    record(workspace, PlanningStart(iteration=1), item=item_of(workspace, "001-first.md"))
+    board = read(workspace)
+    assert () == board.working
+    (card,) = board.of("backlog")
+    assert ("unfinished", False) == (card.note, card.may_move)
+
+
+def test_questions(workspace: Workspace) -> None:
+    """A spec issue names its item, which waits in a column of its own; findings follow."""
+    Backlog(workspace).add("Invoices")
+    issue = workspace.write_spec_issue("# Which?\n\nPDF or HTML")
+    workspace.write_tbd_item("# No test")
+    asked = LoopSpecIssue(iteration=1, content="", filename=issue)
+    item = item_of(workspace, "001-invoices.md")
+    record(workspace, asked, RunEnded(state="spec_issue"), item=item)
+    board = read(workspace)
+    assert ["Invoices"] == [card.title for card in board.of("asking")]
+    assert [("spec-issue", "Which?", "Invoices"), ("finding", "No test", "")] == [
+        (one.kind, one.title, one.item) for one in board.waiting
+    ]
+    assert board.waiting[0].text.endswith("PDF or HTML")
+
+
+def test_cost(workspace: Workspace) -> None:
+    """A watch and the runs of its items are counted once; old runs not at all."""
+    record(workspace, RunEnded(state="ended"), kind="watch", cost=0.5, ago=100)
+    record(workspace, RunEnded(state="approved"), item="a.md 1", cost=0.3, ago=90)
+    record(workspace, RunEnded(state="approved"), focus="Alone", cost=1.0, ago=50)
+    record(workspace, RunEnded(state="approved"), focus="Old", cost=9.0, ago=2 * 86_400)
+    board = read(workspace)
+    assert board.cost_lately == pytest.approx(1.5)
+    assert ["Alone", "a"] == [run.title for run in board.runs]
+
+
+def test_broken_journal(workspace: Workspace) -> None:
+    """A journal that cannot be read hides nothing else."""
+    workspace.journal.mkdir()
+    (workspace.journal / f"{new_run_id()}.jsonl").write_text("garbage\n")
+    run = record(workspace, RunEnded(state="approved"), focus="Fine")
+    board = read(workspace)
+    assert [run] == [one.run_id for one in board.runs]
