@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 MOST: Final = 20_000
 """Characters of Markdown that are rendered; of a longer text, head and tail."""
 
+_BOX = re.compile(r"\A\[([ xX])\] ")
 _LINK = re.compile(r"https?://[^\s]", re.IGNORECASE)
 
 
@@ -73,9 +74,16 @@ def _plain(tokens: Sequence[Token]) -> None:
             token.attrs = {"start": start}
         if token.type in ("heading_open", "heading_close"):
             token.tag = f"h{min(6, int(token.tag[1]) + 3)}"
+        if token.type == "inline" and token.children and token.children[0].type == "text":
+            first = token.children[0]
+            first.content = _BOX.sub(_box, first.content)
         token.info = ""  # the language of a code block, which would be a class
         if token.children:
             _plain(token.children)
+
+
+def _box(found: re.Match[str]) -> str:
+    return "☐ " if found[1] == " " else "☑ "
 
 
 def diff(text: str | Cut) -> Markup:

@@ -75,8 +75,7 @@ def _shown_fields(value: dict[str, JsonValue], folder: str, most: int) -> Shown:
             rest = {name: item for name, item in value.items() if name != key}
             known = value.get(key) if key else None
             whole = f"{known}\n" if isinstance(known, str) and not _is_one_line(known) else ""
-            if rest:
-                whole += _json(rest)
+            whole += "\n".join(f"{name}: {_line(item)}" for name, item in rest.items())
             return Shown(what, "text", cut(whole, most))
 
 
@@ -96,6 +95,10 @@ def _what(value: dict[str, JsonValue], folder: str) -> str:
                 text = text.replace(inside, "")
             return first_line(text, _LONGEST)
     return first_line(_json(value), _LONGEST) if value else ""
+
+
+def _line(value: JsonValue) -> str:
+    return value if isinstance(value, str) else _json(value)
 
 
 def _json(value: JsonValue) -> str:

@@ -1,0 +1,174 @@
+"""Plans with the tasks that are done, and the rows of transcripts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cuggino.events import (
+    AgentMessage,
+    CommitPerformed,
+    Done,
+    Event,
+    GuardDenied,
+    PlanWritten,
+    Progress,
+    RunContinued,
+    StageFinished,
+    Steered,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+from cuggino.report import RunFold, build_report, render_part
+from cuggino.report.plans import tasks_of
+from cuggino.report.rendering import render_row, render_stage
+from cuggino.report.titles import shown_input
+from tests.report.journals import begin, entries_of
+from tests.report.nights import PLAN
+from tests.report.test_page import UTC_ZONE as ZONE
+from tests.vectors import each
+
+
+@each(
+    "text, titles",
+    [
+        (PLAN, ("Sign-in form with validation", "Session cookie")),
+        ("# Plan\n\n### task 3. a\n### Task 4: b ##\n", ("a", "b")),
+        ("- [x] one\n* [ ] two\n1. [ ] three\n  - [ ] below\n", ("one", "two", "three")),
+        ("Just do it.", ()),
+        ("", ()),
+    ],
+)
+def test_tasks(text: str, titles: tuple[str, ...]) -> None:
+    """Tasks are the headings of a plan, or its check boxes."""
+    assert titles == tasks_of(text)
+
+
+def ended(stage: str, outcome: Event) -> tuple[str, StageFinished]:
+    """Return the end of a stage."""
+    value: Any = {"_tag": outcome.tag, **outcome.model_dump()}
+    return stage, StageFinished(outcome=value)
+
+
+def state_of(*said: Any) -> list[tuple[bool, bool, str | None]]:
+    """Return the tasks of the latest plan: done, at work, commit."""
+    plan = build_report(entries_of(PlanWritten(iteration=1, text=PLAN), *said)).plans[-1]
+    return [(task.is_done, task.is_at_work, task.commit) for task in plan.tasks]
+
+
+def test_tasks_are_checked_off() -> None:
+    """Each agent that ends with progress finishes a task; the next one is at work."""
+    one, two = "implementing#1", "implementing#3"
+    progress = [begin(one), ended(one, Progress(content="a"))]
+    commit = ("commit#2", CommitPerformed(iteration=1, commit_hash="1111111", message="a"))
+    assert [(False, False, None)] * 2 == state_of()
+    assert [(False, True, None), (False, False, None)] == state_of(begin(one))
+    assert [(True, False, None), (False, False, None)] == state_of(*progress)
+    assert [(True, False, "1111111"), (False, True, None)] == state_of(
+        *progress, commit, begin(two)
+    )
+    assert [True, True] == [one[0] for one in state_of(begin(one), ended(one, Done(content="")))]
+
+
+def test_repeated_plan_is_one() -> None:
+    """A planning stage that was cut off and repeated writes one plan; a new one is another."""
+    again = PlanWritten(iteration=1, text=PLAN)
+    later = PlanWritten(iteration=2, text="## Task 1: more")
+    report = build_report(entries_of(again, RunContinued(), again, later))
+    assert [1, 2] == [plan.iteration for plan in report.plans]
+    shown = render_part("plan", report, zone=ZONE)
+    assert "Plan, iteration 2" in shown
+    assert "Plan of iteration 1" in shown
+    assert "" == render_part("plan", build_report(entries_of()), zone=ZONE)
+
+
+STAGE = "implementing#1"
+
+
+def rows(*said: Event) -> str:
+    """Return the transcript of a stage with these events."""
+    report = build_report(entries_of(begin(STAGE), *((STAGE, event) for event in said)))
+    return render_part("stages", report, zone=ZONE)
+
+
+def test_rows() -> None:
+    """Messages are Markdown; calls are folded with their result; failures are marked."""
+    shown = rows(
+        Thinking(text="hm"),
+        AgentMessage(text="I **do** it."),
+        AgentMessage(text="below", parent_tool_use_id="t"),
+        ToolCall(name="Bash", input={"command": "make <x>", "timeout": 9}, id="1"),
+        ToolResult(name="1", output="no <target>", is_error=True),
+        ToolCall(name="Bash", input={"command": "rm -rf /"}, id="2"),
+        GuardDenied(tool="Bash", tool_use_id="2", part="rm", reason="outside the project"),
+        ToolResult(name="2", output="denied", is_error=True),
+        ToolCall(name="Read", input={"file_path": "a"}, id="3"),
+        Steered(text="Use *pytest*", to="session"),
+    )
+    for part in (
+        "<p>I <strong>do</strong> it.</p>",
+        '<div class="say sub prose">',
+        "<code>make &lt;x&gt;</code>",
+        "<pre>timeout: 9</pre>",
+        "<pre>no &lt;target&gt;</pre>",
+        '<span class="bad">failed</span>',
+        '<span class="warning">denied</span>',
+        "outside the project",
+        '<span class="quiet">no result</span>',
+        "Use <em>pytest</em>",
+    ):
+        assert part in shown
+    assert 1 == shown.count('<span class="bad">failed</span>')
+
+
+@pytest.mark.parametrize(
+    ("value", "what", "form", "note"),
+    [
+        ({"command": "cat /p/a.py"}, "cat a.py", "text", ""),
+        ({"file_path": "/p/app/a.py", "old_string": "a\nb", "new_string": "a\nc\nd"}, "app/a.py",
+         "diff", "+2 −1"),
+        ({"file_path": "/p/a", "content": "x\ny\n"}, "a", "text", "2 lines"),
+        ({"x": [1]}, '{ "x": [ 1 ] }', "text", ""),
+        ("plain", "plain", "text", ""),
+        (None, "", "text", ""),
+    ],
+)  # fmt: skip
+def test_tool_inputs(value: Any, what: str, form: str, note: str) -> None:
+    """A tool call says in one line what it does, with paths relative to the project."""
+    shown = shown_input(value, folder="/p")
+    assert (" ".join(what.split()), form, note) == (
+        " ".join(shown.what.split()) if what[:1] != "{" else what,
+        shown.form,
+        shown.note,
+    )
+
+
+def test_changes() -> None:
+    """Each entry says which parts and which row of a transcript it changes."""
+    fold = RunFold()
+    said = (
+        begin(STAGE),
+        (STAGE, AgentMessage(text="hello")),
+        (STAGE, ToolCall(name="Bash", input={"command": "ls"}, id="1")),
+        (STAGE, ToolResult(name="1", output="a")),
+        PlanWritten(iteration=1, text=PLAN),
+    )
+    changes = [fold.add(entry) for entry in entries_of(*said)]
+    assert [None, None, 1, 2, 2, None] == [change.row for change in changes]
+    assert [None, 0, 0, 0, 0, None] == [change.stage for change in changes]
+    assert {"timeline", "stages", "head", "plan"} == changes[1].parts
+    assert "plan" in changes[-1].parts
+    report = fold.result(running_at=entries_of(*said)[-1].at)
+    one = render_row(report, 0, 2, zone=ZONE)
+    assert 'id="row-0-2"' in one
+    assert "<code>ls</code>" in one
+    assert one in render_stage(report, 0, zone=ZONE)
+    assert "" == render_row(report, 0, 9, zone=ZONE)
+    assert () == fold.result(transcripts=False).transcripts
+    assert 2 == len(fold.transcript(0).rows)
+    # More entries can follow: nothing was closed by the result.
+    fold.add(entries_of(*said, (STAGE, AgentMessage(text="more")))[-1])
+    assert 3 == len(fold.transcript(0).rows)
+    assert "unfinished" == fold.result().stages[0].ending
