@@ -299,6 +299,8 @@ class Config(WatchSettings, LoopSettings):
     @field_validator("notify", mode="before")
     @classmethod
     def _known_notify(cls, value: object) -> object:
+        if isinstance(value, NotifySettings):
+            return value
         given = value if isinstance(value, dict) else {"to": value}
         try:
             settings = NotifySettings.model_validate(given)

@@ -1,0 +1,99 @@
+"""Notifications of whole commands, received on loopback and by a command of the user."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cuggino.config import Config, NotifySettings, save_config
+from cuggino_cli.main import main
+from tests.test_notify_apprise import Server, server as server
+
+APPROVED = """\
+[[planning]]
+steps = [
+    { write = "$CUGGINO_PLAN_FILE", text = "# Plan" },
+    { say = "<PLAN_COMPLETE>ok</PLAN_COMPLETE>" },
+]
+
+[[implementing]]
+steps = [
+    { write = "app.txt", text = "hello" },
+    { say = "<DONE>Write it @everyone</DONE>" },
+]
+
+[[reviewing]]
+steps = [{ say = "<APPROVED>Good</APPROVED>" }]
+"""
+
+
+@pytest.fixture
+def project(ready: Path) -> Path:
+    """A project whose agent gets everything approved."""
+    (ready / "scenario.toml").write_text(APPROVED)
+    return ready
+
+
+def configure(folder: Path, **notify: Any) -> None:
+    """Write the configuration with these settings of `notify`."""
+    settings = NotifySettings.model_validate(notify)
+    save_config(folder, Config(agent="scripted:scenario.toml", guard="off", notify=settings))
+
+
+def test_run(project: Path, server: Server, tmp_path: Path) -> None:
+    """The end of a run reaches a service and a command, with its focus."""
+    configure(project, to=server.url, command=f'cat >"{tmp_path}/received"')
+    assert 0 == main(["run", "--focus", "# Login page\n\nas specified", "--quiet"])
+    (posted,) = server.posted
+    assert "cuggino (project): Approved: Login page" == posted["title"]
+    received = (tmp_path / "received").read_text()
+    assert f"{posted['title']}\n\n{posted['message']}\n" == received
+
+
+@pytest.mark.parametrize("occasions", ["failed", "item,parked"])
+def test_another_occasion(occasions: str, project: Path, server: Server) -> None:
+    """What is not asked for is not sent."""
+    configure(project, to=server.url)
+    assert 0 == main(["run", "--focus", "x", "--quiet", "--notify-on", occasions])
+    assert [] == server.posted
+
+
+def test_failing_service(project: Path, server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    """A failure is one event before the result, and changes neither result nor exit code."""
+    server.status = 500
+    configure(project, to=server.url)
+    assert 0 == main(["run", "--focus", "x", "--json"])
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert ["NotificationFailed", "LoopApproved"] == [line["_tag"] for line in lines[-2:]]
+    assert "not sent to json (HTTP 500)" == lines[-2]["message"]
+    assert "geheim" not in json.dumps(lines)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["deliver", "--max-iterations", "1"],
+        ["loop", "--auto", "--allow-main", "--max-iterations", "1"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_other_loops(
+    command: list[str],
+    project: Path,
+    server: Server,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Every loop sends its end, and shows a failure."""
+    (project / "SPEC.md").write_text("# Login\n")
+    main(["loop", "init"])
+    configure(project, to=server.url)
+    main([*command, "--quiet"])
+    (posted,) = server.posted
+    assert posted["title"].startswith("cuggino (project): ")
+    server.status = 403
+    main([*command, "--quiet"])
+    out = capsys.readouterr()
+    assert "HTTP 403" in out.out + out.err
