@@ -206,7 +206,7 @@ class TestEnds:
         ends = with_notifications(notifier, on=["spec_issue"])
         Marbles().record(from_iterable([*RUN, issue]).pipe(ends))
         assert "cuggino: A spec issue waits for you" == notifier.sent[0][0]
-        assert "Waits for you: spec issue 001.md" in notifier.sent[0][1]
+        assert "Waits for you: How? (cuggino issues)" in notifier.sent[0][1]
 
     @pytest.mark.parametrize(
         ("result", "title"),
@@ -335,7 +335,7 @@ class TestNights:
         ]
         sent = self.sent(*night("login"), *issue, WatchBacklogWaiting())
         assert "cuggino: A spec issue waits for you" == sent[0][0]
-        assert "001.md" in sent[0][1]
+        assert sent[0][1].startswith("How?\nAnswer with")
         assert "Done: Login" in sent[1][1]
 
     def test_occasions(self) -> None:
@@ -430,7 +430,7 @@ class TestOperator:
         operator = with_notifications(notifier, on=ALL)
         t.record(t.cold("P-S-P--------|").pipe(operator))
         assert ["cuggino: Parked: a", "cuggino: 2 messages"] == notifier.titles
-        assert "A spec issue waits for you\nAnswer it" in notifier.sent[1][1]
+        assert "A spec issue waits for you\nAnswer with" in notifier.sent[1][1]
 
     def test_waiting_messages_are_limited(self) -> None:
         """Of many waiting messages, twenty are kept and the others are counted."""

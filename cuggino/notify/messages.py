@@ -69,9 +69,8 @@ def message_for(event: Event, night: Night | None = None) -> Message | None:
     night = night or Night()
     match event:
         case WatchSpecIssueWaiting():
-            names = f" ({', '.join(night.issues)})" if night.issues else ""
-            body = f"Answer it{names} with `cuggino issues`; until then nothing goes on."
-            return _message("spec_issue", "A spec issue waits for you", body)
+            asked = [*night.issues, "Answer with `cuggino issues`; until then nothing goes on."]
+            return _message("spec_issue", "A spec issue waits for you", "\n".join(asked))
         case WatchItemRetry(login=True, message=message):
             return _message("login", "Log in to continue", message)
         case WatchItemCompleted(filename=name):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from cuggino.domain import RunSummary
+from cuggino.domain import RunSummary, title_of
 from cuggino.events import (
     Event,
     LoopSpecIssue,
@@ -34,7 +34,7 @@ class Night:
     parked: tuple[tuple[str, str], ...] = ()
     """Items that were set aside, each with the reason."""
     issues: tuple[str, ...] = ()
-    """Names of the files of spec issues that wait."""
+    """The open spec issues, by their first line."""
 
     @property
     def has_items(self) -> bool:
@@ -49,14 +49,15 @@ class Night:
             case WatchProcessingItem(filename=name, title=title):
                 title = title or name.removesuffix(".md")
                 titles = {**self.titles, name: title}
-                night = replace(night, titles=titles, working=title, began=self.began or at)
+                # A watch goes on when all issues are settled.
+                night = replace(night, titles=titles, working=title, issues=())
             case WatchItemCompleted(filename=name):
                 night = replace(night, done=(*self.done, self.title(name)), working="")
             case WatchItemParked(filename=name, reason=reason):
                 entry = (self.title(name), reason)
                 night = replace(night, parked=(*self.parked, entry), working="")
-            case LoopSpecIssue(filename=name):
-                night = replace(night, issues=(*self.issues, name))
+            case LoopSpecIssue(content=content, filename=name):
+                night = replace(night, issues=(*self.issues, title_of(content) or name))
             case _:
                 pass
         if night is not self and night.began is None:
@@ -83,8 +84,7 @@ class Night:
         lines = _listed("Done", self.done)
         lines += _listed("Parked", [f"{title} ({reason})" for title, reason in self.parked])
         if self.issues:
-            names = ", ".join(dict.fromkeys(self.issues))
-            lines.append(f"Waits for you: spec issue {names} (cuggino issues)")
+            lines.append(f"Waits for you: {'; '.join(self.issues)} (cuggino issues)")
         elif self.parked:
             lines.append("Waits for you: parked items (cuggino backlog list)")
         if summary.deliverables is not None:
