@@ -7,15 +7,14 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from cuggino.events import Event, MessageDelta, PingEvent
+from cuggino.events import ControlEvent, Event, MessageDelta, PingEvent
 from cuggino_cli.screen.fragments import Verbosity
 from cuggino_cli.screen.terminal import Lines
 
 if TYPE_CHECKING:
-    from cuggino.events import ControlEvent
     from cuggino_cli.screen.status import RunStatus
 
-Send = Callable[["ControlEvent"], object]
+Send = Callable[[ControlEvent], object]
 """Give a command to the run."""
 
 _NOTE_S = 5.0
@@ -61,7 +60,10 @@ class Controls:
         status = self._status
         if status is None or type(event) is MessageDelta or type(event) is PingEvent:
             return
-        self._status = status.add(event, at=at)
+        status = status.add(event, at=at)
+        if status.note and isinstance(event, ControlEvent):
+            status = replace(status, note="")  # the event reports it
+        self._status = status
 
     def show(self) -> None:
         """Show the status after the events added so far."""

@@ -39,6 +39,9 @@ _POLL_S = 0.2
 _ESCAPE_S = 0.05
 """Seconds after which Escape is a key, not the beginning of another one."""
 
+_WIDE = 70
+"""Columns from which the prompt names its keys."""
+
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 """Synchronized output: the terminal shows what is between them at once."""
 _KEEP_TITLE, _GIVE_BACK_TITLE = "\x1b[22;2t", "\x1b[23;2t"
@@ -267,7 +270,7 @@ class LiveScreen:
         try:
             asyncio.run(self._draw())
         except BaseException as error:  # whatever it is, the run goes on with plain lines
-            self.problem = error
+            self.problem = self.problem or error
         finally:
             with self._room:
                 self._is_over = True
@@ -276,6 +279,22 @@ class LiveScreen:
             self.restore()
             with contextlib.suppress(OSError):
                 self._print_rest()
+                self._report()
+
+    def _report(self) -> None:
+        """Report what ended the thread, unless the terminal is gone or the run has ended."""
+        problem = self.problem
+        if problem is not None and not isinstance(problem, OSError | EOFError):
+            text = f"cuggino: the status area has ended: {type(problem).__name__}: {problem}"
+            self._plain.complain([Fragment("warning", text)])
+
+    def _failed(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """End the thread after an error in one of its callbacks."""
+        error = context.get("exception")
+        if self.problem is None and isinstance(error, BaseException):
+            self.problem = error
+            if self._app is not None and self._app.is_running:
+                self._app.exit(exception=error)
 
     async def _draw(self) -> None:
         from cuggino_cli.screen.tty import Mode
@@ -284,6 +303,7 @@ class LiveScreen:
         self._app = app = self._application()
         self._resume = asyncio.Event()
         self._loop = asyncio.get_running_loop()
+        self._loop.set_exception_handler(self._failed)
         self._started.set()
         self._flush()
         await self._foreground()
@@ -323,7 +343,7 @@ class LiveScreen:
         self._output = output
         self._buffer: Buffer = Buffer(multiline=False)
         self._prompt: Window = Window(
-            BufferControl(self._buffer, input_processors=[BeforeInput("steer: ")]), height=1
+            BufferControl(self._buffer, input_processors=[BeforeInput(self._prompt_text)]), height=1
         )
         self._rows: Window = Window(
             FormattedTextControl(self._status_text, focusable=True, show_cursor=False),
@@ -404,10 +424,15 @@ class LiveScreen:
 
         return bindings
 
+    def _prompt_text(self) -> str:
+        wide = self._output.get_size().columns >= _WIDE
+        return "steer (Enter sends, Esc cancels): " if wide else "steer: "
+
     def _close_prompt(self, event: KeyPressEvent) -> None:
         self._is_asking = False
         self._buffer.reset()
         event.app.layout.focus(self._rows)
+        self._soon(self._shrink)
 
     def _status_text(self) -> StyleAndTextTuples:
         from prompt_toolkit.formatted_text import ANSI, to_formatted_text
@@ -495,6 +520,7 @@ class LiveScreen:
             self._is_parked = True
             try:
                 async with in_terminal():
+                    self.restore()
                     parked.set()
                     await resume.wait()
                     await self._foreground()

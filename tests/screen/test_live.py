@@ -1,0 +1,396 @@
+"""The status area on a real pseudo-terminal: drawing, keys, and what can go wrong."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import fcntl
+import io
+import os
+import pty
+import re
+import select
+import struct
+import termios
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from cuggino_cli.screen.fragments import Fragment
+from cuggino_cli.screen.live import KeyActions, LiveScreen
+from cuggino_cli.screen.terminal import PlainLines, columns_of, rows_of
+from tests.cli.keyboard import ENTER, pasted
+from tests.limits import LIMIT
+
+from .live_lines import line
+from .screen import Screen
+
+ESCAPE = "\x1b"
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A status of given rows."""
+
+    texts: Sequence[str] = ("one", "two")
+    name: str = "cuggino: working"
+    error: Exception | None = None
+
+    def rows(self, now: datetime, *, columns: int, height: int) -> list[list[Fragment]]:
+        if self.error is not None:
+            raise self.error
+        return [[Fragment("caution", text[: columns - 1])] for text in self.texts[:height]]
+
+    def title(self) -> str:
+        return self.name
+
+
+@dataclass
+class Terminal:
+    """A pseudo-terminal with a person at it."""
+
+    columns: int = 60
+    keyboard: bool = True
+    color: bool = False
+    pressed: list[str] = field(default_factory=list)
+    steered: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.ours, theirs = pty.openpty()
+        self._resize(theirs, self.columns)
+        self.stream = os.fdopen(theirs, "r+b", buffering=0, closefd=True)
+        self.text = io.TextIOWrapper(
+            io.BufferedWriter(os.fdopen(os.dup(theirs), "wb", buffering=0)), encoding="utf-8"
+        )
+        self.input = os.fdopen(os.dup(theirs), encoding="utf-8")
+        self.before = termios.tcgetattr(theirs)
+        self.errors = io.StringIO()
+        self.screen = Screen(self.columns)
+        self.raw = ""
+        self.changed = threading.Condition()
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+        plain = PlainLines(
+            self.text,
+            color=self.color,
+            is_terminal=True,
+            columns=columns_of(self.text),
+            height=rows_of(self.text),
+            errors=self.errors,
+        )
+        actions = KeyActions(press=self._press, steer=self._steer)
+        self.live = LiveScreen(
+            plain,
+            clock=lambda: datetime.now(UTC),
+            stdin=self.input if self.keyboard else None,
+            actions=actions if self.keyboard else None,
+            term="xterm",
+        )
+
+    def _resize(self, fd: int, columns: int) -> None:
+        fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+
+    def resize(self, columns: int) -> None:
+        self._resize(self.stream.fileno(), columns)
+
+    def _read(self) -> None:
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        while True:
+            try:
+                data = os.read(self.ours, 65536)
+            except OSError:
+                return
+            with self.changed:
+                text = decoder.decode(data)
+                self.raw += text
+                self.screen.write(text.replace("\r\n", "\n"))
+                self.changed.notify_all()
+
+    def _press(self, key: str) -> None:
+        with self.changed:
+            self.pressed.append(key)
+            self.changed.notify_all()
+
+    def _steer(self, text: str) -> None:
+        with self.changed:
+            self.steered.append(text)
+            self.changed.notify_all()
+
+    def until(self, condition: Callable[[], Any]) -> None:
+        """Wait until the condition holds."""
+        ends = time.monotonic() + LIMIT
+        with self.changed:
+            while not condition():
+                self.changed.wait(0.1)
+                assert time.monotonic() < ends, self.seen()
+
+    def seen(self) -> list[str]:
+        rows = [text.rstrip() for text in self.screen.visible()]
+        return "\n".join(rows).rstrip("\n").split("\n")
+
+    def type(self, keys: str) -> None:
+        os.write(self.ours, keys.encode())
+
+    def sees(self, *lines: str) -> None:
+        """Wait until these are the last lines on the screen."""
+        self.until(lambda: self.seen()[-len(lines) :] == list(lines))
+
+    def mode(self) -> list[Any]:
+        return termios.tcgetattr(self.stream.fileno())
+
+    def close(self) -> None:
+        self.live.stop()
+        self.text.close()
+        self.input.close()
+        self.stream.close()
+        os.close(self.ours)
+        self.reader.join(LIMIT)
+
+
+@pytest.fixture
+def terminal() -> Iterator[Terminal]:
+    terminal = Terminal()
+    terminal.live.start()
+    terminal.live.show(Rows())
+    terminal.sees("one", "two")
+    yield terminal
+    terminal.close()
+
+
+def opened(**options: Any) -> Terminal:
+    terminal = Terminal(**options)
+    terminal.live.start()
+    return terminal
+
+
+def test_lines_are_printed_above_the_status(terminal: Terminal) -> None:
+    """Printed lines stay, and the status is always below them."""
+    for number in range(30):
+        terminal.live.print(line(f"line {number}"))
+    terminal.sees("line 28", "line 29", "one", "two")
+    assert terminal.screen.visible()[:2] == ["line 0", "line 1"]
+
+
+def test_the_status_changes_in_place(terminal: Terminal) -> None:
+    """A status with fewer rows leaves nothing of the one before it (trap 2)."""
+    terminal.live.show(Rows(("a", "b", "c", "d")))
+    terminal.sees("a", "b", "c", "d")
+    terminal.live.show(Rows(("e",)))
+    terminal.until(lambda: terminal.screen.visible() == ["e"])
+
+
+def test_many_lines_come_whole_and_in_order(terminal: Terminal) -> None:
+    """A burst of lines is neither lost nor reordered, nor broken by the status."""
+    for number in range(20_000):
+        terminal.live.print(line(f"line {number}"))
+    terminal.sees("line 19999", "one", "two")
+    assert terminal.screen.visible()[:-2] == [f"line {number}" for number in range(20_000)]
+
+
+def test_a_block_is_drawn_at_once(terminal: Terminal) -> None:
+    """Lines of a block are written together, within one synchronized update."""
+    with terminal.live.at_once():
+        terminal.live.print(line("first"))
+        terminal.live.print(line("second"))
+    terminal.sees("first", "second", "one", "two")
+    updates = re.findall(r"\x1b\[\?2026h(.*?)\x1b\[\?2026l", terminal.raw, re.DOTALL)
+    assert [1] == [update.count("second") for update in updates if "first" in update]
+
+
+def test_the_unfinished_line_is_a_row(terminal: Terminal) -> None:
+    """Words that are still written are the first row; the whole line is printed."""
+    terminal.live.append(line("half a "))
+    terminal.sees("half a", "one", "two")
+    terminal.live.append(line("line\nand "))
+    terminal.sees("half a line", "and", "one", "two")
+    terminal.live.end_line()
+    terminal.sees("half a line", "and", "one", "two")
+
+
+def test_the_end_leaves_only_the_lines() -> None:
+    """At the end the status is erased, and mode, title and pasting are as before."""
+    terminal = opened()
+    terminal.live.show(Rows())
+    terminal.live.print(line("a line"))
+    terminal.sees("a line", "one", "two")
+    terminal.live.stop()
+    terminal.until(lambda: terminal.screen.visible() == ["a line"])
+    assert terminal.mode() == terminal.before
+    terminal.until(lambda: "\x1b[23;2t" in terminal.raw)
+    assert terminal.raw.count("\x1b[22;2t") == terminal.raw.count("\x1b[23;2t") == 1
+    assert terminal.raw.rindex("\x1b[?2004l") > terminal.raw.rindex("\x1b[?2004h")
+    assert terminal.raw.rindex("\x1b[?25h") > terminal.raw.rindex("\x1b[?25l")
+    terminal.live.print(line("later"))
+    terminal.until(lambda: terminal.screen.visible() == ["a line", "later"])
+    terminal.close()
+
+
+def test_the_cursor_is_never_asked_for(terminal: Terminal) -> None:
+    """No report of the cursor is requested, whose answer would come as keys (trap 1)."""
+    terminal.live.print(line("a line"))
+    terminal.sees("a line", "one", "two")
+    assert "\x1b[6n" not in terminal.raw
+
+
+def test_signals_stay_with_the_kernel(terminal: Terminal) -> None:
+    """Ctrl-C and Ctrl-Z are signals; Ctrl-S and Ctrl-Q do not freeze (traps 5 and 6)."""
+    flags, local = terminal.mode()[0], terminal.mode()[3]
+    assert local & termios.ISIG
+    assert not local & (termios.ICANON | termios.ECHO)
+    assert not flags & termios.IXON
+
+
+def test_a_changed_mode_is_taken_back(terminal: Terminal) -> None:
+    """A program that leaves the terminal in another mode does not take the keys away."""
+    ours = terminal.mode()
+    termios.tcsetattr(terminal.stream.fileno(), termios.TCSANOW, terminal.before)
+    terminal.live.show(Rows(("three",)))
+    terminal.sees("three")
+    terminal.until(lambda: terminal.mode()[:4] == ours[:4])
+    terminal.type("p")
+    terminal.until(lambda: terminal.pressed == ["p"])
+
+
+def test_keys_are_pressed(terminal: Terminal) -> None:
+    """`p`, `v` and `q` act; other keys and pasted text do not."""
+    terminal.type("x" + pasted("pqv") + "p\r\tv\x1b[A" + "q")
+    terminal.until(lambda: terminal.pressed[-1:] == ["q"])
+    assert terminal.pressed == ["p", "v", "q"]
+    assert "x" not in "".join(terminal.screen.visible())
+
+
+def test_a_message_is_entered(terminal: Terminal) -> None:
+    """`s` opens a row; what is typed there are no keys, and lines go on above it."""
+    terminal.type("s")
+    terminal.sees("one", "two", "steer:")
+    terminal.type("quit 検索 please")
+    terminal.sees("one", "two", "steer: quit 検索 please")
+    terminal.live.print(line("a line"))
+    terminal.sees("a line", "one", "two", "steer: quit 検索 please")
+    terminal.type(ENTER)
+    terminal.until(lambda: terminal.steered == ["quit 検索 please"])
+    terminal.sees("a line", "one", "two")
+    assert terminal.pressed == []
+
+
+def test_a_pasted_message_is_one_line(terminal: Terminal) -> None:
+    """Newlines of a pasted text are spaces, and none of it is active."""
+    terminal.type("s" + pasted("first\r\n  second\n\x1b[31mthird") + ENTER)
+    terminal.until(lambda: terminal.steered)
+    assert terminal.steered == ["first second ␛[31mthird"]
+
+
+def test_a_message_is_cancelled(terminal: Terminal) -> None:
+    """Escape closes the row and sends nothing; an empty message is none (trap 8)."""
+    terminal.type("sno")
+    terminal.sees("one", "two", "steer: no")
+    terminal.type(ESCAPE)
+    terminal.sees("one", "two")
+    terminal.type("s")
+    terminal.sees("one", "two", "steer:")
+    terminal.type(ENTER)
+    terminal.sees("one", "two")
+    terminal.type("p")
+    terminal.until(lambda: terminal.pressed == ["p"])
+    assert terminal.steered == []
+
+
+def test_without_a_keyboard_the_status_is_drawn() -> None:
+    """With standard input elsewhere there are no keys, and the mode is left alone."""
+    terminal = opened(keyboard=False)
+    terminal.live.show(Rows())
+    terminal.live.print(line("a line"))
+    terminal.sees("a line", "one", "two")
+    assert terminal.mode() == terminal.before
+    terminal.close()
+
+
+def test_a_resize_is_followed(terminal: Terminal) -> None:
+    """The rows follow the columns."""
+    terminal.live.show(Rows(("x" * 100,)))
+    terminal.sees("x" * 59)
+    terminal.resize(30)
+    terminal.until(lambda: terminal.screen.visible()[-1] == "x" * 29)
+    terminal.resize(50)
+    terminal.until(lambda: terminal.screen.visible()[-1] == "x" * 49)
+
+
+def test_without_colors_no_style_is_sent(terminal: Terminal) -> None:
+    """With NO_COLOR or `--color never` attributes are reset, and never set."""
+    terminal.live.print([Fragment("failure", "a line")])
+    terminal.sees("a line", "one", "two")
+    assert {"", "0"} >= set(re.findall(r"\x1b\[([0-9;]*)m", terminal.raw))
+
+
+def test_colors_are_those_of_the_lines() -> None:
+    """With colors, lines and status have those of the theme."""
+    terminal = opened(color=True)
+    terminal.live.show(Rows(("caution",)))
+    terminal.live.print([Fragment("failure", "a line")])
+    terminal.sees("a line", "caution")
+    assert "\x1b[1;31ma line\x1b[0m" in terminal.raw
+    assert re.search(r"\x1b\[0;33;1mcaution", terminal.raw)
+    terminal.close()
+
+
+def test_hostile_text_is_inert(terminal: Terminal) -> None:
+    """Neither lines, rows nor the title can control the terminal."""
+    hostile = "a\x1b]0;evil\x07\x1b[2J\x9b31m\u202eb"
+    terminal.live.show(Rows((hostile,), name=f"cuggino: {hostile}"))
+    terminal.live.print(line(hostile))
+    terminal.sees("a␛]0;evil␇␛[2J\\u{9b}31m\\u{202e}b", "a␛]0;evil␇␛[2J\\u{9b}31m\\u{202e}b")
+    assert "\x1b]2;cuggino: a␛]0;evil␇␛[2J\\u{9b}31m\\u{202e}b\x07" in terminal.raw
+    assert not {"\x9b", "\u202e"} & set(terminal.raw)
+    assert "\x1b]0;" not in terminal.raw
+
+
+def test_a_status_that_fails_leaves_plain_lines(terminal: Terminal) -> None:
+    """An error of the thread is reported once; all lines are printed, and the mode restored."""
+    terminal.live.print(line("before"))
+    terminal.live.show(Rows(error=RuntimeError("broken")))
+    terminal.until(lambda: not terminal.live.is_live)
+    terminal.live.print(line("after"))
+    terminal.until(lambda: "after" in terminal.screen.visible())
+    assert "before" in terminal.screen.visible()
+    reported = "cuggino: the status area has ended: RuntimeError: broken\n"
+    terminal.until(lambda: terminal.errors.getvalue() == reported)
+    assert terminal.mode() == terminal.before
+
+
+def test_a_closed_window_is_an_error_of_the_output() -> None:
+    """When the terminal is gone, printing fails as on any closed output."""
+    terminal = opened()
+    terminal.live.show(Rows())
+    terminal.sees("one", "two")
+    os.close(terminal.ours)
+    with pytest.raises(OSError):
+        for _ in range(100_000):
+            terminal.live.print(line("a line"))
+    assert not terminal.live.is_live
+    assert terminal.errors.getvalue() == ""
+    for stream in (terminal.text, terminal.input, terminal.stream):
+        with contextlib.suppress(OSError):
+            stream.close()
+
+
+def test_complaints_go_to_another_standard_error(terminal: Terminal) -> None:
+    """Complaints are written at once where standard error is not the terminal."""
+    terminal.live.print(line("look out"), is_complaint=True)
+    assert terminal.errors.getvalue() == "look out\n"
+
+
+def test_stopping_twice_and_at_once() -> None:
+    """A screen can be stopped before it has drawn, and again."""
+    terminal = opened()
+    terminal.live.print(line("a line"))
+    terminal.live.stop()
+    terminal.live.stop()
+    terminal.until(lambda: terminal.screen.visible() == ["a line"])
+    assert terminal.mode() == terminal.before
+    assert select.select([terminal.input], [], [], 0)[0] == []
+    terminal.close()
