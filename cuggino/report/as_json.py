@@ -26,7 +26,7 @@ def _run(report: RunReport) -> dict[str, Any]:
         "iterations": totals.rounds,
         "tasks": totals.tasks,
         "agents": totals.agents,
-        "cost_usd": totals.cost_usd,
+        "cost_usd": _cost(totals.cost_usd),
         "usage": _usage(totals.usage),
         "roles": [_role(role) for role in report.roles],
         "plans": [
@@ -46,7 +46,7 @@ def _run(report: RunReport) -> dict[str, Any]:
                 "started": stage.start.isoformat(),
                 "duration": stage.seconds,
                 "ending": stage.ending,
-                "cost_usd": stage.cost_usd,
+                "cost_usd": _cost(stage.cost_usd),
             }
             for stage in report.stages
         ],
@@ -82,8 +82,8 @@ def _night(night: NightReport) -> dict[str, Any]:
         **_identity(night.watch),
         "duration": night.seconds,
         "agents": night.agents,
-        "cost_usd": night.cost_usd,
-        "audit_cost_usd": night.audit_cost,
+        "cost_usd": _cost(night.cost_usd),
+        "audit_cost_usd": _cost(night.audit_cost),
         "usage": _usage(night.usage),
         "commits": len(night.commits),
         "lines_added": lines[0] if lines else None,
@@ -114,7 +114,7 @@ def _item(item: NightItem) -> dict[str, Any]:
         "reason": item.item.reason,
         "attempts": item.item.attempts,
         "duration": item.seconds,
-        "cost_usd": item.cost_usd,
+        "cost_usd": _cost(item.cost_usd),
         "usage": _usage(item.usage),
         "commits": [_commit(commit) for commit in item.commits],
         "runs": [run.run_id for run in item.runs],
@@ -147,9 +147,14 @@ def _role(role: RoleSpent) -> dict[str, Any]:
         "role": role.kind,
         "stages": role.stages,
         "duration": role.seconds,
-        "cost_usd": role.cost_usd,
+        "cost_usd": _cost(role.cost_usd),
         "usage": _usage(role.usage),
     }
+
+
+def _cost(usd: float | None) -> float | None:
+    """Return the cost without the noise of binary fractions."""
+    return None if usd is None else round(usd, 8)
 
 
 def _usage(usage: Usage | None) -> dict[str, int] | None:

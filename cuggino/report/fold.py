@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from array import array
 from collections import defaultdict
@@ -89,13 +90,18 @@ def build_report(
     return fold_entries(entries, most=most).result(torn=torn, running_at=running_at, diffs=diffs)
 
 
-def fold_entries(entries: Iterable[Entry], *, most: int = MOST_KEPT) -> RunFold:
+def fold_entries(
+    entries: Iterable[Entry],
+    *,
+    folder: str | os.PathLike[str] = "",
+    most: int = MOST_KEPT,
+) -> RunFold:
     """Fold the entries of a journal; those of a file are only parsed where they are needed.
 
     Raises:
         ValueError: the first is not `RunStarted`.
     """
-    fold = RunFold(most=most)
+    fold = RunFold(folder=folder, most=most)
     for entry in entries.lines(OF_AGENTS) if isinstance(entries, Entries) else entries:
         if isinstance(entry, Line):
             fold.add_line(entry)
@@ -163,11 +169,14 @@ class RunFold:
     has not changed, and memory is bounded however long the run is.
     """
 
-    def __init__(self, *, most: int = MOST_KEPT) -> None:
+    def __init__(self, *, folder: str | os.PathLike[str] = "", most: int = MOST_KEPT) -> None:
         """Begin with no entry.
 
-        `most` is the number of characters of its transcripts that it keeps.
+        Args:
+            folder: the project; paths in tool calls are shown relative to it.
+            most: the characters of the transcripts that are kept.
         """
+        self._folder = os.fspath(folder)
         self._most = most
         self._first: Entry | None = None
         self._count = 0
@@ -213,9 +222,9 @@ class RunFold:
             if not isinstance(event, RunStarted):
                 raise ValueError("a journal begins with RunStarted")
             self._first = entry
-            folder = event.options.get("cwd")
-            inside = folder if isinstance(folder, str) else ""
-            self._transcripts = Transcripts(inside, most=self._most)
+            named = event.options.get("cwd")
+            folder = self._folder or (named if isinstance(named, str) else "")
+            self._transcripts = Transcripts(folder, most=self._most)
             if event.kind == "watch":
                 self._others = (*self._others, self._watched)
         self._count += 1

@@ -93,7 +93,7 @@ def load_report(
 
 def _report(folder: Path, found: RecordedRun, *, most: int = MOST_KEPT) -> RunReport:
     journal = scan_journal(found.path)
-    fold = fold_entries(journal.entries, most=most)
+    fold = fold_entries(journal.entries, folder=folder.resolve(), most=most)
     return fold.result(
         torn=journal.torn,
         running_at=datetime.now(UTC) if found.state == "running" else None,

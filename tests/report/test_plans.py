@@ -172,3 +172,12 @@ def test_changes() -> None:
     fold.add(entries_of(*said, (STAGE, AgentMessage(text="more")))[-1])
     assert 3 == len(fold.transcript(0).rows)
     assert "unfinished" == fold.result().stages[0].ending
+
+
+def test_paths_are_relative_to_the_project() -> None:
+    """Paths in tool calls are relative to the folder of the project."""
+    fold = RunFold(folder="/home/me/shop")
+    call = ToolCall(name="Read", input={"file_path": "/home/me/shop/app/a.py"}, id="1")
+    for entry in entries_of(begin(STAGE), (STAGE, call)):
+        fold.add(entry)
+    assert ["app/a.py"] == [row.what for row in fold.transcript(0).rows]
