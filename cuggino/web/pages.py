@@ -139,6 +139,18 @@ class Changes(NamedTuple):
     """Those that are new."""
 
 
+class Seen(NamedTuple):
+    """The entries at which something came, and changed last."""
+
+    first: int
+    last: int
+
+    @classmethod
+    def again(cls, known: Seen | None, seq: int) -> Seen:
+        """Return it after a change."""
+        return cls(known.first if known else seq, seq)
+
+
 _ALWAYS = 1 << 62
 """The number of an entry that comes after all others."""
 
@@ -157,8 +169,8 @@ class RunFold:
     first: Entry | None = None
     _parts: dict[str, int] = field(default_factory=dict)
     """Parts that have changed, each with the number of the entry."""
-    _stages: dict[int, int] = field(default_factory=dict)
-    _rows: dict[tuple[int, int], int] = field(default_factory=dict)
+    _stages: dict[int, Seen] = field(default_factory=dict)
+    _rows: dict[tuple[int, int], Seen] = field(default_factory=dict)
     _known: dict[int, int] = field(default_factory=dict)
     """The stages that open pages have, each with its last row."""
 
@@ -171,16 +183,26 @@ class RunFold:
             self._parts[name] = entry.seq
         if changed.stage is not None:
             if changed.row is not None:
-                self._rows[changed.stage, changed.row] = entry.seq
+                row = changed.stage, changed.row
+                self._rows[row] = Seen.again(self._rows.get(row), entry.seq)
             if changed.row is None or changed.parts & {"stages", "timeline"}:
-                self._stages[changed.stage] = entry.seq
+                known = self._stages.get(changed.stage)
+                self._stages[changed.stage] = Seen.again(known, entry.seq)
 
     def changes(self, since: int, *, slow: bool) -> Changes:
         """Return what has changed after an entry, and forget it; slow parts wait for `slow`."""
-        rows = [place for place, seq in self._rows.items() if seq > since]
-        stages = [place for place, seq in self._stages.items() if seq > since]
-        begun = [place for place in stages if place not in self._known]
-        appended = [place for place in rows if place[1] > self._known.get(place[0], 0)]
+        rows = [row for row, seen in self._rows.items() if seen.last > since]
+        stages = [stage for stage, seen in self._stages.items() if seen.last > since]
+        begun = [
+            stage
+            for stage in stages
+            if stage not in self._known and self._stages[stage].first > since
+        ]
+        appended = [
+            (stage, row)
+            for stage, row in rows
+            if row > self._known.get(stage, 0) and self._rows[stage, row].first > since
+        ]
         for stage in self._stages:
             self._known.setdefault(stage, 0)
         for stage, row in self._rows:
