@@ -14,7 +14,9 @@ from reactivex import Observable, abc, concat, from_iterable, operators as ops, 
 from reactivex.disposable import Disposable
 
 from cuggino.errors import ProcessFailed
+from cuggino.events import ControlEvent
 from cuggino.stages import Shell, shell_lines
+from cuggino.storage import ControlFolder
 from cuggino.testing.clock import VirtualClock, seconds
 
 
@@ -104,6 +106,27 @@ def changes_seen_by(clock: VirtualClock) -> Callable[[Path], Observable[object]]
         return Observable(subscribe)
 
     return changes
+
+
+def commands_seen_by(clock: VirtualClock, folder: ControlFolder) -> Observable[ControlEvent]:
+    """Return a double of `control_commands`, which looks before virtual time advances."""
+
+    def subscribe(
+        observer: abc.ObserverBase[ControlEvent], scheduler: abc.SchedulerBase | None = None
+    ) -> abc.DisposableBase:
+        seen = set[str]()
+        for command in folder.new(seen):
+            observer.on_next(command)
+
+        def look() -> None:
+            for command in folder.new(seen):
+                clock.schedule(lambda *_, command=command: observer.on_next(command))
+
+        held = ExitStack()
+        held.enter_context(clock.before_jumps(look))
+        return Disposable(held.close)
+
+    return Observable(subscribe)
 
 
 def _content(folder: Path) -> dict[str, tuple[int, ...]]:

@@ -19,7 +19,7 @@ from cuggino.runtime import Runtime
 from cuggino.testing.agents import InMemoryAgent, Played
 from cuggino.testing.clock import VirtualClock
 from cuggino.testing.diagrams import Seen
-from cuggino.testing.doubles import CommandResult, Commands, changes_seen_by
+from cuggino.testing.doubles import CommandResult, Commands, changes_seen_by, commands_seen_by
 from cuggino.testing.marbles import Marbles
 from cuggino.testing.story import Story
 
@@ -92,8 +92,12 @@ class VirtualRuntime:
         if git:
             for words in _GIT:
                 self.git(*words)
-        self.runtime = Runtime.live(cwd=self.folder, config=config, agent=self.agent).replace(
-            shell=self.commands, changes=changes_seen_by(self.clock)
+        live = Runtime.live(cwd=self.folder, config=config, agent=self.agent)
+        assert live.services.control_folder is not None
+        self.runtime = live.replace(
+            shell=self.commands,
+            changes=changes_seen_by(self.clock),
+            control=commands_seen_by(self.clock, live.services.control_folder),
         )
         """The runtime; pass its streams to `play`."""
 
