@@ -1,0 +1,209 @@
+"""Following runs of other processes, in virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from cuggino.events import (
+    Event,
+    IterationStart,
+    LoopApproved,
+    RunContinued,
+    RunEnded,
+    RunStarted,
+    WatchItemCompleted,
+    WatchProcessingItem,
+)
+from cuggino.runs import JournalNews, follow
+from cuggino.storage import Workspace
+from cuggino.storage.journal import Entry, Journal
+from cuggino.testing import VirtualClock
+from tests.web.journals import AT
+
+ONE, TWO, THREE = (f"0193b2c{n}-0000-7000-8000-000000000000" for n in "123")
+BEGIN = IterationStart(iteration=1, max_iterations=2)
+END = RunEnded(state="approved")
+
+
+class Followed:
+    """A journal that is written and followed in virtual time."""
+
+    def __init__(self, project: Path) -> None:
+        self.project = project
+        self.workspace = Workspace(project)
+        self.clock = VirtualClock()
+        self.seen: list[tuple[float, str]] = []
+        self.is_alive = True
+        self._journals: list[Journal] = []
+        self.journal = self.run(ONE)
+
+    def run(self, run_id: str, *, kind: str = "run", item: str | None = None) -> Journal:
+        started = RunStarted.model_validate(
+            {"run_id": run_id, "kind": kind, "command": "cuggino", "item": item}
+        )
+        journal = Journal.create(self.workspace.journal, started, at=self.now(), sync=False)
+        self._journals.append(journal)
+        return journal
+
+    def close(self) -> None:
+        for journal in self._journals:
+            journal.close()
+
+    def now(self) -> datetime:
+        return AT + timedelta(seconds=self.clock.elapsed)
+
+    def write(self, *events: Event, to: Journal | None = None, stage: str | None = None) -> None:
+        (to or self.journal).append_all(events, at=self.now(), stage=stage)
+
+    def at(self, second: float, *events: Event, alive: bool | None = None) -> None:
+        """Write events at this time; from then on the process lives or not."""
+
+        def act(*_: object) -> None:
+            self.write(*events)
+            self.is_alive = self.is_alive if alive is None else alive
+
+        self.clock.schedule_relative(second, act)
+
+    def follow(self, journal: Journal | None = None) -> list[tuple[float, str]]:
+        """Return the tags of what is emitted, with their times, and the end."""
+        entries = follow(
+            self.project,
+            (journal or self.journal).path,
+            period=1,
+            is_worked_on=lambda _: self.is_alive,
+            on_lost=lambda: self._see("lost"),
+        )
+        listening = entries.subscribe(
+            lambda entry: self._see(entry.event.tag),
+            lambda error: self._see(type(error).__name__),
+            lambda: self._see("end"),
+            scheduler=self.clock,
+        )
+        self.clock.schedule_relative(20, lambda *_: listening.dispose())
+        self.clock.start()
+        return self.seen
+
+    def _see(self, what: str) -> None:
+        self.seen.append((self.clock.elapsed, what))
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[Followed]:
+    followed = Followed(tmp_path)
+    yield followed
+    followed.close()
+
+
+def test_replays_then_follows(run: Followed) -> None:
+    """What is there comes at once, the rest within a period, and the end completes."""
+    run.at(2.5, BEGIN)
+    run.at(4.5, LoopApproved(iteration=1), END)
+    assert [
+        (0, "RunStarted"),
+        (3, "IterationStart"),
+        (5, "LoopApproved"),
+        (5, "RunEnded"),
+        (5, "end"),
+    ] == run.follow()
+
+
+def test_a_kill_and_a_resumption(run: Followed) -> None:
+    """After a kill it waits for the process that resumes the run."""
+    run.at(2.5, BEGIN, alive=False)
+    run.at(5.5, RunContinued(), alive=True)
+    run.at(7.5, alive=False)
+    run.at(9.5, RunContinued(), END)
+    assert [
+        (0, "RunStarted"),
+        (3, "IterationStart"),
+        (3, "lost"),
+        (6, "RunContinued"),
+        (8, "lost"),
+        (10, "RunContinued"),
+        (10, "RunEnded"),
+        (10, "end"),
+    ] == run.follow()
+
+
+def test_a_run_that_was_killed_before(run: Followed) -> None:
+    """A run that no process works on is shown as it is."""
+    run.is_alive = False
+    run.write(BEGIN)
+    assert [(0, "RunStarted"), (0, "IterationStart"), (0, "end")] == run.follow()
+
+
+def test_a_removed_journal(run: Followed) -> None:
+    """A journal that is removed ends it with an error."""
+    run.clock.schedule_relative(2.5, lambda *_: run.journal.path.unlink())
+    assert [(0, "RunStarted"), (3, "StorageError")] == run.follow()
+
+
+def test_a_broken_line(run: Followed) -> None:
+    """What precedes a broken line is shown, then its error."""
+    run.write(BEGIN)
+    with run.journal.path.open("a") as file:
+        file.write('{"v":2,"seq":3}\n')
+    assert [(0, "RunStarted"), (0, "IterationStart"), (0, "StorageError")] == run.follow()
+
+
+def test_it_is_left(run: Followed) -> None:
+    """Disposal ends the looking."""
+    run.at(25, BEGIN)
+    assert [(0, "RunStarted")] == run.follow()
+    assert [(0, "RunStarted")] == run.seen
+
+
+def test_a_watch_with_its_items(run: Followed) -> None:
+    """The runs of items come in the order of time, without what the watch repeats of them."""
+    watch = run.run(TWO, kind="watch")
+    done = LoopApproved(iteration=1)
+
+    def work(*_: object) -> None:
+        run.write(WatchProcessingItem(filename="a.md"), to=watch)
+        item = run.run(THREE, item="a.md x")
+        run.write(BEGIN, done, END, to=item)
+        run.write(done, to=watch, stage="item")
+
+    run.clock.schedule_relative(2.5, work)
+    run.clock.schedule_relative(
+        3.5, lambda *_: run.write(WatchItemCompleted(filename="a.md"), END, to=watch)
+    )
+    found = run.follow(watch)
+    assert [
+        "RunStarted",
+        "WatchProcessingItem",
+        "RunStarted",
+        "IterationStart",
+        "LoopApproved",
+        "RunEnded",
+        "WatchItemCompleted",
+        "RunEnded",
+        "end",
+    ] == [tag for _, tag in found]
+    assert [0.0, 3.0, 4.0] == sorted({at for at, _ in found})
+
+
+def test_a_watch_without_the_items_of_the_next(run: Followed) -> None:
+    """What another watch did later is not shown."""
+    watch = run.run(TWO, kind="watch")
+    run.write(RunEnded(state="interrupted"), to=watch)
+    run.clock.advance_to(5.0)
+    later = run.run(THREE, item="a.md x")
+    run.write(BEGIN, to=later)
+    assert ["RunStarted", "RunEnded", "end"] == [tag for _, tag in run.follow(watch)]
+
+
+def test_news(run: Followed) -> None:
+    """News are what is written from now on, in old and new journals."""
+    run.write(BEGIN)
+    news = JournalNews(run.workspace)
+    assert [] == news.read()
+    run.write(END)
+    run.run(TWO)
+    found: list[Entry] = news.read()
+    assert {"RunEnded", "RunStarted"} == {entry.event.tag for entry in found}
+    assert [] == news.read()

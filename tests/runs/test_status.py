@@ -1,0 +1,242 @@
+"""The status of a project: what runs, what ran last, and what waits for a person."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from cuggino.events import (
+    Event,
+    ImplementingStart,
+    IterationStart,
+    LoopApproved,
+    PauseAsked,
+    PlanningStart,
+    RunEnded,
+    RunPaused,
+    RunStarted,
+    SessionEnded,
+    StopAsked,
+    ToolCall,
+    WatchBacklogWaiting,
+    WatchItemRetry,
+    WatchProcessingItem,
+    WatchSpecIssueWaiting,
+)
+from cuggino.runs import ProjectStatus, project_status, status_json
+from cuggino.storage import Backlog, Workspace
+from cuggino.storage.journal import Journal
+
+NOW = datetime.now(UTC)
+ONE, TWO = (f"0193b2c{n}-0000-7000-8000-000000000000" for n in "12")
+WORK: list[Event] = [
+    IterationStart(iteration=1, max_iterations=3),
+    PlanningStart(iteration=1),
+    SessionEnded(outcome="completed", cost_usd=0.5),
+    ImplementingStart(iteration=1),
+    ToolCall(name="Bash", input={"command": "make"}, id="t"),
+]
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    workspace = Workspace(tmp_path)
+    workspace.open()
+    return workspace
+
+
+@contextmanager
+def working(workspace: Workspace, *events: Event, kind: str = "run") -> Iterator[Journal]:
+    """Hold the workspace as a run that has recorded these events."""
+    with workspace.lock(command=f"cuggino {kind}"):
+        journal = recorded(workspace, ONE, *events, kind=kind)
+        yield journal
+        journal.close()
+
+
+def recorded(
+    workspace: Workspace, run_id: str, *events: Event, kind: str = "run", item: str | None = None
+) -> Journal:
+    started = RunStarted.model_validate(
+        {"run_id": run_id, "kind": kind, "command": "c", "focus": "the page", "item": item}
+    )
+    journal = Journal.create(workspace.journal, started, at=datetime.now(UTC), sync=False)
+    journal.append_all(events, at=datetime.now(UTC), stage=None)
+    return journal
+
+
+def status(workspace: Workspace) -> ProjectStatus:
+    found = project_status(workspace.root, at=datetime.now(UTC))
+    assert found.folder == workspace.root
+    json.dumps(status_json(found))
+    return found
+
+
+def test_no_workspace(tmp_path: Path) -> None:
+    """A folder without anything is idle, and stays empty."""
+    found = project_status(tmp_path, at=NOW)
+    assert ("idle", None, None, ()) == (found.state, found.owner, found.last, found.waiting)
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_a_run_at_work(workspace: Workspace) -> None:
+    """A run is shown with stage, tool and cost."""
+    with working(workspace, *WORK):
+        found = status(workspace)
+    assert "running" == found.state
+    assert found.owner is not None
+    assert os.getpid() == found.owner.pid
+    activity = found.activity
+    assert activity is not None
+    assert activity.tool is not None
+    assert ("implementing", "make", 0.5) == (
+        activity.role,
+        activity.tool.target,
+        activity.cost_usd,
+    )
+
+
+def test_a_watch_at_work(workspace: Workspace) -> None:
+    """A watch has the stage of its item's run, and the cost of all items."""
+    begun = WatchProcessingItem(filename="b.md", title="B", position=2, total=5)
+    cost = SessionEnded(outcome="completed", cost_usd=2.0)
+    with working(workspace, begun, cost, kind="watch"):
+        item = recorded(workspace, TWO, *WORK, item="b.md x")
+        activity = status(workspace).activity
+        item.close()
+    assert activity is not None
+    assert ("watch", "B", 2, 5) == (
+        activity.kind,
+        activity.title,
+        activity.position,
+        activity.total,
+    )
+    assert ("implementing", 2.0, ONE) == (activity.role, activity.cost_usd, activity.run_id)
+
+
+@pytest.mark.parametrize(
+    ("events", "state"),
+    [
+        ([*WORK, PauseAsked()], "running"),
+        ([*WORK, StopAsked()], "running"),
+        ([*WORK, PauseAsked(), RunPaused()], "waiting"),
+        ([WatchBacklogWaiting()], "idle"),
+        (
+            [
+                WatchProcessingItem(filename="b.md"),
+                WatchItemRetry(
+                    filename="b.md",
+                    message="not logged in",
+                    attempt=1,
+                    max_attempts=3,
+                    retry_in=60,
+                    counted=False,
+                    login=True,
+                ),
+            ],
+            "waiting",
+        ),
+    ],
+)
+def test_states(workspace: Workspace, events: list[Event], state: str) -> None:
+    """Only what works counts as running."""
+    kind = "watch" if events[0].tag.startswith("Watch") else "run"
+    with working(workspace, *events, kind=kind):
+        assert state == status(workspace).state
+
+
+def test_a_watch_that_asks(workspace: Workspace) -> None:
+    """A spec issue waits for a person while the watch does; not while it works."""
+    workspace.write_spec_issue("# Which beta?\n")
+    with working(workspace, WatchSpecIssueWaiting(), kind="watch") as journal:
+        found = status(workspace)
+        assert ("waiting", ["Which beta?"]) == (found.state, [one.title for one in found.waiting])
+        journal.append(WatchProcessingItem(filename="b.md"), at=datetime.now(UTC))
+        assert "running" == status(workspace).state
+
+
+def test_a_process_without_a_journal(workspace: Workspace) -> None:
+    """A run that writes no journal works, and nothing more is known."""
+    recorded(workspace, TWO, *WORK, RunEnded(state="approved")).close()
+    with workspace.lock(command="cuggino run"):
+        found = status(workspace)
+    assert ("running", None, None) == (found.state, found.activity, found.last)
+
+
+def test_what_waits_while_nothing_runs(workspace: Workspace) -> None:
+    """Spec issues come first, then parked items with their reasons."""
+    (workspace.backlog / "a.md").write_text("# A\n")
+    Backlog(workspace).park("a.md", "it failed")
+    workspace.write_spec_issue("# Which beta?\n")
+    found = status(workspace)
+    assert "waiting" == found.state
+    assert [("spec-issue", "Which beta?"), ("parked", "it failed")] == [
+        (one.kind, one.title) for one in found.waiting
+    ]
+
+
+def test_a_killed_run(workspace: Workspace) -> None:
+    """A killed run is named with the command that resumes it, torn line or not."""
+    journal = recorded(workspace, ONE, *WORK)
+    journal.close()
+    with journal.path.open("a") as file:
+        file.write('{"v":1,"seq":7,"at":"20')
+    found = status(workspace)
+    assert found.last is not None
+    assert ("idle", "killed", "cuggino run --resume 0193b2c1") == (
+        found.state,
+        found.last.state,
+        found.last.resume,
+    )
+    assert 0.5 == found.last.activity.cost_usd
+
+
+def test_a_killed_watch(workspace: Workspace) -> None:
+    """Of a watch and its item, the watch is what is resumed."""
+    watch = recorded(workspace, ONE, WatchProcessingItem(filename="b.md"), kind="watch")
+    recorded(workspace, TWO, *WORK, item="b.md x").close()
+    watch.close()
+    last = status(workspace).last
+    assert last is not None
+    assert (ONE, "killed", "cuggino watch") == (last.run_id, last.state, last.resume)
+
+
+def test_a_run_that_has_ended(workspace: Workspace) -> None:
+    """The last run is shown as it ended."""
+    recorded(workspace, ONE, LoopApproved(iteration=1), RunEnded(state="approved")).close()
+    os.utime(workspace.journal / f"{ONE}.jsonl", (1, 1))
+    recorded(workspace, TWO, RunEnded(state="quota", message="limit")).close()
+    last = status(workspace).last
+    assert last is not None
+    assert (TWO, "quota", "limit", "cuggino run --resume 0193b2c2") == (
+        last.run_id,
+        last.state,
+        last.message,
+        last.resume,
+    )
+
+
+@pytest.mark.parametrize("content", ["", "x\n", '{"v":2,"seq":1}\n', '{"v":1,"seq":1'])
+def test_foreign_journals(workspace: Workspace, content: str) -> None:
+    """A journal that cannot be read is named with the reason."""
+    workspace.journal.mkdir()
+    (workspace.journal / f"{ONE}.jsonl").write_text(content)
+    last = status(workspace).last
+    assert last is not None
+    assert (ONE, "unreadable") == (last.run_id, last.state)
+    assert last.message
+    with workspace.lock(command="cuggino run"):
+        assert "running" == status(workspace).state
+
+
+def test_the_owner_of_a_killed_process(workspace: Workspace) -> None:
+    """The file of a process that was killed counts for nothing."""
+    since = (NOW - timedelta(hours=1)).isoformat()
+    (workspace.folder / "lock.json").write_text(json.dumps({"pid": 1, "since": since}))
+    assert "idle" == status(workspace).state
