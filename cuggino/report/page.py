@@ -33,9 +33,12 @@ LEVELS: Final[tuple[Mapping[str, int], ...]] = tuple(
         (450, 240, 400, 3_000),
         (300, 200, 300, 2_000),
         (200, 120, 300, 1_500),
-        (140, 60, 200, 1_000),
+        (160, 80, 250, 1_200),
+        (130, 50, 200, 1_000),
         (100, 30, 150, 600),
+        (90, 20, 120, 400),
         (80, 14, 100, 300),
+        (70, 9, 80, 200),
         (60, 6, 60, 0),
         (60, 4, 24, 0),
     )
@@ -113,7 +116,7 @@ def _estimate(shown: View, level: Mapping[str, int]) -> int:
         share = min(1.0, most / max(len(rows), 1))
         texts = sum(
             _ROW
-            + min(row.text.size, payload)
+            + min(row.text.size, payload if row.kind == "tool" else 2 * payload + 300)
             + (min(row.output.size, payload) if row.output else 0)
             for row in rows
         )

@@ -37,7 +37,7 @@ class View:
     prefix: str = ""
     """Before every id of the parts, which several runs on a page need."""
     payload: int = 4_000
-    """The most characters of a tool's input or result, a message, or a command's output."""
+    """The most characters of a tool's input or result, or of a command's output."""
     rows: int = 300
     """The most rows of a stage's transcript."""
     listed: int = 400
@@ -46,6 +46,11 @@ class View:
     """The most characters of a commit's diff."""
     live: bool = False
     """Rows have ids, so that a script can replace them, and stages are loaded when unfolded."""
+
+    @property
+    def words(self) -> int:
+        """Return the most characters of an agent's message: it says more than a tool's output."""
+        return 2 * self.payload + 300
 
     @property
     def stages(self) -> list[tuple[int, StageTry]]:
