@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from prompt_toolkit.output import DummyOutput, Output
 
 from cuggino.config import Config, save_config
 from cuggino.events import parse_event
+from cuggino.loops import DeliverRunOptions
 from cuggino_cli.main import main
 from cuggino_cli.screen import console
 from tests.cli import loops
@@ -95,6 +97,20 @@ def delivered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = project_of(tmp_path / "project", "")
     monkeypatch.chdir(folder)
     return folder
+
+
+@pytest.fixture
+def no_session_pause() -> Iterator[None]:
+    """Let sessions of `cuggino deliver` follow each other at once."""
+    field = DeliverRunOptions.model_fields["session_pause"]
+    before = field.default
+    try:
+        field.default = 0.0
+        DeliverRunOptions.model_rebuild(force=True)
+        yield
+    finally:
+        field.default = before
+        DeliverRunOptions.model_rebuild(force=True)
 
 
 @pytest.fixture

@@ -64,6 +64,7 @@ def test_watch(ready: Path) -> None:
     assert [("implementing", "scripted:a.toml", "scripted:b.toml", "quota")] == fallen(seen)
 
 
+@pytest.mark.usefixtures("no_session_pause")
 def test_deliver(delivered: Path, said: Lines) -> None:
     """A deliverables session continues with its fallback, with working tools."""
     first, _, rest = deliveries.SCENARIO.partition("[[coding]]")

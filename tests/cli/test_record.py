@@ -56,6 +56,7 @@ def test_run(
     )
 
 
+@pytest.mark.usefixtures("no_session_pause")
 def test_deliver(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

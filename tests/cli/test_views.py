@@ -81,6 +81,7 @@ def test_each_role_of_a_run_has_its_view(project: GitProject, tmp_path: Path) ->
     assert before == (project.root / ".git/config").read_text()
 
 
+@pytest.mark.usefixtures("no_session_pause")
 def test_a_delivery_in_views(project: GitProject, tmp_path: Path) -> None:
     """The tools write the status, which no program of the agent can."""
     config = {"guard": "off", "sandbox": "require"}
