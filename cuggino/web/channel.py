@@ -141,6 +141,7 @@ class RunChannel(Channel):
         self._began: datetime | None = None
         self._ended: RunEnded | None = None
         self._looked = self._drawn = 0.0
+        self._is_loaded = False
         self._is_stale = False
         self._is_gone = False
         self._is_over = False
@@ -177,7 +178,7 @@ class RunChannel(Channel):
 
     def _advance(self, is_slow: bool, is_alive: bool, moment: float) -> Change | None:
         since, count, change = self._tail.seq, 0, Change()
-        began = self._began
+        began, is_first, self._is_loaded = self._began, not self._is_loaded, True
         try:
             while True:
                 restarts = self._tail.restarts
@@ -206,7 +207,7 @@ class RunChannel(Channel):
             self._fold.running = running
         if count > MOST_MESSAGES:
             change.notices.append("reload")
-        elif since and (has_changed or (is_slow and self._is_stale)):
+        elif not is_first and (has_changed or (is_slow and self._is_stale)):
             change.fragments = pages.run_fragments(self.site, self._fold, since, slow=is_slow)
             self._is_stale = has_changed and not is_slow
             if is_slow:

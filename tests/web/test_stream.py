@@ -90,8 +90,8 @@ def test_browser_that_comes_back_gets_what_it_missed(served: Page, project: Path
 def test_one_stream_for_several_pages(served: Page, project: Path) -> None:
     """Each message names its page; the stream of a browser has those of all its tabs."""
     one, two = Writer(project), Writer(project)
-    after = max(_open(served, one)[0], _open(served, two)[0])
     served.get()
+    after = max(_open(served, one)[0], _open(served, two)[0])
     with served.stream(_key(served, one), _key(served, two), "o", after=after) as messages:
         _write(one, 1)
         _write(two, 2)
