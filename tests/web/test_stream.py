@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from cuggino.storage import Backlog, Workspace
 from cuggino.web.channel import MOST_MESSAGES
 from cuggino.web.stream import MOST_STREAMS, EventStream
 from tests.sources.subscribers import eventually
@@ -95,8 +94,8 @@ def test_one_stream_for_several_pages(served: Page, project: Path) -> None:
     with served.stream(_key(served, one), _key(served, two), "o", after=after) as messages:
         _write(one, 1)
         _write(two, 2)
-        Backlog(Workspace(project)).add("Login page")
-        wanted = {_key(served, one): "note-1-", _key(served, two): "note-2-", "o": "Login page"}
+        Writer(project).journal.close()
+        wanted = {_key(served, one): "note-1-", _key(served, two): "note-2-", "o": "board"}
         for message in messages:
             channel, _, html = message.data.partition("\n")
             if wanted.get(channel, "never") in html:
