@@ -22,6 +22,7 @@ _END_SECONDS, _FIRST_SECONDS = 6.0, 3.0
 """The time for which the end of the run is shown, and for which it is shown at first."""
 _COLORS = {31: "r", 32: "g", 33: "y", 34: "b", 35: "m", 36: "c"}
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_KEYS = "p pause  s steer  v more  q stop"
 _STYLE = """\
 text{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace;\
 white-space:pre;fill:#d5d9e0}
@@ -65,7 +66,8 @@ height="{height}" role="img" aria-labelledby="t">
 </g></g>
 <g id="w"><rect y="{_foot() - _LINE + 4:g}" width="{width}" height="{_LINE:g}" fill="#161b22"/>\
 <g clip-path="url(#g)"><g id="s">{_spinner()}</g></g>
-<text x="{_LEFT + 2 * _CELL:g}" y="{_foot():g}">Working...</text></g>
+<text x="{_LEFT + 2 * _CELL:g}" y="{_foot():g}">Working...</text>
+<text class="d" x="{_LEFT + (COLUMNS - len(_KEYS)) * _CELL:g}" y="{_foot():g}">{_KEYS}</text></g>
 </svg>
 """
 
@@ -88,6 +90,7 @@ def same(text: str) -> str:
     """Replace folders, ids, hashes and times, which vary between runs."""
     text = re.sub(r"/\S*cuggino-demo-\w+", "FOLDER", text)
     text = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "ID", text)
+    text = re.sub(r"^\d\d:\d\d:\d\d ", "AT ", text)
     text = re.sub(r"\b[0-9a-f]{7}\b", "HASH", text)
     return re.sub(r"\b\d+(m \d+)?s\b", "TIME", text).strip()
 

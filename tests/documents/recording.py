@@ -12,12 +12,15 @@ import sys
 import termios
 import time
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import NamedTuple
 
 COLUMNS = 100
 ROWS = 30
 
-_PIECE = re.compile(r"\x1b\[([\d;]*)([A-Za-z])|(\r\n|\r|\n)|([^\x1b\r\n]+)|(\x1b.?)")
+_PIECE = re.compile(
+    r"\x1b\[([?\d;]*)([A-Za-z])|([\r\n\b])|([^\x1b\r\n\b]+)|(\x1b\][^\x07]*\x07)|(\x1b.?)"
+)
 
 
 class Span(NamedTuple):
@@ -58,25 +61,80 @@ def record_demo() -> list[Line]:
 
 
 def lines_of(output: Iterable[tuple[float, str]]) -> Iterator[Line]:
-    """Yield the lines of the output, without erased and overwritten text."""
-    line: list[Span] = []
-    codes: tuple[int, ...] = ()
+    """Yield the lines that are left at the end, without erased and overwritten text."""
+    screen = _Screen()
     for seconds, sent in output:
-        for numbers, letter, ending, text, unknown in _PIECE.findall(sent):
+        for args, letter, control, text, title, unknown in _PIECE.findall(sent):
             if text:
-                line.append(Span(text, codes))
-            elif ending == "\r\n":
-                yield Line(seconds, tuple(line))
-                line = []
-            elif letter == "m":
-                given = [int(number or 0) for number in numbers.split(";")]
-                codes = () if given == [0] else (*codes, *given)
-            elif letter == "K" or ending == "\r":
-                line = []
-            else:
-                raise ValueError(f"unsupported sequence {letter or ending or unknown!r}")
-    if line:
-        yield Line(seconds, tuple(line))
+                screen.put(seconds, text)
+            elif control:
+                screen.control(control)
+            elif letter:
+                screen.sequence(letter, args)
+            elif not title:
+                raise ValueError(f"unsupported sequence {unknown!r}")
+    yield from screen.lines()
+
+
+class _Screen:
+    """The cells of a terminal without an end, each with its style."""
+
+    def __init__(self) -> None:
+        self._rows: list[list[tuple[str, tuple[int, ...]]]] = [[]]
+        self._seconds = [0.0]
+        self._row = self._column = 0
+        self._codes: tuple[int, ...] = ()
+
+    def put(self, seconds: float, text: str) -> None:
+        row = self._rows[self._row]
+        row += [(" ", ())] * (self._column - len(row))
+        if self._column == 0:
+            self._seconds[self._row] = seconds
+        row[self._column : self._column + len(text)] = [(char, self._codes) for char in text]
+        self._column += len(text)
+
+    def control(self, char: str) -> None:
+        if char == "\r":
+            self._column = 0
+        elif char == "\b":
+            self._column = max(self._column - 1, 0)
+        else:
+            self._row += 1
+            if self._row == len(self._rows):
+                self._rows.append([])
+                self._seconds.append(0.0)
+
+    def sequence(self, letter: str, args: str) -> None:
+        count = int(args) if args.isdigit() else 1
+        match letter:
+            case "m":
+                given = tuple(int(number or 0) for number in args.split(";"))
+                kept = given[len(given) - given[::-1].index(0) :] if 0 in given else None
+                self._codes = (*self._codes, *given) if kept is None else kept
+            case "A":
+                self._row = max(self._row - count, 0)
+            case "C":
+                self._column += count
+            case "D":
+                self._column = max(self._column - count, 0)
+            case "J":
+                del self._rows[self._row][self._column :]
+                del self._rows[self._row + 1 :], self._seconds[self._row + 1 :]
+            case "K":
+                del self._rows[self._row][0 if args == "2" else self._column :]
+            case "h" | "l" | "t":
+                pass  # modes and the kept title
+            case _:
+                raise ValueError(f"unsupported sequence {letter!r}")
+
+    def lines(self) -> Iterator[Line]:
+        rows = self._rows[:-1] if not self._rows[-1] else self._rows
+        last = 0.0
+        for row, seconds in zip(rows, self._seconds, strict=False):
+            last = max(last, seconds)
+            groups = groupby(row, key=lambda cell: cell[1])
+            spans = (Span("".join(char for char, _ in cells), codes) for codes, cells in groups)
+            yield Line(last, tuple(spans))
 
 
 def _output(command: list[str]) -> Iterator[tuple[float, str]]:
@@ -109,11 +167,11 @@ def _output(command: list[str]) -> Iterator[tuple[float, str]]:
 
 def _whole(sent: bytes) -> tuple[str, bytes]:
     """Split the bytes into whole characters and sequences, and the rest."""
-    for end in range(len(sent), max(len(sent) - 16, -1), -1):
+    for end in range(len(sent), max(len(sent) - 300, -1), -1):
         try:
             text = sent[:end].decode()
         except UnicodeDecodeError:
             continue
-        if not re.search(r"(\x1b(\[[\d;]*)?|\r)$", text):
+        if not re.search(r"\x1b(\[[?\d;]*|\][^\x07]*)?$", text):
             return text, sent[end:]
     return "", sent
