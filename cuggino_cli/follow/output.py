@@ -73,7 +73,7 @@ def output_options(command: Command) -> Command:
         click.option(
             "--verbose",
             is_flag=True,
-            help="Show agent texts as they come, and tool results too.",
+            help="Show agent texts as they come, thinking, and tool results too.",
         ),
         click.option("--quiet", is_flag=True, help="Show phases and endings only."),
         click.option(
