@@ -165,6 +165,7 @@ class _Follower:
 
     def follow(self) -> int:
         from cuggino.errors import CugginoError, Interrupted
+        from cuggino_cli.screen.fragments import Fragment
 
         error: BaseException | None = None
         try:
@@ -180,11 +181,27 @@ class _Follower:
         if self._plain is not None and not isinstance(error, BrokenPipeError):
             with contextlib.suppress(OSError) if error else contextlib.nullcontext():
                 self._view.conclude(self._plain, ending)
+                if self._rings_at(ending):
+                    self._plain.append([Fragment("bell", "")])
         if error is None or isinstance(error, Interrupted):
             return self._view.exit_code(ending)
         if isinstance(error, CugginoError) and ending.is_reported and self._plain is not None:
             return self._view.exit_code(ending)
         raise error
+
+    def _rings_at(self, ending: Ending) -> bool:
+        """Return whether the bell calls for somebody at the end: whoever interrupts is there."""
+        from cuggino.errors import Interrupted
+
+        config, result = self._runtime.config, ending.result
+        if not (config.rings and ending.begun):
+            return False
+        if ending.error is not None and not isinstance(ending.error, Exception):
+            return False
+        if isinstance(ending.error, Interrupted) or (result and result.outcome == "interrupted"):
+            return False
+        on = config.notifications.on
+        return "end" in on or ("failed" in on and not (result and result.exit_code == 0))
 
     def _ending(self, error: BaseException | None) -> Ending:
         from cuggino.events import RunResult

@@ -97,3 +97,28 @@ def test_other_loops(
     main([*command, "--quiet"])
     out = capsys.readouterr()
     assert "HTTP 403" in out.out + out.err
+
+
+@pytest.mark.parametrize(
+    ("notify", "options", "rung"),
+    [
+        ({}, [], True),
+        ({"to": "none"}, [], False),
+        ({}, ["--notify-on", "item"], False),
+        ({}, ["--notify-on", "failed"], False),
+        ({}, ["--json"], False),
+    ],
+)
+def test_bell(
+    notify: dict[str, Any],
+    options: list[str],
+    rung: bool,
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The terminal's bell rings at the end of a run, as configured."""
+    monkeypatch.setattr("cuggino_cli.screen.terminal.choose_interactive", lambda *_: True)
+    configure(project, **notify)
+    assert 0 == main(["run", "--focus", "x", *(options or ["--quiet"])])
+    assert rung == capsys.readouterr().out.endswith("\a")
