@@ -12,6 +12,7 @@ from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import quote_plus
 
 import anyio.to_thread
 from starlette.requests import Request
@@ -58,6 +59,8 @@ if TYPE_CHECKING:
 
 LONGEST_TITLE = 200
 _REFUSED = 409
+_LONGEST_FIELD = 48_000
+"""Bytes of a text in a form; a form has at most 64 kB."""
 T = TypeVar("T")
 
 Values = Mapping[str, str]
@@ -93,7 +96,7 @@ def read_item(workspace: Workspace, name: str) -> Item:
         raise StorageError("read item", f"there is no item {name!r} in the backlog any more")
     at_work = not reason and name in items_with_runs(workspace)
     try:
-        return Item(name, file_title(path), read_written(path), "", reason, at_work)
+        return Item(name, file_title(path), _read_short(path), "", reason, at_work)
     except StorageError as error:
         return Item(name, file_title(path), None, error.message, reason, at_work)
 
@@ -332,7 +335,21 @@ async def _control(request: Request) -> Response:
 
 
 def _read_spec(workspace: Workspace, name: str) -> Written:
-    return read_written(spec_path(workspace, name))
+    return _read_short(spec_path(workspace, name))
+
+
+def _read_short(path: Path) -> Written:
+    """Return the text of a file that fits into a form, with some more to be written.
+
+    Raises:
+        StorageError: as `read_written`, or it does not fit.
+    """
+    written = read_written(path)
+    if len(quote_plus(written.text)) > _LONGEST_FIELD:
+        raise StorageError(
+            "read", f"{path} cannot be edited here: too long for a form", hint="use an editor"
+        )
+    return written
 
 
 def _unsaved(request: Request, place: Place, values: Values, error: CugginoError) -> Response:

@@ -294,6 +294,8 @@ def run_fragments(site: Site, fold: RunFold, since: int, *, slow: bool) -> list[
             parts.append(Fragment(f"s{stage}", "append", html))
         else:
             parts.append(Fragment(f"row-{stage}-{number}", "outer", html))
+    if fold.activity.kind == "watch":
+        parts.append(Fragment("p-items", "replace", _part("items", site, fold, view)))
     for name in changes.parts:
         own = name == "commits"
         html = _part("commits", site, fold, view) if own else _part("part", view, name)
@@ -399,6 +401,7 @@ def _environment() -> Environment:
         "title_of": title_of,
         "tool_target": tool_target,
         "agents": _AGENTS,
+        "name_of": name_of,
         "without_title": without_title,
     }
     return made
@@ -448,6 +451,11 @@ def short_count(count: int) -> str:
     if count < 10_000:
         return f"{count:,}"
     return f"{count / 1000:,.0f} k" if count < 1_000_000 else f"{count / 1e6:,.1f} M"
+
+
+def name_of(fold: RunFold, report: RunReport) -> str:
+    """Return a short name for what a run is about."""
+    return report.title or {"watch": "Watch"}.get(report.kind, fold.run_id[:8])
 
 
 def without_title(text: str, title: str) -> str:
