@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from cuggino.agents import (
-    RoutedAgent,
-)
+from reactivex.subject import Subject
+
+from cuggino.agents import Capabilities, RoutedAgent
 from cuggino.errors import AgentFailed
 from cuggino.events import AgentMessage
-from cuggino.testing import AgentRun
+from cuggino.testing import AgentRun, InMemoryAgent
 from tests.agents.routed import Drawn, chain, memory, options, values
 from tests.loops.supervised_loop import HOUR, failed, limited
 
@@ -106,3 +106,30 @@ class TestResuming:
         assert "id149" == one.spawned[-1].resume_session_id
         (error,) = values(t, routed.spawn(options(resume_session_id="id1")))
         assert isinstance(error, AgentFailed)
+
+
+def test_messages_reach_whoever_works() -> None:
+    """Resumed, or begun anew by a fallback, a session has the messages of the latest options."""
+    t = Drawn()
+    one = memory(t.cold("s|"), t.agent("#", limited(HOUR)), can_resume=True)
+    other = memory(t.cold("s|"), can_resume=True)
+    routed = RoutedAgent(chain(one, other))
+    first: Subject[str] = Subject()
+    later: Subject[str] = Subject()
+    values(t, routed.spawn(options(session_id="first", messages=first)))
+    values(t, routed.spawn(options(prompt="On.", resume_session_id="own", messages=later)))
+    assert [first, later] == [given.messages for given in one.spawned]
+    assert [later] == [given.messages for given in other.spawned]
+
+
+def test_any_agent_that_takes_messages_is_given_them() -> None:
+    """Routed agents claim them if one of them does."""
+
+    class Hears(InMemoryAgent):
+        @property
+        def capabilities(self) -> Capabilities:
+            return Capabilities(messages=True)
+
+    deaf, hears = memory(), Hears({})
+    assert not RoutedAgent(chain(deaf, deaf)).capabilities.messages
+    assert RoutedAgent(chain(deaf, hears)).capabilities.messages

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from reactivex import just
 
 from cuggino.agents import SpawnOptions, make_agent
 from cuggino.agents.cassettes import ReplayAgent, record_to, replay_of, with_speed
@@ -23,7 +24,7 @@ from cuggino.errors import (
     GuardNotLive,
     QuotaExceeded,
 )
-from cuggino.events import AgentMessage, PingEvent, RateLimited
+from cuggino.events import AgentMessage, PingEvent, RateLimited, Steered
 from cuggino.testing import InMemoryAgent, Marbles, no_leaks
 from tests.agents.cassettes.recorded import ENDED, HELLO, diverged, lines, options, played, recorded
 
@@ -240,3 +241,18 @@ def test_by_name(path: Path, tmp_path: Path) -> None:
     assert "plays a recording of memory" == agent.capabilities.note
     with pytest.raises(CassetteError, match="cannot read the cassette"):
         make_agent("replay:missing", cwd=tmp_path)
+
+
+def test_what_a_person_said(tmp_path: Path) -> None:
+    """It is in the recording, without secrets, and is announced again where it was."""
+    secret = "sk-ant-api03-0123456789abcdef"
+    said = Steered(text=f"use tabs, and the key {secret}", to="session")
+    t = Marbles(a=HELLO, w=said, s=ENDED)
+    cassette = tmp_path / "run.jsonl"
+    recorded(cassette, tmp_path, t, "a-w-s|", env={"API_KEY": secret})
+    assert secret not in cassette.read_text()
+    replay = played(cassette, tmp_path, messages=just("other words"))
+    steered = [(at, value) for at, _, value in replay if isinstance(value, Steered)]
+    assert [2.0] == [at for at, _ in steered]
+    assert steered[0][1].text.startswith("use tabs, and the key ")
+    assert not replay_of(cassette).capabilities.messages
