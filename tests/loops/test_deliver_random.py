@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from cuggino.domain.deliverables import Deliverable, Deliverables, Verification
 from cuggino.domain.termination import DeliverProgress, Terminate, decide_delivery
@@ -74,7 +74,6 @@ OPTIONS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.lists(TURNS, max_size=10), OPTIONS, FILES, st.booleans())
 def test_random_sessions(
     turns: list[Turn], options: dict[str, Any], start: Any, progress: bool

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from cuggino.errors import AgentFailed, BudgetExceeded, ConfigError, QuotaExceeded
 from cuggino.events import (
@@ -95,7 +95,6 @@ OPTIONS = st.fixed_dictionaries(
 RESUMABLE = ("quota_exceeded", "budget_exceeded", "failed")
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.lists(TURNS, max_size=8), st.lists(JUDGES, max_size=12), OPTIONS, FILES, st.booleans())
 def test_random_sessions(
     turns: list[Turn], judges: list[Turn], options: dict[str, Any], start: Files, progress: bool

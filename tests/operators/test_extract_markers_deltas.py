@@ -37,6 +37,8 @@ from tests.operators.written import (
     steps,
 )
 
+MANY = settings().max_examples
+"""As many examples as the profile asks for; quick ones can be had by the hundred."""
 PING = PingEvent(timestamp=0)
 RETRY = SystemMessage(text="Retrying")
 
@@ -59,7 +61,7 @@ PARTS = st.lists(
 """Message id, text, and where it is split."""
 
 
-@settings(max_examples=600)
+@settings(max_examples=5 * MANY)
 @given(PARTS, st.sampled_from([None, PING, ToolCall(name="Bash")]), WHERE)
 @example([("a", "x `y <NOTE>n</NOTE> `\n\n<DONE>d</DONE>", list(range(99)))], None, {})
 @example([("a", "<NOTE>a <DONE>b</DONE> </NOTE> <DONE>", [3, 9]), ("a", "c</DONE>", [2])], None, {})
@@ -85,7 +87,7 @@ def test_deltas_change_nothing_but_the_time(
         assert with_deltas >= without
 
 
-@settings(max_examples=900)
+@settings(max_examples=6 * MANY)
 @given(TEXTS, st.lists(st.integers(0, 99), max_size=30), WHERE)
 @example("```<NOTE>", [], {})
 @example("a\n```\n<NO", [3], {})

@@ -29,6 +29,8 @@ from tests.operators.written import (
 )
 
 MARKDOWN: Any = importlib.import_module("markdown_it").MarkdownIt("commonmark")
+MANY = settings().max_examples
+"""As many examples as the profile asks for; quick ones can be had by the hundred."""
 NAMES = ("DONE", "SPEC_ISSUE")
 TAG = re.compile(r"<(/?)(?:DONE|SPEC_ISSUE)>")
 
@@ -82,7 +84,7 @@ def _is_read_alike(text: str) -> bool:
     return not is_misread and not re.search(r"</?(?:div|pre|code|span|a)[\w-]", text, re.IGNORECASE)
 
 
-@settings(max_examples=1500)
+@settings(max_examples=10 * MANY)
 @given(MARKDOWN_TEXTS.filter(_is_read_alike))
 @example("> quoted\n<DONE>x</DONE>")
 @example("1. a\n   ```\n   <DONE>x</DONE>\n   ```\n<DONE>y</DONE>")
@@ -93,7 +95,7 @@ def test_markdown_decides_what_counts(text: str) -> None:
     assert opens_paragraph_lines(text) == opening_tags(text)
 
 
-@settings(max_examples=500)
+@settings(max_examples=5 * MANY)
 @given(MARKDOWN_TEXTS, st.lists(st.integers(0, 99), max_size=30))
 def test_it_may_come_in_any_pieces(text: str, places: list[int]) -> None:
     """The pieces of a text decide nothing."""
