@@ -9,6 +9,12 @@ import click
 from cuggino_cli.help.manual import manual
 from cuggino_cli.options.commanding import item_option
 
+_TOLD = {"session": "The running agent has been told.", "prompt": "The next agent has been told."}
+_LATER = (
+    "The run has the message. Its agent is told in a moment if it takes messages while it works, "
+    "otherwise the next one is."
+)
+
 
 @click.command(
     "steer",
@@ -36,8 +42,5 @@ def command(text: str, item: str | None) -> int:
     sent = Sent(SteerAsked(text=text.strip(), item=item))
     if sent.is_taken():
         told = sent.leads_to(Steered)
-        if told is not None and told.to == "session":
-            click.echo("The running agent has been told.")
-        else:
-            click.echo("The next agent will be told." if told is None else "An agent was told.")
+        click.echo(_LATER if told is None else _TOLD[told.to])
     return 0

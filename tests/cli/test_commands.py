@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cuggino.events import ControlIgnored, PauseEnded, Steered, WatchItemParked
+from cuggino_cli.commands.steer import _LATER
 from tests.cli.commanded import Commanded
 from tests.git_project import GitProject, isolate_git
 
@@ -46,7 +47,7 @@ def test_steer_is_in_the_next_prompt(run: Commanded) -> None:
     """A message to an agent that takes none is in the prompt of the next one."""
     run.start(*FOCUS)
     run.at("planning")
-    assert (0, "The next agent will be told.\n") == run.tell("steer", "-", stdin="use\n  flask\n")
+    assert (0, f"{_LATER}\n") == run.tell("steer", "-", stdin="use\n  flask\n")
     run.let("planning", "implementing", "reviewing")
     assert 0 == run.ends()[0]
     assert [Steered(text="use\n  flask", to="prompt")] == [
