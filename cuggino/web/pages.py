@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -62,6 +62,10 @@ _AT_ONCE = ("plan", "jobs", "deliverables", "commits")
 """Parts of a run's page that are drawn with every change."""
 _SLOWLY = (*("timeline", "spending", "checks", "reviews", "notices", "sessions", "tools"),)
 """Parts that are drawn at most once a second."""
+_OF_TOOLS = frozenset({"tools"})
+"""Parts that change with every tool call, and that nothing else depends on."""
+_REDRAWN = timedelta(seconds=10)
+"""The time after which the bar of a running stage is drawn again."""
 _MOST_STAGES = 300
 _MOST_ROWS = 200
 """Rows of a running stage on a new page."""
@@ -173,12 +177,20 @@ class RunFold:
     _rows: dict[tuple[int, int], Seen] = field(default_factory=dict)
     _known: dict[int, int] = field(default_factory=dict)
     """The stages that open pages have, each with its last row."""
+    _latest: RunReport | None = None
+    """The report as it was drawn last, which most events leave as it is."""
+    _drawn: datetime | None = None
+    """The time up to which the timeline was drawn."""
 
     def add(self, entry: Entry) -> None:
         """Add an entry of the journal."""
         self.first = self.first or entry
         self.activity = self.activity.add(entry.event, at=entry.at)
         changed = self.report.add(entry)
+        if changed.parts - _OF_TOOLS:
+            self._latest = None
+        if self._drawn is None or entry.at - self._drawn >= _REDRAWN:
+            self._drawn, self._parts["timeline"] = entry.at, entry.seq
         for name in changed.parts:
             self._parts[name] = entry.seq
         if changed.stage is not None:
@@ -215,10 +227,15 @@ class RunFold:
         self._parts = dict.fromkeys(late, _ALWAYS)
         return Changes(parts=now, stages=stages, begun=begun, rows=rows, appended=appended)
 
-    def result(self, *, transcripts: Iterable[int] = ()) -> RunReport:
-        """Return the report, with the transcripts of these stages."""
-        now = datetime.now(UTC) if self.running else None
-        report = self.report.result(running_at=now, transcripts=False)
+    def result(self, *, transcripts: Iterable[int] = (), again: bool = True) -> RunReport:
+        """Return the report, with the transcripts of these stages.
+
+        Without `again` it may lack what only its slow parts show.
+        """
+        report = self._latest
+        if report is None or again or (report.state == "running") != self.running:
+            now = datetime.now(UTC) if self.running else None
+            report = self._latest = self.report.result(running_at=now, transcripts=False)
         wanted = set(transcripts)
         if not wanted:
             return report
@@ -228,9 +245,9 @@ class RunFold:
         )
         return replace(report, transcripts=tuple(known))
 
-    def view(self, *, transcripts: Iterable[int] = ()) -> View:
+    def view(self, *, transcripts: Iterable[int] = (), again: bool = True) -> View:
         """Return the view of its report."""
-        report = self.result(transcripts=transcripts)
+        report = self.result(transcripts=transcripts, again=again)
         zone = zone_at(report.start)
         return view_of(report, zone=zone, live=True, payload=_PAYLOAD, rows=_MOST_ROWS)
 
@@ -274,7 +291,7 @@ def run_fragments(site: Site, fold: RunFold, since: int, *, slow: bool) -> list[
         return []
     changes = fold.changes(since, slow=slow)
     wanted = {stage for stage, _ in changes.rows} | set(changes.begun)
-    view = fold.view(transcripts=wanted)
+    view = fold.view(transcripts=wanted, again=bool(changes.stages or changes.parts))
     parts = [
         Fragment(name, "replace", _part(f"run_{name}", site, fold, view))
         for name in ("title", "head", "acts", "waits", "now")
