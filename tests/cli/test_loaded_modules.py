@@ -14,6 +14,7 @@ import pytest
 
 from cuggino.events import IterationStart, RunEnded, RunStarted
 from cuggino.events.names import NAMES
+from cuggino.storage import Workspace
 from cuggino.storage.journal import Journal
 from tests.limits import LIMIT
 
@@ -135,3 +136,15 @@ def test_runs_reads_kept_digests(
     assert "cuggino.storage.journal.digest" in modules
     assert "cuggino.storage.journal.totals" not in modules
     assert {"base", "journal", "result", "resumed", "usage"} == _events(modules)
+
+
+@pytest.mark.parametrize("arguments", [["status", "--json"], ["pause"]])
+def test_commands_to_a_run_load_no_loop(
+    loaded: Callable[[list[str]], frozenset[str]], arguments: list[str], tmp_path: Path
+) -> None:
+    """Looking at a run and commanding it loads no loop, stage or provider."""
+    with Workspace(tmp_path).lock(command="cuggino run"):
+        modules = loaded(arguments)
+    rooms = ("agents", "config", "guard", "loops", "stages", "runtime", "web", "report")
+    assert set() == _within(modules, *(f"cuggino.{room}" for room in rooms))
+    assert set() == _within(modules, "git", "watchdog", "wcwidth", "prompt_toolkit")
