@@ -13,11 +13,12 @@ from cuggino._lazy import lazy
 NAMES = {
     "activity": "Activity ActivityState RunningTool Wait plan_titles tool_target",
     "as_json": "run_details_json run_json unreadable_json",
-    "following": "JournalNews RunTail follow live_journals",
+    "following": "follow",
     "listing": "RecordedRun Runs RunStatus UnreadableRun working_process",
     "stages": "RecordedStage recorded_stages",
     "status": "LastRun ProjectState ProjectStatus Waiting last_journal project_status status_json",
     "streaming": "list_runs replay TimedEvent replay_timed",
+    "tails": "JournalNews RunTail live_journals",
     "cuggino.domain": "RunSummary",
     "cuggino.events": "RunOutcome",
     "cuggino.storage.journal": "DeliverableCourse DeliveredSession Delivery",

@@ -20,10 +20,7 @@ from cuggino.runs.as_json import (
     unreadable_json,
 )
 from cuggino.runs.following import (
-    JournalNews,
-    RunTail,
     follow,
-    live_journals,
 )
 from cuggino.runs.listing import (
     RecordedRun,
@@ -50,6 +47,11 @@ from cuggino.runs.streaming import (
     list_runs,
     replay,
     replay_timed,
+)
+from cuggino.runs.tails import (
+    JournalNews,
+    RunTail,
+    live_journals,
 )
 from cuggino.storage.journal import (
     DeliverableCourse,

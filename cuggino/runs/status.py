@@ -12,8 +12,8 @@ from typing import Any, Literal, TypeAlias
 from cuggino.errors import StorageError
 from cuggino.events import RunEnded, RunStarted
 from cuggino.runs.activity import LASTING, Activity
-from cuggino.runs.following import first_entry, live_journals
 from cuggino.runs.listing import Runs, RunStatus, resume_command, working_process
+from cuggino.runs.tails import first_entry, live_journals
 from cuggino.storage import Backlog, LockOwner, Workspace
 from cuggino.storage.journal import Entry, list_journals, skim
 

@@ -147,4 +147,4 @@ def test_commands_to_a_run_load_no_loop(
         modules = loaded(arguments)
     rooms = ("agents", "config", "guard", "loops", "stages", "runtime", "web", "report")
     assert set() == _within(modules, *(f"cuggino.{room}" for room in rooms))
-    assert set() == _within(modules, "git", "watchdog", "wcwidth", "prompt_toolkit")
+    assert set() == _within(modules, "git", "watchdog", "wcwidth", "prompt_toolkit", "reactivex")

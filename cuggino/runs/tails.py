@@ -1,0 +1,176 @@
+"""Reading what other processes write: the journals of a run, of a watch's items, or of any run."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from cuggino.errors import StorageError
+from cuggino.events import RunEnded, RunStarted
+from cuggino.storage import LockOwner, Workspace
+from cuggino.storage.journal import Entry, JournalTail, iter_entries, last_entry, list_journals
+
+_ITEM = "item"
+"""The stage of a watch whose entries are in the journals of its items, too."""
+_COARSE = timedelta(seconds=2)
+"""How much a file's time may be behind the clock."""
+
+
+class RunTail:
+    """The entries appended to the journal of a run since they were last read, found by polling.
+
+    For a watch, those of the runs of its items are among them, in the order of their times.
+
+    Args:
+        path: the journal of the run.
+        items: whether to read the runs of a watch's items.
+        spared: as in `JournalTail`.
+    """
+
+    def __init__(self, path: Path, *, items: bool = True, spared: Collection[str] = ()) -> None:
+        self.path = path
+        self.ended: RunEnded | None = None
+        """The end of the last process, if all its entries were read."""
+        self.last: datetime | None = None
+        """The time of the last entry of the journal itself."""
+        self.item: Path | None = None
+        """The journal of the item whose entries were read last."""
+        self._spared = spared
+        self._own = _Source(JournalTail(path, spared=spared))
+        self._items: dict[Path, _Source | None] = {}
+        """The other journals; None for those of other runs."""
+        self._with_items = items
+        self._began: datetime | None = None
+        self._folder_time = 0
+
+    @property
+    def is_missing(self) -> bool:
+        """Return whether there was no journal when it was last looked at."""
+        return self._own.tail.missing
+
+    def read(self) -> Iterator[Entry]:
+        """Yield the new entries, in the order of their times.
+
+        Raises:
+            StorageError: a line is broken, or has an unknown version.
+        """
+        while True:
+            self._own.fill()
+            if self._own.queue and self._began is None:
+                self._begin(self._own.queue[0])
+            if self._began is not None:
+                self._find_items()
+            sources = [self._own, *filter(None, self._items.values())]
+            for source in sources:
+                source.fill()
+            ready = [source for source in sources if source.queue]
+            if not ready or (self.ended is not None and not self._own.queue):
+                return  # what follows the end are the items of later watches
+            source = min(ready, key=lambda one: one.queue[0].at)
+            entry = source.queue.popleft()
+            if source is self._own:
+                self.last = entry.at
+                self.ended = entry.event if isinstance(entry.event, RunEnded) else None
+                if self._began is not None and entry.stage == _ITEM:
+                    continue
+            elif self._began is not None and entry.at < self._began:
+                continue
+            else:
+                self.item = source.tail.path
+            yield entry
+
+    def _begin(self, first: Entry) -> None:
+        """Look for items from now on, if this is a watch."""
+        if not self._with_items:
+            return
+        if isinstance(first.event, RunStarted) and first.event.kind == "watch":
+            self._began = first.at
+
+    def _find_items(self) -> None:
+        """Add the journals of items that were written since the watch began."""
+        folder = self.path.parent
+        try:
+            changed = folder.stat().st_mtime_ns
+        except OSError:
+            return
+        if changed == self._folder_time and not self._own.queue:
+            return
+        self._folder_time = changed
+        assert self._began is not None
+        since = (self._began - _COARSE).timestamp()
+        for path in list_journals(folder):
+            if path in self._items or path == self.path:
+                continue
+            with suppress(OSError):
+                if path.stat().st_mtime >= since and (found := first_entry(path)) is not None:
+                    self._items[path] = self._source_of(path, found)
+
+    def _source_of(self, path: Path, first: Entry) -> _Source | None:
+        if isinstance(first.event, RunStarted) and first.event.item is not None:
+            return _Source(JournalTail(path, spared=self._spared))
+        return None
+
+
+class _Source:
+    """A journal, and its entries that wait for those of others."""
+
+    def __init__(self, tail: JournalTail) -> None:
+        self.tail = tail
+        self.queue: deque[Entry] = deque()
+
+    def fill(self) -> None:
+        if not self.queue and self.tail.has_changed():
+            self.queue.extend(self.tail.read())
+
+
+def live_journals(workspace: Workspace, owner: LockOwner) -> list[Path]:
+    """Return the journals that this process writes now; that of a watch is the first."""
+    since = (owner.since - _COARSE).timestamp() if owner.since else 0.0
+    found: list[tuple[bool, Path]] = []
+    for path in list_journals(workspace.journal):
+        with suppress(OSError):
+            if path.stat().st_mtime < since:
+                continue
+            last = last_entry(path)
+            if last is None or isinstance(last.event, RunEnded):
+                continue
+            if (first := first_entry(path)) is not None:
+                assert isinstance(first.event, RunStarted)
+                found.append((first.event.kind != "watch", path))
+    return [path for _, path in sorted(found, key=lambda one: one[0])]
+
+
+class JournalNews:
+    """The entries that any run of a workspace appends from now on, found by polling."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._folder = workspace.journal
+        self._tails: dict[Path, JournalTail] = {}
+        for path in list_journals(self._folder):
+            self._tails[path] = JournalTail(path)
+            self._tails[path].skip()
+
+    def read(self) -> list[Entry]:
+        """Return the new entries; none of a journal that cannot be read."""
+        for path in list_journals(self._folder):
+            self._tails.setdefault(path, JournalTail(path))
+        entries: list[Entry] = []
+        for tail in self._tails.values():
+            with suppress(StorageError):
+                if tail.has_changed():
+                    entries += tail.read()
+        return sorted(entries, key=lambda entry: entry.at)
+
+
+def first_entry(path: Path) -> Entry | None:
+    """Return the first entry of a journal; None if it cannot be read."""
+    entries = iter_entries(path)
+    try:
+        return next(entries, None)
+    except StorageError:
+        return None
+    finally:
+        entries.close()
