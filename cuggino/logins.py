@@ -115,7 +115,7 @@ def _login_of(agent: LlmAgent, cwd: Path, memory: LoginMemory) -> Observable[Log
         check = agent.login_check(cwd)
         if check is None:
             return just(Login(agent, None))
-        if memory.holds(check.key, scheduler.now):
+        if check.is_given or memory.holds(check.key, scheduler.now):
             return just(Login(agent, True, check.hint))
 
         def seen(answer: bool | None) -> Login:

@@ -78,6 +78,15 @@ class Doubtful(LlmAgent):
 
 
 class TestAnswers:
+    @pytest.mark.parametrize("name", ["ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"])
+    def test_a_credential_in_the_environment(
+        self, name: str, program: Program, tmp_path: Path
+    ) -> None:
+        """With a credential in the environment, nothing is asked."""
+        agent = ClaudeAgent(path=program(OUT), env={"PATH": "/bin:/usr/bin", name: "key"})
+        assert ask(agent, tmp_path)
+        assert [] == calls(tmp_path)
+
     @pytest.mark.parametrize(
         ("says", "code", "expected"),
         [
@@ -227,13 +236,15 @@ class TestMemory:
 
     def test_no_credential(self, program: Program, tmp_path: Path) -> None:
         """Neither a credential nor its digest decides, and files are empty and private."""
-        env = {"PATH": "/usr/bin:/bin", "ANTHROPIC_API_KEY": "sk-one"}
+        env = {"PATH": "/usr/bin:/bin", "ANTHROPIC_CUSTOM_HEADERS": "sk-one"}
         agent = ClaudeAgent(path=program(IN), env=env)
         assert ask(agent, tmp_path, LoginMemory(tmp_path)) is True
         (file,) = (tmp_path / "logins").iterdir()
         assert ("", 0o600) == (file.read_text(), file.stat().st_mode & 0o777)
         assert 0o700 == file.parent.stat().st_mode & 0o777
-        changed = ClaudeAgent(path=tmp_path / "bin/claude", env={**env, "ANTHROPIC_API_KEY": "two"})
+        changed = ClaudeAgent(
+            path=tmp_path / "bin/claude", env={**env, "ANTHROPIC_CUSTOM_HEADERS": "two"}
+        )
         assert file.name == key_of(changed)
 
     def test_folder_that_cannot_be_written(self, program: Program, tmp_path: Path) -> None:

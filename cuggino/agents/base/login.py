@@ -23,6 +23,8 @@ class LoginCheck:
     """Digest of what the answer depends on, by which a positive one is remembered."""
     hint: str
     """What a person does to log in."""
+    is_given: bool = False
+    """Whether the environment holds a credential, so that nobody needs to log in."""
 
 
 def login_key(

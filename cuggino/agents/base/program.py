@@ -66,6 +66,8 @@ class ProgramAgent(LlmAgent):
     """Arguments with which the program reports its login; () if it has none."""
     login_variables: ClassVar[tuple[str, ...]] = ()
     """Beginnings of the names of variables that may hold a login."""
+    login_credentials: ClassVar[tuple[str, ...]] = ()
+    """Variables that are a login themselves."""
     login_folders: ClassVar[tuple[str, ...]] = ()
     """Variables whose value is where a login is stored."""
     login_hint: ClassVar[str] = ""
@@ -113,7 +115,12 @@ class ProgramAgent(LlmAgent):
         except (AgentNotFound, OSError):
             return None
         return LoginCheck(
-            argv=(program, *self.login_command), env=env, read=read, key=key, hint=self.login_hint
+            argv=(program, *self.login_command),
+            env=env,
+            read=read,
+            key=key,
+            hint=self.login_hint,
+            is_given=any(env.get(name) for name in self.login_credentials),
         )
 
     def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:

@@ -72,6 +72,7 @@ class ClaudeAgent(ProgramAgent):
     login_command = ("auth", "status")
     login_variables = ("ANTHROPIC_", "CLAUDE_", "AWS_", "GOOGLE_", "CLOUD_ML_", "VERTEX_")
     login_folders = ("CLAUDE_CONFIG_DIR",)
+    login_credentials = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
     login_hint = "run `claude auth login`, or set ANTHROPIC_API_KEY"
 
     capabilities = Capabilities(
