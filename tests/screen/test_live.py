@@ -73,6 +73,7 @@ class Terminal:
         self.screen = Screen(self.columns)
         self.raw = ""
         self.changed = threading.Condition()
+        self.is_gone = False
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
         plain = PlainLines(
@@ -100,7 +101,7 @@ class Terminal:
 
     def _read(self) -> None:
         decoder = codecs.getincrementaldecoder("utf-8")()
-        while True:
+        while not self.is_gone:
             try:
                 data = os.read(self.ours, 65536)
             except OSError:
@@ -142,6 +143,12 @@ class Terminal:
 
     def mode(self) -> list[Any]:
         return termios.tcgetattr(self.stream.fileno())
+
+    def hang_up(self) -> None:
+        """Close the window; the next refresh ends the reader before that."""
+        self.is_gone = True
+        self.reader.join(LIMIT)
+        os.close(self.ours)
 
     def close(self) -> None:
         self.live.stop()
@@ -367,7 +374,7 @@ def test_a_closed_window_is_an_error_of_the_output() -> None:
     terminal = opened()
     terminal.live.show(Rows())
     terminal.sees("one", "two")
-    os.close(terminal.ours)
+    terminal.hang_up()
     with pytest.raises(OSError):
         for _ in range(100_000):
             terminal.live.print(line("a line"))
