@@ -24,11 +24,13 @@ _LOG = logging.getLogger("cuggino.web")
 MOST_STREAMS = 200
 MOST_CHANNELS = 64
 """Channels that are kept; those without open pages make room for others."""
-BUSY, STEADY, QUIET = 0.25, 0.5, 1.0
-"""Seconds between two polls: while events come, when each poll finds some, and when none has come
-for a while."""
-_STREAK = 4
-"""Polls with events in a row after which they are steady."""
+BUSY, LONGEST, QUIET = 0.25, 2.0, 1.0
+"""Seconds between two polls: while events come, at most then, and when none has come lately."""
+SHARE = 0.007
+"""The part of a core that polling, drawing and sending may take: more slows polling down.
+
+A run that waits for its model takes a fifth of a core.
+"""
 _LINGER = 5.0
 """Seconds after the last event until polling slows down."""
 COMMENT = 15.0
@@ -53,7 +55,7 @@ class Hub:
         self._attended = asyncio.Event()
         self._poked = asyncio.Event()
         self._changed = 0.0
-        self._streak = 0
+        self._spent = 0.0
         self._beat = 0
         self._pieces: dict[tuple[tuple[str, ...], int], tuple[bytes, int]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -109,7 +111,7 @@ class Hub:
             if not any(channel.viewers for channel in self._channels.values()):
                 self._attended.clear()
                 await self._attended.wait()
-            is_poked, before = self._poked.is_set(), self.position
+            is_poked = self._poked.is_set()
             self._poked.clear()
             for channel in list(self._channels.values()):
                 if channel.viewers and not channel.lock.locked() and channel.error is None:
@@ -119,7 +121,6 @@ class Hub:
                 beaten = time.monotonic()
                 self._beat += 1
                 self._awake()
-            self._streak = self._streak + 1 if self.position > before else 0
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._pause()):
                     await self._poked.wait()
@@ -183,9 +184,10 @@ class Hub:
 
     def _pause(self) -> float:
         """Return the seconds until the next poll."""
+        before, self._spent = self._spent, time.thread_time()
         if time.monotonic() - self._changed >= _LINGER:
             return QUIET
-        return STEADY if self._streak >= _STREAK else BUSY
+        return min(max((self._spent - before) / SHARE, BUSY), LONGEST)
 
     def _awake(self) -> None:
         self._pieces.clear()
