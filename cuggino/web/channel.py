@@ -29,7 +29,7 @@ MOST_MESSAGE = 1024 * 1024
 """Bytes of a message; instead of a longer one the page is reloaded."""
 _INLINE = 64 * 1024
 """Bytes of a journal that are read in the loop; more are read in a thread."""
-_SLOW = 1.0
+_SLOW = 3.0
 """Seconds between two drawings of charts."""
 _FOLDERS = 2.0
 """Seconds between two looks at folders."""

@@ -60,7 +60,7 @@ GROUPS: dict[str, Group] = {
     "runs": Group(journals.runs, partial(journals.runs, journals=5, events=500, rounds=1)),
     "long": Group(journals.long_run, partial(journals.long_run, events=500)),
     "watch": Group(backlog.items, partial(backlog.items, count=3)),
-    "serve": Group(pages.open_pages, partial(pages.open_pages, tabs=2, rounds=1)),
+    "serve": Group(pages.open_pages, partial(pages.open_pages, pages=2, rounds=1)),
     "backlog": Group(backlog.full, partial(backlog.full, count=200, worked=3)),
     "repository": Group(
         repositories.repositories, partial(repositories.repositories, sizes=(100,), rounds=1)
