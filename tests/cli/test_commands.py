@@ -257,3 +257,20 @@ def test_follow_a_watch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert tags == [
         json.loads(line)["_tag"] for line in run.tell("follow", "--json")[1].splitlines()
     ]
+
+
+def test_messages_are_repeated_to_a_repeated_session(run: Commanded) -> None:
+    """An agent that is killed after it was told is told again when its stage is repeated."""
+    run.start(*FOCUS)
+    run.at("planning")
+    run.tell("steer", "use flask")
+    run.let("planning")
+    run.at("implementing")
+    run.has("Steered")
+    run.kill()
+    run.let("implementing", "reviewing")
+    run.start("run", "--quiet", "--resume")
+    assert 0 == run.ends()[0]
+    assert 2 * [Steered(text="use flask", to="prompt")] == [
+        event for event in run.events() if isinstance(event, Steered)
+    ]

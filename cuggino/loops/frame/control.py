@@ -26,6 +26,7 @@ from cuggino.events import (
     QuotaWaiting,
     RunPaused,
     SkipAsked,
+    StageFinished,
     SteerAsked,
     Steered,
     StopAsked,
@@ -117,7 +118,7 @@ class Control:
         for entry in journal.entries.only(("StageFinished", "Steered")):
             if isinstance(entry.event, Steered):
                 told.setdefault(entry.stage, []).append(entry.event.text)
-            else:
+            elif isinstance(entry.event, StageFinished):  # the last entry of a process comes, too
                 told.pop(entry.stage, None)
         known = [message.text for message in self._messages]
         texts = [text for texts in told.values() for text in texts if text not in known]
