@@ -32,6 +32,7 @@ print("approved" if is_loop_terminal_event(last) else "not approved")
 # IterationStart
 # PlanningStart
 #   PlanComplete: One task.
+# PlanWritten
 # ImplementingStart
 # CheckCommandStarted
 # CheckCommandOutput

@@ -65,6 +65,7 @@ for event in cuggino.iterate(runtime.run(focus="count.txt")):
 # prints:
 # IterationStart
 # PlanningStart
+# PlanWritten
 # ImplementingStart
 # runs: {'command': 'echo 1 > count.txt'}
 # runs: {'command': 'echo 2 > count.txt'}

@@ -165,6 +165,10 @@ if __name__ == "__main__":
 #   not claimed by the agent: resume
 # skipped: resume_unknown_session
 #   not claimed by the agent: resume
+# skipped: message
+#   a parrot has nothing for Meanwhile()
+# skipped: message_during_the_last_answer
+#   a parrot has nothing for Meanwhile()
 # skipped: usage_of_a_resumed_session
 #   not claimed by the agent: resume and cost
 # skipped: reasoning

@@ -97,7 +97,7 @@ class Delegate:
 class Meanwhile:
     """`action` is called when the model is asked, before the rest of its answer."""
 
-    action: Callable[[], object]
+    action: Callable[[], object] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
