@@ -155,8 +155,8 @@ class Terminal:
         self.text.close()
         self.input.close()
         self.stream.close()
-        os.close(self.ours)
         self.reader.join(LIMIT)
+        os.close(self.ours)
 
 
 @pytest.fixture

@@ -113,8 +113,8 @@ class Shell:
             self.process.kill()  # the kernel ends its job with it
         self.process.wait(LIMIT)
         os.close(self.theirs)
-        os.close(self.ours)
         self._reader.join(LIMIT)
+        os.close(self.ours)
 
 
 @pytest.fixture
