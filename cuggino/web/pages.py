@@ -168,7 +168,7 @@ class RunFold:
     run_id: str
     running: bool = False
     """Whether a process works on it now."""
-    report: ReportFold = field(default_factory=ReportFold)
+    report: ReportFold = field(init=False)
     activity: Activity = field(default_factory=Activity)
     first: Entry | None = None
     _parts: dict[str, int] = field(default_factory=dict)
@@ -181,6 +181,9 @@ class RunFold:
     """The report as it was drawn last, which most events leave as it is."""
     _drawn: datetime | None = None
     """The time up to which the timeline was drawn."""
+
+    def __post_init__(self) -> None:
+        self.report = ReportFold(folder=self.place.folder)
 
     def add(self, entry: Entry) -> None:
         """Add an entry of the journal."""
@@ -323,7 +326,7 @@ def run_fragments(site: Site, fold: RunFold, since: int, *, slow: bool) -> list[
 def stage_fragment(site: Site, fold: RunFold, stage: str, entries: Iterable[Entry]) -> str:
     """Return the transcript of a stage from its entries."""
     assert fold.first is not None  # a stage is only known from entries
-    read = ReportFold()
+    read = ReportFold(folder=fold.place.folder)
     read.add(fold.first)
     for entry in entries:
         read.add(entry)
