@@ -322,7 +322,8 @@ class TestLoops:
     ) -> None:
         """The command prints one sentence and what to do, and exits with 2."""
         monkeypatch.chdir(project)
-        (project / ".cuggino.json").write_text(json.dumps({"agentPath": str(program(OUT, 1))}))
+        config = {"agentPath": str(program(OUT, 1)), "maxRetries": 0}
+        (project / ".cuggino.json").write_text(json.dumps(config))
         assert 2 == main(["run", "--focus", "x"])
         assert (
             "",
