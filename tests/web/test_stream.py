@@ -109,11 +109,14 @@ def test_one_stream_for_several_pages(served: Page, project: Path) -> None:
 def test_page_that_is_too_far_behind_is_reloaded(served: Page, project: Path) -> None:
     """More entries at once than are worth sending, or a lost position, reload the page."""
     run = Writer(project)
+    _write(run, 0)
     seq, _ = _open(served, run)
     with served.stream(_key(served, run), after=seq) as messages:
-        _write(run, *range(MOST_MESSAGES + 1))
-        found = next(messages)
-        assert ("reload", _key(served, run)) == (found.kind, found.data)
+        _write(
+            run, *range(2 * MOST_MESSAGES + 2)
+        )  # a look in mid-write sees too many before or after
+        found = next(message for message in messages if message.kind == "reload")
+        assert _key(served, run) == found.data
     run.journal.close()
 
 
