@@ -31,8 +31,8 @@ print("approved" if is_loop_terminal_event(last) else "not approved")
 # prints:
 # IterationStart
 # PlanningStart
-#   PlanComplete: One task.
 # PlanWritten
+#   PlanComplete: One task.
 # ImplementingStart
 # CheckCommandStarted
 # CheckCommandOutput

@@ -101,12 +101,11 @@ class Session:
             self.plan_file.unlink()
 
     def plan_text(self) -> str:
-        """Return the plan that the agents work by, without the log; "" if there is none."""
+        """Return what the planning agent has written; "" if there is nothing to read."""
         try:
-            text = _text(self.session_file)
+            return _text(self.plan_file).strip()
         except (OSError, ValueError):
             return ""
-        return text.partition(f"\n{PROGRESS_LOG}\n")[0].strip()
 
     def clear_plan(self) -> None:
         """Make the folder for the plan, and remove what an earlier planning agent has left."""

@@ -182,7 +182,7 @@ class PlainLines:
         text = paint(fragments, color=self.color, bell=self.bell)
         if text:
             self.write(text)
-            self._is_unfinished = not text.endswith("\n")
+            self._is_unfinished = bool(text.strip("\a")) and not text.endswith("\n")
 
     def end_line(self) -> None:
         if self._is_unfinished:

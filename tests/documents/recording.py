@@ -65,7 +65,7 @@ def lines_of(output: Iterable[tuple[float, str]]) -> Iterator[Line]:
     screen = _Screen()
     for seconds, sent in output:
         for args, letter, control, text, title, unknown in _PIECE.findall(sent):
-            if text:
+            if text := text.replace("\a", ""):  # the bell is heard, not seen
                 screen.put(seconds, text)
             elif control:
                 screen.control(control)

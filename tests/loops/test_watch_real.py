@@ -38,8 +38,8 @@ def loop_of(item: str, *, approved: bool) -> list[str]:
     return [
         *begun,
         "StageCost",
-        "PlanComplete",
         "PlanWritten",
+        "PlanComplete",
         "ImplementingStart",
         "StageCost",
         "Done",

@@ -25,13 +25,25 @@ IMPORTS = """
 import importlib, json, pkgutil
 import cuggino, cuggino_cli
 
+NEEDED = {
+    "cuggino.report.": {"markupsafe"},
+    "cuggino.web.": {"anyio", "markupsafe", "starlette", "uvicorn"},
+}
+# What the inner modules of a room need of its own extra; its door needs nothing.
+
 done = []
 # Skip modules that run on import, the demo's project, and what pytest loads.
 leave = ("__main__", ".demo.project.test_project", ".testing.plugin")
 for package in (cuggino, cuggino_cli):
     for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
-        if not module.name.endswith(leave):
+        if module.name.endswith(leave):
+            continue
+        try:
             done.append(importlib.import_module(module.name).__name__)
+        except ModuleNotFoundError as missing:
+            room = module.name[: module.name.rfind(".") + 1]
+            if missing.name.partition(".")[0] not in NEEDED.get(room, ()):
+                raise
 print(json.dumps(done))
 """
 
@@ -69,8 +81,22 @@ def test_files(installed: Path, source: Path, tmp_path: Path) -> None:
 
 
 def test_imports_without_extras(installed: Path, tmp_path: Path) -> None:
-    """Every module can be imported without extras and without warnings."""
+    """Every module can be imported without extras and without warnings, but for those of one."""
     assert len(json.loads(output_of(installed, "-c", IMPORTS, folder=tmp_path))) > 300
+
+
+@pytest.mark.parametrize(("command", "extra"), [("report", "report"), ("serve", "web")])
+def test_command_of_an_extra(command: str, extra: str, installed: Path, tmp_path: Path) -> None:
+    """Without its extra, a command says in a sentence what to install."""
+    done = subprocess.run(
+        [installed, "-m", "cuggino_cli", command],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+    )
+    assert (2, f"cuggino[{extra}]" in done.stderr) == (done.returncode, True), done.stderr
 
 
 def test_demo_from_the_wheel(installed: Path, tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from reactivex import Observable
+
 from cuggino.agents.base import Role, SpawnOptions, is_guarded
 from cuggino.config import configured_policy
 from cuggino.errors import LoopError
@@ -19,6 +21,7 @@ from cuggino.events import (
     NoMoreWork,
     Note,
     PlanComplete,
+    PlanWritten,
     Progress,
     RequestChanges,
     SpecIssue,
@@ -27,7 +30,7 @@ from cuggino.guard import PERMISSIONS, Policy
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.frame.run import Run
 from cuggino.loops.frame.spawning import spawn_options
-from cuggino.operators import Flow, ask, flow, forward, marker_tags
+from cuggino.operators import Flow, ask, flow, forward, mapcat, marker_tags, unopened
 from cuggino.prompts import Prompts
 from cuggino.stages import act, agent_stage
 from cuggino.storage import check_specs
@@ -38,6 +41,9 @@ ROLE_MARKERS: dict[Role, tuple[type[LlmMarkerEvent], ...]] = {
     "reviewing": (SpecIssue, Approved, RequestChanges),
 }
 """Which markers a role may emit (CUG-017); in its text any other tag is text."""
+
+_LONGEST_PLAN = 50_000
+"""The most characters of a plan in an event."""
 
 _PATHS = ("specs_path", "plan_path", "session_path", "review_path")
 ROLE_VARIABLES: dict[Role, tuple[str, ...]] = {
@@ -73,6 +79,7 @@ class Roles:
         self._options = options
         self._supervision = run.supervision
         self._begin_session = run.begin_session
+        self._shows_plans = run.services.shows_plans
         self._turns: Counter[Role] = Counter()
         self._paths = {
             "specs_path": options.specs_path,
@@ -180,21 +187,30 @@ class Roles:
         if role == "reviewing":
             yield from ask(act(session.clear_review))
         options = yield from self._begin_session(options)
-        marker: Any = yield from forward(
-            agent_stage(
-                self._agent,
-                options,
-                phase=role,
-                tags=marker_tags(*ROLE_MARKERS[role]),
-                on_marker=session.append,
-                linger=self._options.linger,
-                supervision=self._supervision,
-            )
+        stage: Observable[Any] = agent_stage(
+            self._agent,
+            options,
+            phase=role,
+            tags=marker_tags(*ROLE_MARKERS[role]),
+            on_marker=session.append,
+            linger=self._options.linger,
+            supervision=self._supervision,
         )
+        if self._shows_plans and role == "planning":
+            stage = stage.pipe(unopened(mapcat(self._with_plan)))
+        marker: Any = yield from forward(stage)
         if not isinstance(marker, endings):
             raise LoopError(role, f"unexpected end of the agent: {marker}")
         if isinstance(marker, PlanComplete):
             yield from ask(act(session.commit_plan))
+
+    def _with_plan(self, event: object) -> tuple[object, ...]:
+        """Emit the plan just before the marker that declares it complete."""
+        text = self._session.plan_text() if isinstance(event, PlanComplete) else ""
+        if not text:
+            return (event,)
+        plan = PlanWritten(iteration=self._turns["planning"], text=text[:_LONGEST_PLAN])
+        return (plan, event)
 
     def _guard(self, role: Role) -> Policy | None:
         """Return the policy of the role, None if the agent cannot be guarded."""

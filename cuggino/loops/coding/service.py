@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 from reactivex import Observable
@@ -29,7 +28,6 @@ from cuggino.events import (
     NoMoreWork,
     NoProgress,
     PlanningStart,
-    PlanWritten,
     Progress,
     PushPerformed,
     RequestChanges,
@@ -60,9 +58,6 @@ from cuggino.stages import (
     verified_commit,
 )
 from cuggino.storage import WORKSPACE_FOLDER, JournalFile
-
-_LONGEST_PLAN = 50_000
-"""The most characters of a plan in an event."""
 
 
 class LoopService:
@@ -176,8 +171,6 @@ class CodingRun:
             plan = yield from self._roles.plan("\n\n".join(filter(None, (news, review))) or None)
             if isinstance(plan, SpecIssue):
                 return (yield from self._blocked(n, plan))
-            if self._services.shows_plans:
-                yield from forward(act(partial(self._plan_written, n)), name="plan-written")
             yield from self._commands.setup(n)
             verdict = yield from self._work_off_the_plan(n)
             match verdict:
@@ -210,9 +203,6 @@ class CodingRun:
                 iteration=options.max_iterations, max_iterations=options.max_iterations
             )
         )
-
-    def _plan_written(self, n: int) -> PlanWritten:
-        return PlanWritten(iteration=n, text=self._session.plan_text()[:_LONGEST_PLAN])
 
     def _work_off_the_plan(
         self, n: int

@@ -61,7 +61,6 @@ ADDED_STAGES = frozenset(
         "gate-specs",
         "head-start",
         "history",
-        "plan-written",
         "verify-start",
     }
 )
