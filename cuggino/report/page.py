@@ -9,9 +9,8 @@ from datetime import timezone
 from types import MappingProxyType
 from typing import Any, Final
 
-from markupsafe import Markup
-
 from cuggino.report.model import RunReport
+from cuggino.report.prose import markup
 from cuggino.report.rendering import PARTS, View, render_all, smaller, stylesheet, template, view
 from cuggino.report.visible import visible
 from cuggino.report.wording import counted, first_line, standing
@@ -82,8 +81,8 @@ def render_page(title: str, body: str, last: str) -> str:
         title=first_line(title, 80),
         generator=GENERATOR,
         policy=policy(style),
-        style=Markup(style),
-        body=Markup(body),
+        style=markup(style),
+        body=markup(body),
         footer=last,
     )
     return f"{page.strip()}\n"

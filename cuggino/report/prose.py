@@ -11,8 +11,6 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from markupsafe import Markup, escape
-
 from cuggino.report.visible import Cut, cut, visible
 
 if TYPE_CHECKING:
@@ -20,6 +18,7 @@ if TYPE_CHECKING:
 
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
+    from markupsafe import Markup
 
 MOST: Final = 20_000
 """Characters of Markdown that are rendered; of a longer text, head and tail."""
@@ -28,28 +27,35 @@ _BOX = re.compile(r"\A\[([ xX])\] ")
 _LINK = re.compile(r"https?://[^\s]", re.IGNORECASE)
 
 
+def markup(html: str = "") -> Markup:
+    """Return the HTML as markup that a template leaves as it is."""
+    from markupsafe import Markup  # of the extra
+
+    return Markup(html)
+
+
 def markdown(text: str | Cut, *, most: int = MOST) -> Markup:
     """Render Markdown of an agent or a person as HTML."""
     known = (Cut(text) if isinstance(text, str) else text).fit(most)
     if not known.left_out:
         return _rendered(known.head)
-    return Markup("").join((_rendered(known.head), left_out(known), _rendered(known.tail)))
+    return markup("").join((_rendered(known.head), left_out(known), _rendered(known.tail)))
 
 
 def left_out(text: Cut) -> Markup:
     """Return the note on what a cut text leaves out; empty for a whole one."""
     if not text.left_out:
-        return Markup("")
-    return Markup('<p class="cut">… {} characters left out …</p>').format(f"{text.left_out:,}")
+        return markup("")
+    return markup('<p class="cut">… {} characters left out …</p>').format(f"{text.left_out:,}")
 
 
 def _rendered(text: str) -> Markup:
     if not text.strip():
-        return Markup("")
+        return markup("")
     parser = _parser()
     tokens = parser.parse(visible(text))
     _plain(tokens)
-    return Markup(parser.renderer.render(tokens, parser.options, {}))
+    return markup(parser.renderer.render(tokens, parser.options, {}))
 
 
 @cache
@@ -92,12 +98,12 @@ def diff(text: str | Cut) -> Markup:
     parts: list[Markup] = [_lines(known.head)]
     if known.left_out:
         parts += [left_out(known), _lines(known.tail)]
-    return Markup("").join(parts)
+    return markup("").join(parts)
 
 
 def _lines(text: str) -> Markup:
     body = "".join(_spans(visible(text).splitlines()))
-    return Markup('<pre class="diff">{}</pre>').format(Markup(body))
+    return markup('<pre class="diff">{}</pre>').format(markup(body))
 
 
 def _spans(lines: Iterable[str]) -> Iterator[str]:
@@ -116,6 +122,8 @@ def _spans(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _span(kind: str, lines: list[str]) -> str:
+    from markupsafe import escape
+
     text = escape("\n".join(lines) + "\n")
     return f'<span class="{kind}">{text}</span>' if kind else str(text)
 

@@ -65,8 +65,8 @@ def lines_of(output: Iterable[tuple[float, str]]) -> Iterator[Line]:
     screen = _Screen()
     for seconds, sent in output:
         for args, letter, control, text, title, unknown in _PIECE.findall(sent):
-            if text := text.replace("\a", ""):  # the bell is heard, not seen
-                screen.put(seconds, text)
+            if text:
+                screen.put(seconds, text.replace("\a", ""))  # the bell is heard, not seen
             elif control:
                 screen.control(control)
             elif letter:
