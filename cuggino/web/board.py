@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Generic, Literal, NamedTuple, TypeAlias, TypeVar
 from uuid import UUID
@@ -318,7 +319,7 @@ class BoardReader:
                 continue
             # A file's time may be a little coarser than the clock's.
             if owner and (since is None or found.st_mtime >= since.timestamp() - 2):
-                followed = self._followed.get(path, lambda path=path: Followed.of(path))  # type: ignore[misc]
+                followed = self._followed.get(path, partial(Followed.of, path))
                 with suppress(StorageError):
                     followed.read()
                     if _is_at_work(followed, since):
@@ -326,7 +327,7 @@ class BoardReader:
                         continue
             read = self._runs.get(
                 (path, found.st_size, found.st_mtime_ns),
-                lambda path=path: _recorded(runs, path),  # type: ignore[misc]
+                partial(_recorded, runs, path),
             )
             if isinstance(read, RecordedRun):
                 others.append(read)
@@ -418,7 +419,7 @@ class BoardReader:
         for run in recorded:
             if run.state == "spec_issue" and run.started.item:
                 key = (run.path, run.digest.size, run.digest.modified)
-                issue = self._questions.get(key, lambda run=run: _issue_of(run.path))  # type: ignore[misc]
+                issue = self._questions.get(key, partial(_issue_of, run.path))
                 asked[issue] = item_name(run.started.item)
         return {issue: item for issue, item in asked.items() if issue in names}
 

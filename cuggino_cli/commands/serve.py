@@ -14,7 +14,7 @@ from cuggino_cli.help.manual import Sectioned, manual
     cls=Sectioned,
     epilog=manual(
         ("cuggino serve", "This project; open the link that is printed."),
-        ("cuggino serve shop ~/work/blog", "Several projects on one page."),
+        ("cuggino serve shop ~/code/blog", "Several projects on one page."),
         (
             "cuggino serve --host 0.0.0.0 --cert page.pem --key page.key",
             "For a phone in the same network, over TLS.",

@@ -50,7 +50,7 @@ APPROVED = LoopApproved(iteration=1)
 PROSE = AgentMessage(text="thinking aloud")
 PING = PingEvent(timestamp=0)
 WAITING = WatchBacklogWaiting()
-CALL = ToolCall(name="Bash", input={"command": "cat /work/project/a.py"}, id="t1")
+CALL = ToolCall(name="Bash", input={"command": "cat /srv/project/a.py"}, id="t1")
 STARTED = RunStarted(
     run_id="r", kind="run", command="", focus="Login page", agent="claude", options={"budget": 5}
 )
@@ -75,7 +75,7 @@ class Bench:
         self.ends: list[Exception | None] = []
         self.lines = StatusLines(self.screen) if live else plain_on(self.screen)
         self.controls = controls_on(self.lines, verbosity, **controls)
-        output = with_cli_output(self.controls, project="/work/project", stamps=stamps)
+        output = with_cli_output(self.controls, project="/srv/project", stamps=stamps)
         self.subscription = self.source.pipe(output).subscribe(
             self.heard.append,
             self.ends.append,
@@ -158,7 +158,7 @@ def test_lines_have_the_time_of_their_event() -> None:
         f"{local} [Planning] 0s",
         f"{local} [PLAN_COMPLETE] a",
         f"{local} b",
-        f"{local} ▶ Bash: cat /work/project/a.py",
+        f"{local} ▶ Bash: cat /srv/project/a.py",
     ] == stream.getvalue().splitlines()
 
 
@@ -189,15 +189,15 @@ def test_words_of_the_agent_are_shown(verbosity: Verbosity) -> None:
 
 def test_paths_are_relative_to_the_project() -> None:
     """Paths in the project are shown without it."""
-    outside = ToolCall(name="Read", input={"file_path": "/work/projects/b"}, id="t2")
+    outside = ToolCall(name="Read", input={"file_path": "/srv/projects/b"}, id="t2")
     shown = Bench().say(CALL, outside)
-    assert ["▶ Bash: cat a.py", "▶ Read: /work/projects/b"] == shown
+    assert ["▶ Bash: cat a.py", "▶ Read: /srv/projects/b"] == shown
 
 
 def test_failed_tool_calls_are_marked() -> None:
     """A failed tool call has a line with its name and reason; other results have none."""
     bench = Bench()
-    failed = ToolResult(name="t1", output="\ncat: /work/project/a.py: no\nmore", is_error=True)
+    failed = ToolResult(name="t1", output="\ncat: /srv/project/a.py: no\nmore", is_error=True)
     shown = bench.say(CALL, failed, CALL, ToolResult(name="t1", output="fine"))
     assert ["▶ Bash: cat a.py", "✗ Bash failed: cat: a.py: no", "▶ Bash: cat a.py"] == shown
 
