@@ -10,6 +10,7 @@ import pytest
 
 from cuggino.domain.attempts import Attempts
 from cuggino.events import (
+    AgentMessage,
     Event,
     IterationStart,
     LoopApproved,
@@ -17,6 +18,8 @@ from cuggino.events import (
     LoopSpecIssue,
     RunContinued,
     RunEnded,
+    SteerAsked,
+    Steered,
     WatchItemCompleted,
     WatchItemParked,
     WatchItemRetained,
@@ -25,7 +28,13 @@ from cuggino.events import (
 )
 from cuggino.loops import LoopRunOptions, WatchRunOptions
 from cuggino.loops.frame.journal import open_journal
-from cuggino.loops.watch.journal import ITEM, conclude_runs, restore_attempts, settled_run
+from cuggino.loops.watch.journal import (
+    ITEM,
+    WatchRecorder,
+    conclude_runs,
+    restore_attempts,
+    settled_run,
+)
 from cuggino.storage import JournalFile, Workspace, list_journals, new_run_id, read_journal
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)
@@ -136,3 +145,18 @@ def test_counted_failures_are_restored(tmp_path: Path) -> None:
     assert [1, 0, 0] == [attempts.count(name) for name in names]
     assert ["2.md", "3.md"] == attempts.ready(names, AT)
     assert 60.0 == attempts.next_due(names, AT)
+
+
+def test_what_a_person_said_is_in_the_journal_of_the_watch(tmp_path: Path) -> None:
+    """Of an item's run, the watch records what was said, too; the agent's own words it does not."""
+    journal = open_journal(
+        Workspace(tmp_path), WatchRunOptions(cwd=tmp_path), new_run_id(), None, at=AT
+    )
+    recorder = WatchRecorder(journal)
+    recorder.replay(ITEM)
+    said = (SteerAsked(text="use A4"), Steered(text="use A4", to="prompt"))
+    for event in (*said, AgentMessage(text="I do.")):
+        recorder.event(event, staged=True, at=AT)
+    journal.close()
+    (path,) = list_journals(tmp_path / ".cuggino/journal")
+    assert list(said) == [entry.event for entry in read_journal(path).entries][1:]

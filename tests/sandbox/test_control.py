@@ -41,17 +41,20 @@ def test_with_landlock_a_role_that_looks_cannot_send(tmp_path: Path) -> None:
 def test_no_role_can_send(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, role: ViewRole) -> None:
     """The key is not in the view, and the folder with the commands cannot be changed."""
     boundary = needs_bubblewrap(tmp_path)
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    arena = Arena(tmp_path / "arena")
+    # In the home folder, of which a role sees everything else.
+    monkeypatch.setenv("XDG_STATE_HOME", str(arena.home / "state"))
+    (arena.home / "seen").write_text("by everybody")
+    assert "by everybody" == arena.run(boundary, role, "cat ~/seen").stdout
     state = state_folder(os.environ)
     assert state is not None
     key = state / KEY_FILE
-    arena = Arena(tmp_path / "arena")
     control = ControlFolder(Workspace(arena.project).control, key=key)
     control.send(PauseAsked())
     secret = key.read_text().strip()
     before = sorted(path.name for path in control.folder.iterdir())
     for attack, command in ATTACKS.items():
-        done = arena.run(boundary, role, command.format(key=key, place=tmp_path))
+        done = arena.run(boundary, role, command.format(key=key, place=arena.home))
         assert secret not in done.stdout, attack
         assert before == sorted(path.name for path in control.folder.iterdir()), attack
         assert [PauseAsked()] == control.new(set()), attack

@@ -214,7 +214,7 @@ def framed(
         if control is None:
             control = Control(interruption, here, services.control_folder)
             hearing.enter_context(_obeyed(services, control, resumed))
-        if resumed is not None:
+        if resumed is not None and options.kind != "watch":  # the runs of its items remember
             control.remember(resumed)
         run = Run(
             services=services,

@@ -19,6 +19,7 @@ from cuggino.events import (
     RunEnded,
     RunResumed,
     SessionEnded,
+    Steered,
     SupervisionEvent,
     UsageUpdate,
     WatchItemCompleted,
@@ -46,7 +47,7 @@ class WatchRecorder:
     """The recorder of a watch.
 
     A watch reads its folders again each time, so no stage is replayed. Of the runs of its items it
-    records results and costs; the rest is in their own journals.
+    records results, costs and what a person said; the rest is in their own journals.
     """
 
     def __init__(self, journal: Journal, _resumed: JournalFile | None = None) -> None:
@@ -65,7 +66,7 @@ class WatchRecorder:
         stage = self._stage if staged else None
         if stage == ITEM:
             wanted = isinstance(
-                event, SupervisionEvent | SessionEnded | UsageUpdate | LoopTerminalEvent
+                event, SupervisionEvent | SessionEnded | Steered | UsageUpdate | LoopTerminalEvent
             ) and not isinstance(event, RunResumed)
         else:
             wanted = not isinstance(event, PingEvent | MessageDelta)
