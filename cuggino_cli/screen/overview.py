@@ -48,7 +48,7 @@ def _headline(status: ProjectStatus) -> list[Fragment]:
     owner = status.owner
     if owner is None:
         return [Fragment("round", "Nothing runs here.")]
-    label, word = _word(status.activity)
+    label, word = _word(status.activity, is_anything_open=bool(status.waiting))
     facts = [f"process {owner.pid}"] if owner.pid is not None else []
     if owner.since is not None:
         facts.append(f"since {_when(owner.since, status.at)}")
@@ -57,7 +57,7 @@ def _headline(status: ProjectStatus) -> list[Fragment]:
     return [Fragment("round", f"{what} "), Fragment(label, word), Fragment("plain", rest)]
 
 
-def _word(activity: Activity | None) -> tuple[Label, str]:
+def _word(activity: Activity | None, *, is_anything_open: bool) -> tuple[Label, str]:
     match activity.state if activity is not None else "working":
         case "paused":
             return "caution", "is paused"
@@ -67,8 +67,10 @@ def _word(activity: Activity | None) -> tuple[Label, str]:
             return "caution", "stops after this stage"
         case "waiting" if activity is not None and activity.wait is not None:
             return "warning", "waits"
-        case "waiting":
+        case "waiting" if is_anything_open:
             return "caution", "waits for you"
+        case "waiting":  # settled, which a watch notices soon
+            return "progress", "goes on soon"
         case "idle":
             return "progress", "waits for work"
         case "ended":
