@@ -23,6 +23,7 @@ imported from a public module, and from nothing below one:
 - `cuggino.mcp_server`: the deliverable tools as an MCP server
 - `cuggino.notify`: notifications
 - `cuggino.operators`: operators from Observable to Observable
+- `cuggino.placement`: the cluster that a watch works on
 - `cuggino.prompts`: prompt templates
 - `cuggino.report`: the HTML report of a run
 - `cuggino.runs`: recorded runs

@@ -23,6 +23,14 @@ CugginoError
 │   ├── QuotaExceeded           a usage limit
 │   └── BudgetExceeded          a budget is used up
 ├── ReplayDiverged              a replayed run differs from the recorded one
+├── ForgeError                  a failed call to a forge, such as GitHub
+│   ├── ForgeLimited            too many requests; lifted at a known time, or soon
+│   ├── ForgeUnreachable        no connection, or an error of the forge itself
+│   ├── ForgeLoginMissing       no login, or one that is not accepted
+│   └── ForgeRefused            not found, not allowed, or not valid
+├── PlaceGone                   the worker of an attempt is gone
+│   └── Fenced                  another attempt has taken its item over
+├── ClusterLost                 no worker can be reached any more
 ├── LoopError                   a failed stage of a loop, with its cause
 ├── RunNotFound                 an id matches no recorded run, or several
 ├── Interrupted                 a person interrupted the run
@@ -288,6 +296,48 @@ class LoopError(CugginoError):
     @property
     def code(self) -> int:
         return self.cause.code if self.cause else self.exit_code
+
+
+class ForgeError(CugginoError):
+    """A failed call to a forge."""
+
+
+class ForgeLimited(ForgeError):
+    """A limit on requests is reached."""
+
+    def __init__(
+        self, message: str, *, until: datetime | None = None, hint: str | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.until = until
+
+
+class ForgeUnreachable(ForgeError):
+    """The forge cannot be reached, or fails itself; the same call may succeed later."""
+
+
+class ForgeLoginMissing(ForgeError):
+    """Nobody is logged in, or the login is no longer accepted."""
+
+
+class ForgeRefused(ForgeError):
+    """The forge does not know what was asked for, or does not allow it."""
+
+    def __init__(self, message: str, *, status: int = 0, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.status = status
+
+
+class PlaceGone(CugginoError):
+    """The worker of an attempt has died or cannot be reached; the attempt can be resumed."""
+
+
+class ClusterLost(CugginoError):
+    """A cluster whose scheduler cannot be reached any more."""
+
+
+class Fenced(PlaceGone):
+    """Another attempt has taken the item over: this one must not write any more."""
 
 
 class ReplayDiverged(CugginoError):

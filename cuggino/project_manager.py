@@ -51,6 +51,7 @@ def plan_session(project: Path, config: Config, agent: LlmAgent) -> PlanSession:
             dangerously_skip_permissions=True,
             guard=configured_policy(config, "pm", project=project),
             view=_view(project, config, agent),
+            shows=tuple(config.sandbox_show),
         ),
     )
 

@@ -8,17 +8,18 @@ from __future__ import annotations
 import dataclasses
 import os
 import warnings
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
 from reactivex import Observable, just
 
 from cuggino import doctor, events, guard_audit, loops, notify, runs
+from cuggino._values import dataclass
 from cuggino.agents import AgentLike, LlmAgent, configured_agent
 from cuggino.config import Config, load_config
 from cuggino.control import check_receiver, control_folder
 from cuggino.domain import title_of
+from cuggino.errors import ConfigError
 from cuggino.events import Event, LoopEvent
 from cuggino.files import state_folder
 from cuggino.guard import Level, Role
@@ -36,6 +37,7 @@ from cuggino.preflight import (
     running,
 )
 from cuggino.prompts import Prompts
+from cuggino.sandbox import home_of
 from cuggino.stages import (
     Enclose,
     GitRepository,
@@ -63,12 +65,14 @@ from cuggino.storage import (
 from cuggino.wakefulness import awake, keeping_awake
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from cuggino.doctor import CheckResult
+    from cuggino.forge import Look, Source
     from cuggino.guard_audit import JudgedCall
     from cuggino.project_manager import PlanSession
     from cuggino.runs import RecordedRun, UnreadableRun
+    from cuggino.stages import SlotListing, SlotsCleaned
     from cuggino.telemetry import AgentIdentity
 
 _Options = TypeVar("_Options", bound=RunOptions)
@@ -260,9 +264,24 @@ class Runtime:
         return self._begun(prepared, self.loop.run, interrupt, commits=self.config.commit)
 
     def watch(
-        self, *, slow: bool = False, interrupt: Observable[object] | None = None
+        self,
+        *,
+        slots: int | None = None,
+        placement: loops.Placement | None = None,
+        landing: loops.Landing | None = None,
+        sources: Sequence[Source | Look] = (),
+        slow: bool = False,
+        interrupt: Observable[object] | None = None,
     ) -> Observable[events.WatchEvent]:
         """The watch over the project's backlog, after a look whether it can work here.
+
+        `slots` items are worked on at once, by default as many as configured; with more than one,
+        each in a clone of its own, and all of them land through one gate. A `placement` has them
+        worked on elsewhere, such as `cuggino.placement.Cluster` on the workers of a cluster. With a
+        `landing`, such as `cuggino.forge.pull_requests` makes, they land through pull requests; by
+        default if `"landOn"` is "pr". `sources` import items into the backlog, beside the
+        configured `backlogSources`: a `cuggino.forge.Source`, or a function that returns an
+        Observable of `SourceItem`.
 
         Emits what `WatchService.run` emits, and `NotificationFailed` when a person cannot be
         notified (`notify` in the configuration); never completes.
@@ -271,12 +290,147 @@ class Runtime:
         def prepared() -> tuple[loops.WatchRunOptions, None]:
             check_project(self.cwd, self.config, self.agent, watch=True)
             self.watcher.check()
-            return self._options(loops.WatchRunOptions, {"slow": slow}), None
+            service[:] = [
+                loops.WatchService(
+                    self.services,
+                    placement=placement,
+                    landing=landing or self._landing(),
+                    **self._beside_watch(sources),
+                )
+            ]
+            count = slots if placement is None else placement.slots
+            return self.watch_options(slots=count, slow=slow), None
 
         def start(options: loops.WatchRunOptions, **given: Any) -> Observable[events.WatchEvent]:
-            return self.watcher.run(options, interrupt=interrupt)
+            return service[0].run(options, interrupt=interrupt)
 
+        service: list[loops.WatchService] = []
         return self._begun(prepared, start, interrupt, commits=self.config.commit)
+
+    def import_items(
+        self, *, sources: Sequence[Source | Look] = ()
+    ) -> Observable[events.WatchEvent]:
+        """Look once at the configured `backlogSources` and the given sources (`watch`).
+
+        Emits `WatchItemImported` for each change, and `WatchSourceFailed`.
+
+        Errors: `ConfigError` without any source; `WorkspaceLocked` while a run works here, as a
+        watch imports by itself.
+        """
+        from cuggino.forge import import_once, sources_of
+
+        def story() -> Flow[None]:
+            enclose = _enclose(self.cwd, self.config)
+            found = sources_of(self.config, folder=self.cwd, enclose=enclose, more=sources)
+            if not found:
+                raise ConfigError(
+                    "no source is configured",
+                    hint='set "backlogSources"; see `cuggino help trackers`',
+                )
+            with self.workspace.lock(command="cuggino backlog import"):
+                self.workspace.open()
+                yield from forward(import_once(found, self.workspace))
+
+        return on_loop(flow(story))
+
+    def _beside_watch(self, sources: Sequence[Source | Look]) -> dict[str, Any]:
+        """Return the companions of a watch and its claim of items, if it has any."""
+        if not (sources or self.config.backlog_sources or self.config.hooks):
+            return {}
+        from cuggino.forge import beside_watch
+
+        beside = beside_watch(
+            self.config,
+            workspace=self.workspace,
+            enclose=_enclose(self.cwd, self.config),
+            redact=self._redaction(),
+            sources=sources,
+        )
+        return {"companions": beside.companions, "claim": beside.claim}
+
+    def _landing(self) -> loops.Landing | None:
+        """Return the landing through pull requests, if they are configured."""
+        if self.config.land_on != "pr":
+            return None
+        from cuggino.forge import landing_of
+
+        redact = self._redaction()
+        return landing_of(self.config, folder=self.cwd, workspace=self.workspace, redact=redact)
+
+    def _redaction(self) -> Callable[[str], str]:
+        from cuggino.forge import redacting
+
+        return redacting(
+            os.environ, *self.agent.environments, home=home_of(os.environ), project=self.cwd
+        )
+
+    def watch_options(
+        self, *, slots: int | None = None, slow: bool = False
+    ) -> loops.WatchRunOptions:
+        """The options of a watch by the configuration, and those that are given.
+
+        Raises:
+            ConfigError: more than one slot lacks `commit` or `check_command`.
+        """
+        given: dict[str, Any] = {"slow": slow} if slots is None else {"slow": slow, "slots": slots}
+        given["limits_network"] = not all(one.network for one in self.config.backlog_sources)
+        return self._options(loops.WatchRunOptions, given)
+
+    def attempt(
+        self,
+        item: str,
+        *,
+        slot: int = 1,
+        number: int = 1,
+        returned: loops.Returned | None = None,
+    ) -> Observable[events.WatchEvent]:
+        """Work on an item of the backlog in a slot: the coding loop, in a clone of the project.
+
+        ::
+
+            WatchSlotPrepared [coding loop] WatchCandidate|
+
+        For a loop of one's own: `merge_at_most` runs several, each in its own slot, and `land`
+        lands their candidates. Begins at what has landed. Ends with `WatchCandidate`, or with the
+        `LoopTerminalEvent` of a run that was not approved. `returned` is a candidate that was sent
+        back, with the reason, and `number` counts the attempts of the item. An unfinished attempt
+        is resumed.
+
+        Errors: `ConfigError` without the item, `commit` and `check_command`; those of `run`.
+        """
+
+        def prepared() -> loops.WatchRunOptions:
+            options = self.watch_options(slots=max(2, self.config.slots))
+            check_project(self.cwd, self.config, self.agent, watch=True)
+            self.loop.check()
+            return options
+
+        return after(
+            prepared,
+            lambda options: loops.attempt_item(
+                self.services, options, item, slot=slot, number=number, returned=returned
+            ),
+        )
+
+    def land(
+        self, candidate: events.WatchCandidate, *, returns: int = 0
+    ) -> Observable[events.WatchEvent]:
+        """Merge a candidate, check the result, and let the user's branch follow to it.
+
+        ::
+
+            WatchLanding [commands] WatchLanded WatchItemCompleted WatchFollowed|
+            WatchLanding [commands] WatchSentBack|
+
+        What was checked is the commit that lands. Land one candidate at a time. An item that has
+        landed is archived, unless it was edited meanwhile; `returns` is how often it was sent back.
+
+        Errors: `WorkspaceLocked` while a watch or another landing works here; `ProcessError`.
+        """
+        return after(
+            lambda: self.watch_options(slots=max(2, self.config.slots)),
+            lambda options: loops.land_item(self.services, options, candidate, returns=returns),
+        )
 
     def deliver_options(self, **given: Any) -> loops.DeliverRunOptions:
         """The options of a deliverables run by the configuration, and those that are given.
@@ -436,6 +590,43 @@ class Runtime:
         def story() -> Flow[None]:
             with self.workspace.lock(command="cuggino undo"):
                 yield from forward(undo_stage(_snapshots(self.cwd, self.config), plan))
+
+        return flow(story)
+
+    def slots(self) -> Observable[SlotListing]:
+        """Emit the slots of the project and the work that they hold.
+
+        While a run holds the project, its slots are not looked into.
+
+        Errors: `ConfigError` for a slot folder that cannot be used, `ProcessError`.
+        """
+        from cuggino.stages import list_slots
+
+        return list_slots(
+            self.cwd,
+            self.config.slot_folder,
+            specs=self.config.specs_path,
+            busy=self.workspace.holder() is not None,
+        )
+
+    def clean_slots(self, *, dry_run: bool = False) -> Observable[SlotsCleaned]:
+        """Remove the slots and refs that hold no unlanded work; emits what was removed.
+
+        With `dry_run` nothing is removed.
+
+        Errors: `WorkspaceLocked` while a run works here, and those of `slots`.
+        """
+        from cuggino.stages import clean_slots
+
+        def story() -> Flow[None]:
+            with self.workspace.lock(command="cuggino slots clean"):
+                cleaned = clean_slots(
+                    self.cwd,
+                    self.config.slot_folder,
+                    specs=self.config.specs_path,
+                    dry_run=dry_run,
+                )
+                yield from forward(cleaned)
 
         return flow(story)
 

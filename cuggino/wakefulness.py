@@ -17,7 +17,7 @@ from cuggino.operators import Managed, attach, events_in, unopened
 
 T = TypeVar("T")
 
-DELAY = 1.0
+DELAY = 10.0
 """Seconds of work before the system is asked: none sleeps sooner, and a short run is over."""
 
 JOIN_LIMIT = 1.0

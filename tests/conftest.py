@@ -5,14 +5,18 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import wraps
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from cuggino.sandbox import Boundary, boundary
 from tests.browser_tools import install_server
+from tests.real_acp import Kimi, Qwen, Vibe, install_kimi, install_qwen, install_vibe
 from tests.real_claude import Claude, ClaudeSdk, install_claude, needs_sdk
 from tests.real_codex import Codex, install_codex
 from tests.real_copilot import Copilot, install_copilot
@@ -32,7 +36,8 @@ for profile, examples in (("quick", 40), ("thorough", 1000)):
     )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
-CLIS = tuple(f"{name}_cli" for name in ("claude", "codex", "copilot", "gemini", "opencode"))
+AGENTS = ("claude", "codex", "copilot", "gemini", "kimi", "opencode", "qwen", "vibe")
+CLIS = tuple(f"{name}_cli" for name in AGENTS)
 PROGRAMS = frozenset({*CLIS, "browser", "chromium", "installed", "playwright_server"})
 """Fixtures that install or start a real program: agents, Chromium, and cuggino's own wheel.
 
@@ -45,7 +50,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
     Nothing waits for the disk: only a power failure shows whether that was done. An interrupt is
     one also where a shell has told its background jobs to ignore it. Projects of tests are trusted,
-    and what is remembered for a user is forgotten at the end.
+    and what is remembered for a user is forgotten at the end. The sandbox of this machine is tried
+    in the project of one test, not of each.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -55,8 +61,31 @@ def pytest_configure(config: pytest.Config) -> None:
     (Path(state.name) / "config.json").write_text('{"trust": "off"}')
     patch.setenv("XDG_STATE_HOME", state.name)
     patch.setenv("CUGGINO_CONFIG", str(Path(state.name) / "config.json"))
+    patch.setattr(boundary, "_probed", _probed_once(boundary._probed))
     config.add_cleanup(state.cleanup)
     config.add_cleanup(patch.undo)
+
+
+def _probed_once(probed: Callable[..., Boundary]) -> Callable[..., Boundary]:
+    """Remember the best boundary that a program can make, whatever the project."""
+    known: dict[str | None, Boundary] = {}
+
+    @wraps(probed)
+    def once(project: Path, home: Path | None, bwrap: str | None, platform: str) -> Boundary:
+        if platform == sys.platform and bwrap in known:
+            return known[bwrap]
+        found = probed(project, home, bwrap, platform)
+        if found.overlay:
+            known[bwrap] = found
+        return found
+
+    return once
+
+
+@pytest.fixture
+def probed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Try the sandbox in the project of this test, too."""
+    monkeypatch.setattr(boundary, "_probed", vars(boundary._probed)["__wrapped__"])
 
 
 @pytest.fixture(autouse=True)
@@ -131,6 +160,21 @@ def opencode_cli() -> Path:
 
 
 @pytest.fixture(scope="session")
+def kimi_cli() -> Path:
+    return required(install_kimi)
+
+
+@pytest.fixture(scope="session")
+def qwen_cli() -> Path:
+    return required(install_qwen)
+
+
+@pytest.fixture(scope="session")
+def vibe_cli() -> Path:
+    return required(install_vibe)
+
+
+@pytest.fixture(scope="session")
 def playwright_server() -> Path:
     return required(install_server)
 
@@ -168,4 +212,22 @@ def gemini(gemini_cli: Path, tmp_path: Path) -> Iterator[Gemini]:
 @pytest.fixture
 def opencode(opencode_cli: Path, tmp_path: Path) -> Iterator[OpenCode]:
     with in_a_project(OpenCode, opencode_cli, tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def kimi(kimi_cli: Path, tmp_path: Path) -> Iterator[Kimi]:
+    with in_a_project(Kimi, kimi_cli, tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def qwen(qwen_cli: Path, tmp_path: Path) -> Iterator[Qwen]:
+    with in_a_project(Qwen, qwen_cli, tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def vibe(vibe_cli: Path, tmp_path: Path) -> Iterator[Vibe]:
+    with in_a_project(Vibe, vibe_cli, tmp_path) as made:
         yield made

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 import psutil
@@ -28,15 +30,48 @@ def isolate_git(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(home.parent))
 
 
+_NEW = (
+    ("init", "--quiet", "--initial-branch=main"),
+    ("config", "user.name", "Tester"),
+    ("config", "user.email", "tester@example.org"),
+)
+
+
+@cache
+def _new_repository() -> dict[Path, bytes | None]:
+    """Return the content of a new `.git` with an author: without hooks, None for folders."""
+    with tempfile.TemporaryDirectory(prefix="cuggino-git-") as place:
+        for args in _NEW:
+            subprocess.run(["git", *args], cwd=place, check=True, timeout=LIMIT)
+        git = Path(place, ".git")
+        return {
+            path.relative_to(git): None if path.is_dir() else path.read_bytes()
+            for path in sorted(git.rglob("*"))
+            if path.suffix != ".sample"
+        }
+
+
+def _make_repository(git: Path) -> None:
+    """Make a repository as git makes it, without starting git for each."""
+    git.mkdir()
+    for path, content in _new_repository().items():
+        if content is None:
+            (git / path).mkdir()
+        else:
+            (git / path).write_bytes(content)
+
+
 class GitProject:
     """A repository at `root`, with an author, read through git itself."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         root.mkdir(parents=True, exist_ok=True)
-        self.git("init", "--quiet", "--initial-branch=main")
-        self.git("config", "user.name", "Tester")
-        self.git("config", "user.email", "tester@example.org")
+        if (root / ".git").exists():
+            for args in _NEW:
+                self.git(*args)
+        else:
+            _make_repository(root / ".git")
 
     def git(self, *args: str, cwd: Path | None = None) -> str:
         ran = subprocess.run(

@@ -6,25 +6,19 @@ import json
 import os
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-import pytest
 from typing_extensions import override
 
-from cuggino.agents.base.guard import make_guard
 from cuggino.agents.copilot import CopilotAgent
-from cuggino.guard import hook
 from cuggino.testing import Call, Delegate, Edit, Read, Run, Write
 from cuggino.testing.conformance.acts import FailKind
-from cuggino.testing.conformance.arena import GuardFault
 from tests.model_openai import OpenAiServer
 from tests.model_script import HELPER, ApiError, Tool
-from tests.real_program import CACHE, RealProgram, ToolAct, install, trusting, write_file
+from tests.real_program import CACHE, JudgedHere, ToolAct, install, trusting, write_file
 
 VERSION = "1.0.102"
 PACKAGE = f"@github/copilot@{VERSION}"
@@ -74,12 +68,13 @@ def clean_env(home: Path, base_url: str) -> dict[str, str]:
     }
 
 
-class Copilot(RealProgram):
+class Copilot(JudgedHere):
     """See `RealProgram`."""
 
     cli = "copilot_cli"
     prints_events = False
     server = OpenAiServer
+    judging = "cuggino.agents.copilot.agent"
     other_model = "other-model"
     cut_after = 3
     no_login = MappingProxyType({"COPILOT_PROVIDER_BASE_URL": "", "COPILOT_OFFLINE": ""})
@@ -126,29 +121,6 @@ class Copilot(RealProgram):
     def rewriting_hook(self, command: str) -> None:
         text = hooks("preToolUse", rewriting(command))
         write_file(self.home / ".copilot" / "hooks" / "h.json", text)
-
-    @override
-    def guard_faults(self, when: GuardFault) -> Sequence[str]:
-        return {"at the start": ("no parser",), "later": ("raises",), "unasked": ()}[when]
-
-    @override
-    @contextmanager
-    def break_guard(self, when: GuardFault, fault: str) -> Iterator[Callable[[], None]]:
-        answer = hook.answer
-        broken: list[bool] = []
-
-        def failing(data: Any, *given: Any, **named: Any) -> Any:
-            if broken and data.get("tool_name") is not None:
-                raise OSError("no more files")
-            return answer(data, *given, **named)
-
-        with pytest.MonkeyPatch.context() as patch:
-            if fault == "no parser":
-                made = lambda *given: replace(make_guard(*given), shfmt="/bin/false")  # noqa: E731
-                patch.setattr("cuggino.agents.copilot.agent.make_guard", made)
-            else:
-                patch.setattr(hook, "answer", failing)
-            yield lambda: broken.append(True)
 
 
 def hooks(event: str, answer: Mapping[str, Any]) -> str:

@@ -20,9 +20,11 @@ from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import pytest
 from filelock import FileLock
+from typing_extensions import override
 
 import cuggino
 from cuggino.agents import LlmAgent, SpawnOptions
+from cuggino.agents.base.guard import make_guard
 from cuggino.agents.base.program import ProgramAgent
 from cuggino.errors import CugginoError
 from cuggino.events import (
@@ -34,6 +36,7 @@ from cuggino.events import (
     SystemMessage,
     UsageUpdate,
 )
+from cuggino.guard import hook
 from cuggino.guard.policy import Policy
 from cuggino.guard.roles import role_policy
 from cuggino.sources import process_lines
@@ -202,6 +205,11 @@ class RealProgram(ABC):
     unknown_session: ClassVar[str] = "0199aaaa-0000-4000-8000-00000000ffff"
     harmless_tools: ClassVar[frozenset[str]] = frozenset()
 
+    @property
+    def agent_name(self) -> str:
+        """Return the agent's name in settings."""
+        return self.cli.removesuffix("_cli")
+
     @abstractmethod
     def agent(
         self, base_url: str, env: Mapping[str, str] | None = None, *, retries: int = 0
@@ -356,6 +364,35 @@ def with_known_version(agent: LlmAgent) -> LlmAgent:
             _VERSIONS[key] = agent.check()
         agent._version = _VERSIONS[key]
     return agent
+
+
+class JudgedHere(RealProgram):
+    """A program whose calls are judged in this process; `judging` is the module of its agent."""
+
+    judging: ClassVar[str]
+
+    @override
+    def guard_faults(self, when: GuardFault) -> Sequence[str]:
+        return {"at the start": ("no parser",), "later": ("raises",), "unasked": ()}[when]
+
+    @override
+    @contextmanager
+    def break_guard(self, when: GuardFault, fault: str) -> Iterator[Callable[[], None]]:
+        answer = hook.answer
+        broken: list[bool] = []
+
+        def failing(data: Any, *given: Any, **named: Any) -> Any:
+            if broken and data.get("tool_name") is not None:
+                raise OSError("no more files")
+            return answer(data, *given, **named)
+
+        with pytest.MonkeyPatch.context() as patch:
+            if fault == "no parser":
+                made = lambda *given: replace(make_guard(*given), shfmt="/bin/false")  # noqa: E731
+                patch.setattr(f"{self.judging}.make_guard", made)
+            else:
+                patch.setattr(hook, "answer", failing)
+            yield lambda: broken.append(True)
 
 
 def write_file(file: Path, text: str) -> None:

@@ -41,35 +41,37 @@ def _room(rooms: str = "", libraries: str = "") -> Room:
 ROOMS: Mapping[str, Room] = MappingProxyType(
     {
         "_lazy": _room(),
+        "_values": _room(),
         "_version": _room(),
         "events": _room("_lazy", "pydantic pydantic_core typing_extensions"),
         "errors": _room(),
         "files": _room("errors"),
         "guard": _room("_lazy errors"),
-        "sandbox": _room("_lazy errors files guard"),
-        "config": _room("_lazy events errors files guard", "pydantic"),
-        "domain": _room("_lazy events errors"),
+        "sandbox": _room("_lazy _values errors files guard"),
+        "config": _room("_lazy _values events errors files guard", "pydantic"),
+        "domain": _room("_lazy _values events errors"),
         "prompts": _room("_lazy errors files"),
-        "operators": _room("_lazy events errors domain", "reactivex"),
-        "sources": _room("_lazy errors sandbox operators", "reactivex watchdog git psutil"),
+        "operators": _room("_lazy _values events errors domain", "reactivex"),
+        "sources": _room("_lazy _values errors sandbox operators", "reactivex watchdog git psutil"),
         "trust": _room("_lazy errors files config prompts sources"),
-        "storage": _room("_lazy events errors files domain", "pydantic filelock uuid6"),
+        "storage": _room("_lazy _values events errors files domain", "pydantic filelock uuid6"),
         "agents": _room(
-            "_lazy _version events errors files guard sandbox config domain sources operators",
+            "_lazy _values _version events errors files guard sandbox config domain sources "
+            "operators",
             "pydantic pydantic_core reactivex copilot claude_agent_sdk",
         ),
         "stages": _room(
-            "_lazy events errors files guard sandbox domain agents.base prompts operators sources "
-            "storage",
+            "_lazy _values events errors files guard sandbox domain agents.base prompts operators "
+            "sources storage",
             "reactivex",
         ),
         "loops": _room(
-            "_lazy events errors files guard sandbox config domain prompts operators storage "
-            "agents.base stages",
+            "_lazy _values events errors files guard sandbox config domain prompts operators "
+            "storage agents.base stages",
             "pydantic reactivex",
         ),
         "edges": _room("operators", "reactivex"),
-        "runs": _room("_lazy events errors domain storage", "pydantic reactivex"),
+        "runs": _room("_lazy _values events errors domain storage", "pydantic reactivex"),
         "report": _room(
             "_lazy events errors domain sources storage edges runs",
             "pydantic reactivex jinja2 markupsafe markdown_it",
@@ -83,6 +85,11 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
             "_lazy events errors files config domain sources storage edges runs report",
             "anyio jinja2 markdown_it pydantic starlette uvicorn",
         ),
+        "forge": _room(
+            "_lazy _values events errors files config domain operators sources storage "
+            "agents.cassettes stages loops",
+            "reactivex pydantic",
+        ),
         "logins": _room("errors operators sources agents", "reactivex"),
         "wakefulness": _room("operators", "reactivex wakepy"),
         "preflight": _room(
@@ -92,22 +99,26 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         "control": _room("errors events files sources storage"),
         "doctor": _room(
             "_lazy errors guard sandbox config sources storage agents logins wakefulness notify "
-            "runs",
+            "runs forge",
             "pydantic reactivex git",
         ),
         "guard_audit": _room("_lazy events errors guard config storage", "pydantic reactivex"),
         "mcp_server": _room("errors domain storage", "mcp"),
         "project_manager": _room("errors sandbox config prompts storage agents"),
         "runtime": _room(
-            "events errors files guard sandbox config domain prompts operators sources storage "
-            "agents stages loops notify telemetry logins wakefulness control preflight runs "
-            "doctor guard_audit "
-            "project_manager",
+            "_values events errors files guard sandbox config domain prompts operators sources "
+            "storage agents stages loops notify telemetry logins wakefulness control preflight "
+            "runs doctor guard_audit project_manager forge",
             "reactivex pydantic",
+        ),
+        "placement": _room(
+            "_lazy _values _version events errors files sandbox config domain operators sources "
+            "storage agents stages loops logins doctor runtime",
+            "pydantic reactivex distributed filelock",
         ),
         "testing": _room(
             "_lazy events errors files guard sandbox config domain prompts operators sources "
-            "storage agents stages loops edges notify runtime",
+            "storage agents stages loops edges notify forge runtime",
             "reactivex psutil pytest",
         ),
     }
@@ -270,18 +281,33 @@ def _room_of(path: Path) -> str:
     return path.relative_to(ROOT).parts[0].removesuffix(".py")
 
 
+@functools.cache
 def _is_module(name: str) -> bool:
     place = ROOT.parent / name.replace(".", "/")
     return place.with_suffix(".py").exists() or _is_package(name)
 
 
+@functools.cache
 def _is_package(name: str) -> bool:
     return (ROOT.parent / name.replace(".", "/") / "__init__.py").exists()
 
 
+@functools.cache
+def _statements(path: Path) -> tuple[ast.AST, ...]:
+    """Return all statements of a file, without the expressions in them."""
+    found: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    for node in found:
+        found += (
+            child
+            for child in ast.iter_child_nodes(node)
+            if isinstance(child, ast.stmt | ast.excepthandler | ast.match_case)
+        )
+    return tuple(found)
+
+
 def _imports(path: Path) -> Iterator[str]:
     """Yield the modules that a file imports, also in functions and for the type checker."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in _statements(path):
         match node:
             case ast.Import(names=names):
                 yield from (alias.name for alias in names)
@@ -296,7 +322,7 @@ def _imports(path: Path) -> Iterator[str]:
 
 def _imported_names(path: Path) -> Iterator[tuple[str, str]]:
     """Yield each imported module with each name imported from it, or ""."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in _statements(path):
         match node:
             case ast.Import(names=names):
                 yield from ((alias.name, "") for alias in names)

@@ -19,7 +19,7 @@ from reactivex import Observable, operators as ops
 import cuggino
 from cuggino.domain.schedule import Schedule
 from cuggino.domain.spending import Budget
-from cuggino.errors import AgentFailed, AgentStalled, BudgetExceeded, QuotaExceeded
+from cuggino.errors import AgentFailed, AgentStalled, BudgetExceeded, ProcessFailed, QuotaExceeded
 from cuggino.events import (
     AgentMessage,
     AgentNudged,
@@ -28,6 +28,7 @@ from cuggino.events import (
     BudgetWarning,
     DeliverEnded,
     Done,
+    HookFailed,
     MessageDelta,
     Note,
     NotificationFailed,
@@ -40,9 +41,11 @@ from cuggino.events import (
     UsageUpdate,
     WatchAuditInterrupted,
     WatchBacklogWaiting,
+    WatchLanded,
     WatchProcessingItem,
     WatchSpecIssueWaiting,
 )
+from cuggino.forge import hooked
 from cuggino.loops.watch.waiting import Situation, waiting_phase
 from cuggino.notify import with_notifications
 from cuggino.operators import (
@@ -62,7 +65,9 @@ from cuggino.operators import (
     liveness,
     mapcat,
     marker_tags,
+    merge_at_most,
     merge_now,
+    of_item,
     repetition_limit,
     retry_session,
     scoped,
@@ -191,6 +196,16 @@ def counting(sources: list[Observable[Any]]) -> Observable[Any]:
     )
 
 
+def two_at_a_time(sources: list[Observable[Any]]) -> Observable[Any]:
+    letters, *streams = sources
+
+    def named(letter: Any) -> Observable[Any]:
+        return streams["abc".index(letter)]
+
+    merge: Callable[[Observable[Observable[Any]]], Observable[Any]] = merge_at_most(2)
+    return letters.pipe(ops.map(named), merge)
+
+
 DIGITS: dict[str, Any] = {str(n): n for n in range(4)}
 
 
@@ -252,7 +267,15 @@ EXAMPLES: dict[str, list[Example]] = {
             PIECES | deltas(d=WHOLE[:9], e=WHOLE[9:], p="Look.", q="On."),
         ),
     ],
+    "operators.merge_at_most:merge_at_most": [plays(two_at_a_time)],
     "operators.merge_now:merge_now": [plays(lambda s: merge_now(*s))],
+    "operators.of_item:of_item": [
+        plays(
+            lambda s: s[0].pipe(of_item("x")),
+            {name: Note(content=name) for name in "ab"}
+            | {"c": Note(content="a", item="x"), "d": Note(content="b", item="x")},
+        )
+    ],
     "operators.supervision.budget:within_budget": [
         plays(lambda s: s[0].pipe(within_budget(DOLLARS)), SPENT, error=BudgetExceeded),
         an_overdrawn_session,
@@ -277,6 +300,14 @@ EXAMPLES: dict[str, list[Example]] = {
             lambda s: s[0].pipe(repetition_limit(2, nudge=lambda _: s[1], replace=lambda _: s[2])),
             {"C": LISTING, "c": ToolResult(name="1", output="a"), "N": AgentNudged}
             | {"R": AgentReplaced},
+        )
+    ],
+    "forge.hooks:hooked": [
+        plays(
+            lambda s: hooked({"item.landed": "tell"}, lambda _call: s[1])(s[0]),
+            {letter: WatchLanded(filename=letter, commit="1", trunk_was="0") for letter in "ab"}
+            | {"F": HookFailed},
+            source_error=ProcessFailed("sh", 1, ""),
         )
     ],
     "operators.supervision.liveness:stage_timeout": [

@@ -91,6 +91,7 @@ def test_strict_transitions(tmp_path: Path) -> None:
     assert {"A": "passed"} == status_of(tmp_path)
 
 
+@pytest.mark.real_agent  # many processes: with the second command
 def test_two_servers_lose_nothing(tmp_path: Path) -> None:
     """Concurrent calls to two servers of one project are all stored."""
     answers: list[dict[str, Any]] = []

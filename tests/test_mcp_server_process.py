@@ -88,7 +88,13 @@ def test_server_ends_with_its_input(tmp_path: Path) -> None:
     assert done <= set(status_of(tmp_path))
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGTERM,
+        *(pytest.param(x, marks=pytest.mark.real_agent) for x in (signal.SIGINT, signal.SIGHUP)),
+    ],
+)
 def test_signal_terminates_the_server(number: signal.Signals, tmp_path: Path) -> None:
     """A signal terminates it despite open input; the file is complete and the lock free."""
     with no_leaks(), wire(tmp_path) as server:

@@ -37,6 +37,8 @@ from cuggino.events import (
     RateLimited,
     SessionEnded,
     WatchBacklogWaiting,
+    WatchFollowDelayed,
+    WatchFollowed,
     WatchItemCompleted,
     WatchItemParked,
     WatchItemRetry,
@@ -53,6 +55,7 @@ from cuggino.notify import (
     rings,
     with_notifications,
 )
+from cuggino.notify.night import Night
 from cuggino.notify.operator import next_time
 from cuggino.testing import Marbles, no_leaks
 from tests.limits import LIMIT
@@ -277,6 +280,10 @@ class TestEnds:
             t.check(run, expected)
 
 
+SLOTS = (("Login", 1), ("Export", 2))
+START = datetime(2030, 1, 1, tzinfo=UTC)
+
+
 def night(*names: str) -> list[Event]:
     """Return the events of a watch that works on these items."""
     each = [
@@ -337,6 +344,49 @@ class TestNights:
         assert "cuggino: A spec issue waits for you" == sent[0][0]
         assert sent[0][1].startswith("How?\nAnswer with")
         assert "Done: Login" in sent[1][1]
+
+    def test_a_spec_issue_of_one_slot(self) -> None:
+        """It names its item, as the others go on; it is settled when that is at work again."""
+        begun = [WatchProcessingItem(filename=f"{n}.md", title=n, slot=s) for n, s in SLOTS]
+        issue = LoopSpecIssue(iteration=1, content="How?", filename="001.md", item="Export.md")
+        sent = self.sent(*begun, issue, WatchItemCompleted(filename="Login.md"))
+        assert sent == [
+            (
+                "cuggino: A spec issue waits for you: Export",
+                "How?\nAnswer with 'cuggino issues'; the other items go on.",
+            )
+        ]
+        open_ = Night().add(begun[1], START).add(issue, START)
+        assert (open_.working, open_.facts(START)[0]) == (
+            "",
+            "Waits for you: How? (cuggino issues)",
+        )
+        settled = open_.add(begun[1], START)
+        assert (settled.working, settled.issues) == ("Export", ())
+
+    def test_a_usage_limit_of_all_slots(self) -> None:
+        """All slots reach the same limit, which is sent once."""
+        waits = QuotaWaiting(remaining=60, resets_at=at(12).resets_at)
+        sent = self.sent(
+            *(e.of_item(f"{n}.md") for n in "ab" for e in (at(12), waits)), on=["quota"]
+        )
+        assert [title for title, _ in sent] == [f"cuggino: {LIMIT_TITLE}"]
+
+    def test_a_night_of_several_slots(self) -> None:
+        """Items at work are named together; a branch that does not follow needs a person."""
+        late = WatchFollowDelayed(branch="main", commit="c", reason="you have changed a.py")
+        night_ = Night()
+        for event in (
+            *(WatchProcessingItem(filename=f"{n}.md", title=n, slot=s) for n, s in SLOTS),
+            late,
+        ):
+            night_ = night_.add(event, START)
+        assert night_.working == night_.next().working == "Login; Export"
+        told = "Waits for you: main does not follow: you have changed a.py"
+        assert told in night_.facts(START)
+        night_ = night_.add(WatchItemCompleted(filename="Login.md"), START)
+        night_ = night_.add(WatchFollowed(branch="main", commit="c"), START)
+        assert (night_.working, told in night_.facts(START)) == ("Export", False)
 
     def test_occasions(self) -> None:
         """Each item can be sent, and the night left out."""

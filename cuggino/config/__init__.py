@@ -11,8 +11,13 @@ NAMES = {
         "AGENT_FILE AgentFile AgentSettings change_note joined_settings missing_programs "
         "parse_agent_file read_agent_file"
     ),
-    "agents": "FallbackAgent RoleAgent",
-    "file": "CONFIG_FILE changed_config config_path load_config parse_config save_config",
+    "agents": "AcpProgram FallbackAgent RoleAgent",
+    "cluster": "RESOURCE ClusterSettings",
+    "file": (
+        "CONFIG_FILE PLAN_BUILD_CONFIG_FILE changed_config config_path load_config parse_config "
+        "save_config"
+    ),
+    "forges": "BacklogSource ForgeKind HookName PullRequestSettings ReportState",
     "guarding": "configured_policy configured_sandbox deliver_policy policy_of_run",
     "model": (
         "CommandSettings CommitSettings Config GuardSettings JournalSettings LoopSettings "
@@ -20,9 +25,8 @@ NAMES = {
     ),
     "notifying": "OCCASIONS USUAL NotifySettings Occasion",
     "plan_build": (
-        "PLAN_BUILD_CONFIG_FILE LogLevel PlanBuildConfig PlanBuildSettings "
-        "change_plan_build_config chosen_agent chosen_options load_plan_build_config "
-        "reset_plan_build_config"
+        "LogLevel PlanBuildConfig PlanBuildSettings change_plan_build_config chosen_agent "
+        "chosen_options load_plan_build_config reset_plan_build_config"
     ),
     "user": "UserConfig load_user_config",
 }

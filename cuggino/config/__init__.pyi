@@ -11,16 +11,29 @@ from cuggino.config.agent_file import (
     read_agent_file,
 )
 from cuggino.config.agents import (
+    AcpProgram,
     FallbackAgent,
     RoleAgent,
 )
+from cuggino.config.cluster import (
+    RESOURCE,
+    ClusterSettings,
+)
 from cuggino.config.file import (
     CONFIG_FILE,
+    PLAN_BUILD_CONFIG_FILE,
     changed_config,
     config_path,
     load_config,
     parse_config,
     save_config,
+)
+from cuggino.config.forges import (
+    BacklogSource,
+    ForgeKind,
+    HookName,
+    PullRequestSettings,
+    ReportState,
 )
 from cuggino.config.guarding import (
     configured_policy,
@@ -48,7 +61,6 @@ from cuggino.config.notifying import (
     Occasion,
 )
 from cuggino.config.plan_build import (
-    PLAN_BUILD_CONFIG_FILE,
     LogLevel,
     PlanBuildConfig,
     PlanBuildSettings,
@@ -68,14 +80,20 @@ __all__ = [
     "CONFIG_FILE",
     "OCCASIONS",
     "PLAN_BUILD_CONFIG_FILE",
+    "RESOURCE",
     "USUAL",
+    "AcpProgram",
     "AgentFile",
     "AgentSettings",
+    "BacklogSource",
+    "ClusterSettings",
     "CommandSettings",
     "CommitSettings",
     "Config",
     "FallbackAgent",
+    "ForgeKind",
     "GuardSettings",
+    "HookName",
     "JournalSettings",
     "LogLevel",
     "LoopSettings",
@@ -83,6 +101,8 @@ __all__ = [
     "Occasion",
     "PlanBuildConfig",
     "PlanBuildSettings",
+    "PullRequestSettings",
+    "ReportState",
     "ReviewSettings",
     "RoleAgent",
     "RunSettings",

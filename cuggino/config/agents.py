@@ -1,10 +1,7 @@
 """Agents per role and fallback agents: `agents` and `fallback`."""
 
-from __future__ import annotations
-
-import difflib
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler
 from pydantic.functional_serializers import model_serializer
@@ -53,6 +50,22 @@ class RoleAgent(_Choice):
     """Fallback agents for this role, in order; default: those of the configuration."""
 
 
+class AcpProgram(BaseModel):
+    """A program that speaks the Agent Client Protocol."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
+
+    command: list[Annotated[str, Field(min_length=1)]] = Field(min_length=1)
+    """The program and its arguments."""
+    env: dict[str, str] = Field(default={})
+    """Variables of its sessions."""
+    mode: str | None = Field(default=None, pattern=r"\S")
+    """The session mode in which it asks before its calls; default: its own."""
+    asks: bool = False
+    """Whether it asks, in this mode, before each call that changes something."""
+
+
+AcpPrograms: TypeAlias = dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*$")], AcpProgram]
 RoleAgents: TypeAlias = dict[Role, RoleAgent]
 
 
@@ -82,5 +95,7 @@ def words_of(error: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def _proposal(key: str, known: Any, what: str) -> str:
+    import difflib
+
     near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
     return f'did you mean "{near[0]}"?' if near else f"valid {what}: " + ", ".join(known)

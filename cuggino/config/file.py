@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -18,6 +17,8 @@ from cuggino.errors import ConfigError
 from cuggino.files import describe, read_json_object, render_json, write_atomic
 
 CONFIG_FILE = ".cuggino.json"
+PLAN_BUILD_CONFIG_FILE = ".lopen/loop-config.json"
+"""The path of the settings of the plan/build loop, in a project and in a user's home."""
 _SCHEMA = "$schema"
 """A key for editors, which name the schema that they check the file by."""
 
@@ -74,6 +75,8 @@ def parse_config(raw: dict[str, Any], *, where: str = CONFIG_FILE) -> Config:
     raw = {key: value for key, value in raw.items() if key != _SCHEMA}
     for key in raw:
         if key not in known:
+            import difflib
+
             near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
             raise ConfigError(
                 f'{where}: unknown key "{key}"',
@@ -87,6 +90,11 @@ def parse_config(raw: dict[str, Any], *, where: str = CONFIG_FILE) -> Config:
         if not first["loc"]:
             raise ConfigError(f"{where}: {message}") from error
         key = str(first["loc"][0])
+        if key == "acp":
+            raise ConfigError(
+                f'{where}: "{place_of(first)}": {message}',
+                hint='define a program as {"mine": {"command": ["my-agent", "--acp"]}}',
+            ) from error
         if key in _NESTED:
             raise _nested(first, where) from error
         raise ConfigError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import overload
 
@@ -35,6 +36,7 @@ def configured_policy(
     level: Level,
     plan: Path | None = None,
     review: Path | None = None,
+    apart: Iterable[Path] = (),
 ) -> Policy: ...
 
 
@@ -47,6 +49,7 @@ def configured_policy(
     level: None = None,
     plan: Path | None = None,
     review: Path | None = None,
+    apart: Iterable[Path] = (),
 ) -> Policy | None: ...
 
 
@@ -58,10 +61,12 @@ def configured_policy(
     level: Level | None = None,
     plan: Path | None = None,
     review: Path | None = None,
+    apart: Iterable[Path] = (),
 ) -> Policy | None:
     """Return the policy of a session, or None with `guard: "off"`.
 
     Without permissions, it is the most permissive one. A `level` overrides the one in the settings.
+    `apart` are folders of others around a project that is a slot.
     """
     if level is None:
         if settings.guard == "off":
@@ -79,6 +84,7 @@ def configured_policy(
         extra_commands=allowed_commands(settings.allow_commands).of(mode),
         pkill_targets=settings.allow_pkill_targets,
         allow_destructive=settings.allow_destructive,
+        apart=apart,
     )
     return policy if permissions else policy._replace(role="", rules=None)
 

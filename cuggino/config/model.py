@@ -1,7 +1,5 @@
 """The settings of a project and of each loop, each declared once (CUG-070, CUG-071)."""
 
-from __future__ import annotations
-
 import os
 import re
 from typing import Literal, Self, TypeAlias
@@ -16,7 +14,9 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-from cuggino.config.agents import FallbackAgent, RoleAgents
+from cuggino.config.agents import AcpPrograms, FallbackAgent, RoleAgents
+from cuggino.config.cluster import ClusterSettings
+from cuggino.config.forges import BacklogSource, HookName, PullRequestSettings
 from cuggino.config.notifying import NotifySettings
 from cuggino.guard import UnknownProfile, allowed_commands, chosen_profiles
 
@@ -125,7 +125,8 @@ class GuardSettings(_Settings):
     """Paths that agents and their commands cannot read, such as `~/.ssh`; needs bubblewrap."""
     sandbox_show: list[str] = Field(default=[])
     """Paths that agents and their commands reach although the sandbox would hide them, such as
-    `/run/docker.sock`; whoever reaches Docker can write anywhere."""
+    `/run/docker.sock` (whoever reaches Docker can write anywhere) or `~/.config/gh` (which leaves
+    them the login of `gh`)."""
     sandbox_domains: list[str] = Field(default=[])
     """More hosts that sandboxed commands may connect to, such as `*.example.com`."""
 
@@ -246,8 +247,8 @@ class LoopSettings(RunSettings, ReviewSettings, CommandSettings, CommitSettings)
         return self
 
 
-class WatchSettings(_Settings):
-    """The settings of the watch."""
+class WatchSettings(LoopSettings):
+    """The settings of the watch, besides those of the coding loop."""
 
     audit: bool = False
     """Run the audit agent while `watch` is idle."""
@@ -259,9 +260,42 @@ class WatchSettings(_Settings):
     """Seconds before the second attempt; doubled for each further one, up to an hour."""
     on_max_iterations: Literal["complete", "park"] = "complete"
     """What to do with an item that is not approved: `complete` archives it, `park` parks it."""
+    slots: int = Field(default=1, ge=1, le=400)
+    """How many items `watch` works on at once, each in a clone of its own; more than one requires
+    `commit` and `checkCommand`."""
+    slot_folder: str | None = None
+    """The folder of these clones, outside the project; default: `../<project>.cuggino-slots`."""
+    land_on: Literal["follow", "branch", "pr"] = "follow"
+    """Where items land that passed the check: `follow` fast-forwards your branch, `branch` makes a
+    branch per item, and `pr` a pull request for each; both require more than one slot."""
+
+    @field_validator("slot_folder", mode="after")
+    @classmethod
+    def _names_a_folder(cls, value: str | None) -> str | None:
+        if value is not None and (not value.strip() or "\0" in value):
+            raise ValueError("must name a folder")
+        return value
+
+    @model_validator(mode="after")
+    def _slots_need_a_gate(self) -> Self:
+        if self.slots > 1:
+            missing = ['"commit": true'] * (not self.commit)
+            missing += ['a "checkCommand"'] * (self.check_command is None)
+            if missing:
+                raise ValueError(
+                    f"more than one slot requires {' and '.join(missing)}, as what lands are "
+                    "commits that passed the check"
+                )
+            if self.push is not None:
+                raise ValueError(
+                    '"push" requires a single slot: with more, only what has landed may be pushed'
+                )
+        elif self.land_on != "follow":
+            raise ValueError(f'"landOn": "{self.land_on}" requires more than one slot')
+        return self
 
 
-class Config(WatchSettings, LoopSettings):
+class Config(WatchSettings):
     """The settings in `.cuggino.json`, whose keys are in camelCase."""
 
     model_config = ConfigDict(strict=True, alias_generator=to_camel, populate_by_name=True)
@@ -283,15 +317,29 @@ class Config(WatchSettings, LoopSettings):
     """How a person is notified: `bell`, `none`, or one or more Apprise URLs; or an object with
     `to`, `command`, `on` and `at`."""
     agent: str = Field(default="claude", pattern=r"\S")
-    """The agent: a name, `scripted:FILE`, `replay:FILE`, or `package.module:Class`."""
+    """The agent: a name, `acp:NAME`, `scripted:FILE`, `replay:FILE`, or `package.module:Class`."""
     agent_path: str | None = None
     """The agent's program; default: found on PATH."""
+    acp: AcpPrograms = Field(default={})
+    """More programs that speak the Agent Client Protocol, by the name after `acp:`."""
     agents: RoleAgents = Field(default={})
     """Other agents or models for single roles."""
     fallback: list[FallbackAgent] = Field(default=[])
     """Agents to fall back to, in order, after a usage limit or a permanent failure."""
     allow_sleep: bool = False
     """Let the machine sleep while a loop works."""
+    cluster: str | ClusterSettings | None = None
+    """The Dask cluster that works on the items of `watch` (`cuggino help clusters`): its address,
+    or an object with TLS files and more; default: this machine."""
+    backlog_sources: list[BacklogSource] = Field(default=[])
+    """Where `watch` takes items from, besides `.cuggino/backlog/` (`cuggino help trackers`)."""
+    pull_requests: PullRequestSettings = Field(default=PullRequestSettings())
+    """The pull requests of `"landOn": "pr"`."""
+    hooks: dict[HookName, str] = Field(default={})
+    """Shell commands that run when something happens, by its name such as `item.landed`; each gets
+    the event as JSON on its standard input."""
+    hook_timeout: float = Field(default=60.0, gt=0, le=3600)
+    """Seconds that the command of a hook may take."""
     login_check: bool = True
     """Ask the agent's program, before a run starts, whether somebody is logged in. A positive
     answer holds for an hour."""
@@ -312,6 +360,30 @@ class Config(WatchSettings, LoopSettings):
                 message = "unknown key; it has `to`, `command`, `on` and `at`"
             raise ValueError(name + message) from None
         return settings if isinstance(value, dict) else value
+
+    @field_validator("cluster", mode="before")
+    @classmethod
+    def _known_cluster(cls, value: object) -> object:
+        if value is None or isinstance(value, ClusterSettings):
+            return value
+        try:
+            settings = ClusterSettings.model_validate(value)
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"])) if isinstance(value, dict) else ""
+            message = first["msg"].removeprefix("Value error, ")
+            if first["type"] == "extra_forbidden":
+                message = f"unknown key; it has {', '.join(ClusterSettings.model_fields)}"
+            raise ValueError(f"{place}: {message}" if place else message) from None
+        return value if isinstance(value, str) else settings
+
+    @property
+    def cluster_settings(self) -> ClusterSettings:
+        """The settings of `cluster`, whichever way they are written."""
+        given = self.cluster
+        if isinstance(given, ClusterSettings):
+            return given
+        return ClusterSettings(address=given)
 
     @property
     def rings(self) -> bool:

@@ -1,7 +1,5 @@
 """Notifications: how a person is notified, and on which occasions."""
 
-from __future__ import annotations
-
 import re
 from typing import Literal, TypeAlias, get_args
 

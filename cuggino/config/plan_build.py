@@ -13,11 +13,8 @@ How `cuggino loop` starts a run::
     run(runtime.plan_build(options), print)
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, TypeAlias
@@ -25,13 +22,11 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
-from cuggino.config.file import write_object, writing
+from cuggino._values import dataclass
+from cuggino.config.file import PLAN_BUILD_CONFIG_FILE, write_object, writing
 from cuggino.config.model import Config
 from cuggino.errors import ConfigError
 from cuggino.files import describe, read_json_object
-
-PLAN_BUILD_CONFIG_FILE = ".lopen/loop-config.json"
-"""The path of the file, in a project and in a user's home."""
 
 LogLevel: TypeAlias = Literal["all", "info", "error"]
 

@@ -1,7 +1,5 @@
 """The user's own configuration, for all projects: `~/.config/cuggino/config.json`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Literal
 

@@ -9,6 +9,7 @@ from cuggino._lazy import lazy
 
 NAMES = {
     "agents": "AgentReport AgentState inspect_agents",
+    "machine": "check_machine",
     "project": "doctor",
     "result": "CheckResult CheckStatus",
 }

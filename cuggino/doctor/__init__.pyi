@@ -5,6 +5,9 @@ from cuggino.doctor.agents import (
     AgentState,
     inspect_agents,
 )
+from cuggino.doctor.machine import (
+    check_machine,
+)
 from cuggino.doctor.project import (
     doctor,
 )
@@ -18,6 +21,7 @@ __all__ = [
     "AgentState",
     "CheckResult",
     "CheckStatus",
+    "check_machine",
     "doctor",
     "inspect_agents",
 ]

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from cuggino.agents import AgentEntry, Capabilities, agent_entries, make_agent
-from cuggino.config import load_config
+from cuggino.config import Config, load_config
 from cuggino.doctor.project_code import NOT_STARTED, why_not_started
 from cuggino.errors import AgentNotFound, AgentTooOld, ConfigError, CugginoError
 
@@ -72,10 +72,14 @@ def inspect_agents(
     (`trusted`, see `cuggino.trust`).
     """
     folder = Path(project).resolve()
-    configured = _configured(folder)
+    config = _config(folder)
+    configured = _configured(config)
     entries = list(agent_entries())
     known = {entry.name for entry in entries}
-    entries += [AgentEntry(name, "") for name in configured if name not in known]
+    named = dict.fromkeys(
+        (*configured, *(f"acp:{name}" for name in (config.acp if config else ())))
+    )
+    entries += [AgentEntry(name, "") for name in named if name not in known]
     reports = _not_started(configured, folder, trusted=trusted)
     started = {
         entry.name: _start(entry.name, folder, configured.get(entry.name))
@@ -119,11 +123,17 @@ def inspect_agent(name: str, *, folder: Path, path: str | None) -> AgentReport:
     return report
 
 
-def _configured(folder: Path) -> dict[str, str | None]:
-    """Map the project's agents to their programs; a broken configuration has none."""
+def _config(folder: Path) -> Config | None:
+    """Return the configuration; None for a broken one."""
     try:
-        config = load_config(folder)
+        return load_config(folder)
     except ConfigError:
+        return None
+
+
+def _configured(config: Config | None) -> dict[str, str | None]:
+    """Map the project's agents to their programs."""
+    if config is None:
         return {}
     found: dict[str, str | None] = {config.agent: config.agent_path}
     roles = config.agents.values()

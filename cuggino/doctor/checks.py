@@ -14,13 +14,15 @@ from pathlib import Path
 
 from cuggino.config import CONFIG_FILE, Config, config_path, load_config
 from cuggino.doctor.deliverables import deliverables
+from cuggino.doctor.forges import forges
 from cuggino.doctor.guard import guard
 from cuggino.doctor.notifications import notifications
 from cuggino.doctor.other_agents import labeled, other_agents
 from cuggino.doctor.project_code import NOT_STARTED, why_not_started
 from cuggino.doctor.result import CheckResult
-from cuggino.doctor.sandbox import hidden, sandbox, sandbox_of_agent
+from cuggino.doctor.sandbox import hidden, logins, sandbox, sandbox_of_agent
 from cuggino.doctor.session_files import session_files
+from cuggino.doctor.slots import slots
 from cuggino.errors import ConfigError, CugginoError
 from cuggino.logins import login_answer
 from cuggino.storage import SPEC_FILE, holds_specs
@@ -64,6 +66,7 @@ def diagnose(
     if config is not None:
         yield sandbox(folder, config, env)
         yield from hidden(folder, config, env)
+        yield from logins(folder, config, env)
     yield workspace(folder)
     yield from repository(folder, commit=config is not None and config.commit)
     if config is not None:
@@ -71,6 +74,8 @@ def diagnose(
         yield specifications(folder, config.specs_path)
         yield setup_command(folder, config)
         yield check_command(folder, config)
+        yield from slots(folder, config)
+        yield from forges(folder, config)
         yield from notifications(config)
         yield from staying_awake(config)
     yield from deliverables(folder)

@@ -8,9 +8,11 @@ from tempfile import TemporaryDirectory
 
 from cuggino.config import CONFIG_FILE, Config, configured_policy
 from cuggino.doctor.result import CheckResult
+from cuggino.doctor.sandbox import boundary_here
 from cuggino.errors import CugginoError
 
 _TURN_OFF = f'set "guard" to "off" in {CONFIG_FILE}'
+_ASKED = "other calls are checked after they ran; a sandbox would confine them"
 HONEST = "a seat belt: what an allowed interpreter does it cannot see, for that use a sandbox"
 """The hint of a working guard: it is not a security boundary."""
 
@@ -34,11 +36,15 @@ def guard(
             f"use claude, or {_TURN_OFF}",
         )
         return
+    is_asked = agent.capabilities.guard == "asked"
+    is_confined = boundary_here(folder, config, env).holds("implementing")
     try:
         shfmt, bash = find_shfmt(), find_bash(env)
         # Codex starts for it, in a folder that can configure nothing.
-        with TemporaryDirectory(prefix="cuggino-") as empty:
-            project = Path(empty).resolve()
+        with TemporaryDirectory(prefix="cuggino-session-empty-") as empty:
+            # An agent that is asked starts nothing; without a sandbox, the project counts.
+            here = is_asked and not is_confined
+            project = folder.resolve() if here else Path(empty).resolve()
             agent.check_guard(
                 configured_policy(config, "implementing", project=project, level=config.guard)
             )
@@ -47,5 +53,9 @@ def guard(
         if '"guard"' not in hint:
             hint += f", or {_TURN_OFF}"
         yield CheckResult("problem", f"guard: {error.message}", hint)
+        return
+    if is_asked and not is_confined:
+        what = f"guard: {config.guard}, but only for the calls that {name} asks about"
+        yield CheckResult("note", what, _ASKED)
         return
     yield CheckResult("ok", f"guard: {config.guard} ({shfmt}, {bash})", HONEST)

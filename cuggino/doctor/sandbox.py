@@ -8,12 +8,25 @@ from typing import TYPE_CHECKING
 
 from cuggino.config import CONFIG_FILE, Config
 from cuggino.doctor.result import CheckResult
-from cuggino.sandbox import NO_BOUNDARY, ROWS, Boundary, ViewRole, home_of, named_paths, probe
+from cuggino.sandbox import (
+    LOGIN_VARIABLES,
+    NO_BOUNDARY,
+    ROWS,
+    Boundary,
+    ViewRole,
+    home_of,
+    login_files,
+    named_paths,
+    probe,
+    without_logins,
+)
 
 if TYPE_CHECKING:
     from cuggino.agents import LlmAgent
 
 _VERIFIED = "verification only: what a session changes beyond its role is found and put back"
+_UNLIMITED = "network: nothing limits the hosts of"
+_NETWORK = "`cuggino help sandbox` explains what limits them"
 _HELP = "`cuggino help sandbox` explains what it needs"
 
 
@@ -83,6 +96,23 @@ def hidden(folder: Path, config: Config, env: Mapping[str, str]) -> Iterator[Che
             yield CheckResult("note", f"sandboxHide: {path} does not exist", hint)
 
 
+def logins(folder: Path, config: Config, env: Mapping[str, str]) -> Iterator[CheckResult]:
+    """Check that agents cannot read the logins of forges, and name those that are left to them."""
+    home = home_of(env)
+    left = [name for name in LOGIN_VARIABLES if name in without_logins(env, config.sandbox_show)]
+    shown = [path.resolve() for path in named_paths(config.sandbox_show, home)]
+    found = [path for path in dict.fromkeys(login_files(env, home)) if path.exists()]
+    named = [file for file in found if any(one.is_relative_to(file.resolve()) for one in shown)]
+    if left or named:
+        what = ", ".join([*sorted(left), *map(str, named)])
+        yield CheckResult("note", f"logins: left to agents by sandboxShow: {what}")
+    rest = [str(file) for file in found if file not in named]
+    here = boundary_here(folder, config, env)
+    if rest and here is not NO_BOUNDARY and here.engine != "bubblewrap":
+        hint = "only bubblewrap hides them; `cuggino help sandbox` explains what is withheld"
+        yield CheckResult("note", f"logins: agents can read {', '.join(rest)}", hint)
+
+
 def sandbox_of_agent(
     agent: LlmAgent, folder: Path, config: Config, env: Mapping[str, str]
 ) -> Iterator[CheckResult]:
@@ -90,6 +120,7 @@ def sandbox_of_agent(
     found = boundary_here(folder, config, env)
     if found is NO_BOUNDARY:
         return
+    imports = not all(source.network for source in config.backlog_sources)
     if not agent.capabilities.view:
         what = f"sandbox: {agent.name} cannot be started in one"
         if config.sandbox == "require":
@@ -97,9 +128,11 @@ def sandbox_of_agent(
             yield CheckResult("problem", f"{what}, but it is required", hint)
             return
         yield CheckResult("note", what, _VERIFIED)
-    elif found.holds("implementing") and not config.sandbox_domains:
+    elif found.holds("implementing") and not (config.sandbox_domains or imports):
         return
     if not agent.capabilities.sandbox or config.guard == "off":
+        if imports:
+            yield CheckResult("note", f"{_UNLIMITED} {agent.name} for imported items", _NETWORK)
         return
     if why := agent.sandbox_unavailable():
         yield CheckResult("note", f"sandbox: commands of {agent.name} have no other: {why}")

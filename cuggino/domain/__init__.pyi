@@ -3,11 +3,15 @@
 from cuggino.domain.attempts import (
     Attempts,
     hits_every_item,
+    is_full_disk,
     needs_login,
 )
 from cuggino.domain.caution import (
     MOST_CAUTIOUS_FIRST,
     most_cautious,
+)
+from cuggino.domain.ci_files import (
+    touches_ci,
 )
 from cuggino.domain.deliverable_tools import (
     LISTED_BY_DEFAULT,
@@ -43,6 +47,15 @@ from cuggino.domain.findings import (
     finding_as_markdown,
     parse_findings,
 )
+from cuggino.domain.front_matter import (
+    after_of,
+    held_of,
+    is_marked_imported,
+    needs_of,
+    quoted_value,
+    split_front_matter,
+    with_held,
+)
 from cuggino.domain.gate_files import (
     PathChange,
     PathState,
@@ -72,6 +85,9 @@ from cuggino.domain.jobs import (
     Jobs,
     jobs_of,
 )
+from cuggino.domain.landing_queue import (
+    LandingQueue,
+)
 from cuggino.domain.progress import (
     ProgressWatch,
 )
@@ -80,6 +96,10 @@ from cuggino.domain.quota import (
     is_quota_answer,
     is_quota_text,
     parse_reset,
+)
+from cuggino.domain.ready import (
+    ReadyOrder,
+    ready_order,
 )
 from cuggino.domain.repetition import (
     RepetitionWatch,
@@ -91,6 +111,10 @@ from cuggino.domain.schedule import (
     Duration,
     Schedule,
     parse_duration,
+)
+from cuggino.domain.slot_limit import (
+    SlotLimit,
+    is_overload,
 )
 from cuggino.domain.spending import (
     SESSION_BEGINS,
@@ -108,12 +132,22 @@ from cuggino.domain.termination import (
 from cuggino.domain.titles import (
     title_of,
 )
+from cuggino.domain.untrusted import (
+    LONGEST_FOREIGN,
+    cleaned,
+    defused,
+    limited,
+    safe_title,
+    shown_to_agents,
+    without_markers,
+)
 
 __all__ = [
     "BLOCKED",
     "DELIVERABLE_STATUSES",
     "IN_PROGRESS",
     "LISTED_BY_DEFAULT",
+    "LONGEST_FOREIGN",
     "MOST_CAUTIOUS_FIRST",
     "QUOTA_SCHEDULE",
     "SESSION_BEGINS",
@@ -136,40 +170,52 @@ __all__ = [
     "Finding",
     "JobFacts",
     "Jobs",
+    "LandingQueue",
     "PathChange",
     "PathState",
     "ProgressWatch",
+    "ReadyOrder",
     "RepetitionWatch",
     "ReviewLedger",
     "Roster",
     "RunSummary",
     "Schedule",
+    "SlotLimit",
     "Spending",
     "Terminate",
     "ToolAnswer",
     "ToolName",
     "Verification",
     "VerificationResult",
+    "after_of",
     "agent_tool",
     "begins_session",
     "begins_test",
     "budget_exceeded",
+    "cleaned",
     "cooldown_end",
     "decide_delivery",
+    "defused",
     "failure_note",
     "fallback_reason",
     "files_named",
     "files_of_command",
     "finding_as_markdown",
     "has_test_name",
+    "held_of",
     "hits_every_item",
+    "is_full_disk",
+    "is_marked_imported",
     "is_named",
+    "is_overload",
     "is_quota_answer",
     "is_quota_text",
     "is_test_file",
     "jobs_of",
+    "limited",
     "most_cautious",
     "needs_login",
+    "needs_of",
     "parse_check_answer",
     "parse_duration",
     "parse_findings",
@@ -177,11 +223,19 @@ __all__ = [
     "parse_reset",
     "path_changes",
     "perform_tool",
+    "quoted_value",
+    "ready_order",
     "recorded_cooldowns",
+    "safe_title",
+    "shown_to_agents",
     "skips_tests",
+    "split_front_matter",
     "title_of",
     "tool_named",
+    "touches_ci",
     "when_to_fall_back",
     "with_facts",
     "with_findings",
+    "with_held",
+    "without_markers",
 ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -14,6 +16,7 @@ from cuggino.errors import (
     CugginoError,
     GuardNotLive,
     LoopError,
+    ProcessError,
     QuotaExceeded,
     WorkNotCommitted,
 )
@@ -76,6 +79,11 @@ class Attempts:
         self._quota_until = now + timedelta(seconds=pause)
         return pause
 
+    def paused(self, now: datetime) -> float:
+        """Return the seconds for which all items are paused already, 0 if they are not."""
+        until = self._quota_until
+        return max(0.0, (until - now).total_seconds()) if until is not None else 0.0
+
     def stalled(self, name: str, review: str) -> bool:
         """Record a stalled run; return whether to repeat it with the review: once per item."""
         is_first = name not in self._stalled
@@ -137,12 +145,21 @@ def needs_login(error: CugginoError) -> bool:
     return isinstance(cause, AgentFailed) and cause.reason == "auth"
 
 
+def is_full_disk(error: CugginoError) -> bool:
+    """Return whether a program such as git says that the disk is full."""
+    cause = error.cause if isinstance(error, LoopError) else error
+    return isinstance(cause, ProcessError) and os.strerror(errno.ENOSPC) in cause.message
+
+
 def hits_every_item(error: CugginoError) -> bool:
     """Return whether every item would fail, through no fault of its own.
 
-    No usage is left, no login, no agent, no usable prompt, or git commits nothing.
+    No usage is left, no login, no agent, no usable prompt, git commits nothing, or the disk is
+    full for a program.
     """
     cause = error.cause if isinstance(error, LoopError) else error
+    if is_full_disk(error):
+        return True
     if isinstance(cause, AgentFailed):
         return cause.reason in ("auth", "billing")
     return isinstance(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Generic, Literal, TypeVar, assert_never
 
+from cuggino._values import dataclass
 from cuggino.domain.schedule import Schedule
 from cuggino.errors import AgentFailed, AgentNotFound, QuotaExceeded
 from cuggino.events import AgentFellBack, Event

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from cuggino._values import dataclass
 from cuggino.domain.spending import Spending
 from cuggino.events import (
     CommitFailed,
@@ -52,7 +53,9 @@ _COUNTED = frozenset(
         "RunResumed",
         "WatchAuditStarted",
         "WatchItemCompleted",
+        "WatchLanded",
         "WatchProcessingItem",
+        "WatchSentBack",
     }
 )
 """The tags of events that change more than the spending."""
@@ -82,6 +85,10 @@ class RunSummary:
     """Agents started, one per phase and audit."""
     items: int = 0
     """Backlog items completed."""
+    landed: int = 0
+    """Candidates of a watch with several slots that have landed."""
+    returns: int = 0
+    """Candidates that were sent back instead."""
     in_watch: bool = False
     """True once a watch has taken an item; it resumes its runs itself."""
     in_delivery: bool = False
@@ -116,7 +123,9 @@ class RunSummary:
 
     def add(self, event: Event) -> RunSummary:
         """Return the summary with one more event; most events change nothing."""
-        if isinstance(event, RunResumed) and (self.agents or self.rounds or self.items):
+        if isinstance(event, RunResumed) and (
+            event.item is not None or self.agents or self.rounds or self.items
+        ):
             return self  # a watch resumes a run of its own, which is already counted
         spent = self.spent.add(event)
         summary = self if spent is self.spent else replace(self, spent=spent)
@@ -160,7 +169,9 @@ class RunSummary:
             DeliverSessionStarted,
             WatchAuditStarted,
             WatchItemCompleted,
+            WatchLanded,
             WatchProcessingItem,
+            WatchSentBack,
         )
 
         match event:
@@ -170,6 +181,10 @@ class RunSummary:
                 return replace(self, outcome=None, spec_issue_file=None, in_watch=True)
             case WatchItemCompleted():
                 return replace(self, items=self.items + 1)
+            case WatchLanded():
+                return replace(self, landed=self.landed + 1)
+            case WatchSentBack():
+                return replace(self, returns=self.returns + 1)
             case DeliverSessionStarted():
                 counted = replace(self, rounds=self.rounds + 1, agents=self.agents + 1)
                 return replace(counted, in_delivery=True)

@@ -7,8 +7,9 @@ import math
 import random as chance
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from cuggino._values import dataclass
 
 Duration: TypeAlias = str | float
 """Seconds, or a text such as `8h`, `1h30m`, `90m` or `45s`."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import timedelta
 from functools import cache, reduce
 from typing import NamedTuple, assert_never
 
+from cuggino._values import dataclass
 from cuggino.errors import BudgetExceeded
 from cuggino.events import (
     BudgetKind,
@@ -64,8 +65,8 @@ class Spending:
     The running session counts with its last `UsageUpdate`, its total so far, until its
     `SessionEnded` replaces that where it reports cost and usage. A session that is cut off, without
     `SessionEnded`, keeps its last `UsageUpdate`; the next session shows by an event that announces
-    it, or by lower counts. One session runs at a time: fold the events of parallel agents into a
-    `Spending` each, and add them with `plus`.
+    it, or by lower counts. One session of an item, and one without an item, run at a time: fold the
+    events of other parallel agents into a `Spending` each, and add them with `plus`.
 
     `RunResumed` replaces everything before it with the totals of the run's earlier processes.
     """
@@ -76,6 +77,8 @@ class Spending:
     settled_sessions: int = 0
     running: UsageUpdate | None = None
     """The last update of the running session; None before its first."""
+    of_items: tuple[UsageUpdate, ...] = ()
+    """The last updates of the sessions that run for items of a watch with several slots."""
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> Spending:
@@ -85,17 +88,21 @@ class Spending:
     @property
     def cost_usd(self) -> float | None:
         """US dollars so far, including the running session; None if none were reported."""
-        return _sum(self.settled_usd, self.running.cost_usd if self.running else None)
+        return reduce(_sum, (one.cost_usd for one in self._running), self.settled_usd)
 
     @property
     def usage(self) -> Usage | None:
         """Tokens so far, including the running session; None if none were reported."""
-        return _together(self.settled_usage, self.running.usage if self.running else None)
+        return reduce(_together, (one.usage for one in self._running), self.settled_usage)
 
     @property
     def sessions(self) -> int:
         """Sessions that reported usage or ended."""
-        return self.settled_sessions + (self.running is not None)
+        return self.settled_sessions + len(self._running)
+
+    @property
+    def _running(self) -> tuple[UsageUpdate, ...]:
+        return self.of_items if self.running is None else (self.running, *self.of_items)
 
     @property
     def total_tokens(self) -> int:
@@ -115,6 +122,28 @@ class Spending:
         """Return the spending with one more event; the same value if the event does not count."""
         if not _is_any(type(event), _COUNTED):
             return self
+        if event.item is not None:
+            return self._add_of(event.item, event)
+        if type(event).__name__ == "RunContinued":
+            return self.settle()._add(event)
+        if self.of_items and not isinstance(event, RunResumed):
+            return replace(replace(self, of_items=())._add(event), of_items=self.of_items)
+        return self._add(event)
+
+    def _add_of(self, item: str, event: Event) -> Spending:
+        """Return the spending with one more event of the session of an item."""
+        if isinstance(event, RunResumed):
+            return self  # the cost of earlier processes is not that of this one
+        running = next((one for one in self.of_items if one.item == item), None)
+        alone = replace(self, running=running, of_items=())._add(event)
+        others = tuple(one for one in self.of_items if one is not running)
+        return replace(
+            alone,
+            running=self.running,
+            of_items=others if alone.running is None else (*others, alone.running),
+        )
+
+    def _add(self, event: Event) -> Spending:
         match event:
             case UsageUpdate():
                 was = self.settle() if self._is_of_another_session(event) else self
@@ -132,13 +161,15 @@ class Spending:
                 return self.settle()
 
     def settle(self) -> Spending:
-        """Return the spending after the running session was cut off; its last update is final."""
-        if self.running is None:
+        """Return the spending after running sessions were cut off; their last updates are final."""
+        if self.running is None and not self.of_items:
             return self
         return Spending(self.cost_usd, self.usage, self.sessions)
 
     def plus(self, other: Spending) -> Spending:
         """Return the sum of both, as ended sessions."""
+        if other == _NONE:
+            return self.settle()
         return Spending(
             _sum(self.cost_usd, other.cost_usd),
             _together(self.usage, other.usage),
@@ -161,6 +192,9 @@ class Spending:
         return cost is not None and update.cost_usd is not None and update.cost_usd < cost
 
 
+_NONE = Spending()
+
+
 class BudgetLevel(NamedTuple):
     """The used part of one budget: US dollars, tokens or seconds."""
 
@@ -178,6 +212,11 @@ class Budget:
     """Counted as `Spending.total_tokens`, without cache reads."""
     duration: float | None = None
     """Seconds, waits included."""
+
+    @property
+    def is_limited(self) -> bool:
+        """Return whether there is a limit."""
+        return (self.cost_usd, self.tokens, self.duration) != (None, None, None)
 
     def levels(self, spent: Spending, elapsed: float) -> list[BudgetLevel]:
         """Return the level of each limit after `elapsed` seconds."""

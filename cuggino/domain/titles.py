@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
+from cuggino._lazy import pattern
+from cuggino.domain.front_matter import split_front_matter
 
-_HEADING = re.compile(r"(?m)^ {0,3}#{1,6}[ \t]+(\S.*?)[ \t]*#*[ \t]*$")
+_HEADING = pattern(r"(?m)^ {0,3}#{1,6}[ \t]+(\S.*?)[ \t]*#*[ \t]*$")
 _LONGEST = 120
 
 
@@ -13,13 +14,8 @@ def title_of(text: str) -> str:
 
     It has no line break and at most 120 characters.
     """
-    body = _without_front_matter(text)
+    _, body = split_front_matter(text)
     heading = _HEADING.search(body)
     found = heading[1] if heading else next((x for x in body.splitlines() if x.strip()), "")
     title = " ".join(found.split())
     return title if len(title) <= _LONGEST else f"{title[: _LONGEST - 1]}…"
-
-
-def _without_front_matter(text: str) -> str:
-    head, end, rest = text.partition("\n---")
-    return rest if end and head.startswith("---") else text

@@ -1,7 +1,5 @@
 """Events of a running agent (CUG-020), without its markers."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Literal
 

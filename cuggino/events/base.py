@@ -1,14 +1,17 @@
-"""The base of all events: one frozen model, tagged with its class name."""
+"""The base of all events: one frozen model, tagged with its class name.
 
-from __future__ import annotations
+Modules with models do not postpone the evaluation of annotations: pydantic would compile each.
+"""
 
 from collections.abc import Callable
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypeIs
 
 from cuggino.events.names import HOMES
+
+_REGISTRY: "dict[str, type[Event]]" = {}
 
 
 class Event(BaseModel):
@@ -22,7 +25,12 @@ class Event(BaseModel):
         frozen=True, extra="ignore", ser_json_inf_nan="constants", defer_build=True
     )
 
-    registry: ClassVar[dict[str, type[Event]]] = {}
+    item: str | None = Field(default=None, exclude=True)
+    """The file name of the backlog item that an event of a watch with several slots is about.
+
+    Left out of the line of JSON when it is None."""
+
+    registry: ClassVar = _REGISTRY  # a name in its type would be evaluated for every event class
     """The event classes defined so far by tag, without the categories.
 
     `event_type` finds those of cuggino that are not loaded yet.
@@ -34,10 +42,38 @@ class Event(BaseModel):
         if not category and (is_own or cls.__name__ not in HOMES):
             Event.registry.setdefault(cls.__name__, cls)
 
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        if not is_item_shared(cls):  # pydantic has put it in the place of the inherited one
+            for name in cls.__annotations__:
+                if name in cls.model_fields:
+                    cls.model_fields[name] = cls.model_fields.pop(name)
+
     @property
     def tag(self) -> str:
         """Return the `_tag` of the wire format: the name of the class."""
         return type(self).__name__
+
+    def of_item(self, item: str) -> Self:
+        """Return the event as one of this item; the same event if it has an item already."""
+        if self.item is not None:
+            return self
+        copy = self.__copy__()
+        copy.__dict__["item"] = item  # as `model_copy`, at half its cost
+        copy.__pydantic_fields_set__.add("item")
+        return copy
+
+    def __repr_args__(self) -> Any:
+        return [
+            pair
+            for pair in super().__repr_args__()
+            if pair != ("item", None) or not is_item_shared(type(self))
+        ]
+
+
+def is_item_shared(cls: type[Event]) -> bool:
+    """Return whether `item` is the field of every event, not one that the class declares."""
+    return cls.model_fields["item"].exclude is True
 
 
 class UnknownEvent(Event, category=True):

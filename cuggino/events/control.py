@@ -4,8 +4,6 @@ The commands are events of one control stream (`Runtime.control`). A run records
 hears it, so its journal tells who stopped it.
 """
 
-from __future__ import annotations
-
 from cuggino.events.base import category_guard
 from cuggino.events.resumed import SupervisionEvent
 
@@ -30,7 +28,7 @@ class StopAsked(ControlEvent):
 
 
 class SkipAsked(ControlEvent):
-    """The watch is to end its work on an item at once, and to park it."""
+    """The watch is to end its work on an item at once, or to land none of it, and to park it."""
 
     item: str | None = None
     """The name of the item's file; None for the only one at work."""

@@ -1,7 +1,5 @@
 """Events of the deliverables loop (requirements AUT-030 to AUT-039)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 

@@ -1,7 +1,5 @@
 """Journal entries that are never emitted: start, stages and end of a run."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field, JsonValue

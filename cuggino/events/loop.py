@@ -1,7 +1,5 @@
 """Events of the coding loop (CUG-021)."""
 
-from __future__ import annotations
-
 from typing import Literal, TypeAlias
 
 from typing_extensions import TypeIs

@@ -1,7 +1,5 @@
 """Markers: tags with which an agent declares something in its text (CUG-010, CUG-016)."""
 
-from __future__ import annotations
-
 import re
 
 from cuggino.events.base import Event, category_guard

@@ -21,6 +21,10 @@ NAMES: Mapping[str, str] = MappingProxyType(
             "DeliverSessionRetry DeliverSessionStarted DeliverStatus DeliverStreamEvent "
             "DeliverWarning is_deliver_event"
         ),
+        "forge": (
+            "HookFailed WatchForgeWaiting WatchIssueAnswered WatchIssueReported WatchItemImported "
+            "WatchProposal WatchProposed WatchReportFailed WatchSourceFailed"
+        ),
         "journal": (
             "JournalEvent RunContinued RunEnded RunStarted StageFinished StageStarted "
             "is_journal_event"
@@ -56,10 +60,14 @@ NAMES: Mapping[str, str] = MappingProxyType(
         ),
         "usage": "Usage",
         "watch": (
-            "NotificationFailed WatchAuditEnded WatchAuditFailed WatchAuditInterrupted "
-            "WatchAuditStarted WatchBacklogWaiting WatchEvent WatchItemCompleted WatchItemParked "
-            "WatchItemRetained WatchItemRetry WatchItemSkipped WatchLoopEvent WatchPolling "
-            "WatchProcessingItem WatchSpecIssueWaiting WatchTbdItemFound is_watch_loop_event"
+            "ClusterWorker NotificationFailed WatchAuditEnded WatchAuditFailed "
+            "WatchAuditInterrupted WatchAuditStarted WatchBacklogWaiting WatchCandidate "
+            "WatchEvent WatchFollowDelayed WatchFollowHealed WatchFollowed WatchItemCompleted "
+            "WatchItemHeld WatchItemParked WatchItemRetained WatchItemRetry WatchItemSkipped "
+            "WatchLanded WatchLanding WatchLoopEvent WatchPlaceGone WatchPlaced WatchPolling "
+            "WatchProcessingItem WatchSentBack WatchSlotPrepared WatchSlotsChanged "
+            "WatchSpecIssueWaiting WatchTbdItemFound WatchTrunkMoved WatchWorkKept WatchWorkers "
+            "is_watch_loop_event"
         ),
         "wire": "dump_event dump_event_bytes event_type event_types parse_event",
     }

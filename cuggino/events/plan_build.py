@@ -1,7 +1,5 @@
 """Events of the plan/build loop (requirements LOP-050 to LOP-099)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 

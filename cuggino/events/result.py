@@ -1,7 +1,5 @@
 """The end of a run: its outcome, its exit code, and whether it can be resumed."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, TypeAlias

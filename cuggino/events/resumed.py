@@ -1,7 +1,5 @@
 """The totals of a run, which a resumed run begins with, and their category."""
 
-from __future__ import annotations
-
 from cuggino.events.base import Event
 from cuggino.events.usage import Usage
 

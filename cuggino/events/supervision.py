@@ -1,7 +1,5 @@
 """Events of supervision: retries, waits, budgets, liveness, progress, fallback."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """The tokens of a session."""
 
-from __future__ import annotations
-
 from pydantic import BaseModel, ConfigDict
 
 

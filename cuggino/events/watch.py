@@ -1,8 +1,8 @@
 """Events of the watch (CUG-022)."""
 
-from __future__ import annotations
+from typing import Literal, TypeAlias
 
-from typing import TypeAlias
+from pydantic import BaseModel, ConfigDict
 
 from cuggino.events.base import Event, category_guard
 from cuggino.events.loop import LoopEvent
@@ -17,7 +17,10 @@ class WatchSpecIssueWaiting(WatchLoopEvent):
 
 
 class WatchBacklogWaiting(WatchLoopEvent):
-    """The backlog is empty; the watch waits for an item."""
+    """Nothing in the backlog can begin; the watch waits for an item."""
+
+    proposals: int = 0
+    """Items that wait for their pull requests; without any, the backlog is empty."""
 
 
 class WatchProcessingItem(WatchLoopEvent):
@@ -30,6 +33,10 @@ class WatchProcessingItem(WatchLoopEvent):
     """Its place among all items since the watch began, from 1; 0 if unknown."""
     total: int = 0
     """Items that are done, at work or waiting; 0 if unknown."""
+    slot: int = 0
+    """The slot where it is worked on, from 1; 0 in the project itself."""
+    returns: int = 0
+    """How often its landing has sent it back so far."""
 
 
 class WatchItemCompleted(WatchLoopEvent):
@@ -73,6 +80,197 @@ class WatchItemSkipped(WatchLoopEvent):
     """A file in the backlog is not a usable item; it is left there."""
 
     filename: str
+    reason: str
+
+
+class WatchItemHeld(WatchLoopEvent):
+    """A backlog item cannot begin: of an item before it, or a spec issue of its own."""
+
+    filename: str
+    reason: str
+
+
+class WatchSlotPrepared(WatchLoopEvent):
+    """The folder of a slot holds the base of an item, and work on it can begin."""
+
+    filename: str
+    slot: int
+    """From 1."""
+    folder: str
+    base: str
+    """The commit on which the work builds."""
+    worker: str | None = None
+    """The name of the worker where the folder is; None for this machine."""
+
+
+class WatchPlaced(WatchLoopEvent):
+    """An attempt has begun on a worker, or goes on there while the watch was away."""
+
+    filename: str
+    slot: int
+    worker: str
+
+
+class WatchPlaceGone(WatchLoopEvent):
+    """The worker of an attempt is gone; the attempt goes on elsewhere, with the work so far."""
+
+    filename: str
+    slot: int
+    worker: str
+    reason: str
+
+
+class ClusterWorker(BaseModel):
+    """A worker of a cluster. A value, not an event."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", ser_json_inf_nan="constants")
+
+    name: str
+    places: int
+    """Attempts that it runs at once, at most."""
+    busy: int = 0
+    """Attempts that it runs now, those of other watches included."""
+    resources: dict[str, float] = {}
+    """What it offers, such as `{"claude": 2}`."""
+    used: dict[str, float] = {}
+    """What running attempts have taken of that."""
+
+    @property
+    def free(self) -> int:
+        """Return the number of free places."""
+        return max(self.places - self.busy, 0)
+
+
+class WatchWorkers(WatchLoopEvent):
+    """The workers of the cluster; emitted at the start of a watch, and after changes."""
+
+    workers: tuple[ClusterWorker, ...] = ()
+    joined: tuple[str, ...] = ()
+    """The names of those that were not there before."""
+    left: tuple[str, ...] = ()
+    """The names of those that are gone."""
+    dashboard: str = ""
+    """The address of Dask's own dashboard; empty without one."""
+
+    @property
+    def places(self) -> int:
+        """Return the places of all workers."""
+        return sum(worker.places for worker in self.workers)
+
+    @property
+    def free(self) -> int:
+        """Return the free places of all workers."""
+        return sum(worker.free for worker in self.workers)
+
+
+class WatchWorkKept(WatchLoopEvent):
+    """Work that was left in a slot is kept under a ref before the slot is used again."""
+
+    ref: str
+    slot: int
+    filename: str = ""
+    """The item of that work; empty if unknown."""
+    reason: str
+
+
+class WatchSlotsChanged(WatchLoopEvent):
+    """From now on, another number of slots may be at work."""
+
+    active: int
+    slots: int
+    """All slots of the watch."""
+    reason: str
+
+
+class WatchCandidate(WatchLoopEvent):
+    """The work on an item is done in its slot, and waits for its landing."""
+
+    filename: str
+    slot: int
+    commit: str
+    base: str
+    """The commit on which the work was built."""
+    attempt: int
+    """From 1; every return and every failure before it was one."""
+
+
+class WatchLanding(WatchLoopEvent):
+    """The landing of a candidate begins: it is merged into the trunk, and checked."""
+
+    filename: str
+    commit: str
+    """The candidate."""
+    trunk: str
+    """What has landed so far."""
+    returns: int = 0
+    """How often the item was sent back before."""
+
+
+class WatchLanded(WatchLoopEvent):
+    """A candidate has landed: the commit that was checked is the trunk."""
+
+    filename: str
+    commit: str
+    """The trunk from now on, or the head of the item's branch."""
+    trunk_was: str
+    nothing: bool = False
+    """The trunk held all of the work already."""
+    branch: str | None = None
+    """The item's own branch, if items land on branches."""
+    url: str = ""
+    """The page of the pull request that was merged."""
+
+
+class WatchSentBack(WatchLoopEvent):
+    """A candidate did not land; its item is worked on again, before new ones."""
+
+    filename: str
+    reason: Literal["conflict", "check", "setup", "changed-files", "ci", "review"]
+    """`conflict`: git cannot merge it; `check` and `setup`: the command failed on the merged work;
+    `changed-files`: the command changed files that git tracks; `ci`: a job of its pull request
+    failed; `review`: a person asks for changes there."""
+    output: str = ""
+    """The end of the output of git, of the command or of the job, or the comments of the review."""
+    paths: tuple[str, ...] = ()
+    """The files in conflict, or those that were changed."""
+    returns: int
+    """How often the item has been sent back, from 1."""
+
+
+class WatchFollowed(WatchLoopEvent):
+    """The user's branch was moved forward to the trunk."""
+
+    branch: str
+    commit: str
+
+
+class WatchFollowDelayed(WatchLoopEvent):
+    """The user's branch cannot follow the trunk yet; it is tried again."""
+
+    branch: str
+    commit: str
+    """The trunk."""
+    reason: str
+    paths: tuple[str, ...] = ()
+    """Files of the user that are in the way."""
+
+
+class WatchFollowHealed(WatchLoopEvent):
+    """The files of a killed process that had half moved the user's branch were put back."""
+
+    branch: str
+    restored: int
+    """The number of files."""
+    kept: str
+    """The ref that holds them as they were found."""
+
+
+class WatchTrunkMoved(WatchLoopEvent):
+    """The trunk has taken over commits of the user's branch."""
+
+    commit: str
+    was: str
+    """The trunk before."""
     reason: str
 
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
-from cuggino.events.base import Event, UnknownEvent
+from cuggino.events.base import Event, UnknownEvent, is_item_shared
 from cuggino.events.names import HOMES, NAMES
 
 
@@ -47,13 +47,17 @@ def dump_event_bytes(event: Event) -> bytes:
     """Return the line of `dump_event` as UTF-8."""
     try:
         if isinstance(event, UnknownEvent):
-            return to_json({"_tag": event.tag, **event.raw}, inf_nan_mode="constants")
+            item = {} if event.item is None else {"item": event.item}
+            return to_json({"_tag": event.tag, **item, **event.raw}, inf_nan_mode="constants")
         fields = event.__pydantic_serializer__.to_json(event)
+        head = b'{"_tag":"%b"' % event.tag.encode()
+        if event.item is not None and is_item_shared(type(event)):
+            head += b',"item":%b' % to_json(event.item)
     except PydanticSerializationError:  # half a surrogate pair
         raw = event.raw if isinstance(event, UnknownEvent) else event.model_dump(mode="python")
-        told = {"_tag": event.tag, **raw}
+        item = {} if event.item is None else {"item": event.item}
+        told = {"_tag": event.tag, **item, **raw}
         return json.dumps(told, default=_plain, separators=(",", ":")).encode()
-    head = b'{"_tag":"%b"' % event.tag.encode()
     return b"%b}" % head if fields == b"{}" else b"%b,%b" % (head, fields[1:])
 
 
@@ -74,7 +78,8 @@ def parse_event(line: str | bytes) -> Event:
         raise ValueError("an event is a JSON object with a `_tag`")
     cls = event_type(raw["_tag"])
     if cls is None:
-        return UnknownEvent(raw=raw)
+        item = raw.get("item")
+        return UnknownEvent(raw=raw, item=item if isinstance(item, str) else None)
     try:
         return cls.model_validate({key: value for key, value in raw.items() if key != "_tag"})
     except ValidationError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import NamedTuple
 
 from cuggino.guard.policy import Mode
@@ -17,6 +16,8 @@ class UnknownProfile(ValueError):
 
     def __init__(self, name: str) -> None:
         super().__init__(f'unknown profile "{name}"')
+        import difflib
+
         near = difflib.get_close_matches(name, PROFILE_NAMES, n=1)
         valid = "valid profiles: " + ", ".join(PROFILE_NAMES)
         self.hint = f'did you mean "{near[0]}"? {valid}' if near else valid

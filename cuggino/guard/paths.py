@@ -60,6 +60,7 @@ class Paths:
         self._entries = [self._place(name) for name in protected if "/" in name]
         self._read_only = [(entry, self._place(entry)) for entry in policy.read_only]
         self._granted = [self._place(entry)[0] for entry in policy.granted]
+        self._apart = [real_path(os.path.abspath(folder)) for folder in policy.apart]
         writable = (NOTE,) if policy.mode == "sync" else policy.writable
         self._writable = None if writable is None else [self._place(entry)[0] for entry in writable]
 
@@ -99,6 +100,16 @@ class Paths:
     def is_inside(self, path: str, cwd: str) -> bool:
         """Return whether the path leads into the project or is the project."""
         return is_below(self.resolve(path, cwd), self.project)
+
+    def is_own_repository(self, folder: str) -> bool:
+        """Return whether git may change the repository of the folder: the project's, or scratch."""
+        place = real_path(folder)
+        if is_below(place, self.project):
+            return True
+        top = self.project
+        while top != "/" and not os.path.exists(os.path.join(top, ".git")):  # noqa: PTH110
+            top = os.path.dirname(top)  # noqa: PTH120
+        return (top != "/" and is_below(place, top)) or self._is_scratch(place)
 
     def is_granted(self, path: str, cwd: str) -> bool:
         """Return whether the role was granted the path explicitly."""
@@ -256,6 +267,8 @@ class Paths:
         typo.
         """
         if is_below(place, self.project):
+            return False
+        if any(is_below(place, folder) for folder in self._apart):
             return False
         for top in self._temporary:
             if is_below(place, top):

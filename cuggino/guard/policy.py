@@ -46,6 +46,9 @@ class Policy(NamedTuple):
     rules: tuple[str, ...] | None = None
     """Permission rules, which decide about tools that neither run commands nor write files (see
     `rules`); None allows these tools, and reading outside the project."""
+    apart: tuple[str, ...] = ()
+    """Folders of others around the project, which is a slot then: the user's project and the other
+    slots. Nothing in them may be written, nor anything be pushed."""
     variables: tuple[str, ...] = ()
     """Environment variables as `NAME=value`: commands can rely on them and may not change them."""
 
@@ -68,7 +71,7 @@ class Policy(NamedTuple):
         if not isinstance(data, dict) or set(data) != set(cls._fields):
             raise ValueError("no policy of this version")
         lists = ("profiles", "extra_commands", "pkill_targets", "protected", "read_only")
-        for key in (*lists, "writable", "granted", "rules", "variables"):
+        for key in (*lists, "writable", "granted", "rules", "apart", "variables"):
             value = data[key]
             if value is None and key in ("profiles", "writable", "rules"):
                 continue

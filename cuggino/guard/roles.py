@@ -68,6 +68,7 @@ def role_policy(
     pkill_targets: Iterable[str] = (),
     allow_destructive: bool = False,
     rules: Iterable[str] = (),
+    apart: Iterable[Path] = (),
 ) -> Policy:
     """Return the policy of a session with these permissions. Scratch files are always writable.
 
@@ -91,6 +92,7 @@ def role_policy(
         extra_commands=tuple(extra_commands),
         pkill_targets=tuple(pkill_targets),
         allow_destructive=allow_destructive,
+        apart=tuple(str(folder.resolve()) for folder in apart),
     )
     match permissions:
         case "planning":
@@ -100,8 +102,8 @@ def role_policy(
         case "audit":
             return common._replace(writable=())
         case "implementing":
-            apart = not root.is_relative_to((root / specs).resolve())
-            return common._replace(read_only=(specs,) if apart else ())
+            beside = not root.is_relative_to((root / specs).resolve())
+            return common._replace(read_only=(specs,) if beside else ())
         case "pm":
             places = tuple(f".cuggino/{name}" for name in _PM_PLACES)
             return _with_specs(common._replace(writable=(), granted=places), root, specs)

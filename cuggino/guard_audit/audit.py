@@ -91,6 +91,7 @@ class _Audit:
         self._default: PermissionSet = "implementing"
         self._session = Session(journal.stem, Workspace(root).wip)
         self._policies: dict[PermissionSet, Policy] = {}
+        self._apart: tuple[Path, ...] = ()
 
     def calls(self) -> Iterator[JudgedCall]:
         for entry in iter_entries(self._journal, only=("RunStarted", "ToolCall")):
@@ -123,6 +124,7 @@ class _Audit:
                 level = "full"
             case "run":
                 self._default = "implementing"
+                self._enter_slot(started)
             case "loop":
                 self._default = "implementing"
                 if started.options.get("allow_all") is False:
@@ -130,6 +132,18 @@ class _Audit:
             case _ as never:
                 assert_never(never)
         self._level = self._level or level
+
+    def _enter_slot(self, started: RunStarted) -> None:
+        """Judge the calls as made in the slot where the run worked, if it was one."""
+        match started.options:
+            case {"slot": int(slot), "apart": [str(slots), str(repository)]}:
+                within = self._root.resolve()
+                if within.is_relative_to(repository):
+                    self._root = Path(slots, f"slot-{slot}") / within.relative_to(repository)
+                    self._session = Session(self._journal.stem, Workspace(self._root).wip)
+                    self._apart = (Path(slots), Path(repository))
+            case _:
+                pass
 
     def _role(self, stage: str | None) -> PermissionSet:
         name = (stage or "").partition("#")[0]
@@ -157,6 +171,7 @@ class _Audit:
             level=level,
             plan=self._session.plan_file,
             review=self._session.review_file,
+            apart=self._apart,
         )
 
 

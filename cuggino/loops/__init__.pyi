@@ -15,10 +15,21 @@ from cuggino.loops.deliver.options import (
 from cuggino.loops.deliver.service import (
     DeliverService,
 )
+from cuggino.loops.frame.companions import (
+    Companion,
+)
+from cuggino.loops.frame.control import (
+    Control,
+    ItemControl,
+)
+from cuggino.loops.frame.interruption import (
+    Interruption,
+)
 from cuggino.loops.frame.options import (
     RunOptions,
 )
 from cuggino.loops.frame.resuming import (
+    latest_run_of,
     resumed_options,
 )
 from cuggino.loops.frame.services import (
@@ -30,8 +41,29 @@ from cuggino.loops.plan_build.options import (
 from cuggino.loops.plan_build.service import (
     PlanBuildService,
 )
+from cuggino.loops.watch.attempt import (
+    attempt,
+)
 from cuggino.loops.watch.options import (
     WatchRunOptions,
+)
+from cuggino.loops.watch.pieces import (
+    attempt_item,
+    land_item,
+)
+from cuggino.loops.watch.placement import (
+    Placed,
+    Placement,
+    Returned,
+    Work,
+    work_placed,
+)
+from cuggino.loops.watch.places import (
+    Landing,
+    places_of,
+)
+from cuggino.loops.watch.recorded import (
+    items_of_issues,
 )
 from cuggino.loops.watch.service import (
     WatchService,
@@ -39,15 +71,31 @@ from cuggino.loops.watch.service import (
 
 __all__ = [
     "ROLE_MARKERS",
+    "Companion",
+    "Control",
     "DeliverRunOptions",
     "DeliverService",
+    "Interruption",
+    "ItemControl",
+    "Landing",
     "LoopRunOptions",
     "LoopService",
+    "Placed",
+    "Placement",
     "PlanBuildOptions",
     "PlanBuildService",
+    "Returned",
     "RunOptions",
     "Services",
     "WatchRunOptions",
     "WatchService",
+    "Work",
+    "attempt",
+    "attempt_item",
+    "items_of_issues",
+    "land_item",
+    "latest_run_of",
+    "places_of",
     "resumed_options",
+    "work_placed",
 ]

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from cuggino.config import Occasion
+from cuggino.domain import title_of
 from cuggino.errors import (
     BudgetExceeded,
     CugginoError,
@@ -18,6 +19,7 @@ from cuggino.errors import (
 from cuggino.events import (
     BudgetWarning,
     Event,
+    LoopSpecIssue,
     QuotaWaiting,
     RateLimited,
     RunOutcome,
@@ -69,8 +71,15 @@ def message_for(event: Event, night: Night | None = None) -> Message | None:
     night = night or Night()
     match event:
         case WatchSpecIssueWaiting():
-            asked = [*night.issues, "Answer with `cuggino issues`; until then nothing goes on."]
+            asked = [
+                *(text for _, text in night.issues),
+                "Answer with `cuggino issues`; until then nothing goes on.",
+            ]
             return _message("spec_issue", "A spec issue waits for you", "\n".join(asked))
+        case LoopSpecIssue(item=str(item), content=content):
+            asked = [title_of(content), "Answer with `cuggino issues`; the other items go on."]
+            title = f"A spec issue waits for you: {night.title(item)}"
+            return _message("spec_issue", title, "\n".join(filter(None, asked)))
         case WatchItemRetry(login=True, message=message):
             return _message("login", "Log in to continue", message)
         case WatchItemCompleted(filename=name):

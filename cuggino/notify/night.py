@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from cuggino.domain import RunSummary, title_of
 from cuggino.events import (
     Event,
     LoopSpecIssue,
+    WatchFollowDelayed,
+    WatchFollowed,
     WatchItemCompleted,
     WatchItemParked,
+    WatchItemRetained,
+    WatchItemRetry,
     WatchProcessingItem,
 )
 
@@ -28,36 +33,50 @@ class Night:
     summary: RunSummary = field(default_factory=RunSummary)
     titles: Mapping[str, str] = field(default_factory=dict)
     """Titles of items by file name."""
-    working: str = ""
-    """The item at work."""
+    at_work: Mapping[str, str] = field(default_factory=dict)
+    """Titles of the items at work, by file name."""
     done: tuple[str, ...] = ()
     parked: tuple[tuple[str, str], ...] = ()
     """Items that were set aside, each with the reason."""
-    issues: tuple[str, ...] = ()
-    """The open spec issues, by their first line."""
+    issues: tuple[tuple[str | None, str], ...] = ()
+    """The open spec issues: the item that each stops, if the others go on, and its first line."""
+    follow_delayed: str = ""
+    """Why the user's branch does not follow what has landed."""
 
     @property
     def has_items(self) -> bool:
         """Return whether a watch has worked on an item."""
-        return bool(self.done or self.parked or self.issues or self.working)
+        return bool(self.done or self.parked or self.issues or self.at_work)
 
     def add(self, event: Event, at: datetime) -> Night:
         """Return the night with one more event; the same value for most of them."""
         summary = self.summary.add(event)
         night = self if summary is self.summary else replace(self, summary=summary)
         match event:
-            case WatchProcessingItem(filename=name, title=title):
+            case WatchProcessingItem(filename=name, title=title, slot=slot):
                 title = title or name.removesuffix(".md")
+                others = self.at_work if slot else {}
+                # With one slot, a watch goes on when all issues are settled.
+                issues = tuple(one for one in self.issues if slot and one[0] != name)
                 titles = {**self.titles, name: title}
-                # A watch goes on when all issues are settled.
-                night = replace(night, titles=titles, working=title, issues=())
+                at_work = {**others, name: title}
+                night = replace(night, titles=titles, at_work=at_work, issues=issues)
             case WatchItemCompleted(filename=name):
-                night = replace(night, done=(*self.done, self.title(name)), working="")
+                night = night._without(name, done=(*self.done, self.title(name)))
             case WatchItemParked(filename=name, reason=reason):
                 entry = (self.title(name), reason)
-                night = replace(night, parked=(*self.parked, entry), working="")
-            case LoopSpecIssue(content=content, filename=name):
-                night = replace(night, issues=(*self.issues, title_of(content) or name))
+                night = night._without(name, parked=(*self.parked, entry))
+            case WatchItemRetry(filename=name) | WatchItemRetained(filename=name):
+                if len(self.at_work) > 1:
+                    night = night._without(name)
+            case LoopSpecIssue(content=content, filename=name, item=item):
+                night = replace(night, issues=(*self.issues, (item, title_of(content) or name)))
+                if item is not None:
+                    night = night._without(item)
+            case WatchFollowDelayed(branch=branch, reason=reason):
+                night = replace(night, follow_delayed=f"{branch} does not follow: {reason}")
+            case WatchFollowed():
+                night = replace(night, follow_delayed="")
             case _:
                 pass
         if night is not self and night.began is None:
@@ -68,9 +87,19 @@ class Night:
         """Return the title of an item."""
         return self.titles.get(name) or name.removesuffix(".md")
 
+    @property
+    def working(self) -> str:
+        """Return the titles of the items at work."""
+        return "; ".join(self.at_work.values())
+
     def next(self) -> Night:
-        """Return the beginning of the next night; the item at work goes on."""
-        return Night(titles=self.titles, working=self.working)
+        """Return the beginning of the next night; the items at work go on."""
+        return Night(titles=self.titles, at_work=self.at_work, follow_delayed=self.follow_delayed)
+
+    def _without(self, item: str, **changes: Any) -> Night:
+        """Return the night after the end of work on an item."""
+        left = {name: title for name, title in self.at_work.items() if name != item}
+        return replace(self, at_work=left, **changes)
 
     def counts(self) -> str:
         """Return the numbers of items, such as `3 done, 1 parked`."""
@@ -84,9 +113,12 @@ class Night:
         lines = _listed("Done", self.done)
         lines += _listed("Parked", [f"{title} ({reason})" for title, reason in self.parked])
         if self.issues:
-            lines.append(f"Waits for you: {'; '.join(self.issues)} (cuggino issues)")
+            asked = "; ".join(text for _, text in self.issues)
+            lines.append(f"Waits for you: {asked} (cuggino issues)")
         elif self.parked:
             lines.append("Waits for you: parked items (cuggino backlog list)")
+        if self.follow_delayed:
+            lines.append(f"Waits for you: {self.follow_delayed}")
         if summary.deliverables is not None:
             found = summary.deliverables
             blocked = f", {found.blocked} blocked" if found.blocked else ""

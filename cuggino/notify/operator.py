@@ -132,7 +132,8 @@ class _Calls:
         self._waiting: list[Message] = []
         self._dropped = 0
         self._running = SerialDisposable()
-        self._limit: Message | None = None
+        self._limits: set[str] = set()
+        """What was said of usage limits, which several items may reach at once."""
         self._sending = self._failed = self._disposed = False
         self._held: list[Callable[[], None]] | None = None
         """What is passed on when the last notification was sent; None before the end."""
@@ -206,10 +207,10 @@ class _Calls:
             return
         now = self._lane.now
         before, self._night = self._night, self._night.add(event, now)
-        if type(event) is WatchBacklogWaiting:
+        if isinstance(event, WatchBacklogWaiting) and not event.proposals:
             if self._night.has_items:
                 self._queue(night_message(self._night, now, ended=True))
-            self._night = Night()
+            self._night = Night(follow_delayed=self._night.follow_delayed)
             return
         if self._morning is not None and now >= self._morning:
             self._morning = next_time(self._at or "", now)
@@ -220,9 +221,9 @@ class _Calls:
         if message is None:
             return
         if isinstance(event, RateLimited | QuotaWaiting):
-            if self._limit is not None and self._limit.body == message.body:
+            if any(message.body in said for said in self._limits):  # the wait that follows, too
                 return
-            self._limit = message
+            self._limits.add(message.body)
         self._queue(message)
 
     def _queue(self, message: Message) -> None:

@@ -35,10 +35,12 @@ from cuggino.operators.batches import (
 from cuggino.operators.catch_tag import catch_tag
 from cuggino.operators.flow import Flow, Recorded, Recorder, ask, emit, flow, forward, pause
 from cuggino.operators.interrupt_when import interrupt_when
-from cuggino.operators.managed import Managed, Subscription, attach, managed
+from cuggino.operators.managed import NOTHING, Managed, Subscription, attach, managed
 from cuggino.operators.mapcat import mapcat
 from cuggino.operators.markers import MarkerTags, extract_markers, marker_tags
+from cuggino.operators.merge_at_most import merge_at_most
 from cuggino.operators.merge_now import merge_now
+from cuggino.operators.of_item import of_item
 from cuggino.operators.on_loop import crossing, on_loop, within_loop
 from cuggino.operators.scheduler import LoopScheduler, default_scheduler, lane_of, serial
 from cuggino.operators.supervision import (
@@ -61,6 +63,7 @@ from cuggino.operators.supervision import (
 from cuggino.operators.until_terminal import until_terminal
 
 __all__ = [
+    "NOTHING",
     "RETRIES",
     "Batched",
     "EventBatch",
@@ -105,7 +108,9 @@ __all__ = [
     "managed",
     "mapcat",
     "marker_tags",
+    "merge_at_most",
     "merge_now",
+    "of_item",
     "on_loop",
     "parse_duration",
     "pause",

@@ -28,7 +28,7 @@ from cuggino.events import (
     UsageUpdate,
     UserMessage,
 )
-from cuggino.operators.managed import Subscription, attach, managed
+from cuggino.operators.managed import Managed, Stream, Subscription, attach, managed
 
 T = TypeVar("T")
 Operator: TypeAlias = Callable[[Observable[Any]], Observable[Any]]
@@ -50,7 +50,7 @@ class EventBatch:
         return f"EventBatch({list(self.events)!r})"
 
 
-class Batched(Observable[T]):
+class Batched(Stream[T]):
     """A stream that carries batches to `unopened` operators, and single events to all others.
 
     The subscription is asked before each event: what disposes it in mid-batch gets no more.
@@ -127,6 +127,8 @@ def _as_one(plain: list[Any], is_cut: Callable[[], bool]) -> Any:
 
 def carrier(stream: Observable[T]) -> Observable[Any]:
     """Return the stream with its batches, for a subscriber that knows them."""
+    if type(stream) is Managed:  # most are; another check of an abstract class takes long
+        return stream
     return stream.carrier if isinstance(stream, Batched) else stream
 
 
@@ -157,9 +159,8 @@ def unopened(operator: Operator) -> Operator:
     """Return the operator for streams of batches, which it takes for events of an unknown kind."""
 
     def apply(source: Observable[Any]) -> Observable[Any]:
-        if isinstance(source, Batched):
-            return Batched(operator(source.carrier))
-        return operator(source)
+        bare = carrier(source)
+        return operator(source) if bare is source else Batched(operator(bare))
 
     return apply
 

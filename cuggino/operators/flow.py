@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast
 
 from reactivex import Observable, abc, defer, timer
-from reactivex.disposable import Disposable, SingleAssignmentDisposable
+from reactivex.disposable import Disposable
 
+from cuggino._values import dataclass
 from cuggino.domain import Duration, parse_duration
 from cuggino.operators.batches import Batched, EventBatch, carrier
-from cuggino.operators.managed import Managed, attach
+from cuggino.operators.managed import Holder, Managed, attach
 from cuggino.operators.scheduler import serial
 
 T = TypeVar("T")
@@ -167,7 +167,7 @@ class _Driver:
         """The lane whose time is recorded with every event."""
         self._recorder = recorder
         self._record_batch = getattr(recorder, "batch", None)
-        self._stage: SingleAssignmentDisposable | None = None
+        self._stage: Holder | None = None
         self._note: tuple[Any, Exception | None] | None = None
         self._driving = False
         self._disposed = False
@@ -226,7 +226,7 @@ class _Driver:
         self._run(step.stream, forwarded=step.forwarded)
 
     def _run(self, stream: Observable[Any], *, forwarded: bool) -> None:
-        stage = self._stage = SingleAssignmentDisposable()
+        stage = self._stage = Holder()
         last: Any = None
 
         def on_next(value: Any) -> None:
@@ -249,8 +249,8 @@ class _Driver:
                 if self._recorded(last, error):
                     self.resume(last, error)
 
-        stage.disposable = attach(
-            carrier(stream), on_next, ended, lambda: ended(None), scheduler=self._scheduler
+        stage.hold(
+            attach(carrier(stream), on_next, ended, lambda: ended(None), scheduler=self._scheduler)
         )
 
     def _recorded(self, outcome: Any, error: Exception | None) -> bool:

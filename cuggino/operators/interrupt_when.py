@@ -9,7 +9,7 @@ from reactivex import Observable, abc
 from reactivex.disposable import CompositeDisposable, SingleAssignmentDisposable
 
 from cuggino.operators.batches import unopened
-from cuggino.operators.managed import Subscription, managed
+from cuggino.operators.managed import Subscription, attach, managed
 
 T = TypeVar("T")
 
@@ -44,7 +44,9 @@ def interrupt_when(
                     observer.on_next(event)
                 observer.on_completed()
 
-            watching = notifier.subscribe(interrupt, observer.on_error, scheduler=scheduler)
+            watching = attach(
+                notifier, interrupt, observer.on_error, lambda: None, scheduler=scheduler
+            )
             if not observer.closed:
                 running.disposable = observer.follow(source, scheduler)
             return CompositeDisposable(watching, running)

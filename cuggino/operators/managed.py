@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
-from typing import Any, TypeAlias, TypeVar
+from functools import cached_property
+from threading import RLock
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from reactivex import Observable, abc
 
 T = TypeVar("T")
 
 
-class Managed(Observable[T]):
+class Stream(Observable[T]):
+    """An Observable that is made quickly, as a stage consists of dozens of them."""
+
+    def __init__(self, subscribe: abc.Subscription[T]) -> None:
+        self._subscribe = subscribe
+
+    @cached_property
+    def lock(self) -> RLock:  # type: ignore[override]
+        return threading.RLock()
+
+    if not TYPE_CHECKING:  # RxPY's has an overload for each number of operators
+
+        def pipe(self, *operators: Callable[[Any], Any]) -> Any:
+            """Return what the operators make of this stream, one after the other."""
+            piped: Any = self
+            for operator in operators:
+                piped = operator(piped)
+            return piped
+
+
+class Managed(Stream[T]):
     """A stream whose subscribe function keeps the contract of this package.
 
     It emits nothing after its end or disposal, and calls its observer's `on_next` by that name each
@@ -45,7 +68,7 @@ def _ignore(_value: object) -> None:
     pass
 
 
-class _Holder(abc.DisposableBase):
+class Holder(abc.DisposableBase):
     """Holds what a subscription has acquired, and disposes it once.
 
     As RxPY's `SingleAssignmentDisposable`, without its lock, which every link of every chain paid
@@ -60,13 +83,26 @@ class _Holder(abc.DisposableBase):
         if self.closed:
             self._release()
 
+    def dispose(self) -> None:
+        self.closed = True
+        self._release()
+
     def _release(self) -> None:
         held, self._held = self._held, None
         if held is not None:
             held.dispose()
 
 
-class _Attached(_Holder, abc.ObserverBase[Any]):
+class _Nothing(abc.DisposableBase):
+    def dispose(self) -> None:
+        pass
+
+
+NOTHING: abc.DisposableBase = _Nothing()
+"""What a stream returns that ends within its subscription."""
+
+
+class _Attached(Holder, abc.ObserverBase[Any]):
     """An observer as RxPY's `AutoDetachObserver`, whose `on_next` is the subscriber's function."""
 
     def __init__(
@@ -114,7 +150,7 @@ class _Attached(_Holder, abc.ObserverBase[Any]):
         return first
 
 
-class Subscription(_Holder, abc.ObserverBase[T]):
+class Subscription(Holder, abc.ObserverBase[T]):
     """One subscription of a managed stream: passes events on until its end or disposal."""
 
     def __init__(self, observer: abc.ObserverBase[T]) -> None:
@@ -135,10 +171,6 @@ class Subscription(_Holder, abc.ObserverBase[T]):
 
     def on_completed(self) -> None:
         self._end(self._observer.on_completed)
-
-    def dispose(self) -> None:
-        self.closed = True
-        self._release()
 
     def follow(
         self, source: Observable[T], scheduler: abc.SchedulerBase | None

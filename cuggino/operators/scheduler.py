@@ -162,6 +162,8 @@ def serial(scheduler: abc.SchedulerBase | None) -> abc.SchedulerBase:
     `None` and schedulers that are not serial become the default lane; an `AsyncIOScheduler` becomes
     the thread-safe one of the same event loop.
     """
+    if type(scheduler) is LoopScheduler:
+        return scheduler
     if scheduler is None or isinstance(scheduler, _NOT_SERIAL):
         return default_scheduler()
     return _thread_safe(scheduler)

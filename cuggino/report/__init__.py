@@ -12,17 +12,18 @@ NAMES = {
     "diffs": "parse_diffs",
     "fold": "Changed RunFold build_report",
     "model": (
-        "CommitDiff FileChange Plan PlanTask ReportCommit Row RunReport StageTry Transcript "
+        "CommitDiff Diffs FileChange Plan PlanTask ReportCommit Row RunReport StageTry Transcript "
         "WatchedItem"
     ),
     "page": "GENERATOR render_report",
     "night": "Decision NightItem NightReport build_night",
     "night_page": "render_night",
-    "project": "RunPage commit_diffs load_report report_run",
+    "project": "RunPage commit_diffs load_report report_run slot_of worker_of",
     "prose": "diff markdown",
     "rendering": ("PARTS View environment render_part render_row render_stage stylesheet view"),
     "times": "zone_at",
     "titles": "title_of",
+    "wording": "often",
 }
 """Public names by module."""
 

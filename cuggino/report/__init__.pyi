@@ -13,6 +13,7 @@ from cuggino.report.fold import (
 )
 from cuggino.report.model import (
     CommitDiff,
+    Diffs,
     FileChange,
     Plan,
     PlanTask,
@@ -41,6 +42,8 @@ from cuggino.report.project import (
     commit_diffs,
     load_report,
     report_run,
+    slot_of,
+    worker_of,
 )
 from cuggino.report.prose import (
     diff,
@@ -62,6 +65,9 @@ from cuggino.report.times import (
 from cuggino.report.titles import (
     title_of,
 )
+from cuggino.report.wording import (
+    often,
+)
 
 __all__ = [
     "GENERATOR",
@@ -69,6 +75,7 @@ __all__ = [
     "Changed",
     "CommitDiff",
     "Decision",
+    "Diffs",
     "FileChange",
     "NightItem",
     "NightReport",
@@ -90,6 +97,7 @@ __all__ = [
     "environment",
     "load_report",
     "markdown",
+    "often",
     "parse_diffs",
     "render_night",
     "render_part",
@@ -98,8 +106,10 @@ __all__ = [
     "render_stage",
     "report_json",
     "report_run",
+    "slot_of",
     "stylesheet",
     "title_of",
     "view",
+    "worker_of",
     "zone_at",
 ]

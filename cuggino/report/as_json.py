@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cuggino.events import Usage
-from cuggino.report.model import ReportCommit, RoleSpent, RunReport
+from cuggino.report.model import ReportCommit, RoleSpent, RunReport, SlotsReport
 from cuggino.report.night import Decision, NightItem, NightReport
 
 
@@ -22,6 +22,8 @@ def _run(report: RunReport) -> dict[str, Any]:
         **_identity(report),
         "title": report.title,
         "item": report.item,
+        "slot": report.slot or None,
+        "worker": report.worker or None,
         "duration": report.worked,
         "iterations": totals.rounds,
         "tasks": totals.tasks,
@@ -91,6 +93,48 @@ def _night(night: NightReport) -> dict[str, Any]:
         "outcomes": {word: count for word, count, _ in night.counts},
         "decisions": [_decision(one) for one in night.decisions],
         "items": [_item(one) for one in night.items],
+        "slots": _slots(night.slots) if night.slots else None,
+    }
+
+
+def _slots(slots: SlotsReport) -> dict[str, Any]:
+    return {
+        "slots": slots.count,
+        "landed": slots.landed,
+        "sent_back": slots.returns,
+        "queue": list(slots.queue),
+        "landings": [
+            {
+                "item": one.item,
+                "candidate": one.candidate,
+                "started": one.start.isoformat(),
+                "duration": one.seconds,
+                "ending": one.ending,
+                "commit": one.commit or None,
+                "branch": one.branch or None,
+                "paths": list(one.paths),
+            }
+            for one in slots.landings
+        ],
+        "uses": [
+            {
+                "slot": one.slot,
+                "item": one.item,
+                "worker": one.worker or None,
+                "started": one.start.isoformat(),
+                "duration": (one.end - one.start).total_seconds(),
+                "lost": one.is_lost,
+            }
+            for one in slots.uses
+        ],
+        "workers": None
+        if slots.workers is None
+        else [worker.model_dump() for worker in slots.workers],
+        "lost_workers": list(slots.lost),
+        "kept": [
+            {"ref": one.ref, "slot": one.slot, "item": one.item, "reason": one.reason}
+            for one in slots.kept
+        ],
     }
 
 
@@ -113,6 +157,11 @@ def _item(item: NightItem) -> dict[str, Any]:
         "outcome": item.outcome[0],
         "reason": item.item.reason,
         "attempts": item.item.attempts,
+        "slot": item.item.slot or None,
+        "worker": item.item.worker or None,
+        "returns": item.item.returns,
+        "issue": item.item.issue or None,
+        "pull_request": item.item.pull_request or None,
         "duration": item.seconds,
         "cost_usd": _cost(item.cost_usd),
         "usage": _usage(item.usage),

@@ -8,9 +8,10 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Final, NamedTuple, get_args
 
-from cuggino.report.model import Process, RunReport, Spent, StageKind, StageTry
+from cuggino.report.model import Process, RunReport, SlotUse, Spent, StageKind, StageTry
+from cuggino.report.outcomes import LANDINGS, OUTCOMES
 from cuggino.report.times import Times
-from cuggino.report.wording import all_tokens, duration, first_line, money, number, outcome
+from cuggino.report.wording import all_tokens, counted, duration, first_line, money, number, outcome
 
 WIDTH: Final = 1000
 LANES: Final[tuple[StageKind, ...]] = get_args(StageKind)
@@ -36,8 +37,10 @@ class Bar(NamedTuple):
     """The class: a kind of stage, or a tone."""
     is_cut_off: bool
     target: int
-    """The index of its stage, or the number of its item."""
+    """The index of its stage, or the number of its item; 0 for one that is not shown."""
     title: str
+    stands_for: int = 1
+    """The number of stages or attempts."""
 
 
 class Label(NamedTuple):
@@ -199,27 +202,30 @@ def stage_title(stage: StageTry, times: Times) -> str:
     return "\n".join([*lines, said] if said else lines)
 
 
-def merged(bars: Sequence[Bar]) -> list[Bar]:
-    """Return the bars, where narrow neighbors of a lane are one."""
+def merged(
+    bars: Sequence[Bar], *, narrow: float = _NARROW, mixed: bool = False, noun: str = "stage"
+) -> list[Bar]:
+    """Return the bars, where narrow neighbors of a lane are one; `mixed` ones look different."""
     result: list[Bar] = []
     latest: dict[int, int] = {}
-    counts: dict[int, int] = {}
     for bar in bars:
         place = latest.get(bar.y)
         before = result[place] if place is not None else None
         if (
             place is not None
             and before is not None
-            and bar.width <= _NARROW
-            and before.look == bar.look
-            and (counts.get(place, 1) > 1 or before.width <= _NARROW)
-            and bar.x - (before.x + before.width) <= _NARROW
+            and bar.width <= narrow
+            and (mixed or before.look == bar.look)
+            and (before.stands_for > 1 or before.width <= narrow)
+            and bar.x - (before.x + before.width) <= narrow
         ):
-            counts[place] = counts.get(place, 1) + 1
+            count = before.stands_for + bar.stands_for
             result[place] = before._replace(
                 width=round(max(bar.x + bar.width - before.x, before.width), 1),
-                title=f"{number(counts[place])} stages",
+                title=counted(count, noun),
+                look=before.look if before.look == bar.look else "other",
                 is_cut_off=before.is_cut_off and bar.is_cut_off,
+                stands_for=count,
             )
         else:
             latest[bar.y] = len(result)
@@ -255,6 +261,61 @@ class Span(NamedTuple):
     is_cut_off: bool = False
 
 
+def slots(report: RunReport, times: Times, *, first: int, listed: int) -> Timeline | None:
+    """Return the attempts in each slot and the landings over time, or None without slots.
+
+    Bars lead to `listed` items by number, from the `first` one.
+    """
+    known = report.slots
+    if known is None:
+        return None
+    shown = range(first, first + listed)
+    numbers = {item.name: n for n, item in enumerate(report.watched, start=1) if n in shown}
+    titles = {item.name: item.title or item.name for item in report.watched}
+    spans = [
+        Span(
+            use.slot - 1,
+            use.start,
+            use.end,
+            _LOOKS.get(use.state) or OUTCOMES[use.state][1],
+            numbers.get(use.item, 0),
+            f"{titles.get(use.item, use.item)}{f' on {use.worker}' if use.worker else ''}\n"
+            f"{_ending(use)}, {duration((use.end - use.start).total_seconds())}",
+            use.state == "interrupted",
+        )
+        for use in known.uses
+    ]
+    spans += [
+        Span(
+            known.count,
+            one.start,
+            one.end,
+            LANDINGS[one.ending][1],
+            numbers.get(one.item, 0),
+            f"{titles.get(one.item, one.item)}\n{LANDINGS[one.ending][0]}, {duration(one.seconds)}",
+            one.ending == "cut off",
+        )
+        for one in known.landings
+    ]
+    names = [*(f"slot {n}" for n in range(1, known.count + 1)), "landing"]
+    title = f"{counted(known.count, 'slot')}, {counted(known.landed, 'landing')}"
+    return overview(names, spans, report.start, report.end, times, title=title, left=_LEFT)
+
+
+_LOOKS: Final = dict.fromkeys(
+    ("working", "queued", "approved", "landing", "landed"), "implementing"
+)
+"""The looks of attempts that went well."""
+
+_ENDS: Final = {"queued": "candidate", "sent_back": "candidate"}
+
+
+def _ending(use: SlotUse) -> str:
+    if use.is_lost:
+        return "worker lost"
+    return _ENDS.get(use.state) or OUTCOMES[use.state][0]
+
+
 def overview(
     names: Sequence[str],
     spans: Iterable[Span],
@@ -263,9 +324,9 @@ def overview(
     times: Times,
     *,
     title: str,
+    left: int = 220,
 ) -> Timeline | None:
     """Return bars of work on several items over time, or None without any."""
-    left = 220
     axis = _Axis(start, end, left)
     bars = [
         Bar(
@@ -281,8 +342,9 @@ def overview(
     ]
     if not bars:
         return None
-    if len(bars) > _MOST_BARS:
-        bars = merged(bars)
+    for narrow in (_NARROW, 3.0, 6.0, 12.0, 24.0, 48.0):
+        if len(bars) > _MOST_BARS:
+            bars = merged(bars, narrow=narrow, mixed=narrow > _NARROW, noun="bar")
     height = len(names) * _LANE
     return Timeline(
         left=left,

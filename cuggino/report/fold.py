@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Final, Literal, NamedTuple, Protocol
+from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from cuggino.domain import Spending
 from cuggino.events import (
@@ -148,7 +148,23 @@ _PARTS: Final[Mapping[str, str]] = {
     "ToolCall": "tools",
     "ToolResult": "tools",
     "UsageUpdate": "head spending",
-    "WatchItemCompleted": "head",
+    "WatchCandidate": "head slots",
+    "WatchFollowDelayed": "slots",
+    "WatchFollowed": "slots",
+    "WatchItemCompleted": "head slots",
+    "WatchItemParked": "slots",
+    "WatchItemRetry": "slots",
+    "WatchLanded": "head slots landings",
+    "WatchLanding": "head slots landings",
+    "WatchProcessingItem": "slots",
+    "WatchProposal": "slots",
+    "WatchProposed": "head slots landings",
+    "WatchSentBack": "head slots landings",
+    "WatchSlotsChanged": "slots",
+    "WatchWorkKept": "slots",
+    "WatchPlaced": "slots",
+    "WatchPlaceGone": "slots",
+    "WatchWorkers": "slots",
 }
 _CHANGES: Final = {tag: frozenset(parts.split()) for tag, parts in _PARTS.items()}
 
@@ -156,6 +172,14 @@ OF_AGENTS: Final = frozenset(
     {"AgentMessage", "Thinking", "ToolCall", "ToolResult", "SystemMessage", "UserMessage"}
 )
 """Tags that only the transcript and the tools need: most of a journal."""
+
+
+_Key: TypeAlias = tuple[str | None, str | None]
+"""A stage, and the backlog item in a watch with several slots."""
+
+
+def _key(entry: Entry) -> _Key:
+    return entry.stage, entry.event.item
 
 
 class _Collector(Protocol):
@@ -224,7 +248,9 @@ class RunFold:
             self._first = entry
             named = event.options.get("cwd")
             folder = self._folder or (named if isinstance(named, str) else "")
-            self._transcripts = Transcripts(folder, most=self._most)
+            self._transcripts = Transcripts(
+                folder, slot=_whole(event.options.get("slot")), most=self._most
+            )
             if event.kind == "watch":
                 self._others = (*self._others, self._watched)
         self._count += 1
@@ -300,6 +326,7 @@ class RunFold:
             kind=started.kind,
             focus=started.focus,
             item=started.item,
+            slot=_whole(started.options.get("slot")),
             agent=started.agent,
             options=started.options,
             state=last.state,
@@ -319,6 +346,9 @@ class RunFold:
             notices=self._notices.result(),
             delivery=self._delivery.result() if started.kind == "deliver" else None,
             watched=self._watched.result(last.end, running=last.state == "running"),
+            slots=self._watched.slots(
+                last.end, _whole(started.options.get("slots")), running=last.state == "running"
+            ),
             jobs=self._jobs.result(),
             counted=self._jobs.counted,
             plans=self._plans.result(),
@@ -332,6 +362,10 @@ class RunFold:
             raise ValueError("a journal begins with RunStarted")
         assert isinstance(self._first.event, RunStarted)  # by `add`
         return self._first, self._first.event
+
+
+def _whole(value: object) -> int:
+    return value if isinstance(value, int) else 0
 
 
 def roles_of(stages: Iterable[StageTry]) -> tuple[RoleSpent, ...]:
@@ -403,7 +437,7 @@ class _Results:
         self.commands: list[ReportCommand] = []
         self.findings: list[ReportFinding] = []
         self._commits: dict[str, ReportCommit] = {}
-        self._begun: dict[str | None, tuple[str, datetime]] = {}
+        self._begun: dict[_Key, tuple[str, datetime]] = {}
         """The command that works in a stage, and its start."""
         self._seen = 0
 
@@ -436,9 +470,9 @@ class _Results:
                     known = self._commits[commit_hash]
                     self._commits[commit_hash] = replace(known, pushed_to=remote)
             case SetupCommandStarted(command=command) | CheckCommandStarted(command=command):
-                self._begun[entry.stage] = (command, entry.at)
+                self._begun[_key(entry)] = (command, entry.at)
             case SetupCommandOutput() | CheckCommandOutput():
-                command, since = self._begun.pop(entry.stage, ("", None))
+                command, since = self._begun.pop(_key(entry), ("", None))
                 output = event.output
                 self.commands.append(
                     ReportCommand(
@@ -447,6 +481,7 @@ class _Results:
                         round=event.iteration,
                         command=command,
                         stage=entry.stage,
+                        item=event.item or "",
                         exit_code=event.exit_code,
                         output=output[-_LONGEST_OUTPUT:],
                         truncated=event.truncated or len(output) > _LONGEST_OUTPUT,

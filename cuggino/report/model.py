@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from pydantic import JsonValue
 
-from cuggino.events import DeliverExit, JobsCounted, RunResumed, RunState, Usage
+from cuggino.events import ClusterWorker, DeliverExit, JobsCounted, RunResumed, RunState, Usage
 from cuggino.report.titles import title_of
 from cuggino.report.visible import NOTHING, Cut
 from cuggino.storage.journal import Delivery
@@ -171,6 +171,8 @@ class ReportCommand:
     command: str = ""
     """Empty if the journal does not name it."""
     stage: str | None = None
+    item: str = ""
+    """The backlog item whose landing it checked, in a watch with several slots."""
     exit_code: int | None
     output: str
     truncated: bool
@@ -196,6 +198,8 @@ class Notice:
     until: datetime | None = None
     """The end of a wait or another event with a duration."""
     stage: str | None = None
+    item: str = ""
+    """The backlog item, in a watch with several slots."""
     kind: str
     tone: Tone
     text: str
@@ -294,8 +298,18 @@ ItemState = Literal[
     "failed",
     "skipped",
     "interrupted",
+    "held",
+    "queued",
+    "landing",
+    "proposed",
+    "sent_back",
+    "landed",
 ]
-"""What came of a backlog item so far; `failed` is to be retried, `edited` was changed meanwhile."""
+"""What came of a backlog item so far; `failed` is to be retried, `edited` was changed meanwhile.
+
+With slots, the candidate of a `queued` item waits for its landing, and a `sent_back` one did not
+land; a `landed` item is about to be put away.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,6 +331,152 @@ class WatchedItem:
     """The time that the watch worked on it."""
     cost_usd: float | None = None
     usage: Usage | None = None
+    slot: int = 0
+    """The slot of its last attempt; 0 in the project itself."""
+    worker: str = ""
+    """The worker of a cluster where that was; "" on this machine."""
+    returns: int = 0
+    """How often it was sent back."""
+    candidate: str = ""
+    """The commit that waits for its landing."""
+    landed: str = ""
+    """The commit as which it landed."""
+    branch: str = ""
+    """Its own branch, if items land on branches."""
+    nothing: bool = False
+    """Whether all of its work was there already when it landed."""
+    issue: str = ""
+    """The page of the issue that was reported on."""
+    pull_request: str = ""
+    """The page of the pull request that has its work."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotUse:
+    """An attempt at an item in a slot."""
+
+    slot: int
+    item: str
+    start: datetime
+    end: datetime
+    state: ItemState
+    """The state of the item at its end; `working` in progress."""
+    worker: str = ""
+    """The worker of a cluster; "" on this machine."""
+    is_lost: bool = False
+    """Whether the worker was lost, and the attempt went on elsewhere."""
+
+
+LandingEnd = Literal[
+    "landed",
+    "proposed",
+    "nothing",
+    "conflict",
+    "check",
+    "setup",
+    "changed-files",
+    "ci",
+    "review",
+    "running",
+    "cut off",
+]
+"""How a landing ended: `nothing` was left to land, or a reason why the item was sent back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Landing:
+    """The merge of a candidate into the trunk, and its check."""
+
+    item: str
+    candidate: str
+    trunk: str
+    """The trunk before."""
+    start: datetime
+    end: datetime
+    ending: LandingEnd
+    commit: str = ""
+    """The trunk afterwards, or the head of the item's branch."""
+    branch: str = ""
+    output: Cut = NOTHING
+    """The end of the output of git or the command, if it was sent back."""
+    paths: tuple[str, ...] = ()
+    returns: int = 0
+
+    @property
+    def seconds(self) -> float:
+        """Return its duration."""
+        return (self.end - self.start).total_seconds()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptWork:
+    """Work that was left in a slot and is kept under a ref."""
+
+    at: datetime
+    ref: str
+    slot: int
+    item: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerUse:
+    """What a worker of a cluster did for a watch."""
+
+    name: str
+    uses: tuple[SlotUse, ...] = ()
+    is_there: bool = False
+    """Whether it was in the cluster when that was seen last."""
+    was_lost: bool = False
+
+    @property
+    def seconds(self) -> float:
+        """Return how long attempts were on it, together."""
+        return sum((use.end - use.start).total_seconds() for use in self.uses)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotsReport:
+    """The slots of a watch, and what landed from them."""
+
+    count: int
+    uses: tuple[SlotUse, ...] = ()
+    """In order of their ends; those in progress are the last."""
+    landings: tuple[Landing, ...] = ()
+    queue: tuple[str, ...] = ()
+    """Items whose candidates wait for their landing, in order."""
+    kept: tuple[KeptWork, ...] = ()
+    delayed: str = ""
+    """Why the user's branch does not follow the trunk now."""
+    workers: tuple[ClusterWorker, ...] | None = None
+    """The workers of the cluster as seen last; None without one."""
+    lost: tuple[str, ...] = ()
+    """The workers that left the cluster, or were lost with an attempt."""
+
+    @property
+    def on_workers(self) -> tuple[WorkerUse, ...]:
+        """Return what each worker did, by name; empty without a cluster."""
+        there = {one.name for one in self.workers or ()}
+        names = sorted({*there, *self.lost, *(use.worker for use in self.uses if use.worker)})
+        return tuple(
+            WorkerUse(
+                name=name,
+                uses=tuple(use for use in self.uses if use.worker == name),
+                is_there=name in there,
+                was_lost=name in self.lost,
+            )
+            for name in names
+        )
+
+    @property
+    def landed(self) -> int:
+        """Return the number of candidates that landed."""
+        return sum(one.ending in ("landed", "nothing") for one in self.landings)
+
+    @property
+    def returns(self) -> int:
+        """Return how often an item was sent back."""
+        return sum(one.returns > 0 for one in self.landings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -338,6 +498,10 @@ class RunReport:
     kind: Literal["run", "watch", "deliver", "loop"]
     focus: str = ""
     item: str | None = None
+    slot: int = 0
+    """The slot where it works; 0 in the project itself."""
+    worker: str = ""
+    """The worker of a cluster where it works; "" on this machine."""
     agent: str = ""
     options: Mapping[str, JsonValue] = field(default_factory=dict)
     state: ReportState
@@ -364,6 +528,8 @@ class RunReport:
     """The deliverables; None for the other loops."""
     watched: tuple[WatchedItem, ...] = ()
     """The items of a watch."""
+    slots: SlotsReport | None = None
+    """The slots of a watch; None if it works in the project itself."""
     jobs: tuple[Job, ...] = ()
     """The jobs that the plan/build loop verified."""
     counted: JobsCounted | None = None
@@ -380,6 +546,10 @@ class RunReport:
     def title(self) -> str:
         """Return what the run is about, in one line; "" if the journal does not say it."""
         return title_of(self.focus, (self.item or "").rpartition(" ")[0])
+
+    def title_of_item(self, name: str) -> str:
+        """Return the title of an item of the watch, or else the name of its file."""
+        return next((one.title for one in self.watched if one.name == name), "") or name
 
     @property
     def reason(self) -> DeliverExit | None:

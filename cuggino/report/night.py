@@ -8,7 +8,16 @@ from datetime import datetime
 from typing import Literal
 
 from cuggino.events import Usage
-from cuggino.report.model import ItemState, ReportCommit, RunReport, Tone, WatchedItem
+from cuggino.report.model import (
+    ItemState,
+    Landing,
+    ReportCommit,
+    RunReport,
+    SlotsReport,
+    Tone,
+    WatchedItem,
+)
+from cuggino.report.outcomes import OUTCOMES
 from cuggino.report.visible import NOTHING, Cut
 
 DecisionKind = Literal["spec issue", "parked", "finding"]
@@ -74,23 +83,8 @@ class NightItem:
 
     @property
     def is_done(self) -> bool:
-        """Return whether it was finished and archived."""
-        return self.item.state in ("approved", "max_iterations")
-
-
-OUTCOMES: dict[ItemState, tuple[str, Tone]] = {
-    "working": ("at work", "neutral"),
-    "approved": ("done", "good"),
-    "max_iterations": ("iterations used up", "warning"),
-    "spec_issue": ("spec issue", "warning"),
-    "stalled": ("stalled", "bad"),
-    "parked": ("parked", "bad"),
-    "edited": ("edited meanwhile", "warning"),
-    "failed": ("failed, to be retried", "warning"),
-    "skipped": ("skipped", "warning"),
-    "interrupted": ("interrupted", "warning"),
-}
-"""What came of an item, in words."""
+        """Return whether it was finished and archived, or is about to be."""
+        return self.item.state in ("approved", "max_iterations", "landed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +94,16 @@ class NightReport:
     watch: RunReport
     items: tuple[NightItem, ...] = ()
     decisions: tuple[Decision, ...] = ()
+
+    @property
+    def slots(self) -> SlotsReport | None:
+        """Return the slots of the watch; None if it works in the project itself."""
+        return self.watch.slots
+
+    def landings(self, item: str) -> list[Landing]:
+        """Return the landings of an item that sent it back."""
+        known = self.slots.landings if self.slots else ()
+        return [one for one in known if one.item == item and one.returns]
 
     @property
     def start(self) -> datetime:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timezone
-from typing import Any
+from typing import Any, Final
 
 from cuggino.report.charts import Span, Timeline, overview
 from cuggino.report.night import NightReport
@@ -12,6 +12,8 @@ from cuggino.report.page import first_level, fitted, footer, render_page
 from cuggino.report.rendering import View, macros_of, smaller, view
 from cuggino.report.times import Times
 from cuggino.report.wording import counted, duration, money
+
+_MOST_LANES: Final = 40
 
 
 def render_night(night: NightReport, *, zone: timezone) -> str:
@@ -64,18 +66,20 @@ def title_of_night(night: NightReport) -> str:
 def overview_of(night: NightReport, times: Times) -> Timeline | None:
     """Return the work on each item over time."""
     spans: list[Span] = []
-    items = night.items[:40]
+    items = [item for item in night.items[:_MOST_LANES] if item.runs or item.item.end is not None]
+    numbers = {item.item.name: n for n, item in enumerate(night.items, start=1)}
     for lane, item in enumerate(items):
+        number = numbers[item.item.name]
         word, tone = item.outcome
         title = f"{item.title}\n{word}, {duration(item.seconds)}, {money(item.cost_usd)}"
         if item.runs:
             spans += [
-                Span(lane, process.start, process.end, tone, lane + 1, title)
+                Span(lane, process.start, process.end, tone, number, title)
                 for run in item.runs
                 for process in run.processes
             ]
         elif item.item.end is not None:
-            spans.append(Span(lane, item.item.start, item.item.end, tone, lane + 1, title))
+            spans.append(Span(lane, item.item.start, item.item.end, tone, number, title))
     names = [item.title for item in items]
     heading = f"{counted(len(night.items), 'item')} in {duration(night.watch.worked)}"
     return overview(names, spans, night.start, night.end, times, title=heading)

@@ -27,6 +27,7 @@ from cuggino.events import (
     Event,
     GateChanged,
     HistoryRewritten,
+    HookFailed,
     JobBlocked,
     JobVerified,
     LoopMaxIterations,
@@ -48,6 +49,7 @@ from cuggino.events import (
     RunContinued,
     RunEnded,
     RunResumed,
+    RunStarted,
     SandboxChosen,
     SkipAsked,
     SnapshotFailed,
@@ -57,9 +59,25 @@ from cuggino.events import (
     StopAsked,
     TaskLimitReached,
     WatchAuditFailed,
+    WatchFollowDelayed,
+    WatchFollowHealed,
+    WatchForgeWaiting,
+    WatchIssueAnswered,
+    WatchItemHeld,
+    WatchItemImported,
     WatchItemParked,
     WatchItemRetry,
     WatchItemSkipped,
+    WatchLoopEvent,
+    WatchPlaceGone,
+    WatchProposal,
+    WatchProposed,
+    WatchReportFailed,
+    WatchSentBack,
+    WatchSlotsChanged,
+    WatchSourceFailed,
+    WatchWorkers,
+    WatchWorkKept,
 )
 from cuggino.report.model import Notice, Tone
 from cuggino.report.wording import LONGEST, counted, duration, money, number
@@ -71,15 +89,15 @@ class Notices:
 
     def __init__(self) -> None:
         self._notices: list[Notice] = []
-        self._waits: dict[str | None, int] = {}
-        """The index of each stage's current wait."""
+        self._waits: dict[tuple[str | None, str | None], int] = {}
+        """The index of the current wait of each stage and item."""
 
     def add(self, entry: Entry) -> None:
         match entry.event:
             case QuotaWaiting() as waiting:
                 self._wait(entry, waiting)
             case QuotaLifted(waited=waited):
-                place = self._waits.pop(entry.stage, None)
+                place = self._waits.pop((entry.stage, entry.event.item), None)
                 if place is not None:
                     known = self._notices[place]
                     text = f"{known.text} It took {duration(waited)}."
@@ -93,7 +111,15 @@ class Notices:
             kind, tone, text = said
             until = _end_of_pause(entry.event, entry.at)
             self._notices.append(
-                Notice(at=entry.at, until=until, stage=entry.stage, kind=kind, tone=tone, text=text)
+                Notice(
+                    at=entry.at,
+                    until=until,
+                    stage=None if isinstance(entry.event, WatchLoopEvent) else entry.stage,
+                    item=_item_of(entry.event),
+                    kind=kind,
+                    tone=tone,
+                    text=text,
+                )
             )
 
     @property
@@ -106,11 +132,11 @@ class Notices:
         return tuple(self._notices)
 
     def _wait(self, entry: Entry, waiting: QuotaWaiting) -> None:
-        place = self._waits.get(entry.stage)
+        place = self._waits.get((entry.stage, waiting.item))
         if place is not None:
             self._notices[place] = replace(self._notices[place], until=entry.at)
             return
-        self._waits[entry.stage] = len(self._notices)
+        self._waits[entry.stage, waiting.item] = len(self._notices)
         limit = f": {waiting.message}" if waiting.message else ""
         text = f"A usage limit was met{limit}. To wait: {duration(waiting.remaining)}."
         self._notices.append(
@@ -118,11 +144,17 @@ class Notices:
                 at=entry.at,
                 until=entry.at,
                 stage=entry.stage,
+                item=_item_of(waiting),
                 kind="Waited for a usage limit",
                 tone="warning",
                 text=text,
             )
         )
+
+
+def _item_of(event: Event) -> str:
+    """Return the item of an event, unless its own text names it."""
+    return "" if isinstance(event, WatchLoopEvent | RunStarted) else event.item or ""
 
 
 def _end_of_pause(event: Event, at: datetime) -> datetime | None:
@@ -225,6 +257,42 @@ def describe(event: Event) -> tuple[str, Tone, str] | None:
             return "Item parked", "bad", f"{filename}: {reason}"
         case WatchItemSkipped(filename=filename, reason=reason):
             return "Item skipped", "warning", f"{filename}: {reason}"
+        case WatchItemHeld(filename=filename, reason=reason):
+            return "Item held", "warning", f"{filename}: {reason}"
+        case WatchItemImported(filename=filename, change="held", reason=reason):
+            return "Item held", "warning", f"{filename}: {reason}"
+        case WatchSourceFailed(source=source, message=message):
+            return "Source failed", "warning", f"{source}: {message}"
+        case WatchForgeWaiting(forge=forge, doing=doing, message=message):
+            return "Forge waits", "warning", f"{forge}: {doing}: {message}"
+        case WatchReportFailed(filename=filename, message=message):
+            return "Not reported", "warning", f"{filename}: {message}"
+        case WatchIssueAnswered(filename=filename, author=author):
+            return "Answered", "good", f"{filename}, by {author}"
+        case WatchProposed(filename=filename, number=count, url=url):
+            return "Proposed", "neutral", f"{filename} as #{count}: {url}"
+        case WatchProposal(filename=filename, state="blocked" | "taken-over", message=message):
+            return "Pull request waits", "warning", f"{filename}: {message}"
+        case HookFailed(hook=hook, message=message):
+            return "Hook failed", "warning", f"{hook}: {message}"
+        case WatchSentBack(filename=filename, reason=reason, returns=returns):
+            return "Sent back", "warning", f"{filename}: {reason}, return {number(returns)}"
+        case WatchPlaceGone(worker=worker, reason=reason):
+            return "Worker gone", "warning", f"{worker}: {reason}; the attempt goes on elsewhere"
+        case WatchWorkers(left=left) if left:
+            others = counted(len(event.workers), "worker")
+            return "Workers gone", "warning", f"{_named(left)}; of the cluster: {others}"
+        case WatchWorkers(joined=joined) if joined:
+            count = f"{counted(len(event.workers), 'worker')}, {counted(event.places, 'place')}"
+            return "Workers joined", "neutral", f"{_named(joined)}; {count}"
+        case WatchWorkKept(ref=ref, reason=reason):
+            return "Work kept", "neutral", f"{reason}: {ref}"
+        case WatchSlotsChanged(active=active, slots=slots, reason=reason):
+            return "Slots", "neutral", f"{number(active)} of {number(slots)}: {reason}"
+        case WatchFollowDelayed(branch=branch, reason=reason):
+            return "Branch waits", "warning", f"{branch}: {reason}"
+        case WatchFollowHealed(branch=branch, restored=restored, kept=kept):
+            return "Branch healed", "warning", f"{branch}: {number(restored)} files, kept as {kept}"
         case DeliverSessionEnded() as ended:
             return _session(ended)
         case DeliverSessionRetry(attempt=attempt, max_retries=limit):
@@ -238,6 +306,15 @@ def describe(event: Event) -> tuple[str, Tone, str] | None:
             return of_building(event)
         case _:
             return None
+
+
+_MOST_NAMES = 20
+
+
+def _named(names: tuple[str, ...]) -> str:
+    more = len(names) - _MOST_NAMES
+    shown = ", ".join(names[:_MOST_NAMES])
+    return f"{shown} and {number(more)} more" if more > 0 else shown
 
 
 _TOLD = {"session": "to the running agent", "prompt": "in the next prompt"}

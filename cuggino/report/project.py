@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -15,6 +15,7 @@ from reactivex import operators as ops
 
 from cuggino.edges import run
 from cuggino.errors import ProcessError, StorageError
+from cuggino.events import WatchPlaced, WatchSlotPrepared
 from cuggino.report.decisions import decisions_of
 from cuggino.report.diffs import DIFF, DiffParser
 from cuggino.report.fold import fold_entries
@@ -28,6 +29,7 @@ from cuggino.runs import RecordedRun, Runs
 from cuggino.sources import git_lines, looking_environment
 from cuggino.storage.journal import (
     digest_of,
+    iter_entries,
     list_journals,
     origin_of,
     scan_journal,
@@ -91,14 +93,51 @@ def load_report(
     return build_night(report, of_items, decisions_of(folder, report, of_items))
 
 
+def slot_of(journal: Path) -> Path | None:
+    """Return the folder of the slot where a run works; None in the project itself.
+
+    Only the journal of its watch knows it.
+    """
+    origin = origin_of(journal)
+    slot = origin.slot if origin is not None else 0
+    watch = _watch_of(journal) if slot else None
+    if watch is None:
+        return None
+    folder = None
+    with suppress(StorageError):
+        for entry in iter_entries(watch, only=("WatchSlotPrepared",)):
+            event = entry.event
+            if isinstance(event, WatchSlotPrepared) and event.slot == slot:
+                folder = None if event.worker else Path(event.folder)
+    return folder
+
+
+def worker_of(journal: Path) -> str:
+    """Return the worker of a cluster that worked on a run last; "" on this machine.
+
+    Only the journal of its watch knows it.
+    """
+    origin = origin_of(journal)
+    watch = _watch_of(journal) if origin is not None and origin.slot else None
+    if origin is None or watch is None:
+        return ""
+    item, worker = (origin.item or "").rpartition(" ")[0], ""
+    with suppress(StorageError):
+        for entry in iter_entries(watch, only=("WatchPlaced",)):
+            if isinstance(entry.event, WatchPlaced) and entry.event.filename == item:
+                worker = entry.event.worker
+    return worker
+
+
 def _report(folder: Path, found: RecordedRun, *, most: int = MOST_KEPT) -> RunReport:
     journal = scan_journal(found.path)
     fold = fold_entries(journal.entries, folder=folder.resolve(), most=most)
-    return fold.result(
+    report = fold.result(
         torn=journal.torn,
         running_at=datetime.now(UTC) if found.state == "running" else None,
-        diffs=commit_diffs(folder, fold.commits),
+        diffs=commit_diffs(folder, fold.commits, slot=slot_of(found.path)),
     )
+    return replace(report, worker=worker_of(found.path))
 
 
 def _watch_of(path: Path) -> Path | None:
@@ -128,10 +167,12 @@ def _runs_of(watch: RunReport, folder: Path) -> list[Path]:
     return found
 
 
-def commit_diffs(folder: Path, commits: Iterable[str]) -> Diffs:
+def commit_diffs(folder: Path, commits: Iterable[str], *, slot: Path | None = None) -> Diffs:
     """Return the changes of these commits; None for one that is gone, empty without git.
 
-    Nothing but a hash is passed to git, whatever a journal contains.
+    Nothing but a hash is passed to git, whatever a journal contains. `slot` is the folder of a slot
+    whose commits may not have come to the repository yet: its objects are read, but not its
+    settings, which agents may have changed.
     """
     hashes = dict.fromkeys(commits)
     asked = [name for name in hashes if re.fullmatch("[0-9a-f]{4,64}", name)]
@@ -139,6 +180,9 @@ def commit_diffs(folder: Path, commits: Iterable[str]) -> Diffs:
         return dict.fromkeys(hashes)
 
     env = looking_environment(folder)
+    if slot is not None and (objects := _objects_of(slot)) is not None:
+        others = os.environ.get(_ALTERNATES)
+        env[_ALTERNATES] = os.pathsep.join(filter(None, (_quoted(objects), others)))
 
     def git(*args: str, lines: Iterable[str], to: Callable[[str], None]) -> None:
         stdin = "".join(f"{line}\n" for line in lines).encode()
@@ -170,3 +214,24 @@ def commit_diffs(folder: Path, commits: Iterable[str]) -> Diffs:
     changes = parser.result()
     empty = CommitDiff(())
     return {name: changes.get(known[name], empty) if name in known else None for name in hashes}
+
+
+_ALTERNATES: Final = "GIT_ALTERNATE_OBJECT_DIRECTORIES"
+
+
+def _objects_of(slot: Path) -> Path | None:
+    """Return the folder with the objects of the clone that is a slot."""
+    for folder in (slot, *slot.parents):  # the project may be a folder of its repository
+        if (objects := folder / ".git" / "objects").is_dir():
+            return objects
+        if folder.name.startswith("slot-"):
+            break
+    return None
+
+
+def _quoted(path: Path) -> str:
+    """Return a path as git reads it in a list."""
+    text = os.fspath(path)
+    if os.pathsep not in text and not text.startswith('"'):
+        return text
+    return '"' + text.replace("\\", r"\\").replace('"', r"\"") + '"'

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cuggino.errors import ConfigError
 from cuggino.report import charts, wording
 from cuggino.report.model import RunReport, StageTry, Transcript
+from cuggino.report.outcomes import LANDINGS, OUTCOMES
 from cuggino.report.times import Times
 from cuggino.report.transcript import fit_rows
 from cuggino.report.visible import visible
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from jinja2 import Environment, Template
 
 PARTS: Final = (
-    *("head", "plan", "timeline", "spending", "deliverables", "sessions", "jobs", "notices"),
-    *("reviews", "commits", "checks", "stages", "tools", "more"),
+    *("head", "plan", "slots", "landings", "timeline", "spending", "deliverables", "sessions"),
+    *("jobs", "notices", "reviews", "commits", "checks", "stages", "tools", "more"),
 )
 """The parts of a run's page, in order."""
 
@@ -166,13 +167,16 @@ def environment(*folders: Path) -> Environment:
         "money": wording.money,
         "number": wording.number,
         "counted": wording.counted,
+        "often": wording.often,
         "tokens": wording.all_tokens,
         "first_line": wording.first_line,
         "outcome": wording.outcome,
         "standing": wording.standing,
+        "web_address": wording.web_address,
     }
     made.globals |= {
         "timeline_of": charts.timeline,
+        "slots_of": charts.slots,
         "cost_chart": charts.cost_chart,
         "token_chart": charts.token_chart,
         "look_of": charts.stage_look,
@@ -181,6 +185,8 @@ def environment(*folders: Path) -> Environment:
         "endings": charts.ENDINGS,
         "json": wording.to_json,
         "statuses": _STATUSES,
+        "outcomes": OUTCOMES,
+        "landed": LANDINGS,
         "session_ends": _SESSION_ENDS,
     }
     return made

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
+from functools import cache
 from typing import Final, Literal, NamedTuple
 
 from pydantic import JsonValue
@@ -51,17 +52,23 @@ class Shown(NamedTuple):
     """The changed lines of an edit, such as `+14 −3`."""
 
 
-def shown_input(value: JsonValue, *, folder: str = "", most: int = 4000) -> Shown:
-    """Return what a tool call does; paths are relative to `folder`."""
+def shown_input(value: JsonValue, *, folder: str = "", slot: int = 0, most: int = 4000) -> Shown:
+    """Return what a tool call does; paths are relative to `folder`, or to that of the slot."""
     if isinstance(value, dict):
-        return _shown_fields(value, folder, most)
+        return _shown_fields(value, _in_slot(slot) if slot else folder, most)
     if value is None:
         return Shown("", "text", NOTHING)
     text = value if isinstance(value, str) else _json(value)
     return Shown(first_line(text, _LONGEST), "text", cut(text, most))
 
 
-def _shown_fields(value: dict[str, JsonValue], folder: str, most: int) -> Shown:
+@cache
+def _in_slot(slot: int) -> re.Pattern[str]:
+    """Return the beginning of paths in a slot, wherever that is."""
+    return re.compile(rf"(?<![\w./-])/(?:[^/\s'\":;|&]+/)*?slot-{slot}/")
+
+
+def _shown_fields(value: dict[str, JsonValue], folder: str | re.Pattern[str], most: int) -> Shown:
     what = _what(value, folder)
     match value:
         case {"old_string": str(old), "new_string": str(new)}:
@@ -84,10 +91,12 @@ def _is_one_line(text: str) -> bool:
     return len(text) <= _LONGEST and "\n" not in text.strip()
 
 
-def _what(value: dict[str, JsonValue], folder: str) -> str:
+def _what(value: dict[str, JsonValue], folder: str | re.Pattern[str]) -> str:
     for key in _SHOWN:
         text = value.get(key)
         if isinstance(text, str) and text.strip():
+            if isinstance(folder, re.Pattern):
+                return first_line(folder.sub("", text), _LONGEST)
             inside = folder.rstrip("/") + "/" if folder else ""
             if inside and key.endswith("path"):
                 text = text.removeprefix(inside)

@@ -108,8 +108,8 @@ class Transcripts:
     each text head and tail, and of all stages together so much that it fits.
     """
 
-    def __init__(self, folder: str = "", *, most: int = MOST_KEPT) -> None:
-        self._folder = folder
+    def __init__(self, folder: str = "", *, slot: int = 0, most: int = MOST_KEPT) -> None:
+        self._folder, self._slot = folder, slot
         self._most = most
         self._stages: dict[int, _Stage] = {}
         self._kept = 0
@@ -159,7 +159,7 @@ class Transcripts:
     def _add(self, stage: _Stage, entry: Entry) -> int | None:
         match entry.event:
             case ToolCall(name=name, input=value, id=call):
-                shown = shown_input(value, folder=self._folder, most=self._payload)
+                shown = shown_input(value, folder=self._folder, slot=self._slot, most=self._payload)
                 row = Row(
                     n=stage.count + 1,
                     at=entry.at,

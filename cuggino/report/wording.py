@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic import JsonValue
 
+from cuggino._lazy import pattern
 from cuggino.events import DeliverExit, RunState, Usage
 
 if TYPE_CHECKING:
@@ -53,6 +54,11 @@ def number(value: int) -> str:
 def counted(value: int, noun: str, plural: str | None = None) -> str:
     """Return `1 file`, `2 files`."""
     return f"{number(value)} {noun if value == 1 else plural or noun + 's'}"
+
+
+def often(count: int) -> str:
+    """Return `once`, `twice`, `3 times`."""
+    return {1: "once", 2: "twice"}.get(count) or counted(count, "time")
 
 
 def standing(delivery: Delivery | None, *, is_sync: bool = False) -> str:
@@ -148,3 +154,11 @@ def outcome(value: JsonValue) -> str:
     texts = (value.get(key) for key in ("commit_hash", "content", "message", "text"))
     said = first_line(next((text for text in texts if isinstance(text, str) and text), ""))
     return f"{tag}: {said}" if said else tag
+
+
+_ADDRESS = pattern(r"(?i)https?://[a-z0-9\[][^\s\x00-\x1f\x7f-\x9f\"'<>\\`]{0,2000}")
+
+
+def web_address(text: str) -> str:
+    """Return the text if it is an address that a page may link to, else ""."""
+    return text if _ADDRESS.fullmatch(text) else ""

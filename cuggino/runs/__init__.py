@@ -11,10 +11,11 @@
 from cuggino._lazy import lazy
 
 NAMES = {
-    "activity": "Activity ActivityState RunningTool Wait plan_titles tool_target",
+    "activity": "Activity ActivityState ItemPlace RunningTool Wait plan_titles tool_target",
     "as_json": "run_details_json run_json unreadable_json",
     "following": "follow",
     "listing": "RecordedRun Runs RunStatus UnreadableRun working_process",
+    "pace": "Pace read_pace",
     "stages": "RecordedStage recorded_stages",
     "status": "LastRun ProjectState ProjectStatus Waiting last_journal project_status status_json",
     "streaming": "list_runs replay TimedEvent replay_timed",

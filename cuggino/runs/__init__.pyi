@@ -9,6 +9,7 @@ from cuggino.events import (
 from cuggino.runs.activity import (
     Activity,
     ActivityState,
+    ItemPlace,
     RunningTool,
     Wait,
     plan_titles,
@@ -28,6 +29,10 @@ from cuggino.runs.listing import (
     RunStatus,
     UnreadableRun,
     working_process,
+)
+from cuggino.runs.pace import (
+    Pace,
+    read_pace,
 )
 from cuggino.runs.stages import (
     RecordedStage,
@@ -65,8 +70,10 @@ __all__ = [
     "DeliverableCourse",
     "DeliveredSession",
     "Delivery",
+    "ItemPlace",
     "JournalNews",
     "LastRun",
+    "Pace",
     "ProjectState",
     "ProjectStatus",
     "RecordedRun",
@@ -87,6 +94,7 @@ __all__ = [
     "live_journals",
     "plan_titles",
     "project_status",
+    "read_pace",
     "recorded_stages",
     "replay",
     "replay_timed",

@@ -13,14 +13,14 @@ from cuggino.errors import StorageError
 from cuggino.events import RunEnded, RunStarted
 from cuggino.runs.activity import LASTING, Activity
 from cuggino.runs.listing import Runs, RunStatus, resume_command, working_process
-from cuggino.runs.tails import first_entry, live_journals
+from cuggino.runs.tails import first_entry, item_of_run, live_journals
 from cuggino.storage import Backlog, LockOwner, Workspace
 from cuggino.storage.journal import Entry, list_journals, skim
 
 ProjectState: TypeAlias = Literal["running", "idle", "waiting"]
 """`running`: a run works. `waiting`: nothing works until a person acts. `idle`: nothing to do."""
 
-_RECENT = 10
+_RECENT = 80
 """The latest journals among which the watch of an item is searched."""
 
 
@@ -117,17 +117,17 @@ def project_status(project: str | os.PathLike[str], *, at: datetime) -> ProjectS
 def _activity(workspace: Workspace, owner: LockOwner) -> Activity | None:
     """Return what the process does, with the stage and tool of a watch's item."""
     live = live_journals(workspace, owner)
-    found = [_fold(path) for path in live]
+    found = [_read(path) for path in live]
     if not found:
         return None
-    whole = found[0]
-    if whole.kind == "watch" and whole.item and len(found) > 1:
-        return whole.with_item(found[-1])
+    (whole, _, _), *runs = found
+    if whole.items:
+        for run, first, _ in runs:
+            assert isinstance(first.event, RunStarted)  # by `_read`
+            whole = whole.with_item(run, item_of_run(first.event))
+    elif whole.kind == "watch" and whole.item and runs:
+        whole = whole.with_item(runs[-1][0])
     return whole
-
-
-def _fold(path: Path) -> Activity:
-    return _read(path)[0]
 
 
 def _read(path: Path) -> tuple[Activity, Entry, Entry]:
@@ -238,7 +238,6 @@ def _owner_json(owner: LockOwner) -> dict[str, Any]:
 
 
 def _activity_json(activity: Activity, at: datetime) -> dict[str, Any]:
-    tool, wait = activity.tool, activity.wait
     return {
         "run_id": activity.run_id,
         "kind": activity.kind,
@@ -246,12 +245,74 @@ def _activity_json(activity: Activity, at: datetime) -> dict[str, Any]:
         "focus": activity.focus,
         "agent": activity.agent,
         "model": activity.model,
-        "item": activity.item or None,
-        "title": activity.title or None,
-        "position": activity.position,
+        **_item_json(activity),
         "total": activity.total,
         "done": activity.done,
         "parked": activity.parked,
+        **_stage_json(activity),
+        "goals_met": activity.goals_met,
+        "goals": activity.goals,
+        "since": _time(activity.began),
+        "seconds": round(activity.elapsed(at), 3),
+        "changed": _time(activity.changed),
+        "cost_usd": activity.cost_usd,
+        "tokens": activity.tokens,
+        "budget": activity.budget,
+        "slots": activity.slots,
+        "active_slots": activity.active_slots,
+        "workers": None
+        if activity.workers is None
+        else [{**worker.model_dump(), "free": worker.free} for worker in activity.workers],
+        "dashboard": activity.dashboard or None,
+        "items": [
+            {
+                "state": item.state,
+                **_item_json(item),
+                "slot": item.slot or None,
+                "worker": item.worker or None,
+                "lost_workers": list(item.lost),
+                "place": item.place,
+                "agent": item.agent,
+                "model": item.model,
+                **_stage_json(item),
+                "returns": item.returns,
+                "return_reason": item.return_reason or None,
+                "commit": item.commit or None,
+                "pull_request": _pull_json(item),
+                "cost_usd": item.cost_usd,
+                "tokens": item.tokens,
+            }
+            for item in (
+                *activity.at_work,
+                *activity.queue,
+                *activity.proposed,
+                *activity.sent_back,
+                *activity.retrying,
+            )
+        ],
+        "held": [{"item": name, "reason": reason} for name, reason in activity.held],
+        "follow_delayed": activity.follow_delayed or None,
+    }
+
+
+def _pull_json(item: Activity) -> dict[str, Any] | None:
+    if not item.pull_request:
+        return None
+    state, note = item.pull_state or None, item.pull_note or None
+    return {"number": item.pull_request, "url": item.pull_url, "state": state, "note": note}
+
+
+def _item_json(activity: Activity) -> dict[str, Any]:
+    return {
+        "item": activity.item or None,
+        "title": activity.title or None,
+        "position": activity.position,
+    }
+
+
+def _stage_json(activity: Activity) -> dict[str, Any]:
+    tool, wait = activity.tool, activity.wait
+    return {
         "iteration": activity.iteration,
         "max_iterations": activity.max_iterations,
         "stage": activity.role or None,
@@ -259,18 +320,10 @@ def _activity_json(activity: Activity, at: datetime) -> dict[str, Any]:
         "task": activity.task,
         "tasks": len(activity.tasks),
         "task_title": activity.task_title or None,
-        "goals_met": activity.goals_met,
-        "goals": activity.goals,
         "tool": None
         if tool is None
         else {"name": tool.name, "target": tool.target, "since": _time(tool.since)},
         "words": activity.words or None,
-        "since": _time(activity.began),
-        "seconds": round(activity.elapsed(at), 3),
-        "changed": _time(activity.changed),
-        "cost_usd": activity.cost_usd,
-        "tokens": activity.tokens,
-        "budget": activity.budget,
         "paused_since": _time(activity.paused_since),
         "wait": None if wait is None else {"reason": wait.reason, "until": _time(wait.until)},
         "steering": list(activity.steering),

@@ -5,16 +5,30 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
+from heapq import heapify, heappop, heappush
 from pathlib import Path
 
 from cuggino.errors import StorageError
-from cuggino.events import RunEnded, RunStarted
+from cuggino.events import (
+    LoopTerminalEvent,
+    RunEnded,
+    RunStarted,
+    SessionEnded,
+    Steered,
+    SupervisionEvent,
+    UsageUpdate,
+)
 from cuggino.storage import LockOwner, Workspace
 from cuggino.storage.journal import Entry, JournalTail, iter_entries, last_entry, list_journals
 
 _ITEM = "item"
 """The stage of a watch whose entries are in the journals of its items, too."""
+_SLOTS = "slots"
+"""The stage of a watch with several slots, which holds what lands, too."""
+_RECORDED = (SupervisionEvent, SessionEnded, Steered, UsageUpdate, LoopTerminalEvent)
+"""What the journal of a watch holds of the runs of its items."""
 _COARSE = timedelta(seconds=2)
 """How much a file's time may be behind the clock."""
 
@@ -22,7 +36,8 @@ _COARSE = timedelta(seconds=2)
 class RunTail:
     """The entries appended to the journal of a run since they were last read, found by polling.
 
-    For a watch, those of the runs of its items are among them, in the order of their times.
+    For a watch, those of the runs of its items are among them, in the order of their times. Their
+    events name their item (`Event.item`) if the watch has several slots.
 
     Args:
         path: the journal of the run.
@@ -44,6 +59,7 @@ class RunTail:
         """The other journals; None for those of other runs."""
         self._with_items = items
         self._began: datetime | None = None
+        self._has_slots = False
         self._folder_time = 0
 
     @property
@@ -66,21 +82,31 @@ class RunTail:
             sources = [self._own, *filter(None, self._items.values())]
             for source in sources:
                 source.fill()
-            ready = [source for source in sources if source.queue]
+            ready = [(one.queue[0].at, place) for place, one in enumerate(sources) if one.queue]
             if not ready or (self.ended is not None and not self._own.queue):
                 return  # what follows the end are the items of later watches
-            source = min(ready, key=lambda one: one.queue[0].at)
-            entry = source.queue.popleft()
-            if source is self._own:
-                self.last = entry.at
-                self.ended = entry.event if isinstance(entry.event, RunEnded) else None
-                if self._began is not None and entry.stage == _ITEM:
-                    continue
-            elif self._began is not None and entry.at < self._began:
-                continue
-            else:
-                self.item = source.tail.path
-            yield entry
+            heapify(ready)
+            while ready:
+                _, place = heappop(ready)
+                source = sources[place]
+                entry = source.queue.popleft()
+                if source.queue:
+                    heappush(ready, (source.queue[0].at, place))
+                if self._is_new(source, entry):
+                    yield entry
+                if self.ended is not None and not self._own.queue:
+                    return
+
+    def _is_new(self, source: _Source, entry: Entry) -> bool:
+        """Note an entry; return whether it is of the watch, and in no other journal."""
+        if source is self._own:
+            self.last = entry.at
+            self.ended = entry.event if isinstance(entry.event, RunEnded) else None
+            return self._began is None or not self._is_of_item(entry)
+        if self._began is not None and entry.at < self._began:
+            return False
+        self.item = source.tail.path
+        return True
 
     def _begin(self, first: Entry) -> None:
         """Look for items from now on, if this is a watch."""
@@ -88,6 +114,14 @@ class RunTail:
             return
         if isinstance(first.event, RunStarted) and first.event.kind == "watch":
             self._began = first.at
+            slots = first.event.options.get("slots")
+            self._has_slots = isinstance(slots, int) and slots > 1
+
+    def _is_of_item(self, entry: Entry) -> bool:
+        """Return whether an entry of a watch is in the journal of an item, too."""
+        if entry.stage == _SLOTS:
+            return isinstance(entry.event, _RECORDED)
+        return entry.stage == _ITEM
 
     def _find_items(self) -> None:
         """Add the journals of items that were written since the watch began."""
@@ -109,21 +143,36 @@ class RunTail:
                     self._items[path] = self._source_of(path, found)
 
     def _source_of(self, path: Path, first: Entry) -> _Source | None:
-        if isinstance(first.event, RunStarted) and first.event.item is not None:
-            return _Source(JournalTail(path, spared=self._spared))
+        if isinstance(first.event, RunStarted) and (item := item_of_run(first.event)):
+            tail = JournalTail(path, spared=self._spared)
+            return _Source(tail, item if self._has_slots else None)
         return None
 
 
 class _Source:
-    """A journal, and its entries that wait for those of others."""
+    """A journal, and its entries that wait for those of others.
 
-    def __init__(self, tail: JournalTail) -> None:
+    `item` is the item that its events are to name.
+    """
+
+    def __init__(self, tail: JournalTail, item: str | None = None) -> None:
         self.tail = tail
         self.queue: deque[Entry] = deque()
+        self._item = item
 
     def fill(self) -> None:
         if not self.queue and self.tail.has_changed():
-            self.queue.extend(self.tail.read())
+            self.queue.extend(map(self._named, self.tail.read()))
+
+    def _named(self, entry: Entry) -> Entry:
+        if self._item is None:
+            return entry
+        return replace(entry, event=entry.event.of_item(self._item))
+
+
+def item_of_run(started: RunStarted) -> str:
+    """Return the file name of the backlog item that a run works on; "" for another run."""
+    return (started.item or "").rpartition(" ")[0]
 
 
 def live_journals(workspace: Workspace, owner: LockOwner) -> list[Path]:

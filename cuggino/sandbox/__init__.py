@@ -9,11 +9,11 @@ from cuggino._lazy import lazy
 NAMES = {
     "boundary": "NO_BOUNDARY Boundary Engine probe",
     "enclosure": "Enclosure",
-    "home": "home_of",
+    "home": "home_of named_paths",
+    "logins": "LOGIN_VARIABLES login_files without_logins",
     "protected": "Protected protected_for",
     "view": (
-        "ROWS RoleView ViewRole git_folders named_paths make_granted protected_paths role_view "
-        "writes_project"
+        "ROWS RoleView ViewRole git_folders make_granted protected_paths role_view writes_project"
     ),
 }
 """Public names by module."""

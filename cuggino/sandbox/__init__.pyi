@@ -11,6 +11,12 @@ from cuggino.sandbox.enclosure import (
 )
 from cuggino.sandbox.home import (
     home_of,
+    named_paths,
+)
+from cuggino.sandbox.logins import (
+    LOGIN_VARIABLES,
+    login_files,
+    without_logins,
 )
 from cuggino.sandbox.protected import (
     Protected,
@@ -22,13 +28,13 @@ from cuggino.sandbox.view import (
     ViewRole,
     git_folders,
     make_granted,
-    named_paths,
     protected_paths,
     role_view,
     writes_project,
 )
 
 __all__ = [
+    "LOGIN_VARIABLES",
     "NO_BOUNDARY",
     "ROWS",
     "Boundary",
@@ -39,11 +45,13 @@ __all__ = [
     "ViewRole",
     "git_folders",
     "home_of",
+    "login_files",
     "make_granted",
     "named_paths",
     "probe",
     "protected_for",
     "protected_paths",
     "role_view",
+    "without_logins",
     "writes_project",
 ]

@@ -10,8 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from cuggino.sandbox import loader
-from cuggino.sandbox.enclosure import Enclosure
+from cuggino.sandbox.enclosure import LOADER, Enclosure
 from cuggino.sandbox.view import RoleView, git_folders
 
 Overlay: TypeAlias = Literal["", "native", "loader"]
@@ -31,8 +30,14 @@ def bubblewrap(view: RoleView, *, bwrap: str, overlay: Overlay = "") -> Enclosur
     words += ["--proc", "/proc", *mounts.words(), "--"]
     if overlay == "loader" and mounts.overlays:
         orders = {"overlays": mounts.overlays, "kept": mounts.kept()}
-        words = [sys.executable, "-I", "-S", loader.__file__, json.dumps(orders), *words]
-    return Enclosure(words=tuple(words), env={"TMPDIR": "/tmp"}, reports=True, namespace=True)
+        words = [sys.executable, "-I", "-S", str(LOADER), json.dumps(orders), *words]
+    return Enclosure(
+        words=tuple(words),
+        env={"TMPDIR": "/tmp"},
+        shows=view.show,
+        reports=True,
+        namespace=True,
+    )
 
 
 def can_mount() -> bool:

@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+from pathlib import Path
 from types import MappingProxyType
+
+from cuggino._values import dataclass
+from cuggino.sandbox.logins import without_logins
+
+LOADER = Path(__file__).with_name("loader.py")
+"""A program that confines itself, then becomes another one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,11 +27,18 @@ class Enclosure:
     env: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Environment variables that the command gets in addition."""
 
+    shows: tuple[str, ...] = ()
+    """Paths that are reached although they would be hidden, as in a setting."""
+
     reports: bool = False
     """Whether the words take `--json-status-fd FD`, to report `child-pid` and `exit-code`."""
 
     namespace: bool = False
     """Whether all processes end with the first one of a PID namespace, the `child-pid`."""
+
+    def environment(self, env: Mapping[str, str]) -> dict[str, str]:
+        """Return the environment of the command: without logins that it may not use."""
+        return {**without_logins(env, self.shows), **self.env}
 
     def command(
         self, command: Iterable[str], *, status_fd: int | None = None, options: Iterable[str] = ()

@@ -12,8 +12,7 @@ import json
 import sys
 from pathlib import Path
 
-from cuggino.sandbox import loader
-from cuggino.sandbox.enclosure import Enclosure
+from cuggino.sandbox.enclosure import LOADER, Enclosure
 from cuggino.sandbox.view import RoleView
 
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm")
@@ -29,8 +28,8 @@ def landlock(view: RoleView, *, scratch: Path | None = None) -> Enclosure:
     write += [path for path in temporary if scratch or not view.project.is_relative_to(path)]
     write += [Path("/dev", name) for name in _DEVICES]
     orders = {"write": sorted({str(path.resolve()) for path in write})}
-    words = (sys.executable, "-I", "-S", loader.__file__, json.dumps(orders), "--")
-    return Enclosure(words=words, env=_environment(view, scratch))
+    words = (sys.executable, "-I", "-S", str(LOADER), json.dumps(orders), "--")
+    return Enclosure(words=words, env=_environment(view, scratch), shows=view.show)
 
 
 def _environment(view: RoleView, scratch: Path | None) -> dict[str, str]:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from cuggino.sandbox.view import ROWS, ViewRole, joined, protected_paths
+from cuggino._values import dataclass
+from cuggino.sandbox.resolving import Resolver, path_of
+from cuggino.sandbox.view import ROWS, ViewRole, has_inside, joined, protected_paths
 
 _PERSONS = ("archive", "backlog", "memory.md", "parked", "spec-issues", "tbd")
 """Where persons, and the commands they type, write while a run is under way."""
 
 _OWN = (
     *("agent.sha256", "browser", "digests", "journal", "kept", "lock", "lock.json", "locks"),
-    *("snapshots", "unverified-jobs.json"),
+    *("origins", "proposals", "snapshots", "unverified-jobs.json"),
     "control",  # its commands are signed
 )
 """Where the run itself writes, and what is told elsewhere."""
@@ -49,18 +50,17 @@ def protected_for(
 
     `own` are files of the run in `.cuggino`.
     """
-    root = project.resolve()
+    resolver = Resolver()
+    root = resolver.path(project)
     row = ROWS[role]
-    files = tuple(own)
-    parents = {parent: parent.resolve() for parent in {path.parent for path in files}}
     exempt, told = _exempt_and_told(root, role, specs)
-    files = tuple(parents[path.parent] / path.name for path in files)
-    outside = root.is_relative_to((root / specs).resolve())
+    files = dict.fromkeys(_beside(path, resolver) for path in own)
+    outside = not row.specs and not has_inside(root, specs, resolver)
     return Protected(
         project=root,
         role=role,
         paths=(
-            *protected_paths(root, None if row.specs else specs),
+            *protected_paths(root, None if row.specs else specs, resolver),
             *(() if row.specs or outside else _links_above(root / specs, root)),
         ),
         told=tuple(path for path in told if path not in files),
@@ -68,6 +68,12 @@ def protected_for(
         specs=None if row.specs or outside else specs,
         looks=row.access != "writes",
     )
+
+
+def _beside(path: Path, resolver: Resolver) -> Path:
+    """Return the path in its resolved folder."""
+    folder, _, name = str(path).rpartition("/")
+    return path_of(f"{resolver.text(folder)}/{name}")
 
 
 def _links_above(path: Path, root: Path) -> Iterator[Path]:

@@ -18,7 +18,8 @@ SANDBOX_EXEC = "/usr/bin/sandbox-exec"
 def seatbelt(view: RoleView, *, scratch: Path | None = None) -> Enclosure:
     """Return the enclosure of a view; `scratch` is its folder for temporary files."""
     env = {"TMPDIR": str(scratch)} if scratch else {}
-    return Enclosure(words=(SANDBOX_EXEC, "-p", profile(view, scratch=scratch), "--"), env=env)
+    words = (SANDBOX_EXEC, "-p", profile(view, scratch=scratch), "--")
+    return Enclosure(words=words, env=env, shows=view.show)
 
 
 def profile(view: RoleView, *, scratch: Path | None = None) -> str:

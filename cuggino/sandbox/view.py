@@ -5,14 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
+from cuggino._values import dataclass
 from cuggino.files import state_folder
 from cuggino.guard import CACHES, NOTE, Role
+from cuggino.sandbox.home import named_paths
+from cuggino.sandbox.logins import login_files
+from cuggino.sandbox.resolving import Resolver
 
 ViewRole: TypeAlias = Role | Literal["pm"]
 """A role of a loop, or `pm` for a session with the project manager."""
@@ -63,6 +68,7 @@ PROTECTED = (
     *(".autonoe", ".cuggino", ".cuggino.json"),
     *(".claude", ".mcp.json", ".codex", ".agents", ".gemini", ".opencode", "opencode.json"),
     *("opencode.jsonc", ".github/copilot", ".github/hooks", ".lopen"),
+    *(".qwen", ".kimi-code", ".vibe"),
 )
 """Files and folders of a project that decide what agents and cuggino do."""
 
@@ -175,19 +181,11 @@ def role_view(
         read_only=tuple(dict.fromkeys(path for path in read_only if path not in granted)),
         folder=folder.resolve() if folder is not None else None,
         state=tuple(_caches(home)),
+        visible=tuple(shared for git in git_folders(root) for shared in shared_objects(git)),
         hide=tuple(hide),
         show=tuple(show),
         hidden=tuple(_hidden(hide, home)),
         shown=named_paths(show, home),
-    )
-
-
-def named_paths(names: Iterable[str], home: Path | None) -> tuple[Path, ...]:
-    """Return the paths of a setting; `~` is the home folder, and counts only with one."""
-    return tuple(
-        home / path[2:] if home is not None and path.startswith("~") else Path(path)
-        for path in names
-        if home is not None or not path.startswith("~")
     )
 
 
@@ -214,15 +212,29 @@ def make_granted(view: RoleView) -> None:
         view.folder.mkdir(parents=True, exist_ok=True)
 
 
-def git_folders(project: Path) -> tuple[Path, ...]:
+def git_folders(project: Path, resolver: Resolver | None = None) -> tuple[Path, ...]:
     """Return the folder of the repository, and for a worktree that of the main repository too."""
-    for folder in (project, *project.parents):
+    for folder in chain((project,), project.parents):
         git = folder / ".git"
         if git.is_dir():
-            return (git.resolve(),)
+            return ((resolver or Resolver()).path(git),)
         if git.is_file():
             return tuple(_linked(git))
     return ()
+
+
+def shared_objects(git: Path, depth: int = 5) -> Iterator[Path]:
+    """Yield the folders of other repositories from which git reads objects, as in a slot."""
+    try:
+        listed = (git / "objects/info/alternates").read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError):
+        return
+    for line in filter(None, listed):
+        objects = (git / "objects" / line).resolve()
+        if objects.is_dir():
+            yield objects
+            if depth:  # git itself follows no more of them
+                yield from shared_objects(objects.parent, depth - 1)
 
 
 def _linked(git: Path) -> Iterator[Path]:
@@ -239,17 +251,26 @@ def _linked(git: Path) -> Iterator[Path]:
         return
 
 
-def protected_paths(root: Path, specs: str | None) -> Iterator[Path]:
+def has_inside(root: Path, specs: str, resolver: Resolver) -> bool:
+    """Return whether the specifications are not the project itself or around it."""
+    place = resolver.text(str(root / specs)).rstrip("/")
+    return not f"{root}/".startswith(f"{place}/")
+
+
+def protected_paths(
+    root: Path, specs: str | None, resolver: Resolver | None = None
+) -> Iterator[Path]:
     """Yield what no agent writes: settings, git's hooks and configuration, the specifications."""
+    resolver = resolver or Resolver()
     names = set(PROTECTED)
     with suppress(OSError), os.scandir(root) as entries:
         names.update(entry.name for entry in entries if entry.name.startswith(".cuggino"))
     yield from joined(root, *sorted(names))
-    if specs is not None and not root.is_relative_to((root / specs).resolve()):
+    if specs is not None and has_inside(root, specs, resolver):
         yield root / specs
     if (root / ".git").is_file():
         yield root / ".git"
-    for git in git_folders(root):
+    for git in git_folders(root, resolver):
         yield from joined(git, *GIT_PROTECTED)
         yield from _submodules(git)
 
@@ -281,4 +302,5 @@ def _hidden(hide: Iterable[str], home: Path | None) -> Iterator[Path]:
     yield Path(f"/run/user/{os.getuid()}")
     if (own := state_folder(os.environ)) is not None:
         yield own
+    yield from login_files(os.environ, home)
     yield from named_paths(hide, home)

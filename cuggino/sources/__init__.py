@@ -1,7 +1,7 @@
 """The operating system as Observables.
 
 `process_lines` runs a program and emits the lines it prints, `process_output` the whole output,
-and `run_in_terminal` gives it the terminal;
+and `run_in_terminal` gives it the terminal; `interrupt_processes` ends several at the same time;
 `git_lines` and `git_output` do so with git, and `repository_state` reads the state of a repository,
 `commit_of` its current commit,
 `commit_obstacles` what keeps it from commits, `program_settings` what of it starts programs,
@@ -16,6 +16,7 @@ from cuggino._lazy import lazy
 
 NAMES = {
     "bounded": "run_bounded",
+    "environment": "current_environment",
     "file_count": "count_files watch_file_count",
     "folder": "PollingStarted folder_changes",
     "git": "git_environment git_lines git_output has_own_ssh",
@@ -30,8 +31,12 @@ NAMES = {
     "path_state": "state_of_paths",
     "protection": "PathVersion Protection files_of",
     "process_tree": "is_started_by_run",
-    "process": "InputPipe OpenInput process_batches process_duplex process_lines process_output",
+    "process": (
+        "InputPipe OpenInput interrupt_processes process_batches process_duplex process_lines "
+        "process_output"
+    ),
     "terminal": "run_in_terminal",
+    "to_end": "Ended process_to_end",
 }
 """The public names by module."""
 

@@ -3,6 +3,9 @@
 from cuggino.sources.bounded import (
     run_bounded,
 )
+from cuggino.sources.environment import (
+    current_environment,
+)
 from cuggino.sources.file_count import (
     count_files,
     watch_file_count,
@@ -56,6 +59,7 @@ from cuggino.sources.path_state import (
 from cuggino.sources.process import (
     InputPipe,
     OpenInput,
+    interrupt_processes,
     process_batches,
     process_duplex,
     process_lines,
@@ -72,10 +76,15 @@ from cuggino.sources.protection import (
 from cuggino.sources.terminal import (
     run_in_terminal,
 )
+from cuggino.sources.to_end import (
+    Ended,
+    process_to_end,
+)
 
 __all__ = [
     "GUARDIAN",
     "CommitObstacle",
+    "Ended",
     "GitSetting",
     "InputPipe",
     "KeptProcesses",
@@ -88,6 +97,7 @@ __all__ = [
     "commit_obstacles",
     "commit_of",
     "count_files",
+    "current_environment",
     "files_of",
     "folder_changes",
     "git_environment",
@@ -98,6 +108,7 @@ __all__ = [
     "git_refusal",
     "has_own_ssh",
     "has_work_tree",
+    "interrupt_processes",
     "is_started_by_run",
     "looking_environment",
     "orphans_gone",
@@ -105,6 +116,7 @@ __all__ = [
     "process_duplex",
     "process_lines",
     "process_output",
+    "process_to_end",
     "program_settings",
     "remove_stale_locks",
     "repository_state",

@@ -8,15 +8,16 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from errno import EACCES, EINVAL, ENOENT
 from pathlib import Path
 from typing import IO, Protocol
 
 import psutil
 
+from cuggino._values import dataclass
 from cuggino.errors import SpawnFailed
 from cuggino.sandbox import Enclosure
+from cuggino.sources.environment import current_environment
 from cuggino.sources.guardian_client import GUARDIAN
 from cuggino.sources.namespace import Namespace, StatusPipe, namespaces_can_be_ended
 from cuggino.sources.process_tree import COOKIE, Birth, Ladder, ProcessTree, fork_count
@@ -77,9 +78,9 @@ class Command:
 
         Raises SpawnFailed if the program, the folder or the input cannot be used.
         """
-        env = dict(os.environ if self.env is None else self.env)
+        env = current_environment() if self.env is None else dict(self.env)
         if self.enclosure is not None:
-            env.update(self.enclosure.env)
+            env = self.enclosure.environment(env)
         if (namespace := self.namespace) is not None:
             return self._spawn_in_namespace(namespace, env)
         cookie = GUARDIAN.cookie()

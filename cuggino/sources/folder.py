@@ -10,7 +10,6 @@ import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -18,6 +17,7 @@ import psutil
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable
 
+from cuggino._values import dataclass
 from cuggino.operators import lane_of
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from pathlib import Path
 from reactivex import Observable
 
 from cuggino.sandbox import Enclosure
+from cuggino.sources.environment import current_environment
 from cuggino.sources.process import process_lines, process_output
 
 _QUIET = {
@@ -84,8 +85,10 @@ def git_output(
 
 def git_environment(more: Mapping[str, str] | None) -> dict[str, str]:
     """Return this process's environment for a git that asks nobody, with `more` added."""
-    whole = {name: value for name, value in os.environ.items() if name not in _ELSEWHERE}
-    return whole | _QUIET | dict(more or {})
+    whole = current_environment()
+    for name in _ELSEWHERE:
+        whole.pop(name, None)
+    return {**whole, **_QUIET, **(more or {})}
 
 
 def has_own_ssh() -> bool:

@@ -183,7 +183,9 @@ def _unsigned(folder: Path) -> str:
     if wanted != b"true":
         return ""
     with ExitStack() as stack:
-        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cuggino-")))
+        scratch = Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="cuggino-session-signing-"))
+        )
         env = {"GIT_OBJECT_DIRECTORY": str(scratch)}
         tree = _git(folder, "mktree", env=env).stdout.decode().strip()
         silent = _without_dialog(folder, scratch)

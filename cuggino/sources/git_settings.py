@@ -12,6 +12,7 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
+from cuggino._lazy import pattern
 from cuggino.sources.bounded import run_bounded
 from cuggino.sources.git import git_environment
 
@@ -28,7 +29,7 @@ _STARTS = re.compile(
 )
 _HARMLESS = ("", "true", "false")
 """Values that name no program; `core.fsmonitor = true` is git's own."""
-_FILTER = re.compile(r"(filter\..+)\.(?:clean|smudge|process)", re.IGNORECASE | re.DOTALL)
+_FILTER = pattern(r"(filter\..+)\.(?:clean|smudge|process)", re.IGNORECASE | re.DOTALL)
 
 
 class GitSetting(NamedTuple):

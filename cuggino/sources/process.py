@@ -11,13 +11,13 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable
 
+from cuggino._values import dataclass
 from cuggino.operators import Managed, lane_of
 from cuggino.sandbox import Enclosure
 from cuggino.sources.command import Command
@@ -156,6 +156,15 @@ def _stream(command: Command, *, batches: bool = False) -> Observable[Any]:
         return Disposable(subscription.dispose)
 
     return Managed(subscribe)
+
+
+def interrupt_processes(*folders: str | os.PathLike[str]) -> None:
+    """Begin to terminate all processes whose working directory is in one of the folders.
+
+    Returns at once; disposing their streams waits for the end as usual, now of all of them at the
+    same time. Until then the streams emit nothing and do not end.
+    """
+    _LIVE.cancel([Path(folder).absolute() for folder in folders])
 
 
 class InputPipe:
@@ -308,10 +317,13 @@ class _Subscription:
     ) -> None:
         self._observer = observer
         self._batches = batches
+        self._cwd = command.cwd
         self._lane, self._close_lane = lane_of(scheduler)
         self._reader = ProcessReader(command, self)
         self._thread = threading.Thread(
-            target=self._run, name=f"cuggino-{Path(command.argv0).name}", daemon=True
+            target=self._run,
+            name=f"cuggino-{os.path.basename(command.argv0)}",  # noqa: PTH119
+            daemon=True,
         )
         self._lock = threading.Lock()
         self._in_flight = 0
@@ -333,6 +345,11 @@ class _Subscription:
         self.cancel()
         self.join()
         self._close_lane()
+
+    @property
+    def cwd(self) -> Path:
+        """The absolute path of the working directory."""
+        return Path(self._cwd or "").absolute()
 
     def cancel(self) -> None:
         with self._lock:
@@ -448,6 +465,14 @@ class _LiveSubscriptions:
     def discard(self, subscription: _Subscription) -> None:
         with self._lock:
             self._live.discard(subscription)
+
+    def cancel(self, folders: Sequence[Path]) -> None:
+        """Cancel the subscriptions whose process works in one of the folders."""
+        with self._lock:
+            live = list(self._live)
+        for subscription in live:
+            if any(subscription.cwd.is_relative_to(folder) for folder in folders):
+                subscription.cancel()
 
     def end(self) -> None:
         """Terminate all processes in parallel, then the guardian."""

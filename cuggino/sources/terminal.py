@@ -47,7 +47,7 @@ def run_in_terminal(
     """
     if enclosure is None:
         return _wait(subprocess.Popen(argv, cwd=cwd, env=dict(env)))
-    whole = {**env, **enclosure.env}
+    whole = enclosure.environment(env)
     check_program(argv[0], cwd=os.fspath(cwd), env=whole)
     if enclosure.namespace and enclosure.reports and namespaces_can_be_ended():
         return _run_in_namespace(argv, cwd=cwd, env=whole, enclosure=enclosure)

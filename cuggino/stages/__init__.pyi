@@ -5,6 +5,7 @@ from cuggino.sources import (
     PollingStarted,
     count_files,
     folder_changes,
+    interrupt_processes,
     orphans_gone,
     state_of_paths,
     watch_file_count,
@@ -20,11 +21,14 @@ from cuggino.stages.agent import (
 )
 from cuggino.stages.command import (
     Shell,
+    command_lines,
     command_stage,
     enclosed_shell,
     keeping_shell,
     must_succeed,
+    shell_input,
     shell_lines,
+    shell_with,
 )
 from cuggino.stages.control import (
     control_commands,
@@ -39,6 +43,11 @@ from cuggino.stages.enclosing import (
 from cuggino.stages.fingerprint import (
     fingerprint_stage,
 )
+from cuggino.stages.merging import (
+    Merge,
+    go_on_merging,
+    merge_under_way,
+)
 from cuggino.stages.repository import (
     ChangedTests,
     Commit,
@@ -47,6 +56,8 @@ from cuggino.stages.repository import (
     GitRepository,
     KnowsAncestors,
     LeavesDirty,
+    Merges,
+    Moves,
     Recovers,
     Repository,
     changed_tests,
@@ -58,6 +69,14 @@ from cuggino.stages.repository import (
 )
 from cuggino.stages.sessions import (
     Sessions,
+)
+from cuggino.stages.slots import (
+    SlotFolder,
+    SlotListing,
+    SlotRef,
+    SlotsCleaned,
+    clean_slots,
+    list_slots,
 )
 from cuggino.stages.snapshot import (
     GitSnapshots,
@@ -99,12 +118,19 @@ __all__ = [
     "KeptProcesses",
     "KnowsAncestors",
     "LeavesDirty",
+    "Merge",
+    "Merges",
+    "Moves",
     "NoSnapshots",
     "PollingStarted",
     "Recovers",
     "Repository",
     "Sessions",
     "Shell",
+    "SlotFolder",
+    "SlotListing",
+    "SlotRef",
+    "SlotsCleaned",
     "Snapshot",
     "Snapshots",
     "Supervision",
@@ -113,7 +139,9 @@ __all__ = [
     "act",
     "agent_stage",
     "changed_tests",
+    "clean_slots",
     "clock",
+    "command_lines",
     "command_stage",
     "commands_enclosure",
     "commit_message",
@@ -126,15 +154,21 @@ __all__ = [
     "find_snapshot",
     "fingerprint_stage",
     "folder_changes",
+    "go_on_merging",
     "holds_commands",
+    "interrupt_processes",
     "keeping_shell",
     "lane",
+    "list_slots",
+    "merge_under_way",
     "must_commit",
     "must_succeed",
     "no_enclosure",
     "orphans_gone",
     "push_stage",
+    "shell_input",
     "shell_lines",
+    "shell_with",
     "snapshot_stage",
     "state_of_paths",
     "undo_plan",

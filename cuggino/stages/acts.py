@@ -6,9 +6,9 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TypeVar
 
-from reactivex import Observable, abc, disposable
+from reactivex import Observable, abc
 
-from cuggino.operators import Managed, serial
+from cuggino.operators import NOTHING, Managed, serial
 
 T = TypeVar("T")
 
@@ -25,7 +25,7 @@ def act(do: Callable[[], T]) -> Observable[T]:
     ) -> abc.DisposableBase:
         observer.on_next(do())
         observer.on_completed()
-        return disposable.Disposable()
+        return NOTHING
 
     return Managed(subscribe)
 
@@ -38,7 +38,7 @@ def clock() -> Observable[datetime]:
     ) -> abc.DisposableBase:
         observer.on_next(serial(scheduler).now)
         observer.on_completed()
-        return disposable.Disposable()
+        return NOTHING
 
     return Managed(subscribe)
 
@@ -52,6 +52,6 @@ def lane() -> Observable[abc.SchedulerBase]:
     ) -> abc.DisposableBase:
         observer.on_next(serial(scheduler))
         observer.on_completed()
-        return disposable.Disposable()
+        return NOTHING
 
     return Managed(subscribe)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from reactivex import Observable, concat, defer, of, operators as ops, throw, timer
@@ -13,8 +15,9 @@ from cuggino.errors import LineTooLong, LoopError, ProcessFailed, SpawnFailed
 from cuggino.events import CheckCommandOutput, SetupCommandOutput
 from cuggino.files import storing
 from cuggino.operators import Flow, ask, emit, flow, interrupt_when
-from cuggino.sources import KeptProcesses, process_lines
-from cuggino.stages.enclosing import Enclose
+from cuggino.sandbox import without_logins
+from cuggino.sources import KeptProcesses, current_environment, process_lines
+from cuggino.stages.enclosing import Enclose, no_enclosure
 
 Shell = Callable[[str, Path], Observable[bytes]]
 """Runs a command line in a folder; emits its output, one or more whole lines at a time with their
@@ -22,6 +25,8 @@ ends, and fails as `process_lines` does."""
 
 OUTPUT_LIMIT = 30_000
 """Characters of the output that the event keeps and an agent gets."""
+
+_LONGEST_LINE = 4 * 1024 * 1024
 
 CANNOT_START = 127
 UNREADABLE = 126
@@ -31,14 +36,43 @@ Output = TypeVar("Output", SetupCommandOutput, CheckCommandOutput)
 
 
 def shell_lines(command: str, cwd: Path) -> Observable[bytes]:
-    """Run the command line in `/bin/sh`; what it leaves in the background is terminated."""
-    return process_lines(["/bin/sh", "-c", command], cwd=cwd, merge_stderr=True, keep_ends=True)
+    """Run the command line in `/bin/sh`; what it leaves in the background is terminated.
+
+    It gets no logins of forges, as no command does: what it runs may be an agent's work.
+    """
+    return _run(command, cwd, {}, ())
 
 
-def enclosed_shell(enclose: Enclose) -> Shell:
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+def _run(command: str, cwd: Path, env: Mapping[str, str], show: Sequence[str]) -> Observable[bytes]:
+    def start(_scheduler: object) -> Observable[bytes]:
+        return process_lines(
+            ["/bin/sh", "-c", command],
+            cwd=cwd,
+            env=without_logins({**current_environment(), **env}, show),
+            merge_stderr=True,
+            keep_ends=True,
+        )
+
+    return defer(start)
+
+
+def shell_with(env: Mapping[str, str], show: Sequence[str] = ()) -> Shell:
+    """Return `shell_lines` with these variables in the environment of its commands.
+
+    `show` are the paths of `sandboxShow`, for logins that commands may use.
+    """
+    if not (env or show):
+        return shell_lines
+    return lambda command, cwd: _run(command, cwd, env, show)
+
+
+def enclosed_shell(enclose: Enclose, env: Mapping[str, str] = _NOTHING) -> Shell:
     """Return a shell whose commands run in the enclosure that is made for each of them.
 
-    What a command leaves in the background ends with it.
+    `env` is added to their environment. What a command leaves in the background ends with it.
     """
 
     def lines(command: str, cwd: Path) -> Observable[bytes]:
@@ -46,6 +80,7 @@ def enclosed_shell(enclose: Enclose) -> Shell:
             return process_lines(
                 ["/bin/sh", "-c", command],
                 cwd=cwd,
+                env={**os.environ, **env} if env else None,
                 merge_stderr=True,
                 keep_ends=True,
                 enclosure=enclose(()),
@@ -56,8 +91,61 @@ def enclosed_shell(enclose: Enclose) -> Shell:
     return lines
 
 
-def keeping_shell(kept: KeptProcesses) -> Shell:
+def command_lines(
+    command: str, cwd: Path, *, enclose: Enclose, show: Sequence[str] = ()
+) -> Observable[bytes]:
+    """Run the command line like `enclosed_shell`, and emit each line of its standard output.
+
+    Its standard error is in the message of `ProcessFailed`.
+    """
+
+    def start(_scheduler: object) -> Observable[bytes]:
+        return process_lines(
+            ["/bin/sh", "-c", command],
+            cwd=cwd,
+            env=without_logins(current_environment(), show),
+            enclosure=enclose(()),
+            max_line=_LONGEST_LINE,
+        )
+
+    return defer(start)
+
+
+def shell_input(
+    command: str,
+    cwd: Path,
+    stdin: bytes,
+    *,
+    env: Mapping[str, str] = _NOTHING,
+    enclose: Enclose = no_enclosure,
+    show: Sequence[str] = (),
+) -> Observable[bytes]:
+    """Run the command line like `enclosed_shell`, with this standard input.
+
+    A line of its output may have a mebibyte.
+    """
+
+    def start(_scheduler: object) -> Observable[bytes]:
+        return process_lines(
+            ["/bin/sh", "-c", command],
+            cwd=cwd,
+            env=without_logins({**current_environment(), **env}, show),
+            stdin=stdin,
+            merge_stderr=True,
+            keep_ends=True,
+            max_line=1024 * 1024,
+            enclosure=enclose(()),
+        )
+
+    return defer(start)
+
+
+def keeping_shell(
+    kept: KeptProcesses, env: Mapping[str, str] = _NOTHING, show: Sequence[str] = ()
+) -> Shell:
     """Return a shell that leaves background processes running, until `kept.end()` or its next use.
+
+    `env` is added to their environment; `show` are the paths of `sandboxShow`.
 
     A process that writes to the command's own output fails when the command has ended: redirect it,
     as in `server >server.log 2>&1 &`.
@@ -69,7 +157,7 @@ def keeping_shell(kept: KeptProcesses) -> Shell:
             return process_lines(
                 ["/bin/sh", "-c", command],
                 cwd=cwd,
-                env=kept.environment(),
+                env=without_logins({**kept.environment(), **env}, show),
                 merge_stderr=True,
                 sweep=False,
                 keep_ends=True,

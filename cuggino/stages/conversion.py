@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
@@ -19,15 +19,20 @@ from cuggino.operators import Flow, ask
 from cuggino.sandbox import git_folders, home_of
 from cuggino.sources import git_output
 
-_SETTINGS = r"^(core\.(autocrlf|attributesfile)|attr\.tree)$"
+_SETTINGS = (
+    r"^(core\.(autocrlf|attributesfile|excludesfile|filemode|ignorecase|longpaths"
+    r"|precomposeunicode|symlinks)|attr\.tree|extensions\.(objectformat|refstorage))$"
+)
+"""What decides how git reads and stores files."""
+_CONVERTING = ("core.autocrlf", "core.attributesfile", "attr.tree")
 _OFF = ("false", "no", "off", "0")
 _MOST = 512
 """Repositories whose settings are kept in mind."""
 
 SettingsState: TypeAlias = tuple[tuple[int, int, int] | None, ...]
 
-_known: dict[Path, tuple[SettingsState, bool]] = {}
-"""Whether the settings of a repository convert nothing, with the state of their files."""
+_known: dict[Path, tuple[SettingsState, Mapping[str, str] | None]] = {}
+"""The settings of a repository, with the state of their files; None if git cannot read them."""
 
 
 def stores_as_is(top: Path, paths: Iterable[bytes]) -> Flow[bool]:
@@ -54,7 +59,10 @@ def stores_as_is(top: Path, paths: Iterable[bytes]) -> Flow[bool]:
     places = (f"{folders[-1]}/info/attributes", user.attributes)
     if any(map(_exists, (*places, *_system_attributes(_variable("PATH"))))):
         return False
-    return (yield from _has_plain_settings(top, folders, user.settings))
+    settings = yield from settings_of(top)
+    if settings is None:
+        return False
+    return all(settings.get(name, "false").lower() in _OFF for name in _CONVERTING)
 
 
 def settings_state(folders: tuple[Path, ...]) -> SettingsState:
@@ -70,28 +78,33 @@ def _state_of(folders: tuple[Path, ...], user: tuple[str, ...]) -> SettingsState
     return tuple(map(_print, (*own, *user)))
 
 
-def _has_plain_settings(top: Path, folders: tuple[Path, ...], user: tuple[str, ...]) -> Flow[bool]:
-    state = _state_of(folders, user)
-    known = _known.get(folders[0])
+def settings_of(top: Path) -> Flow[Mapping[str, str] | None]:
+    """Return the settings that decide how git reads and stores files, by name in lower case.
+
+    None if git cannot tell. Git is asked once, and again when the files of the settings change.
+    """
+    folders = git_folders(top)
+    state = settings_state(folders)
+    key = folders[0] if folders else top
+    known = _known.get(key)
     if known is None or known[0] != state:
         while len(_known) >= _MOST:
             _known.pop(next(iter(_known)), None)
-        known = _known[folders[0]] = state, (yield from _read(top))
+        known = _known[key] = state, (yield from _read(top))
     return known[1]
 
 
-def _read(top: Path) -> Flow[bool]:
+def _read(top: Path) -> Flow[Mapping[str, str] | None]:
     command = ("-c", "core.fsmonitor=false", "config", "-z", "--get-regexp", _SETTINGS)
     output = git_output(*command, cwd=top, sweep=False)
     try:
         said = yield from ask(output.pipe(ops.last_or_default(b"")))
     except ProcessFailed as error:
-        return error.child_exit_code == 1  # none of them is set
+        return {} if error.child_exit_code == 1 else None  # none of them is set
     except ProcessError:
-        return False
+        return None
     pairs = (one.partition("\n") for one in os.fsdecode(said or b"").split("\0") if one)
-    values = {name: value if separator else "true" for name, separator, value in pairs}
-    return all(value.lower() in _OFF for value in values.values())
+    return {name.lower(): value if separator else "true" for name, separator, value in pairs}
 
 
 class _UserFiles(NamedTuple):

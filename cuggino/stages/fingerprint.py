@@ -9,13 +9,14 @@ import secrets
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from pathlib import Path
 
 from reactivex import Observable, defer, operators as ops, timer
 
 from cuggino._lazy import pattern
+from cuggino._values import dataclass
 from cuggino.errors import ProcessError
 from cuggino.files import read_regular
 from cuggino.operators import Flow, ask, emit, flow, interrupt_when, pause
@@ -403,18 +404,31 @@ def prefix_of(folder: Path) -> Flow[bytes]:
     In a folder with a repository of its own it is asked once, otherwise each time: a repository may
     appear in any folder above.
     """
-    own: tuple[Path, int] | None = None
-    with suppress(OSError):
-        place = folder / ".git"  # a file in a worktree and in a submodule
-        own = (folder, (place if place.is_file() else place / "HEAD").lstat().st_ino)
+    own = _own_repository(folder)
     if own is not None and own in _prefixes:
         return _prefixes[own]
     prefix = (yield from _git(folder, "rev-parse", "--show-prefix")).removesuffix(b"\n")
+    _remember(own, prefix)
+    return prefix
+
+
+def remember_top(folder: Path) -> None:
+    """Spare `prefix_of` the question: git has named the folder as the top of its repository."""
+    _remember(_own_repository(folder), b"")
+
+
+def _own_repository(folder: Path) -> tuple[Path, int] | None:
+    with suppress(OSError):
+        place = folder / ".git"  # a file in a worktree and in a submodule
+        return folder, (place if place.is_file() else place / "HEAD").lstat().st_ino
+    return None
+
+
+def _remember(own: tuple[Path, int] | None, prefix: bytes) -> None:
     if own is not None:
         if len(_prefixes) >= _KEPT:
             _prefixes.pop(next(iter(_prefixes)), None)
         _prefixes[own] = prefix
-    return prefix
 
 
 def _blobs(folder: Path, prefix: bytes, paths: list[bytes]) -> Flow[list[bytes]]:

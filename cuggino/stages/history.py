@@ -10,11 +10,11 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from reactivex import operators as ops
 
+from cuggino._values import dataclass
 from cuggino.operators import Flow, ask
 from cuggino.sandbox import git_folders
 from cuggino.sources import git_output
@@ -54,7 +54,8 @@ class History:
     """What git knows of a project; reading it costs no process as long as nothing has changed.
 
     `looks` is for roles that may not change the repository at all. Others may commit and make
-    branches; the branches that exist stay, and so do the `specs` in the commit and in the index.
+    branches; the branches that exist stay, and so do the `specs` in the commit and in the index,
+    unless a merge is under way that brings others.
     """
 
     def __init__(self, project: Path, folders: tuple[Path, ...], *, specs: str | None, looks: bool):
@@ -67,15 +68,21 @@ class History:
         """What a role that looks finds staged."""
         self._folder: tuple[int, ...] = ()
         """Device and inode of the repository's folder, if it is in the project's."""
+        self._merging = ""
+        """The commit of a merge that is under way."""
 
     def take(self) -> None:
         """Remember the state as it is now."""
         before = self._state()
         self._before = before if before is not None and before.head else None
-        self._index, self._folder = None, ()
+        self._index, self._folder, self._merging = None, (), ""
         if self._before is not None and self._folders[0].parent == self._project:
             state = self._folders[0].stat()
             self._folder = state.st_dev, state.st_ino
+        if self._before is not None and self._specs is not None:
+            with suppress(OSError):
+                said = (self._folders[0] / "MERGE_HEAD").read_text("utf-8", "replace").strip()
+                self._merging = said if _HEAD.fullmatch(said) else ""
         if self._looks and self._before is not None:
             with suppress(OSError):
                 self._index = (self._folders[0] / "index").read_bytes()
@@ -132,10 +139,12 @@ class History:
         elif self._specs is not None:
             moved = before.commit != now.commit
             if moved and before.commit and now.commit:
-                for path in (yield from self._differing(before.commit, now.commit)):
+                paths = yield from self._differing(before.commit, now.commit)
+                for path in (yield from self._not_merged(paths, now.commit)):
                     changed[f"HEAD:{path}"] = now.commit
             if before.index != now.index and now.commit:
                 staged = yield from self._differing("--cached", now.commit)
+                staged = yield from self._not_merged(staged, "--cached")
                 # What a person stages is what the work tree has.
                 unlike = (yield from self._differing()) if staged else ()
                 changed.update({f":{path}": "" for path in staged if path in unlike})
@@ -190,6 +199,13 @@ class History:
             may_change = not self._looks and (is_new or ref in (before.branch, now.branch))
             if old != new and ref.startswith(_KEPT) and not (may_change and new is not None):
                 yield ref, new or ""
+
+    def _not_merged(self, paths: tuple[str, ...], where: str) -> Flow[tuple[str, ...]]:
+        """Return those of the paths that are not as in the commit of the merge."""
+        if not paths or not self._merging:
+            return paths
+        unlike = yield from self._differing(where, self._merging)
+        return tuple(path for path in paths if path in unlike)
 
     def _differing(self, *between: str) -> Flow[tuple[str, ...]]:
         """Return the specifications that differ between commits, the index or the work tree."""

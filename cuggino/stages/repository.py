@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -16,6 +14,8 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from reactivex import Observable, from_iterable, operators as ops, throw, timer
 
+from cuggino._lazy import pattern
+from cuggino._values import dataclass
 from cuggino.domain import begins_test, has_test_name, is_test_file, skips_tests
 from cuggino.errors import ProcessError, ProcessFailed, WorkNotCommitted
 from cuggino.events import (
@@ -40,6 +40,8 @@ from cuggino.stages.acts import act
 from cuggino.stages.dirty import is_unchanged, name_of, states_of
 from cuggino.stages.enclosing import Enclose, no_enclosure
 from cuggino.stages.fingerprint import prefix_of
+from cuggino.stages.merging import Merge, is_ancestor, is_merging, merge_flow, stage_resolution
+from cuggino.storage import WORKSPACE_FOLDER
 
 SUBJECT_LIMIT = 72
 _SIGNS = ("--type=bool", "commit.gpgSign")
@@ -49,14 +51,14 @@ _SHORT = 7
 EMPTY_MESSAGE = "cuggino: progress"
 _STATUS = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all")
 _STAGED = ("diff", "--cached", "--name-only", "--no-relative", "--no-renames", "-z")
-_CONTROL = re.compile(
+_CONTROL = pattern(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # colors and cursor
     r"|\x1b[]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)"  # titles, links
     r"|\x1b[ -/]*[0-~]"
     r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 )
 """Terminal sequences, control characters, and those that reorder text."""
-_CREDENTIALS = re.compile(r"(\w+://)[^/@\s']+@")
+_CREDENTIALS = pattern(r"(\w+://)[^/@\s']+@")
 _MOST_COMMITS = 200
 _NONE: Mapping[str, str] = MappingProxyType({})
 _UNMERGED = ("DD", "AU", "UD", "UA", "DU", "AA", "UU")
@@ -144,6 +146,32 @@ class KnowsAncestors(Protocol):
         """Emit whether the current commit is that one or follows it; True if unknown."""
 
 
+@runtime_checkable
+class Merges(Protocol):
+    """A `Repository` that can merge, and leaves conflicts to be resolved."""
+
+    def merge(
+        self, commit: str, message: str, *, exclude: tuple[Path, ...] = ()
+    ) -> Observable[Merge]:
+        """Merge the commit into the current one; emits the conflicts. Errors: `ProcessError`."""
+
+    def conclude(
+        self, commit: str, message: str, paths: Sequence[str], *, exclude: tuple[Path, ...] = ()
+    ) -> Observable[Commit]:
+        """Commit the resolution of the conflicts in `paths`; emits nothing if that was done.
+
+        Errors: `ProcessError`, also while a conflict is left.
+        """
+
+
+@runtime_checkable
+class Moves(Protocol):
+    """A `Repository` that can be had in another folder, as for the work in a slot."""
+
+    def at(self, cwd: Path, *, enclose: Enclose) -> Repository:
+        """Return the repository of that folder, otherwise like this one."""
+
+
 class GitRepository:
     """The repository of the folder `cwd`. Commits leave out the paths in `exclude`.
 
@@ -167,6 +195,10 @@ class GitRepository:
         self._enclose = enclose
         self._timeout = timeout
         self._exclude = exclude
+
+    def at(self, cwd: Path, *, enclose: Enclose) -> GitRepository:
+        """Return the repository of another folder, otherwise like this one."""
+        return GitRepository(cwd, exclude=self._exclude, timeout=self._timeout, enclose=enclose)
 
     def head(self) -> Observable[str | None]:
         return flow(self._head)
@@ -223,6 +255,45 @@ class GitRepository:
         # `status` prints paths from the top of the repository, `add` takes them from the folder.
         return _entries(status, os.fsdecode((yield from prefix_of(self._cwd))))
 
+    def merge(
+        self, commit: str, message: str, *, exclude: tuple[Path, ...] = ()
+    ) -> Observable[Merge]:
+        keep = self._within(exclude)
+
+        def run() -> Flow[None]:
+            merged = yield from merge_flow(self._text, self._cwd, commit, message, keep)
+            yield from emit(merged)
+
+        return self._bounded("merge", flow(run))
+
+    def conclude(
+        self, commit: str, message: str, paths: Sequence[str], *, exclude: tuple[Path, ...] = ()
+    ) -> Observable[Commit]:
+        left_out = self._within((*self._exclude, *exclude))
+        return self._bounded(
+            "commit", flow(lambda: self._conclude(commit, message, paths, left_out))
+        )
+
+    def _conclude(
+        self, commit: str, message: str, paths: Sequence[str], left_out: tuple[str, ...]
+    ) -> Flow[None]:
+        merging = yield from is_merging(self._text)
+        if not merging and not (yield from is_ancestor(self._text, commit)):
+            yield from ask(flow(lambda: self._commit(message, left_out, _NONE)))
+            keep = tuple(path for path in left_out if path != WORKSPACE_FOLDER)
+            merged = yield from merge_flow(self._text, self._cwd, commit, message, keep)
+            if merged.paths:
+                raise ProcessError("git", "the merge was given up, so it has been begun anew")
+            head = (yield from ask(self._text("rev-parse", "HEAD", sweep=False))) or ""
+            yield from emit(Commit(hash=head[:_SHORT], message=message))
+            return
+        if not merging:  # the agent, or a process that was killed then, has committed it
+            yield from self._commit(message, left_out, _NONE)
+            return
+        yield from stage_resolution(self._text, self._cwd, commit, paths, left_out)
+        yield from self._stage((yield from self._changed(left_out)))
+        yield from self._record(message)
+
     def push(self, remote: str, branch: str) -> Observable[Any]:
         return self._bounded("push", flow(lambda: self._push(remote, branch)))
 
@@ -255,26 +326,15 @@ class GitRepository:
     def _commit(
         self, message: str, left_out: tuple[str, ...], dirty: Mapping[str, str]
     ) -> Flow[None]:
-        # Changed paths are added one by one: `git add` fails on an excluded path that is ignored,
-        # as `.cuggino` often is, and on a removed one that is already staged.
-        command: tuple[str, ...]
         entries = yield from self._changed(left_out)
         prefix = os.fsdecode((yield from prefix_of(self._cwd)))
         kept, mixed = self._sorted_out(entries, dirty)
         entries = [entry for entry in entries if entry[1] not in kept]
         if unmerged := [path for state, path in entries if state in _UNMERGED]:
             raise ProcessError("git", f"unresolved merge conflicts in {', '.join(unmerged)}")
-        # Removed ones first: a file may have become a folder, or a folder a link.
-        if removed := [path for state, path in entries if state[1] == "D"]:
-            command = ("update-index", "--force-remove", "-z", "--stdin")
-            yield from ask(
-                self._text(*command, stdin=_joined(removed), enclosure=self._enclose(()))
-            )
-        if others := [path for state, path in entries if state[1] not in " D"]:
-            command = ("add", "--pathspec-from-file=-", "--pathspec-file-nul")
-            command = ("--literal-pathspecs", *command)
-            yield from ask(self._text(*command, stdin=_joined(others), enclosure=self._enclose(())))
+        yield from self._stage(entries)
         left: tuple[str, ...] = ()
+        command: tuple[str, ...]
         if modules := [path for state, path in entries if state[1] == "M" and self._is_dir(path)]:
             command = ("--literal-pathspecs", *_STATUS, "--", *modules)
             status = yield from ask(self._text(*command, sweep=False))
@@ -290,18 +350,48 @@ class GitRepository:
             if left:
                 raise ProcessError("git", _left(left))
             return
+        others = [name.removeprefix(prefix) for name in ours] if ours != names else []
+        yield from self._record(message, only=others, left=left, mixed=mixed)
+
+    def _stage(self, entries: list[tuple[str, str]]) -> Flow[None]:
+        """Stage what has changed.
+
+        Paths are added one by one: `git add` fails on an excluded path that is ignored, as
+        `.cuggino` often is, and on a removed one that is already staged.
+        """
+        command: tuple[str, ...]
+        # Removed ones first: a file may have become a folder, or a folder a link.
+        if removed := [path for state, path in entries if state[1] == "D"]:
+            command = ("update-index", "--force-remove", "-z", "--stdin")
+            yield from ask(
+                self._text(*command, stdin=_joined(removed), enclosure=self._enclose(()))
+            )
+        if others := [path for state, path in entries if state[1] not in " D"]:
+            command = ("add", "--pathspec-from-file=-", "--pathspec-file-nul")
+            command = ("--literal-pathspecs", *command)
+            yield from ask(self._text(*command, stdin=_joined(others), enclosure=self._enclose(())))
+
+    def _record(
+        self,
+        message: str,
+        *,
+        only: Sequence[str] = (),
+        left: tuple[str, ...] = (),
+        mixed: tuple[str, ...] = (),
+    ) -> Flow[None]:
+        """Commit what is staged, or the paths in `only`, and emit the commit."""
         text = commit_message(message)
         # `whitespace` keeps lines that begin with `#`.
-        command = ("commit", "--cleanup=whitespace", "-F", "-")
+        command: tuple[str, ...] = ("commit", "--cleanup=whitespace", "-F", "-")
         reads: list[Path] = []
         with ExitStack() as stack:
-            if ours != names:
+            if only:
                 # An excluded path is staged; `--only` leaves it staged.
-                listed = stack.enter_context(tempfile.NamedTemporaryFile())
-                listed.write(_joined([name.removeprefix(prefix) for name in ours]))
+                listed = stack.enter_context(tempfile.NamedTemporaryFile(prefix="cuggino-session-"))
+                listed.write(_joined([*only]))
                 listed.flush()
-                only = ("--only", f"--pathspec-from-file={listed.name}", "--pathspec-file-nul")
-                command = ("--literal-pathspecs", *command, *only)
+                words = ("--only", f"--pathspec-from-file={listed.name}", "--pathspec-file-nul")
+                command = ("--literal-pathspecs", *command, *words)
                 reads = [Path(listed.name)]
             stdin = text.encode("utf-8", "replace")
             enclosure = self._enclose(reads)

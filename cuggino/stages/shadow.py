@@ -14,19 +14,21 @@ import shutil
 import stat
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from reactivex import Observable, operators as ops
 
+from cuggino._values import dataclass
 from cuggino.errors import ProcessError, ProcessFailed
 from cuggino.files import write_atomic
 from cuggino.operators import Flow, ask, pause
 from cuggino.sandbox import git_folders
 from cuggino.sources import commit_at_head, git_environment, git_output, process_output
-from cuggino.stages.conversion import SettingsState, settings_state, stores_as_is
+from cuggino.stages.conversion import SettingsState, settings_of, settings_state, stores_as_is
+from cuggino.stages.fingerprint import remember_top
 from cuggino.stages.objects import Entry, Objects, UnknownObject
 
 REFS = "refs/cuggino/snapshots"
@@ -42,8 +44,6 @@ _CONVERTING = ("text", "eol", "crlf", "ident", "filter", "working-tree-encoding"
 """Attributes by which a file differs from its blob in the repository."""
 _ENDINGS = frozenset({b"text", b"eol", b"crlf"})
 """Those of them that convert line endings only."""
-_SETTINGS = r"^(core\.(filemode|ignorecase|precomposeunicode|symlinks|longpaths|excludesfile|"
-_SETTINGS += r"attributesfile|autocrlf)|extensions\.(objectformat|refstorage))$"
 _USUAL_SETTINGS = (
     *(("core.filemode", "true"), ("core.symlinks", "true")),
     *(("core.ignorecase", "false"), ("core.precomposeunicode", "false")),
@@ -168,14 +168,11 @@ class Shadow:
         paths = (word for name in _PARTS for word in ("--git-path", name))
         said = yield from self._read("rev-parse", *words, *paths)
         top, *others = os.fsdecode(said).removesuffix("\n").split("\n")
-        try:
-            values = yield from self._read("config", "-z", "--get-regexp", _SETTINGS)
-        except ProcessFailed:  # none of them is set
-            values = b""
-        pairs = (os.fsdecode(one).partition("\n") for one in values.split(b"\0") if one)
+        if Path(top) == self._cwd.absolute():
+            remember_top(self._cwd.absolute())
+        settings = (yield from settings_of(self._cwd.absolute())) or {}
         places = [(self._cwd / path).resolve() for path in others]
         git_dir, common, objects, index, exclude = places
-        settings = {key.lower(): value for key, _, value in pairs}
         return Layout(Path(top), git_dir, common, objects, index, exclude, settings)
 
     def contents(self, *, force: Iterable[str] = ()) -> Flow[Contents]:

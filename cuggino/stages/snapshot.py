@@ -6,13 +6,15 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from reactivex import Observable, empty, just, operators as ops, throw, timer
 
+from cuggino._lazy import pattern
+from cuggino._values import dataclass
 from cuggino.errors import ProcessError, ProcessFailed, SpawnFailed
 from cuggino.events import SnapshotFailed, SnapshotTaken
 from cuggino.operators import Flow, ask, emit, flow, interrupt_when
@@ -22,7 +24,7 @@ from cuggino.stages.shadow import MAX_FILE, REFS, Contents, Shadow
 UNDONE = "undo"
 """The run of the snapshots that are taken before an undo."""
 
-_NAME = re.compile(r"[\w-][\w.-]*", re.ASCII)
+_NAME = pattern(r"[\w-][\w.-]*", re.ASCII)
 _NOWHERE = ("not a git repository", "must be run in a work tree")
 
 
@@ -94,8 +96,13 @@ class GitSnapshots:
         self, cwd: Path, folder: Path, *, max_file: int = MAX_FILE, timeout: float = 300.0
     ) -> None:
         self.shadow = Shadow(cwd, folder, max_file=max_file)
+        self._max_file = max_file
         self._timeout = timeout
         self._told: dict[str, str] = {}
+
+    def at(self, cwd: Path, folder: Path) -> GitSnapshots:
+        """Return the snapshots of another folder, otherwise like these."""
+        return GitSnapshots(cwd, folder, max_file=self._max_file, timeout=self._timeout)
 
     def take(self, run: str, stage: str) -> Observable[SnapshotTaken | SnapshotFailed]:
         return flow(lambda: self._take(run, stage))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from reactivex import Observable
 
+from cuggino._values import dataclass
 from cuggino.agents.base import LlmAgent, SpawnOptions
 from cuggino.domain import Budget, Schedule
 from cuggino.errors import LlmSessionError

@@ -3,12 +3,14 @@
 from cuggino._lazy import lazy
 
 NAMES = {
-    "backlog": "Backlog Survey",
+    "attempt": "AttemptRecord attempt_file forget_attempt read_attempt write_attempt",
+    "backlog": "Backlog Survey text_digest",
     "branch": "BranchRefused current_branch protected_branch",
     "control": "KEY_FILE LONGEST_MESSAGE Command ControlFolder",
     "deliverables": "SPEC_FILE STATUS_FILE DeliverableStore LoadedDeliverables VerifiedFile",
     "editing": (
-        "LONGEST Written answer_issue move_item read_written rewrite spec_files unix_lines"
+        "DECISIONS LONGEST Written answer_issue move_item read_written rewrite spec_files "
+        "unix_lines"
     ),
     "focus": "check_specs check_specs_not_empty holds_specs read_focus read_text_file",
     "jobs": (
@@ -23,6 +25,8 @@ NAMES = {
     ),
     "lock": "LockOwner",
     "moving": "digest_of",
+    "origins": "Origin Origins imported_name",
+    "proposals": "Proposal Proposals",
     "served": "announce_page served_page",
     "session": "Session",
     "workspace": "WORKSPACE_FOLDER Issue Workspace file_title new_run_id",

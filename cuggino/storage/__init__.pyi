@@ -1,8 +1,16 @@
 """Public names of `cuggino.storage`; written by `python -m tests.stubs`."""
 
+from cuggino.storage.attempt import (
+    AttemptRecord,
+    attempt_file,
+    forget_attempt,
+    read_attempt,
+    write_attempt,
+)
 from cuggino.storage.backlog import (
     Backlog,
     Survey,
+    text_digest,
 )
 from cuggino.storage.branch import (
     BranchRefused,
@@ -23,6 +31,7 @@ from cuggino.storage.deliverables import (
     VerifiedFile,
 )
 from cuggino.storage.editing import (
+    DECISIONS,
     LONGEST,
     Written,
     answer_issue,
@@ -79,6 +88,15 @@ from cuggino.storage.lock import (
 from cuggino.storage.moving import (
     digest_of,
 )
+from cuggino.storage.origins import (
+    Origin,
+    Origins,
+    imported_name,
+)
+from cuggino.storage.proposals import (
+    Proposal,
+    Proposals,
+)
 from cuggino.storage.served import (
     announce_page,
     served_page,
@@ -95,6 +113,7 @@ from cuggino.storage.workspace import (
 )
 
 __all__ = [
+    "DECISIONS",
     "DONE_FILE",
     "JOBS_FILE",
     "KEY_FILE",
@@ -106,6 +125,7 @@ __all__ = [
     "SPEC_FILE",
     "STATUS_FILE",
     "WORKSPACE_FOLDER",
+    "AttemptRecord",
     "Backlog",
     "BranchRefused",
     "Command",
@@ -120,6 +140,10 @@ __all__ = [
     "LoadedDeliverables",
     "LoadedJobs",
     "LockOwner",
+    "Origin",
+    "Origins",
+    "Proposal",
+    "Proposals",
     "RunOrigin",
     "Session",
     "Survey",
@@ -129,6 +153,7 @@ __all__ = [
     "Written",
     "announce_page",
     "answer_issue",
+    "attempt_file",
     "check_requirement",
     "check_specs",
     "check_specs_not_empty",
@@ -139,8 +164,10 @@ __all__ = [
     "file_title",
     "find_run",
     "finished_stages",
+    "forget_attempt",
     "has_ended",
     "holds_specs",
+    "imported_name",
     "is_done",
     "iter_entries",
     "list_journals",
@@ -149,6 +176,7 @@ __all__ = [
     "origin_of",
     "protected_branch",
     "prune",
+    "read_attempt",
     "read_focus",
     "read_journal",
     "read_text_file",
@@ -160,6 +188,8 @@ __all__ = [
     "scan_journal",
     "served_page",
     "spec_files",
+    "text_digest",
     "unix_lines",
+    "write_attempt",
     "write_done",
 ]

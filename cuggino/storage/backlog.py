@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
+import secrets
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
-from cuggino.domain import title_of
+from cuggino.domain import (
+    ReadyOrder,
+    after_of,
+    held_of,
+    is_marked_imported,
+    ready_order,
+    safe_title,
+    shown_to_agents,
+    split_front_matter,
+    title_of,
+    with_held,
+)
 from cuggino.errors import ConfigError, StorageError
 from cuggino.files import BIGGEST, read_regular, storing, write_atomic
+from cuggino.storage.focus import file_focus, read_text_file
 from cuggino.storage.moving import (
     digest_of,
     move_into,
@@ -20,10 +35,14 @@ from cuggino.storage.moving import (
     reserve,
     visible_entries,
 )
+from cuggino.storage.origins import Origins
 from cuggino.storage.workspace import Workspace
 
 _REASON = ".reason.txt"
-_ARCHIVED = re.compile(r"[0-9a-f-]{36}-(?:approved|max-iterations|removed)-")
+_ARCHIVED = re.compile(r"[0-9a-f-]{36}-(approved|max-iterations|removed)-")
+_FRONT_MATTER = re.compile(rb"(?:\xef\xbb\xbf)?---")
+_BLOCK = 65536
+"""Bytes that are read at once; the front matter of an item is in the first."""
 _LONGEST_SLUG = 48
 
 
@@ -36,6 +55,14 @@ class Survey(NamedTuple):
     """Visible entries that are not items, sorted by name, with the reason."""
 
 
+class _Usable(NamedTuple):
+    """An item as it was when it was read."""
+
+    stamp: tuple[int, ...]
+    after: tuple[str, ...] = ()
+    held: str = ""
+
+
 class Backlog:
     """The items of a workspace. An item is a visible regular file that is not blank.
 
@@ -45,7 +72,8 @@ class Backlog:
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self._usable: dict[str, tuple[int, ...]] = {}
+        self._usable: dict[str, _Usable] = {}
+        self._origins = Origins(workspace)
 
     def survey(self) -> Survey:
         """List the folder; an unreadable folder counts as empty.
@@ -55,10 +83,10 @@ class Backlog:
         """
         items: list[str] = []
         problems: dict[str, str] = {}
-        usable: dict[str, tuple[int, ...]] = {}
+        usable: dict[str, _Usable] = {}
         for entry in visible_entries(self._workspace.backlog):
             judged = self._judged(entry.name, entry.path)
-            if isinstance(judged, tuple):
+            if isinstance(judged, _Usable):
                 items.append(entry.name)
                 usable[entry.name] = judged
             elif judged is not None:
@@ -68,7 +96,54 @@ class Backlog:
 
     def is_item(self, name: str) -> bool:
         """Return whether the backlog has an item of this name."""
-        return isinstance(self._judged(name, str(self.path(name))), tuple)
+        return isinstance(self._judged(name, str(self.path(name))), _Usable)
+
+    def may_begin(self, name: str) -> bool:
+        """Return whether the backlog has an item of this name, and nobody holds it."""
+        judged = self._judged(name, str(self.path(name)))
+        return isinstance(judged, _Usable) and not judged.held
+
+    def order(
+        self, items: Sequence[str], *, held: Mapping[str, str] = MappingProxyType({})
+    ) -> ReadyOrder:
+        """Return which of the items of the latest survey may begin, by `after` and `held` in them.
+
+        Archived items have landed, unless a person removed them; those and parked items hold what
+        comes after them. `held` are further items that cannot land for now, with the reason.
+        """
+        known = {name: usable for name in items if (usable := self._usable.get(name))}
+        after = {name: usable.after for name, usable in known.items()}
+        held = {**{name: one.held for name, one in known.items() if one.held}, **held}
+        if not held and not any(after.values()):
+            return ReadyOrder(ready=tuple(items))
+        settled = self.settled()
+        gone = {name: "was removed" for name, how in settled.items() if how == "removed"}
+        gone |= dict.fromkeys(self.parked(), "is parked")
+        return ready_order(
+            {name: after.get(name, ()) for name in items},
+            landed=settled.keys() - gone.keys(),
+            held={name: why for name, why in gone.items() if name not in after} | {**held},
+        )
+
+    def focus(self, name: str) -> str:
+        """Return the focus for the agents: the text of the item, without its front matter.
+
+        An imported one is cleaned, and between fences (`shown_to_agents`).
+
+        Raises:
+            ConfigError: it is gone, unreadable, too large or blank.
+        """
+        path = self.path(name)
+        shown = path.relative_to(self._workspace.root)
+        what = f"--focus @{shown}"
+        whole = read_text_file(path, what=what)
+        _, text = split_front_matter(whole)
+        if not text.strip():
+            raise ConfigError(f"{what}: {path} is empty", hint="describe what to work on")
+        if self._is_imported(name, whole):
+            item = f"The item `{name}` of the backlog"
+            return shown_to_agents(text, what=item, nonce=secrets.token_hex(8))
+        return file_focus(shown, text)
 
     def items(self) -> list[str]:
         """Return the names of the items, sorted; none if the folder cannot be read."""
@@ -106,7 +181,85 @@ class Backlog:
             text = read_regular(self.path(name), biggest=BIGGEST).decode("utf-8", "replace")
         except (OSError, ValueError):
             return name
-        return title_of(text) or name
+        title = title_of(text)
+        return (safe_title(title) if self._is_imported(name, text) else title) or name
+
+    def limits_network(self, name: str) -> bool:
+        """Return whether agents of the item may connect to some hosts only, as it was imported."""
+        try:
+            origin = self._origins.read(name)
+        except StorageError:
+            return True
+        if origin is None:
+            return is_marked_imported(self._text(name) or "")
+        return not origin.network
+
+    def held(self, name: str) -> str:
+        """Return why the item must not begin, by `held` in its front matter; "" if it may."""
+        return held_of(self._text(name) or "")
+
+    def hold(self, name: str, reason: str) -> bool:
+        """Write into the item that it must not begin; returns False if it is gone.
+
+        The reason continues "which", such as "was edited by a stranger".
+
+        Raises:
+            StorageError: it cannot be read or written, and is unchanged.
+        """
+        text = self._text(name)
+        if text is None:
+            return False
+        changed = with_held(text, reason)
+        if changed != text:
+            self._write(name, changed)
+        return True
+
+    def release(self, name: str) -> bool:
+        """Undo `hold`; returns False if the item is gone.
+
+        Raises:
+            StorageError: it cannot be read or written, and is unchanged.
+        """
+        return self.hold(name, "")
+
+    def text_digest(self, name: str) -> str | None:
+        """Return the SHA-256 of the item as if it were not held, or None if it is gone.
+
+        Raises:
+            StorageError: it cannot be read.
+        """
+        text = self._text(name)
+        return None if text is None else text_digest(text)
+
+    def update(self, name: str, text: str, *, instead_of: str | None = None) -> bool:
+        """Write an imported item, unless a person has edited it.
+
+        It is written if its `text_digest` is `instead_of`, or if it is not there and that is None.
+        Returns False, with nothing written, otherwise.
+
+        Raises:
+            StorageError: it cannot be read or written, and is unchanged.
+        """
+        if self.text_digest(name) != instead_of:
+            return False
+        self._write(name, text)
+        return True
+
+    def is_as_imported(self, path: Path) -> bool:
+        """Return whether a path of the backlog or the archive is as an import has left it."""
+        name = path.name
+        if path.parent == self._workspace.archive and (found := _ARCHIVED.match(name)):
+            name = name[found.end() :] if found[1] == "removed" else ""
+        elif path.parent != self._workspace.backlog:
+            return False
+        try:
+            origin = self._origins.read(name) if name else None
+            if origin is None:
+                return False
+            digest = self.text_digest(name)
+        except StorageError:
+            return False
+        return origin.removed if digest is None else digest in (origin.file, origin.writing)
 
     def archive(self, name: str, outcome: str, digest: str) -> bool:
         """Move the item to `archive/<uuid7>-<outcome>-<name>` if it still has this digest.
@@ -184,7 +337,8 @@ class Backlog:
     def add(self, title: str, text: str = "") -> str:
         """Write a new item `NNN-slug.md` that sorts after all others; return its name.
 
-        It sorts after all names with such a number, including parked and archived ones.
+        It sorts after all names with such a number, including parked and archived ones. Front
+        matter of the text stays in front.
 
         Raises:
             ConfigError: the title is blank.
@@ -193,7 +347,9 @@ class Backlog:
         title = " ".join(title.split())
         if not title:
             raise ConfigError("the title is empty", hint="describe the task in a few words")
-        content = f"# {title}\n\n{text.strip()}\n" if text.strip() else f"# {title}\n"
+        front, text = split_front_matter(text)
+        head = f"---\n{front}---\n# {title}\n" if front else f"# {title}\n"
+        content = f"{head}\n{text.strip()}\n" if text.strip() else head
         slug = "-".join(re.findall(r"[^\W_]+", title.lower()))[:_LONGEST_SLUG].strip("-")
         folder = self._workspace.backlog
         with storing("add backlog item", folder):
@@ -225,31 +381,69 @@ class Backlog:
                 _sidecar(parked).unlink(missing_ok=True)
         return moved.name
 
+    def _is_imported(self, name: str, text: str) -> bool:
+        """Return whether the item was imported, also if the file of its origin is lost."""
+        try:
+            return self._origins.read(name) is not None or is_marked_imported(text)
+        except StorageError:
+            return True
+
+    def _text(self, name: str) -> str | None:
+        """Return the text of the item, which `_write` writes unchanged; None if it is gone."""
+        path = self.path(name)
+        try:
+            with storing("read backlog item", path):
+                return read_regular(path).decode("utf-8", "surrogateescape")
+        except ValueError as error:
+            raise StorageError("read backlog item", f"{path}: {error}") from error
+        except StorageError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                return None
+            raise
+
+    def _write(self, name: str, text: str) -> None:
+        path = self.path(name)
+        with storing("write backlog item", path):
+            write_atomic(path, [_encoded(text)])
+
     def _put_back(self, moved: Path, name: str) -> None:
         with suppress(FileNotFoundError):
             move_into(moved, self._workspace.backlog, name, operation="put back")
 
-    def _judged(self, name: str, path: str) -> tuple[int, ...] | str | None:
-        """Return a stamp for a usable item, the problem of another entry, or None if it is gone."""
+    def _judged(self, name: str, path: str) -> _Usable | str | None:
+        """Return a usable item, the problem of another entry, or None if it is gone."""
         try:
             seen = os.stat(path)  # noqa: PTH116 - for each of many files
             stamp = (seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
-            if self._usable.get(name) == stamp:
-                return stamp
+            known = self._usable.get(name)
+            if known is not None and known.stamp == stamp:
+                return known
             name.encode()
             if stat.S_ISDIR(seen.st_mode):
                 return "a folder"
             if not stat.S_ISREG(seen.st_mode):
                 return "not a regular file"
+            after: tuple[str, ...] = ()
+            held = ""
             with open(path, "rb", buffering=0) as file:  # noqa: PTH123
-                blank = not any(block.strip() for block in iter(lambda: file.read(65536), b""))
+                block = file.read(_BLOCK)
+                if _FRONT_MATTER.match(block):
+                    after, held, block = _without_front_matter(block)
+                while block and not block.strip():
+                    block = file.read(_BLOCK)
         except UnicodeEncodeError:
             return "its name is not UTF-8"
         except OSError as error:
             if isinstance(error, FileNotFoundError) and not os.path.lexists(path):
                 return None  # removed since the folder was listed
             return f"cannot be read: {error.strerror or error}"
-        return "empty" if blank else stamp
+        return _Usable(stamp, after, held) if block else "empty"
+
+    def settled(self) -> dict[str, str]:
+        """Return the outcomes of archived items by name, the latest of each name."""
+        entries = visible_entries(self._workspace.archive)  # by time, as their names begin with it
+        found = ((entry.name, _ARCHIVED.match(entry.name)) for entry in entries)
+        return {name[match.end() :]: match[1] for name, match in found if match}
 
     def _next_number(self) -> str:
         workspace = self._workspace
@@ -276,6 +470,24 @@ def _inside(folder: Path, name: str) -> Path:
     if name in ("", ".", "..") or "/" in name or "\0" in name:
         raise StorageError("name item", f"{name!r} is not a file name in {folder}")
     return folder / name
+
+
+def text_digest(text: str) -> str:
+    """Return the SHA-256 of the text of an item as if it were not held."""
+    return hashlib.sha256(_encoded(with_held(text, ""))).hexdigest()
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # a half of a pair, which no file has
+        return text.encode("utf-8", "replace")
+
+
+def _without_front_matter(block: bytes) -> tuple[tuple[str, ...], str, bytes]:
+    """Return the names under `after`, the reason under `held`, and what follows."""
+    text = block.decode("utf-8", "replace")
+    return after_of(text), held_of(text), split_front_matter(text)[1].encode()
 
 
 def _sidecar(item: Path) -> Path:

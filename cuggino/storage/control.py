@@ -17,8 +17,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from uuid6 import uuid7
-
 from cuggino.errors import ConfigError, StorageError
 from cuggino.events import (
     ControlEvent,
@@ -30,6 +28,7 @@ from cuggino.events import (
     parse_event,
 )
 from cuggino.files import describe, parse_json, read_regular, storing, write_atomic
+from cuggino.storage.ids import new_id
 
 LONGEST_MESSAGE = 16_000
 """The most characters of a message to an agent."""
@@ -89,7 +88,7 @@ class ControlFolder:
         with storing("send command", self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             text = json.dumps({**said, "signature": self._signature(key, said)})
-            write_atomic(self.folder / f"{uuid7()}{_SUFFIX}", text + "\n", private=True)
+            write_atomic(self.folder / f"{new_id()}{_SUFFIX}", text + "\n", private=True)
 
     def pending(self) -> list[Command]:
         """Return the commands that no run has dealt with, the oldest first."""
@@ -172,7 +171,7 @@ class ControlFolder:
             raise ConfigError("commands cannot be signed: there is no home folder", hint="set HOME")
         with storing("make key", self._key):
             self._key.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            own = self._key.with_name(f"{self._key.name}.{uuid7()}")
+            own = self._key.with_name(f"{self._key.name}.{new_id()}")
             write_atomic(own, secrets.token_hex(32) + "\n", private=True)
             try:
                 os.link(own, self._key)  # of two at once, the first one's counts

@@ -26,8 +26,12 @@ def read_focus(focus: str, folder: Path) -> str:
         raise ConfigError("the focus is empty", hint="pass --focus TEXT or --focus @FILE")
     if not focus.startswith("@"):
         return focus
-    content = read_text_file(folder / focus[1:], what=f"--focus {focus}")
-    return f"The file `{focus[1:]}`, with this content:\n\n{content.strip()}"
+    return file_focus(focus[1:], read_text_file(folder / focus[1:], what=f"--focus {focus}"))
+
+
+def file_focus(path: str | Path, content: str) -> str:
+    """Return the focus for the agents that names a file and has its content."""
+    return f"The file `{path}`, with this content:\n\n{content.strip()}"
 
 
 def read_text_file(path: Path, *, what: str) -> str:

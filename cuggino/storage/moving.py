@@ -10,9 +10,8 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from uuid6 import uuid7
-
 from cuggino.errors import StorageError
+from cuggino.storage.ids import new_id
 
 _LONGEST_NAME = 230
 """Bytes of a file name; most systems allow 255, and companion files have longer names."""
@@ -57,7 +56,7 @@ def move_into(source: Path, folder: Path, name: str, *, operation: str) -> Path:
 
 def move_to_archive(source: Path, archive: Path, outcome: str) -> Path:
     """Move the file to `<uuid7>-<outcome>-<name>`; errors as `move_into`."""
-    name = f"{uuid7()}-{outcome}-{source.name}"
+    name = f"{new_id()}-{outcome}-{source.name}"
     return move_into(source, archive, name, operation=f"archive as {outcome}")
 
 
@@ -99,7 +98,7 @@ def visible_entries(folder: Path) -> list[os.DirEntry[str]]:
 
 def _copy_across(source: Path, target: Path) -> None:
     """Copy to another file system; remove the source only if it has not changed since."""
-    beside = target.with_name(f".{uuid7()}.tmp")
+    beside = target.with_name(f".{new_id()}.tmp")
     try:
         for _ in range(3):
             with source.open("rb") as read, beside.open("wb") as write:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
+import shutil
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from uuid6 import uuid7
-
+from cuggino._lazy import pattern
+from cuggino._values import dataclass
 from cuggino.errors import ConfigError, StorageError
 from cuggino.files import is_linked, storing, write_atomic
+from cuggino.storage.ids import new_id
 from cuggino.storage.lock import LockOwner, WorkspaceLock
 from cuggino.storage.moving import move_to_archive, visible_entries
 from cuggino.storage.session import Session
@@ -23,6 +24,7 @@ from cuggino.storage.session import Session
 WORKSPACE_FOLDER = ".cuggino"
 _IGNORED = """# What belongs to runs of cuggino on this machine.
 /agent.sha256
+/attempt.json
 /browser/
 /control/
 /digests/
@@ -30,12 +32,19 @@ _IGNORED = """# What belongs to runs of cuggino on this machine.
 /lock
 /lock.json
 /locks/
+/origins/
+/proposals/
 /setup.sha256
 /snapshots/
 /unverified-jobs.json
 /wip/
 """
-_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_AT_HOME = (
+    *("spec_issues", "backlog", "tbd", "archive", "parked"),
+    *("control", "journal", "memory", "origins", "prompts", "proposals", "_setup"),
+)
+"""The folders and files of a project that its slots share."""
+_ID = pattern(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Workspace:
@@ -59,6 +68,10 @@ class Workspace:
         """What a person asks of the run that holds the workspace."""
         self.journal = self.folder / "journal"
         """The journals, one file per run."""
+        self.origins = self.folder / "origins"
+        """Where imported items come from; see `Origins`."""
+        self.proposals = self.folder / "proposals"
+        """What was proposed for items; see `Proposals`."""
         self.snapshots = self.folder / "snapshots"
         """The private index of the snapshots of the project."""
         self.memory = self.folder / "memory.md"
@@ -68,6 +81,18 @@ class Workspace:
         self.prompts = self.folder / "prompts"
         self._setup = self.folder / "setup.sha256"
         self._lock = WorkspaceLock(self.folder)
+
+    def desk(self, folder: Path) -> Workspace:
+        """Return the workspace of a slot in `folder`, where an item of this one is worked on.
+
+        In the slot are the work in progress, the lock and the snapshots. All else is this
+        workspace's: journals, items, issues, memory, prompts, control, and whether the setup
+        command has succeeded, as a new slot has what agents have landed.
+        """
+        desk = Workspace(folder)
+        for name in _AT_HOME:
+            setattr(desk, name, getattr(self, name))
+        return desk
 
     def open(self) -> None:
         """Create the missing folders, and keep files of runs out of commits.
@@ -191,6 +216,22 @@ class Workspace:
         """Remove the files of a run that will not be resumed."""
         Session(session_id, self.wip).remove()
 
+    def take_session(self, other: Workspace, session_id: str) -> None:
+        """Move the files of an unfinished run here, from a workspace where nothing works.
+
+        Raises:
+            StorageError: they cannot be moved.
+        """
+        source, target = Session(session_id, other.wip), Session(session_id, self.wip)
+        with storing("move session", self.wip):
+            self.wip.mkdir(parents=True, exist_ok=True)
+            pairs = zip(
+                (*source.folders, *source.files), (*target.folders, *target.files), strict=True
+            )
+            for old, new in pairs:
+                if old.exists() and not is_linked(other.wip):
+                    shutil.move(old, new)
+
     def write_spec_issue(self, content: str, *, name: str | None = None) -> str:
         """Store a problem in the specification for a person; return the name of its file.
 
@@ -205,11 +246,15 @@ class Workspace:
     @staticmethod
     def new_name() -> str:
         """Return a name for the file of an issue; names sort by time."""
-        return f"{uuid7()}.md"
+        return f"{new_id()}.md"
 
     def issues(self) -> list[Issue]:
         """Return the open issues: spec issues, then findings, each in order of time."""
         return [*read_issues(self.spec_issues, "spec-issue"), *read_issues(self.tbd, "tbd")]
+
+    def spec_issue_names(self) -> list[str]:
+        """Return the names of the files of the open spec issues."""
+        return [entry.name for entry in visible_entries(self.spec_issues) if entry.is_file()]
 
     def resolve(self, issue: Issue) -> str:
         """Move the issue to the archive as `resolved`; return its name there.
@@ -272,12 +317,14 @@ def _digest(command: str) -> str:
 
 def new_run_id() -> str:
     """Return a new id for a run; ids sort by time."""
-    return str(uuid7())
+    return new_id()
 
 
 IssueKind = Literal["spec-issue", "tbd"]
 
 _LONGEST_TITLE = 200
+_HEAD = 64 * 1024
+"""The characters of a file in which its front matter ends."""
 _LONGEST_EXCERPT = 1000
 _HEADING = """\
 # Memory
@@ -333,10 +380,16 @@ def remember(memory: Path, issue: Issue, reason: str, *, at: datetime) -> None:
 
 
 def file_title(path: Path) -> str:
-    """Return the first line of a file that is not blank, without heading marks."""
+    """Return the first line of a file that is not blank, without heading marks.
+
+    The front matter of an item is left out.
+    """
+    from cuggino.domain import split_front_matter  # only few runs need a title
+
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
-            for line in iter(lambda: file.readline(4096), ""):
+            _, head = split_front_matter(file.read(_HEAD))
+            for line in chain(head.split("\n"), iter(lambda: file.readline(4096), "")):
                 if title := line.strip().lstrip("#").strip():
                     return title if len(title) <= _LONGEST_TITLE else title[:_LONGEST_TITLE] + "..."
     except OSError as error:

@@ -15,6 +15,8 @@ from cuggino.events import (
     AgentRetry,
     CheckCommandOutput,
     CheckCommandStarted,
+    CommandOutputEvent,
+    CommandStartedEvent,
     CommitPerformed,
     CommitSeen,
     DeliverSessionEnded,
@@ -48,7 +50,13 @@ from cuggino.events import (
     WatchItemParked,
     WatchItemRetained,
     WatchItemRetry,
+    WatchLanded,
+    WatchLanding,
+    WatchPlaced,
+    WatchPlaceGone,
     WatchProcessingItem,
+    WatchProposed,
+    WatchSentBack,
 )
 from cuggino.telemetry.agents import SessionSpan
 from cuggino.telemetry.kit import Attributes, Kit
@@ -91,8 +99,6 @@ class RunSpans:
         begun: datetime,
     ) -> None:
         self._kit = kit
-        self._agent_of = agent_of or (lambda _role: AgentIdentity(name=run.agent))
-        self._fallbacks: dict[str, tuple[str, datetime | None]] = {}
         workflow = f"cuggino {run.kind}".rstrip()
         attributes: Attributes = {
             "gen_ai.operation.name": "invoke_workflow",
@@ -102,6 +108,102 @@ class RunSpans:
         if run.run_id:
             attributes["cuggino.run.id"] = run.run_id
         self._root = kit.start(f"invoke_workflow {workflow}", None, nanoseconds(begun), attributes)
+        agents = agent_of or (lambda _role: AgentIdentity(name=run.agent))
+        self._own = _Work(kit, self._root, agents)
+        self._items: dict[str, _Work] = {}
+        """The items of a watch with several slots."""
+        self._landing: _Work | None = None
+        self._cost: float | None = None
+        self._outcome = ""
+
+    def add(self, event: Event, at: datetime) -> None:
+        """Add the next event."""
+        now = nanoseconds(at)
+        match event:
+            case RunResult() if not self._items and not self._own.has_item:
+                self._own.end_stage(now)
+                self._outcome = event.outcome
+                self._root.set_attribute("cuggino.run.exit_code", event.exit_code)
+            case WatchProcessingItem(filename=name, slot=slot) if slot:
+                self._end_item(name, now)
+                work = self._items[name] = _Work(self._kit, self._root, self._own.agent_of)
+                work.begin_item(name, now, slot)
+            case WatchPlaced(filename=name, worker=worker) if name in self._items:
+                self._items[name].place_item(worker)
+            case WatchPlaceGone(filename=name, worker=worker) if name in self._items:
+                self._items[name].lose_place(worker, now)
+            case WatchLanding(filename=name) if name in self._items:
+                self._landing = self._items[name]
+                self._landing.begin_stage("landing", now, {})
+            case WatchProposed(filename=name) if name in self._items:
+                self._items[name].end_landing(now, event)
+                self._landing = None
+            case WatchLanded(filename=name) | WatchSentBack(filename=name) if name in self._items:
+                if self._landing is self._items[name]:
+                    self._landing = None
+                self._items[name].end_landing(now, event)
+                if isinstance(event, WatchSentBack):
+                    self._end_item(name, now, event)
+            case (
+                WatchItemCompleted(filename=name)
+                | WatchItemRetained(filename=name)
+                | WatchItemRetry(filename=name)
+                | WatchItemParked(filename=name)
+            ) if name in self._items:
+                self._end_item(name, now, event)
+            case _:
+                self._work_of(event).add(event, at, now)
+
+    def end(self, at: datetime, error: Exception | None = None, *, cut_off: bool = False) -> None:
+        """End what is open; `cut_off` without a result, by the subscriber."""
+        now = nanoseconds(at)
+        for name in list(self._items):
+            self._end_item(name, now)
+        self._own.end_item(now)
+        self._count(self._own)
+        cause = error.cause or error if isinstance(error, LoopError) else error
+        outcome = self._outcome or (
+            _outcome_of(cause) if cause is not None else "interrupted" if cut_off else "ended"
+        )
+        self._root.set_attribute("cuggino.run.outcome", outcome)
+        if self._cost is not None:
+            self._root.set_attribute("cuggino.cost_usd", self._cost)
+        failure = ""
+        if outcome == "failed" or (cause is not None and outcome != "interrupted"):
+            failure = type(cause).__name__ if cause is not None else outcome
+        self._kit.end(self._root, now, failure)
+
+    def _work_of(self, event: Event) -> _Work:
+        """Return the item that an event is about, or the run itself."""
+        if not self._items:
+            return self._own
+        if event.item is not None:
+            return self._items.get(event.item, self._own)
+        is_command = isinstance(event, CommandStartedEvent | CommandOutputEvent)
+        return self._landing if self._landing is not None and is_command else self._own
+
+    def _end_item(self, name: str, now: int, ended: Event | None = None) -> None:
+        work = self._items.pop(name, None)
+        if work is not None:
+            work.end_item(now, ended)
+            self._count(work)
+            self._landing = None if work is self._landing else self._landing
+
+    def _count(self, work: _Work) -> None:
+        if work.cost is not None:
+            self._cost = (self._cost or 0.0) + work.cost
+
+
+class _Work:
+    """The spans of one agent at a time: those of a run, or of an item in a slot."""
+
+    def __init__(self, kit: Kit, root: Span, agent_of: Callable[[str], AgentIdentity]) -> None:
+        self.agent_of = agent_of
+        self.cost: float | None = None
+        """US dollars of the sessions that have ended."""
+        self._kit = kit
+        self._root = root
+        self._fallbacks: dict[str, tuple[str, datetime | None]] = {}
         self._item: Span | None = None
         self._stage: Span | None = None
         self._command: Span | None = None
@@ -111,12 +213,14 @@ class RunSpans:
         self._ready: int | None = None
         """When the next session can begin at the earliest, if it was not announced by a pause."""
         self._waits = False
-        self._cost: float | None = None
-        self._outcome = ""
 
-    def add(self, event: Event, at: datetime) -> None:
-        """Add the next event."""
-        now = nanoseconds(at)
+    @property
+    def has_item(self) -> bool:
+        """Return whether an item is at work."""
+        return self._item is not None
+
+    def add(self, event: Event, at: datetime, now: int) -> None:
+        """Add the next event, at a time that is given twice."""
         match event:
             case SessionEnded():
                 self._end_session(now, event)
@@ -132,62 +236,74 @@ class RunSpans:
                 if self._stage is not None:
                     self._stage.set_attribute("cuggino.stage.outcome", event.tag)
                 self._end_session(now, None)  # one that lingers has done its work
-                self._end_stage(now)
-            case RunResult() if self._item is not None:  # that of the item's own run
-                self._end_stage(now)
-            case RunResult():
-                self._end_stage(now)
-                self._outcome = event.outcome
-                self._root.set_attribute("cuggino.run.exit_code", event.exit_code)
+                self.end_stage(now)
+            case RunResult():  # that of the item's own run
+                self.end_stage(now)
             case WatchProcessingItem(filename=name):
-                self._end_item(now)
-                self._item = self._kit.start("item", self._root, now, {"cuggino.item": plain(name)})
+                self.end_item(now)
+                self.begin_item(name, now)
             case WatchItemCompleted() | WatchItemRetained() | WatchItemRetry() | WatchItemParked():
-                self._end_item(now, event)
+                self.end_item(now, event)
             case CommitPerformed(commit_hash=commit) | CommitSeen(commit_hash=commit):
                 self._note("commit", now, {"cuggino.commit": commit})
             case _:
                 self._staged(event, now)
 
-    def end(self, at: datetime, error: Exception | None = None, *, cut_off: bool = False) -> None:
-        """End what is open; `cut_off` without a result, by the subscriber."""
-        now = nanoseconds(at)
-        self._end_item(now)
-        cause = error.cause or error if isinstance(error, LoopError) else error
-        outcome = self._outcome or (
-            _outcome_of(cause) if cause is not None else "interrupted" if cut_off else "ended"
-        )
-        self._root.set_attribute("cuggino.run.outcome", outcome)
-        if self._cost is not None:
-            self._root.set_attribute("cuggino.cost_usd", self._cost)
-        failure = ""
-        if outcome == "failed" or (cause is not None and outcome != "interrupted"):
-            failure = type(cause).__name__ if cause is not None else outcome
-        self._kit.end(self._root, now, failure)
+    def begin_item(self, name: str, now: int, slot: int = 0) -> None:
+        """Begin the span of an item."""
+        given: Attributes = {"cuggino.item": plain(name)}
+        if slot:
+            given["cuggino.slot"] = slot
+        self._item = self._kit.start("item", self._root, now, given)
+
+    def place_item(self, worker: str) -> None:
+        """Name the worker of an item."""
+        if self._item is not None:
+            self._item.set_attribute("cuggino.worker", plain(worker))
+
+    def lose_place(self, worker: str, now: int) -> None:
+        """Note that the worker of an item is gone, and its stage cut off."""
+        self.end_stage(now, "worker_lost")
+        self._note("worker_lost", now, {"cuggino.worker": plain(worker)})
+
+    def end_landing(self, now: int, event: WatchLanded | WatchProposed | WatchSentBack) -> None:
+        """End the stage of the landing, with what came of it."""
+        if self._stage is None:
+            return
+        match event:
+            case WatchSentBack(reason=reason):
+                self._stage.set_attribute("cuggino.stage.outcome", "sent_back")
+                self.end_stage(now, plain(reason))
+            case WatchProposed():
+                self._stage.set_attribute("cuggino.stage.outcome", "proposed")
+                self.end_stage(now)
+            case _:
+                self._stage.set_attribute("cuggino.stage.outcome", "landed")
+                self.end_stage(now)
 
     def _staged(self, event: Event, now: int) -> None:
         """Begin and end stages and commands."""
         match event:
             case PlanningStart(iteration=iteration):
-                self._begin_stage("planning", now, {"cuggino.iteration": iteration})
+                self.begin_stage("planning", now, {"cuggino.iteration": iteration})
             case ImplementingStart(iteration=iteration):
-                self._begin_stage("implementing", now, {"cuggino.iteration": iteration})
+                self.begin_stage("implementing", now, {"cuggino.iteration": iteration})
             case ReviewingStart(iteration=iteration):
-                self._begin_stage("reviewing", now, {"cuggino.iteration": iteration})
+                self.begin_stage("reviewing", now, {"cuggino.iteration": iteration})
             case DeliverSessionStarted(instruction=instruction, session=session, model=model):
-                self._begin_stage(instruction, now, {"cuggino.session": session}, model)
+                self.begin_stage(instruction, now, {"cuggino.session": session}, model)
             case PlanBuildPhaseStarted(phase=phase, iteration=iteration):
-                self._begin_stage(phase, now, {"cuggino.iteration": iteration})
+                self.begin_stage(phase, now, {"cuggino.iteration": iteration})
             case WatchAuditStarted():
-                self._begin_stage("audit", now, {})
+                self.begin_stage("audit", now, {})
             case DeliverSessionEnded(outcome=outcome) | PlanBuildSessionEnded(outcome=outcome):
                 if self._stage is not None:
                     self._stage.set_attribute("cuggino.stage.outcome", outcome)
-                self._end_stage(now, outcome if outcome in ("error", "execution_error") else "")
+                self.end_stage(now, outcome if outcome in ("error", "execution_error") else "")
             case WatchAuditEnded() | WatchAuditInterrupted():
-                self._end_stage(now)
+                self.end_stage(now)
             case WatchAuditFailed():
-                self._end_stage(now, "failed")
+                self.end_stage(now, "failed")
             case SetupCommandStarted():
                 self._begin_command("setup", now)
             case CheckCommandStarted():
@@ -230,10 +346,10 @@ class RunSpans:
             attributes: Attributes = {"cuggino.reason": plain(why)} if why else {}
             self._note(event.tag, now, attributes)
 
-    def _begin_stage(
+    def begin_stage(
         self, role: str, now: int, attributes: Attributes, model: str | None = None
     ) -> None:
-        self._end_stage(now)
+        self.end_stage(now)
         self._role, self._model, self._ready, self._waits = role, model, now, False
         given: Attributes = {"cuggino.stage": role, **attributes}
         self._stage = self._kit.start(role, self._parent(), now, given)
@@ -244,7 +360,7 @@ class RunSpans:
 
     def _begin_session(self, now: int, at: datetime) -> None:
         self._end_command(now)
-        agent = self._agent_of(self._role)
+        agent = self.agent_of(self._role)
         fallback, until = self._fallbacks.get(self._role, ("", None))
         if fallback and (until is None or nanoseconds(until) > nanoseconds(at)):
             agent = AgentIdentity(name=fallback)
@@ -258,7 +374,7 @@ class RunSpans:
             return
         self._session.end(now, ended, error)
         if self._session.cost_usd is not None:
-            self._cost = (self._cost or 0.0) + self._session.cost_usd
+            self.cost = (self.cost or 0.0) + self._session.cost_usd
         self._session = None
 
     def _cut_off(self, now: int, error: str) -> None:
@@ -270,18 +386,19 @@ class RunSpans:
         if self._command is not None:
             self._command, self._ready = None, now
 
-    def _end_stage(self, now: int, error: str = "") -> None:
+    def end_stage(self, now: int, error: str = "") -> None:
         self._end_command(now)
         self._end_session(now, None, "cut_off")
         self._end(self._stage, now, error)
         self._stage, self._role, self._model, self._ready = None, "", None, None
 
-    def _end_item(self, now: int, ended: Event | None = None) -> None:
-        self._end_stage(now)
+    def end_item(self, now: int, ended: Event | None = None) -> None:
+        self.end_stage(now)
         if self._item is not None and ended is not None:
-            outcome = ended.tag.removeprefix("WatchItem").lower()
+            is_back = isinstance(ended, WatchSentBack)
+            outcome = "sent_back" if is_back else ended.tag.removeprefix("WatchItem").lower()
             self._item.set_attribute("cuggino.item.outcome", outcome)
-        failed = isinstance(ended, WatchItemRetry | WatchItemParked)
+        failed = isinstance(ended, WatchItemRetry | WatchItemParked | WatchSentBack)
         self._end(self._item, now, "failed" if failed else "")
         self._item = None
 

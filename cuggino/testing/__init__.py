@@ -6,6 +6,7 @@
 - `InMemoryAgent` plays an agent without a process: a session is a list of messages and actions
   (`Say`, `Think`, `Write`, `Run`, `Use`, `Wait`, `Do`), or a drawn stream
 - `ScriptedAgent` plays an agent with a real process
+- `InMemoryForge` holds issues and pull requests, with people and CI that act in virtual time
 - `no_leaks` asserts that a block leaves nothing behind
 - `AgentConformance`, `FailureConformance` and `GuardConformance` test an agent of your own by the
   rules that cuggino's agents follow
@@ -28,9 +29,11 @@ NAMES = {
         "Act Call CannotPlay Delegate Edit Fail Fault Meanwhile ModelRequest Outcome "
         "Read Run Say Think Turn Write acts_of"
     ),
+    "conformance.offline": "try_offline",
     "conformance.arena": "Arena GuardArena Play PlayArena Running",
     "diagrams": "Seen",
     "doubles": "CommandResult",
+    "forge": "CiRun ForgeCall ForgePerson InMemoryForge",
     "leaks": "no_leaks",
     "marbles": "DrawnStream Marbles",
     "replays": "replay",

@@ -49,11 +49,20 @@ from cuggino.testing.conformance.arena import (
     PlayArena,
     Running,
 )
+from cuggino.testing.conformance.offline import (
+    try_offline,
+)
 from cuggino.testing.diagrams import (
     Seen,
 )
 from cuggino.testing.doubles import (
     CommandResult,
+)
+from cuggino.testing.forge import (
+    CiRun,
+    ForgeCall,
+    ForgePerson,
+    InMemoryForge,
 )
 from cuggino.testing.leaks import (
     no_leaks,
@@ -79,6 +88,7 @@ __all__ = [
     "Arena",
     "Call",
     "CannotPlay",
+    "CiRun",
     "CommandResult",
     "Delegate",
     "Do",
@@ -87,9 +97,12 @@ __all__ = [
     "Fail",
     "FailureConformance",
     "Fault",
+    "ForgeCall",
+    "ForgePerson",
     "GuardArena",
     "GuardConformance",
     "InMemoryAgent",
+    "InMemoryForge",
     "Item",
     "Marbles",
     "Meanwhile",
@@ -118,4 +131,5 @@ __all__ = [
     "replay",
     "rules_of",
     "try_agent",
+    "try_offline",
 ]

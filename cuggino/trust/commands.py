@@ -21,7 +21,10 @@ from cuggino.files import read_json_object, read_regular
 from cuggino.prompts import own_prompts
 
 _RUN = ("setupCommand", "checkCommand", "agentPath", "push")
-_GRANTS = ("sandboxDomains", "allowCommands", "allowPkillTargets", "allowDestructive")
+_GRANTS = (
+    *("slotFolder", "cluster", "sandboxDomains", "sandboxShow"),
+    *("allowCommands", "allowPkillTargets", "allowDestructive"),
+)
 _AGENT_GRANTS = ("allowedTools", "allowCommands", "allowPkillTargets")
 _VERIFY = ("verify.build", "verify.test")
 _WITH_FILE = ("scripted", "replay")
@@ -41,7 +44,10 @@ _STARTING = (
     *("statusLine", "apiKeyHelper", "awsAuthRefresh", "awsCredentialExport", "otelHeadersHelper"),
     *("env", "command", "formatter", "lsp", "tools", "extensions"),
 )
-_WHOLE = (".codex/config.toml", ".codex/hooks.json")
+_WHOLE = (
+    *(".codex/config.toml", ".codex/hooks.json", ".qwen/settings.json"),
+    *(".vibe/config.toml", ".kimi-code/config.toml"),
+)
 _PLUGINS = (".opencode/plugin", ".opencode/plugins", ".opencode/tool", ".opencode/tools")
 _GIT_HOOKS = (
     *("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "pre-push"),
@@ -89,6 +95,8 @@ def _of_config(project: Path) -> Iterator[ProjectCommand]:
         if isinstance(value := raw.get(key), str) and value.strip():
             yield _command(CONFIG_FILE, key, value)
     yield from _agents(project, raw, CONFIG_FILE)
+    yield from _programs(raw)
+    yield from _of_forges(raw)
     notify = raw.get("notify")
     if isinstance(notify, dict):
         if isinstance(command := notify.get("command"), str) and command.strip():
@@ -105,13 +113,44 @@ def _of_config(project: Path) -> Iterator[ProjectCommand]:
     yield from _grants(CONFIG_FILE, raw, _GRANTS)
 
 
+def _of_forges(raw: Mapping[str, Any]) -> Iterator[ProjectCommand]:
+    """Yield hooks, and what reads and writes issues and pull requests with the user's login."""
+    hooks = raw.get("hooks")
+    for name, command in hooks.items() if isinstance(hooks, dict) else ():
+        if isinstance(command, str) and command.strip():
+            yield _command(CONFIG_FILE, f"hooks.{name}", command)
+    sources = raw.get("backlogSources")
+    for number, source in enumerate(sources if isinstance(sources, list) else ()):
+        if isinstance(source, dict):
+            place = f"backlogSources[{number}]"
+            if isinstance(command := source.get("command"), str) and command.strip():
+                yield _command(CONFIG_FILE, f"{place}.command", command)
+                yield from _grants(CONFIG_FILE, source, ("network",), f"{place}.")
+            else:
+                yield _command(CONFIG_FILE, place, _settings(source))
+    if raw.get("landOn") == "pr":
+        yield _command(CONFIG_FILE, "landOn", "pr")
+    requests = raw.get("pullRequests")
+    if isinstance(requests, dict) and requests:
+        yield _command(CONFIG_FILE, "pullRequests", _settings(requests))
+
+
+def _programs(raw: Mapping[str, Any]) -> Iterator[ProjectCommand]:
+    """Yield the programs of the Agent Client Protocol, with their variables and claims."""
+    programs = raw.get("acp")
+    for name, program in programs.items() if isinstance(programs, dict) else ():
+        words = program.get("command") if isinstance(program, dict) else None
+        text = " ".join(str(word) for word in words) if isinstance(words, list) else str(words)
+        yield _command(CONFIG_FILE, f"acp.{name}", text, program)
+
+
 def _agents(project: Path, raw: Mapping[str, Any], file: str) -> Iterator[ProjectCommand]:
     """Yield agents that are code of the project, and programs, wherever they are named."""
     for place, key, value in _choices(raw, ""):
         kind, colon, name = value.partition(":")
         if key == "agent" and colon and kind in _WITH_FILE:
             yield ProjectCommand(f"{file}: {place}", value, _file_digest(project / name))
-        elif key == "path" or _IMPORT_PATH.fullmatch(value):
+        elif key == "path" or (kind != "acp" and _IMPORT_PATH.fullmatch(value)):
             yield _command(file, place, value)
 
 
@@ -232,6 +271,10 @@ def _shown(value: object) -> str:
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return ", ".join(value)
     return value if isinstance(value, str) else json.dumps(value)
+
+
+def _settings(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key}: {_shown(value)}" for key, value in values.items())
 
 
 def _object(path: Path) -> dict[str, Any]:

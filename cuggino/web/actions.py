@@ -32,7 +32,7 @@ from cuggino.events import (
     StopAsked,
 )
 from cuggino.files import state_folder
-from cuggino.report import commit_diffs
+from cuggino.report import Diffs, commit_diffs, slot_of
 from cuggino.runs import RecordedRun, Runs, working_process
 from cuggino.storage import (
     KEY_FILE,
@@ -315,11 +315,16 @@ async def _spec(request: Request) -> Response:
     return _back(request, f"waits-{place.key}")
 
 
+def _diffs_of(place: Place, run: str, commit: str) -> Diffs:
+    journal = place.workspace.journal / f"{run}.jsonl"
+    return commit_diffs(place.folder, [commit], slot=slot_of(journal))
+
+
 async def _commit(request: Request) -> Response:
     place, run = _place(request), request.path_params["run"]
     wanted = request.path_params["sha"]
     message = await _thread(partial(commit_message, place.workspace, run, wanted))
-    diffs = await _thread(partial(commit_diffs, place.folder, [wanted]))
+    diffs = await _thread(partial(_diffs_of, place, run, wanted))
     return HTMLResponse(pages.commit_fragment(diffs.get(wanted), message))
 
 

@@ -6,23 +6,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Generic, Literal, NamedTuple, TypeAlias, TypeVar
 from uuid import UUID
 
 from cuggino.errors import CugginoError, StorageError
 from cuggino.events import CommitPerformed, CommitSeen, LoopSpecIssue, RunStarted
-from cuggino.runs import Activity, RecordedRun, Runs, working_process
+from cuggino.report import often
+from cuggino.runs import Activity, ItemPlace, RecordedRun, Runs, working_process
 from cuggino.storage import (
     Backlog,
     Entry,
     Issue,
     LockOwner,
+    Origins,
     Workspace,
     Written,
     digest_of,
@@ -31,6 +34,7 @@ from cuggino.storage import (
     list_journals,
 )
 from cuggino.storage.journal import JournalTail
+from cuggino.web.refs import RefReader, SlotRef
 
 BULK = frozenset(
     {
@@ -48,7 +52,7 @@ _FILE = re.compile(r"The file `[^`\n]*`, (?:with this content|which says):\s*\n"
 """The beginning of a focus that names the file of an item."""
 _ARCHIVED = re.compile(r"(?P<id>[0-9a-f-]{36})-(?P<outcome>approved|max-iterations)-(?P<name>.+)")
 
-CardState: TypeAlias = Literal["backlog", "working", "asking", "parked", "done"]
+CardState: TypeAlias = Literal["backlog", "working", "landing", "asking", "parked", "done"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +64,15 @@ class Card:
     title: str
     state: CardState
     note: str = ""
-    """Why it is parked, how it ended, or what problem it has."""
+    """Why it is parked or held, how it ended, or what problem it has."""
+    slot: int = 0
+    """The slot where it is at work; 0 in the project itself."""
+    worker: str = ""
+    """The worker of a cluster that works on it; "" on this machine."""
+    pull_url: str = ""
+    """The page of the pull request that it waits for."""
+    issue_url: str = ""
+    """The page of the issue that it was imported from."""
     run_id: str = ""
     """Its latest run."""
     cost_usd: float | None = None
@@ -107,6 +119,8 @@ class Working:
     title: str
     activity: Activity
     commits: int = 0
+    slot: int = 0
+    """The slot where it works; 0 in the project itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,12 +132,18 @@ class Board:
     problem: str = ""
     """Why the journals cannot be read."""
     working: tuple[Working, ...] = ()
+    watch: Activity | None = None
+    """The watch at work, if it has several slots."""
+    watch_id: str = ""
+    """Its run."""
     command: str = ""
     """The command that holds the workspace, such as `cuggino watch`; "" if none does."""
     waiting: tuple[Question, ...] = ()
     cards: tuple[Card, ...] = ()
     done: int = 0
     """Items done; the board shows the last ones."""
+    kept: tuple[SlotRef, ...] = ()
+    """Work of slots that is kept under refs."""
     problems: tuple[tuple[str, str], ...] = ()
     """Files of the backlog that are no items, with the reason."""
     runs: tuple[RunLine, ...] = ()
@@ -236,7 +256,9 @@ class BoardReader:
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
+        self._origins = Origins(workspace)
         self._backlog = Backlog(workspace)
+        self._refs = RefReader(workspace.root)
         self._titles: Kept[tuple[str, int, int], str] = Kept()
         self._digests: Kept[tuple[str, int, int], str] = Kept()
         self._followed: Kept[Path, Followed] = Kept()
@@ -267,10 +289,16 @@ class BoardReader:
         return replace(board, problem=problem, command=command)
 
     def _board(self, live: list[Followed], recorded: list[RecordedRun], now: datetime) -> Board:
-        working = tuple(_working(live))
+        watch = next((run for run in live if run.activity.kind == "watch"), None)
+        slots = watch.activity if watch is not None and watch.activity.slots else None
+        working = tuple(_working(live, watch))
+        refs = self._refs.read()
+        candidates = {ref.item for ref in refs if ref.kind == "candidate"}
         of_item = {run.started.item: run for run in reversed(recorded) if run.started.item}
         busy = {item_name(run.started.item) for run in live if run.started}
         busy |= {run.activity.item for run in live if run.activity.item}
+        if slots is not None:
+            busy = {part.item for part in slots.at_work}
         unfinished = {
             item_name(run.started.item)
             for run in of_item.values()
@@ -280,7 +308,7 @@ class BoardReader:
         issues = self._workspace.issues()
         asking |= self._asked_by(recorded, issues)
         cards = [
-            *self._open_cards(busy - {""}, unfinished, of_item, live),
+            *self._open_cards(busy - {""}, unfinished, of_item, live, slots, candidates),
             *self._parked_cards(of_item),
         ]
         done = list(self._done_cards(of_item))
@@ -293,9 +321,12 @@ class BoardReader:
         watched = any(line.kind == "run" and line.item for line in lately)
         return Board(
             working=working,
-            waiting=tuple(_waiting(issues, asking, titles, cards, live)),
+            watch=slots,
+            watch_id=slots.run_id if slots else "",
+            waiting=tuple(dict.fromkeys(_waiting(issues, asking, titles, cards, live, slots))),
             cards=(*cards, *done[:_MOST_DONE]),
             done=len(done),
+            kept=tuple(ref for ref in refs if ref.kind == "kept"),
             problems=tuple(self._backlog.problems().items()),
             runs=tuple(one for one in lately if one.kind != "watch" or not watched)[:_MOST_RUNS],
             has_runs=bool(lines),
@@ -341,6 +372,9 @@ class BoardReader:
         key = (str(path), found.st_size, found.st_mtime_ns)
         return self._titles.get(key, lambda: file_title(path))
 
+    def _titles_of(self, names: Iterable[str]) -> str:
+        return ", ".join(self._title(self._workspace.backlog / name) for name in names)
+
     def _digest(self, folder: Path, name: str) -> str:
         path = folder / name
         try:
@@ -356,25 +390,56 @@ class BoardReader:
         unfinished: set[str],
         of_item: dict[str, RecordedRun],
         live: list[Followed],
+        slots: Activity | None,
+        candidates: set[str],
     ) -> Iterator[Card]:
+        watch = slots or Activity()
         folder = self._workspace.backlog
-        for name in self._backlog.items():
+        asking, names = dict(watch.spec_issues), self._backlog.items()
+        order = self._backlog.order(names)
+        held = {
+            **{name: f"after {self._titles_of(after)}" for name, after in order.waiting.items()},
+            **order.held,
+            **dict(watch.held),
+        }
+        waiting = (*watch.queue, *watch.proposed)
+        landing = [one.item for one in waiting if one.item in names]
+        for name in (*landing, *(one for one in names if one not in landing)):
+            part = watch.of_item(name)
             run = of_item.get(f"{name} {self._digest(folder, name)}")
             at_work = next(
                 (one for one in live if one.started and item_name(one.started.item) == name), None
             )
             activity = at_work.activity if at_work else None
-            asks = run is not None and run.state == "spec_issue"
+            asks = (run is not None and run.state == "spec_issue") or name in asking
+            state: CardState = "working" if name in busy else "asking" if asks else "backlog"
+            note = "" if name in busy or name not in unfinished else "unfinished"
+            if slots is None and name in candidates and state == "backlog":
+                note = "has a candidate"
+            if part is not None:
+                state, note = _PLACES[part.place or "slot"], _note_of(part)
             yield Card(
                 name=name,
                 title=self._title(folder / name),
-                state="working" if name in busy else "asking" if asks else "backlog",
-                note="" if name in busy or name not in unfinished else "unfinished",
+                state=state,
+                note=held.get(name, note) if state == "backlog" else note,
+                slot=part.slot if part is not None and part.place == "slot" else 0,
+                worker=part.worker if part is not None and part.place == "slot" else "",
+                issue_url=self._page_of(name),
+                pull_url=part.pull_url if part is not None and part.place == "proposed" else "",
                 run_id=activity.run_id if activity else run.id if run else "",
                 cost_usd=(activity.cost_usd if activity else run.totals.cost_usd if run else None),
-                since=activity.began if activity else None,
-                may_move=name not in busy and name not in unfinished,
+                since=activity.began if activity else part.stage_began if part else None,
+                may_move=part is None and name not in busy and name not in unfinished,
             )
+
+    def _page_of(self, name: str) -> str:
+        """Return the page of the issue that an item was imported from; "" for any other item."""
+        try:
+            origin = self._origins.read(name)
+        except StorageError:
+            return ""
+        return origin.url if origin is not None else ""
 
     def _parked_cards(self, of_item: dict[str, RecordedRun]) -> Iterator[Card]:
         folder = self._workspace.parked
@@ -385,6 +450,7 @@ class BoardReader:
                 title=self._title(folder / name),
                 state="parked",
                 note=reason,
+                issue_url=self._page_of(name),
                 run_id=run.id if run else "",
                 cost_usd=run.totals.cost_usd if run else None,
                 seconds=run.totals.duration if run else None,
@@ -403,6 +469,7 @@ class BoardReader:
                     name=found[0],
                     title=self._title(folder / found[0]) if shown else "",
                     state="done",
+                    issue_url=self._page_of(found["name"]) if shown else "",
                     note="not approved" if found["outcome"] == "max-iterations" else "",
                     run_id=run.id if run else "",
                     cost_usd=run.totals.cost_usd if run else None,
@@ -453,12 +520,41 @@ def _is_at_work(followed: Followed, since: datetime | None) -> bool:
     return since is None or began >= since - timedelta(seconds=2)
 
 
-def _working(live: list[Followed]) -> Iterator[Working]:
+_PLACES: Mapping[ItemPlace, CardState] = MappingProxyType(
+    {
+        "slot": "working",
+        "queue": "landing",
+        "landing": "landing",
+        "proposed": "landing",
+        "sent-back": "backlog",
+        "retry": "backlog",
+    }
+)
+"""The column of an item by its place in a watch with several slots."""
+
+
+def _note_of(item: Activity) -> str:
+    """Return what the card of an item in a watch with several slots says."""
+    if item.place == "landing":
+        return "landing now"
+    if item.place == "proposed":
+        return f"pull request {item.pull_words}" + (f": {item.pull_note}" if item.pull_note else "")
+    if item.place == "retry" and item.wait is not None:
+        return f"failed, again at {item.wait.until.astimezone():%H:%M}"
+    if not item.returns:
+        return ""
+    return f"sent back {often(item.returns)}: {item.return_reason.replace('-', ' ')}"
+
+
+def _working(live: list[Followed], watch: Followed | None) -> Iterator[Working]:
     """Yield what is at work; a watch is shown by the runs of its items, if there are any."""
-    watch = next((run for run in live if run.activity.kind == "watch"), None)
-    items = [run for run in live if run.started and run.started.item]
+    if watch is not None and (watch.activity.at_work or watch.activity.queue):
+        yield from _in_slots(live, watch)
+        return
+    has_slots = watch is not None and watch.activity.slots
+    items = [run for run in live if run.started and run.started.item and not has_slots]
     for run in [*items, *(one for one in live if one not in items)]:
-        if run is watch and items:
+        if (run is watch and items) or (has_slots and run is not watch):
             continue
         activity, title = run.activity, run_title(run)
         if watch is not None and run is not watch and len(items) == 1:
@@ -468,6 +564,21 @@ def _working(live: list[Followed]) -> Iterator[Working]:
             title=title,
             activity=activity,
             commits=run.commits,
+        )
+
+
+def _in_slots(live: list[Followed], watch: Followed) -> Iterator[Working]:
+    """Yield the items in slots, in the order of the slots."""
+    runs = {item_name(run.started.item): run for run in reversed(live) if run.started}
+    for part in watch.activity.at_work:
+        run = runs.get(part.item)  # none while the slot is prepared
+        joined = watch.activity.with_item(run.activity, part.item) if run else watch.activity
+        yield Working(
+            run_id=(run.activity.run_id if run else "") or watch.activity.run_id,
+            title=part.title,
+            activity=joined.of_item(part.item) or part,
+            commits=run.commits if run else 0,
+            slot=part.slot,
         )
 
 
@@ -500,13 +611,14 @@ def _waiting(
     titles: dict[str, str],
     cards: Iterable[Card],
     live: Iterable[Followed],
+    slots: Activity | None,
 ) -> Iterator[Question]:
     """Yield what a person has to do, the most urgent first."""
     for run in live:
         activity = run.activity
         if activity.login:
             yield Question(kind="login", name=activity.agent, title=activity.login)
-        if activity.paused_since is not None and activity.kind != "watch":
+        if activity.paused_since is not None and (activity.kind == "watch") is (slots is not None):
             yield Question(kind="paused", name=activity.run_id, title=run_title(run))
     for issue in issues:
         item = asking.get(issue.name, "")

@@ -278,9 +278,10 @@ def stamp_of(place: Place) -> tuple[object, ...]:
     """Return a value that changes when something that the overview shows has changed."""
     workspace = place.workspace
     followed = (workspace.backlog, workspace.spec_issues, workspace.tbd, workspace.parked)
+    refs = place.folder / ".git" / "refs" / "cuggino"
     folders = (place.folder, workspace.archive, workspace.folder / "control")
     return (
-        *(_stamp(str(folder)) for folder in folders),
+        *(_stamp(str(folder)) for folder in (*folders, refs / "candidates", refs / "kept")),
         *(_stamp(str(workspace.folder / name)) for name in ("lock.json", "memory.md")),
         *(tuple(_entries(str(folder))) for folder in followed),
         tuple(_entries(str(workspace.journal), most=_COUNTED)),

@@ -18,16 +18,18 @@ from cuggino.report import (
     View,
     environment,
     view as view_of,
+    worker_of,
     zone_at,
 )
 from cuggino.runs import Activity, tool_target
-from cuggino.storage.journal import Entry
+from cuggino.storage.journal import Entry, list_journals, origin_of
 from cuggino.web.board import (
     BULK,
     Asked,
     Board,
     BoardReader,
     Item,
+    Working,
     item_name,
     title_of,
 )
@@ -60,13 +62,28 @@ _AGENTS = frozenset(
 
 _AT_ONCE = ("plan", "jobs", "deliverables", "commits")
 """Parts of a run's page that are drawn with every change."""
-_SLOWLY = (*("timeline", "spending", "checks", "reviews", "notices", "sessions", "tools"),)
+_SLOWLY = (
+    *(
+        "slots",
+        "landings",
+        "timeline",
+        "spending",
+        "checks",
+        "reviews",
+        "notices",
+        "sessions",
+        "tools",
+    ),
+)
 """Parts that are drawn at most once a second."""
 _OF_TOOLS = frozenset({"tools"})
 """Parts that change with every tool call, and that nothing else depends on."""
 _REDRAWN = timedelta(seconds=10)
 """The time after which the bar of a running stage is drawn again."""
 _MOST_STAGES = 300
+_MOST_ITEMS = 200
+_MOST_RUNS = 256
+"""The newest runs among which those of a watch's items are found."""
 _MOST_ROWS = 200
 """Rows of a running stage on a new page."""
 _PAYLOAD = 3000
@@ -88,8 +105,8 @@ class Overview:
 
     @property
     def working(self) -> int:
-        """Return how many runs are at work."""
-        return sum(len(board.working) for _, board in self.boards)
+        """Return how many runs are at work; a watch that only lands is one."""
+        return sum(len(board.working) or board.watch is not None for _, board in self.boards)
 
 
 _READERS: WeakKeyDictionary[Site, dict[str, BoardReader]] = WeakKeyDictionary()
@@ -179,6 +196,16 @@ class RunFold:
     """The stages that open pages have, each with its last row."""
     _latest: RunReport | None = None
     """The report as it was drawn last, which most events leave as it is."""
+    watch: str = ""
+    """The watch of a run in a slot."""
+    worker: str = ""
+    """The worker of a cluster where it works."""
+    _is_placed: bool = False
+    """Whether `worker` is known for the latest process of the run."""
+    _items: dict[Path, str] = field(default_factory=dict)
+    """The items of the runs of the workspace, by their journals."""
+    _runs: dict[str, str] = field(default_factory=dict)
+    """The latest run of each item."""
     _drawn: datetime | None = None
     """The time up to which the timeline was drawn."""
 
@@ -189,11 +216,14 @@ class RunFold:
         """Add an entry of the journal."""
         self.first = self.first or entry
         self.activity = self.activity.add(entry.event, at=entry.at)
+        if entry.event.tag == "RunContinued":  # perhaps elsewhere
+            self._is_placed = False
         changed = self.report.add(entry)
         if changed.parts - _OF_TOOLS:
             self._latest = None
         if self._drawn is None or entry.at - self._drawn >= _REDRAWN:
             self._drawn, self._parts["timeline"] = entry.at, entry.seq
+            self._parts["slots"] = entry.seq
         for name in changed.parts:
             self._parts[name] = entry.seq
         if changed.stage is not None:
@@ -230,6 +260,40 @@ class RunFold:
         self._parts = dict.fromkeys(late, _ALWAYS)
         return Changes(parts=now, stages=stages, begun=begun, rows=rows, appended=appended)
 
+    def find_runs(self) -> None:
+        """Find the runs of the items of a watch, or the watch of a run in a slot."""
+        folder = self.place.workspace.journal
+        if self.activity.kind != "watch":
+            if self.first is not None and self.report.started.options.get("slot"):
+                self.watch = self.watch or _watch_before(folder, self.run_id)
+                if not self._is_placed:
+                    self.worker = worker_of(folder / f"{self.run_id}.jsonl")
+                    self._is_placed = True
+            return
+        paths = list_journals(folder)[:_MOST_RUNS]
+        self._items = {
+            path: self._items[path] if path in self._items else _item_of(path)
+            for path in reversed(paths)
+        }
+        self._runs = {item: path.stem for path, item in self._items.items() if item}
+
+    def run_of(self, item: str) -> str:
+        """Return the latest run of an item of a watch, or ""."""
+        return self._runs.get(item, "")
+
+    @property
+    def working(self) -> tuple[Working, ...]:
+        """Return the items in the slots of a watch, whose stages are in their own journals."""
+        return tuple(
+            Working(
+                run_id=self.run_of(part.item),
+                title=part.title,
+                activity=replace(part, role=""),
+                slot=part.slot,
+            )
+            for part in self.activity.at_work
+        )
+
     def result(self, *, transcripts: Iterable[int] = (), again: bool = True) -> RunReport:
         """Return the report, with the transcripts of these stages.
 
@@ -265,6 +329,7 @@ def run_page(site: Site, fold: RunFold, *, seq: int) -> str:
     channel = site.channel(fold.place, fold.run_id)
     if fold.first is None:
         return message_page(site, title="Nothing yet", text="This run has not written anything.")
+    fold.find_runs()
     report = fold.result()
     stages = report.stages
     first = max(len(stages) - _MOST_STAGES, 0)
@@ -293,6 +358,8 @@ def run_fragments(site: Site, fold: RunFold, since: int, *, slow: bool) -> list[
     if fold.first is None:
         return []
     changes = fold.changes(since, slow=slow)
+    if slow:
+        fold.find_runs()
     wanted = {stage for stage, _ in changes.rows} | set(changes.begun)
     view = fold.view(transcripts=wanted, again=bool(changes.stages or changes.parts))
     parts = [
@@ -412,12 +479,32 @@ def message_page(site: Site | None, *, title: str, text: str) -> str:
 # Templates
 
 
+def first_item(report: RunReport) -> int:
+    """Return the number of the first item of a watch that its page shows."""
+    return max(len(report.watched) - _MOST_ITEMS, 0) + 1
+
+
+def _watch_before(folder: Path, run_id: str) -> str:
+    """Return the latest watch that began before a run."""
+    for path in list_journals(folder):
+        if path.stem < run_id and (origin := origin_of(path)) and origin.kind == "watch":
+            return path.stem
+    return ""
+
+
+def _item_of(path: Path) -> str:
+    origin = origin_of(path)
+    return item_name(origin.item) if origin else ""
+
+
 @functools.cache
 def _environment() -> Environment:
     made = environment(Path(__file__).with_name("templates"))
     made.filters |= {"span": span, "clock": clock, "cents": cents, "short": short_count}
     made.globals |= {
+        "first_item": first_item,
         "item_name": item_name,
+        "most_items": _MOST_ITEMS,
         "title_of": title_of,
         "tool_target": tool_target,
         "agents": _AGENTS,

@@ -26,12 +26,13 @@ _KIND_COLUMNS = 9
         ("cuggino backlog list", "All items in order, then parked ones."),
         ("cuggino backlog show 3", "The item whose name begins with 003."),
         ("cuggino backlog retry 2", "Retry a parked item."),
+        ("cuggino backlog import", "Read the trackers now."),
         exits="0 done, 2 no such item, or wrong usage.",
         see=("watch", "issues"),
     ),
 )
 def command() -> None:
-    """Add, show, retry and remove items of the backlog.
+    """Add, show, import, retry and remove items of the backlog.
 
     Items are the files in .cuggino/backlog. A NAME is a file name, a prefix of one, or its number.
     """
@@ -68,11 +69,26 @@ def add(title: str, stdin: str | None, text: str | None, file: str | None) -> in
 
 @command.command("list", epilog=manual(("cuggino backlog list", "The next item is first.")))
 def list_items() -> int:
-    """List items in their order, then parked ones and problems."""
-    backlog = _backlog()
+    """List items in their order, then parked ones and problems.
+
+    Items that wait are listed with what they come after, imported ones with their page; held items
+    cannot begin until you act. Of items that a watch works on, the slot and the stage are shown,
+    and whether they wait to land.
+    """
+    backlog, pages = _backlog(), _pages()
     items, problems = backlog.survey()
+    order, at_work = backlog.order(items), _at_work()
+
+    def item(name: str) -> str:
+        kind, what = "item", _after(order.waiting.get(name, ()))
+        if name in at_work:
+            kind, what = at_work[name]
+        elif name in order.held:
+            kind, what = "held", order.held[name]
+        return _line(kind, name, ", ".join(filter(None, (what, pages.get(name)))))
+
     lines = [
-        *(_line("item", name, "") for name in items),
+        *map(item, items),
         *(_line("parked", name, reason) for name, reason in backlog.parked().items()),
         *(_line("problem", name, reason) for name, reason in problems.items()),
     ]
@@ -122,10 +138,91 @@ def remove(name: str) -> int:
     return 0
 
 
+@command.command(
+    "import",
+    epilog=manual(
+        ("cuggino backlog import", "Also before the first watch."),
+        exits="0 all sources were read, 1 one could not be, 2 wrong configuration, or a run works "
+        "here.",
+        see=("watch",),
+    ),
+)
+def import_items() -> int:
+    """Read all "backlogSources" once, and import what is new or has changed there.
+
+    A watch does so by itself. Each change is printed; `cuggino help trackers` explains them.
+    """
+    from cuggino import Runtime, iterate
+    from cuggino.events import WatchForgeWaiting, WatchItemImported, WatchSourceFailed
+    from cuggino_cli.options.trusting import check_trust
+    from cuggino_cli.screen.text import inert
+
+    check_trust(Path.cwd())
+    changes = failures = 0
+    for event in iterate(Runtime.live(cwd=Path.cwd()).import_items()):
+        if isinstance(event, WatchItemImported):
+            changes += 1
+            facts = ", ".join(filter(None, (event.reason, event.url)))
+            click.echo(_line(event.change, event.filename, facts))
+        elif isinstance(event, WatchSourceFailed):
+            failures += 1
+            click.echo(f"cuggino: source {event.source}: {inert(event.message)}", err=True)
+        elif isinstance(event, WatchForgeWaiting):
+            click.echo(f"cuggino: {event.forge}: {inert(event.message)}", err=True)
+    if not changes and not failures:
+        click.echo("Nothing has changed.")
+    return 1 if failures else 0
+
+
+def _pages() -> dict[str, str]:
+    """Return the pages of imported items."""
+    from cuggino.storage import Origins, Workspace
+
+    origins = Origins(Workspace(Path.cwd())).all()
+    return {name: origin.url for name, origin in origins.items()}
+
+
 def _backlog() -> Backlog:
     from cuggino.storage import Backlog, Workspace
 
     return Backlog(Workspace(Path.cwd()))
+
+
+def _at_work() -> dict[str, tuple[str, str]]:
+    """Return what the working watch does with its items, if one works: a word, and more of it."""
+    from cuggino.errors import StorageError
+    from cuggino.storage import Workspace
+
+    if Workspace(Path.cwd()).owner() is None:
+        return {}
+    from datetime import UTC, datetime
+
+    from cuggino.runs import project_status
+
+    try:
+        activity = project_status(Path.cwd(), at=datetime.now(UTC)).activity
+    except StorageError:  # which `status` reports
+        return {}
+    if activity is None:
+        return {}
+    words = {"landing": "landing", "queue": "to land", "proposed": "proposed"}
+    words |= dict.fromkeys(("sent-back", "retry"), "item")
+    found = {name: ("held", reason) for name, reason in activity.held}
+    if activity.item:
+        found[activity.item] = ("at work", activity.role)
+    for one in activity.items:
+        facts = [f"slot {one.slot}, {one.role}"] if one.place == "slot" else []
+        if one.place == "proposed":
+            facts.append(f"{one.pull_words} {one.pull_url}".rstrip())
+        if one.worker:
+            facts.append(f"on {one.worker}")
+        if one.place == "retry" and one.wait is not None:
+            facts.append(f"retry at {one.wait.until.astimezone():%H:%M:%S}")
+        if one.returns:
+            again = "once" if one.returns == 1 else f"{one.returns} times"
+            facts.append(f"sent back {again} ({one.return_reason})")
+        found[one.item] = (words.get(one.place or "", "at work"), ", ".join(facts))
+    return found
 
 
 def _parked_folder() -> Path:
@@ -149,6 +246,10 @@ def _find(wanted: str, names: list[str], *, what: str = "item") -> str:
 def _number(name: str) -> int | None:
     match = re.match(r"\d+", name)
     return int(match[0]) if match else None
+
+
+def _after(names: Iterable[str]) -> str:
+    return f"after {', '.join(names)}" if names else ""
 
 
 def _line(kind: str, name: str, reason: str) -> str:

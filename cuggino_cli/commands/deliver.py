@@ -10,7 +10,7 @@ import click
 
 from cuggino_cli.follow.follower import follow
 from cuggino_cli.follow.output import OutputOptions, output_options
-from cuggino_cli.follow.views import DeliverView
+from cuggino_cli.follow.resumable import DeliverView
 from cuggino_cli.help.manual import manual
 from cuggino_cli.options.completing import agent_names
 from cuggino_cli.options.deliver import (

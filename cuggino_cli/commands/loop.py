@@ -11,7 +11,7 @@ import click
 from cuggino_cli.commands import loop_configure
 from cuggino_cli.follow.follower import INTERRUPTED, follow
 from cuggino_cli.follow.output import OutputOptions, output_options
-from cuggino_cli.follow.views import PlanBuildView, lopen_error_code
+from cuggino_cli.follow.resumable import PlanBuildView, lopen_error_code
 from cuggino_cli.help.manual import Sectioned, manual
 from cuggino_cli.options.completing import agent_names
 from cuggino_cli.options.deliver import COMPAT, session_options

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -93,7 +94,7 @@ def list_runs(as_json: bool, color: ColorMode) -> int:
 def show(run_id: str, as_json: bool, color: ColorMode) -> int:
     """Show a run: totals, stages or sessions, and how to resume it."""
     from cuggino.runs import recorded_stages, run_details_json
-    from cuggino_cli.screen.runs import delivery_state, run_fragments
+    from cuggino_cli.screen.runs import WATCHED, delivery_state, run_fragments
 
     run = _runs().find(run_id)
     delivery = run.delivery
@@ -112,6 +113,7 @@ def show(run_id: str, as_json: bool, color: ColorMode) -> int:
             hint=_resume_hint(run),
             columns=table_columns(lines),
             delivery=delivery,
+            watched=Counter(entry.event.tag for entry in run.journal.entries.only(WATCHED)),
         )
     )
     return 0
@@ -211,12 +213,19 @@ def _resume_hint(run: RecordedRun) -> str | None:
 
 def _row(run: RecordedRun | UnreadableRun) -> Row:
     from cuggino.runs import UnreadableRun
-    from cuggino_cli.screen.runs import Row, delivery_focus, delivery_state, item_name
+    from cuggino_cli.screen.runs import (
+        Row,
+        delivery_focus,
+        delivery_state,
+        item_name,
+        slots_of,
+    )
+    from cuggino_cli.screen.text import first_line
 
     if isinstance(run, UnreadableRun):
         return Row(id=run.short_id, state="unreadable", focus=run.error.message)
     started, totals, delivery = run.started, run.totals, run.delivery
-    focus = started.focus or item_name(started)
+    focus = item_name(started) or first_line(started.focus or "")
     if delivery is not None:
         focus = delivery_focus(delivery, started)
     return Row(
@@ -224,8 +233,8 @@ def _row(run: RecordedRun | UnreadableRun) -> Row:
         state=delivery_state(run.state, delivery),
         started=run.digest.began,
         seconds=totals.duration,
-        iterations=totals.rounds,
+        iterations=totals.rounds or (None if started.kind == "watch" else 0),
         cost_usd=totals.cost_usd,
         agent=started.agent,
-        focus=focus or f"({started.command})",
+        focus=focus or f"({started.command}{slots_of(started)})",
     )

@@ -12,7 +12,7 @@ from cuggino_cli.options.commanding import item_option
     "skip",
     epilog=manual(
         ("cuggino skip", "The item at work."),
-        ("cuggino skip --item 002-login.md", "Only if it is this one."),
+        ("cuggino skip --item 002-login.md", "This one, at work or waiting to land."),
         exits="0 sent, 2 no such item is at work, or refused, 3 nothing runs here.",
         see=("backlog", "watch", "help control"),
     ),

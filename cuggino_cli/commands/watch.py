@@ -11,18 +11,46 @@ from cuggino_cli.follow.follower import follow
 from cuggino_cli.follow.output import OutputOptions, output_options
 from cuggino_cli.follow.views import CodingView
 from cuggino_cli.help.manual import Sectioned, manual
+from cuggino_cli.options.clustering import chosen_cluster, cluster_options, silence_dask
 from cuggino_cli.options.completing import agent_names
 from cuggino_cli.options.recording import recording_options
 from cuggino_cli.options.serving import serve_option
 from cuggino_cli.options.supervision import (
     AGENT_HELP,
     CODING_ROLES,
+    Command,
     dirty_option,
     policy_options,
     warn_if_loose,
+    with_options,
     with_policies,
 )
 from cuggino_cli.options.trusting import check_trust
+
+_SLOTS = (
+    click.option(
+        "--slots",
+        type=click.IntRange(min=1, max=400),
+        metavar="N",
+        help="Work on up to N items at once, each in a clone of its own.",
+    ),
+    click.option(
+        "--slot-folder",
+        metavar="DIR",
+        help="The folder of these clones, outside the project.",
+    ),
+    click.option(
+        "--land-on",
+        type=click.Choice(["follow", "branch", "pr"]),
+        help="Fast-forward your branch to what passed the check, make a branch per item, or open "
+        "a pull request per item.",
+    ),
+)
+
+
+def _slot_options(command: Command) -> Command:
+    """Add `--slots`, `--slot-folder` and `--land-on`; each is None unless given."""
+    return with_options(command, *_SLOTS)
 
 
 @click.command(
@@ -38,35 +66,62 @@ from cuggino_cli.options.trusting import check_trust
             "cuggino watch --wait-for-quota --budget 50",
             "Overnight: wait for usage limits, spend at most 50 dollars.",
         ),
+        ("cuggino watch --slots 4", "Four items at once; each lands after a green check."),
+        ("cuggino watch --cluster tls://head:8786", "On the workers of a Dask cluster."),
         ("cuggino watch --json >> watch.jsonl", "Save the events, for another program."),
         exits="130 ended by Ctrl-C, 143 by SIGTERM, 13 budget, 1 failed, 2 wrong "
         "usage. A watch does not end by itself.",
-        see=("backlog", "issues", "runs"),
+        see=("backlog", "slots", "cluster", "runs"),
     ),
 )
 @click.option("--slow", is_flag=True, help="Review after every task.")
 @click.option("--agent", "-a", metavar="NAME", help=AGENT_HELP, shell_complete=agent_names)
+@_slot_options
+@cluster_options
 @dirty_option
 @policy_options
 @recording_options
 @serve_option
 @output_options
 def command(
-    slow: bool, agent: str | None, output: OutputOptions, recording: dict[str, Any], **policies: Any
+    slow: bool,
+    agent: str | None,
+    cluster: str | None,
+    detach: bool | None,
+    insecure: bool | None,
+    output: OutputOptions,
+    recording: dict[str, Any],
+    **policies: Any,
 ) -> int:
     """Work through the backlog, item by item, until stopped.
 
     Items are files in .cuggino/backlog, processed in the order of their names; see `cuggino
-    backlog`. With "audit" in .cuggino.json an agent looks for contradictions in idle time. Ctrl-C
-    stops the agent, then the watch; a second Ctrl-C exits immediately.
+    backlog`. With --slots several are worked on at once, and land one after the other, each after
+    a green check of exactly what lands. The workers of a Dask cluster can do the work (--cluster);
+    all of it lands here, see `cuggino help clusters`. With "audit" in .cuggino.json an agent looks
+    for contradictions in idle time. Ctrl-C stops the agent, then the watch; a second Ctrl-C exits
+    immediately.
     """
     from cuggino import Runtime, load_config
 
     folder = Path.cwd()
     config = with_policies(load_config(folder), policies)
+    chosen = chosen_cluster(
+        config, folder=folder, cluster=cluster, detach=detach, insecure=insecure
+    )
     check_trust(folder)
     runtime = Runtime.live(cwd=folder, config=config, agent=agent, **recording)
     roles = (*CODING_ROLES, "audit") if config.audit else CODING_ROLES
     warn_if_loose(config, runtime.agent, roles=roles)
     view = CodingView(output, bell=config.rings, journaled=config.journal, kind="watch")
-    return follow(lambda stop: runtime.watch(slow=slow, interrupt=stop), view, runtime)
+    if chosen is None:
+        return follow(lambda stop: runtime.watch(slow=slow, interrupt=stop), view, runtime)
+    from cuggino.placement import watch_on_cluster
+
+    silence_dask()
+    slots = config.slots if config.slots > 1 else None
+    return follow(
+        lambda stop: watch_on_cluster(runtime, chosen, slots=slots, slow=slow, interrupt=stop),
+        view,
+        runtime,
+    )

@@ -8,10 +8,9 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from cuggino_cli import startup
 from cuggino_cli.follow.exporting import exporting
@@ -31,8 +30,7 @@ INTERRUPTED = 130
 STOPPING = "cuggino: stopping; Ctrl-C once more ends it at once"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
+class Ending(NamedTuple):
     """The end of a followed run."""
 
     begun: bool
@@ -274,7 +272,7 @@ class _Follower:
             command="",
             focus=self._view.focus,
             agent=self._runtime.agent_name,
-            options={"model": config.model, "budget": config.budget},
+            options={"model": config.model, "budget": config.budget, "slots": config.slots},
         )
 
     def _soon(self, call: Callable[[Controls], None]) -> None:

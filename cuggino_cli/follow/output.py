@@ -7,8 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, TypeAlias
 
 import click
 
@@ -28,8 +27,7 @@ color_option = click.option(
 """`--color` of a command that prints no stream."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutputOptions:
+class OutputOptions(NamedTuple):
     """The output options of one command."""
 
     verbose: bool

@@ -11,8 +11,23 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from cuggino.config import Config
+from cuggino.config import (
+    AcpProgram,
+    BacklogSource,
+    ClusterSettings,
+    Config,
+    FallbackAgent,
+    NotifySettings,
+    PullRequestSettings,
+    RoleAgent,
+)
 from cuggino.events import Event, event_types
+
+_NESTED = (
+    *(AcpProgram, BacklogSource, ClusterSettings, FallbackAgent, NotifySettings),
+    *(PullRequestSettings, RoleAgent),
+)
+"""The objects within the configuration."""
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -31,14 +46,23 @@ def event_schemas() -> dict[str, Any]:
 def event_schema(cls: type[Event]) -> dict[str, Any]:
     """Return the JSON Schema of one event in its wire format."""
     schema = _documented(cls, cls.model_json_schema(mode="serialization"))
-    schema["properties"] = {"_tag": {"const": cls.__name__}, **schema.get("properties", {})}
+    item = {"item": {"type": "string", "description": one_line(field_docs(Event)["item"])}}
+    own = schema.get("properties", {})
+    schema["properties"] = {
+        "_tag": {"const": cls.__name__},
+        **({} if "item" in own else item),
+        **own,
+    }
     schema["required"] = ["_tag", *schema.get("required", [])]
     return schema
 
 
 def config_schema() -> dict[str, Any]:
     """Return the JSON Schema of `.cuggino.json`."""
-    return {"$schema": _DIALECT, **_documented(Config, Config.model_json_schema(by_alias=True))}
+    schema = _documented(Config, Config.model_json_schema(by_alias=True))
+    for cls in _NESTED:
+        _documented(cls, schema["$defs"][cls.__name__])
+    return {"$schema": _DIALECT, **schema}
 
 
 def field_docs(cls: type) -> dict[str, str]:

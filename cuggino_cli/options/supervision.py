@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -193,21 +194,33 @@ def warn_if_loose(config: Config, agent: LlmAgent, *, roles: Sequence[Role]) -> 
         # Otherwise an event of the run names the roles that are not confined.
         _warn(f"{', '.join(each)} cannot run in a sandbox: changes beyond a role are put back")
     if not isinstance(agent, RoutedAgent):
-        _warn_of(config, agent, agent.name)
+        _warn_of(config, agent, agent.name, roles)
         return
     for candidate in agent.candidates(roles):
         chains = {role: agent.candidates_for(role) for role in roles}
         if any(len(chain) > 1 and candidate in chain for chain in chains.values()):
             _warn_if_missing(candidate)
         its = [role for role, chain in chains.items() if candidate in chain]
-        _warn_of(config, candidate.agent, f"{candidate.name} ({', '.join(its)})")
+        _warn_of(config, candidate.agent, f"{candidate.name} ({', '.join(its)})", its)
 
 
-def _warn_of(config: Config, agent: LlmAgent, name: str) -> None:
+def _warn_of(config: Config, agent: LlmAgent, name: str, roles: Sequence[Role]) -> None:
     if config.guard == "off":
         return
+    if agent.capabilities.guard == "asked" and not _are_confined(config, roles):
+        _warn(f"{name} decides which calls it asks about: others are checked after they ran")
     if agent.capabilities.guard == "none":
         _warn(f"{name} is unguarded: nothing limits it to its role")
+
+
+def _are_confined(config: Config, roles: Sequence[Role]) -> bool:
+    """Return whether the system confines these roles here."""
+    from cuggino.sandbox import home_of, probe
+
+    if config.sandbox == "off":
+        return False
+    boundary = probe(Path.cwd(), home=home_of(os.environ))
+    return all(boundary.holds(role) for role in roles)
 
 
 def _warn_if_missing(candidate: Candidate) -> None:

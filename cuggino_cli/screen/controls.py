@@ -92,10 +92,20 @@ class Controls:
             self._ask(PauseAsked(), "Pauses after this stage", at)
 
     def steer(self, text: str, at: datetime) -> None:
-        """Give the agent a message."""
+        """Give an agent a message; with several slots, it begins with the slot."""
         from cuggino.events import SteerAsked
 
-        self._ask(SteerAsked(text=text), f"Told: {text}", at)
+        items = self._status.activity.at_work if self._status is not None else ()
+        first, _, rest = text.partition(" ")
+        item = next((one for one in items if first.rstrip(":") == str(one.slot)), None)
+        if item is not None and rest.strip():
+            said = rest.strip()
+            self._ask(SteerAsked(text=said, item=item.item), f"Told slot {item.slot}: {said}", at)
+        elif len(items) > 1:
+            self._note(f"Begin with the slot: `{items[0].slot} {text}`", at)
+        else:
+            name = items[0].item if items else None
+            self._ask(SteerAsked(text=text, item=name), f"Told: {text}", at)
 
     def _ask(self, command: ControlEvent, note: str, at: datetime) -> None:
         from cuggino.errors import CugginoError

@@ -82,7 +82,6 @@ from cuggino.events import (
     UsageUpdate,
     UserMessage,
 )
-from cuggino.runs import tool_target
 from cuggino_cli.screen.fragments import (
     Fragment,
     Label,
@@ -201,6 +200,8 @@ def _show(event: Event, verbosity: Verbosity) -> Shown | None:
         case LoopSpecIssue(content=content, filename=filename):
             issue = always("problem", f"[Loop] Spec issue: {content}", above=True)
             issue.fragments.append(Fragment("plain", f"\nSaved to: {filename}"))
+            if event.item is not None:  # other items go on, so nothing else calls a person
+                issue.fragments.append(Fragment("bell", ""))
             return issue
         case LoopStalled(message=message):
             return always("problem", f"[Loop] Stalled: {message}", above=True)
@@ -335,6 +336,8 @@ def tool_line(
 
     `shown` shortens the parameter before it is cut.
     """
+    from cuggino.runs import tool_target
+
     parameter = tool_target(name, tool_input)
     return f"▶ {name}: {clip(shown(parameter), _PARAMETER_LIMIT)}" if parameter else f"▶ {name}"
 

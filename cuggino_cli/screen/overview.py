@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 _NAMES = 11
 _MOST_WAITING = 20
+_MOST_WORKERS = 10
+_LONGEST_NAME = 60
+_MOST_HELD = 5
 _LONGEST = 200
 """Characters of a text where the terminal's width is unknown."""
 
@@ -86,6 +89,7 @@ def _running(activity: Activity, now: datetime) -> Iterator[Fact]:
         yield "Item", f"{place}{activity.title or activity.item}{name}"
     elif activity.focus:
         yield "Focus", activity.focus
+    yield from _slots(activity, now)
     if activity.role:
         since = activity.stage_began
         how_long = f", for {_ago(since, now)}" if since is not None else ""
@@ -114,6 +118,78 @@ def _running(activity: Activity, now: datetime) -> Iterator[Fact]:
         yield "Items", f"{activity.done} done, {activity.parked} parked"
     if activity.run_id:
         yield "Run", activity.run_id
+
+
+def _slots(activity: Activity, now: datetime) -> Iterator[Fact]:
+    """Yield the items of a watch with several slots: at work, landing, waiting."""
+    if activity.slots and activity.active_slots < activity.slots:
+        yield "Slots", f"{activity.active_slots} of {activity.slots} may be at work"
+    yield from _workers(activity)
+    for item in activity.at_work:
+        yield f"Slot {item.slot}", _item(item, now)
+    for item in activity.queue:
+        yield "Landing" if item.place == "landing" else "To land", _item(item, now)
+    for item in activity.proposed:
+        yield "Proposed", _item(item, now)
+    for item in activity.sent_back:
+        yield "Sent back", _item(item, now)
+    for item in activity.retrying:
+        yield "Retry", _item(item, now)
+    for name, reason in activity.held[:_MOST_HELD]:
+        yield "Held", f"{name}: {reason}"
+    if (more := len(activity.held) - _MOST_HELD) > 0:
+        yield "", f"and {more} more"
+    if activity.follow_delayed:
+        yield "Branch", f"does not follow yet: {activity.follow_delayed}"
+
+
+def _workers(activity: Activity) -> Iterator[Fact]:
+    """Yield the workers of the cluster with their free places, and its dashboard."""
+    workers = activity.workers
+    if workers is None:
+        return
+    free = f"{sum(one.free for one in workers)} of {sum(one.places for one in workers)}"
+    yield "Cluster", f"{len(workers)} workers, {free} places free" if workers else "no workers"
+    for worker in workers[:_MOST_WORKERS]:
+        taken = (
+            f"{name} {worker.used.get(name, 0):g} of {amount:g} used"
+            for name, amount in worker.resources.items()
+        )
+        facts = (f"{worker.free} of {worker.places} places free", *taken)
+        yield "Worker", f"{cut(flat(worker.name), _LONGEST_NAME)}: {', '.join(facts)}"
+    if (more := len(workers) - _MOST_WORKERS) > 0:
+        yield "", f"and {more} more"
+    if activity.dashboard:
+        yield "Dashboard", activity.dashboard
+
+
+def _item(item: Activity, now: datetime) -> str:
+    facts = [f"on {cut(flat(item.worker), _LONGEST_NAME)}"] if item.worker else []
+    if item.lost and item.place == "slot":
+        facts.append(f"{cut(flat(item.lost[-1]), _LONGEST_NAME)} was lost")
+    if item.place == "proposed":
+        note = f" ({flat(item.pull_note)})" if item.pull_note else ""
+        facts.append(f"{flat(item.pull_words)}{note} {flat(item.pull_url)}".rstrip())
+    if item.role:
+        facts.append(f"{item.role}{_task(item)}")
+    if item.stage_began is not None:
+        facts.append(f"for {_ago(item.stage_began, now)}")
+    if item.wait is not None and item.place == "retry":
+        facts = [f"again in {format_duration((item.wait.until - now).total_seconds())}"]
+        if item.wait.attempt:
+            facts.append(f"attempt {item.wait.attempt} of {item.wait.max_attempts}")
+    elif item.state in ("waiting", "paused"):
+        facts.append(item.wait.reason if item.wait is not None else item.state)
+    if item.returns:
+        again = "once" if item.returns == 1 else f"{item.returns} times"
+        facts.append(f"sent back {again} ({item.return_reason})")
+    if item.cost_usd is not None:
+        facts.append(f"${item.cost_usd:.2f}")
+    facts += [f"to tell: {text}" for text in item.steering]
+    if (tool := item.tool) is not None:
+        target = tool.target.replace(f"{item.folder}/", "") if item.folder else tool.target
+        facts.append(f"{tool.name} {target}".rstrip())
+    return f"{item.title or item.item}: {'; '.join(facts)}"
 
 
 def _task(activity: Activity) -> str:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 
 from cuggino.events import AgentMessage, Event, MessageDelta
 
 
-@dataclass
 class _Text:
     """The text of a message since its last complete part."""
 
-    message_id: str
-    given: list[str] = field(default_factory=list)
-    """The lines already returned, each with its newline."""
-    line: list[str] = field(default_factory=list)
-    """The pieces of the unfinished line."""
+    def __init__(
+        self, message_id: str, given: Iterable[str] = (), line: Iterable[str] = ()
+    ) -> None:
+        self.message_id = message_id
+        self.given = list(given)
+        """The lines already returned, each with its newline."""
+        self.line = list(line)
+        """The pieces of the unfinished line."""
 
 
 class Partial:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SingleAssignmentDisposable
@@ -14,8 +14,20 @@ from cuggino.events import Event
 from cuggino.operators import Managed, attach, events_in, unopened
 from cuggino_cli.screen.controls import Controls
 from cuggino_cli.screen.event_lines import EventLines
+from cuggino_cli.screen.fragments import Fragment
 from cuggino_cli.screen.stamps import Stamps
 from cuggino_cli.screen.terminal import Lines
+from cuggino_cli.screen.text import cut, flat
+
+if TYPE_CHECKING:
+    from cuggino.events import WatchLanding, WatchProcessingItem, WatchSlotPrepared
+
+_NAME = 20
+"""Columns of an item's name before its lines."""
+
+_COMMANDS = frozenset(
+    {"SetupCommandStarted", "SetupCommandOutput", "CheckCommandStarted", "CheckCommandOutput"}
+)
 
 E = TypeVar("E", bound=Event)
 
@@ -137,7 +149,15 @@ class _LoopScreen:
         self._lines = controls.lines
         self._clock = clock
         self._bell = bell
-        self._events = EventLines(project=project)
+        self._project = project
+        self._events: dict[str | None, EventLines] = {None: EventLines(project=project)}
+        """The lines of each item, and those of no item."""
+        self._slots: dict[str, str] = {}
+        """What precedes the lines of an item: its slot and its name."""
+        self._lands: str | None = None
+        """The item that is being landed."""
+        self._waits = False
+        """All slots wait for a usage limit."""
         self._stamps = Stamps(on_terminal=self._lines.is_terminal) if stamps else None
         if self._lines.is_live:
             from cuggino_cli.screen.status import RunStatus
@@ -147,15 +167,20 @@ class _LoopScreen:
     def show(self, events: Sequence[Event]) -> None:
         at, lines, controls = self._clock(), self._lines, self._controls
         columns = lines.columns() if lines.is_terminal else None
-        is_live = lines.is_live
+        is_live, own = lines.is_live, self._events[None]
         stamps, stamp = self._stamps, self._stamps.text(at) if self._stamps is not None else ""
         for event in events:
-            fragments = self._events.fragments(event, controls.verbosity, at=at)
+            if self._slots or type(event).__name__ == "WatchProcessingItem":
+                fragments, slot = self._shown(event, at)
+            else:
+                fragments, slot = own.fragments(event, controls.verbosity, at=at), ""
             if fragments is not None:
                 if not self._bell:
                     fragments = [f for f in fragments if f.label != "bell"]
                 if stamps is not None:
-                    fragments = stamps.behind(stamp, fragments, columns=columns)
+                    fragments = stamps.behind(stamp + slot, fragments, columns=columns)
+                elif slot:
+                    fragments = [Fragment("prose", slot), *fragments]
                 lines.print(fragments)
             if is_live:
                 controls.add(event, at)
@@ -164,3 +189,48 @@ class _LoopScreen:
 
     def end(self) -> None:
         self._lines.show(None)
+
+    def _shown(self, event: Event, at: datetime) -> tuple[list[Fragment] | None, str]:
+        """Return the event as fragments, and what is printed before them."""
+        place = self._place(event)
+        if place is None:
+            return None, ""
+        lines, slot = place
+        return lines.fragments(event, self._controls.verbosity, at=at), slot
+
+    def _place(self, event: Event) -> tuple[EventLines, str] | None:
+        """Return the lines that an event belongs to, and what is printed before it.
+
+        None for a usage limit that another slot has reported, as all slots wait for it.
+        """
+        tag = type(event).__name__
+        if tag == "WatchProcessingItem":
+            begun = cast("WatchProcessingItem", event)
+            if begun.slot:
+                self._slots[begun.filename] = f"[{begun.slot} {_short(begun.filename)}] "
+                self._events[begun.filename] = EventLines(project=self._project)
+        own = self._events[None]
+        if tag.startswith("Watch"):  # which names its item itself
+            if tag == "WatchSlotPrepared":
+                prepared = cast("WatchSlotPrepared", event)
+                self._events[prepared.filename] = EventLines(project=prepared.folder)
+            elif tag == "WatchLanding":
+                self._lands = cast("WatchLanding", event).filename
+            elif tag in _LANDED and getattr(event, "filename", "") == self._lands:
+                self._lands = None
+            return own, ""
+        if tag in ("QuotaWaiting", "QuotaLifted"):
+            waited, self._waits = self._waits, tag == "QuotaWaiting"
+            return (own, "") if waited != self._waits else None
+        if self._lands and tag in _COMMANDS and event.item in (None, self._lands):
+            return own, f"[→ {_short(self._lands)}] "
+        if event.item in self._slots:
+            return self._events[event.item], self._slots[event.item]
+        return own, ""
+
+
+_LANDED = ("WatchLanded", "WatchProposed", "WatchSentBack")
+
+
+def _short(filename: str) -> str:
+    return cut(flat(filename.removesuffix(".md")), _NAME)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from cuggino_cli.screen.fragments import Fragment, Label, joined
@@ -105,15 +106,19 @@ def run_fragments(
     hint: str | None,
     columns: int | None,
     delivery: Delivery | None = None,
+    watched: Mapping[str, int] = MappingProxyType({}),
 ) -> list[Fragment]:
     """Return the page about one run: its facts, its stages, how to resume it.
 
-    `at` is its start, `message` its error. Finished stages are shown if their outcome is an event;
-    the others are internal steps. A `delivery` shows sessions and deliverables instead.
+    `at` is its start, `message` its error, `watched` the numbers of events of a watch by tag.
+    Finished stages are shown if their outcome is an event; the others are internal steps. A
+    `delivery` shows sessions and deliverables instead.
     """
     label, word = STATES[state]
     lines = [[Fragment("round", f"Run {started.run_id} "), Fragment(label, word)]]
     counts = _counts(totals) if delivery is None else delivery_counts(delivery)
+    if started.kind == "watch":
+        counts = watch_counts(watched, totals)
     for name, text in _facts(started, at, totals, message, counts):
         indented = inert(text.strip()).replace("\n", "\n" + " " * _INDENT)
         lines.append([Fragment("prose", f"  {name:<11}"), Fragment("plain", indented)])
@@ -152,6 +157,12 @@ def item_name(started: RunStarted) -> str:
     """Return the backlog item of the run without the digest of its content, or ""."""
     item = started.item or ""
     return item.rpartition(" ")[0] or item
+
+
+def slots_of(started: RunStarted) -> str:
+    """Return `, 3 slots` for a watch with several, or ""."""
+    slots = started.options.get("slots") if started.kind == "watch" else None
+    return f", {slots} slots" if isinstance(slots, int) and slots > 1 else ""
 
 
 def _cells(row: Row) -> tuple[str, ...]:
@@ -193,9 +204,9 @@ def _facts(
 ) -> Iterator[tuple[str, str]]:
     if message:
         yield "Problem", message
-    yield "Command", started.command
+    yield "Command", f"{started.command}{slots_of(started)}"
     if started.focus:
-        yield "Focus", started.focus
+        yield "Focus", first_line(started.focus)
     if started.item:
         yield "Item", item_name(started)
     yield "Agent", started.agent or "unknown"
@@ -217,6 +228,20 @@ def _counts(totals: RunResumed) -> Iterator[tuple[str, str]]:
     yield "Commits", str(len(totals.commits))
     for commit, subject in totals.commits:
         yield "", f"{commit} {subject}"
+
+
+WATCHED = ("WatchItemCompleted", "WatchItemParked", "WatchLanded", "WatchSentBack")
+"""The tags of the events that `watch_counts` shows."""
+
+
+def watch_counts(watched: Mapping[str, int], totals: RunResumed) -> Iterator[tuple[str, str]]:
+    """Yield the facts of a watch; iterations and commits are those of its items' own runs."""
+    completed, parked, landed, returns = (watched.get(tag, 0) for tag in WATCHED)
+    yield "Items", f"{completed} completed" + (f", {parked} parked" if parked else "")
+    if landed or returns:
+        yield "Landed", f"{landed}" + (f", {returns} sent back" if returns else "")
+    if totals.rounds:  # in journals of older versions
+        yield from _counts(totals)
 
 
 def _stage(row: RecordedStage, first: int, state: str, columns: int | None) -> list[Fragment]:

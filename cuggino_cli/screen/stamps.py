@@ -54,8 +54,8 @@ class Stamps:
         head: list[Fragment] = []
         while given and given[0].text == "\n" and given[0].label == "plain":
             head.append(given.pop(0))
-        indent = "\n" + " " * len(stamp)
-        room = None if columns is None else columns - len(stamp) - 1
+        indent = "\n" + " " * width(stamp)
+        room = None if columns is None else columns - width(stamp) - 1
         if room is not None and room >= _LEAST:
             given = list(_laid_out(_without_end(given), room))
         body = [Fragment(label, text.replace("\n", indent)) for label, text in _without_end(given)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
@@ -11,15 +11,28 @@ from typing import Self
 from cuggino.events import Event
 from cuggino.runs import Activity, Wait
 from cuggino_cli.screen.fragments import Fragment, Label
-from cuggino_cli.screen.text import cut, first_line, fit, flat, format_duration, inert, width
+from cuggino_cli.screen.text import (
+    cut,
+    first_line,
+    fit,
+    flat,
+    format_duration,
+    inert,
+    padded,
+    width,
+)
 
 Row = list[Fragment]
 
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _FRAMES_PER_S = 2
 _BETWEEN = " · "
+_NARROW = 36
+"""Columns below which the stage of a slot is left out."""
 _SHORT = 60
 """Columns below which the shortest words are used."""
+_MEDIUM = 76
+"""Columns from which the model of a slot is shown."""
 _WIDE = 110
 """Columns from which the running tool shares the first row."""
 _TOOL = 36
@@ -32,7 +45,7 @@ _SHARE = 3
 """The status takes at most one part in this many of the height."""
 
 _ROLES: Mapping[str, str] = MappingProxyType(
-    {"planning": "plan", "implementing": "implement", "reviewing": "review"}
+    {"preparing": "prepare", "planning": "plan", "implementing": "implement", "reviewing": "review"}
 )
 _NAME, _LAP, _GOALS, _TASK, _ROLE, _MODEL = range(6)
 _SHRINKING = (_MODEL, _TASK, _LAP, _TASK, _MODEL, _TASK, _GOALS, _NAME, _LAP)
@@ -98,7 +111,8 @@ class RunStatus:
     def title(self) -> str:
         """Return the title of the terminal: state, item, stage and cost."""
         activity = self.activity
-        words = [activity.state if activity.state != "working" else _role(activity) or "working"]
+        working = f"{len(activity.at_work)} at work" if activity.at_work else "working"
+        words = [activity.state if activity.state != "working" else _role(activity) or working]
         if activity.item:
             words.append(" ".join(filter(None, (_position(activity, "/"), activity.title))))
         if activity.cost_usd is not None:
@@ -110,6 +124,9 @@ def status_rows(status: RunStatus, now: datetime, *, columns: int, height: int) 
     """Return the rows of the status, by columns and height."""
     activity = status.activity
     special = special_row(activity, now, columns)
+    call = special or _call(activity)
+    if activity.at_work or activity.landing:
+        return _rows_of_slots(status, call, now, columns=columns, height=height)
     place = _place(activity, columns)
     tool = _tool_row(status, now, columns)
     if columns >= _WIDE and tool and not special:
@@ -120,8 +137,78 @@ def status_rows(status: RunStatus, now: datetime, *, columns: int, height: int) 
     if special and activity.state not in ("pausing", "stopping"):
         tool = []  # nothing runs
     totals = total_rows(status, now, columns)
-    rows = [row for row in (special, place, tool, *totals) if row]
+    rows = [row for row in (call, place, tool, *totals) if row]
     return [cut_row(row, columns) for row in rows[: most_rows(height)]]
+
+
+def _rows_of_slots(
+    status: RunStatus, special: Row, now: datetime, *, columns: int, height: int
+) -> list[Row]:
+    """Return a row for each slot at work and for the landing, between a wait and the totals."""
+    totals = total_rows(status, now, columns)
+    rows = list(_slot_rows(status, now, columns))
+    room = most_rows(height) - len(totals) - bool(special)
+    if len(rows) > room:
+        left = len(rows) - max(room - 1, 0)
+        more: list[Row] = [[Fragment("prose", f"and {left} more at work")]] if room > 0 else []
+        rows = [*rows[: max(room - 1, 0)], *more]
+    shown = [row for row in (special, *rows, *totals) if row]
+    return [cut_row(row, columns) for row in shown[: most_rows(height)]]
+
+
+def _slot_rows(status: RunStatus, now: datetime, columns: int) -> Iterator[Row]:
+    """Yield a row for each item in a slot, and for the one that is being landed."""
+    activity = status.activity
+    items = [*activity.at_work, *filter(None, [activity.landing])]
+    cells = [_slot_cells(item, columns) for item in items]
+    widths = [max(map(width, column)) for column in zip(*cells, strict=True)]
+    gap = " " * (1 if columns < _SHORT else _GAP)
+    for item, texts in zip(items, cells, strict=True):
+        number, name, *others = map(padded, texts, widths)
+        head = [Fragment("round", f"{number} {name}")]
+        head += [Fragment("plain", f"{gap}{text}") for text in others if text]
+        end = f"{gap}{_since(item, now)}" if item.wait is None else ""
+        if columns >= _WIDE:
+            end += f"{_dollars(item.cost_usd) if item.cost_usd is not None else '':>10}"
+        room = max(columns - 1 - _width(head) - len(gap) - len(end), 0)
+        doing = _doing(status, item, now, short=columns < _SHORT)
+        words = gap + padded(cut(doing, room + 1), room)
+        yield [*head, Fragment("tool", words), Fragment("plain", end)]
+
+
+def _slot_cells(item: Activity, columns: int) -> list[str]:
+    """Return slot, name, stage, model and worker, as far as there are columns for them."""
+    is_landing = item.place == "landing"
+    name = cut(flat(item.title or item.item), columns // (3 if columns < _SHORT else 4))
+    stage = "land" if is_landing else _role(item)
+    if item.returns:
+        stage = f"{stage} ↩{item.returns}"
+    if item.iteration and not is_landing and columns >= _SHORT:
+        of = f"/{item.max_iterations}" if item.max_iterations else ""
+        stage = f"{item.iteration}{of} {stage}"
+    model = _model(item) if columns >= _MEDIUM and not is_landing else []
+    words = " ".join(model if columns >= _WIDE else model[-1:])
+    stage = stage if columns >= _NARROW else ""
+    worker = cut(flat(item.worker), columns // 6) if columns >= _MEDIUM else ""
+    number = "→" if is_landing else str(item.slot)
+    return [number, name, stage, cut(words, columns // 6), worker]
+
+
+def _since(item: Activity, now: datetime) -> str:
+    """Return how long the tool runs, or how long the agent is silent."""
+    since = item.tool.since if item.tool is not None else item.changed or item.stage_began
+    return "" if since is None else format_duration((now - since).total_seconds())
+
+
+def _doing(status: RunStatus, item: Activity, now: datetime, *, short: bool) -> str:
+    if item.wait is not None:
+        return _waiting(item.wait, now, short=True)
+    if item.paused_since is not None:
+        return "paused"
+    if item.tool is None:
+        return "…"
+    words = flat(item.tool.name) if short else _tool_words(item, item.folder or status.project)
+    return f"▶ {words}"
 
 
 def most_rows(height: int) -> int:
@@ -144,9 +231,20 @@ def special_row(activity: Activity, now: datetime, columns: int) -> Row:
         case "waiting" if activity.wait is not None:
             return [Fragment("warning", _waiting(activity.wait, now, short=short))]
         case "waiting":
-            return [Fragment("warning", "⏳ Waiting for you: " + "; ".join(activity.calls))]
+            calls = "; ".join(activity.calls) or "`cuggino issues` lists the spec issues"
+            return [Fragment("warning", f"⏳ Waiting for you: {calls}")]
         case _:
             return []
+
+
+def _call(activity: Activity) -> Row:
+    """Return the row of what needs a person while slots go on; empty if nothing does."""
+    if activity.slots and activity.calls:
+        return [Fragment("warning", "Waiting for you: " + "; ".join(activity.calls))]
+    if activity.follow_delayed:
+        text = f"Your branch does not follow yet: {flat(activity.follow_delayed)}"
+        return [Fragment("caution", text)]
+    return []
 
 
 def _waiting(wait: Wait, now: datetime, *, short: bool) -> str:
@@ -166,7 +264,8 @@ def _waiting(wait: Wait, now: datetime, *, short: bool) -> str:
 def _place(activity: Activity, columns: int) -> Row:
     """Return the row with item, iteration, task, stage and model."""
     if not activity.role and not activity.item:
-        return [Fragment("plain", _idle(activity))]
+        idle = _idle(activity)
+        return [Fragment("plain", idle)] if idle else []
     room = columns - 1
     short = columns < _SHORT
     item = activity.title or first_line(activity.focus)
@@ -206,8 +305,8 @@ def _place(activity: Activity, columns: int) -> Row:
 
 
 def _idle(activity: Activity) -> str:
-    if activity.state == "idle" and activity.kind == "watch":
-        return "Waiting for work"
+    if activity.kind == "watch" and activity.state in ("idle", "waiting"):
+        return "Waiting for work" if activity.state == "idle" else ""
     return flat(first_line(activity.focus)) or "Starting"
 
 
@@ -253,13 +352,19 @@ def _tool_row(status: RunStatus, now: datetime, columns: int) -> Row:
         return [Fragment("plain", spinner_line(index, silent, columns=None))]
     since = f"  {format_duration((now - tool.since).total_seconds())}"
     others = f" +{len(activity.tools) - 1}" if len(activity.tools) > 1 else ""
-    name = flat(tool.name).rpartition("__")[2]
-    target = flat(tool.target)
-    if status.project:
-        target = target.replace(f"{status.project.rstrip('/')}/", "")
-    target = f" {target}" if target else ""
-    head = cut(f"▶ {name}{target}", max(columns - len(since) - len(others), 4))
+    words = f"▶ {_tool_words(activity, status.project)}"
+    head = cut(words, max(columns - len(since) - len(others), 4))
     return [Fragment("tool", head), Fragment("prose", others), Fragment("plain", since)]
+
+
+def _tool_words(activity: Activity, project: str) -> str:
+    """Return name and target of the running tool, with paths relative to the project."""
+    tool = activity.tool
+    assert tool is not None
+    target = flat(tool.target)
+    if project:
+        target = target.replace(f"{project.rstrip('/')}/", "")
+    return " ".join(filter(None, (flat(tool.name).rpartition("__")[2], target)))
 
 
 def total_rows(status: RunStatus, now: datetime, columns: int) -> list[Row]:
@@ -296,7 +401,12 @@ def _total_texts(status: RunStatus, now: datetime) -> list[str]:
         counts = ((activity.done, "done"), (activity.parked, "parked"))
         done = ", ".join(f"{count} {word}" for count, word in counts if count)
     queued = f"{activity.queued} waiting" if activity.kind == "watch" and activity.queued else ""
-    many = ", ".join(filter(None, (done, queued)))
+    waits = ((activity.queue, "to land"), (activity.proposed, "proposed"))
+    to_land = ", ".join(f"{len(items)} {word}" for items, word in waits if items)
+    fewer = activity.active_slots < activity.slots
+    slots = f"{activity.active_slots} of {activity.slots} slots" if fewer else ""
+    many = ", ".join(filter(None, (done, to_land, queued, slots, _free(activity))))
+    done = ", ".join(filter(None, (done, to_land)))
     variants = (
         (time, cost, many, f"{tokens} tokens" if tokens else "", said),
         (time, cost, done, f"{tokens} tokens" if tokens else "", said),
@@ -307,6 +417,16 @@ def _total_texts(status: RunStatus, now: datetime) -> list[str]:
         (time,),
     )
     return [_BETWEEN.join(filter(None, variant)) for variant in variants]
+
+
+def _free(activity: Activity) -> str:
+    """Return the free places of the cluster, or ""."""
+    workers = activity.workers
+    if workers is None:
+        return ""
+    if not workers:
+        return "no workers"
+    return f"{sum(one.free for one in workers)} of {sum(one.places for one in workers)} places free"
 
 
 def _key_words(status: RunStatus) -> tuple[str, ...]:

@@ -61,10 +61,13 @@ def _row(label: Label, name: str, text: str) -> list[Fragment]:
 def _rows(summary: RunSummary, duration_s: float) -> Iterable[tuple[str, str]]:
     if summary.items:
         yield "Items", str(summary.items)
+    if summary.landed or summary.returns:
+        back = f", {summary.returns} sent back" if summary.returns else ""
+        yield "Landed", f"{summary.landed}{back}"
     if summary.in_delivery:
         yield "Sessions", str(summary.rounds)
         yield "Passed", passed_text(summary.deliverables)
-    else:
+    elif summary.rounds or not summary.in_watch:  # those of a recorded watch are its items' own
         yield "Iterations", str(summary.rounds)
         yield "Tasks", str(summary.tasks)
         yield "Agents", str(summary.agents)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from reactivex import abc
 from reactivex.observer import Observer
 from typing_extensions import override
 
-from cuggino.agents.base.stream import HeldSession
+from cuggino.agents.base.stream import HeldSession, Program, held
 from cuggino.errors import AgentNotFound, LineTooLong, ProcessFailed, SpawnFailed
 from cuggino.events import LlmAgentEvent
 from cuggino.operators import LoopScheduler
@@ -20,7 +22,11 @@ class Session(HeldSession):
     def __init__(self, lane: abc.SchedulerBase) -> None:
         self.told: list[object] = []
         observer: Observer[LlmAgentEvent] = Observer(on_error=self.told.append)
-        super().__init__(observer, lane)
+        super().__init__(Program(argv=["true"], cwd=Path(), env={}), observer, lane)
+
+    @override
+    def start(self) -> None:
+        self.told.append("started")
 
     @override
     def dispose(self) -> None:
@@ -108,3 +114,21 @@ def test_other_errors(clock: VirtualClock) -> None:
     assert ["crashed: "] == [str(told)[:9] for told in session.told]
     session._on_error(defect)
     assert ["disposed", defect] == session.told[1:]
+
+
+def test_a_failed_start_disposes_of_the_session(clock: VirtualClock) -> None:
+    """A session that cannot start is disposed of, and its exception reaches the subscriber."""
+    made: list[Session] = []
+
+    class Broken(Session):
+        @override
+        def start(self) -> None:
+            raise OSError("no more files")
+
+    def make(_observer: object, lane: abc.SchedulerBase) -> Session:
+        made.append(Broken(lane))
+        return made[0]
+
+    with pytest.raises(OSError, match="no more files"):
+        held(make).subscribe(scheduler=clock)
+    assert ["disposed"] == made[0].told

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from cuggino.agents import LlmAgent, make_agent
+from cuggino.agents import LlmAgent, configured_agent, make_agent
+from cuggino.agents.acp import AcpAgent
 from cuggino.agents.choosing.registry import BUILT_IN, agent_entries, agent_names
+from cuggino.config import AcpProgram, Config, save_config
 from cuggino.errors import ConfigError
 from tests.third_party import AGENT, install
 
@@ -153,3 +155,46 @@ def test_modules_of_the_project_are_not_agents(tmp_path: Path) -> None:
 def test_all_programs_expose_their_environment(name: str, tmp_path: Path) -> None:
     """Every agent exposes its program's environment, where recordings look for secrets."""
     assert make_agent(name, cwd=tmp_path).environments
+
+
+def test_programs_of_the_protocol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Known programs are listed if they are installed; a project can name more."""
+    (tmp_path / "qwen").write_text("#!/bin/sh\n")
+    (tmp_path / "qwen").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "acp:qwen" == agent_entries()[len(BUILT_IN)].name
+    assert "acp:kimi" not in [entry.name for entry in agent_entries()]
+    assert "acp:qwen" == make_agent("acp:qwen", cwd=tmp_path).name
+    with pytest.raises(ConfigError, match='unknown agent "acp:mine"') as caught:
+        make_agent("acp:mine", cwd=tmp_path)
+    assert "acp:qwen" in str(caught.value.hint)
+    program = AcpProgram(command=["bin/mine", "--acp"], mode="ask", asks=True)
+    save_config(tmp_path, Config(acp={"mine": program}))
+    for agent in (
+        make_agent("acp:mine", cwd=tmp_path),
+        configured_agent(Config(acp={"mine": program}), cwd=tmp_path, agent="acp:mine"),
+    ):
+        assert isinstance(agent, AcpAgent)
+        assert (str(tmp_path / "bin/mine"), "--acp") == agent.profile.command
+        assert ("asked", True) == (agent.capabilities.guard, agent.capabilities.view)
+    with pytest.raises(ConfigError, match="comes with cuggino"):
+        make_agent("acp:qwen", cwd=tmp_path, acp={"qwen": program})
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"acp": {"mine": {"command": []}}}', '"acp.mine.command"'),
+        ('{"acp": {"mine": {"command": "x"}}}', '"acp.mine.command"'),
+        ('{"acp": {"mine": {"command": ["x"], "mod": "a"}}}', '"acp.mine.mod"'),
+        ('{"acp": {"a b": {"command": ["x"]}}}', '"acp.a b"'),
+        ('{"acp": []}', '"acp"'),
+    ],
+)
+def test_broken_programs(tmp_path: Path, text: str, words: str) -> None:
+    """A broken definition is named by its place."""
+    (tmp_path / ".cuggino.json").write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        make_agent("acp:mine", cwd=tmp_path)
+    assert words in caught.value.message
+    assert "my-agent" in str(caught.value.hint)

@@ -17,13 +17,17 @@ from typing import NamedTuple
 
 from tests.benchmarks import (
     backlog,
+    cluster,
     growth,
     guard,
     journals,
     markers,
     pages,
+    placed,
     processes,
     repositories,
+    simulation,
+    slots,
     stages,
     start,
     stream,
@@ -51,6 +55,9 @@ GROUPS: dict[str, Group] = {
     "process": Group(processes.start_and_end, partial(processes.start_and_end, rounds=1)),
     "view": Group(processes.in_views, partial(processes.in_views, rounds=1)),
     "ends": Group(processes.among_others, partial(processes.among_others, others=10, rounds=1)),
+    "together": Group(
+        processes.ending_together, partial(processes.ending_together, agents=2, rounds=1)
+    ),
     "stream": Group(stream.lines, partial(stream.lines, turns=10, rounds=1)),
     "lengths": Group(stream.lengths, partial(stream.lengths, of=(1, 64), size=2**18, rounds=1)),
     "markers": Group(markers.markers, partial(markers.markers, sizes=(1, 2))),
@@ -60,6 +67,13 @@ GROUPS: dict[str, Group] = {
     "runs": Group(journals.runs, partial(journals.runs, journals=5, events=500, rounds=1)),
     "long": Group(journals.long_run, partial(journals.long_run, events=500)),
     "watch": Group(backlog.items, partial(backlog.items, count=3)),
+    "slots": Group(
+        simulation.in_virtual_time, partial(simulation.in_virtual_time, items=50, slots=4)
+    ),
+    "placed": Group(placed.in_virtual_time, partial(placed.in_virtual_time, items=50, workers=10)),
+    "parallel": Group(slots.at_once, partial(slots.at_once, items=3, slots=2, wait=0.1)),
+    "many": Group(slots.memory, partial(slots.memory, slots=3, wait=0.1)),
+    "cluster": Group(cluster.link, partial(cluster.link, batches=5, rounds=1)),
     "serve": Group(pages.open_pages, partial(pages.open_pages, pages=2, rounds=1)),
     "backlog": Group(backlog.full, partial(backlog.full, count=200, worked=3)),
     "repository": Group(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import subprocess
@@ -15,11 +16,15 @@ from pathlib import Path
 from types import MappingProxyType
 
 import psutil
+from reactivex import Observable, from_iterable
 
-from cuggino.operators import LoopScheduler
+from cuggino import Config, Runtime
+from cuggino.events import AgentMessage, Event
+from cuggino.operators import LoopScheduler, merge_at_most, on_loop
 from cuggino.sandbox import Enclosure, ViewRole, probe, role_view
-from cuggino.sources import process_lines
+from cuggino.sources import interrupt_processes, process_lines
 from tests.benchmarks.measuring import Figure, Skipped, in_turns
+from tests.benchmarks.project import project
 from tests.limits import LIMIT
 
 _VIEWS: Mapping[ViewRole, str] = MappingProxyType(
@@ -66,6 +71,51 @@ def start_and_end(*, rounds: int = 15) -> Iterator[Figure]:
             floor=least,
             floor_name=floor_name,
         )
+
+
+def ending_together(*, agents: int = 4, rounds: int = 3) -> Iterator[Figure]:
+    """Measure the disposal of whole runs whose agents take a second to end, all at once."""
+    message = {"id": "1", "content": [{"type": "text", "text": "Hello."}]}
+    said = json.dumps({"type": "assistant", "message": message})
+    session = f"trap 'sleep 1; exit' INT\necho '{said}'\nsleep 600 & wait\n"
+
+    def seconds(count: int) -> float:
+        with ExitStack() as stack:
+            projects = [stack.enter_context(project()) for _ in range(count)]
+            for here in projects:
+                here.plays(session)
+            folders = [here.folder for here in projects]
+            runs = [
+                Runtime.live(
+                    cwd=here.folder,
+                    config=Config(guard="off", sandbox="off", agent_path=str(here.agent)),
+                ).run(focus="x")
+                for here in projects
+            ]
+            at_work = threading.Semaphore(0)
+
+            def note(event: object) -> None:
+                if isinstance(event, AgentMessage):
+                    at_work.release()
+
+            merge = merge_at_most(count, on_release=partial(interrupt_processes, *folders))
+            merged: Observable[Event] = from_iterable(runs).pipe(merge)
+            held = on_loop(merged).subscribe(note)
+            for _ in range(count):
+                assert at_work.acquire(timeout=LIMIT), "an agent said nothing"
+            began = time.perf_counter()
+            held.dispose()
+            return time.perf_counter() - began
+
+    one, all_of_them = in_turns(rounds, lambda: seconds(1), lambda: seconds(agents), warm=0)
+    yield Figure(
+        key="end.together",
+        name=f"disposal of {agents} runs whose agents linger, wall time",
+        value=all_of_them,
+        unit="s",
+        floor=one,
+        floor_name="of one",
+    )
 
 
 def in_views(*, rounds: int = 15) -> Iterator[Figure]:

@@ -62,11 +62,11 @@ _BARE = """
 import sys
 from cuggino import runtime
 from cuggino.stages import NoSnapshots, sessions
-from cuggino_cli.main import main
+from cuggino_cli.main import entry
 
 runtime._snapshots = lambda *_: NoSnapshots()
 sessions.verified = lambda *_: lambda source: source
-sys.exit(main(sys.argv[1:]))
+entry(sys.argv[1:])
 """
 """Source of a `cuggino` without snapshots and verification, which no setting turns off."""
 

@@ -88,12 +88,15 @@ def _fill(here: Project) -> None:
 
 def _third_party(here: Project, argv: list[str]) -> list[str]:
     """Return the modules of other packages that the command imports until it ends."""
-    timed = [argv[0], "-X", "importtime", *argv[1:]]
+    # `-X importtime` leaves out what `importlib.import_module` imports; `-v` ends with the stream.
+    verbose = [argv[0], "-v", "-X", "importtime", *argv[1:]]
     done = subprocess.run(
-        timed, cwd=here.folder, env=here.env, capture_output=True, text=True, check=False
+        verbose, cwd=here.folder, env=here.env, capture_output=True, text=True, check=False
     )
-    told = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
-    names = [line.rpartition("|")[2].strip() for line in told]
+    lines = done.stderr.splitlines()
+    told = [line.split("'")[1] for line in lines if line.startswith("import '")]
+    timed = (line for line in lines if line.startswith("import time:"))
+    names = [*dict.fromkeys([*told, *(line.rpartition("|")[2].strip() for line in timed)])]
     others = {name for name in {name.partition(".")[0] for name in names} if _is_other(name)}
     return [name for name in names if name.partition(".")[0] in others]
 

@@ -41,6 +41,8 @@ TARGETS: Mapping[str, Target] = MappingProxyType(
         "check.cpu": Target(4.0, "x"),
         # The end of a child process among a thousand others, more than `wait` alone takes.
         "end.crowd": Target(2.0, "ms"),
+        # The end of several runs whose agents take long to end.
+        "end.together": Target(1.3, "x"),
         "guard.bash": Target(6.0, "x"),
         "guard.write": Target(6.0, "x"),
         # Long use.
@@ -48,6 +50,21 @@ TARGETS: Mapping[str, Target] = MappingProxyType(
         "long.report.memory": Target(60.0, "MiB"),
         "long.resume.memory": Target(60.0, "MiB"),
         "watch.item": Target(120.0, "ms"),
+        # 1,000 items with 16 slots in virtual time.
+        "slots.virtual": Target(60.0, "s"),
+        "slots.watch": Target(60.0, "s"),
+        # 1,000 items on 100 workers, of which every fifth attempt loses its own.
+        "placed.virtual": Target(60.0, "s"),
+        # Slots, with agents that wait: four beside one, and what each costs.
+        "slots.speed": Target(1 / 3.5, "x"),
+        "slots.attempt": Target(200.0, "ms"),
+        "slots.landing": Target(300.0, "ms"),
+        "slots.memory": Target(5.0, "MiB"),
+        # The link to a cluster on loopback.
+        "cluster.batch": Target(5.0, "ms"),
+        "cluster.start": Target(1.0, "s"),
+        "cluster.order": Target(0.5, "s"),
+        "cluster.cancel": Target(2.0, "s"),
         "memory.stream": Target(60.0, "MiB"),
         # Open pages beside the run that they show.
         "serve.pages": Target(0.05, "x"),

@@ -17,9 +17,7 @@ GROWTH = 8
 QUADRATIC = GROWTH * GROWTH
 
 
-def seconds(
-    text: str, *, runs: int = 5, size: int = 0, at_line_start: Collection[str] = ()
-) -> float:
+def seconds(text: str, *, runs: int, size: int = 0, at_line_start: Collection[str] = ()) -> float:
     """Return the best CPU time of some runs, without garbage collection; `size` makes deltas."""
     operator = extract_markers(TAGS, at_line_start=at_line_start)
     deltas: list[Event] = []
@@ -37,6 +35,18 @@ def seconds(
     finally:
         gc.enable()
     return best
+
+
+def is_linear(short: str, long: str, *, size: int = 0, at_line_start: Collection[str] = ()) -> bool:
+    """Return whether the long text takes far less than the square of the time of the short one.
+
+    A measurement that something else has disturbed is repeated.
+    """
+    for _ in range(4):
+        brief = seconds(short, runs=3, size=size, at_line_start=at_line_start)
+        if seconds(long, runs=1, size=size, at_line_start=at_line_start) < brief * QUADRATIC / 2:
+            return True
+    return False
 
 
 @pytest.mark.parametrize(
@@ -57,8 +67,7 @@ def test_time_grows_linearly_with_the_text(unit: str) -> None:
     """Unclosed tags, fences and spans do not make the operator quadratic."""
     short = unit * (25_000 // len(unit)) + "<DONE>x</DONE>"
     long = unit * (GROWTH * 25_000 // len(unit)) + "<DONE>x</DONE>"
-    ratio = seconds(long) / seconds(short)
-    assert ratio < QUADRATIC / 2
+    assert is_linear(short, long)
 
 
 @pytest.mark.parametrize(
@@ -74,8 +83,7 @@ def test_time_grows_linearly_with_one_character_deltas(unit: str) -> None:
     """Deltas of one character keep the operator linear, with any unclosed text."""
     short = unit * (3_000 // len(unit)) + "<DONE>x</DONE>"
     long = unit * (GROWTH * 3_000 // len(unit)) + "<DONE>x</DONE>"
-    ratio = seconds(long, runs=3, size=1) / seconds(short, runs=8, size=1)
-    assert ratio < QUADRATIC / 2
+    assert is_linear(short, long, size=1)
 
 
 @pytest.mark.parametrize("size", [0, 1])
@@ -93,8 +101,4 @@ def test_time_grows_linearly_with_tags_at_line_starts(unit: str, size: int) -> N
     begin, end = "<DONE>a</DONE>\n\n", "\n\n<DONE>x</DONE>"
     short = begin + unit * (length // len(unit)) + end
     long = begin + unit * (GROWTH * length // len(unit)) + end
-    lines = ("DONE",)
-    ratio = seconds(long, runs=3, size=size, at_line_start=lines) / seconds(
-        short, runs=6, size=size, at_line_start=lines
-    )
-    assert ratio < QUADRATIC / 2
+    assert is_linear(short, long, size=size, at_line_start=("DONE",))

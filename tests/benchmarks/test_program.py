@@ -58,6 +58,7 @@ def test_table_and_json(tmp_path: Path) -> None:
         assert figure["ratio"] == pytest.approx(figure["value"] / figure["floor"])
 
 
+@pytest.mark.real_agent  # many processes: with the second command
 def test_against(tmp_path: Path) -> None:
     """Another command line runs in the same project with the same agents."""
     file = tmp_path / "figures.json"
@@ -70,6 +71,7 @@ def test_against(tmp_path: Path) -> None:
     assert ours["floor"] == peer["floor"]
 
 
+@pytest.mark.real_agent  # many processes: with the second command
 def test_against_what_does_not_work(tmp_path: Path) -> None:
     """A command line without agents, and one that does not end, is skipped with the reason."""
     done = benchmarks("--quick", "--against", "true | true", "small")
@@ -93,6 +95,7 @@ def test_a_script_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.real_agent  # many processes for long
+@pytest.mark.real_agent  # many processes: with the second command
 def test_all_groups(tmp_path: Path) -> None:
     """Every group measures something, also of another command line; every target has a figure."""
     file = tmp_path / "figures.json"

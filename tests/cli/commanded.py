@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
-import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from cuggino.events import Event
 from cuggino.storage import Workspace, list_journals, read_journal
+from cuggino_cli.main import main
 from tests.limits import LIMIT
 from tests.sources.subscribers import eventually
 
@@ -78,19 +82,23 @@ class Commanded:
     def tell(
         self, *args: str, env: dict[str, str] | None = None, stdin: str = ""
     ) -> tuple[int, str]:
-        """Run `cuggino` in another terminal; return its exit code and its output."""
-        done = subprocess.run(
-            [sys.executable, "-m", "cuggino_cli", *args],
-            cwd=self.folder,
-            env={**os.environ, **(env or {})},
-            input=stdin,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=LIMIT,
-            check=False,
-        )
-        return done.returncode, done.stdout
+        """Run a command of `cuggino` beside the run; return its exit code and its output.
+
+        It runs in this process: to the run, that is another one too.
+        """
+        output = io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True)
+        with (
+            contextlib.chdir(self.folder),
+            contextlib.redirect_stdout(output),
+            contextlib.redirect_stderr(output),
+            pytest.MonkeyPatch.context() as patch,
+        ):
+            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode()), "utf-8"))
+            for name, value in (env or {}).items():
+                patch.setenv(name, value)
+            code = main([*args])
+        output.seek(0)
+        return code, output.read()
 
     def at(self, role: str) -> None:
         """Wait until a session of the role waits for its gate."""

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from cuggino.config import load_config
 from cuggino.doctor.agents import _answer, _configured
 from tests.limits import LIMIT
 
@@ -19,7 +20,7 @@ def test_the_agents_of_a_project(tmp_path: Path) -> None:
         "fallback": ["d:D"],
     }
     (tmp_path / ".cuggino.json").write_text(json.dumps(config))
-    assert {"claude", "a:A", "b:B", "c:C", "d:D"} == set(_configured(tmp_path))
+    assert {"claude", "a:A", "b:B", "c:C", "d:D"} == set(_configured(load_config(tmp_path)))
 
 
 def test_an_answer_that_is_asked_for_late() -> None:

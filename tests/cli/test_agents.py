@@ -298,6 +298,7 @@ def test_on_a_terminal(
     assert "guard no, MCP yes, resume no, cost tokens" in plain
 
 
+@pytest.mark.real_agent  # starts a process for each agent: with the second command
 def test_as_a_program(project: Path, packages: Path) -> None:
     """The command exits with 0 whatever is missing, and prints nothing to standard error."""
     done = subprocess.run(

@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import io
+import json
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from cuggino.events import (
+    PlanningStart,
+    RunStarted,
+    WatchCandidate,
+    WatchItemHeld,
+    WatchLanding,
+    WatchPlaced,
+    WatchProcessingItem,
+    WatchSentBack,
+)
 from cuggino.storage import Backlog, Workspace
+from cuggino.storage.journal import Journal
 from cuggino_cli.main import main
+
+ID = "0193b2c1-0000-7000-8000-000000000000"
 
 
 @pytest.fixture
@@ -88,6 +103,61 @@ def test_list(project: Path, backlog: Backlog, capsys: pytest.CaptureFixture[str
         "         with ␛]0;x␇",
         "problem  empty.md: empty",
     ] == capsys.readouterr().out.splitlines()
+
+
+def test_list_dependencies(
+    project: Path, backlog: Backlog, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An item is listed with those that it waits for, or with the reason why it cannot begin."""
+    folder = project / ".cuggino/backlog"
+    for name, after in (("010-logout.md", "[001-login, 002-search]"), ("x.md", "1\x1bc")):
+        (folder / name).write_text(f"---\nafter: {after}\n---\n# Title\n")
+    assert 0 == main(["backlog", "list"])
+    assert [
+        "item     001-login.md",
+        "item     002-search.md",
+        "item     010-logout.md: after 001-login.md, 002-search.md",
+        "held     x.md: comes after 1␛c, which is not in the backlog",
+    ] == capsys.readouterr().out.splitlines()
+    backlog.park("002-search.md", "failed")
+    assert 0 == main(["backlog", "list"])
+    assert "held     010-logout.md: comes after 002-search.md, which is parked" in (
+        capsys.readouterr().out.splitlines()
+    )
+
+
+def test_list_at_work(project: Path, backlog: Backlog, capsys: pytest.CaptureFixture[str]) -> None:
+    """Items of a working watch have their slot and stage, or their place in the queue."""
+    workspace = Workspace(project)
+    backlog.add("Fourth", "")
+    events = [
+        *(
+            WatchProcessingItem(filename=name, slot=slot)
+            for slot, name in enumerate(backlog.items(), 1)
+        ),
+        WatchPlaced(filename="001-login.md", slot=1, worker="w\x1b[2J1"),
+        PlanningStart(iteration=1, item="001-login.md"),
+        WatchCandidate(filename="002-search.md", slot=2, commit="c", base="b", attempt=1),
+        WatchSentBack(filename="010-logout.md", reason="conflict", returns=2),
+        WatchCandidate(filename="011-fourth.md", slot=4, commit="c", base="b", attempt=1),
+        WatchLanding(filename="011-fourth.md", commit="c", trunk="b"),
+        WatchItemHeld(filename="012-fifth.md", reason="has an open spec issue"),
+    ]
+    backlog.add("Fifth", "")
+    with workspace.lock(command="cuggino watch"):
+        now = datetime.now(UTC)
+        started = RunStarted(run_id=ID, kind="watch", command="c", options={"slots": 4})
+        journal = Journal.create(workspace.journal, started, at=now)
+        journal.append_all(events, at=now, stage=None)
+        assert 0 == main(["backlog", "list"])
+        journal.close()
+    assert capsys.readouterr().out.splitlines() == [
+        "at work  001-login.md: slot 1, planning, on w␛[2J1",
+        "to land  002-search.md",
+        "item     010-logout.md: sent back 2 times (conflict)",
+        "landing  011-fourth.md",
+        "held     012-fifth.md: has an open spec issue",
+    ]
 
 
 def test_list_nothing(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -171,3 +241,47 @@ def test_rm(project: Path, backlog: Backlog, capsys: pytest.CaptureFixture[str])
     assert told == capsys.readouterr().out.splitlines()
     assert ["# 001-login.md\n", "# 002-search.md\n", ""] == [p.read_text() for p in archived]
     assert ["010-logout.md"] == backlog.items()
+
+
+def configure(project: Path, *lines: str, **source: str) -> None:
+    """Configure a source that prints these lines."""
+    (project / "tickets").write_text("".join(f"{line}\n" for line in lines))
+    settings = {"backlogSources": [{"type": "command", "command": "cat tickets", **source}]}
+    (project / ".cuggino.json").write_text(json.dumps(settings))
+
+
+def test_import(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Changes are printed; a held item and the page of an item are in the list."""
+    held = '{"id": 8, "title": "B", "held": "was edited by eve"}'
+    configure(project, '{"id": 7, "title": "A", "url": "https://e.example/7"}', held, name="jira")
+    assert 0 == main(["backlog", "import"])
+    assert [
+        "new      jira-00007.md: https://e.example/7",
+        "held     jira-00008.md: was edited by eve",
+    ] == capsys.readouterr().out.splitlines()
+    assert 0 == main(["backlog", "import"])
+    assert "Nothing has changed.\n" == capsys.readouterr().out
+    assert 0 == main(["backlog", "list"])
+    assert [
+        "item     jira-00007.md: https://e.example/7",
+        "held     jira-00008.md: was edited by eve",
+    ] == capsys.readouterr().out.splitlines()
+    configure(project, held, name="jira")
+    assert 0 == main(["backlog", "import"])
+    out = capsys.readouterr().out
+    assert "removed  jira-00007.md: it is closed, or no longer listed, https://e.example/7\n" == out
+
+
+def test_import_of_nonsense(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The rest is imported, and the exit code tells that something is missing."""
+    configure(project, '{"id": 7, "title": "A"}', "\x1b[31mUsage:")
+    assert 1 == main(["backlog", "import"])
+    out, err = capsys.readouterr()
+    assert "new      command-00007.md\n" == out
+    assert err.startswith("cuggino: source command: line 2: column 1: not valid JSON")
+
+
+def test_import_without_a_source(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It says what to set."""
+    assert 2 == main(["backlog", "import"])
+    assert "no source is configured" in capsys.readouterr().err

@@ -152,7 +152,7 @@ def test_skip_parks_the_item(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     parked = [event for event in run.events() if isinstance(event, WatchItemParked)]
     assert ["010-a.md"] == [event.filename for event in parked]
     run.let("planning", "implementing", "reviewing")
-    run.has("WatchItemCompleted")
+    run.has("WatchBacklogWaiting")
     code, said = run.tell("status")
     assert "010-a.md" in said
     assert 4 == code
@@ -160,6 +160,7 @@ def test_skip_parks_the_item(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert 130 == run.ends()[0]
 
 
+@pytest.mark.real_agent  # many processes: with the second command
 def test_messages_outlast_a_kill(run: Commanded) -> None:
     """A message that no agent has got is in the prompt of a resumed run."""
     run.start(*FOCUS)
@@ -259,6 +260,7 @@ def test_follow_a_watch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     ]
 
 
+@pytest.mark.real_agent  # many processes: with the second command
 def test_messages_are_repeated_to_a_repeated_session(run: Commanded) -> None:
     """An agent that is killed after it was told is told again when its stage is repeated."""
     run.start(*FOCUS)

@@ -85,6 +85,7 @@ def test_the_first_one_stops_the_loop(args: list[str], code: int, stubborn: Path
     assert (code, [STOPPING]) == (process.returncode, err.decode().splitlines()[1:])
 
 
+@pytest.mark.real_agent  # the same as for `cuggino run`: with the second command
 def test_the_second_one_exits_immediately(stubborn: Path) -> None:
     """A second Ctrl-C during termination exits without further output."""
     with command(stubborn) as process:
@@ -97,6 +98,7 @@ def test_the_second_one_exits_immediately(stubborn: Path) -> None:
     assert (130, False) == (process.returncode, b"User interrupted" in out)
 
 
+@pytest.mark.real_agent  # the same as for `cuggino run`: with the second command
 def test_with_json(stubborn: Path) -> None:
     """With `--json` the last event is the interruption, and nothing else is printed."""
     with command(stubborn, "--json") as process:

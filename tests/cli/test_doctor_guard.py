@@ -8,15 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from cuggino.agents import find_bash
+from cuggino.agents import find_bash, make_agent
 from cuggino.config import Config, save_config
 from cuggino.doctor import checks
 from cuggino.doctor.guard import HONEST, guard
 from cuggino.doctor.result import CheckResult
 from cuggino.errors import ConfigError
 from cuggino.guard.shell import shfmt
+from cuggino.sandbox import Boundary
 from cuggino.testing import InMemoryAgent
 from cuggino_cli.main import main
+from cuggino_cli.options.supervision import warn_if_loose
 from tests.cli.test_doctor import fake_claude
 
 AGENT = "scripted:scenario.toml"
@@ -80,6 +82,46 @@ def test_an_agent_without_a_guard(ready: Path, monkeypatch: pytest.MonkeyPatch) 
     assert "problem" == finding.status
     assert finding.what.startswith("guard: odd is unguarded")
     assert "note" == found(ready, "odd", guard="off").status
+
+
+def test_an_agent_that_is_asked(ready: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a sandbox, the weaker guard is noted, and settings that end it are a problem."""
+    qwen = ready / "qwen"
+    qwen.write_text("#!/bin/sh\necho 0.24.4\n")
+    qwen.chmod(0o755)
+    finding = found(ready, "acp:qwen", agent_path=str(qwen), sandbox="off")
+    assert ("note", "guard: roles, but only for the calls that acp:qwen asks about") == (
+        finding.status,
+        finding.what,
+    )
+    (ready / ".qwen").mkdir()
+    (ready / ".qwen" / "settings.json").write_text("{}")
+    finding = found(ready, "acp:qwen", agent_path=str(qwen), sandbox="off")
+    assert "problem" == finding.status
+    assert ".qwen can make qwen stop asking" in finding.what
+    confined = Boundary(engine="bubblewrap")
+    monkeypatch.setattr("cuggino.doctor.sandbox.probe", lambda *_args, **_options: confined)
+    assert "ok" == found(ready, "acp:qwen", agent_path=str(qwen)).status
+
+
+def test_a_run_with_an_agent_that_is_asked(
+    ready: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run warns about the weaker guard, unless the system confines its roles."""
+    line = "cuggino: acp:qwen decides which calls it asks about"
+    save_config(ready, Config(agent="acp:qwen", agent_path="/none/qwen", sandbox="off"))
+    main(["run", "--focus", "x"])
+    assert 1 == capfd.readouterr().err.count(line)
+    confined = Boundary(engine="bubblewrap")
+    monkeypatch.setattr("cuggino.sandbox.probe", lambda *_args, **_options: confined)
+    config = Config(agent="acp:qwen")
+    for roles, expected in ((["implementing"], 0), (["planning"], 0)):
+        warn_if_loose(config, make_agent("acp:qwen", cwd=ready), roles=roles)  # type: ignore[arg-type]
+        assert expected == capfd.readouterr().err.count(line)
+    landlock = Boundary(engine="landlock")
+    monkeypatch.setattr("cuggino.sandbox.probe", lambda *_args, **_options: landlock)
+    warn_if_loose(config, make_agent("acp:qwen", cwd=ready), roles=["planning", "implementing"])
+    assert 1 == capfd.readouterr().err.count(line)
 
 
 def test_only_with_an_agent(ready: Path) -> None:

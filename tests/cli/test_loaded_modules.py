@@ -98,15 +98,18 @@ def test_a_run_loads_one_loop_and_one_provider(
         *(f"cuggino.agents.{name}" for name in _PROVIDERS if name != "claude"),
         "cuggino.agents.cassettes.cassette",
         "cuggino.doctor.checks",
+        "cuggino.guard.shell",
         "cuggino.guard_audit.audit",
         "cuggino.notify.notifier",
         "cuggino.report",
         "cuggino.runs.listing",
+        "cuggino_cli.follow.resumable",
         "cuggino_cli.screen.deliver_text",
         "cuggino_cli.screen.plan_build_text",
         "cuggino_cli.screen.watch_text",
     )
     assert set() == _within(modules, "git", "watchdog", "prompt_toolkit", "wcwidth", "apprise")
+    assert set() == _within(modules, "ctypes", "difflib")
 
 
 @pytest.mark.parametrize("arguments", [["runs"], ["backlog", "list"], ["issues", "list"]])

@@ -94,7 +94,10 @@ def keyboard() -> Iterator[Keyboard]:
     os.close(keyboard.theirs)
 
 
-@pytest.mark.parametrize(("args", "code"), [([], 130), (["--compat-exit-codes"], 0)])
+@pytest.mark.parametrize(
+    ("args", "code"),
+    [([], 130), pytest.param(["--compat-exit-codes"], 0, marks=pytest.mark.real_agent)],
+)
 @pytest.mark.parametrize("phase", ["plan", "build"])
 def test_while_an_agent_works(phase: str, args: list[str], code: int, tmp_path: Path) -> None:
     """The session stops, no partial line remains, and the loop prints its progress (LOP-008)."""
@@ -113,6 +116,7 @@ def test_while_an_agent_works(phase: str, args: list[str], code: int, tmp_path: 
     assert "Completed iteration 2" not in lines
 
 
+@pytest.mark.real_agent  # the same as for `cuggino run`: with the second command
 def test_with_json(tmp_path: Path) -> None:
     """With `--json` the last event is the interruption."""
     project = project_of(tmp_path, scenario("plan"), guard="off")

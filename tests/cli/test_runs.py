@@ -10,7 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from cuggino.events import RunContinued, RunEnded, StageFinished, StageStarted, Usage
+from cuggino.events import (
+    RunContinued,
+    RunEnded,
+    StageFinished,
+    StageStarted,
+    Usage,
+    WatchItemCompleted,
+    WatchItemParked,
+    WatchLanded,
+    WatchProcessingItem,
+    WatchSentBack,
+)
 from cuggino.runs import RecordedRun, Runs
 from cuggino.storage import Workspace
 from cuggino.storage.journal import Journal
@@ -39,13 +50,19 @@ def test_list(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     record(project, ONE, *SAID, *APPROVED)
     broken = record(project, TWO)
     broken.write_text("x\ny\n")
-    record(project, THREE, *SAID[:4], (5, None, RunEnded(state="interrupted")), focus="a\n\x1b[2Jb")
+    record(
+        project,
+        THREE,
+        *SAID[:4],
+        (5, None, RunEnded(state="interrupted")),
+        focus="\na\x1b[2Jb\nmore",
+    )
     assert 0 == main(["runs"])
     out = capsys.readouterr().out
     head, three, two, one = out.splitlines()
     assert ["ID", "STATE", "STARTED", "TIME", "ITER", "COST", "AGENT", "FOCUS"] == head.split()
     date = local(AT)
-    assert f"0193b2c3  interrupted  {date}  5s      1              claude  a ␛[2Jb" == three
+    assert f"0193b2c3  interrupted  {date}  5s      1              claude  a␛[2Jb" == three
     assert re.match(r"0193b2c2  unreadable  +.*0193b2c2-.*line 1 is broken: not JSON$", two)
     assert f"0193b2c1  approved     {date}  1m 40s  1     $1.2500  claude  login" == one
     assert out == output_of(capsys, "runs", "list")
@@ -186,6 +203,36 @@ Next         resume it: cuggino run --resume 0193b2c1
 """.replace("1m 29s  P", " 1m 29s  P")
         == output_of(capsys, "runs", "show", "0193")
     )
+
+
+def test_show_a_long_task(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a text of many lines, as that of a backlog item, the first one is shown."""
+    record(project, ONE, *SAID, focus="# Log in\n\nWith a password.\n")
+    assert "  Focus      # Log in\n  Agent" in output_of(capsys, "runs", "show", "0193")
+    assert output_of(capsys, "runs").endswith("  # Log in\n")
+
+
+def test_show_a_watch(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It has its items; the iterations and commits of these are in their own runs."""
+    told = [
+        WatchProcessingItem(filename="1.md", slot=1),
+        WatchSentBack(filename="1.md", reason="check", output="", paths=(), returns=1),
+        WatchLanded(filename="1.md", commit="c", trunk_was="b"),
+        WatchItemCompleted(filename="1.md"),
+        WatchItemParked(filename="2.md", reason="x"),
+        WatchLanded(filename="3.md", commit="d", trunk_was="c"),
+        WatchItemCompleted(filename="3.md"),
+    ]
+    said = [(at, "slots", event) for at, event in enumerate(told)]
+    record(project, ONE, *said, kind="watch", focus="")
+    shown = output_of(capsys, "runs", "show", "0193")
+    assert (
+        "  Duration   6s\n  Items      2 completed, 1 parked\n  Landed     2, 1 sent back\n"
+    ) in shown
+    assert "Iterations" not in shown
+    row = output_of(capsys, "runs").splitlines()[1]
+    assert ["6s", "claude", "(cuggino", "watch)"] == row.split()[-4:]
+    assert "Iterations" not in output_of(capsys, "runs", "replay", "0193")
 
 
 def test_show_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

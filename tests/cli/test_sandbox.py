@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from cuggino.agents import LlmAgent
 from cuggino.agents.claude import ClaudeAgent
-from cuggino.config import Config, save_config
+from cuggino.config import BacklogSource, Config, save_config
 from cuggino.doctor import sandbox as doctor
 from cuggino.doctor.result import CheckResult
 from cuggino.sandbox import Boundary
@@ -136,6 +137,42 @@ def test_doctor_finds_the_agents_own(ready: Path, claude: str, unavailable: list
     none = "note sandbox: commands of claude have no other: socat not installed"
     assert [none] == found_of(agent, ready, LANDLOCK)
     assert [] == found_of(agent, ready, LANDLOCK, guard="off")
+
+
+def test_doctor_finds_agents_with_any_network(
+    ready: Path, claude: str, unavailable: list[str]
+) -> None:
+    """Imported items limit the hosts of an agent, if it can and the source does not open them."""
+    sources = [BacklogSource(type="command", command="true")]
+    [own] = found_of(ClaudeAgent(path=claude), ready, BEST, backlog_sources=sources)
+    assert own.startswith("ok sandbox: claude brings its own")
+    agent = replace(ClaudeAgent.capabilities, sandbox=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ClaudeAgent, "capabilities", agent)
+        none = "note network: nothing limits the hosts of claude for imported items"
+        assert [none] == found_of(ClaudeAgent(path=claude), ready, BEST, backlog_sources=sources)
+        free = [BacklogSource(type="command", command="true", network=True)]
+        assert [] == found_of(ClaudeAgent(path=claude), ready, BEST, backlog_sources=free)
+
+
+def test_doctor_finds_logins_that_agents_have(tmp_path: Path) -> None:
+    """Where nothing hides their files, or a setting leaves them."""
+    (tmp_path / ".config/gh").mkdir(parents=True)
+    (tmp_path / ".netrc").touch()
+    env = {"HOME": str(tmp_path), "GH_TOKEN": "t"}
+
+    def said(here: Boundary, *show: str) -> list[str]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(doctor, "probe", lambda *_args, **_options: here)
+            results = doctor.logins(tmp_path, Config(sandbox_show=[*show]), env)
+            return [f"{result.status} {result.what}" for result in results]
+
+    gh, netrc = tmp_path / ".config/gh", tmp_path / ".netrc"
+    left = f"note logins: left to agents by sandboxShow: GH_TOKEN, {gh}"
+    assert said(BEST) == []
+    assert said(BEST, "~/.config/gh") == [left]
+    assert said(LANDLOCK) == [f"note logins: agents can read {gh}, {netrc}"]
+    assert said(NONE, "~/.config/gh") == [left, f"note logins: agents can read {netrc}"]
 
 
 @pytest.mark.parametrize(

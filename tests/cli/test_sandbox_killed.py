@@ -68,7 +68,10 @@ def _disabled(_folder: Path) -> tuple[list[str], str]:
     return words, os.environ["PATH"]
 
 
-@pytest.mark.parametrize("place", [_as_usual, _refused, _disabled])
+@pytest.mark.parametrize(
+    "place",
+    [_as_usual, *(pytest.param(x, marks=pytest.mark.real_agent) for x in (_refused, _disabled))],
+)
 def test_nothing_is_left(place: Place, project: GitProject, tmp_path: Path) -> None:
     """The namespace ends them; where there can be none, that is reported once, and they end too."""
     before, path = place(tmp_path)

@@ -42,7 +42,8 @@ def test_full(ready: Path, command: str) -> None:
     """A full disk under the output is one sentence and exit code 1; under errors it is silent."""
     full = "cuggino: standard output cannot be written: No space left on device\n"
     assert (1, full) == shell(f'"$@" {command} >/dev/full', ready)
-    assert (2, "") == shell('"$@" runs show nope 2>/dev/full', ready)
+    if command == "runs":
+        assert (2, "") == shell('"$@" runs show nope 2>/dev/full', ready)
 
 
 def test_a_file_in_the_project(ready: Path) -> None:

@@ -23,7 +23,17 @@ from tests.git_project import isolate_git
 from tests.hostile_project import HostileProject
 from tests.limits import LIMIT
 
-STARTS = ("run --focus x", "run --resume", "watch", "deliver", "deliver sync", "loop", "plan", "pm")
+STARTS = (
+    "run --focus x",
+    "run --resume",
+    "watch",
+    "deliver",
+    "deliver sync",
+    "loop",
+    "plan",
+    "pm",
+    "backlog import",
+)
 
 
 @pytest.fixture(autouse=True)

@@ -55,3 +55,27 @@ def test_an_error_that_looks_like_the_end_of_input(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(runs.command, "invoke", read)
     with pytest.raises(EOFError, match="where object expected"):
         main(["runs"])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--slots 4", "options: more than one slot requires"),
+        ("--land-on branch", '"landOn": "branch" requires more than one slot'),
+        ("--slots 0", "0 is not in the range"),
+        ("--slots 401", "401 is not in the range"),
+        ("--land-on pr", '"landOn": "pr" requires more than one slot'),
+    ],
+)
+def test_slots_without_a_gate(
+    words: str,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Slots that cannot work are refused with the reason, before anything is written."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["watch", "--agent", "scripted:none.toml", *words.split()]) == 2
+    assert message in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

@@ -205,6 +205,41 @@ def test_the_gate_needs_a_check(tmp_path: Path) -> None:
     assert "block" == load_config(tmp_path).gate
 
 
+GATED = {"commit": True, "checkCommand": "make check"}
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        ({"slots": 2}, 'requires "commit": true and a "checkCommand"'),
+        ({"slots": 2, "commit": True}, 'requires a "checkCommand"'),
+        ({"slots": 2, "commit": True, "checkCommand": " "}, 'requires a "checkCommand"'),
+        ({"slots": 2, "checkCommand": "make"}, 'requires "commit": true,'),
+        ({**GATED, "slots": 2, "push": "origin/main"}, '"push" requires a single slot'),
+        ({**GATED, "landOn": "branch"}, '"landOn": "branch" requires more than one slot'),
+        ({**GATED, "slots": 0}, '"slots" is 0'),
+        ({**GATED, "slots": 401}, '"slots" is 401'),
+        ({**GATED, "slots": "4"}, '"slots" is "4"'),
+        ({**GATED, "slots": 2, "slotFolder": " "}, "must name a folder"),
+        ({**GATED, "slots": 2, "slotFolder": "a\0b"}, "must name a folder"),
+        ({**GATED, "landOn": "pr"}, '"landOn": "pr" requires more than one slot'),
+        ({**GATED, "slots": 2, "landOn": "tag"}, '"landOn" is "tag"'),
+    ],
+)
+def test_slots_need_a_gate(tmp_path: Path, raw: dict[str, Any], message: str) -> None:
+    """More than one slot without commits and a check is rejected, and so is landing without."""
+    assert message in refused(tmp_path, json.dumps(raw)).message
+
+
+def test_slots(tmp_path: Path) -> None:
+    """One slot is the default and needs nothing; with a gate there can be up to 64."""
+    assert (Config().slots, Config().slot_folder, Config().land_on) == (1, None, "follow")
+    raw = {**GATED, "slots": 64, "slotFolder": "../elsewhere", "landOn": "branch"}
+    write(tmp_path, json.dumps(raw))
+    config = load_config(tmp_path)
+    assert (config.slots, config.slot_folder, config.land_on) == (64, "../elsewhere", "branch")
+
+
 @pytest.mark.parametrize("text", ["", " \n", "\ufeff", "\ufeff{}", "{}\n"])
 def test_an_empty_file_is_all_defaults(tmp_path: Path, text: str) -> None:
     """A file without content, byte order mark or not, counts as missing."""

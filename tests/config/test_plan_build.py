@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from cuggino.config.file import PLAN_BUILD_CONFIG_FILE
 from cuggino.config.plan_build import (
     KEYS,
-    PLAN_BUILD_CONFIG_FILE,
     PlanBuildConfig,
     change_plan_build_config,
     load_plan_build_config,

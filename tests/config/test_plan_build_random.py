@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+from cuggino.config.file import PLAN_BUILD_CONFIG_FILE
 from cuggino.config.plan_build import (
-    PLAN_BUILD_CONFIG_FILE,
     PlanBuildConfig,
     change_plan_build_config,
     load_plan_build_config,

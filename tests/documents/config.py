@@ -10,11 +10,14 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from cuggino.config import (
+    BacklogSource,
+    ClusterSettings,
     Config,
     FallbackAgent,
     GuardSettings,
     JournalSettings,
     LoopSettings,
+    PullRequestSettings,
     ReviewSettings,
     RoleAgent,
     SnapshotSettings,
@@ -39,12 +42,17 @@ _LOOPS: Mapping[str, type[BaseModel]] = {
     "loop": PlanBuildOptions,
 }
 _GUARD = own_fields(GuardSettings)
-_AGENTS = ("agent", "agent_path", "model", "agents", "fallback", "login_check", "allow_sleep")
-_PLAN = {*_GUARD, "agent", "agent_path"} - {"sandbox_domains"}
+_AGENTS = (
+    *("agent", "agent_path", "model", "agents", "fallback", "acp", "login_check", "allow_sleep"),
+)
+_PLAN = {*_GUARD, "agent", "agent_path", "acp"} - {"sandbox_domains"}
 """What `cuggino plan` uses."""
 _USERS = {
     "specs_path": ("run", "watch", "plan"),
     "commit_timeout": ("run", "watch", "loop"),
+    **dict.fromkeys(
+        ("cluster", "backlog_sources", "pull_requests", "hooks", "hook_timeout"), ("watch",)
+    ),
     **dict.fromkeys(("notify", "login_check", "allow_sleep"), tuple(_LOOPS)),
 }
 """The commands that use a key, where the options of the loops do not say so."""
@@ -60,7 +68,8 @@ GROUPS: Mapping[str, Sequence[str]] = {
     "Journals": own_fields(JournalSettings),
     "Snapshots": (*own_fields(SnapshotSettings), "snapshot_max_file"),
     "Notifications": ("notify",),
-    "The watch": own_fields(WatchSettings),
+    "The watch": (*own_fields(WatchSettings), "cluster"),
+    "Trackers and pull requests": ("backlog_sources", "pull_requests", "hooks", "hook_timeout"),
 }
 """The keys of `.cuggino.json` by topic."""
 
@@ -102,6 +111,52 @@ _ROLES = """\
 the same. The roles are `planning`, `implementing`, `reviewing` and `audit` (`run`, `watch`);
 `initializer`, `coding`, `sync` and `verify` (`deliver`); `plan`, `build` and `judge` (`loop`). See
 [providers](providers.md#roles-and-fallbacks).
+
+### Programs of the Agent Client Protocol
+
+`acp` is an object of programs, by the name after `acp:`, each with a `command` (a list), `env` (an
+object), the `mode` in which it asks for permission, and `asks`. See
+[providers](providers.md#agents-by-protocol).
+"""
+
+_CLUSTER = """\
+### The cluster
+
+`cluster` is the address of the scheduler, or an object:
+
+```json
+{
+  "cluster": {
+    "address": "tls://build.example.com:8786",
+    "ca": "~/.config/cluster/ca.pem",
+    "cert": "~/.config/cluster/cert.pem",
+    "key": "~/.config/cluster/key.pem"
+  }
+}
+```
+
+Files are relative to the project, or begin with `/` or `~/`. See [clusters](clusters.md).
+"""
+
+_FORGES = """\
+### Trackers and pull requests
+
+`backlogSources` is a list of objects. With the second setting below, what lands becomes a pull
+request for each item:
+
+```json
+{
+  "backlogSources": [{"type": "github", "label": "agent"}],
+  "landOn": "pr",
+  "slots": 2,
+  "commit": true,
+  "checkCommand": "make check"
+}
+```
+"""
+
+_PULL_REQUESTS = """\
+`pullRequests` is an object:
 """
 
 _LOPEN = """\
@@ -141,7 +196,7 @@ A Markdown file in the project replaces a built-in prompt:
 | command | files |
 |---|---|
 | `run`, `watch`, `plan` | `.cuggino/prompts/planning.md`, `implementing.md`, `reviewing.md`, \
-`audit.md`, `pm.md` |
+`conflict.md`, `audit.md`, `pm.md` |
 | `deliver` | `.autonoe/initializer.md`, `coding.md`, `sync.md`, `verify.md` |
 | `loop` | `PLAN.PROMPT.md`, `BUILD.PROMPT.md` (or as configured), sent unchanged; \
 `.cuggino/prompts/verify_job.md`, `verify_build.md` |
@@ -214,6 +269,12 @@ def _lines() -> Iterator[str]:
         )
     yield _ROLES
     yield from _nested(RoleAgent, FallbackAgent)
+    yield _CLUSTER
+    yield from _nested(ClusterSettings)
+    yield _FORGES
+    yield from _nested(BacklogSource)
+    yield _PULL_REQUESTS
+    yield from _nested(PullRequestSettings)
     yield _LOPEN
     yield from table(("key", "type", "default", "meaning"), _lopen())
     yield _AUTONOE
@@ -252,7 +313,7 @@ def _nested(first: type[BaseModel], *others: type[BaseModel]) -> Iterator[str]:
     yield from table(
         ("key", "type", "meaning"),
         (
-            (f"`{name}`", type_name(field.annotation), one_line(docs[name]))
+            (f"`{field.alias or name}`", type_name(field.annotation), one_line(docs[name]))
             for name, field in first.model_fields.items()
         ),
     )

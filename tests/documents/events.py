@@ -47,6 +47,9 @@ Everything a loop reports is an event: a frozen pydantic model in the library, a
 working with a newer writer. `cuggino help events NAME` explains one event, and `cuggino help events
 --json` prints the JSON Schema of a line.
 
+In a watch with several slots, `item` of every event of an attempt is the file name of its backlog
+item. Elsewhere it is none, and left out of the line.
+
 An event's base class is its category, and each category has a guard in `cuggino.events`:
 
 ```python
@@ -167,10 +170,11 @@ def _event(cls: type[BaseModel]) -> Iterator[str]:
         yield item(f"written as `<{cls.tag_name()}>...</{cls.tag_name()}>`.{ends}")
         yield item(f"roles: {', '.join(marker_roles(cls))}")
     docs = field_docs(cls)
-    for name, field in cls.model_fields.items():
+    fields = {name: field for name, field in cls.model_fields.items() if not field.exclude}
+    for name, field in fields.items():
         default = default_text(field)
         shown = f" = `{default}`" if default else ""
         told = f". {one_line(docs[name])}" if name in docs else ""
         yield item(f"`{name}`: {type_name(field.annotation)}{shown}{told}")
-    if cls.model_fields:
+    if fields:
         yield ""

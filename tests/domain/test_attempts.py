@@ -96,6 +96,15 @@ def test_a_usage_limit_pauses_everything_and_counts_nothing() -> None:
     assert ["a", "b"] == attempts.ready(["a", "b"], later(7200))
 
 
+def test_how_long_all_items_are_paused() -> None:
+    """It is the rest of the latest pause."""
+    attempts = Attempts(max_attempts=1, retry_seconds=60)
+    assert 0 == attempts.paused(NOW)
+    attempts.limited(NOW, None)
+    assert 600 == attempts.paused(later(300))
+    assert 0 == attempts.paused(later(901))
+
+
 def test_a_limit_without_a_time_backs_off() -> None:
     """Backoff starts at 15 minutes and doubles up to five hours; a past time is ignored."""
     attempts = Attempts(max_attempts=1, retry_seconds=60)

@@ -37,7 +37,9 @@ from cuggino.events import (
     UsageUpdate,
     WatchAuditStarted,
     WatchItemCompleted,
+    WatchLanded,
     WatchProcessingItem,
+    WatchSentBack,
 )
 from tests.events.generated import EVENTS, events_of
 from tests.vectors import each
@@ -189,6 +191,14 @@ def test_how_a_delivery_ends(reason: DeliverExit, outcome: RunOutcome) -> None:
     """The deliverables loop reports each of its outcomes."""
     ended = folded(DeliverEnded(reason=reason))
     assert RunSummary(outcome=outcome, in_delivery=True) == ended
+
+
+def test_a_watch_with_slots() -> None:
+    """Landings and returns are counted; a resumed item changes no totals of the watch."""
+    resumed = RunResumed(run_id="r", stages=1, rounds=7, cost_usd=9.0, item="a.md")
+    landed = WatchLanded(filename="a.md", commit="c", trunk_was="b")
+    back = WatchSentBack(filename="b.md", reason="check", returns=1)
+    assert folded(resumed, landed, back) == RunSummary(landed=1, returns=1)
 
 
 @pytest.mark.parametrize("cls", EVENTS, ids=lambda cls: cls.__name__)

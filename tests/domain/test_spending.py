@@ -212,3 +212,35 @@ def test_exceeded(kind: BudgetKind, spent: float, limit: float, message: str, op
     assert f"{message} spent" == error.message
     assert f"resume with a larger `{option}`" == error.hint
     assert 13 == error.code
+
+
+_events = st.sampled_from(
+    [
+        update(5, 0.5),
+        update(9, 1.0),
+        update(2),
+        ended(10, 0.25),
+        ended(),
+        ImplementingStart(iteration=1),
+        AgentMessage(text="hi"),
+    ]
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from([None, "a.md", "b.md"]), _events), max_size=20))
+def test_items_are_counted_side_by_side(told: list[tuple[str | None, Event]]) -> None:
+    """Sessions of several items at once count as they would apart, in any order."""
+    events = [event if item is None else event.of_item(item) for item, event in told]
+    apart = [Spending.of(e for e in events if e.item == item) for item in (None, "a.md", "b.md")]
+    together = Spending.of(events)
+    summed = apart[0].plus(apart[1]).plus(apart[2])
+    assert together.cost_usd == summed.cost_usd
+    assert (together.usage, together.sessions) == (summed.usage, summed.sessions)
+    again = together.add(RunContinued())
+    assert (again.running, again.of_items, again.usage) == (None, (), summed.usage)
+
+
+def test_a_resumed_item_keeps_the_cost_of_the_others() -> None:
+    """The totals of an item's earlier processes replace nothing in the watch that has counted."""
+    resumed = RunResumed(run_id="r", stages=1, cost_usd=9.0).of_item("a.md")
+    assert (0.5, usage(10), 1) == taken(update(10, 0.5).of_item("b.md"), resumed)

@@ -2,11 +2,13 @@
 
     python -m tests.endurance kills --count 40 --seed 1
     python -m tests.endurance kills claude --count 10
+    python -m tests.endurance kills slots --count 50
     python -m tests.endurance watch --items 300 --kills 3
 
-`kills` runs `run`, `watch`, `deliver` and `loop` with the scripted agent in throw-away projects,
-kills them at random moments (while they start, in a stage, around a commit), resumes them until
-they end, and compares history, files and backlog with those of an undisturbed command. `claude` is
+`kills` runs `run`, `watch`, `deliver`, `loop` and a watch with `slots`, with the scripted agent in
+throw-away projects, kills them at random moments (while they start, in a stage, around a commit),
+resumes them until they end, and compares history, files and backlog with those of an undisturbed
+command. `claude` is
 `run` with the real Claude Code CLI (npm installs it) on a scripted model. `watch`
 works through a backlog with spec issues, failing checks, stalls and crashes among its items, with
 kills in its first third. Both look for lost or doubled work, processes, locks and temporary files.
@@ -90,7 +92,7 @@ def main() -> int:
         "names",
         nargs="*",
         metavar="COMMAND",
-        help=f"any of {', '.join(_NAMES)}; default: the first four",
+        help=f"any of {', '.join(_NAMES)}; default: all but the last",
     )
     killing.add_argument("--count", type=int, default=40, help="at least so many kills")
     watching = commands.add_parser("watch", help="watch a long backlog")

@@ -15,6 +15,7 @@ from cuggino.agents.scripted import ScriptedAgent
 from cuggino.agents.scripted.scenario import Scenario
 from cuggino.events import LlmAgentEvent
 from cuggino.guard import Policy
+from cuggino.storage import Workspace, read_attempt
 
 PAUSE = 0.01
 BROKEN = "broken"
@@ -23,7 +24,17 @@ KINDS = ("good", "rounds", "check", "issue", "stall", "crash")
 """What an item may be: approved at once; in the second iteration; once its check passes; once a
 question is answered; never, as its reviews repeat; never, as its agent crashes."""
 
-_ITEM = re.compile(r"Write (?P<name>word-\d+), (?P<kind>\w+)\.")
+SHARED = "shared"
+"""The kind of an item that is approved at once, and adds a line where others do, too."""
+
+_ADD_LINE = """
+if git ls-files -u | grep -q .; then git show :2:lines :3:lines; else cat lines; fi >lines.new
+echo {name} >>lines.new
+sort -u lines.new >lines
+rm lines.new
+"""
+
+_ITEM = r"Write (?P<name>{name}), (?P<kind>\w+)\."
 
 
 def item_text(name: str, kind: str) -> str:
@@ -42,8 +53,10 @@ class ItemAgent(LlmAgent):
     name = "items"
 
     def __init__(self) -> None:
-        self._scenario: Scenario | None = None
         self._agent = ScriptedAgent(Scenario())
+        self._agents: dict[str, ScriptedAgent] = {}
+        """Those of the items that are at work, by the folder."""
+        self._scenarios: dict[str, Scenario] = {}
 
     @property
     def capabilities(self) -> Capabilities:
@@ -56,16 +69,19 @@ class ItemAgent(LlmAgent):
         self._agent.check_guard(policy)
 
     def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
-        scenario = _scenario_for(options)
-        if scenario != self._scenario:
-            self._scenario, self._agent = scenario, ScriptedAgent(scenario)
-        return self._agent.spawn(options)
+        scenario, folder = _scenario_for(options), str(options.cwd)
+        if scenario != self._scenarios.get(folder):
+            self._scenarios[folder], self._agents[folder] = scenario, ScriptedAgent(scenario)
+        return self._agents[folder].spawn(options)
 
 
 def _scenario_for(options: SpawnOptions) -> Scenario:
-    found = _ITEM.search(f"{options.system_prompt}\n{options.prompt}")
+    at_work = read_attempt(Workspace(options.cwd))  # in a slot, whose prompts name others, too
+    name = at_work.item.partition(".md ")[0] if at_work is not None else r"word-\d+"
+    item = re.compile(_ITEM.format(name=name))
+    found = item.search(f"{options.system_prompt}\n{options.prompt}")
     if found is None:
-        found = _ITEM.search(Path(options.env["CUGGINO_SESSION_FILE"]).read_text())
+        found = item.search(Path(options.env["CUGGINO_SESSION_FILE"]).read_text())
     assert found is not None, f"the {options.role} session names no item"
     name, kind = found["name"], found["kind"]
     if kind == "issue" and answer_path(options.cwd, name).exists():
@@ -99,6 +115,8 @@ def scenario(name: str, kind: str) -> Scenario:
             planning = _session({"say": f"<SPEC_ISSUE>How is {name} spelled?</SPEC_ISSUE>"})
         case "stall":
             implementing, reviewing = [_session(draft, done)], [refused]
+        case "shared":
+            implementing = [_session(final, {"run": _ADD_LINE.format(name=name)}, done)]
         case "crash":
             planning = _session({"exit": 3, "text": "segmentation fault"})
         case _:

@@ -50,6 +50,8 @@ class Place:
             "PYTHONPATH": str(ROOT),
         }
         self.workspace = Workspace(self.folder)
+        self.outputs = self.root
+        """The folder of what commands print."""
         self._starts = 0
         for name, text in files.items():
             path = self.folder / name
@@ -92,12 +94,17 @@ class Place:
     def start(self, *words: str) -> Command:
         """Start a command of cuggino that prints its events."""
         self._starts += 1
-        return Command(self, self.root / f"output-{self._starts}", words)
+        return Command(self, self.outputs / f"output-{self._starts}", words)
 
     @property
     def commits(self) -> int:
         """Return how many commits have begun or ended, as the hooks count them."""
-        counts = (self.folder / ".git").glob("count-*")
+        slots = self.folder.with_name(f"{self.folder.name}.cuggino-slots")
+        counts = [
+            path
+            for folder in (self.folder, *slots.glob("*"))
+            for path in folder.glob(".git/count-*")
+        ]
         return sum(path.stat().st_size for path in counts)
 
     @property

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cuggino.storage import has_ended, list_journals
-from tests.endurance.agent import PAUSE, ItemAgent, item_text
+from tests.endurance.agent import PAUSE, SHARED, ItemAgent, item_text
 from tests.endurance.place import Place
 
 AGENT = f"{ItemAgent.__module__}:{ItemAgent.__qualname__}"
@@ -31,6 +31,8 @@ class Trial:
     """The command waits for more work when all is done."""
     result: Callable[[Place], object] = lambda place: None
     """What else is equal at the end, however often the command was killed."""
+    is_ordered: bool = True
+    """The work is always done in the same order."""
 
     def next_words(self, place: Place) -> tuple[str, ...]:
         """Return the command with which a person would continue."""
@@ -44,7 +46,7 @@ class Trial:
     def outcome(self, place: Place) -> Mapping[str, object]:
         """Return everything that an undisturbed command and a killed one have in common."""
         return {
-            "history": place.git("log", "--reverse", "--name-status", "--format=%an %s"),
+            "history": _history(place) if self.is_ordered else _landings(place),
             "files": place.git("ls-tree", "-r", "HEAD"),
             "left": sorted(
                 path.name
@@ -58,6 +60,21 @@ class Trial:
             ),
             "result": self.result(place),
         }
+
+
+def _history(place: Place) -> str:
+    return place.git("log", "--reverse", "--name-status", "--format=%an %s")
+
+
+def _landings(place: Place) -> object:
+    """Return the items that have landed, sorted, and the landings on which the check fails."""
+    landed = place.git(
+        "log", "--first-parent", "--format=%H %(trailers:key=Item,valueonly,separator=)"
+    )
+    commits = dict(line.split(" ", 1) for line in landed.splitlines())
+    red = [item for commit, item in commits.items() if place.git("show", f"{commit}:broken")]
+    waiting = place.git("for-each-ref", "refs/cuggino/candidates")
+    return sorted(commits.values()), red, waiting
 
 
 def _quoted(value: object) -> str:
@@ -122,7 +139,7 @@ def watch_place(root: Path, kinds: Mapping[str, str], **settings: Any) -> Place:
     place = _place(
         root,
         "",
-        {".specs/words.md": "A word per file.\n", "broken": ""},
+        {".specs/words.md": "A word per file.\n", "broken": "", "lines": "begin\n"},
         **{
             "agent": AGENT,
             "commit": True,
@@ -142,6 +159,15 @@ def watch_place(root: Path, kinds: Mapping[str, str], **settings: Any) -> Place:
 def _watch(root: Path) -> Place:
     kinds = ("good", "rounds", "check")
     return watch_place(root, {name: kinds[at % len(kinds)] for at, name in enumerate(NAMES)})
+
+
+def _slots(root: Path) -> Place:
+    kinds = ("good", SHARED, "check", SHARED, "rounds", SHARED)
+    return watch_place(root, dict(zip(NAMES, kinds, strict=True)), slots=3, sandbox="off")
+
+
+def _archived_in_any_order(place: Place) -> list[str]:
+    return sorted(archived(place))
 
 
 def archived(place: Place) -> list[str]:
@@ -232,6 +258,15 @@ TRIALS: Mapping[str, Trial] = {
     for trial in (
         Trial("run", run_place, ("run", "--focus", "all words"), ("run", "--resume")),
         Trial("watch", _watch, ("watch",), ("watch",), is_endless=True, result=archived),
+        Trial(
+            "slots",
+            _slots,
+            ("watch",),
+            ("watch",),
+            is_endless=True,
+            result=_archived_in_any_order,
+            is_ordered=False,
+        ),
         Trial("deliver", _deliver, ("deliver",), ("deliver", "--resume"), result=_statuses),
         Trial("loop", _loop, ("loop", "--auto"), ("loop", "--resume")),
     )

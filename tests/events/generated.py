@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from cuggino.events import Event, Usage, event_types
+from cuggino.events import ClusterWorker, Event, Usage, event_types
 
 EVENTS = [cls for cls in event_types().values() if cls.__module__.startswith("cuggino.")]
 
@@ -19,12 +19,17 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=6,
 )
+amounts = st.dictionaries(st.text(), st.floats(allow_nan=False), max_size=3)
+workers = st.builds(
+    ClusterWorker, name=st.text(), places=st.integers(), resources=amounts, used=amounts
+)
 STRATEGIES: dict[Any, st.SearchStrategy[Any]] = {
     JsonValue: json_values,
     dict[str, JsonValue]: st.dictionaries(st.text(), json_values, max_size=3),
     float: st.floats(allow_nan=False),
     datetime: st.datetimes(timezones=st.just(UTC)),
     type(None): st.none(),
+    tuple[ClusterWorker, ...]: st.lists(workers, max_size=3).map(tuple),
     Usage: st.builds(Usage, **{name: st.integers(0) for name in Usage.model_fields}),
 }
 

@@ -17,6 +17,7 @@ from cuggino.events import (
     Note,
     RateLimited,
     SessionEnded,
+    SkipAsked,
     ToolCall,
     UnknownEvent,
     dump_event,
@@ -143,3 +144,29 @@ def test_marker_tags() -> None:
     assert expected == {
         cls.__name__: cls.tag_name() for cls in EVENTS if issubclass(cls, LlmMarkerEvent)
     }
+
+
+def test_the_item_of_an_event() -> None:
+    """`item` follows the tag, is left out when it is none, and is read again."""
+    event = Note(content="a")
+    assert dump_event(event) == '{"_tag":"Note","content":"a"}'
+    assert "item" not in repr(event)
+    marked = event.of_item("spät.md")
+    assert dump_event(marked) == '{"_tag":"Note","item":"spät.md","content":"a"}'
+    assert "item='spät.md'" in repr(marked)
+    assert marked == Note(content="a", item="spät.md") == parse_event(dump_event(marked)) != event
+    assert event.item is None
+    assert marked.of_item("b.md") is marked
+
+
+def test_the_item_of_any_event() -> None:
+    """Half a surrogate pair, an unknown tag, and an event with an `item` of its own."""
+    torn = AgentMessage(text="a\ud83db", item="b.md")
+    assert torn == parse_event(dump_event(torn))
+    unknown = parse_event('{"_tag":"New","item":"a.md","x":1}')
+    assert (unknown.item, dump_event(unknown)) == ("a.md", '{"_tag":"New","item":"a.md","x":1}')
+    later = UnknownEvent(raw={"_tag": "New", "x": 1}).of_item("a.md")
+    assert dump_event(later) == '{"_tag":"New","item":"a.md","x":1}'
+    skipped = SkipAsked(item=None)
+    assert dump_event(skipped) == '{"_tag":"SkipAsked","item":null}'
+    assert dump_event(skipped.of_item("a.md")) == '{"_tag":"SkipAsked","item":"a.md"}'

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from cuggino.guard.paths import Paths
 from cuggino.guard.policy import Policy
 from cuggino.guard.shell.parser import parse
 from cuggino.guard.shell.shfmt import find_shfmt
-from cuggino.guard.shell.tree import Refused
+from cuggino.guard.shell.tree import Refused, Script
 from cuggino.guard.verdict import Part
 from cuggino.guard.walk import judge_script
 
@@ -35,12 +36,20 @@ def make_project(folder: Path, entries: list[dict[str, Any]] | None = None) -> P
     return folder
 
 
+@cache
+def _parsed(command: str) -> Script | Refused:
+    """Parse a command, once for all policies that judge it."""
+    try:
+        return parse(command, shfmt=SHFMT)
+    except Refused as refused:
+        return refused
+
+
 def parts_of(command: str, policy: Policy, cwd: str) -> tuple[Part, ...]:
     """Return the judged parts of a command; one part if the whole text is refused."""
-    try:
-        script = parse(command, shfmt=SHFMT)
-    except Refused as refused:
-        return (Part(refused.part or command, refused.reason),)
+    script = _parsed(command)
+    if isinstance(script, Refused):
+        return (Part(script.part or command, script.reason),)
     # As on a machine without a temporary folder of the user's own, whatever the tests run in.
     paths = Paths(policy, temporary=("/tmp",))
     return judge_script(

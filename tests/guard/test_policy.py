@@ -42,6 +42,8 @@ WRONG: tuple[tuple[str, Any], ...] = (
     ("writable", [None]),
     ("granted", None),
     ("granted", "plan.md"),
+    ("apart", None),
+    ("apart", "../project"),
     ("variables", None),
     ("variables", ["CUGGINO_PLAN_FILE"]),
     ("allow_destructive", 1),

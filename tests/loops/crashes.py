@@ -345,14 +345,16 @@ class Uninterrupted:
         assert self.end.sessions == process.agent.begun
         assert [] == self.end.session_files
 
-    @property
-    def kills(self) -> list[Instant]:
-        """The instants at which to kill the run: nasty ones, spread ones, and half lines."""
+    def kills(self, share: int = 1) -> list[Instant]:
+        """Return instants at which to kill the run: nasty ones, spread ones, and half lines.
+
+        With a `share` above 1, only that part of the spread ones is returned.
+        """
         nasty = [instants[0] for kind, instants in self.nasty.items() if kind]
         return [
             *nasty,
-            *spread(self.scenario.kills - len(nasty), self.nasty[""]),
-            *spread(self.scenario.kills // 4, self.torn),
+            *spread((self.scenario.kills - len(nasty)) // share, self.nasty[""]),
+            *spread(max(1, self.scenario.kills // 4 // share), self.torn),
         ]
 
     @property

@@ -77,6 +77,8 @@ def _with_paths(reply: Reply, request: ModelRequest, folder: Path) -> Reply:
 def _filled(block: Block, request: ModelRequest, folder: Path) -> Block:
     if not isinstance(block, Tool) or block.input.get("file_path") not in _FILES:
         return block
-    named = _FILES[block.input["file_path"]].search(request.system_text)
+    # An agent without a system prompt of its own gets it in front of the first prompt.
+    prompts = f"{request.system_text}\n{request.messages_text}"
+    named = _FILES[block.input["file_path"]].search(prompts)
     assert named is not None, "the system prompt does not name the file"
     return replace(block, input={**block.input, "file_path": str(folder / named[0])})

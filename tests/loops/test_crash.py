@@ -40,15 +40,16 @@ from tests.loops.plan_build_loop import is_of_job
 Whole = Callable[[str], Uninterrupted]
 
 
+@pytest.mark.parametrize("share", [3, pytest.param(1, marks=pytest.mark.real_agent)])
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_a_killed_run(name: str, whole: Whole, tmp_path: Path) -> None:
+def test_a_killed_run(name: str, share: int, whole: Whole, tmp_path: Path) -> None:
     """A run killed at any change of its folder, also within a journal line, ends as if it had not.
 
     Among the samples are kills between a commit, an archived item or the end of a session and its
     record, and at the start of a wait for usage and of a retry pause.
     """
     run = whole(name)
-    for n, instant in enumerate(run.kills):
+    for n, instant in enumerate(run.kills(share)):
         process = run.at(instant, tmp_path / f"killed-{n}")
         if process.is_resumable:
             story = run.assert_resumes(process)
@@ -63,7 +64,7 @@ def test_a_stopped_run(name: str, how: str, whole: Whole, tmp_path: Path) -> Non
     run = whole(name)
     if how == "interrupt_at" and run.scenario.kind in ("run", "watch"):
         return  # those two are interrupted by disposal
-    samples = 5 if name in LOOPS else 2 if name == "watch" else 1
+    samples = 3 if name in LOOPS else 2 if name == "watch" else 1
     for n in range(samples):
         at = round(run.seconds * 2 * (n + 0.5) / samples) / 2  # half seconds are within sessions
         process = run.scenario.process(tmp_path / f"stopped-{n}")
@@ -81,7 +82,7 @@ def test_a_stopped_run(name: str, how: str, whole: Whole, tmp_path: Path) -> Non
 def test_a_run_killed_twice(name: str, whole: Whole, tmp_path: Path) -> None:
     """A resumed run that is killed too still ends as if it had not."""
     run = whole(name)
-    for n, instant in enumerate(spread(4, run.kills)[1:]):
+    for n, instant in enumerate(spread(4, run.kills())[1:]):
         folder = tmp_path / f"killed-{n}"
         first = run.at(instant, folder)
         second = Instants(folder, stride=1000)

@@ -11,11 +11,21 @@ import pytest
 import cuggino
 from cuggino import Config, Runtime
 from cuggino.agents.base import Capabilities, Role, SpawnOptions
-from cuggino.events import AgentMessage, Approved, Done, LlmMarkerEvent, PlanComplete
+from cuggino.config import BacklogSource
+from cuggino.events import (
+    AgentMessage,
+    Approved,
+    Done,
+    LlmMarkerEvent,
+    PlanComplete,
+    SpecIssue,
+)
 from cuggino.guard.policy import Policy
+from cuggino.loops.frame.spawning import choose_sandbox
 from cuggino.operators import marker_tags
 from cuggino.sandbox import Boundary, Engine, boundary
-from cuggino.testing import AgentRun, InMemoryAgent
+from cuggino.storage import Origins, Workspace
+from cuggino.testing import AgentRun, InMemoryAgent, VirtualRuntime
 
 
 @dataclass(slots=True)
@@ -133,3 +143,43 @@ def test_the_agents_own_sandbox_is_for_what_no_view_holds(
     assert ["planning", "implementing", "reviewing"] == [*started]
     assert all(options.view is not None for options in started.values())
     assert expected == [role for role, one in started.items() if one.sandbox is not None]
+
+
+@pytest.mark.parametrize(
+    ("origin", "limited"), [(None, False), ({"network": False}, True), ({"network": True}, False)]
+)
+def test_imported_items_keep_the_agents_own_sandbox(
+    origin: dict[str, Any] | None, limited: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It alone limits the hosts that commands connect to, if their source does not open them."""
+    monkeypatch.setattr(boundary, "_probed", lambda *_: Boundary(engine="bubblewrap"))
+    agent = Viewed({"planning": [says(SpecIssue)]})
+    project = VirtualRuntime(tmp_path, agent, config=Config(journal=False), files={".specs/a": "A"})
+    workspace = Workspace(project.folder)
+    workspace.open()
+    (workspace.backlog / "s-00001.md").write_text("# Task\n")
+    if origin is not None:
+        Origins(workspace).change("s-00001.md", source="s", id="1", **origin)
+    project.watch(until="1m")
+    (options,) = agent.spawned
+    assert (options.sandbox is not None) is limited
+
+
+def test_a_watch_that_imports_says_whose_network_is_not_limited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once, with what confines its agents; not if its sources open the network."""
+    monkeypatch.setattr(boundary, "_probed", lambda *_: Boundary(engine="bubblewrap"))
+
+    def reason(*, network: bool) -> str:
+        source = BacklogSource(type="command", command="true", network=network)
+        config = Config(journal=False, backlog_sources=[source])
+        options = Runtime.live(cwd=tmp_path, agent=Viewed({}), config=config).watch_options()
+        chosen = choose_sandbox(options, Viewed({}))
+        assert chosen is not None
+        return chosen.reason
+
+    assert reason(network=False) == (
+        "nothing limits the network of memory for imported items: memory has no sandbox"
+    )
+    assert reason(network=True) == ""

@@ -77,7 +77,7 @@ def test_a_new_run(name: str, whole: Whole, tmp_path: Path) -> None:
     """A run on a full disk ends before it does anything that is not recorded."""
     run = whole(name)
     entries = len(run.journal.entries)
-    appends = [1, 2, *range(5, entries - 1, entries // 6), entries - 1, entries]
+    appends = [1, 2, *range(5, entries - 1, entries // 3), entries - 1, entries]
     with no_leaks():
         for n, nth in enumerate(appends):
             written, once = FAILURES[n % 3]

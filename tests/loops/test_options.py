@@ -60,3 +60,10 @@ def test_a_given_option_of_another_loop(tmp_path: Path) -> None:
         runtime.deliver_options(check_command="false")
     message = "the deliver loop has no option check_command: remove it from DeliverRunOptions"
     assert message == caught.value.message
+
+
+def test_variables_are_not_journaled(tmp_path: Path) -> None:
+    """They may hold secrets, and each process of a run gives its own."""
+    options = LoopRunOptions(focus="a", cwd=tmp_path, env={"TOKEN": "secret"})
+    assert "secret" not in options.model_dump_json()
+    assert {"TOKEN": "secret"} == dict(dict(options)["env"])

@@ -28,11 +28,13 @@ from cuggino.events import (
     DeliverEnded,
     DeliverSessionStarted,
     Event,
+    GuardDenied,
     JobVerified,
     LoopApproved,
     PlanBuildEnded,
     PlanBuildPhaseStarted,
     RoleViolated,
+    SandboxChosen,
     SessionEnded,
     ToolResult,
     WatchTbdItemFound,
@@ -43,6 +45,7 @@ from cuggino.testing import Call, Run, Write
 from tests.git_project import GitProject
 from tests.limits import LIMIT
 from tests.model_script import Block, Message, ModelRequest, Reply, Text
+from tests.real_acp import Kimi, Qwen, Vibe
 from tests.real_claude import Claude, needs_sandbox
 from tests.real_codex import MODEL, Codex
 from tests.real_copilot import Copilot
@@ -57,6 +60,7 @@ pytestmark = pytest.mark.real_agent
 Turn: TypeAlias = Block | Callable[[ModelRequest], Block]
 
 PROGRAMS = (Claude, Codex, Copilot, Gemini, OpenCode)
+ACP = (Kimi, Qwen, Vibe)
 USERS = {"root": (), "other": ("setpriv", f"--reuid={OTHER}", f"--regid={OTHER}", "--clear-groups")}
 """The words that start a command as the user."""
 
@@ -134,6 +138,12 @@ class Site:
             self.real.tool(Run(f"sh probe.sh {role}")),
             self.real.tool(Write(evil, "evil\n")),
         ]
+
+    def add(self, name: str, text: str) -> None:
+        """Add a file to the first commit."""
+        self.real.write(name, text)
+        for words in (["add", name], ["commit", "--quiet", "--amend", "--no-edit"]):
+            subprocess.run(["git", *words], cwd=self.folder, check=True, timeout=LIMIT)
 
     def shell(self, command: str) -> Block:
         return self.real.tool(Run(command))
@@ -240,7 +250,7 @@ def _make_project(real: RealProgram, seconds: int, more: Mapping[str, Any]) -> N
         "guard": "off",
         "commit": True,
         "audit": True,
-        "agent": real.cli.removesuffix("_cli"),
+        "agent": real.agent_name,
         "agentPath": str(real.program),
         **({"model": GEMINI_MODEL} if isinstance(real, Gemini) else {}),
         **more,
@@ -312,36 +322,58 @@ def _python_of(folder: Path) -> Path:
     return python
 
 
-def everywhere(*others: type[RealProgram]) -> pytest.MarkDecorator:
+def everywhere(
+    *others: type[RealProgram], programs: Sequence[type[RealProgram]] = PROGRAMS
+) -> pytest.MarkDecorator:
     """Return the parameters: each program as root, some as the other user."""
-    cases = [(kind, "root") for kind in PROGRAMS] + [(kind, "other") for kind in others]
+    cases = [(kind, "root") for kind in programs] + [(kind, "other") for kind in others]
     return pytest.mark.parametrize(
         ("kind", "user"), cases, ids=[f"{kind.__name__}-{user}" for kind, user in cases]
     )
 
 
-@everywhere(Claude)
+@everywhere(Claude, programs=(*PROGRAMS, *ACP))
 def test_run(kind: type[RealProgram], user: str, make: Any) -> None:
     """Plan and review are delivered; of all other files only the implementing agent's stay."""
     with make(kind, user) as project:
-        planned = _delivered(project, "planning/plan.md", "<PLAN_COMPLETE>1</PLAN_COMPLETE>")
-        reviewed = _delivered(project, "reviewing/review.md", "<APPROVED>1</APPROVED>")
-        project.sessions.update(
-            planning=[*project.probe("planning"), *planned],
-            implementing=[*project.probe("implementing"), Text("<DONE>Add it</DONE>")],
-            reviewing=[*project.probe("reviewing"), *reviewed],
-        )
-        story = project.run("run", "--focus", "the file")
-        assert ["completed"] * 3 == [ended.outcome for ended in story.of(SessionEnded)]
-        assert isinstance(story.events[-1], LoopApproved)
-        assert [] == story.of(RoleViolated)
-        assert {"implementing"} == project.written
-        tree = ["git", "-c", "safe.directory=*", "ls-tree", "-r", "--name-only", "HEAD"]
-        listed = subprocess.check_output(tree, cwd=project.folder, text=True)
-        assert {"src/implementing.txt"} == {*listed.split()} & WRITTEN
+        _run(project)
 
 
-def _delivered(project: Site, name: str, said: str) -> list[Turn]:
+@pytest.mark.parametrize("kind", ACP)
+def test_hostile_settings(kind: type[RealProgram], make: Any) -> None:
+    """Settings of the project that silence the program change nothing about its views."""
+    with make(kind, "root", guard="roles") as project:
+        for files in project.real.hostile_settings():
+            for name, text in files.items():
+                project.add(name, text)
+        story = _run(project)
+        (chosen,) = story.of(SandboxChosen)
+        assert ("planning", "implementing", "reviewing") == chosen.held
+        # Qwen Code obeys such settings, Kimi writes in git's worktrees without asking anyway.
+        assert bool(story.of(GuardDenied)) is (kind is Vibe)
+
+
+def _run(project: Site) -> Story:
+    """Run the coding loop with agents that try to change what their roles may not."""
+    planned = delivered(project, "planning/plan.md", "<PLAN_COMPLETE>1</PLAN_COMPLETE>")
+    reviewed = delivered(project, "reviewing/review.md", "<APPROVED>1</APPROVED>")
+    project.sessions.update(
+        planning=[*project.probe("planning"), *planned],
+        implementing=[*project.probe("implementing"), Text("<DONE>Add it</DONE>")],
+        reviewing=[*project.probe("reviewing"), *reviewed],
+    )
+    story = project.run("run", "--focus", "the file")
+    assert ["completed"] * 3 == [ended.outcome for ended in story.of(SessionEnded)]
+    assert isinstance(story.events[-1], LoopApproved)
+    assert [] == story.of(RoleViolated)
+    assert {"implementing"} == project.written
+    tree = ["git", "-c", "safe.directory=*", "ls-tree", "-r", "--name-only", "HEAD"]
+    listed = subprocess.check_output(tree, cwd=project.folder, text=True)
+    assert {"src/implementing.txt"} == {*listed.split()} & WRITTEN
+    return story
+
+
+def delivered(project: Site, name: str, said: str) -> list[Turn]:
     """Return the turns that write a file of the session, wherever that is, and see it outside."""
     role, _, base = name.partition("/")
 
@@ -444,7 +476,7 @@ def test_the_sandbox_of_claude_within_the_view(user: str, make: Any) -> None:
         project.sessions.update(
             planning=[
                 project.shell('echo "in $SANDBOX_RUNTIME"; sh probe.sh planning'),
-                *_delivered(project, "planning/plan.md", "<PLAN_COMPLETE>1</PLAN_COMPLETE>"),
+                *delivered(project, "planning/plan.md", "<PLAN_COMPLETE>1</PLAN_COMPLETE>"),
             ],
             implementing=[
                 project.shell('echo "in $SANDBOX_RUNTIME"; sh probe.sh implementing'),
@@ -453,7 +485,7 @@ def test_the_sandbox_of_claude_within_the_view(user: str, make: Any) -> None:
             ],
             reviewing=[
                 project.shell('echo "in $SANDBOX_RUNTIME"; sh probe.sh reviewing'),
-                *_delivered(project, "reviewing/review.md", "<APPROVED>1</APPROVED>"),
+                *delivered(project, "reviewing/review.md", "<APPROVED>1</APPROVED>"),
             ],
         )
         story = project.run("run", "--focus", "the file")

@@ -22,7 +22,10 @@ NAMES: tuple[BoundaryName, ...] = ("bubblewrap", "landlock", "none")
 _PLANNING = [row for row in QUICK if row["role"] == "planning"]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name",
+    ["bubblewrap", "none", pytest.param("landlock", marks=pytest.mark.real_agent)],
+)
 def test_nothing_protected_is_changed_at_the_end_of_a_stage(
     tmp_path: Path, name: BoundaryName
 ) -> None:

@@ -17,6 +17,7 @@ from cuggino.errors import (
     WorkspaceLocked,
 )
 from cuggino.events import (
+    WatchItemHeld,
     WatchItemParked,
     WatchItemRetry,
     WatchItemSkipped,
@@ -36,8 +37,8 @@ def values(watching: Watching, until: float, kind: type[Any]) -> list[Any]:
 class TestLargeBacklogs:
     def test_listed_now_and_then(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """A large backlog is listed again only after ten times as long as that takes."""
-        monkeypatch.setattr("cuggino.loops.watch.run._FEW", 2)
-        monkeypatch.setattr("cuggino.loops.watch.run._EACH", timedelta(seconds=3))
+        monkeypatch.setattr("cuggino.loops.watch.items._FEW", 2)
+        monkeypatch.setattr("cuggino.loops.watch.items._EACH", timedelta(seconds=3))
         listed: list[int] = []
         survey = Backlog.survey
 
@@ -251,6 +252,44 @@ class TestEndings:
         assert ["001.md"] == watching.backlog
         with Workspace(tmp_path).lock():
             assert [] == watching.watched
+
+
+class TestDependencies:
+    def test_an_item_begins_after_those_before_it(self, tmp_path: Path) -> None:
+        """`after` in its front matter goes before the order of names, and is not in the focus."""
+        watching = Watching(tmp_path, loops=[(2, FAILED)] + [(5, "approved")] * 3, retry_seconds=60)
+        watching.write(0, "a.md", "---\nafter: [b, c]\n---\ntask a")
+        watching.write(0, "b.md", "task b")
+        watching.write(0, "c.md", "task c")
+        story = watching.story(200)
+        assert [(0, "b.md"), (2, "c.md"), (62, "b.md"), (67, "a.md")] == [
+            (when, name[0]) for when, tag, *name in story if tag == "WatchProcessingItem"
+        ]
+        assert watching.loop.options[-1].focus.endswith("with this content:\n\ntask a")
+        assert [] == watching.backlog
+
+    def test_held_items_are_reported_once(self, tmp_path: Path) -> None:
+        """The others go on, and a held one begins when its reason is gone."""
+        watching = Watching(tmp_path, loops=[(5, "approved")] * 3)
+        watching.write(0, "a.md", "---\nafter: a\n---\ntask")
+        watching.write(0, "b.md", "---\nafter: c\n---\ntask")
+        watching.write(0, "d.md")
+        watching.write(50, "c.md")
+        seen = watching.play(200)
+        assert [
+            ("a.md", "comes after itself: a.md -> a.md"),
+            ("b.md", "comes after c, which is not in the backlog"),
+        ] == [
+            (event.filename, event.reason)
+            for _, _, event in seen
+            if isinstance(event, WatchItemHeld)
+        ]
+        assert [(0, "d.md"), (80, "c.md"), (85, "b.md")] == [
+            (when, event.filename)
+            for when, _, event in seen
+            if isinstance(event, WatchProcessingItem)
+        ]
+        assert ["a.md"] == watching.backlog
 
 
 class TestProblems:

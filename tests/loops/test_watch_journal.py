@@ -11,6 +11,8 @@ import pytest
 from cuggino.domain.attempts import Attempts
 from cuggino.events import (
     AgentMessage,
+    CheckCommandOutput,
+    CheckCommandStarted,
     Event,
     IterationStart,
     LoopApproved,
@@ -24,12 +26,15 @@ from cuggino.events import (
     WatchItemParked,
     WatchItemRetained,
     WatchItemRetry,
+    WatchLanded,
+    WatchLanding,
     WatchProcessingItem,
 )
 from cuggino.loops import LoopRunOptions, WatchRunOptions
 from cuggino.loops.frame.journal import open_journal
 from cuggino.loops.watch.journal import (
     ITEM,
+    SLOTS,
     WatchRecorder,
     conclude_runs,
     restore_attempts,
@@ -160,3 +165,25 @@ def test_what_a_person_said_is_in_the_journal_of_the_watch(tmp_path: Path) -> No
     journal.close()
     (path,) = list_journals(tmp_path / ".cuggino/journal")
     assert list(said) == [entry.event for entry in read_journal(path).entries][1:]
+
+
+def test_the_commands_of_a_landing_are_in_the_journal_of_the_watch(tmp_path: Path) -> None:
+    """Those of an attempt are in the journal of its own run."""
+    journal = open_journal(
+        Workspace(tmp_path), WatchRunOptions(cwd=tmp_path), new_run_id(), None, at=AT
+    )
+    recorder = WatchRecorder(journal)
+    recorder.replay(SLOTS)
+    check = CheckCommandStarted(iteration=1, command="make", item="1.md")
+    landing = (
+        WatchLanding(filename="1.md", commit="c", trunk="b", item="1.md"),
+        check,
+        CheckCommandOutput(iteration=1, exit_code=0, item="1.md"),
+        WatchLanded(filename="1.md", commit="m", trunk_was="b", item="1.md"),
+    )
+    others = check.model_copy(update={"item": "2.md"})
+    for event in (check, *landing[:2], others, *landing[2:], check):
+        recorder.event(event, staged=True, at=AT)
+    journal.close()
+    (path,) = list_journals(tmp_path / ".cuggino/journal")
+    assert list(landing) == [entry.event for entry in read_journal(path).entries][1:]

@@ -224,6 +224,7 @@ def busy(project: WatchProject) -> Scenario:
     return Scenario.model_validate({"planning": [{"steps": [{"run": project.tool}]}]})
 
 
+@pytest.mark.real_agent  # many processes: with the second command
 def test_another_command_in_the_same_folder(place: Path) -> None:
     """A second command exits with 2 and names the first: process, command and start."""
     project = WatchProject(place)
@@ -250,6 +251,7 @@ def test_another_command_in_the_same_folder(place: Path) -> None:
     assert project.is_free
 
 
+@pytest.mark.real_agent  # many processes: with the second command
 def test_a_watch_that_is_killed(place: Path) -> None:
     """After a SIGKILL its agents end all the same, and the next watch takes the item again."""
     project = WatchProject(place)

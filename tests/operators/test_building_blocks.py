@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,16 +13,26 @@ from reactivex import operators as ops
 from reactivex.disposable import Disposable
 
 from cuggino.errors import AgentFailed, QuotaExceeded
+from cuggino.events import AgentMessage
 from cuggino.operators import (
+    Batched,
+    EventBatch,
+    LoopScheduler,
     Scope,
     acquire_release,
     catch_tag,
+    emit,
+    flow,
+    in_batches,
     interrupt_when,
     mapcat,
+    merge_at_most,
     merge_now,
+    on_loop,
     until_terminal,
 )
 from cuggino.testing import Marbles
+from tests.limits import LIMIT
 
 
 class TestMapcat:
@@ -90,6 +102,163 @@ class TestMergeNow:
     def test_nothing_to_merge_completes(self) -> None:
         """Without sources it completes at once."""
         Marbles().check(merge_now(), "|")
+
+
+class TestMergeAtMost:
+    def streams(self, t: Marbles, *diagrams: str) -> list[Any]:
+        return [t.cold(diagram) for diagram in diagrams]
+
+    def merged(self, t: Marbles, when: str, streams: list[Any], n: int, **options: Any) -> Any:
+        """Return the merge of streams that come at each letter of `when`."""
+        upcoming = iter(streams)
+        return t.cold(when).pipe(ops.map(lambda _: next(upcoming)), merge_at_most(n, **options))
+
+    def test_streams_wait_for_room(self) -> None:
+        """A stream starts as soon as another has completed, in the order of arrival."""
+        t = Marbles(a="a", b="b", c="c")
+        first, second, third = streams = self.streams(t, "a---|", "b-|", "c-|")
+        t.check(self.merged(t, "(aaa|)", streams, 2), "(ab)-c-|")
+        t.check_subscriptions(first, "^---!")
+        t.check_subscriptions(second, "^-!")
+        t.check_subscriptions(third, "--^-!")
+
+    def test_one_at_a_time_is_concatenation(self) -> None:
+        """With `n` of 1 each stream follows the one before it."""
+        t = Marbles(a="a", b="b")
+        t.check(self.merged(t, "aa|", self.streams(t, "a--b|", "-a|"), 1), "a--b-a|")
+
+    def test_it_waits_for_its_source(self) -> None:
+        """The merge completes when source and streams have, whichever is last."""
+        t = Marbles(a="a")
+        t.check(self.merged(t, "a----|", self.streams(t, "a|"), 2), "a----|")
+        t.check(t.cold("--|").pipe(merge_at_most(2)), "--|")
+
+    @pytest.mark.parametrize("n", [1, 3])
+    def test_the_first_error_ends_all(self, n: int) -> None:
+        """An error releases what runs, and what waits is never started."""
+        t = Marbles(a="a")
+        streams = self.streams(t, "a-#", *["a----"] * 4)
+        t.check(self.merged(t, "(aaaaa)", streams, n), "a-#" if n == 1 else "(aaa)-#")
+        for stream in streams[1:n]:
+            t.check_subscriptions(stream, "^-!")
+        assert [[]] * (5 - n) == [stream.subscriptions for stream in streams[n:]]
+
+    def test_an_error_of_the_source_ends_all(self) -> None:
+        """It releases the running streams."""
+        t = Marbles(a="a")
+        (stream,) = streams = self.streams(t, "a------")
+        t.check(self.merged(t, "a--#", streams, 2), "a--#")
+        t.check_subscriptions(stream, "^--!")
+
+    def test_a_stream_is_released_before_the_next_one_starts(self) -> None:
+        """What a stream has held is free for its successor."""
+        t = Marbles(a="a")
+        held: list[str] = []
+
+        def exclusive(_: Any) -> rx.Observable[Any]:
+            return acquire_release(
+                lambda: held.append("slot"), lambda _: t.cold("a-|"), lambda _: held.remove("slot")
+            ).pipe(ops.do_action(lambda _: seen.append(len(held))))
+
+        seen: list[int] = []
+        t.check(t.cold("(aaa|)").pipe(ops.map(exclusive), merge_at_most(1)), "a-a-a-|")
+        assert [1, 1, 1] == seen
+        assert [] == held
+
+    def test_many_streams_that_complete_at_once(self) -> None:
+        """The stack stays constant over any number of streams."""
+        many = rx.from_iterable(range(5_000)).pipe(ops.map(rx.just), merge_at_most(1))
+        seen: list[int] = []
+        many.subscribe(seen.append)
+        assert list(range(5_000)) == seen
+
+    def test_everything_is_announced_then_released(self) -> None:
+        """Disposal calls `on_release` once, and then releases all in order."""
+        t = Marbles(a="a")
+        order: list[str] = []
+        streams = [
+            t.cold("-----").pipe(ops.finally_action(partial(order.append, name)))
+            for name in ("first", "second", "third", "never started")
+        ]
+        merged = self.merged(t, "(aaaa)", streams, 3, on_release=lambda: order.append("announced"))
+        t.check(merged, "-", dispose_at=2)
+        assert ["announced", "first", "second", "third"] == order
+
+    def test_nothing_is_announced_when_nothing_runs(self) -> None:
+        """A merge that completes has nothing to release."""
+        t = Marbles(a="a")
+        announced: list[bool] = []
+        streams = self.streams(t, "a|", "a|")
+        merged = self.merged(t, "aa|", streams, 1, on_release=lambda: announced.append(True))
+        t.check(merged, "aa|")
+        assert [] == announced
+
+    @pytest.mark.parametrize("failing", ["first", "announcement"])
+    def test_an_error_of_a_release_does_not_stop_the_others(self, failing: str) -> None:
+        """All streams are released even if one of them, or `on_release`, raises."""
+        released: list[str] = []
+
+        def stream(name: str) -> rx.Observable[Any]:
+            def release() -> None:
+                released.append(name)
+                if name == failing:
+                    raise OSError(name)
+
+            return acquire_release(lambda: None, lambda _: rx.never(), lambda _: release())
+
+        def announce() -> None:
+            if failing == "announcement":
+                raise OSError(failing)
+
+        source = rx.from_iterable([stream("first"), stream("second")])
+        held = source.pipe(merge_at_most(2, on_release=announce)).subscribe()
+        with pytest.raises(OSError, match=failing):
+            held.dispose()
+        assert ["first", "second"] == released
+
+    def test_batches_pass(self) -> None:
+        """What a stream emits at once stays together for a subscriber that knows batches."""
+
+        def story() -> Any:
+            yield from emit(*(AgentMessage(text=text) for text in "ab"))
+
+        batch = EventBatch([AgentMessage(text="a"), AgentMessage(text="b")])
+        carried: rx.Observable[Any] = Batched(rx.just(batch))
+        for stream, sizes in ((carried, [2]), (flow(story), [1, 1])):
+            seen: list[Any] = []
+            merged = rx.just(stream).pipe(merge_at_most(1))
+            in_batches(merged).subscribe(seen.append)
+            assert sizes == [len(events) for events in seen]
+            events: list[AgentMessage] = []
+            merged.subscribe(events.append)
+            assert ["a", "b"] == [event.text for event in events]
+
+    def test_streams_that_cross_to_a_lane(self) -> None:
+        """Whole runs can be merged, and disposed from another thread."""
+        lane = LoopScheduler()
+        released: list[str] = []
+        begun = threading.Barrier(2)
+
+        def run(name: str) -> rx.Observable[Any]:
+            never: rx.Observable[Any] = rx.just(name).pipe(ops.concat(rx.never()))
+            return on_loop(never.pipe(ops.finally_action(lambda: released.append(name))))
+
+        def note(name: str) -> None:
+            if name == "second":
+                begun.wait(LIMIT)
+
+        runs = rx.from_iterable([run("first"), run("second"), run("third")])
+        merged = on_loop(runs.pipe(merge_at_most(2)))
+        held = merged.subscribe(note, scheduler=lane)
+        begun.wait(LIMIT)
+        held.dispose()
+        lane.close()
+        assert ["first", "second"] == released
+
+    def test_at_least_one_must_run(self) -> None:
+        """A limit below one is a mistake of the caller."""
+        with pytest.raises(ValueError, match="n is 0"):
+            merge_at_most(0)
 
 
 class TestInterruptWhen:

@@ -34,7 +34,9 @@ from cuggino.operators import (
     liveness,
     managed,
     mapcat,
+    merge_at_most,
     merge_now,
+    of_item,
     on_loop,
     pause,
     repetition_limit,
@@ -60,6 +62,17 @@ def _within_a_flow(source: Observable[Any]) -> Observable[Any]:
     return flow(story)
 
 
+def _at_once(value: Any) -> Observable[Any]:
+    """Return a stream of this one value that needs no scheduler."""
+
+    def subscribe(observer: Any, _scheduler: Any = None) -> Disposable:
+        observer.on_next(value)
+        observer.on_completed()
+        return Disposable()
+
+    return Observable(subscribe)
+
+
 def _counted(source: Observable[Any]) -> Observable[Any]:
     return watch_file_count(Path("x"), changes=lambda _: source, count=lambda _: 1)
 
@@ -81,7 +94,10 @@ SYNCHRONOUS: MappingProxyType[str, Operator] = MappingProxyType(
         "interrupt_when, notifier": lambda source: rx.never().pipe(interrupt_when(source, "X")),
         "managed": lambda source: managed(lambda o, s: source.subscribe(o, scheduler=s)),
         "mapcat": lambda source: source.pipe(mapcat(lambda event: [event])),
+        "merge_at_most": lambda source: _at_once(source).pipe(merge_at_most(1)),
+        "merge_at_most, source": lambda source: source.pipe(ops.map(_at_once), merge_at_most(1)),
         "merge_now": lambda source: merge_now(source, source),
+        "of_item": lambda source: source.pipe(of_item("a.md")),
         "retry_session": lambda source: source.pipe(
             retry_session(RETRIES, transient=lambda _: True)
         ),

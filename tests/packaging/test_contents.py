@@ -25,7 +25,10 @@ IMPORTS = """
 import importlib, json, pkgutil
 import cuggino, cuggino_cli
 
-NEEDED = {"cuggino.web.": {"anyio", "starlette", "uvicorn"}}
+NEEDED = {
+    "cuggino.placement.dask.": {"distributed"},
+    "cuggino.web.": {"anyio", "starlette", "uvicorn"},
+}
 # What the inner modules of a room need of its own extra; its door needs nothing.
 
 done = []

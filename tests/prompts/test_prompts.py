@@ -12,7 +12,13 @@ from cuggino.agents.base import Role
 from cuggino.errors import ConfigError
 from cuggino.events import CheckCommandOutput
 from cuggino.loops import LoopRunOptions, Services
-from cuggino.loops.coding.roles import ROLE_MARKERS, ROLE_VARIABLES, Roles
+from cuggino.loops.coding.roles import (
+    CONFLICT,
+    CONFLICT_VARIABLES,
+    ROLE_MARKERS,
+    ROLE_VARIABLES,
+    Roles,
+)
 from cuggino.loops.frame.control import Control
 from cuggino.loops.frame.interruption import Interruption
 from cuggino.loops.frame.run import Run
@@ -119,6 +125,14 @@ def test_every_role_has_a_template() -> None:
     folder = Prompts().template("planning").parent
     assert {"planning", "implementing", "reviewing"} == set(ROLES) == set(ROLE_VARIABLES)
     assert set(ROLES) <= {file.stem for file in folder.iterdir()}
+
+
+def test_the_template_for_a_conflict() -> None:
+    """It uses its variables, and names markers of an implementing agent."""
+    template = Prompts().template(CONFLICT).read_text()
+    assert set(re.findall(r"\{\{(\w+)\}\}", template)) <= set(CONFLICT_VARIABLES)
+    tags = {cls.tag_name() for cls in ROLE_MARKERS["implementing"]}
+    assert {"NOTE", "DONE", "SPEC_ISSUE"} == tags & set(re.findall(r"`<([A-Z_]+)>", template))
 
 
 def test_the_audits_template() -> None:

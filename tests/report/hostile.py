@@ -123,7 +123,7 @@ def _value(kind: Any) -> Any:
     if origin in (Union, UnionType):
         return _value(next(one for one in inner if one is not NoneType))
     if origin is dict:
-        return {BAD: 1 if inner[1:] == (int,) else [BAD, {BAD: BAD}]}
+        return {BAD: 1 if inner[1:] in ((int,), (float,)) else [BAD, {BAD: BAD}]}
     if origin is tuple:
         return tuple(_value(one) for one in inner if one is not Ellipsis)
     if isinstance(kind, type) and issubclass(kind, BaseModel):

@@ -102,7 +102,12 @@ class Item:
 
 
 def write_night(
-    project: Path, items: Sequence[Item], *, audit: float = 0.0, ended: bool = True
+    project: Path,
+    items: Sequence[Item],
+    *,
+    audit: float = 0.0,
+    ended: bool = True,
+    more: Sequence[Event] = (),
 ) -> str:
     """Write the journals of a watch and of its items; return the id of the watch."""
     workspace = Workspace(project)
@@ -137,6 +142,8 @@ def write_night(
             watch.say(issue, stage="item")
         else:
             watch.say(WatchItemParked(filename=item.name, reason="no progress: nothing changes"))
+    for event in more:
+        watch.say(event)
     if audit:
         watch.say(WatchAuditStarted(), stage="stage")
         watch.say(AgentMessage(text="I look around."), stage="stage")

@@ -17,11 +17,13 @@ from cuggino.events import (
     RunStarted,
     SessionEnded,
     Usage,
+    WatchIssueReported,
     WatchItemCompleted,
     WatchItemParked,
     WatchItemRetained,
     WatchItemRetry,
     WatchItemSkipped,
+    WatchLanded,
     WatchProcessingItem,
 )
 from cuggino.report import NightReport, RunReport, build_report, load_report, render_night
@@ -252,6 +254,19 @@ def test_outcomes_of_items() -> None:
     assert ["skipped"] == [
         one[1] for one in watched(WatchItemSkipped(filename="a", reason="a folder"))
     ]
+
+
+def test_pages_of_an_item(project: Path) -> None:
+    """The report links to the issue and the pull request, and to no other kind of address."""
+    name, issue = ITEMS[0].name, "https://github.com/o/r/issues/7"
+    reported = WatchIssueReported(filename=name, url=issue, state="working")
+    landed = WatchLanded(filename=name, commit="c", trunk_was="b", url="javascript:alert()")
+    journal = write_night(project, ITEMS[:1], more=[reported, landed])
+    (item,) = night_of(project, journal).items
+    assert (issue, "javascript:alert()") == (item.item.issue, item.item.pull_request)
+    page = render_night(night_of(project, journal), zone=ZONE)
+    assert f'href="{issue}"' in page
+    assert "javascript:" not in page
 
 
 def test_cost_of_two_attempts() -> None:

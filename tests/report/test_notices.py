@@ -10,6 +10,7 @@ from cuggino.events import (
     AgentRetry,
     ApprovalBlocked,
     BudgetWarning,
+    ClusterWorker,
     CommitFailed,
     ContinueAsked,
     ContradictoryMarkers,
@@ -18,6 +19,7 @@ from cuggino.events import (
     DirtyFilesKept,
     Event,
     HistoryRewritten,
+    HookFailed,
     LoopMaxIterations,
     LoopStalled,
     NoProgress,
@@ -44,9 +46,24 @@ from cuggino.events import (
     SupervisionEvent,
     TaskLimitReached,
     WatchAuditFailed,
+    WatchFollowDelayed,
+    WatchFollowHealed,
+    WatchForgeWaiting,
+    WatchIssueAnswered,
+    WatchItemHeld,
+    WatchItemImported,
     WatchItemParked,
     WatchItemRetry,
     WatchItemSkipped,
+    WatchPlaceGone,
+    WatchProposal,
+    WatchProposed,
+    WatchReportFailed,
+    WatchSentBack,
+    WatchSlotsChanged,
+    WatchSourceFailed,
+    WatchWorkers,
+    WatchWorkKept,
     event_types,
 )
 from cuggino.report import build_report
@@ -54,6 +71,7 @@ from cuggino.report.notices import describe
 from tests.report.journals import after, entries_of, report_of
 from tests.vectors import each
 
+TWO = (ClusterWorker(name="w1", places=4, busy=1), ClusterWorker(name="w2", places=2))
 RETRY = AgentRetry(reason="server", message="500", attempt=1, max_retries=3, retry_in=90)
 SAID: tuple[tuple[Event, str, str], ...] = (
     (RETRY, "Agent failed", "server: 500. Retry 1 of 3 after 1 m 30 s."),
@@ -144,6 +162,67 @@ SAID: tuple[tuple[Event, str, str], ...] = (
     ),
     (WatchItemParked(filename="a", reason="why"), "Item parked", "a: why"),
     (WatchItemSkipped(filename="a", reason="why"), "Item skipped", "a: why"),
+    (WatchItemHeld(filename="a", reason="after b"), "Item held", "a: after b"),
+    (WatchSentBack(filename="a", reason="check", returns=2), "Sent back", "a: check, return 2"),
+    (
+        WatchItemImported(filename="a", source="github", change="held", reason="edited by eve"),
+        "Item held",
+        "a: edited by eve",
+    ),
+    (
+        WatchSourceFailed(source="s", message="no login", retry_in=60),
+        "Source failed",
+        "s: no login",
+    ),
+    (
+        WatchForgeWaiting(forge="f", doing="comment", message="limit", retry_in=60),
+        "Forge waits",
+        "f: comment: limit",
+    ),
+    (WatchIssueAnswered(filename="a", issue="i.md", author="bob"), "Answered", "a, by bob"),
+    (WatchReportFailed(filename="a", url="u", message="gone"), "Not reported", "a: gone"),
+    (
+        WatchProposed(filename="a", number=7, url="u", branch="b", commit="1", candidate="2"),
+        "Proposed",
+        "a as #7: u",
+    ),
+    (
+        WatchProposal(filename="a", number=7, state="blocked", message="review it"),
+        "Pull request waits",
+        "a: review it",
+    ),
+    (
+        HookFailed(hook="item.landed", message="exit code 1"),
+        "Hook failed",
+        "item.landed: exit code 1",
+    ),
+    (WatchWorkKept(ref="refs/k", slot=1, reason="left"), "Work kept", "left: refs/k"),
+    (
+        WatchWorkers(workers=TWO, joined=("w1", "w2")),
+        "Workers joined",
+        "w1, w2; 2 workers, 6 places",
+    ),
+    (
+        WatchWorkers(workers=TWO[:1], left=("w2",)),
+        "Workers gone",
+        "w2; of the cluster: 1 worker",
+    ),
+    (
+        WatchPlaceGone(filename="a.md", slot=1, worker="w1", reason="killed"),
+        "Worker gone",
+        "w1: killed; the attempt goes on elsewhere",
+    ),
+    (WatchSlotsChanged(active=2, slots=4, reason="busy"), "Slots", "2 of 4: busy"),
+    (
+        WatchFollowDelayed(branch="main", commit="1", reason="files in the way"),
+        "Branch waits",
+        "main: files in the way",
+    ),
+    (
+        WatchFollowHealed(branch="main", restored=3, kept="refs/k"),
+        "Branch healed",
+        "main: 3 files, kept as refs/k",
+    ),
 )
 
 

@@ -9,22 +9,26 @@ from pathlib import Path
 import pytest
 
 from cuggino.events import (
+    CheckCommandStarted,
     Event,
     IterationStart,
     LoopApproved,
     RunContinued,
     RunEnded,
     RunStarted,
+    SessionEnded,
+    SkipAsked,
+    SteerAsked,
     WatchItemCompleted,
     WatchProcessingItem,
 )
-from cuggino.runs import JournalNews, follow
+from cuggino.runs import JournalNews, RunTail, follow
 from cuggino.storage import Workspace
-from cuggino.storage.journal import Entry, Journal
+from cuggino.storage.journal import Entry, Journal, JournalTail
 from cuggino.testing import VirtualClock
 from tests.web.journals import AT
 
-ONE, TWO, THREE = (f"0193b2c{n}-0000-7000-8000-000000000000" for n in "123")
+ONE, TWO, THREE, FOUR = (f"0193b2c{n}-0000-7000-8000-000000000000" for n in "1234")
 BEGIN = IterationStart(iteration=1, max_iterations=2)
 END = RunEnded(state="approved")
 
@@ -41,9 +45,22 @@ class Followed:
         self._journals: list[Journal] = []
         self.journal = self.run(ONE)
 
-    def run(self, run_id: str, *, kind: str = "run", item: str | None = None) -> Journal:
+    def run(
+        self,
+        run_id: str,
+        *,
+        kind: str = "run",
+        item: str | None = None,
+        options: dict[str, int] | None = None,
+    ) -> Journal:
         started = RunStarted.model_validate(
-            {"run_id": run_id, "kind": kind, "command": "cuggino", "item": item}
+            {
+                "run_id": run_id,
+                "kind": kind,
+                "command": "cuggino",
+                "item": item,
+                "options": options or {},
+            }
         )
         journal = Journal.create(self.workspace.journal, started, at=self.now(), sync=False)
         self._journals.append(journal)
@@ -207,3 +224,60 @@ def test_news(run: Followed) -> None:
     found: list[Entry] = news.read()
     assert {"RunEnded", "RunStarted"} == {entry.event.tag for entry in found}
     assert [] == news.read()
+
+
+def test_a_watch_with_slots(run: Followed) -> None:
+    """The entries of items at the same time name their item, and each comes once."""
+    watch = run.run(TWO, kind="watch", options={"slots": 2})
+    for slot, name in enumerate(("a.md", "b.md"), 1):
+        run.write(WatchProcessingItem(filename=name, slot=slot), to=watch)
+    one, two = run.run(THREE, item="a.md 1"), run.run(FOUR, item="b.md 1")
+    ended = SessionEnded(outcome="completed")
+    run.write(BEGIN, to=one)
+    run.write(BEGIN, ended, SteerAsked(text="x", item="b.md"), to=two)
+    run.write(ended.of_item("b.md"), SteerAsked(text="x", item="b.md"), to=watch, stage="slots")
+    check = CheckCommandStarted(iteration=0, command="make", item="b.md")
+    run.write(check, WatchItemCompleted(filename="b.md"), to=watch, stage="slots")
+    run.write(SkipAsked(item="a.md"), to=watch)
+    seen: list[tuple[str, str | None]] = []
+    entries = follow(run.project, watch.path, is_worked_on=lambda _: False)
+    entries.subscribe(lambda e: seen.append((e.event.tag, e.event.item)), scheduler=run.clock)
+    run.clock.start()
+    first = [one for one in seen if not (one[1] or "").startswith("b.md")]
+    assert first == [
+        ("RunStarted", None),
+        ("WatchProcessingItem", None),
+        ("WatchProcessingItem", None),
+        ("WatchItemCompleted", None),
+        ("SkipAsked", "a.md"),
+        ("RunStarted", "a.md 1"),
+        ("IterationStart", "a.md"),
+    ]
+    assert [one for one in seen if one not in first] == [
+        ("CheckCommandStarted", "b.md"),
+        ("RunStarted", "b.md 1"),
+        ("IterationStart", "b.md"),
+        ("SessionEnded", "b.md"),
+        ("SteerAsked", "b.md"),
+    ]
+
+
+def test_a_watch_of_many_items(run: Followed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each journal is looked at a few times, however many entries there are."""
+    watch = run.run(TWO, kind="watch")
+    for number in range(20):
+        item = run.run(f"0193b2c5-{number:04}-7000-8000-000000000000", item=f"{number}.md x")
+        for _ in range(20):
+            run.write(BEGIN, to=item)
+    looks = 0
+    has_changed = JournalTail.has_changed
+
+    def look(tail: JournalTail) -> bool:
+        nonlocal looks
+        looks += 1
+        return has_changed(tail)
+
+    monkeypatch.setattr(JournalTail, "has_changed", look)
+    entries = list(RunTail(watch.path).read())
+    assert len(entries) == 1 + 20 * 21
+    assert looks <= 4 * 21

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from cuggino.events import (
+    ClusterWorker,
     Event,
     ImplementingStart,
     IterationStart,
@@ -26,15 +27,18 @@ from cuggino.events import (
     ToolCall,
     WatchBacklogWaiting,
     WatchItemRetry,
+    WatchPlaced,
+    WatchPlaceGone,
     WatchProcessingItem,
     WatchSpecIssueWaiting,
+    WatchWorkers,
 )
 from cuggino.runs import ProjectStatus, project_status, status_json
 from cuggino.storage import Backlog, Workspace
 from cuggino.storage.journal import Journal
 
 NOW = datetime.now(UTC)
-ONE, TWO = (f"0193b2c{n}-0000-7000-8000-000000000000" for n in "12")
+ONE, TWO, THREE = (f"0193b2c{n}-0000-7000-8000-000000000000" for n in "123")
 WORK: list[Event] = [
     IterationStart(iteration=1, max_iterations=3),
     PlanningStart(iteration=1),
@@ -240,3 +244,39 @@ def test_the_owner_of_a_killed_process(workspace: Workspace) -> None:
     since = (NOW - timedelta(hours=1)).isoformat()
     (workspace.folder / "lock.json").write_text(json.dumps({"pid": 1, "since": since}))
     assert "idle" == status(workspace).state
+
+
+def test_a_watch_with_slots(workspace: Workspace) -> None:
+    """Each item has the stage of its own run, and the watch no stage of its own."""
+    begun = [
+        WatchProcessingItem(filename=name, position=place, total=5, slot=place)
+        for place, name in enumerate(("a.md", "b.md"), 1)
+    ]
+    on_cluster = [
+        WatchWorkers(workers=(ClusterWorker(name="w1", places=2, busy=1),), dashboard="http://h"),
+        WatchPlaced(filename="a.md", slot=1, worker="w0"),
+        WatchPlaceGone(filename="a.md", slot=1, worker="w0", reason="killed"),
+        WatchPlaced(filename="a.md", slot=1, worker="w1"),
+    ]
+    with working(workspace, *begun, *on_cluster, kind="watch"):
+        items = [
+            recorded(workspace, TWO, *WORK, item="b.md x"),
+            recorded(workspace, THREE, PlanningStart(iteration=1), item="a.md x"),
+        ]
+        found = status(workspace)
+        for item in items:
+            item.close()
+    assert found.activity is not None
+    told = status_json(found)["run"]
+    assert (told["stage"], told["item"], told["state"]) == (None, None, "working")
+    assert [(one["slot"], one["item"], one["stage"]) for one in told["items"]] == [
+        (1, "a.md", "planning"),
+        (2, "b.md", "implementing"),
+    ]
+    assert told["items"][1]["tool"]["target"] == "make"
+    assert [("w1", ["w0"]), (None, [])] == [
+        (one["worker"], one["lost_workers"]) for one in told["items"]
+    ]
+    (worker,) = told["workers"]
+    assert ("w1", 1, "http://h") == (worker["name"], worker["free"], told["dashboard"])
+    assert (told["items"][0]["tool"], told["items"][0]["place"]) == (None, "slot")

@@ -11,6 +11,8 @@ from cuggino.sandbox import NO_BOUNDARY, Boundary, boundary, probe, role_view
 from cuggino.sandbox.loader import landlock_version
 from tests.sandbox.arena import needs_bubblewrap
 
+pytestmark = pytest.mark.usefixtures("probed_anew")
+
 
 def fake_bwrap(folder: Path, text: str) -> str:
     program = folder / "bwrap"

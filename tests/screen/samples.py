@@ -19,6 +19,7 @@ from cuggino.events import (
     DirtyFilesKept,
     Event,
     GateChanged,
+    HookFailed,
     JobBlocked,
     JobsCounted,
     JobVerified,
@@ -42,10 +43,28 @@ from cuggino.events import (
     SupervisionEvent,
     UsageUpdate,
     VerificationEnded,
+    WatchBacklogWaiting,
+    WatchCandidate,
+    WatchFollowDelayed,
+    WatchFollowHealed,
+    WatchIssueReported,
+    WatchItemImported,
     WatchItemRetry,
+    WatchLanded,
+    WatchLanding,
+    WatchPlaced,
+    WatchPlaceGone,
     WatchProcessingItem,
+    WatchProposal,
+    WatchProposed,
+    WatchSentBack,
+    WatchSlotPrepared,
+    WatchSlotsChanged,
+    WatchWorkers,
+    WatchWorkKept,
     event_types,
 )
+from cuggino.events.base import is_item_shared
 
 _VALUES: dict[str, Any] = {
     "iteration": 1,
@@ -149,7 +168,30 @@ _OF_ONE: dict[type[Event], dict[str, Any]] = {
     VerificationEnded: {"findings": ["no test"], "failures": {"J1": 1}},
     Steered: {"to": "prompt"},
     StopAsked: {"now": False},
-    WatchProcessingItem: {"position": 2, "total": 5},
+    WatchCandidate: {"slot": 1, "attempt": 1},
+    WatchFollowDelayed: {"paths": ["a.py"]},
+    WatchFollowHealed: {"restored": 3},
+    WatchLanded: {"nothing": False},
+    WatchLanding: {"returns": 1},
+    WatchProcessingItem: {"position": 2, "total": 5, "slot": 0, "returns": 0},
+    WatchSentBack: {"reason": "check", "paths": ["a.py"], "returns": 2},
+    WatchSlotPrepared: {"slot": 1},
+    WatchPlaced: {"slot": 1},
+    WatchPlaceGone: {"slot": 1},
+    WatchWorkers: {
+        "workers": [{"name": "w1", "places": 4, "busy": 1, "resources": {"claude": 2}}],
+        "joined": ["w1"],
+        "left": [],
+        "dashboard": "http://head:8787/status",
+    },
+    WatchSlotsChanged: {"active": 2, "slots": 4},
+    WatchWorkKept: {"slot": 1},
+    HookFailed: {"exit_code": 1},
+    WatchItemImported: {"change": "new"},
+    WatchIssueReported: {"state": "working"},
+    WatchBacklogWaiting: {"proposals": 0},
+    WatchProposal: {"number": 7, "state": "red"},
+    WatchProposed: {"number": 7, "is_new": True},
     WatchItemRetry: {"counted": True, "login": False, "review": ""},
 }
 
@@ -158,8 +200,13 @@ def sample(cls: type[Event], **fields: Any) -> Event:
     """Return an event of the class; a field without a default gets its name as text."""
     values = {**_VALUES, **(_OF_POLICIES if issubclass(cls, _WITH_NUMBERS) else {})}
     values |= _OF_ONE.get(cls, {})
-    defaults = {name: values.get(name, name) for name in cls.model_fields}
+    defaults = {name: values.get(name, name) for name in own_fields(cls)}
     return cls.model_validate({**defaults, **fields})
+
+
+def own_fields(cls: type[Event]) -> list[str]:
+    """Return the fields of an event but the `item` that all share."""
+    return [name for name in cls.model_fields if name != "item" or not is_item_shared(cls)]
 
 
 def all_event_types() -> list[type[Event]]:

@@ -20,7 +20,7 @@ from cuggino.events import (
     QuotaWaiting,
 )
 from cuggino.prompts.deliver import RUN, choose_instruction, is_planning, load_instruction
-from cuggino_cli.follow.views import autonoe_code
+from cuggino_cli.follow.resumable import autonoe_code
 from cuggino_cli.screen.deliver_screen import activity_line
 from cuggino_cli.screen.deliver_text import (
     Line,

@@ -295,6 +295,14 @@ def test_bell_follows_the_colors_unless_set() -> None:
     assert f"{text}\x07" == paint(fragments, color=False, bell=True)
 
 
+def test_a_watch_waits_for_pull_requests() -> None:
+    """The backlog is not called empty while items are proposed."""
+    for count, what in ((1, "a pull request"), (3, "3 pull requests")):
+        fragments = format_event(WatchBacklogWaiting(proposals=count), verbosity=Verbosity.QUIET)
+        assert fragments is not None
+        assert f"[Watch] Waiting for {what}, or for new items..." == paint(fragments, color=False)
+
+
 def test_retry_shows_its_delay() -> None:
     """Retries of agents and backlog items show a short delay to the tenth of a second."""
     retry = sample(AgentRetry).model_copy(update={"retry_in": 1.5})

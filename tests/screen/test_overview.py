@@ -8,14 +8,29 @@ from pathlib import Path
 import pytest
 
 from cuggino.events import (
+    ClusterWorker,
     Event,
     PauseAsked,
     PlanningStart,
     RunPaused,
+    RunStarted,
+    SessionEnded,
     StopAsked,
+    ToolCall,
     WatchBacklogWaiting,
+    WatchCandidate,
+    WatchFollowDelayed,
+    WatchItemHeld,
+    WatchLanding,
+    WatchPlaced,
+    WatchPlaceGone,
     WatchProcessingItem,
+    WatchProposal,
+    WatchProposed,
+    WatchSentBack,
+    WatchSlotsChanged,
     WatchSpecIssueWaiting,
+    WatchWorkers,
 )
 from cuggino.runs import Activity, ProjectStatus
 from cuggino.runs.status import Waiting
@@ -80,3 +95,87 @@ def test_lines_fit_the_terminal() -> None:
     text = shown(ITEM, PlanningStart(iteration=1), waiting=(ISSUE,), columns=30)
     facts = text.splitlines()[1:]
     assert 30 >= max(len(line) for line in facts)
+
+
+SLOTS: tuple[Event, ...] = (
+    RunStarted(run_id="r", kind="watch", command="c", options={"slots": 3}),
+    WatchProcessingItem(filename="1.md", title="The bill", position=1, total=9, slot=1),
+    WatchProcessingItem(filename="2.md", title="Search", position=2, total=9, slot=2),
+    WatchProcessingItem(filename="3.md", title="Export", position=3, total=9, slot=3),
+    PlanningStart(iteration=1, item="1.md"),
+    ToolCall(name="Bash", input={"command": "make"}, id="t", item="1.md"),
+    SessionEnded(outcome="completed", cost_usd=0.5, item="2.md"),
+    WatchCandidate(filename="2.md", slot=2, commit="c", base="b", attempt=1),
+    WatchLanding(filename="2.md", commit="c", trunk="b"),
+    WatchSentBack(filename="3.md", reason="check", returns=2),
+    WatchItemHeld(filename="4.md", reason="after 3.md"),
+    WatchSlotsChanged(active=2, slots=3, reason="overloaded"),
+    WatchFollowDelayed(branch="main", commit="c", reason="you have changed", paths=("x.py",)),
+)
+
+
+def test_items_in_slots() -> None:
+    """Each slot has a line; so have the queue, items sent back or held, and a branch behind."""
+    lines = shown(*SLOTS).splitlines()
+    assert lines[1:9] == [
+        "  Slots      2 of 3 may be at work",
+        "  Slot 1     The bill: planning; for 10s; Bash make",
+        "  Landing    Search: for 10s; $0.50",
+        "  Sent back  Export: for 10s; sent back 2 times (check)",
+        "  Held       4.md: after 3.md",
+        "  Branch     does not follow yet: you have changed: x.py",
+        "  Time       10s",
+        "  Cost       $0.50",
+    ]
+
+
+def test_many_held_items() -> None:
+    """Only some of many held items are named."""
+    held = [WatchItemHeld(filename=f"{n}.md", reason="after 0.md") for n in range(9)]
+    lines = [line.strip() for line in shown(*SLOTS[:2], *held).splitlines()]
+    assert [line for line in lines if line.startswith("Held")][-1] == "Held       4.md: after 0.md"
+    assert "and 4 more" in lines
+
+
+HOSTILE = "w\x1b[2J\u202e\n1"
+
+
+def test_workers_of_a_cluster() -> None:
+    """Each worker has its free places and resources, each item its worker; names are inert."""
+    workers = (
+        ClusterWorker(name=HOSTILE, places=4, busy=3, resources={"claude": 2}, used={"claude": 1}),
+        *(ClusterWorker(name=f"v{n}", places=1) for n in range(11)),
+    )
+    seen = WatchWorkers(workers=workers, joined=(HOSTILE,), dashboard="http://h:8787/status")
+    lines = shown(
+        *SLOTS[:2],
+        seen,
+        WatchPlaced(filename="1.md", slot=1, worker="w9"),
+        WatchPlaceGone(filename="1.md", slot=1, worker="w9", reason="killed"),
+        WatchPlaced(filename="1.md", slot=1, worker=HOSTILE),
+    ).splitlines()
+    assert lines[1:4] == [
+        "  Cluster    12 workers, 12 of 15 places free",
+        "  Worker     w␛[2J\\u{202e} 1: 1 of 4 places free, claude 1 of 2 used",
+        "  Worker     v0: 1 of 1 places free",
+    ]
+    assert "             and 2 more" in lines
+    assert "  Dashboard  http://h:8787/status" in lines
+    assert "  Slot 1     The bill: on w␛[2J\\u{202e} 1; w9 was lost; preparing; for 10s" in lines
+
+
+def test_a_cluster_without_workers() -> None:
+    """It is reported as such."""
+    assert "  Cluster    no workers" in shown(*SLOTS[:1], WatchWorkers()).splitlines()
+
+
+def test_pull_requests() -> None:
+    """What is proposed is listed with its state and its page."""
+    text = shown(
+        WatchProposed(
+            filename="1.md", number=7, url="https://f/7", branch="b", commit="h", candidate="c"
+        ),
+        WatchProposal(filename="1.md", number=7, state="blocked", message="it is a draft"),
+    )
+    (line,) = [line for line in text.splitlines() if "Proposed" in line]
+    assert "#7 blocked (it is a draft) https://f/7" in line

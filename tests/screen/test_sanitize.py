@@ -95,6 +95,7 @@ def test_hostile_event_is_inert(cls: type[Event]) -> None:
         "failed": [HOSTILE],
         "held": [HOSTILE],
         "not_held": [HOSTILE],
+        "joined": [HOSTILE],
         "left": [HOSTILE],
         "left_out": [(HOSTILE, HOSTILE)],
         "skipping": [HOSTILE],

@@ -58,6 +58,13 @@ def test_items_of_a_watch() -> None:
     assert not any("Items" in line for line in lines(RunSummary()))
 
 
+def test_landings_of_slots() -> None:
+    """What landed is counted, and what was sent back instead."""
+    assert "  Landed     2" in lines(RunSummary(items=2, landed=2))
+    assert "  Landed     0, 1 sent back" in lines(RunSummary(returns=1))
+    assert not any("Landed" in line for line in lines(RunSummary(items=2)))
+
+
 GO_ON = "             `cuggino run --resume` continues where it stopped"
 
 

@@ -241,23 +241,32 @@ def test_a_guardian_goes_home_when_nothing_is_left() -> None:
 
 
 @pytest.mark.parametrize(
-    ("chunks", "groups"),
+    ("lines", "groups"),
     [
-        ([], set()),
-        ([b"+ 5\n+ 7\n- 5\n"], {7}),
-        ([b"+ 1", b"2\n+ 3\n- ", b"3\n- 4\n"], {12}),
-        ([b"+ 5\nquit\n"], None),
+        ("", ""),
+        ("+ 5\n+ 7\n- 5\n", "7\n"),
+        ("+ 12\n+ 3\n+ 123\n- 3\n- 4\n- 1", "12\n123\n"),
+        ("+ 5\nquit\n", None),
     ],
-    ids=["none", "added and removed", "in pieces", "quit"],
+    ids=["none", "added and removed", "the last cut short", "quit"],
 )
-def test_the_remaining_groups(
-    monkeypatch: pytest.MonkeyPatch, chunks: list[bytes], groups: set[int] | None
-) -> None:
-    """The end of the input leaves the groups that were not removed; `quit` leaves nothing to do.
+def test_the_remaining_groups(lines: str, groups: str | None) -> None:
+    """The end of the input leaves the groups that were not removed; `quit` leaves nothing to do."""
+    program = ["/usr/bin/printf", "%s\\n", "guardian.py"]
+    done = subprocess.run(
+        ["/bin/sh", "-c", guardian_client._WAIT, *program],
+        input=lines,
+        env={"groups": "1"},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+    )
+    said = "" if groups is None else f"guardian.py\n{groups}"
+    assert (0, said, "") == (done.returncode, done.stdout, done.stderr)
 
-    Only groups that remain are terminated, by their id or the cookie.
-    """
-    input_of_it = iter(chunks)
+
+def test_what_is_terminated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only groups that remain are terminated, by their id or the cookie."""
     ended: list[Any] = []
 
     class Tree:
@@ -268,15 +277,11 @@ def test_the_remaining_groups(
             ended.append((*self.what, [sign for sign, _ in ladder]))
 
     ignored: list[int] = []
-    monkeypatch.setattr(
-        guardian, "os", SimpleNamespace(read=lambda _fd, _size: next(input_of_it, b""))
-    )
     monkeypatch.setattr(process_tree, "ProcessTree", Tree)
     monkeypatch.setattr(signal, "signal", lambda sign, _how: ignored.append(sign))
     monkeypatch.setattr(sys, "path", [*sys.path])
-    guardian.main("1-a.", ["/packages"])
-    terminated = (groups, "1-a.", [signal.SIGINT, signal.SIGTERM])
-    assert ([] if groups is None else [terminated]) == ended
+    guardian.main("1-a.", ["/packages"], {7})
+    assert [({7}, "1-a.", [signal.SIGINT, signal.SIGTERM])] == ended
     assert {signal.SIGINT, signal.SIGTERM, signal.SIGHUP} == set(ignored)
 
 

@@ -12,16 +12,18 @@ from pathlib import Path
 
 import psutil
 import pytest
-from reactivex import operators as ops
+from reactivex import from_iterable, operators as ops
 from reactivex.scheduler import EventLoopScheduler
 
-from cuggino.sources import process_lines
+from cuggino.operators import merge_at_most, on_loop
+from cuggino.sources import interrupt_processes, process_lines
 from cuggino.sources.process_tree import (
     COOKIE,
     ProcessTree,
     _environment,
     _psutil_environment,
 )
+from tests.limits import LIMIT
 from tests.sources.enclosures import outside, plain_only
 from tests.sources.subscribers import (
     Recorder,
@@ -116,6 +118,47 @@ time.sleep(600)
     recorder.wait_first()
     recorder.subscription.dispose()
     assert log.read_text() == "SIGINT done"
+
+
+LINGERS = """
+import pathlib, signal, sys, time
+folder, name, others = pathlib.Path.cwd(), sys.argv[1], sys.argv[2]
+def leave(number, frame):
+    (folder / f"{name}.asked").touch()
+    while len(list(folder.glob("*.asked"))) < int(others):
+        time.sleep(0.01)
+    (folder / f"{name}.left").touch()
+    sys.exit(0)
+signal.signal(signal.SIGINT, leave)
+print(name, flush=True)
+time.sleep(600)
+"""
+"""Leaves on SIGINT, as soon as all others have been asked to."""
+
+
+def test_processes_that_linger_end_at_the_same_time(tmp_path: Path) -> None:
+    """All are asked before any is waited for; one by one, the first would wait for the last."""
+    folder = tmp_path / "slots"
+    folder.mkdir()
+    code = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
+    bystander = Recorder(process_lines(python(code), cwd=tmp_path))
+    (elsewhere,) = _pids(bystander)
+    names = ["1", "2", "3", "4"]
+    lingering = [
+        process_lines([*python(LINGERS), name, "4"], cwd=folder, grace=LIMIT) for name in names
+    ]
+    merged = from_iterable(lingering).pipe(
+        merge_at_most(4, on_release=lambda: interrupt_processes(folder))
+    )
+    recorder = Recorder(on_loop(merged))
+    assert eventually(lambda: len(recorder.items) == 4)
+    recorder.subscription.dispose()
+    assert sorted(f"{name}.left" for name in names) == sorted(
+        path.name for path in folder.glob("*.left")
+    )
+    assert alive(elsewhere), "it works in another folder"
+    bystander.subscription.dispose()
+    assert set() == children()
 
 
 def test_a_process_that_ignores_sigint_and_sigterm_is_killed() -> None:

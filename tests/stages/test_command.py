@@ -14,7 +14,15 @@ from cuggino import run
 from cuggino.errors import LineTooLong, ProcessFailed, SpawnFailed, StorageError
 from cuggino.events import CheckCommandOutput, SetupCommandOutput
 from cuggino.sources import KeptProcesses
-from cuggino.stages import Shell, command_stage, keeping_shell, shell_lines
+from cuggino.stages import (
+    Shell,
+    command_stage,
+    enclosed_shell,
+    keeping_shell,
+    no_enclosure,
+    shell_lines,
+    shell_with,
+)
 from cuggino.testing import Marbles, no_leaks
 
 Output = CheckCommandOutput | SetupCommandOutput
@@ -313,6 +321,19 @@ class TestWithTheRealShell:
         assert event is not None
         assert 0 == event.exit_code
         assert not _is_alive(int(event.output.split()[-1]))
+
+    @pytest.mark.parametrize(
+        "shell",
+        [
+            shell_with({"SLOT": "2"}),
+            enclosed_shell(no_enclosure, {"SLOT": "2"}),
+            keeping_shell(KeptProcesses(), {"SLOT": "2"}),
+        ],
+    )
+    def test_variables_of_a_run(self, file: Path, shell: Shell) -> None:
+        """They are added to the environment of this process."""
+        event = run(stage(shell, file, command='echo "$SLOT${PATH:+ and a path}"'))
+        assert output(file, "2 and a path\n", 0) == event
 
     def test_what_stays_in_the_background_may_be_kept(self, file: Path) -> None:
         """A kept server runs until it is ended, or until the command is run again."""

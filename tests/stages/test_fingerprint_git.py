@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from reactivex import Observable, operators as ops
 
+from cuggino import run
 from cuggino.sources.git import git_output
+from cuggino.stages import GitSnapshots
 from tests.git_project import GitProject
 from tests.stages.fingerprints import LATER, commit_all, fill, fingerprint
 
@@ -69,6 +71,15 @@ class TestCost:
         filled.git("reset", "--hard", "--quiet", "HEAD~")
         assert before == fingerprint(filled.root)
         assert ["status"] == commands[9:]
+
+    def test_a_snapshot_has_asked_already(self, filled: GitProject, commands: list[str]) -> None:
+        """The place of the project, and its settings, are asked for once for both."""
+        shadow = GitSnapshots(filled.root, filled.root / ".cuggino" / "snapshots")
+        assert run(shadow.take("run", "first")) is not None
+        assert ["config"] == commands
+        filled.write("a.txt", "x\n")
+        fingerprint(filled.root)
+        assert ["config", "status", "ls-tree"] == commands
 
     def test_many_projects_in_one_process_cost_no_more_each(
         self, tmp_path: Path, filled: GitProject, commands: list[str]

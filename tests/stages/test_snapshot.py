@@ -390,7 +390,7 @@ def _killed_at(instant: int) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("few", [0, 32])
+@pytest.mark.parametrize("few", [0, pytest.param(32, marks=pytest.mark.real_agent)])
 def test_a_kill_at_any_instant(
     filled: GitProject, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

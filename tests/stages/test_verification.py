@@ -11,14 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reactivex import concat, defer, empty, just, throw
+from reactivex import concat, defer, empty, from_iterable, just, throw
 
 from cuggino import run
 from cuggino.errors import RoleViolation
 from cuggino.events import AgentMessage, Approved, Event, ProtectedChanged, RoleViolated
+from cuggino.forge import Source, SourceItem, import_once
 from cuggino.guard import NOTE
 from cuggino.sandbox import Protected, ViewRole, protected_for
 from cuggino.stages import KEPT, verified
+from cuggino.storage import Origins, Workspace
 from tests.git_project import GitProject
 
 VERDICT = Approved(content="ok")
@@ -608,3 +610,29 @@ def test_a_file_that_became_ignored_is_removed(work: GitProject) -> None:
     before = state(work.root)
     assert Session(work.root, "reviewing", hide).violated.void
     assert before == state(work.root)
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_an_import_meanwhile(work: GitProject, held: bool) -> None:
+    """What an import writes while an agent works is no change by a session; other items are."""
+    workspace = Workspace(work.root)
+    workspace.open()
+    tracker = [SourceItem(id=id, title="New") for id in ("7", "8", "9")]
+
+    def imports() -> None:
+        run(import_once([Source(name="jira", items=lambda: from_iterable(tracker))], workspace))
+
+    def meanwhile() -> None:
+        tracker[0] = replace(tracker[0], body="Later.")
+        tracker[1] = replace(tracker[1], closed=True)
+        tracker[2] = replace(tracker[2], held="was edited by eve")
+        tracker.append(SourceItem(id="10", title="New"))
+        imports()
+        (workspace.backlog / "two.md").write_text("wish")
+
+    imports()
+    session = Session(work.root, "implementing", meanwhile, held=held)
+    told = ProtectedChanged(role="implementing", paths=(".cuggino/backlog/two.md",))
+    assert [SAID, told, VERDICT] == session.events
+    assert "Later." in (workspace.backlog / "jira-00007.md").read_text()
+    assert 4 == len(Origins(workspace).all())

@@ -52,6 +52,13 @@ def test_the_wanted_and_the_last(tmp_path: Path) -> None:
     assert 9 == 1 + len(skimmed(path))
 
 
+def test_the_last_totals_of_each_item(tmp_path: Path) -> None:
+    """Of several items at once, the last of each before another entry, in order."""
+    told = [update(1).of_item("a.md"), update(2).of_item('b"c.md'), update(3).of_item("a.md")]
+    path = write(tmp_path, *told, update(4), BEGIN)
+    assert [told[1], told[2], update(4), BEGIN] == skimmed(path, recent=0)
+
+
 def test_tags_in_the_content_of_events(tmp_path: Path) -> None:
     """What looks like an entry inside of one changes nothing."""
     fake: JsonValue = {"event": {"_tag": "IterationStart", "iteration": 7}}

@@ -153,3 +153,24 @@ def test_session_files_behind_a_link_are_no_leftovers(tmp_path: Path) -> None:
     here.folder.mkdir(parents=True)
     here.wip.symlink_to(other.wip)
     assert ([session.id], []) == (other.sessions(), here.sessions())
+
+
+def test_a_desk_keeps_work_in_its_folder_and_all_else_at_home(tmp_path: Path) -> None:
+    """Two desks are held at once, beside their home; what they store is found at home."""
+    home = Workspace(tmp_path / "home")
+    home.open()
+    first, second = (home.desk(tmp_path / name) for name in ("1", "2"))
+    with home.lock(), first.session() as one, second.session() as two:
+        assert tmp_path / "1" / ".cuggino" / "wip" == one.session_file.parent
+        assert tmp_path / "2" / ".cuggino" / "wip" == two.session_file.parent
+        first.remember_setup("make")
+        first.write_spec_issue("# Unclear")
+        second.write_tbd_item("# Odd")
+    assert all(ws.knows_setup("make") for ws in (first, second, home))
+    assert ["Unclear", "Odd"] == [issue.title for issue in home.issues()]
+    assert (home.journal, home.memory, home.prompts) == (
+        first.journal,
+        first.memory,
+        first.prompts,
+    )
+    assert not (tmp_path / "1" / ".cuggino" / "tbd").exists()

@@ -37,9 +37,15 @@ from cuggino.events import (
     ToolResult,
     Usage,
     UsageUpdate,
+    WatchCandidate,
     WatchItemCompleted,
     WatchItemParked,
+    WatchLanded,
+    WatchLanding,
+    WatchPlaced,
+    WatchPlaceGone,
     WatchProcessingItem,
+    WatchSentBack,
 )
 from cuggino.telemetry import AgentIdentity
 from cuggino.telemetry.agents import MOST_OPEN_TOOLS
@@ -354,3 +360,86 @@ def test_odd_texts() -> None:
     assert tool.name.startswith("execute_tool ?nnn")
     assert 113 == len(tool.name)
     assert "?" == tool.attributes["gen_ai.tool.call.id"]
+
+
+def test_items_in_slots() -> None:
+    """Each item has its own stages and sessions; its landing is a stage with the check in it."""
+    landing = {
+        "L": WatchLanding(filename="1.md", commit="c", trunk="b"),
+        "l": WatchLanded(filename="1.md", commit="m", trunk_was="b"),
+        "k": CheckCommandStarted(iteration=0, command="make"),
+        "K": CheckCommandOutput(iteration=0, exit_code=0),
+    }
+    one, two = (
+        {
+            letters[0]: WatchProcessingItem(filename=f"{slot}.md", slot=slot),
+            letters[1]: ImplementingStart(iteration=1, item=f"{slot}.md"),
+            letters[2]: AgentMessage(text="hi", item=f"{slot}.md"),
+            letters[3]: SessionEnded(outcome="completed", cost_usd=cost, item=f"{slot}.md"),
+            letters[4]: LoopApproved(iteration=1, item=f"{slot}.md"),
+            letters[5]: WatchItemCompleted(filename=f"{slot}.md"),
+        }
+        for slot, letters, cost in ((1, "abcdef", 0.5), (2, "ABCDEF", 0.25))
+    )
+    memory = exported("aAbBcCdDeE--LkKlfF--|", one | two | landing)
+    assert [span.times for span in memory.spans] == [
+        ("invoke_workflow cuggino", "", 0, 20),
+        ("item", "invoke_workflow cuggino", 0, 16),
+        ("item", "invoke_workflow cuggino", 1, 17),
+        ("implementing", "item", 2, 8),
+        ("invoke_agent unknown", "implementing", 2, 6),
+        ("implementing", "item", 3, 9),
+        ("invoke_agent unknown", "implementing", 3, 7),
+        ("landing", "item", 12, 15),
+        ("check", "landing", 13, 14),
+    ]
+    root, first, second, *_ = memory.spans
+    assert root.attributes["cuggino.cost_usd"] == 0.75
+    assert "cuggino.run.exit_code" not in root.attributes
+    assert (first.attributes["cuggino.item"], first.attributes["cuggino.slot"]) == ("1.md", 1)
+    assert second.attributes["cuggino.item.outcome"] == "completed"
+    assert memory.span("landing").attributes["cuggino.stage.outcome"] == "landed"
+
+
+def test_an_item_is_sent_back() -> None:
+    """Its landing has failed with the reason, and the next attempt is an item of its own."""
+    events = {
+        "p": WatchProcessingItem(filename="1.md", slot=1),
+        "C": WatchCandidate(filename="1.md", slot=1, commit="c", base="b", attempt=1),
+        "L": WatchLanding(filename="1.md", commit="c", trunk="b"),
+        "s": WatchSentBack(filename="1.md", reason="conflict", returns=1),
+    }
+    memory = exported("p-C-L-s--p-|", events)
+    assert [span.times for span in memory.spans] == [
+        ("invoke_workflow cuggino", "", 0, 11),
+        ("item", "invoke_workflow cuggino", 0, 6),
+        ("landing", "item", 4, 6),
+        ("item", "invoke_workflow cuggino", 9, 11),
+    ]
+    assert memory.span("landing").attributes["error.type"] == "conflict"
+    assert memory.spans[1].attributes["cuggino.item.outcome"] == "sent_back"
+
+
+def test_an_item_goes_on_elsewhere() -> None:
+    """Its span names the worker; the stage on a lost one has failed, and the item goes on."""
+    events = {
+        "p": WatchProcessingItem(filename="1.md", slot=1),
+        "w": WatchPlaced(filename="1.md", slot=1, worker="w1\ud800"),
+        "i": ImplementingStart(iteration=1, item="1.md"),
+        "g": WatchPlaceGone(filename="1.md", slot=1, worker="w1", reason="killed"),
+        "W": WatchPlaced(filename="1.md", slot=1, worker="w2"),
+        "f": WatchItemCompleted(filename="1.md"),
+    }
+    memory = exported("pwi-gWi-f|", events)
+    assert [span.times for span in memory.spans] == [
+        ("invoke_workflow cuggino", "", 0, 9),
+        ("item", "invoke_workflow cuggino", 0, 8),
+        ("implementing", "item", 2, 4),
+        ("implementing", "item", 6, 8),
+    ]
+    item, lost = memory.spans[1], memory.spans[2]
+    assert ("w2", "worker_lost") == (
+        item.attributes["cuggino.worker"],
+        lost.attributes["error.type"],
+    )
+    assert "w1?" == exported("pw|", events).spans[1].attributes["cuggino.worker"]

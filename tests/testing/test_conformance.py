@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Collection
 from pathlib import Path
 from types import MappingProxyType
 
+import psutil
 import pytest
+import reactivex as rx
 
 from cuggino.testing import (
     AgentConformance,
@@ -15,7 +19,8 @@ from cuggino.testing import (
     rules_of,
     try_agent,
 )
-from cuggino.testing.conformance import SUITES
+from cuggino.testing.conformance import SUITES, arena
+from cuggino.testing.conformance.arena import Running
 from cuggino.testing.conformance.rules import Rules
 from tests.limits import LIMIT
 from tests.testing.broken_agents import BROKEN, AsksSomebody, LeavesItsTools
@@ -34,8 +39,17 @@ class TestPlain(AgentConformance):
 def verdicts(agent: type[PlainAgent], suite: type[Rules]) -> tuple[Verdict, ...]:
     class Arena(GuardedPlainArena):
         made = agent
+        # Each rule that it breaks waits as long as that for its tools to end.
+        patience = 4.0 if agent is LeavesItsTools else GuardedPlainArena.patience
 
     return try_agent(Arena, suite)
+
+
+def only(suite: type[Rules], rules: Collection[str]) -> type[Rules]:
+    """Return the suite with an exemption from all rules but these."""
+    names = {name.removeprefix("test_"): name for name in rules_of(suite)}
+    others = {name: "not tried" for rule, name in names.items() if rule not in rules}
+    return type(suite.__name__, (suite,), {"exempt": {**suite.exempt, **others}})
 
 
 NO_SUB_AGENTS = "it has no sub-agents and no servers of tools"
@@ -86,11 +100,18 @@ def test_exemption() -> None:
     assert Verdict(rule="asks_nobody", outcome="skipped", message="it answers itself") == found
 
 
+@pytest.mark.parametrize(
+    "all_rules", [False, pytest.param(True, marks=pytest.mark.real_agent)], ids=["its own", "all"]
+)
 @pytest.mark.parametrize("agent", BROKEN, ids=lambda agent: agent.__name__)
-def test_broken_agent(agent: type[PlainAgent]) -> None:
-    """A broken agent fails the rules that it breaks, with their docstrings, and no other."""
+def test_broken_agent(agent: type[PlainAgent], all_rules: bool) -> None:
+    """A broken agent fails the rules that it breaks, with their docstrings, and no other.
+
+    The second command tries all rules, half a minute of them.
+    """
     suite, broken = BROKEN[agent]
-    failed = [verdict for verdict in verdicts(agent, suite) if verdict.outcome == "failed"]
+    tried = suite if all_rules else only(suite, broken)
+    failed = [verdict for verdict in verdicts(agent, tried) if verdict.outcome == "failed"]
     for process in LeavesItsTools.left:
         process.wait(LIMIT)
     LeavesItsTools.left.clear()
@@ -99,3 +120,16 @@ def test_broken_agent(agent: type[PlainAgent]) -> None:
         first, _, rest = verdict.message.partition("\n")
         assert getattr(suite, f"test_{verdict.rule}").__doc__ == first
         assert rest.strip()
+
+
+def test_process_ends_as_the_session_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that ends while a session looks for processes left does not count."""
+    program = psutil.Popen([sys.executable, "-c", ""])
+    ending = iter([{}, {program.pid: program}])
+    monkeypatch.setattr(arena, "child_processes", lambda: next(ending))
+    program.wait(LIMIT)
+    running = Running(
+        rx.empty(), folder=tmp_path, requests=list, usage=lambda: None, patience=LIMIT
+    )
+    with running:
+        assert () == running.outcome().left

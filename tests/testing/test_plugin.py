@@ -170,6 +170,14 @@ def test_open_subscription_fails_the_test(ran: Ran) -> None:
     result.stdout.fnmatch_lines(["E * still subscribed:", 'E * cold("-a") since 0 s'])
 
 
+IMPATIENT = """
+    import functools
+    import cuggino.testing
+
+    cuggino.testing.no_leaks = functools.partial(cuggino.testing.no_leaks, within=0.5)
+"""
+"""Waits half a second for what is left behind, instead of five."""
+
 LEAKING = """
     import subprocess
     import pytest
@@ -185,8 +193,9 @@ LEAKING = """
 """
 
 
-def test_leaks_are_reported(ran: Ran) -> None:
+def test_leaks_are_reported(ran: Ran, pytester: pytest.Pytester) -> None:
     """With the option every test is checked, and its leaks are named."""
+    pytester.makeconftest(IMPATIENT)
     result = ran(LEAKING, "-q", ini="cuggino_no_leaks = true")
     result.assert_outcomes(passed=1, errors=1)
     result.stdout.fnmatch_lines(["E * left behind: *process * sleep"])
@@ -201,13 +210,19 @@ def test_leak_check_is_optional(ran: Ran) -> None:
     ran(exempt, ini="cuggino_no_leaks = true").assert_outcomes(passed=1)
 
 
-def test_leaked_threads_and_files(ran: Ran) -> None:
+def test_leaked_threads_and_files(ran: Ran, pytester: pytest.Pytester) -> None:
     """A thread is named, an open file has its path; those of wider fixtures are no leaks."""
+    pytester.makeconftest(IMPATIENT)
     result = ran(
         """
         import threading
-        import time
         import pytest
+
+        @pytest.fixture(scope="module")
+        def over():
+            over = threading.Event()
+            yield over
+            over.set()
 
         @pytest.fixture(scope="module")
         def shared(tmp_path_factory):
@@ -219,7 +234,7 @@ def test_leaked_threads_and_files(ran: Ran) -> None:
             with open(tmp_path / "own", "w") as file:
                 yield file
 
-        def test_none(shared, own):
+        def test_none(shared, own, over):
             pass
 
         kept = []
@@ -227,9 +242,9 @@ def test_leaked_threads_and_files(ran: Ran) -> None:
         def test_file(tmp_path):
             kept.append(open(tmp_path / "forgotten", "w"))
 
-        def test_thread():
+        def test_thread(over):
             kept[0].close()
-            threading.Thread(target=time.sleep, args=[8], name="forgotten-thread").start()
+            threading.Thread(target=over.wait, name="forgotten-thread").start()
         """,
         "-q",
         ini="cuggino_no_leaks = true",

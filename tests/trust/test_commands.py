@@ -40,6 +40,9 @@ CONFIG: tuple[tuple[dict[str, Any], dict[str, str]], ...] = (
     ({"agentPath": "./claude"}, {"agentPath": "./claude"}),
     ({"agent": "codex", "model": "m", "fallback": ["claude"]}, {}),
     ({"agent": "evil:Agent"}, {"agent": "evil:Agent"}),
+    ({"agent": "acp:mine", "fallback": ["acp:qwen"], "acp": {}}, {}),
+    ({"acp": {"mine": {"command": ["./a", "-x"], "asks": True}}}, {"acp.mine": "./a -x"}),
+    ({"acp": {"mine": {"command": 3}, "odd": 1}}, {"acp.mine": "3", "acp.odd": "None"}),
     ({"agent": "scripted:a.toml"}, {"agent": "scripted:a.toml"}),
     ({"agent": "replay:a.jsonl"}, {"agent": "replay:a.jsonl"}),
     ({"agents": {"audit": "evil:A"}}, {"agents.audit": "evil:A"}),
@@ -67,7 +70,29 @@ CONFIG: tuple[tuple[dict[str, Any], dict[str, str]], ...] = (
     ({"sandbox": False}, {"sandbox": "off"}),
     ({"sandbox": "off"}, {"sandbox": "off"}),
     ({"sandbox": "require"}, {}),
+    ({"slotFolder": "~/slots", "slots": 4}, {"slotFolder": "~/slots"}),
+    ({"cluster": "tls://host:1"}, {"cluster": "tls://host:1"}),
+    ({"cluster": {"insecure": True}}, {"cluster": '{"insecure": true}'}),
     ({"sandboxDomains": ["a.com", "b.com"]}, {"sandboxDomains": "a.com, b.com"}),
+    ({"sandboxShow": ["~/.config/gh"]}, {"sandboxShow": "~/.config/gh"}),
+    (
+        {"hooks": {"item.landed": "./tell", "item.parked": " ", "odd": 3}},
+        {"hooks.item.landed": "./tell"},
+    ),
+    ({"hooks": ["x"], "backlogSources": "x", "pullRequests": [], "hookTimeout": 5}, {}),
+    (
+        {"backlogSources": [{"type": "command", "command": "./issues", "network": True}]},
+        {"backlogSources[0].command": "./issues", "backlogSources[0].network": "true"},
+    ),
+    (
+        {"backlogSources": ["x", {"type": "github", "label": "ready", "closeIssues": True}]},
+        {"backlogSources[1]": "type: github, label: ready, closeIssues: true"},
+    ),
+    ({"landOn": "branch", "slots": 2, "pullRequests": {}}, {}),
+    (
+        {"landOn": "pr", "pullRequests": {"autoMerge": True, "remote": "origin"}},
+        {"landOn": "pr", "pullRequests": "autoMerge: true, remote: origin"},
+    ),
     ({"allowCommands": []}, {}),
     ({"allowCommands": {"run": ["dd"]}}, {"allowCommands": '{"run": ["dd"]}'}),
     ({"allowPkillTargets": ["node"]}, {"allowPkillTargets": "node"}),
@@ -203,3 +228,13 @@ def test_the_steps_of_a_scenario(tmp_path: Path) -> None:
         write(tmp_path, "a.toml", content)
         digests += [command.digest for command in project_commands(tmp_path)]
     assert 3 == len(set(digests))
+
+
+def test_claims_of_a_program(project: Path) -> None:
+    """A program of the protocol is another one with other variables or another claim to ask."""
+    seen = set()
+    for more in ({}, {"asks": True}, {"mode": "yolo"}, {"env": {"LD_PRELOAD": "x"}}):
+        write(project, ".cuggino.json", {"acp": {"mine": {"command": ["a"], **more}}})
+        (command,) = project_commands(project)
+        seen.add(command.digest)
+    assert 4 == len(seen)

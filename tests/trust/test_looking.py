@@ -24,7 +24,6 @@ _NOW = datetime(2026, 11, 22, tzinfo=UTC)
 LOOKS = (
     "doctor",
     "doctor --agent claude",
-    "agents",
     "agents --json",
     "runs",
     "runs --json",
@@ -71,7 +70,10 @@ def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HostileProject:
     return project
 
 
-@pytest.mark.parametrize("command", LOOKS)
+@pytest.mark.parametrize(
+    "command",
+    [*LOOKS, pytest.param("agents", marks=pytest.mark.real_agent)],  # as --json, only as a table
+)
 def test_a_look_starts_nothing(hostile: HostileProject, command: str) -> None:
     """Neither programs nor modules of a project run when somebody looks at it."""
     done = _cuggino(hostile, *command.split())

@@ -49,17 +49,21 @@ class Chromium:
         return found
 
 
+def program() -> str | None:
+    """Return the machine's Chromium, if there is one."""
+    return next(filter(None, map(shutil.which, _NAMES)), None)
+
+
 @pytest.fixture
 def chromium() -> Iterator[Chromium]:
     """Start the machine's Chromium with a new profile; skip without one, but fail on CI."""
-    program = next(filter(None, map(shutil.which, _NAMES)), None)
-    if program is None:
+    if (path := program()) is None:
         if os.environ.get("CI") == "true":
             pytest.fail("the live page must be tested in a real browser on CI")
         pytest.skip("Chromium is not installed")
     options = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=options)
+        browser = playwright.chromium.launch(executable_path=path, args=options)
         try:
             context = browser.new_context(viewport={"width": 1280, "height": 900})
             context.set_default_timeout(60_000)

@@ -21,9 +21,10 @@ from cuggino.events import (
     StageStarted,
     WatchProcessingItem,
 )
-from cuggino.storage import Backlog, Workspace, digest_of, new_run_id
+from cuggino.storage import Backlog, Origins, Workspace, digest_of, new_run_id
 from cuggino.storage.journal import Journal
 from cuggino.web.board import Board, BoardReader
+from tests.git_project import GitProject
 
 NOW = datetime.now(UTC)
 
@@ -199,3 +200,62 @@ def test_broken_journal(workspace: Workspace) -> None:
     run = record(workspace, RunEnded(state="approved"), focus="Fine")
     board = read(workspace)
     assert [run] == [one.run_id for one in board.runs]
+
+
+def test_refs_of_slots(workspace: Workspace) -> None:
+    """Kept work is listed, and an item with a candidate says so while no watch works."""
+    for title in ("First", "Second"):
+        Backlog(workspace).add(title)
+    reader = BoardReader(workspace)
+    assert () == reader.read(now=NOW).kept
+    git = GitProject(workspace.root)
+    git.write("a.txt", "a")
+    git.git("add", "a.txt")
+    git.git("commit", "-q", "-m", "Begin")
+    git.git("update-ref", "refs/cuggino/candidates/001-first%2Emd", "HEAD")
+    git.git("update-ref", "refs/cuggino/kept/001-first%2Emd/1", "HEAD")
+    board = reader.read(now=NOW)
+    assert ["has a candidate", ""] == [card.note for card in board.of("backlog")]
+    assert [("refs/cuggino/kept/001-first%2Emd/1", "001-first.md")] == [
+        (one.ref, one.item) for one in board.kept
+    ]
+    git.git("pack-refs", "--all")
+    assert board.kept == reader.read(now=NOW).kept
+    git.git("update-ref", "-d", "refs/cuggino/kept/001-first%2Emd/1")
+    assert () == reader.read(now=NOW).kept
+
+
+def test_items_after_others(workspace: Workspace) -> None:
+    """An item says what it comes after; its front matter is not its title."""
+    backlog = Backlog(workspace)
+    backlog.add("First")
+    for name, after in (("2.md", "001-first.md"), ("3.md", "nothing.md")):
+        text = f"---\nafter: {after}\n---\n\n# Item {name}\n"
+        (workspace.backlog / name).write_text(text, encoding="utf-8")
+    assert [
+        ("First", ""),
+        ("Item 2.md", "after First"),
+        ("Item 3.md", "comes after nothing.md, which is not in the backlog"),
+    ] == [(card.title, card.note) for card in read(workspace).of("backlog")]
+
+
+def test_pages_of_issues(workspace: Workspace) -> None:
+    """An imported item has the page of its issue, wherever it is by now."""
+    origins, backlog = Origins(workspace), Backlog(workspace)
+    for number in (1, 2, 3):
+        name = f"github-{number:05}.md"
+        (workspace.backlog / name).write_text(f"# Item {number}\n")
+        origins.change(
+            name, source="github", id=str(number), url=f"https://github.com/o/r/{number}"
+        )
+    (workspace.backlog / "mine.md").write_text("# Mine\n")
+    backlog.park("github-00002.md", "no")
+    backlog.archive("github-00003.md", "approved", backlog.digest("github-00003.md") or "")
+    pages = {card.title: card.issue_url for card in read(workspace).cards}
+    site = "https://github.com/o/r"
+    assert {
+        "Item 1": f"{site}/1",
+        "Item 2": f"{site}/2",
+        "Item 3": f"{site}/3",
+        "Mine": "",
+    } == pages

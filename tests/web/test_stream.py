@@ -303,7 +303,10 @@ def _raw(served: Page, run: Writer, after: int) -> socket.socket:
 
 
 def test_browsers_that_disconnect_1000_times(served: Page, project: Path) -> None:
-    """Streams that come and go leave nothing behind: no task, no thread, no descriptor."""
+    """Streams that come and go leave nothing behind: no task, no thread, no descriptor.
+
+    The server works in this process, so other threads may take a moment to finish what they close.
+    """
     run = Writer(project)
     _write(run, *range(100))
     seq, _ = _open(served, run)
@@ -312,17 +315,19 @@ def test_browsers_that_disconnect_1000_times(served: Page, project: Path) -> Non
     def descriptors() -> int:
         return len(list(Path("/proc/self/fd").iterdir()))
 
+    def streams() -> int:
+        gc.collect()
+        return sum(isinstance(found, EventStream) for found in gc.get_objects())
+
     for _ in range(5):
         _raw(served, run, seq - 1).close()
-    assert eventually(lambda: hub.streams == 0, 30)
+    assert eventually(lambda: hub.streams == 0)
     before, threads = descriptors(), threading.active_count()
     for _ in range(1000):
         _raw(served, run, seq - 1).close()
-    assert eventually(lambda: hub.streams == 0 and descriptors() <= before + 2, 60)
-    assert threading.active_count() <= threads + 1
-    gc.collect()
-    left = sum(isinstance(found, EventStream) for found in gc.get_objects())
-    assert left <= 1
+    assert eventually(lambda: hub.streams == 0 and descriptors() <= before + 2)
+    assert eventually(lambda: threading.active_count() <= threads + 1)
+    assert eventually(lambda: streams() <= 1)
     with served.stream(_key(served, run), after=seq) as messages:
         _write(run, 1000)
         assert ["1000"] == _notes(messages, "1000")

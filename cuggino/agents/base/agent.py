@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from reactivex import Observable, throw
 
+from cuggino._values import dataclass
 from cuggino.agents.base.login import LoginCheck
 from cuggino.domain import AgentCooldown
 from cuggino.errors import AgentFailed, GuardNotLive
 from cuggino.events import LlmAgentEvent, SupervisionEvent
 from cuggino.guard import Policy, Role, Sandbox
-from cuggino.sandbox import Protected, RoleView
+from cuggino.sandbox import Protected, RoleView, without_logins
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +60,16 @@ class SpawnOptions:
     """MCP servers by name, in the format of the agent's program."""
     allowed_tools: tuple[str, ...] = ()
     """Rules for tools that need no permission."""
+    shows: tuple[str, ...] = ()
+    """Paths that the session may reach although they would be hidden, as `sandboxShow`. The logins
+    of forges are left to it only if this names one of their files."""
+
+    def environment(self, env: Mapping[str, str]) -> dict[str, str]:
+        """Return the environment of the agent's program, which would have `env`.
+
+        It has the variables of the options, and no logins of forges.
+        """
+        return without_logins({**env, **self.env}, self.shows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,15 +83,29 @@ class InteractiveOptions:
     """Policy for tool calls; the agent still asks about calls that the policy allows."""
     view: RoleView | None = None
     """What the program may read and write, enforced by the system where it can be."""
+    shows: tuple[str, ...] = ()
+    """As `SpawnOptions.shows`."""
+
+
+GuardLevel: TypeAlias = Literal["calls", "files", "asked", "none"]
+"""How well tool calls are guarded, best first."""
+
+_LEVELS: tuple[GuardLevel, ...] = ("none", "asked", "files", "calls")
+
+
+def weakest_guard(levels: Iterable[GuardLevel]) -> GuardLevel:
+    """Return the level that all of several agents reach."""
+    return min(levels, key=_LEVELS.index)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
     """The features an agent supports, as listed by `cuggino agents`."""
 
-    guard: Literal["calls", "files", "none"] = "none"
+    guard: GuardLevel = "none"
     """`calls`: every tool call is checked before it runs; `files`: the system restricts what its
-    commands write, but calls are not checked; `none`: unguarded."""
+    commands write, but calls are not checked; `asked`: the calls that the agent asks about are
+    checked before they run, all others afterwards; `none`: unguarded."""
     mcp: bool = False
     """Supports MCP servers (`SpawnOptions.mcp_servers`)."""
     resume: bool = False

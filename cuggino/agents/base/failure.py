@@ -46,7 +46,7 @@ _HINT_OF_REASON: Mapping[AgentFailure, str] = {
 CONNECTION = pattern(
     r"\bE(?:CONN[A-Z]+|PIPE|TIMEDOUT|NOTFOUND|AI_AGAIN|HOSTUNREACH|NETUNREACH|NETDOWN)\b"
     r"|[Cc]ould not connect|[Cc]onnection (?:error|lost|dropped|refused|closed|reset)"
-    r"|error sending request|timed out"
+    r"|[Cc]onnection attempts? failed|error sending request|timed out"
 )
 """Output of a program that could not reach its API."""
 

@@ -8,12 +8,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from pathlib import Path
 
+from cuggino._values import dataclass
 from cuggino.errors import ConfigError, GuardNotLive
-from cuggino.guard import Policy, find_shfmt, hook
+from cuggino.guard import Policy, hook
 
 LEAST_BASH = 5
 """The parser reads the syntax of this version; macOS ships 3.2."""
@@ -63,6 +64,8 @@ def make_guard(policy: Policy, env: Mapping[str, str] | None = None) -> Guard:
     Raises:
         GuardNotLive: the parser, or the shell it supports, is not installed.
     """
+    from cuggino.guard import find_shfmt
+
     try:
         shfmt = find_shfmt()
     except ConfigError as error:

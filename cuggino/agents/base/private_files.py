@@ -90,15 +90,18 @@ def _hold(path: Path, stack: ExitStack) -> None:
         fcntl.flock(held, fcntl.LOCK_SH | fcntl.LOCK_NB)
 
 
-@cache
-def _remove_abandoned() -> None:
-    """Remove, once in a process, what processes of this user that were killed have left."""
+def remove_abandoned() -> None:
+    """Remove what processes of this user that were killed a minute ago or earlier have left."""
     now = time.time()
     for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with suppress(OSError):
             status = path.lstat()
             if status.st_uid == os.getuid() and now - status.st_mtime > _NEW_S:
                 _remove_unheld(path)
+
+
+_remove_abandoned = cache(remove_abandoned)
+"""The same once in a process, for sessions without a run."""
 
 
 def _remove_unheld(path: Path) -> None:

@@ -23,8 +23,8 @@ from cuggino.agents.base.private_files import Session
 from cuggino.errors import AgentNotFound, AgentTooOld, GuardNotLive
 from cuggino.events import LlmAgentEvent
 from cuggino.operators import acquire_release, deferred
-from cuggino.sandbox import Enclosure, home_of
-from cuggino.sources import run_in_terminal
+from cuggino.sandbox import Enclosure, home_of, without_logins
+from cuggino.sources import current_environment, run_in_terminal
 
 _VERSION_TIMEOUT = 60.0
 """Seconds for `--version`."""
@@ -41,24 +41,24 @@ class ProgramAgent(LlmAgent):
         env: The whole environment of the program, by default that of this process.
     """
 
-    command: ClassVar[str]
+    command: str
     """Name of the program on PATH."""
     package: ClassVar[str]
     """npm package that installs it."""
-    minimum_version: ClassVar[tuple[int, ...]]
+    minimum_version: tuple[int, ...]
     """Oldest version that was tested."""
-    update_hint: ClassVar[str]
+    update_hint: str
     version_pattern: ClassVar[str] = r"^(\d+\.\d+\.\d+)"
     """Pattern of the output of `--version`, with the version as its first group."""
     mismatch: ClassVar[str] = "--version names no version"
     """What is wrong with a program whose output does not match."""
-    variables: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    variables: Mapping[str, str] = MappingProxyType({})
     """Variables that every run of the program gets."""
-    state: ClassVar[tuple[str, ...]] = ()
+    state: tuple[str, ...] = ()
     """Folders that it writes, relative to the home folder."""
     rewritten: ClassVar[tuple[str, ...]] = ()
     """Files in the home folder that it replaces, and does without."""
-    settings: ClassVar[tuple[str, ...]] = ()
+    settings: tuple[str, ...] = ()
     """Files and folders in its first state folder that decide what later sessions run."""
     unguarded_terminal: ClassVar[str] = ""
     """Why interactive sessions cannot be guarded, or "" if they can."""
@@ -83,7 +83,7 @@ class ProgramAgent(LlmAgent):
     @property
     def environment(self) -> Mapping[str, str]:
         """Environment of the program, without `SpawnOptions.env`."""
-        return os.environ if self._env is None else self._env
+        return current_environment() if self._env is None else self._env
 
     @property
     def environments(self) -> tuple[Mapping[str, str], ...]:
@@ -147,7 +147,7 @@ class ProgramAgent(LlmAgent):
             raise GuardNotLive(self.unguarded_terminal, hint='use claude, or set "guard": "off"')
         with Session() as stack:
             argv, env = self._terminal(options, stack)
-            env = {**env, "CUGGINO_ROLE": "pm"}
+            env = without_logins({**env, "CUGGINO_ROLE": "pm"}, options.shows)
             enclosure = self.enclosure(options, env, stack)
             return run_in_terminal(argv, cwd=options.cwd, env=env, enclosure=enclosure)
 
@@ -178,12 +178,14 @@ class ProgramAgent(LlmAgent):
         self, options: SpawnOptions | InteractiveOptions, env: Mapping[str, str], stack: ExitStack
     ) -> Enclosure | None:
         """Return the enclosure of a session; call it when all private files are written."""
+        if options.view is None:
+            return None
         home, state = home_of(env), self.state_folders(env)
         return enclosure_of(
             options.view,
             env=env,
             stack=stack,
-            programs=[self._find_program()] if options.view is not None else [],
+            programs=[self._find_program()],
             state=state,
             rewritten=[home / name for name in self.rewritten] if home is not None else [],
             settings=[state[0] / name for name in self.settings] if state else [],

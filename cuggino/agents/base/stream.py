@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Protocol, cast, runtime_checkable
 
-from reactivex import Observable, abc, operators as ops
-from reactivex.disposable import CompositeDisposable, Disposable, SingleAssignmentDisposable
+from reactivex import Observable, abc
+from reactivex.disposable import (
+    BooleanDisposable,
+    CompositeDisposable,
+    Disposable,
+    SerialDisposable,
+    SingleAssignmentDisposable,
+)
 
+from cuggino._values import dataclass
 from cuggino.agents.base.failure import local_zone
 from cuggino.errors import (
     AgentFailed,
@@ -77,10 +83,21 @@ class HeldSession(ABC):
     Its methods run on the lane, except `_post` and `dispose`.
     """
 
-    def __init__(self, observer: abc.ObserverBase[LlmAgentEvent], lane: abc.SchedulerBase) -> None:
-        self._observer, self._lane = observer, lane
+    def __init__(
+        self,
+        program: Program,
+        observer: abc.ObserverBase[LlmAgentEvent],
+        lane: abc.SchedulerBase,
+    ) -> None:
+        self._program, self._observer, self._lane = program, observer, lane
         self._started = lane.now
         self._is_over = False
+        self._process = SerialDisposable()
+        self._timer = SerialDisposable()
+
+    @abstractmethod
+    def start(self) -> None:
+        """Start the program."""
 
     @abstractmethod
     def dispose(self) -> None:
@@ -89,6 +106,19 @@ class HeldSession(ABC):
     @abstractmethod
     def _crashed(self, error: ProcessFailed | LineTooLong) -> None:
         """Handle a program that failed or printed an unreadable line."""
+
+    def _wait(self, seconds: float, action: Callable[[], None]) -> None:
+        """Run the action later, instead of any that waits."""
+        self._timer.disposable = self._lane.schedule_relative(
+            seconds, lambda *_: self._guarded(action)
+        )
+
+    def _emit(self, events: Iterable[LlmAgentEvent]) -> None:
+        """Emit the events, until a subscriber has left."""
+        for event in events:
+            if self._is_over:
+                return
+            self._observer.on_next(event)
 
     def _post(self, action: Callable[[], None]) -> None:
         """Run an action of the other thread on the lane."""
@@ -122,6 +152,25 @@ class HeldSession(ABC):
             case _:
                 self.dispose()
                 self._observer.on_error(error)
+
+
+def held(
+    make: Callable[[abc.ObserverBase[LlmAgentEvent], abc.SchedulerBase], HeldSession],
+) -> Observable[LlmAgentEvent]:
+    """Start a new session for each subscription, and dispose of it with that."""
+
+    def subscribe(
+        observer: abc.ObserverBase[LlmAgentEvent], scheduler: abc.SchedulerBase | None = None
+    ) -> abc.DisposableBase:
+        session = make(observer, serial(scheduler))
+        try:
+            session.start()
+        except BaseException:
+            session.dispose()
+            raise
+        return Disposable(session.dispose)
+
+    return Observable(subscribe)
 
 
 class SessionReader(Protocol):
@@ -183,8 +232,13 @@ def hear(
     """
     if messages is None:
         return Disposable()
-    on_lane = messages.pipe(ops.observe_on(lane))
-    return on_lane.subscribe(say, lambda _error: None, scheduler=lane)
+    closed = BooleanDisposable()
+
+    def post(text: str) -> None:
+        lane.schedule(lambda *_: None if closed.is_disposed else say(text))
+
+    ignore = lambda *_: None  # noqa: E731
+    return CompositeDisposable(closed, attach(messages, post, ignore, ignore, scheduler=lane))
 
 
 _PATIENCE = 5.0

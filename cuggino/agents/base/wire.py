@@ -36,6 +36,11 @@ def dict_or_empty(value: Any) -> Json:
     return value if isinstance(value, dict) else {}
 
 
+def list_or_empty(value: Any) -> list[Any]:
+    """Return the list, or an empty one for any other type."""
+    return value if isinstance(value, list) else []
+
+
 def text_or_none(value: Any) -> str | None:
     """Return the text, or None for any other type."""
     return value if isinstance(value, str) else None

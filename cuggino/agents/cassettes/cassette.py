@@ -25,6 +25,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from cuggino.agents.base.agent import GuardLevel
 from cuggino.errors import CassetteError, StorageError
 from cuggino.files import read_regular
 
@@ -66,7 +67,7 @@ class SessionBegan(_Line):
     model: str | None = None
     guard: dict[str, Any] | None = None
     """The policy, or None."""
-    held: Literal["calls", "files", "none"] = "none"
+    held: GuardLevel = "none"
     """The guard supported by every agent that could have worked in this role."""
     mcp_servers: tuple[str, ...] = ()
     """Names of the MCP servers."""

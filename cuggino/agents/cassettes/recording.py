@@ -19,9 +19,11 @@ from cuggino.agents.base.agent import (
     AgentLike,
     Capabilities,
     DelegatingAgent,
+    GuardLevel,
     LlmAgent,
     SpawnOptions,
     adopt,
+    weakest_guard,
 )
 from cuggino.agents.cassettes.cassette import (
     CommitMade,
@@ -398,9 +400,8 @@ class RecordingAgent(DelegatingAgent):
         )
         return writer
 
-    def _held(self, role: Role | None) -> Literal["calls", "files", "none"]:
-        held = {each.capabilities.guard for each in self.agent.agents_for(role)}
-        return "none" if "none" in held else "files" if "files" in held else "calls"
+    def _held(self, role: Role | None) -> GuardLevel:
+        return weakest_guard(each.capabilities.guard for each in self.agent.agents_for(role))
 
     def fall_back(self, role: Role | None, error: Exception) -> Observable[SupervisionEvent]:
         """Record which agent took over; see `LlmAgent.fall_back`."""

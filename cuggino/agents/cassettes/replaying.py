@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, assert_never, cast, get_args
+from typing import TYPE_CHECKING, Any, assert_never, cast, get_args
 
 from reactivex import Observable, abc, just, throw
 from reactivex.disposable import SerialDisposable
@@ -17,6 +17,7 @@ from reactivex.disposable import SerialDisposable
 from cuggino._version import __version__
 from cuggino.agents.base.agent import (
     Capabilities,
+    GuardLevel,
     InteractiveOptions,
     LlmAgent,
     SpawnOptions,
@@ -339,7 +340,8 @@ class ReplayAgent(LlmAgent):
         """Capabilities of the recorded agent, as far as they show in its events."""
         told: Mapping[str, Any] = self._cassette.header.capabilities
         # Roles may be guarded where others are not.
-        guard: Literal["calls", "files"] = "files" if told.get("guard") == "files" else "calls"
+        level = told.get("guard")
+        guard: GuardLevel = level if level in ("files", "asked") else "calls"
         is_guarded = any(each.began.held != "none" for each in self._cassette.sessions)
         return Capabilities(
             guard=guard if is_guarded else "none",

@@ -13,15 +13,17 @@ import importlib
 import inspect
 import os
 import re
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from cuggino._lazy import pattern
 from cuggino.agents.base.agent import AgentLike, LlmAgent, adopt
 from cuggino.agents.choosing.routing import Candidate, RoutedAgent
-from cuggino.config import CONFIG_FILE, Config, FallbackAgent
+from cuggino.config import CONFIG_FILE, AcpProgram, Config, FallbackAgent
 from cuggino.errors import ConfigError
 
 GROUP = "cuggino.agents"
@@ -39,9 +41,10 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
 )
 """Built-in agents that are programs, with their classes."""
 
-_WITH_FILE = ("scripted:FILE", "replay:FILE")
+_ACP = "acp"
+_WITH_FILE = ("acp:NAME", "scripted:FILE", "replay:FILE")
 
-_IMPORT_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*", re.ASCII)
+_IMPORT_PATH = pattern(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*", re.ASCII)
 
 
 class AgentEntry(NamedTuple):
@@ -58,19 +61,34 @@ def agent_names() -> tuple[str, ...]:
 
 
 def agent_entries() -> tuple[AgentEntry, ...]:
-    """Return the agents that are programs or packages, built-in ones first."""
+    """Return the agents that are programs or packages, built-in ones first.
+
+    Of the programs of the Agent Client Protocol, only installed ones are listed.
+    """
+    from cuggino.agents.acp import PROFILES
+
     more = _installed()
+    spoken = [one for one in PROFILES.values() if shutil.which(one.command[0]) is not None]
     return (
         *(AgentEntry(name, "cuggino") for name in BUILT_IN),
+        *(AgentEntry(f"{_ACP}:{one.name}", "cuggino") for one in spoken),
         *(AgentEntry(n, _origin(more[n])) for n in sorted(more.keys() - BUILT_IN.keys())),
     )
 
 
-def make_agent(name: str, *, cwd: Path, path: str | None = None) -> LlmAgent:
+def make_agent(
+    name: str,
+    *,
+    cwd: Path,
+    path: str | None = None,
+    acp: Mapping[str, AcpProgram] | None = None,
+) -> LlmAgent:
     """Return the agent of that name; `path` is its program, if not the default.
 
-    `scripted:FILE` plays a scenario, `replay:FILE` a recording. The file is relative to `cwd`, and
-    so is a `path` that is not a bare name. Import paths are resolved by Python, and not in `cwd`.
+    `acp:NAME` is a program of `acp`, by default that of the configuration in `cwd`, or one that
+    comes with cuggino. `scripted:FILE` plays a scenario, `replay:FILE` a recording. The file is
+    relative to `cwd`, and so is a `path` that is not a bare name. Import paths are resolved by
+    Python, and not in `cwd`.
 
     Raises:
         ConfigError: the agent is unknown or cannot be created, for example because its scenario or
@@ -86,6 +104,10 @@ def make_agent(name: str, *, cwd: Path, path: str | None = None) -> LlmAgent:
 
         return replay_of(cwd / argument)
     program = str(cwd / path) if path and os.sep in path else path
+    if kind == _ACP and argument:
+        from cuggino.agents.acp import AcpAgent, profile_of
+
+        return AcpAgent(profile_of(argument, acp, cwd=cwd), path=program or None)
     given = {"path": program or None, "cwd": cwd, "argument": argument or None}
     if kind in BUILT_IN and not argument:
         return _made(_imported(name, BUILT_IN[kind]), given, name)
@@ -103,7 +125,7 @@ def is_import_path(name: str) -> bool:
     """Return whether `make_agent` would import this name as `package.module:Class`."""
     kind = name.partition(":")[0]
     return (
-        kind not in ("scripted", "replay")
+        kind not in (_ACP, "scripted", "replay")
         and kind not in BUILT_IN
         and kind not in _installed()
         and _IMPORT_PATH.fullmatch(name) is not None
@@ -184,7 +206,11 @@ def configured_agent(
     # A path next to the name of an agent belongs to that agent.
     is_its = usual == config.agent or "agent" not in config.model_fields_set
     path = config.agent_path if is_its else None
-    made = make_agent(usual, cwd=cwd, path=path) if isinstance(usual, str) else adopt(usual)
+    made = (
+        make_agent(usual, cwd=cwd, path=path, acp=config.acp)
+        if isinstance(usual, str)
+        else adopt(usual)
+    )
     if made.is_router or not (config.agents or config.fallback):
         return made
     return _Maker(config, cwd, usual if isinstance(usual, str) else made.name, made).routed()
@@ -241,7 +267,9 @@ class _Maker:
         if key not in self._agents:
             try:
                 usual = self._config.agent_path if name == self._config.agent else None
-                self._agents[key] = make_agent(name, cwd=self._cwd, path=path or usual)
+                self._agents[key] = make_agent(
+                    name, cwd=self._cwd, path=path or usual, acp=self._config.acp
+                )
             except ConfigError as error:
                 message = f'{CONFIG_FILE}: "{place}": {error.message}'
                 raise ConfigError(message, hint=error.hint) from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -13,11 +13,13 @@ from typing import Any, Literal, cast
 from reactivex import Observable, abc, operators as ops, throw
 from reactivex.disposable import Disposable
 
+from cuggino._values import dataclass
 from cuggino.agents.base.agent import (
     Capabilities,
     InteractiveOptions,
     LlmAgent,
     SpawnOptions,
+    weakest_guard,
 )
 from cuggino.domain import (
     AgentCooldown,
@@ -89,9 +91,8 @@ def first_there(chain: Sequence[Candidate]) -> str:
 def common_capabilities(candidates: Sequence[Candidate]) -> Capabilities:
     """Return what all candidates support; any that can resume sessions or take messages does."""
     each = [candidate.agent.capabilities for candidate in candidates]
-    guards = {one.guard for one in each}
     return Capabilities(
-        guard="none" if "none" in guards else "files" if "files" in guards else "calls",
+        guard=weakest_guard(one.guard for one in each),
         mcp=all(one.mcp for one in each),
         resume=any(one.resume for one in each),
         cost=_least_told(one.cost for one in each),

@@ -155,7 +155,7 @@ class ClaudeAgent(ProgramAgent):
         return version_numbers(self.check()) >= _MESSAGES_VERSION
 
     def _session_env(self, options: SpawnOptions, stack: ExitStack) -> dict[str, str]:
-        env = {**self.environment, **self.variables, **options.env}
+        env = options.environment({**self.environment, **self.variables})
         if options.thinking is not None:
             env["MAX_THINKING_TOKENS"] = str(options.thinking)
         # Only on Linux do denied paths show up as devices.

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Any
 
+from cuggino._values import dataclass
 from cuggino.agents.base.failure import (
     CONNECTION,
     crash,

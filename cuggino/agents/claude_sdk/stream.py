@@ -6,11 +6,11 @@ import threading
 from collections.abc import Callable
 
 from reactivex import Observable, abc
-from reactivex.disposable import Disposable, SerialDisposable
+from reactivex.disposable import SerialDisposable
 
 from cuggino.agents.base.failure import cut, local_zone
 from cuggino.agents.base.guard import Guard, not_live
-from cuggino.agents.base.stream import HeldSession, Program, conclude, hear
+from cuggino.agents.base.stream import HeldSession, Program, conclude, hear, held
 from cuggino.agents.claude.guard import GuardWatch
 from cuggino.agents.claude.wire import ClaudeSession
 from cuggino.agents.claude_sdk.guard import SdkGate
@@ -18,7 +18,6 @@ from cuggino.agents.claude_sdk.link import ClaudeSdkLink, Order
 from cuggino.errors import AgentFailed, LineTooLong, LlmSessionError, ProcessFailed
 from cuggino.events import LlmAgentEvent
 from cuggino.guard import hook
-from cuggino.operators import serial
 from cuggino.sources import InputPipe, process_duplex
 
 LOST_SECONDS = 5.0
@@ -44,19 +43,7 @@ def sdk_session(
     the guard, terminate the program, everything it started, and the link with its thread, and
     return when all of it is gone.
     """
-
-    def subscribe(
-        observer: abc.ObserverBase[LlmAgentEvent], scheduler: abc.SchedulerBase | None = None
-    ) -> abc.DisposableBase:
-        held = _Held(program, order, guard, manner, link, observer, serial(scheduler))
-        try:
-            held.start()
-        except BaseException:
-            held.dispose()
-            raise
-        return Disposable(held.dispose)
-
-    return Observable(subscribe)
+    return held(lambda observer, lane: _Held(program, order, guard, manner, link, observer, lane))
 
 
 class _Held(HeldSession):
@@ -70,8 +57,7 @@ class _Held(HeldSession):
         observer: abc.ObserverBase[LlmAgentEvent],
         lane: abc.SchedulerBase,
     ) -> None:
-        super().__init__(observer, lane)
-        self._program = program
+        super().__init__(program, observer, lane)
         self._session = ClaudeSession(
             zone=lambda: local_zone(program.env),
             guard=None if guard is None else GuardWatch(guard.token),
@@ -87,7 +73,6 @@ class _Held(HeldSession):
             stdin=self._stdin,
             on_error=lambda error: self._post(lambda: self._on_link_error(error)),
         )
-        self._process, self._timer = SerialDisposable(), SerialDisposable()
         self._heard = SerialDisposable()
         self._messages = order.messages
         self._lock = threading.Lock()
@@ -134,10 +119,9 @@ class _Held(HeldSession):
         self._read(line)
 
     def _read(self, line: bytes) -> None:
-        for event in self._session.feed(line, now=self._lane.now.timestamp()):
-            if self._is_over:
-                return
-            self._observer.on_next(event)
+        self._emit(self._session.feed(line, now=self._lane.now.timestamp()))
+        if self._is_over:
+            return
         if breach := self._session.breach:
             self._end(-9, "", breach)
         elif self._messages is not None and self._session.is_over:
@@ -149,9 +133,7 @@ class _Held(HeldSession):
         """Prefer what the program reports; without its input it ends soon."""
         failure = _named(error, guarded=self._is_guarded)
         if isinstance(error, OSError) or self._session.has_result:
-            self._timer.disposable = self._lane.schedule_relative(
-                LOST_SECONDS, lambda *_: self._guarded(lambda: self._lost(failure))
-            )
+            self._wait(LOST_SECONDS, lambda: self._lost(failure))
         else:
             self._end(-9, "", failure)
 

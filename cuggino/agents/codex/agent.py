@@ -138,7 +138,7 @@ class CodexAgent(ProgramAgent):
         if thread is not None:
             # As Codex writes it in its output and in the names of its records.
             options = replace(options, resume_session_id=thread.lower())
-        env: Mapping[str, str] = {**self.environment, **options.env}
+        env: Mapping[str, str] = options.environment(self.environment)
         guard: CodexGuard | None = None
         if options.guard is not None:
             servers = tuple(options.mcp_servers)

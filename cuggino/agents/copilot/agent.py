@@ -37,6 +37,9 @@ _PROVIDER = {
 }
 """The user's model provider: the SDK's names, and the variables of the program."""
 
+_LOGINS = ("COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN")
+"""Variables that hold the program's login, in its own order; only it reads the first."""
+
 _UNGUARDED_ENV = ("COPILOT_ALLOW_ALL", "BASH_ENV", "ENV")
 """Variables that would allow calls without asking, or run something before each command."""
 
@@ -110,7 +113,7 @@ class CopilotAgent(ProgramAgent):
         return super()._ask_version()
 
     def _start(self, options: SpawnOptions, stack: ExitStack) -> Observable[LlmAgentEvent]:
-        env = {**self.environment, **options.env}
+        env = options.environment(_with_own_login(self.environment))
         guard: Guard | None = None
         if options.guard is not None:
             guard, env = _guarded(options.guard, env)
@@ -149,7 +152,7 @@ class CopilotAgent(ProgramAgent):
     def _terminal(
         self, options: InteractiveOptions, stack: ExitStack
     ) -> tuple[list[str], Mapping[str, str]]:
-        argv, env = [self.program, "--no-auto-update"], dict(self.environment)
+        argv, env = [self.program, "--no-auto-update"], _with_own_login(self.environment)
         if options.dangerously_skip_permissions:
             argv.append("--allow-all")
         if options.system_prompt is not None:
@@ -157,6 +160,12 @@ class CopilotAgent(ProgramAgent):
             folders = [env.get("COPILOT_CUSTOM_INSTRUCTIONS_DIRS"), own]
             env["COPILOT_CUSTOM_INSTRUCTIONS_DIRS"] = ",".join(filter(None, folders))
         return argv, env
+
+
+def _with_own_login(env: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment with the program's login in the variable that only it reads."""
+    login = next((env[name] for name in _LOGINS if env.get(name)), "")
+    return {**env, _LOGINS[0]: login} if login else dict(env)
 
 
 def _guarded(policy: Policy, env: Mapping[str, str]) -> tuple[Guard, dict[str, str]]:

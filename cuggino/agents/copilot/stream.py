@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SerialDisposable
 
 from cuggino.agents.base.failure import crash, local_zone
-from cuggino.agents.base.stream import HeldSession, Program, conclude, hear
+from cuggino.agents.base.stream import HeldSession, Program, conclude, hear, held
 from cuggino.agents.base.wire import Json
 from cuggino.agents.copilot.failure import refusal
 from cuggino.agents.copilot.guard import Gate
@@ -25,7 +25,6 @@ from cuggino.errors import (
     ProcessFailed,
 )
 from cuggino.events import LlmAgentEvent
-from cuggino.operators import serial
 from cuggino.sources import process_lines
 
 START_SECONDS = 60.0
@@ -52,15 +51,7 @@ def copilot_session(
     `AgentNotFound` comes alone, as nothing was started. A breach of the guard terminates everything
     first, and so does disposal, which returns when all of it is gone.
     """
-
-    def subscribe(
-        observer: abc.ObserverBase[LlmAgentEvent], scheduler: abc.SchedulerBase | None = None
-    ) -> abc.DisposableBase:
-        held = _Held(program, order, gate, link, observer, serial(scheduler))
-        held.start()
-        return Disposable(held.dispose)
-
-    return Observable(subscribe)
+    return held(lambda observer, lane: _Held(program, order, gate, link, observer, lane))
 
 
 class _Held(HeldSession):
@@ -75,8 +66,8 @@ class _Held(HeldSession):
         observer: abc.ObserverBase[LlmAgentEvent],
         lane: abc.SchedulerBase,
     ) -> None:
-        super().__init__(observer, lane)
-        self._program, self._order, self._link_of = program, order, link
+        super().__init__(program, observer, lane)
+        self._order, self._link_of = order, link
         # A gate must not outlive its session.
         self._gate = replace(gate, tell=lambda event: self._post(lambda: self._emit([event])))
         self._session = CopilotSession(
@@ -84,8 +75,6 @@ class _Held(HeldSession):
             resumed=order.resume_session_id,
             zone=local_zone(program.env),
         )
-        self._process = SerialDisposable()
-        self._timer = SerialDisposable()
         self._heard = SerialDisposable()
         self._unsent: list[str] = []
         """Messages of a person before the program listens."""
@@ -94,9 +83,7 @@ class _Held(HeldSession):
         """Held while the link starts, so that none starts after a disposal."""
 
     def start(self) -> None:
-        self._timer.disposable = self._lane.schedule_relative(
-            START_SECONDS, lambda *_: self._late()
-        )
+        self._wait(START_SECONDS, self._late)
         self._process.disposable = process_lines(
             self._program.argv,
             cwd=self._program.cwd,
@@ -160,20 +147,12 @@ class _Held(HeldSession):
         elif self._session.is_over and self._link is not None:
             self._link.finish()
 
-    def _emit(self, events: Sequence[LlmAgentEvent]) -> None:
-        for event in events:
-            if self._is_over:
-                return
-            self._observer.on_next(event)
-
     def _on_link_end(self, error: Exception | None) -> None:
         if error is None or self._session.is_over:
             self._ended(None)
         elif type(error).__name__ == "ProcessExitedError":
             # The program is ending and reports how, unless it keeps running.
-            self._timer.disposable = self._lane.schedule_relative(
-                LOST_SECONDS, lambda *_: self._ended(refusal(PROGRAM, error))
-            )
+            self._wait(LOST_SECONDS, lambda: self._ended(refusal(PROGRAM, error)))
         else:
             self._ended(refusal(PROGRAM, error))
 

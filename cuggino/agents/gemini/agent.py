@@ -110,8 +110,8 @@ class GeminiAgent(ProgramAgent):
             guard.try_out(held, policy.project)
 
     def _start(self, options: SpawnOptions, stack: ExitStack) -> Observable[LlmAgentEvent]:
-        home = Home({**self.environment, **options.env}, stack)
-        env = {**self.environment, **self.variables, **options.env}
+        home = Home(options.environment(self.environment), stack)
+        env = options.environment({**self.environment, **self.variables})
         env |= {"GEMINI_CLI_HOME": str(home.path), "TMPDIR": str(home.temp)}
         is_free = options.dangerously_skip_permissions and options.guard is None
         env |= {"GEMINI_CLI_TRUST_WORKSPACE": "true"} if is_free else home.distrust()

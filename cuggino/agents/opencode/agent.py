@@ -108,7 +108,7 @@ class OpenCodeAgent(ProgramAgent):
 
     def _start(self, options: SpawnOptions, stack: ExitStack) -> Observable[LlmAgentEvent]:
         folder = private_folder(stack)
-        env = {**self.environment, **options.env}
+        env = options.environment(self.environment)
         rules: list[str] = []
         guard: Guard | None = None
         if options.guard is not None:

@@ -147,7 +147,7 @@ class ScriptedAgent(LlmAgent):
         reader: Callable[..., ClaudeSession] = ClaudeSession
         if of_the_run:
             reader = partial(_Reader, session, first)
-        env = {**os.environ, "CUGGINO_PYTHON": sys.executable, **options.env}
+        env = options.environment({**os.environ, "CUGGINO_PYTHON": sys.executable})
         if options.guard is not None:
             guard = make_guard(with_variables(options.guard, env))
             orders["guard"] = guard.orders()

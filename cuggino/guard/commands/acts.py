@@ -11,6 +11,7 @@ from itertools import pairwise
 
 from cuggino.guard import direct
 from cuggino.guard.commands.base import Call, Rules, Site, first, plain_word
+from cuggino.guard.commands.git_slot import variable_reason
 from cuggino.guard.commands.publishing import SENDERS, sending_reason
 from cuggino.guard.commands.shells import SHELLS
 from cuggino.guard.commands.wordlist import words
@@ -55,6 +56,9 @@ def act_reason(words: tuple[Word, ...], site: Site) -> str:
         return _texts(args, site) or _document(call)
     if name in _JOINED:
         return _joined(call)
+    set_to = tuple((word.value or "").partition("=")[0] for word in args if "=" in word.text)
+    if reason := variable_reason(set_to, site):
+        return reason
     if reason := sending_reason(call):
         return reason
     if name in STARTERS:
@@ -128,7 +132,9 @@ def _joined(call: Call) -> str:
 
 
 def _remember(node: Command, site: Site) -> str:
-    """Record what variables are set to: `g=git; $g push`."""
+    """Record what variables are set to: `g=git; $g push`. In a slot, judge git's own."""
+    if reason := variable_reason(tuple(one.name for one in node.assignments), site):
+        return reason
     for assignment in node.assignments:
         known = [word.value for word in assignment.values if word.value is not None]
         site.trail.values.setdefault(assignment.name, []).extend(known)

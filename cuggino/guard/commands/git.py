@@ -6,6 +6,7 @@ import re
 
 from cuggino.guard.commands.base import UNKNOWN, Call, Judge, Site, first, plain_word
 from cuggino.guard.commands.git_settings import address_reason, config, overridden
+from cuggino.guard.commands.git_slot import elsewhere
 from cuggino.guard.commands.git_syntax import dangerous, parse
 from cuggino.guard.commands.git_tree import TREE, discarding, paths_of
 from cuggino.guard.commands.options import Option, Parsed, Syntax, parse_options
@@ -123,9 +124,25 @@ def _act(call: Call, given: Parsed) -> str:
     if name is None:
         return f"It cannot be told which git command '{given.operands[0].text}' is: write it out"
     sub = Call(name, given.operands[1:], call.site)
+    if call.site.policy.apart and (reason := _elsewhere(sub, given)):
+        return reason
     if call.site.is_limited and (reason := _limited(sub)):
         return reason
     return discarding(sub, parse(sub))
+
+
+def _elsewhere(sub: Call, given: Parsed) -> str:
+    """Return why git must not change another repository than that of the slot, or ""."""
+    if sub.name not in ("config", "fetch") and not _limited(sub):  # it only reads
+        return ""
+    site = sub.site
+    for option in given.options:
+        if option.name == "-C":
+            moved = _moved(site, option)
+            if isinstance(moved, str):
+                return moved
+            site = moved
+    return elsewhere(sub._replace(site=site), parse(sub), given)
 
 
 def _moved(site: Site, option: Option) -> Site | str:

@@ -102,7 +102,11 @@ def _push(sub: Call, given: Parsed) -> str:
     sends = sub.name not in _WITH_PUSH or any(
         word.value in ("push", "dcommit", "submit") for word in given.operands
     )
-    if not sends or given.has("-n", "--dry-run") or sub.site.is_destructive:
+    if not sends or given.has("-n", "--dry-run"):
+        return ""
+    if sub.site.policy.apart:
+        return f"git {sub.name} is not allowed: what is done in a slot lands through cuggino's gate"
+    if sub.site.is_destructive:
         return ""
     return (
         f"git {sub.name} is not allowed: what is pushed has left this machine; a person pushes, or"

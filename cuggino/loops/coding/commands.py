@@ -20,7 +20,7 @@ from cuggino.events import (
 )
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.frame.run import Run
-from cuggino.loops.frame.spawning import commands_shell, protected_from_commands
+from cuggino.loops.frame.spawning import commands_shell, plain_shell, protected_from_commands
 from cuggino.operators import Flow, ask, deferred, forward
 from cuggino.stages import (
     KeptProcesses,
@@ -47,12 +47,12 @@ class Commands:
 
     Commands run what agents have written, so they get the implementer's view of the project. The
     setup command is the user's own the first time, as it may write git's hooks and configuration:
-    until it has succeeded in this project, the first setup of each run has no view. Neither has a
-    setup that keeps services running.
+    until it has succeeded in this project, the first setup of each run has no view, unless the run
+    begins with the work of agents. Neither has a setup that keeps services running.
     """
 
     def __init__(self, run: Run, options: LoopRunOptions) -> None:
-        self._plain = run.services.shell
+        self._plain = plain_shell(run.services.shell, options)
         self._shell = commands_shell(run.services.shell, options)
         self._is_verified = run.services.shell is shell_lines
         self._workspace = run.services.workspace
@@ -120,14 +120,18 @@ class Commands:
     ) -> Observable[Any]:
         def start() -> Observable[Any]:
             is_setup = kind is SetupCommandOutput
-            is_own = is_setup and n == 1 and not self._workspace.knows_setup(command)
+            is_first = n == 1 and self._options.merge is None
+            is_own = is_setup and is_first and not self._workspace.knows_setup(command)
             keeps = is_setup and self._options.setup_keeps_running
             shell = self._plain if is_own else self._shell
+            if keeps:
+                options = self._options
+                shell = keeping_shell(self._kept, options.env, options.sandbox_show)
             stage = self._supervision.in_time(
                 command_stage(
                     kind,
                     command,
-                    shell=keeping_shell(self._kept) if keeps else shell,
+                    shell=shell,
                     cwd=self._options.cwd,
                     iteration=n,
                     output_file=output_file,

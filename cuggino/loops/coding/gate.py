@@ -40,9 +40,12 @@ class Gate:
         """The specifications as they were before the latest plan."""
         self._told: tuple[str, ...] = ()
 
-    def begin(self) -> Flow[None]:
-        """Note the state before the first agent."""
-        self._start = yield from ask(flow(self._read), name="gate-begin")
+    def begin(self, head: str | None = None) -> Flow[None]:
+        """Note the state before the first agent.
+
+        The tests are compared with those of the commit `head`; by default, of the current one.
+        """
+        self._start = yield from ask(flow(lambda: self._read(head)), name="gate-begin")
 
     @property
     def base(self) -> str | None:
@@ -115,9 +118,9 @@ class Gate:
     def _patterns(self) -> tuple[str, ...]:
         return (*files_of_command(self._options.check_command or ""), *self._options.gate_paths)
 
-    def _read(self) -> Flow[None]:
+    def _read(self, head: str | None) -> Flow[None]:
         options = self._options
-        head = yield from ask(self._services.repository.head())
+        head = head or (yield from ask(self._services.repository.head()))
         yield from emit(
             {
                 "head": head,

@@ -1,6 +1,6 @@
 """The options of a run of the coding loop."""
 
-from __future__ import annotations
+from pathlib import Path
 
 from pydantic import Field
 
@@ -46,6 +46,7 @@ class LoopRunOptions(CodingOptions):
         "review",
         "store_findings",
         "journal",
+        "merge",
     )
     kept_apart = ("focus", "item")
 
@@ -58,3 +59,10 @@ class LoopRunOptions(CodingOptions):
     command: str = "cuggino run"
     item: str | None = None
     """The backlog item of the run, with the digest of its content."""
+    slot: int | None = None
+    """The slot whose folder is `cwd`; None in the project itself."""
+    apart: tuple[Path, ...] = ()
+    """Folders of others, if `cwd` is a slot: that of all slots, and the user's repository."""
+    merge: str | None = None
+    """A commit to merge into the work first. An agent resolves conflicts; without a `review`, the
+    reviewer is the next one."""

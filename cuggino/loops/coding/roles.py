@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,12 @@ ROLE_VARIABLES: dict[Role, tuple[str, ...]] = {
 """Which variables the template of a role may use."""
 
 
+CONFLICT = "conflict"
+"""The template for an implementing agent that resolves a conflict."""
+
+CONFLICT_VARIABLES = (*_PATHS, "focus", "problem", "paths", "ours", "theirs", "landed")
+
+
 def check_prompts(prompts: Prompts) -> None:
     """Render every role's template once, so that a bad one is known before an agent works.
 
@@ -62,6 +69,7 @@ def check_prompts(prompts: Prompts) -> None:
     """
     for role, names in ROLE_VARIABLES.items():
         prompts.render(role, dict.fromkeys(names, ""))
+    prompts.render(CONFLICT, dict.fromkeys(CONFLICT_VARIABLES, ""))
 
 
 class Roles:
@@ -114,6 +122,18 @@ class Roles:
         )
         return ending
 
+    def resolve(self, variables: Mapping[str, str]) -> Flow[Done | SpecIssue]:
+        """Resolve the conflicts of a merge; the variables tell of both sides."""
+        prompt = (
+            "Resolve the conflicts of the merge that is under way, by the specifications in "
+            f"{self._paths['specs_path']}."
+        )
+        variables = {"focus": self._options.focus, **variables}
+        ending: Done | SpecIssue = yield from self._spawn(
+            "implementing", prompt, variables, (Done, Progress, NoMoreWork, SpecIssue), CONFLICT
+        )
+        return ending
+
     def review(
         self,
         check: CheckCommandOutput | None,
@@ -145,10 +165,14 @@ class Roles:
         self,
         role: Role,
         prompt: str,
-        variables: dict[str, str],
+        variables: Mapping[str, str],
         endings: tuple[type[LlmMarkerEvent], ...],
+        template: str | None = None,
     ) -> Flow[Any]:
-        """Run the agent of the role; gives its marker, one of `endings` (checked here)."""
+        """Run the agent of the role; gives its marker, one of `endings` (checked here).
+
+        The `template` of its prompt is that of the role, unless it has another task.
+        """
         self._turns[role] += 1
         common = spawn_options(
             self._options,
@@ -162,7 +186,7 @@ class Roles:
         )
         options = replace(
             common,
-            system_prompt=self._prompts.render(role, {**self._paths, **variables}),
+            system_prompt=self._prompts.render(template or role, {**self._paths, **variables}),
             env={**common.env, **self._environment()},
         )
         size = yield from ask(act(self._session.size), name="log-size")
@@ -223,6 +247,7 @@ class Roles:
             project=options.cwd,
             plan=session.plan_file,
             review=session.review_file,
+            apart=options.apart,
         )
 
     def _folder(self, role: Role) -> Path | None:

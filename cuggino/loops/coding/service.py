@@ -24,6 +24,7 @@ from cuggino.events import (
     LoopEvent,
     LoopMaxIterations,
     LoopSpecIssue,
+    LoopStalled,
     LoopTerminalEvent,
     NoMoreWork,
     NoProgress,
@@ -38,6 +39,7 @@ from cuggino.events import (
 from cuggino.loops.coding.commands import Commands, OwnReview, gate_review
 from cuggino.loops.coding.convergence import REPLAN, Convergence
 from cuggino.loops.coding.gate import Gate, gate_changed_review, gate_section
+from cuggino.loops.coding.merging import Merging
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.coding.roles import Roles, check_prompts
 from cuggino.loops.frame.control import Control
@@ -131,6 +133,7 @@ class CodingRun:
         self._commands = Commands(run, options)
         self._convergence = Convergence(options)
         self._gate = Gate(run.services, options)
+        self._merging = Merging(run, options, self._roles, self._protected)
         self._baseline: str | None = None
         self._dirty: Mapping[str, str] = {}
         """Files with uncommitted changes before the run, each with its state."""
@@ -159,20 +162,26 @@ class CodingRun:
             self._dirty = yield from dirty_files(
                 self._services.repository, options, exclude=(Path(options.specs_path),)
             )
+        if options.merge is not None:
+            yield from self._merging.begin(options.merge)
+            self._baseline = options.merge
         yield from self._convergence.begin(self._fingerprint())
-        yield from self._gate.begin()
+        yield from self._gate.begin(options.merge)
         review = options.review
         for n in range(1, options.max_iterations + 1):
-            yield from emit(
-                IterationStart(iteration=n, max_iterations=options.max_iterations),
-                PlanningStart(iteration=n),
-            )
-            news = yield from self._gate.plan(n)
-            plan = yield from self._roles.plan("\n\n".join(filter(None, (news, review))) or None)
-            if isinstance(plan, SpecIssue):
-                return (yield from self._blocked(n, plan))
-            yield from self._commands.setup(n)
-            verdict = yield from self._work_off_the_plan(n)
+            yield from emit(IterationStart(iteration=n, max_iterations=options.max_iterations))
+            verdict: Approved | RequestChanges | OwnReview | SpecIssue | NoProgress | None = None
+            if n == 1 and options.merge is not None:
+                resolved = yield from self._merging.resolve(n)
+                if isinstance(resolved, LoopStalled):
+                    return (yield from self._ended(resolved))
+                if isinstance(resolved, SpecIssue):
+                    verdict = resolved
+                elif review is None:
+                    yield from self._commands.setup(n)
+                    verdict = yield from self._review(n, finished=True)
+            if verdict is None:
+                verdict = yield from self._planned_work(n, review)
             match verdict:
                 case SpecIssue():
                     return (yield from self._blocked(n, verdict))
@@ -203,6 +212,18 @@ class CodingRun:
                 iteration=options.max_iterations, max_iterations=options.max_iterations
             )
         )
+
+    def _planned_work(
+        self, n: int, review: str | None
+    ) -> Flow[Approved | RequestChanges | OwnReview | SpecIssue | NoProgress]:
+        """Plan, implement and review."""
+        yield from emit(PlanningStart(iteration=n))
+        news = yield from self._gate.plan(n)
+        plan = yield from self._roles.plan("\n\n".join(filter(None, (news, review))) or None)
+        if isinstance(plan, SpecIssue):
+            return plan
+        yield from self._commands.setup(n)
+        return (yield from self._work_off_the_plan(n))
 
     def _work_off_the_plan(
         self, n: int
@@ -291,7 +312,10 @@ class CodingRun:
         yield from ask(act(self._session.clear_review), name="clear-review")
         check = yield from self._commands.check(n)
         verdict = yield from self._roles.review(
-            check, self._baseline, finished=finished, news=gate_section(changed)
+            check,
+            self._baseline,
+            finished=finished,
+            news=f"{gate_section(changed)}{self._merging.section}",
         )
         blocked = self._options.gate == "block" and check is not None and check.exit_code != 0
         if blocked and check is not None and isinstance(verdict, Approved):

@@ -32,18 +32,28 @@ from cuggino.events import (
     StopAsked,
 )
 from cuggino.loops.frame.interruption import Interruption
-from cuggino.operators import Flow, ask, each_alone, emit, interrupt_when
+from cuggino.operators import Flow, Subscription, ask, each_alone, emit, interrupt_when, managed
 from cuggino.storage import ControlFolder, Journal, JournalFile
 
 T = TypeVar("T")
 
-Announce = Callable[[ControlEvent], None]
+Announce = Callable[[Event], None]
+
+
+class _Standing:
+    """Whether work stands still or is to end, for all items of a workspace."""
+
+    def __init__(self) -> None:
+        self.is_paused = False
+        self.stops = False
+        self.changed: Subject[object] = Subject()
 
 
 class Control:
     """The commands to the runs of one workspace: those that were given, and what is left to do.
 
-    A watch shares one with the runs of its items. All is done on the lane of the runs.
+    A watch shares one with the runs of its items, or gives each run that works beside others an
+    `ItemControl`. All is done on the lane of the runs.
     """
 
     def __init__(
@@ -57,18 +67,22 @@ class Control:
         self._folder = folder
         self._announcers: list[Announce] = []
         """Those of the runs, the innermost one last: it records what is announced."""
-        self._unsaid: list[ControlEvent] = []
-        self._is_paused = False
+        self._unsaid: list[Event] = []
+        self._standing = _Standing()
         self._is_standing = False
         self._is_idle = False
-        self._stops = False
         self._waits_until: datetime | None = None
         self._item: str | None = None
         self._messages: list[SteerAsked] = []
         """What no agent has been told yet."""
         self._told: Subject[str] = Subject()
         self._skipped: Subject[object] = Subject()
-        self._changed: Subject[object] = Subject()
+        self._beside: dict[str, ItemControl] = {}
+        """The items that are at work beside each other."""
+        self._kept: dict[str, list[SteerAsked]] = {}
+        """What no agent of an item has been told, while the item is not at work."""
+        self._is_known: Callable[[str], bool] = lambda _item: False
+        self._put_aside: Callable[[str], Event | None] = lambda _item: None
 
     @contextmanager
     def heard(self, commands: Observable[ControlEvent]) -> Iterator[None]:
@@ -94,7 +108,7 @@ class Control:
             listening.dispose()
 
     @contextmanager
-    def announced(self, announce: Announce) -> Iterator[tuple[ControlEvent, ...]]:
+    def announced(self, announce: Announce) -> Iterator[tuple[Event, ...]]:
         """Announce with this function within the block; gives what was not announced so far."""
         self._announcers.append(announce)
         unsaid, self._unsaid = tuple(self._unsaid), []
@@ -136,6 +150,39 @@ class Control:
 
         return run.pipe(interrupt_when(self._skipped.pipe(ops.map(skip))))
 
+    def keeps_for(self, is_known: Callable[[str], bool]) -> None:
+        """Keep messages to an item that `is_known` until it is at work."""
+        self._is_known = is_known
+
+    def skips_with(self, put_aside: Callable[[str], Event | None]) -> None:
+        """Skip an item whose work waits with `put_aside`, whose result is announced.
+
+        It returns None for any other item, and `ControlIgnored` if it could not.
+        """
+        self._put_aside = put_aside
+
+    def forget(self, item: str) -> None:
+        """Drop the messages that no agent was told, as the item is no longer worked on."""
+        for message in self._kept.pop(item, []):
+            self._settle(message)
+            reason = f"{item} has ended before an agent was told: {message.text[:80]}"
+            self._announce(ControlIgnored(source="steer", reason=reason, item=item))
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether nothing may begin now: all stands still, or is to end."""
+        return self._standing.is_paused or self._standing.stops
+
+    @property
+    def stops(self) -> bool:
+        """Whether all is to end after the stages that are at work."""
+        return self._standing.stops
+
+    @property
+    def changed(self) -> Observable[object]:
+        """Emits whenever `holds_back` may have changed."""
+        return self._standing.changed
+
     @contextmanager
     def idle(self) -> Iterator[None]:
         """Stop at once within the block, as no item is at work."""
@@ -152,14 +199,14 @@ class Control:
             Interrupted: the run is to end here.
         """
         self._unless_stopped()
-        if not self._is_paused:
+        if not self._standing.is_paused:
             return
         began = self._lane.now
         self._announce(RunPaused())
         self._is_standing = True
         try:
-            is_over: Callable[[object], bool] = lambda _: not self._is_paused  # noqa: E731
-            goes_on = self._changed.pipe(ops.filter(is_over), ops.take(1))
+            is_over: Callable[[object], bool] = lambda _: not self._standing.is_paused  # noqa: E731
+            goes_on = self._standing.changed.pipe(ops.filter(is_over), ops.take(1))
             yield from ask(self._interruption.ending(goes_on), name="paused")
         finally:
             self._is_standing = False
@@ -175,24 +222,28 @@ class Control:
         return replace(options, prompt=prompt, messages=self._later())
 
     def _later(self) -> Observable[str]:
-        def waiting() -> Observable[str]:
-            return from_iterable([message.text for message in self._messages])
+        def subscribe(
+            observer: Subscription[str], scheduler: abc.SchedulerBase | None
+        ) -> abc.DisposableBase:
+            for text in [message.text for message in self._messages]:
+                observer.on_next(text)
+            return observer.follow(self._told, scheduler)
 
-        return defer(lambda _: merge(waiting(), self._told))
+        return managed(subscribe)
 
     def _hear(self, command: ControlEvent) -> None:
         match command:
             case PauseAsked():
-                if not self._is_paused:
-                    self._is_paused = True
+                if not self._standing.is_paused:
+                    self._standing.is_paused = True
                     self._announce(command)
-                    self._changed.on_next(command)
+                    self._standing.changed.on_next(command)
             case ContinueAsked():
                 self._settle(command, PauseAsked())
-                if self._is_paused:
-                    self._is_paused = False
+                if self._standing.is_paused:
+                    self._standing.is_paused = False
                     self._announce(command)
-                    self._changed.on_next(command)
+                    self._standing.changed.on_next(command)
                 else:
                     self._announce(ControlIgnored(source="continue", reason="nothing is paused"))
             case StopAsked(now=now):
@@ -201,18 +252,27 @@ class Control:
                 if now or self._is_waiting:
                     self._interruption.ask()
                 else:
-                    self._stops = True
-                    self._changed.on_next(command)
+                    self._standing.stops = True
+                    self._standing.changed.on_next(command)
+                    for item in [*self._beside.values()]:
+                        item.stop_waiting()
             case SkipAsked(item=item):
                 self._settle(command)
-                if self._has("skip", item):
+                if (aside := self._put_aside(item) if item else None) is not None:
+                    if not isinstance(aside, ControlIgnored):
+                        self._announce(command)
+                    self._announce(aside)
+                elif (to := self._at_work("skip", item)) is not None:
+                    to._announce(command)
+                    to._skipped.on_next(command)
+            case SteerAsked(item=item):
+                if item is not None and item not in self._beside and self._is_known(item):
                     self._announce(command)
-                    self._skipped.on_next(command)
-            case SteerAsked(text=text, item=item):
-                if item is None or self._has("steer", item):
-                    self._announce(command)
-                    self._messages.append(command)
-                    self._told.on_next(text)
+                    self._kept.setdefault(item, []).append(command)
+                elif item is None and not self._beside:
+                    self._take(command)
+                elif (to := self._at_work("steer", item)) is not None:
+                    to._take(command)
                 else:
                     self._settle(command)
             case ControlIgnored():
@@ -220,15 +280,31 @@ class Control:
             case _:
                 self._announce(ControlIgnored(source=command.tag, reason="it is no command"))
 
-    def _has(self, command: str, item: str | None) -> bool:
-        """Return whether the command is about the item at work; announce it if not."""
-        if self._item is not None and item in (None, self._item):
-            return True
-        reason = "no item is at work" if self._item is None else f"{item} is not at work"
+    def _take(self, message: SteerAsked) -> None:
+        """Tell the agent at work, or else the next one."""
+        self._announce(message)
+        self._messages.append(message)
+        self._told.on_next(message.text)
+
+    def _at_work(self, command: str, item: str | None) -> Control | None:
+        """Return the control of the item at work that is meant; announce it if there is none."""
+        working = self._beside
+        if len(working) > 1 and item is None:
+            reason = f"name one of the items at work: {', '.join(working)}"
+        elif working and (item is None or item in working):
+            return working[item] if item is not None else next(iter(working.values()))
+        elif self._item is not None and item in (None, self._item):
+            return self
+        elif self._item is None and not working:
+            reason = "no item is at work"
+        else:
+            reason = f"{item} is not at work"
         self._announce(ControlIgnored(source=command, reason=reason))
-        return False
+        return None
 
     def _look(self, event: Event) -> None:
+        if self._beside:
+            return  # each of them looks for itself
         match event:
             case Steered(text=text):
                 said = next((m for m in self._messages if m.text == text), None)
@@ -245,15 +321,17 @@ class Control:
     @property
     def _is_waiting(self) -> bool:
         """Whether no agent works, so that an end need not wait for one."""
+        if self._beside:
+            return False  # what waits is ended by itself
         waits = self._waits_until is not None and self._lane.now < self._waits_until
         return waits or self._is_standing or self._is_idle
 
     def _unless_stopped(self) -> None:
-        if self._stops:
-            self._stops = False
+        if self._standing.stops:
+            self._standing.stops = False
             raise Interrupted("stopped after the stage")
 
-    def _announce(self, event: ControlEvent) -> None:
+    def _announce(self, event: Event) -> None:
         if self._announcers:
             self._announcers[-1](event)
         else:
@@ -265,6 +343,77 @@ class Control:
                 self._folder.settle(command)
 
 
+class ItemControl(Control):
+    """The commands to one item at work beside others: a pause and a stop are those of all."""
+
+    def __init__(self, all_items: Control, item: str) -> None:
+        super().__init__(all_items._interruption, all_items._lane, all_items._folder)
+        self._standing = all_items._standing
+        self._all = all_items
+        self._item = item
+        self._stopped: Subject[object] = Subject()
+
+    @contextmanager
+    def hearing(self) -> Iterator[None]:
+        """Hear what is for the item within the block, and what came for it before."""
+        waiting = self._all._kept.pop(self._item or "", [])
+        if not self._all._beside:
+            waiting = [*self._all._messages, *waiting]
+            self._all._messages = []
+        self._messages = waiting
+        self._all._beside[self._item or ""] = self
+        try:
+            yield
+        finally:
+            del self._all._beside[self._item or ""]
+            if self._messages:
+                self._all._kept[self._item or ""] = self._messages
+
+    def obeyed(self, run: Observable[T]) -> Observable[T]:
+        """Pass the run of the item on until it is skipped, or a stop comes while it waits."""
+
+        def stop(_: object) -> NoReturn:
+            raise Interrupted("stopped while it waited")
+
+        stops: Observable[object] = self._stopped.pipe(ops.map(stop))
+        return self.unless_skipped(self.watched(run).pipe(interrupt_when(stops)))
+
+    def orders(self) -> Observable[ControlEvent]:
+        """Emit what agents of the item on another machine are to be told: messages, pause, stop.
+
+        Messages that no agent was told come first.
+        """
+
+        def begun() -> Observable[ControlEvent]:
+            paused = [PauseAsked()] if self._standing.is_paused else []
+            stopped = [StopAsked()] if self._standing.stops else []
+            waiting = [message(each.text) for each in self._messages]
+            return from_iterable([*paused, *stopped, *waiting])
+
+        # There, it is the only item.
+        message: Callable[[str], ControlEvent] = lambda text: SteerAsked(text=text)  # noqa: E731
+        told = self._told.pipe(ops.map(message))
+        asked = self._standing.changed.pipe(
+            ops.filter(lambda command: isinstance(command, ControlEvent))
+        )
+        return defer(lambda _: merge(begun(), told, asked))
+
+    def stop_waiting(self) -> None:
+        """End the run of the item if no agent of it works."""
+        if self._is_waiting:
+            self._stopped.on_next(True)
+
+    def _unless_stopped(self) -> None:
+        if self._standing.stops:  # for all, so it is not over
+            raise Interrupted("stopped after the stage")
+
+    def _announce(self, event: Event) -> None:
+        if self._announcers:
+            self._announcers[-1](event)
+        else:  # its run has not begun
+            self._all._announce(event.model_copy(update={"item": self._item}))
+
+
 def _section(text: str) -> str:
     return (
         "## A message from the user\n\n"
@@ -273,13 +422,11 @@ def _section(text: str) -> str:
     )
 
 
-def announcing(
-    journal: Journal | None, lane: abc.SchedulerBase
-) -> tuple[Subject[ControlEvent], Announce]:
+def announcing(journal: Journal | None, lane: abc.SchedulerBase) -> tuple[Subject[Event], Announce]:
     """Return a stream of announcements, and the function that records and emits one."""
-    news: Subject[ControlEvent] = Subject()
+    news: Subject[Event] = Subject()
 
-    def announce(event: ControlEvent) -> None:
+    def announce(event: Event) -> None:
         if journal is not None:
             journal.append(event, at=lane.now)
         news.on_next(event)

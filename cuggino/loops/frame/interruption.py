@@ -5,14 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
-from reactivex import Observable, abc, never, operators as ops
+from reactivex import Observable, abc, never
 from reactivex.disposable import Disposable
 from reactivex.subject import Subject
 
 from cuggino.errors import Interrupted
-from cuggino.operators import interrupt_when
+from cuggino.operators import Managed, Subscription, attach, interrupt_when, managed
 
 T = TypeVar("T")
 
@@ -23,7 +23,7 @@ class Interruption:
     def __init__(self) -> None:
         self._is_asked = False
         self._running: Subject[object] = Subject()
-        self.asked: Observable[object] = Observable(self._subscribe)
+        self.asked: Observable[object] = Managed(self._subscribe)
         """Emits when the run is interrupted; at once if it was before."""
 
     @contextmanager
@@ -53,10 +53,17 @@ class Interruption:
     def ending(self, source: Observable[T]) -> Observable[T]:
         """Pass the source on until interrupted; then release it and fail with `Interrupted`."""
 
-        def stop(_item: object) -> NoReturn:
-            raise Interrupted("interrupted")
+        def subscribe(
+            observer: Subscription[Any], scheduler: abc.SchedulerBase | None
+        ) -> abc.DisposableBase:
+            def stop(_item: object) -> None:
+                observer.on_error(Interrupted("interrupted"))
 
-        return source.pipe(interrupt_when(self.asked.pipe(ops.map(stop))))
+            return attach(
+                self.asked, stop, observer.on_error, observer.on_completed, scheduler=scheduler
+            )
+
+        return source.pipe(interrupt_when(managed(subscribe)))
 
     def ask(self) -> None:
         """Interrupt the run; must be called on its lane."""

@@ -1,7 +1,6 @@
 """The options that all loops share."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -37,6 +36,12 @@ class RunOptions(RunSettings):
     """The command, for the journal and for others who want the workspace."""
     agent: str = ""
     """The agent's name for the journal, as it can be given to `--agent`."""
+    env: Mapping[str, str] = Field(default_factory=dict, exclude=True)
+    """Variables for the agents, the setup command and the check command, besides those of this
+    process. They are not journaled."""
+    limits_network: bool = False
+    """Limit the hosts that agents connect to, where an agent's own sandbox can: for imported text,
+    and for a watch that imports some."""
     retry_pause: float = Field(default=5.0, ge=0)
     """Seconds before the first retry after a transient failure; each further pause doubles."""
     quota_margin: float = Field(default=60.0, ge=0)

@@ -37,9 +37,15 @@ def resumed_options(current: Options, started: RunStarted) -> Options:
         ) from error
 
 
-def latest_run_of(workspace: Workspace, item: str) -> JournalFile | None:
-    """Return the latest run of a backlog item."""
-    return _latest(workspace, lambda origin: origin.item == item)
+def latest_run_of(workspace: Workspace, item: str, *, in_slot: bool = False) -> JournalFile | None:
+    """Return the latest run of a backlog item; None if it worked elsewhere.
+
+    That is in a slot, or in the project itself if `in_slot`.
+    """
+    latest = _latest(workspace, lambda origin: origin.item == item)
+    if latest is None or (latest.started.options.get("slot") is not None) is not in_slot:
+        return None
+    return latest
 
 
 def latest_watch(workspace: Workspace) -> JournalFile | None:

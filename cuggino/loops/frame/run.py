@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from functools import wraps
 from pathlib import Path
@@ -12,13 +11,15 @@ from typing import Any, ParamSpec, Protocol
 
 from reactivex import Observable, abc, empty, just, timer
 
-from cuggino.agents.base import Role, SpawnOptions
+from cuggino._values import dataclass
+from cuggino.agents.base import Role, SpawnOptions, remove_abandoned
 from cuggino.domain import recorded_cooldowns
 from cuggino.errors import (
     WorkspaceLocked,
 )
 from cuggino.events import AgentFellBack, Event, RunResumed
-from cuggino.loops.frame.control import Control, announcing
+from cuggino.loops.frame.companions import Companion, accompanied
+from cuggino.loops.frame.control import Announce, Control, announcing
 from cuggino.loops.frame.interruption import Interruption
 from cuggino.loops.frame.journal import (
     JournalRecorder,
@@ -113,6 +114,7 @@ class Run:
             Interrupted: a person has stopped the run.
         """
         yield from self.control.stand_still()
+        yield from ask(self.interruption.ending(self.services.save()))
         if options.role is not None:
             yield from self.snapshot(options.role, options.turn)
         return (yield from self.control.told(options))
@@ -177,6 +179,7 @@ def framed(
     control: Control | None = None,
     transient: Callable[[Exception], bool] = is_transient,
     recorder: Callable[[Journal, JournalFile | None], JournalRecorder] = RunRecorder,
+    companions: Sequence[Companion] = (),
 ) -> Flow[None]:
     """Hold the workspace, make the story, and record it if the options ask for a journal.
 
@@ -188,6 +191,7 @@ def framed(
     """
     here = yield from ask(lane())
     assert here is not None
+    remove_abandoned()
     chosen = choose_sandbox(options, services.agent)
     workspace = services.workspace
     before = workspace.owner()
@@ -237,9 +241,11 @@ def framed(
         story = (yield from made) if isinstance(made, Generator) else made
         said = [chosen] if chosen is not None and ledger is None else []
 
-        def told(recorder: JournalRecorder | None, news: Observable[Any]) -> Observable[Any]:
+        def told(
+            recorder: JournalRecorder | None, news: Observable[Any], announce: Announce
+        ) -> Observable[Any]:
             telling = _interruptible(story, interruption, flow(story.tell, recorder=recorder))
-            telling = telling.pipe(alongside(news))
+            telling = telling.pipe(alongside(news), accompanied(companions, announce))
             return control.watched(telling) if is_own else telling
 
         if not options.journal:
@@ -247,7 +253,7 @@ def framed(
             with control.announced(announce) as unsaid:
                 yield from emit(*said, *unsaid)
                 yield from story.opening()
-                yield from forward(told(None, news))
+                yield from forward(told(None, news, announce))
             return
         session.keep = resumed is not None and resumed.resumable
         run_id = resumed.run_id if resumed is not None else session.id
@@ -264,7 +270,7 @@ def framed(
                 journal.append(event, at=here.now)
             yield from emit(*said, *unsaid)
             yield from story.opening()
-            yield from forward(told(kept, news))
+            yield from forward(told(kept, news, announce))
         session.keep = story.is_resumable
 
 

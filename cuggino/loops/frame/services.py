@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from reactivex import Observable, empty, just, never
 
+from cuggino._values import dataclass
 from cuggino.agents.base import LlmAgent
 from cuggino.events import ControlEvent
 from cuggino.operators import QuotaGate
@@ -77,6 +78,8 @@ class Services:
     """Where commands lie until they have taken effect."""
     shows_plans: bool = False
     """Whether runs also emit what only screens need: plans, titles and places of items."""
+    save: Callable[[], Observable[object]] = empty
+    """Keeps the work elsewhere, before each session of an agent."""
     changed_tests: Callable[[Path, str | None], Observable[ChangedTests]] = changed_tests
 
     def project_state(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,11 +27,14 @@ from cuggino.sandbox import (
     role_view,
 )
 from cuggino.stages import (
+    Enclose,
     Shell,
     enclose_commands,
     enclosed_shell,
     holds_commands,
+    no_enclosure,
     shell_lines,
+    shell_with,
 )
 from cuggino.storage import Session
 
@@ -72,9 +75,9 @@ def spawn_options(
             hide=options.sandbox_hide,
             show=options.sandbox_show,
         )
-        if boundary.holds(role) and not options.sandbox_domains:
+        if boundary.holds(role) and not (options.sandbox_domains or options.limits_network):
             sandbox = None  # one around single commands would keep git from working
-    env: dict[str, str] = {"CUGGINO_ROLE": role}
+    env: dict[str, str] = {**options.env, "CUGGINO_ROLE": role}
     if session is not None:
         env["CUGGINO_SESSION_FILE"] = str(session.session_file)
     return SpawnOptions(
@@ -89,6 +92,7 @@ def spawn_options(
         guard=guard,
         sandbox=sandbox,
         view=view,
+        shows=tuple(options.sandbox_show),
         protected=replace(
             protected_for(
                 role,
@@ -129,14 +133,27 @@ def commands_shell(shell: Shell, options: RunOptions) -> Shell:
     A `shell` other than the default decides itself where commands run and what they may write.
     """
     if shell is not shell_lines or options.sandbox == "off":
-        return shell
-    return enclosed_shell(
-        enclose_commands(
-            options.cwd,
-            specs=options.specs_path,
-            hide=options.sandbox_hide,
-            show=options.sandbox_show,
-        )
+        return plain_shell(shell, options)
+    return enclosed_shell(commands_enclose(options), options.env)
+
+
+def plain_shell(shell: Shell, options: RunOptions) -> Shell:
+    """Return the shell of commands without a view, with the variables of the options.
+
+    A `shell` other than the default decides itself on the environment of its commands.
+    """
+    return shell_with(options.env, options.sandbox_show) if shell is shell_lines else shell
+
+
+def commands_enclose(options: RunOptions) -> Enclose:
+    """Return what makes the enclosure of each command that runs what agents have written."""
+    if options.sandbox == "off":
+        return no_enclosure
+    return enclose_commands(
+        options.cwd,
+        specs=options.specs_path,
+        hide=options.sandbox_hide,
+        show=options.sandbox_show,
     )
 
 
@@ -165,12 +182,23 @@ def choose_sandbox(options: RunOptions, agent: LlmAgent) -> SandboxChosen | None
     reasons = dict.fromkeys(boundary.reason for boundary in found.values() if boundary.reason)
     if hidden and any(boundary.engine != "bubblewrap" for boundary in found.values()):
         reasons["sandboxHide has no effect without bubblewrap"] = None
+    if options.limits_network:
+        reasons.update(dict.fromkeys(_unlimited(options, agent)))
     return SandboxChosen(
         engine=names[0] if names else "none",
         held=held,
         not_held=tuple(role for role in found if role not in held),
         reason="; ".join(reasons),
     )
+
+
+def _unlimited(options: RunOptions, agent: LlmAgent) -> Iterator[str]:
+    """Yield which agents nothing keeps from connecting anywhere, and why."""
+    for role in options.roles:
+        for one in agent.agents_for(role):
+            why = "the guard is off" if options.guard == "off" else one.sandbox_unavailable()
+            if why:
+                yield f"nothing limits the network of {one.name} for imported items: {why}"
 
 
 def protected_from_commands(

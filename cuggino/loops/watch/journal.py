@@ -10,6 +10,8 @@ from typing import Any
 from cuggino.domain import Attempts
 from cuggino.errors import StorageError
 from cuggino.events import (
+    CommandOutputEvent,
+    CommandStartedEvent,
     Event,
     LoopSpecIssue,
     LoopTerminalEvent,
@@ -26,7 +28,12 @@ from cuggino.events import (
     WatchItemParked,
     WatchItemRetained,
     WatchItemRetry,
+    WatchLanded,
+    WatchLanding,
+    WatchLoopEvent,
     WatchProcessingItem,
+    WatchProposed,
+    WatchSentBack,
 )
 from cuggino.operators import Recorded
 from cuggino.storage import (
@@ -42,17 +49,29 @@ from cuggino.storage.journal import is_concluded, last_entry
 ITEM = "item"
 """The name of the stage that is a run of its own, with its own journal."""
 
+SLOTS = "slots"
+"""The name of the stage in which several such runs are at work, and land."""
+
+
+_OF_RUNS = (
+    SupervisionEvent | SessionEnded | Steered | UsageUpdate | LoopTerminalEvent | WatchLoopEvent
+)
+_COMMANDS = CommandStartedEvent | CommandOutputEvent
+
 
 class WatchRecorder:
     """The recorder of a watch.
 
     A watch reads its folders again each time, so no stage is replayed. Of the runs of its items it
-    records results, costs and what a person said; the rest is in their own journals.
+    records results, costs and what a person said; the rest is in their own journals. The setup and
+    check of a landing are in none but this.
     """
 
     def __init__(self, journal: Journal, _resumed: JournalFile | None = None) -> None:
         self._journal = journal
         self._stage = ""
+        self._landing = ""
+        """The item that is being landed."""
         self.last: Any = None
 
     def replay(self, name: str) -> Recorded | None:
@@ -64,19 +83,29 @@ class WatchRecorder:
     def event(self, event: Event, *, staged: bool, at: datetime) -> bool:
         self.last = event
         stage = self._stage if staged else None
-        if stage == ITEM:
-            wanted = isinstance(
-                event, SupervisionEvent | SessionEnded | Steered | UsageUpdate | LoopTerminalEvent
-            ) and not isinstance(event, RunResumed)
+        if stage in (ITEM, SLOTS):
+            wanted = isinstance(event, _OF_RUNS) and not isinstance(event, RunResumed)
+            wanted = wanted or (isinstance(event, _COMMANDS) and event.item == self._landing)
         else:
             wanted = not isinstance(event, PingEvent | MessageDelta)
         if wanted:
             self._journal.append(event, at=at, stage=stage)
+        match event:
+            case WatchLanding(filename=name):
+                self._landing = name
+            case (
+                WatchLanded(filename=name)
+                | WatchProposed(filename=name)
+                | WatchSentBack(filename=name)
+            ) if name == self._landing:
+                self._landing = ""
+            case _:
+                pass
         return True
 
     def batch(self, events: Sequence[Event], *, at: datetime) -> None:
         self.last = events[-1]
-        kinds = UsageUpdate if self._stage == ITEM else Event
+        kinds = UsageUpdate if self._stage in (ITEM, SLOTS) else Event
         left_out = PingEvent | MessageDelta
         wanted = [e for e in events if isinstance(e, kinds) and not isinstance(e, left_out)]
         self._journal.append_all(wanted, at=at, stage=self._stage)

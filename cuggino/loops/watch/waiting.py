@@ -27,6 +27,8 @@ class Situation(NamedTuple):
     """Backlog items that could be worked on now."""
     paused: int = 0
     """Backlog items that failed and wait for their next attempt."""
+    proposals: int = 0
+    """Backlog items that wait for their pull requests."""
 
     @property
     def can_begin(self) -> bool:
@@ -38,7 +40,7 @@ class Situation(NamedTuple):
         """The event of the wait; None when it only waits for the next attempt."""
         if self.issues:
             return WatchSpecIssueWaiting()
-        return None if self.paused else WatchBacklogWaiting()
+        return None if self.paused else WatchBacklogWaiting(proposals=self.proposals)
 
 
 def waiting_phase(

@@ -41,7 +41,8 @@ class LineTags:
 
     def __init__(self, names: Collection[str]) -> None:
         self.names = frozenset(names)
-        any_name = "|".join(map(re.escape, names)) or "(?!)"
+        # In one order, so that `re` knows the patterns of the same tags.
+        any_name = "|".join(map(re.escape, sorted(names))) or "(?!)"
         openings = tuple(f"<{name}>" for name in names)
         self._closing = re.compile(f"</({any_name})>")
         self._next = re.compile(f"</(?:{any_name})>[ \t]*+(?=<({any_name})>)")

@@ -72,8 +72,8 @@ class Ledger:
             return None
         return max(0.0, budget.cost_usd - (self.spent.cost_usd or 0.0))
 
-    def _levels(self, budget: Budget, now: datetime) -> list[BudgetLevel]:
-        return budget.levels(self.spent, self.elapsed(now))
+    def _levels(self, budget: Budget, lane: abc.SchedulerBase) -> list[BudgetLevel]:
+        return budget.levels(self.spent, self.elapsed(lane.now)) if budget.is_limited else []
 
     def _settle(self, account: _Account) -> None:
         if account in self._accounts:
@@ -247,12 +247,12 @@ class _Account(abc.ObserverBase[Any]):
         warned = self._ledger._warned
         return any(account._overdrawn() for account in self._ledger._accounts) or any(
             level.spent >= self._warn_at * level.limit and level.kind not in warned
-            for level in self._ledger._levels(self._budget, self._lane.now)
+            for level in self._ledger._levels(self._budget, self._lane)
         )
 
     def _overdrawn(self) -> BudgetLevel | None:
         """Return the level of a budget that is overdrawn, other than that of time."""
-        levels = self._ledger._levels(self._budget, self._lane.now)
+        levels = self._ledger._levels(self._budget, self._lane)
         return next((x for x in levels if x.kind != "duration" and x.spent > x.limit), None)
 
     def on_error(self, error: Exception) -> None:
@@ -302,11 +302,11 @@ class _Account(abc.ObserverBase[Any]):
         return ended and isinstance(event, LlmAgentEvent) and not isinstance(event, SessionEnded)
 
     def _used_up(self) -> BudgetLevel | None:
-        levels = self._ledger._levels(self._budget, self._lane.now)
+        levels = self._ledger._levels(self._budget, self._lane)
         return next((level for level in levels if level.spent >= level.limit), None)
 
     def _warn(self, kind: BudgetKind | None = None) -> None:
-        for level in self._ledger._levels(self._budget, self._lane.now):
+        for level in self._ledger._levels(self._budget, self._lane):
             near = level.kind == kind or level.spent >= self._warn_at * level.limit
             if near and level.kind not in self._ledger._warned:
                 self._ledger._warned.add(level.kind)

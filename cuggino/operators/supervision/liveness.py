@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, auto
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
@@ -14,6 +13,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SerialDisposable
 
+from cuggino._values import dataclass
 from cuggino.domain import RepetitionWatch
 from cuggino.errors import AgentStalled
 from cuggino.events import (

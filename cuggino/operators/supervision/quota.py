@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
 
 from reactivex import Observable, abc
 
+from cuggino._values import dataclass
 from cuggino.domain import QUOTA_SCHEDULE
 from cuggino.errors import CugginoError, LoopError, QuotaExceeded
 from cuggino.events import (

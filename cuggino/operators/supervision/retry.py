@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random as chance
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar
 
 from reactivex import Observable
 
+from cuggino._values import dataclass
 from cuggino.domain import Schedule
 from cuggino.errors import AgentFailed, AgentFailure, CugginoError, LoopError
 from cuggino.events import AgentRetry

@@ -98,6 +98,8 @@ class RunOrigin(NamedTuple):
     """The loop."""
     item: str | None
     """The backlog item, if it is about one."""
+    slot: int = 0
+    """The slot where it works; 0 in the project itself."""
 
 
 def origin_of(path: Path) -> RunOrigin | None:
@@ -113,7 +115,8 @@ def _origin(path: Path, _inode: int) -> RunOrigin:
     """Read the first event, which never changes."""
     event = next(iter_entries(path)).event
     assert isinstance(event, RunStarted)  # by `iter_entries`
-    return RunOrigin(event.run_id, event.kind, event.item)
+    slot = event.options.get("slot")
+    return RunOrigin(event.run_id, event.kind, event.item, slot if isinstance(slot, int) else 0)
 
 
 def digest_of(path: Path) -> JournalDigest:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import overload
 
+from cuggino._values import dataclass
 from cuggino.errors import StorageError
 from cuggino.events import (
     Event,
@@ -43,7 +44,7 @@ _LINE = re.compile(
 _TAIL = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)  # made for every line
 class Entry:
     """One line of a journal."""
 
@@ -141,7 +142,7 @@ class JournalFile:
     last: Entry
     torn: bool
     """True if the last line was only partly written; it is not among the entries."""
-    entries: Entries = field(compare=False)
+    entries: Entries = dataclasses.field(compare=False)
     """All entries: the first is `started`, the last may be `ended`."""
 
     @property

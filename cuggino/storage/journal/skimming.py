@@ -23,18 +23,19 @@ def skim(
 ) -> Iterator[Entry]:
     """Yield the first entry, those with these tags, and all of the last `recent` bytes.
 
-    Of entries with the tags `totals`, each of which replaces the one before, only the last before
-    another entry is yielded. Other lines are not parsed, so that broken ones among them are not
-    noticed, and a torn last line is left out: a million entries take a second.
+    Of entries with the tags `totals`, each of which replaces the one before of the same backlog
+    item, only the last before another entry is yielded. Other lines are not parsed, so that broken
+    ones among them are not noticed, and a torn last line is left out: a million entries take a
+    second.
 
     Raises:
         StorageError: the journal cannot be read, or a parsed line is broken or has an unknown
             version.
     """
     wanted = "|".join(sorted(map(re.escape, {*tags, *totals}))).encode()
-    find = re.compile(rb'"event":\{"_tag": ?"(' + wanted + rb')"').finditer
+    find = re.compile(rb'"event":\{"_tag": ?"(' + wanted + rb')"(,"item":"[^"]*")?').finditer
     passed = frozenset(tag.encode() for tag in totals)
-    total: bytes | None = None
+    latest: dict[tuple[bytes, bytes | None], bytes] = {}
     with storing("read journal", path), path.open("rb") as file:
         left = os.fstat(file.fileno()).st_size - recent
         yield parse_entry(first := file.readline(), path)
@@ -55,13 +56,14 @@ def skim(
                 )
                 line = data[begin : after + 1]
                 if match[1] in passed:
-                    total = line
+                    latest.pop((match[1], match[2]), None)
+                    latest[match[1], match[2]] = line
                     continue
-                if total is not None:
+                for total in latest.values():
                     yield parse_entry(total, path)
-                    total = None
+                latest.clear()
                 yield parse_entry(line, path)
-        if total is not None:
+        for total in latest.values():
             yield parse_entry(total, path)
         for line in (rest + file.read()).split(b"\n")[:-1]:
             yield parse_entry(line + b"\n", path)

@@ -18,9 +18,8 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 from unittest import SkipTest
 
 from cuggino.testing.conformance.agent import AgentConformance
@@ -28,6 +27,7 @@ from cuggino.testing.conformance.arena import Arena
 from cuggino.testing.conformance.failures import FailureConformance
 from cuggino.testing.conformance.guard import GuardConformance
 from cuggino.testing.conformance.rules import Rules
+from cuggino.testing.conformance.verdicts import Verdict
 
 __all__ = [
     "SUITES",
@@ -41,17 +41,6 @@ __all__ = [
 
 SUITES: tuple[type[Rules], ...] = (AgentConformance, FailureConformance, GuardConformance)
 """All suites."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """The result of one rule."""
-
-    rule: str
-    """Its method, without `test_`."""
-    outcome: Literal["passed", "failed", "skipped"]
-    message: str = ""
-    """The reason it did not pass; the message of a failure begins with the rule."""
 
 
 def rules_of(suite: type[Rules] = AgentConformance) -> tuple[str, ...]:

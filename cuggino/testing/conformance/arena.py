@@ -121,8 +121,12 @@ class Running:
         self._end()
 
     def _end(self) -> None:
-        left = {pid: p for pid, p in child_processes().items() if pid not in self._before}
-        self._left = tuple(f"{process.name()} ({pid})" for pid, process in left.items())
+        left = []
+        for pid, process in child_processes().items():
+            with suppress(psutil.NoSuchProcess):  # it has just ended
+                if pid not in self._before:
+                    left.append(f"{process.name()} ({pid})")
+        self._left = tuple(left)
         self._ended.set()
 
 

@@ -214,7 +214,7 @@ class GuardConformance(Rules):
     def test_check(self, arena: GuardArena) -> None:
         """The guard can be checked without a session."""
         agent = arena.agent
-        needs(capabilities(arena).guard == "calls", "a guard that judges calls")
+        needs(capabilities(arena).guard in ("calls", "asked"), "a guard that judges calls")
         agent.check_guard(role_policy("implementing", project=arena.folder, level="roles"))
 
     @rule
@@ -272,7 +272,7 @@ class GuardConformance(Rules):
 
 def project(arena: GuardArena, name: str = "project") -> Path:
     """Create a project with a specification and a source file."""
-    needs(capabilities(arena).guard == "calls", "a guard that judges calls")
+    needs(capabilities(arena).guard in ("calls", "asked"), "a guard that judges calls")
     place = arena.folder / name
     _write(place, {".specs/task.md": SPEC, "app.py": "old = 1\n"})
     return place

@@ -52,7 +52,9 @@ def test_git_ignores(tmp_path: Path, temp: Path) -> None:
     """Git ignores the device files that mask denied paths in the sandbox."""
     with ExitStack() as stack:
         env = ClaudeAgent(env={})._session_env(options(tmp_path), stack)
-        assert "/.bashrc\n" in Path(env["GIT_CONFIG_VALUE_0"]).read_text()
+        count = int(env["GIT_CONFIG_COUNT"])
+        given = {env[f"GIT_CONFIG_KEY_{n}"]: env[f"GIT_CONFIG_VALUE_{n}"] for n in range(count)}
+        assert "/.bashrc\n" in Path(given["core.excludesFile"]).read_text()
     assert [] == list(temp.iterdir())
 
 

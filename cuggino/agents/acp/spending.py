@@ -1,0 +1,82 @@
+"""What a session of the Agent Client Protocol has spent, by what its program reports."""
+
+from __future__ import annotations
+
+from cuggino.agents.acp.profiles import Profile
+from cuggino.agents.base.wire import Json, count_or_zero, is_number
+from cuggino.events import Usage, UsageUpdate
+
+
+class Spending:
+    """The tokens and the cost of one session, without those of the sessions that it resumes."""
+
+    def __init__(self, profile: Profile) -> None:
+        self.usage: Usage | None = None
+        self._unit = profile.usage
+        self._usage_before = Usage()
+        self._cost: float | None = None
+        self._cost_before = 0.0
+
+    @property
+    def cost(self) -> float | None:
+        """The cost in dollars; None if it was not reported."""
+        return None if self._cost is None else max(0.0, self._cost - self._cost_before)
+
+    def request(self, told: Json) -> list[UsageUpdate]:
+        """Count the tokens of a request."""
+        if self._unit != "requests":
+            return []
+        self.usage = _sum(self.usage or Usage(), _usage(told))
+        return [UsageUpdate(usage=self.usage)]
+
+    def turn(self, told: Json) -> list[UsageUpdate]:
+        """Count the tokens that the answer to a prompt reports."""
+        if self._unit not in ("turns", "session") or not told:
+            return []
+        if self._unit == "session":
+            self.usage = _less(_usage(told), self._usage_before)
+        else:
+            self.usage = _sum(self.usage or Usage(), _usage(told))
+        return [UsageUpdate(usage=self.usage)]
+
+    def before(self, told: Json) -> None:
+        """Note what a resumed session used earlier, where the program counts whole sessions."""
+        if self._unit == "session":
+            read = count_or_zero(told.get("cachedTokens"))
+            self._usage_before = Usage(
+                input_tokens=max(0, count_or_zero(told.get("promptTokens")) - read),
+                output_tokens=count_or_zero(told.get("completionTokens")),
+                cache_read_tokens=read,
+            )
+
+    def total(self, told: Json, *, is_before: bool) -> None:
+        """Note the cost of the whole session so far; `is_before` its first prompt."""
+        amount = told.get("amount")
+        if told.get("currency") != "USD" or not is_number(amount):
+            return
+        if is_before:
+            self._cost_before = float(amount)
+        else:
+            self._cost = float(amount)
+
+
+def _usage(told: Json) -> Usage:
+    """Return the tokens; those of the cache are part of the input."""
+    read, written = told.get("cachedReadTokens"), told.get("cachedWriteTokens")
+    cached = count_or_zero(read) + count_or_zero(written)
+    return Usage(
+        input_tokens=max(0, count_or_zero(told.get("inputTokens")) - cached),
+        output_tokens=count_or_zero(told.get("outputTokens")),
+        cache_read_tokens=count_or_zero(read),
+        cache_creation_tokens=count_or_zero(written),
+    )
+
+
+def _less(one: Usage, other: Usage) -> Usage:
+    return Usage(
+        **{name: max(0, getattr(one, name) - getattr(other, name)) for name in Usage.model_fields}
+    )
+
+
+def _sum(one: Usage, other: Usage) -> Usage:
+    return Usage(**{name: getattr(one, name) + getattr(other, name) for name in Usage.model_fields})

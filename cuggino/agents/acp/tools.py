@@ -1,0 +1,190 @@
+"""Tool calls of the protocol with Claude Code's names, which events, policies and reports use."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from cuggino.agents.acp.profiles import Profile
+from cuggino.agents.base.wire import Json, dict_or_empty, list_or_empty, text_or_none
+
+_OF_KIND = {
+    "execute": "Bash",
+    "edit": "Edit",
+    "delete": "MultiEdit",
+    "move": "MultiEdit",
+    "read": "Read",
+    "search": "Grep",
+    "fetch": "WebFetch",
+    "think": "TodoWrite",
+}
+_WRITERS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
+_PATHS = (
+    *("file_path", "path", "filePath", "filepath", "absolute_path", "absolutePath"),
+    *("notebook_path", "notebookPath", "source", "destination", "from", "to"),
+    *("old_path", "new_path", "oldPath", "newPath"),
+)
+_SHELL_KEYS = frozenset(
+    {
+        *("command", "description", "timeout", "timeout_seconds", "shell"),
+        *("is_background", "run_in_background"),
+        *("background", "disable_timeout", "directory", "cwd", "workdir", "working_directory"),
+    }
+)
+"""Known inputs of shells."""
+_QUESTION = "Nobody is there to answer: decide yourself, and mention it in your report"
+_FOLDERS = ("directory", "cwd", "workdir", "working_directory")
+
+
+class Call(NamedTuple):
+    """A tool call."""
+
+    tool: str
+    input: Any
+    cwd: str | None = None
+    """The folder it names, if any."""
+    unknown: str = ""
+    """Why its effect is not known, or ""."""
+    refused: str = ""
+    """Why it is of no use in a session without a person, or ""."""
+
+
+class Told:
+    """One call, as the program has reported it so far."""
+
+    def __init__(self, call_id: str, *, cwd: Path) -> None:
+        self.id = call_id
+        self._cwd = cwd
+        self.kind: str | None = None
+        self.title = ""
+        self.name = ""
+        self.input: Json | None = None
+        self.paths: dict[str, None] = {}
+        self.output = ""
+
+    def add(self, update: Json, profile: Profile) -> None:
+        """Add a `tool_call`, an update of it, or the request for permission."""
+        self.kind = text_or_none(update.get("kind")) or self.kind
+        self.title = text_or_none(update.get("title")) or self.title
+        meta = dict_or_empty(update.get("_meta"))
+        if profile.names == "meta":
+            told = text_or_none(meta.get("toolName")) or text_or_none(meta.get("tool_name"))
+            self.name = told or self.name
+        else:
+            self.name = self.name or self.title
+        has_ended = update.get("status") in ("completed", "failed")
+        texts, paths = _content(update.get("content"))
+        raw = update.get("rawInput")
+        if isinstance(raw, dict) and raw:
+            self.input = raw
+        elif profile.arguments == "text" and self.input is None and texts and not has_ended:
+            self.input = _object(texts[-1])  # it grows from update to update
+        for location in _dicts(update.get("locations")):
+            paths.append(location.get("path"))
+        self.paths |= dict.fromkeys(path for path in paths if isinstance(path, str))
+        if has_ended:
+            self.output = "\n".join(texts) or _output(update.get("rawOutput"))
+
+    def call(self, profile: Profile) -> Call:
+        """Return the call with Claude Code's names. Never raises."""
+        if self.name.startswith("mcp__"):
+            return Call(self.name, self.input or {})
+        tool = profile.tools.get(self.name) or _OF_KIND.get(self.kind or "")
+        if tool is None:
+            name = self.name or self.title or "tool"
+            return Call(name, self.input, unknown=f"Tool '{name}' is not known to the guard")
+        if tool == "Bash":
+            return self._shell()
+        if tool in _WRITERS:
+            return self._written(tool)
+        given = dict(self.input or {})
+        which = given.get("subagent_type")
+        if tool == "Task" and profile.sub_agents and which not in (None, *profile.sub_agents):
+            why = f"The sub-agent {which} is not guarded: use {' or '.join(profile.sub_agents)}"
+            return Call(tool, given, unknown=why)
+        key = profile.foreground
+        if tool == "Task" and key and given.get(key) is not False:
+            why = f"Give {key}: false, as this session does not wait for what runs after your turn"
+            return Call(tool, given, refused=why)
+        if tool == "AskUserQuestion":
+            return Call(tool, given, refused=_QUESTION)
+        if tool == "Read" and self._files():
+            given["file_path"] = self._files()[0]
+        return Call(tool, given)
+
+    def _shell(self) -> Call:
+        given = dict(self.input or {})
+        command = given.get("command")
+        if not isinstance(command, str):
+            return Call("Bash", given, unknown="Its command was not reported")
+        more = sorted(str(key) for key in given if key not in _SHELL_KEYS)
+        folders = [given[key] for key in _FOLDERS if given.get(key)]
+        if more or len(folders) > 1 or not all(isinstance(one, str) for one in folders):
+            why = f"Leave out {', '.join(more) or 'one of the folders'}"
+            return Call("Bash", given, unknown=why)
+        return Call("Bash", given, cwd=folders[0] if folders else None)
+
+    def _files(self) -> list[str]:
+        """Return every file that the call names, under all of its names."""
+        given = self.input or {}
+        named = [given[key] for key in _PATHS if isinstance(given.get(key), str)]
+        files: dict[str, str] = {}
+        for name in [*named, *self.paths]:
+            files.setdefault(os.path.normpath(self._cwd / name), name)
+        return list(files.values())
+
+    def _written(self, tool: str) -> Call:
+        files, given = self._files(), dict(self.input or {})
+        if not files:
+            return Call(tool, given, unknown="Its files were not reported")
+        if tool == "MultiEdit" or len(files) > 1:
+            return Call("MultiEdit", {**given, "edits": [{"file_path": file} for file in files]})
+        if tool == "Edit" and "content" in given:
+            tool = "Write"
+        return Call(tool, {**given, "file_path": files[0]})
+
+
+def is_same(one: Call, other: Call) -> bool:
+    """Return whether both have the same effect."""
+    return (one.tool, _text(one.input)) == (other.tool, _text(other.input))
+
+
+def _text(value: Any) -> str:
+    try:
+        return json.dumps(value, sort_keys=True)
+    except (TypeError, ValueError, RecursionError):
+        return repr(type(value))
+
+
+def _dicts(value: Any) -> Iterator[Json]:
+    return (one for one in list_or_empty(value) if isinstance(one, dict))
+
+
+def _content(value: Any) -> tuple[list[str], list[Any]]:
+    """Return the texts of a call, and the paths of its changes."""
+    texts, paths = [], []
+    for one in _dicts(value):
+        if one.get("type") == "diff":
+            paths.append(one.get("path"))
+        elif (text := text_or_none(dict_or_empty(one.get("content")).get("text"))) is not None:
+            texts.append(text)
+    return texts, paths
+
+
+def _output(raw: Any) -> str:
+    if isinstance(raw, str):
+        return raw
+    given: Mapping[str, Any] = dict_or_empty(raw)
+    found = [given.get(key) for key in ("output", "text", "stdout", "stderr")]
+    return "\n".join(text for text in found if isinstance(text, str) and text)
+
+
+def _object(text: str) -> Json | None:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None

@@ -1,0 +1,142 @@
+"""Checks that a machine without the project, such as a worker of a cluster, can work on an item."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+from cuggino.agents import is_import_path
+from cuggino.config import Config
+from cuggino.doctor.agents import inspect_agents
+from cuggino.doctor.checks import agent_login, agent_permissions, agent_program
+from cuggino.doctor.result import CheckResult
+from cuggino.doctor.sandbox import sandbox
+from cuggino.sources import git_environment, git_failure, has_own_ssh, run_bounded
+
+GIT_SECONDS = 20.0
+"""Time limit for the remote."""
+LEAST_FREE = 2_000_000_000
+"""Bytes below which there is hardly room for a clone and what agents install."""
+
+_PROBE_REF = "refs/cuggino/check"
+_GIGABYTE = 1_000_000_000
+
+
+def check_machine(
+    agents: Mapping[str, str | None],
+    *,
+    config: Config,
+    folder: Path,
+    remote: str | None,
+    env: Mapping[str, str] | None = None,
+) -> Iterator[CheckResult]:
+    """Yield the results for this machine; attempts would work in `folder`.
+
+    Nothing is changed, neither here nor at the remote: a push is only tried.
+
+    Args:
+        agents: the agents that items need, each with its program or None.
+        config: `guard` and `sandbox` count.
+        folder: where clones of the project would be.
+        remote: the URL that is cloned and pushed to; None if it is unknown.
+        env: the environment that agents would get.
+    """
+    environment = os.environ if env is None else env
+    with ThreadPoolExecutor(max_workers=4) as pool, tempfile.TemporaryDirectory() as empty:
+        place = Path(empty)
+        others = pool.submit(inspect_agents, place)
+        reach = pool.submit(_remote, remote, place) if remote is not None else None
+        for name, path in agents.items():
+            yield from _agent(name, path, place, config, environment)
+        ready = [report for report in others.result() if report.state == "ready"]
+        if also := [f"{one.name} {one.version}" for one in ready if one.name not in agents]:
+            yield CheckResult("ok", f"agents: also {', '.join(also)}")
+        if reach is not None:
+            yield reach.result()
+        yield sandbox(place, config, environment)
+    yield _disk(folder)
+
+
+def _agent(
+    name: str, path: str | None, folder: Path, config: Config, env: Mapping[str, str]
+) -> Iterator[CheckResult]:
+    if is_import_path(name) or ":" in name:
+        yield CheckResult("note", f"agent: {name} is not checked: it is code of the project")
+        return
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        asked = pool.submit(partial(agent_login, name, folder=folder, path=path))
+        found = agent_program(name, folder=folder, path=path)
+        yield found
+        if found.status == "ok" and (login := asked.result()) is not None:
+            yield login
+    may_work = agent_permissions(name, env=env, uid=os.getuid(), guarded=config.guard != "off")
+    if may_work.status == "problem":
+        yield may_work
+
+
+def _remote(remote: str, folder: Path) -> CheckResult:
+    """Check that the remote can be read and written, by a push that is only tried."""
+    shown = _shown(remote)
+    if failure := git_failure():
+        return CheckResult("problem", f"git: {failure}", "install git")
+    quiet = {} if has_own_ssh() else {"GIT_SSH_COMMAND": "ssh -o BatchMode=yes"}
+    env = git_environment({**quiet, "GIT_DIR": str(folder / "probe.git")})
+    identity = ("-c", "user.name=cuggino", "-c", "user.email=cuggino@localhost")
+    git = partial(_git, env=env, folder=folder)
+    try:
+        git("init", "--quiet", "--bare", str(folder / "probe.git"))
+        tree = git("hash-object", "-w", "-t", "tree", "--stdin")
+        commit = git(*identity, "commit-tree", tree, "-m", "cuggino cluster check")
+        git("ls-remote", remote, "HEAD")
+    except (OSError, subprocess.SubprocessError) as error:
+        hint = "every worker clones it: give the worker a key or credentials, and a way there"
+        return CheckResult("problem", f"remote: git cannot read {shown}: {_why(error)}", hint)
+    try:
+        git("push", "--dry-run", "--quiet", remote, f"{commit}:{_PROBE_REF}")
+    except (OSError, subprocess.SubprocessError) as error:
+        hint = "workers push their work to refs/cuggino/: allow that"
+        return CheckResult("problem", f"remote: git may not push to {shown}: {_why(error)}", hint)
+    return CheckResult("ok", f"remote: git reads {shown} and may push to it")
+
+
+def _git(*words: str, env: Mapping[str, str], folder: Path) -> str:
+    ended = run_bounded(["git", *words], seconds=GIT_SECONDS, cwd=folder, env=env)
+    ended.check_returncode()
+    return ended.stdout.decode("utf-8", "replace").strip()
+
+
+def _why(error: OSError | subprocess.SubprocessError) -> str:
+    match error:
+        case subprocess.CalledProcessError(stderr=bytes(said)):
+            lines = said.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]
+            named = (line for line in lines if line.startswith(("fatal:", "error:", "ERROR:")))
+            return _shown(next(named, lines[-1]).partition(": ")[2] or lines[-1])
+        case subprocess.TimeoutExpired():
+            return f"no answer within {GIT_SECONDS:.0f} s"
+        case _:
+            return str(error)
+
+
+def _shown(url: str) -> str:
+    """Return the text without passwords in its URLs."""
+    return re.sub(r"://[^/@\s]+@", "://", url)
+
+
+def _disk(folder: Path) -> CheckResult:
+    """Check the free space where attempts work."""
+    try:
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        return CheckResult("problem", f"disk: {folder} cannot be used: {error.strerror}")
+    what = f"disk: {free / _GIGABYTE:.1f} GB free in {folder}"
+    if free < LEAST_FREE:
+        hint = "free some, or start the worker with another --local-directory"
+        return CheckResult("problem", what, hint)
+    return CheckResult("ok", what)

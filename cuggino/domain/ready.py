@@ -1,0 +1,149 @@
+"""The order in which the items of a backlog may begin, by what each comes after."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+_SHOWN = 5
+"""Items of a circle that are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyOrder:
+    """Which items of a backlog may begin."""
+
+    ready: tuple[str, ...] = ()
+    """The items that may begin now, in order."""
+    waiting: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The items that wait until others have landed, each with these."""
+    held: Mapping[str, str] = field(default_factory=dict)
+    """The items that a person has to see to, each with the reason."""
+    landed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What each item comes after and has landed."""
+
+
+def ready_order(
+    items: Mapping[str, Collection[str]],
+    *,
+    landed: Collection[str] = (),
+    held: Mapping[str, str] = MappingProxyType({}),
+) -> ReadyOrder:
+    """Return which items may begin: those whose predecessors have landed, in the order given.
+
+    `items` are the names in the backlog, each with the names under its `after`. `landed` are the
+    names of items that are done. `held` are the items that cannot land until a person acts, in the
+    backlog or not, with the reason ("is parked", "has a spec issue"). They hold those after them,
+    as do unknown names and circles; other items are not affected.
+
+    A name may lack its suffix: `login` is `login.md`. An item in the backlog has not landed, even
+    if one of the same name has.
+    """
+    done = {name for name in landed if name not in items and name not in held}
+    known = _Names([*items, *held, *done])
+    before: dict[str, tuple[str, ...]] = {}
+    behind: dict[str, tuple[str, ...]] = {}
+    reasons = {name: reason for name, reason in held.items() if name in items}
+    for name, after in items.items():
+        found = {wanted: known.find(wanted) for wanted in after}
+        others = dict.fromkeys(one for some in found.values() for one in some)
+        before[name] = tuple(one for one in others if one not in done)
+        behind[name] = tuple(one for one in others if one in done)
+        unknown = [wanted for wanted, some in found.items() if not some]
+        if unknown:
+            verb = "is" if len(unknown) == 1 else "are"
+            named = " and ".join(unknown)
+            reasons.setdefault(name, f"comes after {named}, which {verb} not in the backlog")
+    reasons |= _circles({name: at for name, at in before.items() if name not in reasons})
+    reasons |= _held_by(before, {**held, **reasons})
+    return ReadyOrder(
+        ready=tuple(name for name in items if name not in reasons and not before[name]),
+        waiting={name: at for name, at in before.items() if at and name not in reasons},
+        held={name: reasons[name] for name in items if name in reasons},
+        landed={name: at for name, at in behind.items() if at},
+    )
+
+
+class _Names:
+    """The names that exist, to be found with and without their suffix."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = set(names)
+        self._by_stem: dict[str, list[str]] = {}
+        for name in sorted(self._names):
+            stem, dot, _ = name.rpartition(".")
+            if dot and stem:
+                self._by_stem.setdefault(stem, []).append(name)
+
+    def find(self, name: str) -> list[str]:
+        """Return the item of this name; otherwise all whose name is this one with a suffix."""
+        return [name] if name in self._names else self._by_stem.get(name, [])
+
+
+def _circles(before: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+    """Return the items that come after themselves, with the way around.
+
+    Of circles that share an item one is found; the items of the others come after that one.
+    """
+    found: dict[str, str] = {}
+    left = _unsorted(before)
+    walked: set[str] = set()
+    for start in left:
+        way: dict[str, int] = {}
+        name = start
+        while name not in walked:
+            walked.add(name)
+            way[name] = len(way)
+            name = next(one for one in before[name] if one in left)
+        if name in way:  # the way has come back to itself
+            circle = list(way)[way[name] :]
+            for place, one in enumerate(circle):
+                found[one] = (
+                    f"comes after itself: {_shown([*circle[place:], *circle[:place], one])}"
+                )
+    return found
+
+
+def _unsorted(before: Mapping[str, tuple[str, ...]]) -> dict[str, None]:
+    """Return the items that come after a circle, or are part of one, in order."""
+    following: dict[str, list[str]] = {}
+    missing = dict.fromkeys(before, 0)
+    for name, predecessors in before.items():
+        for one in predecessors:
+            if one in before:
+                following.setdefault(one, []).append(name)
+                missing[name] += 1
+    free = [name for name, count in missing.items() if count == 0]
+    while free:
+        name = free.pop()
+        del missing[name]
+        for one in following.get(name, ()):
+            missing[one] -= 1
+            if missing[one] == 0:
+                free.append(one)
+    return dict.fromkeys(missing)
+
+
+def _held_by(before: Mapping[str, tuple[str, ...]], held: Mapping[str, str]) -> dict[str, str]:
+    """Return the items that come after held ones, whatever the distance, with the reason."""
+    following: dict[str, list[str]] = {}
+    for name, predecessors in before.items():
+        for one in predecessors:
+            following.setdefault(one, []).append(name)
+    found: dict[str, str] = {}
+    latest = [(name, f", which {reason}") for name, reason in held.items()]
+    while latest:
+        upcoming: list[tuple[str, str]] = []
+        for held_one, why in latest:
+            for name in following.get(held_one, ()):
+                if name not in found and name not in held:
+                    found[name] = f"comes after {held_one}{why}"
+                    upcoming.append((name, ", which is held"))
+        latest = upcoming
+    return found
+
+
+def _shown(around: list[str]) -> str:
+    shown = around if len(around) <= _SHOWN + 1 else [*around[:_SHOWN], "...", around[-1]]
+    return " -> ".join(shown)

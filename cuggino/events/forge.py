@@ -1,0 +1,108 @@
+"""Events between a watch and what lies outside: trackers, pull requests, hooks."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from cuggino.events.watch import WatchLoopEvent
+
+
+class WatchItemImported(WatchLoopEvent):
+    """A source has added, changed, held or removed an item of the backlog."""
+
+    filename: str
+    source: str
+    """The name of the source."""
+    change: Literal["new", "updated", "held", "released", "kept", "removed"]
+    """`held`: it must not begin, for the `reason`; `released`: it may again; `kept`: it has changed
+    in its source, but a person has edited its file, which stays; `removed`: it is no longer open in
+    its source, and was archived."""
+    url: str = ""
+    """The page of the issue; empty without one."""
+    reason: str = ""
+
+
+class WatchSourceFailed(WatchLoopEvent):
+    """A source could not be read; its items stay as they are, and it is read again."""
+
+    source: str
+    message: str
+    retry_in: float
+    """Seconds."""
+
+
+class WatchForgeWaiting(WatchLoopEvent):
+    """A call to a forge failed and is repeated: a limit on requests, no connection, no login."""
+
+    forge: str
+    """Its host and repository, such as `github.com/owner/repo`."""
+    doing: str
+    """What is repeated, such as "comment on issue 7"."""
+    message: str
+    retry_in: float
+    """Seconds."""
+
+
+class WatchIssueReported(WatchLoopEvent):
+    """The comment on the issue of an item was written or edited."""
+
+    filename: str
+    url: str
+    """The page of the issue."""
+    state: Literal["working", "waiting", "question", "proposed", "landed", "parked", "removed"]
+
+
+class WatchReportFailed(WatchLoopEvent):
+    """The forge refuses what is written to the issue of an item; it is not repeated."""
+
+    filename: str
+    url: str
+    """The page of the issue."""
+    message: str
+
+
+class WatchIssueAnswered(WatchLoopEvent):
+    """A reply to the comment on an issue has answered the spec issue of an item."""
+
+    filename: str
+    """The item."""
+    issue: str
+    """The file of the spec issue."""
+    author: str
+    url: str = ""
+
+
+class WatchProposed(WatchLoopEvent):
+    """A pull request has the work on an item, which waits until that is merged."""
+
+    filename: str
+    number: int
+    url: str
+    branch: str
+    commit: str
+    """The head of the branch that was pushed."""
+    candidate: str
+    """The candidate that the commit contains."""
+    is_new: bool = True
+    """False if the pull request was there already."""
+
+
+class WatchProposal(WatchLoopEvent):
+    """The state of a pull request has changed."""
+
+    filename: str
+    number: int
+    state: Literal["pending", "green", "red", "queued", "blocked", "taken-over"]
+    """`pending`: checks run; `green`: all passed; `red`: one failed; `queued`: the forge merges it
+    by itself; `blocked`: a person has to do something; `taken-over`: somebody else has pushed."""
+    message: str = ""
+
+
+class HookFailed(WatchLoopEvent):
+    """The command of a hook failed or took too long; the watch goes on."""
+
+    hook: str
+    """The key under `hooks`, such as `item.landed`."""
+    message: str
+    exit_code: int | None = None
+    """None if it did not start, or took too long."""

@@ -1,0 +1,119 @@
+"""Replies on issues that answer spec issues."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+
+from reactivex import Observable, operators as ops, timer
+
+from cuggino.domain import cleaned, limited
+from cuggino.errors import ForgeRefused, StorageError
+from cuggino.events import Event, WatchIssueAnswered
+from cuggino.forge.commenting import all_comments, key_of
+from cuggino.forge.desk import Desk, Place
+from cuggino.forge.model import Comment
+from cuggino.forge.patience import patiently
+from cuggino.loops import Companion
+from cuggino.operators import Flow, ask, emit, flow, merge_now
+from cuggino.stages import clock
+from cuggino.storage import DECISIONS, Issue, answer_issue
+
+
+def answered(desk: Desk) -> Companion:
+    """Return the companion that looks for replies while questions are open on issues."""
+
+    def companion(_events: Observable[Event]) -> Observable[Event]:
+        return merge_now(*(flow(partial(_asking, desk, source)) for source in desk.trackers))
+
+    return companion
+
+
+def reply(place: Place, comments: Iterable[Comment]) -> Comment | None:
+    """Return the first reply to the question of an item that counts."""
+    asked = place.origin.asked
+    if asked is None:
+        return None
+    for comment in comments:
+        counts = comment.is_trusted or comment.is_mine
+        if counts and comment.at > asked and not key_of(comment) and cleaned(comment.body).strip():
+            return comment
+    return None
+
+
+def _asking(desk: Desk, source: str) -> Flow[None]:
+    """Look for replies from time to time, indefinitely; ask the forge only about open questions."""
+    every = desk.trackers[source].settings.every
+    while True:
+        for place in desk.places(source):
+            if place.origin.question:
+                try:
+                    yield from _look(desk, place)
+                except (ForgeRefused, StorageError) as error:
+                    yield from emit(desk.silence(place.item, error))
+        yield from _sleep(every)
+
+
+def _sleep(seconds: float) -> Flow[None]:
+    wait: Observable[object] = timer(seconds)
+    yield from ask(wait.pipe(ops.take(1)))
+
+
+def _look(desk: Desk, place: Place) -> Flow[None]:
+    """Answer the spec issue of an item if there is a reply; forget one that is settled."""
+    issue = _open_issue(desk, place)
+    if issue is None:
+        _settle(desk, place, "It was answered elsewhere; the work goes on.")
+        return
+    forge, number = place.tracker.forge, place.number
+    reading = f"read the replies on issue {number}"
+    comments = yield from patiently(reading, forge, lambda: all_comments(forge, number))
+    found = reply(place, comments or ())
+    if found is None:
+        return
+    issue = _open_issue(desk, place)  # it may have been settled while a forge was down
+    if issue is None:
+        _settle(desk, place, "It was answered elsewhere; the work goes on.")
+        return
+    now = yield from ask(clock())
+    assert now is not None
+    if _is_recorded(desk, found):  # by a process that was killed before it settled the issue
+        desk.workspace.resolve(issue)
+    else:
+        text = limited(cleaned(found.body).strip())
+        answer = f"{text}\n\n({found.author}, {_source(found)})"
+        answer_issue(desk.workspace, issue, answer, specs=desk.specs, at=now.astimezone())
+    _settle(desk, place, f"{found.author} has answered; the work goes on.")
+    yield from emit(
+        WatchIssueAnswered(
+            filename=place.item,
+            issue=place.origin.question,
+            author=found.author,
+            url=found.url,
+        )
+    )
+
+
+def _open_issue(desk: Desk, place: Place) -> Issue | None:
+    issues = desk.workspace.issues()
+    return next((issue for issue in issues if issue.name == place.origin.question), None)
+
+
+def _settle(desk: Desk, place: Place, note: str) -> None:
+    """Forget the question of an item; its report says what has become of it."""
+    desk.origins.change(place.item, question="", asked=None)
+    now = desk.place(place.item)
+    if now is not None and now.report.question == place.origin.question:
+        desk.change(place.item, now.report.now("waiting", note))
+
+
+def _source(comment: Comment) -> str:
+    return comment.url or f"comment {comment.id}"
+
+
+def _is_recorded(desk: Desk, comment: Comment) -> bool:
+    try:
+        text = (desk.specs / DECISIONS).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return f", {_source(comment)})" in text

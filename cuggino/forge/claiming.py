@@ -1,0 +1,147 @@
+"""Claims of issues, so that two machines do not work on the same one.
+
+The comment of an import is its claim. The oldest comment of any cuggino on an issue wins: a forge
+numbers comments in the order of their creation, so that all machines agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
+
+from reactivex import Observable, timer
+
+from cuggino.errors import ForgeRefused, StorageError
+from cuggino.events import Event, WatchIssueReported
+from cuggino.forge.commenting import (
+    all_comments,
+    first_claim,
+    found_or_added,
+    key_of,
+    new_key,
+    own,
+    same_text,
+)
+from cuggino.forge.desk import Desk, Place
+from cuggino.forge.model import Comment
+from cuggino.forge.patience import patiently
+from cuggino.loops import Companion
+from cuggino.operators import Flow, ask, emit, flow, mapcat, merge_now
+
+
+def claim_with(desk: Desk) -> Callable[[str], Observable[bool]]:
+    """Return what emits whether work on an item may begin on this machine.
+
+    An item without an issue, or whose source does not comment, always may. One that another
+    machine has claimed is held in its file. Events, such as waits, go to the news of the desk.
+    """
+    claimed: set[str] = set()
+
+    def claim(item: str) -> Observable[bool]:
+        def story() -> Flow[None]:
+            place = desk.place(item)
+            is_ours = True
+            if item not in claimed and place is not None and place.tracker.settings.comment:
+                try:
+                    is_ours = yield from _claimed(desk, place)
+                except (ForgeRefused, StorageError) as error:  # such as an issue that is gone
+                    yield from emit(desk.silence(item, error))
+            if is_ours:
+                claimed.add(item)
+            yield from emit(is_ours)
+
+        def split(one: object) -> Iterable[bool]:
+            if isinstance(one, Event):
+                desk.news.on_next(one)
+                return ()
+            return (bool(one),)
+
+        return flow(story).pipe(mapcat(split))
+
+    return claim
+
+
+def reclaimed(desk: Desk) -> Companion:
+    """Return the companion that releases held items once the claim of the other is gone."""
+
+    def companion(_events: Observable[Event]) -> Observable[Event]:
+        return merge_now(*(flow(partial(_looking, desk, source)) for source in desk.trackers))
+
+    return companion
+
+
+def _claimed(desk: Desk, place: Place) -> Flow[bool]:
+    """Return whether the issue is ours, after claiming it if nobody has."""
+    item, number, forge, origins = place.item, place.number, place.tracker.forge, desk.origins
+    key = place.origin.key or origins.change(item, key=new_key()).key
+    listing = partial(all_comments, forge, number)
+    reading, claiming = f"read the claims of issue {number}", f"claim issue {number}"
+    comments: list[Comment] = (yield from patiently(reading, forge, listing)) or []
+    for _ in range(3):  # anew if somebody removes the comment in between
+        first = first_claim(comments)
+        mine = own(comments, key)
+        if first is not None and key_of(first) != key:
+            yield from _lost(desk, place, first, mine)
+            return False
+        if mine is not None:
+            yield from _won(desk, place, mine)
+            return True
+        if place.origin.comment not in ("", "?"):  # a person has removed it
+            if place.origin.rewritten:
+                return True
+            origins.change(item, rewritten=True)
+        origins.change(item, comment="?")
+        body = desk.body(key, place.report)
+        adding = partial(found_or_added, forge, number, key, body)
+        yield from patiently(claiming, forge, adding)
+        comments = (yield from patiently(reading, forge, listing)) or []
+    return True
+
+
+def _won(desk: Desk, place: Place, mine: Comment) -> Flow[None]:
+    """Record the comment, and the report that it has."""
+    item, report = place.item, place.report
+    desk.looked.add(item)
+    desk.origins.change(item, comment=mine.id, report=report.model_dump(mode="json"), claimed_by="")
+    if same_text(mine.body, desk.body(key_of(mine), report)):
+        written = place.origin.written
+        origin = desk.origins.change(item, written=report.digest)
+        if origin.written != written:
+            yield from emit(WatchIssueReported(filename=item, url=origin.url, state=report.state))
+
+
+def _lost(desk: Desk, place: Place, first: Comment, mine: Comment | None) -> Flow[None]:
+    """Hold the item, and take our comment back."""
+    item, number, forge = place.item, place.number, place.tracker.forge
+    page = first.url or place.origin.url
+    desk.origins.change(item, claimed_by=page, comment="", report={})
+    why = f"is claimed by {first.author} at {page}; delete that comment for it to begin here"
+    desk.backlog.hold(item, why)
+    if mine is not None:
+        removing = partial(forge.delete_comment, number, mine.id)
+        with suppress(ForgeRefused):  # somebody has removed it
+            yield from patiently(f"take back the claim of issue {number}", forge, removing)
+
+
+def _looking(desk: Desk, source: str) -> Flow[None]:
+    """Look from time to time whether what others have claimed is free, indefinitely."""
+    every = desk.trackers[source].settings.every
+    while True:
+        wait: Observable[object] = timer(every)
+        yield from ask(wait)
+        for place in desk.places(source):
+            if place.origin.claimed_by:
+                try:
+                    yield from _look(desk, place)
+                except (ForgeRefused, StorageError) as error:
+                    yield from emit(desk.silence(place.item, error))
+
+
+def _look(desk: Desk, place: Place) -> Flow[None]:
+    forge, number = place.tracker.forge, place.number
+    reading = f"read the claims of issue {number}"
+    comments = yield from patiently(reading, forge, partial(all_comments, forge, number))
+    if first_claim(comments or ()) is None:
+        origin = desk.origins.change(place.item, claimed_by="")
+        desk.backlog.hold(place.item, origin.held)

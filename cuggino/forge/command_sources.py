@@ -1,0 +1,108 @@
+"""The output of a command as a source: one JSON object per line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, cast
+
+from reactivex import Observable, timer
+
+from cuggino.errors import ConfigError
+from cuggino.files import parse_json
+from cuggino.forge.source import Source, SourceItem, checked_id
+from cuggino.operators import Flow, flow, forward, interrupt_when, mapcat
+
+TIMEOUT = 120.0
+"""Seconds that a command may take."""
+_SHOWN = 3
+"""Problems that are named."""
+_TEXTS = ("title", "body", "url", "held")
+
+
+def command_source(
+    name: str,
+    run: Callable[[], Observable[bytes]],
+    *,
+    every: float = 60.0,
+    network: bool = False,
+    timeout: float = TIMEOUT,
+) -> Source:
+    """Return the source of what a command prints; `run` emits its lines.
+
+    A line has `id` and `title`, and may have `body`, `after`, `url`, `held` and `closed`; other
+    keys are ignored. Lines that are not valid fail the look after all others.
+    """
+
+    def look() -> Observable[SourceItem]:
+        problems: list[str] = []
+        count = 0
+
+        def read(line: object) -> tuple[SourceItem, ...]:
+            nonlocal count
+            if not isinstance(line, bytes):
+                problems.append(f"it has not ended after {timeout:g} seconds")
+                return ()
+            count += 1
+            if not line.strip():
+                return ()
+            try:
+                return (item_of(line),)
+            except ValueError as error:
+                problems.append(f"line {count}: {error}")
+                return ()
+
+        def story() -> Flow[None]:
+            late: Any = interrupt_when(timer(timeout), _LATE)
+            yield from forward(run().pipe(late, mapcat(read)))
+            if problems:
+                more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
+                raise ConfigError("; ".join(problems[:_SHOWN]) + more)
+
+        return flow(story)
+
+    return Source(name=name, items=look, every=every, network=network)
+
+
+_LATE = object()
+
+
+def item_of(line: bytes) -> SourceItem:
+    """Return the item of a line.
+
+    Raises:
+        ValueError: the line is not valid, with the reason.
+    """
+    try:
+        raw = parse_json(line)
+    except ValueError as error:
+        raise ValueError(re.sub(r"^line 1 (?=column)", "", str(error))) from None
+    if not isinstance(raw, dict):
+        raise ValueError("not a JSON object")
+    fields: dict[str, Any] = {"id": _id(raw.get("id"), "id")}
+    for key in _TEXTS:
+        value = raw.get(key)
+        if value is not None and not isinstance(value, str):
+            raise ValueError(f'"{key}" is not a text')
+        fields[key] = value or ""
+    if not fields["title"].strip():
+        raise ValueError('"title" is missing')
+    after = raw.get("after")
+    if after is None:
+        after = []
+    if not isinstance(after, list):
+        raise ValueError('"after" is not a list of ids')
+    closed = raw.get("closed", False)
+    if not isinstance(closed, bool):
+        raise ValueError('"closed" is neither true nor false')
+    ids = tuple(_id(one, "after") for one in cast("list[object]", after))
+    return SourceItem(**fields, after=ids, closed=closed)
+
+
+def _id(value: object, key: str) -> str:
+    """Return an id, which is a text or a whole number."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if isinstance(value, str) and value.strip():
+        return checked_id(value)
+    raise ValueError(f'"{key}" is missing' if value is None else f'"{key}" is not an id')

@@ -1,0 +1,382 @@
+"""Importing: the items of sources become files of the backlog, and follow what changes there."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Literal, TypeAlias
+
+from reactivex import Observable, defer
+
+from cuggino.domain import Schedule, limited, quoted_value, with_held
+from cuggino.errors import CugginoError, StorageError
+from cuggino.events import (
+    Event,
+    WatchItemImported,
+    WatchProcessingItem,
+    WatchSourceFailed,
+)
+from cuggino.forge.source import Source, SourceItem, checked_id
+from cuggino.loops import Companion
+from cuggino.operators import Flow, emit, flow, forward, mapcat, merge_now, on_loop, pause
+from cuggino.storage import Backlog, Origin, Origins, Workspace, imported_name, text_digest
+
+_Change: TypeAlias = Literal["new", "updated", "held", "released", "kept"]
+
+_LONGEST_BODY = 1_000_000
+"""Bytes of a body that are kept; an agent sees fewer."""
+_LONGEST_TITLE = 1_000
+_MOST_AFTER = 200
+_AT_ONCE = 50
+"""Unchanged items between two chances for the rest of the watch."""
+_LONGEST_WAIT = 600.0
+"""Seconds after which a source that fails is looked at again, unless it is rarer anyway."""
+
+
+def imported(sources: Sequence[Source], workspace: Workspace) -> Companion:
+    """Return a companion that imports the items of the sources.
+
+    It emits `WatchItemImported` for each item that a look has added, changed, held or released, and
+    at the end of the look for those that are no longer listed. Of a look that fails, what it has
+    listed is imported, and nothing is removed. It is repeated, at longer and longer intervals.
+    """
+
+    def companion(events: Observable[Event]) -> Observable[Event]:
+        importer = Importer(workspace)
+        begun: Observable[Event] = events.pipe(mapcat(importer.noticed))
+        return merge_now(begun, *(_polling(importer, source) for source in sources))
+
+    return companion
+
+
+def import_once(sources: Sequence[Source], workspace: Workspace) -> Observable[Event]:
+    """Look at each source once, and import its items."""
+
+    def story() -> Flow[None]:
+        importer = Importer(workspace)
+        for source in sources:
+            yield from _look(importer, source, 0)
+
+    return flow(story)
+
+
+def _polling(importer: Importer, source: Source) -> Observable[Event]:
+    def story() -> Flow[None]:
+        failures = 0
+        while True:
+            failures = yield from _look(importer, source, failures)
+            yield from pause(_wait(source, failures))
+
+    return flow(story)
+
+
+def _wait(source: Source, failures: int) -> float:
+    longest = max(source.every, _LONGEST_WAIT)
+    delay = Schedule.exponential(source.every).capped(longest).delay(max(failures - 1, 0))
+    assert delay is not None  # it does not end
+    return delay
+
+
+def _look(importer: Importer, source: Source, failures: int) -> Flow[int]:
+    """Look at the source once; return how often it has failed in a row."""
+    listed: list[SourceItem] = []
+
+    def listing(_scheduler: object) -> Observable[object]:
+        stream: object = source.items()
+        if not isinstance(stream, Observable):
+            raise TypeError(f"it returns a {type(stream).__name__}, not an Observable")
+        return on_loop(stream).pipe(mapcat(heard))
+
+    def heard(one: object) -> Iterable[Event]:
+        if isinstance(one, Event):  # that it has to wait
+            return (one,)
+        listed.append(_valid(one))
+        return ()
+
+    error: Exception | None = None
+    try:
+        yield from forward(defer(listing))
+    except Exception as failure:  # a source is anybody's code: it does not end the watch
+        error = failure
+    try:
+        look = importer.look(source, listed, is_whole=error is None)
+        for count, changes in enumerate(look):
+            yield from emit(*changes)
+            if changes or count % _AT_ONCE == _AT_ONCE - 1:
+                yield from pause(0)
+    except StorageError as failure:
+        error = error or failure
+    if error is None:
+        return 0
+    failures += 1
+    yield from emit(
+        WatchSourceFailed(
+            source=source.name,
+            message=_message(error),
+            retry_in=_wait(source, failures),
+        )
+    )
+    return failures
+
+
+def _message(error: Exception) -> str:
+    if isinstance(error, CugginoError):
+        return f"{error.message}; {error.hint}" if error.hint else error.message
+    return _line(f"{type(error).__name__}: {error}")
+
+
+def _valid(item: object) -> SourceItem:
+    """Return the item, or raise what is wrong with it."""
+    if not isinstance(item, SourceItem):
+        raise TypeError(f"it has emitted a {type(item).__name__}, not a SourceItem")
+    texts = (item.id, item.title, item.body, item.url, item.held, *item.after)
+    if not all(isinstance(text, str) for text in texts) or isinstance(item.after, str):
+        raise TypeError("an item has a field that is not a text")
+    if not item.id.strip() or not item.title.strip():
+        raise ValueError(f"an item has no {'title' if item.id.strip() else 'id'}")
+    for id in (item.id, *item.after):
+        checked_id(id)
+    return item
+
+
+class Importer:
+    """The backlog beside what its sources list.
+
+    An item keeps its text once work on it has begun, and once a person has edited its file. What
+    was archived or parked is not imported again, unless it was archived because it had been closed.
+    """
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.backlog = Backlog(workspace)
+        self.origins = Origins(workspace)
+        self._begun: set[str] = set()
+        """Items at work, also if that could not be written."""
+
+    def noticed(self, event: Event) -> Iterable[Event]:
+        """Remember that work on an imported item has begun."""
+        if not isinstance(event, WatchProcessingItem) or event.filename in self._begun:
+            return ()
+        self._begun.add(event.filename)
+        try:
+            if self.origins.read(event.filename) is not None:
+                self.origins.change(event.filename, begun=True)
+        except StorageError as error:
+            source = event.filename.partition("-")[0]
+            return (WatchSourceFailed(source=source, message=error.message, retry_in=0),)
+        return ()
+
+    def has_begun(self, name: str, origin: Origin) -> bool:
+        """Return whether work on the item has begun."""
+        return origin.begun or name in self._begun
+
+    def look(
+        self, source: Source, listed: Iterable[SourceItem], *, is_whole: bool
+    ) -> Iterator[list[WatchItemImported]]:
+        """Yield what changes with each item, once it is done, and with those no longer listed.
+
+        Only a list that `is_whole` removes what is not in it.
+
+        Raises:
+            StorageError: after all other items: one could not be read or written. It is as it was,
+                and the next look tries again.
+        """
+        found = {item.id: item for item in listed}
+        yield from _Look(self, source, found, is_whole=is_whole).changes()
+
+
+class _Look:
+    def __init__(
+        self,
+        importer: Importer,
+        source: Source,
+        found: Mapping[str, SourceItem],
+        *,
+        is_whole: bool,
+    ) -> None:
+        self._importer, self._source, self._is_whole = importer, source, is_whole
+        self._backlog, self._origins = importer.backlog, importer.origins
+        self._open = {id: item for id, item in found.items() if not item.closed}
+        known = (
+            (name, its) for name, its in self._origins.all().items() if its.source == source.name
+        )
+        self._known = {origin.id: (name, origin) for name, origin in known}
+        self._closed = {id for id, item in found.items() if item.closed}
+        if is_whole:
+            self._closed |= self._known.keys() - found.keys()
+        self._gone: set[str] | None = None
+
+    def changes(self) -> Iterator[list[WatchItemImported]]:
+        failed: StorageError | None = None
+        steps = [
+            *(partial(self._take, item) for item in self._open.values()),
+            *(partial(self._close, id) for id in self._known if id in self._closed),
+        ]
+        for step in steps:
+            try:
+                changes = step()
+            except StorageError as error:
+                failed, changes = failed or error, []
+            yield changes
+        if failed is not None:
+            raise failed
+
+    def _take(self, item: SourceItem) -> list[WatchItemImported]:
+        """Import an item that is open in its source, or let it follow what changed there."""
+        text = self._text_of(item)
+        if text is None:
+            return []
+        name, origin = self._known.get(item.id) or (imported_name(self._source.name, item.id), None)
+        origin = origin or self._origins.read(name)
+        if origin is None:
+            return self._begin(name, item, text)
+        if origin.writing:  # a killed process has begun to
+            current = self._backlog.text_digest(name)
+            if current == origin.writing:
+                self._origins.change(name, file=current, writing="")
+                return [self._news(name, item, "updated" if origin.file else "new")]
+            if current == (origin.file or None):
+                return self._write(name, item, text, origin)
+            origin = self._origins.change(name, writing="")
+        is_there = self._backlog.is_there(name)
+        if origin.removed:
+            origin = self._origins.change(name, removed=False, file=origin.file if is_there else "")
+            if not is_there:
+                return self._write(name, item, text, origin)
+        if not is_there or self._importer.has_begun(name, origin):
+            return []
+        return self._follow(name, item, text, origin)
+
+    def _begin(self, name: str, item: SourceItem, text: str) -> list[WatchItemImported]:
+        """Import an item without an origin, unless its file shows that it was imported before."""
+        if self._gone is None:
+            self._gone = {*self._backlog.settled(), *self._backlog.parked()}
+        if name in self._gone:
+            self._origins.change(name, **self._said(item, text), begun=True)
+            return []
+        if (there := self._backlog.text_digest(name)) is not None:
+            is_its_text = there == text_digest(text)
+            self._origins.change(name, **self._said(item, text), file=there if is_its_text else "?")
+            return []
+        return self._write(name, item, text, Origin(source=self._source.name, id=item.id))
+
+    def _follow(
+        self, name: str, item: SourceItem, text: str, origin: Origin
+    ) -> list[WatchItemImported]:
+        """Hold, release or update an item that waits in the backlog."""
+        held = _line(item.held)
+        changes: list[WatchItemImported] = []
+        if held != origin.held:
+            if held:
+                self._backlog.hold(name, held)
+            elif self._backlog.held(name) == origin.held:
+                self._backlog.release(name)
+            origin = self._origins.change(name, held=held)
+            changes.append(self._news(name, item, "held" if held else "released", held))
+        if held or origin.upstream == text_digest(text):
+            return changes
+        if self._backlog.text_digest(name) != origin.file:
+            self._origins.change(name, upstream=text_digest(text))
+            reason = "its file was edited here, and stays as it is"
+            return [*changes, self._news(name, item, "kept", reason)]
+        return [*changes, *self._write(name, item, text, origin)]
+
+    def _write(
+        self, name: str, item: SourceItem, text: str, origin: Origin
+    ) -> list[WatchItemImported]:
+        """Write the file of an item; what is about to be written is noted first."""
+        digest, held = text_digest(text), _line(item.held)
+        key = origin.key or secrets.token_hex(8)
+        said = self._said(item, text)
+        self._origins.change(name, **said, held=held, key=key, file=origin.file, writing=digest)
+        content = with_held(text, held or self._backlog.held(name))
+        is_written = self._backlog.update(name, content, instead_of=origin.file or None)
+        self._origins.change(name, file=digest if is_written else origin.file, writing="")
+        if held:
+            return [self._news(name, item, "held", held)]
+        return [self._news(name, item, "updated" if origin.file else "new")]
+
+    def _close(self, id: str) -> list[WatchItemImported]:
+        """Archive an item that is no longer open in its source, unless work on it has begun."""
+        name, origin = self._known[id]
+        digest = self._backlog.digest(name)
+        if digest is None or self._importer.has_begun(name, origin):
+            return []
+        self._origins.change(name, removed=True)
+        if not self._backlog.archive(name, "removed", digest):
+            return []  # edited at this moment
+        return [
+            WatchItemImported(
+                filename=name,
+                source=self._source.name,
+                change="removed",
+                url=origin.url,
+                reason="it is closed, or no longer listed",
+            )
+        ]
+
+    def _said(self, item: SourceItem, text: str) -> dict[str, Any]:
+        is_number = self._source.has_issues and item.id.isdecimal()
+        said = f"{item.title}\n{item.body}".encode("utf-8", "replace")
+        return {
+            "source": self._source.name,
+            "id": item.id,
+            "url": _url(item.url),
+            "number": int(item.id) if is_number else None,
+            "network": self._source.network,
+            "digest": hashlib.sha256(said).hexdigest(),
+            "upstream": text_digest(text),
+        }
+
+    def _news(
+        self, name: str, item: SourceItem, change: _Change, reason: str = ""
+    ) -> WatchItemImported:
+        return WatchItemImported(
+            filename=name,
+            source=self._source.name,
+            change=change,
+            url=_url(item.url),
+            reason=reason,
+        )
+
+    def _text_of(self, item: SourceItem) -> str | None:
+        """Return the text of the item's file; None while it is unknown what it comes after."""
+        after = [self._before(id) for id in dict.fromkeys(item.after[:_MOST_AFTER])]
+        if any(name is None for name in after):
+            return None
+        names = ", ".join(quoted_value(name) for name in after if name)
+        front = {
+            "origin": quoted_value(_url(item.url)) if _url(item.url) else "",
+            "source": self._source.name,
+            "id": quoted_value(item.id),
+            "after": f"[{names}]" if names else "",
+        }
+        head = "".join(f"{key}: {value}\n" for key, value in front.items() if value)
+        title = " ".join(item.title.replace("\0", "").split())[:_LONGEST_TITLE]
+        body = limited(item.body.replace("\0", ""), _LONGEST_BODY).strip()
+        return f"---\n{head}---\n# {title}\n" + (f"\n{body}\n" if body else "")
+
+    def _before(self, id: str) -> str | None:
+        """Return the name of an item that another comes after.
+
+        It is empty for one that is closed, and None if that is not known.
+        """
+        if id in self._open:
+            return imported_name(self._source.name, id)
+        if id in self._known:
+            name, origin = self._known[id]
+            will_land = id not in self._closed or self._importer.has_begun(name, origin)
+            return name if will_land and not origin.removed else ""
+        return "" if self._is_whole or id in self._closed else None
+
+
+def _line(text: str) -> str:
+    """Return the text as `held` has it."""
+    return quoted_value(text)[1:-1]
+
+
+def _url(text: str) -> str:
+    is_one = len(text) <= _LONGEST_TITLE and re.fullmatch(r"https?://[!-~]+", text)
+    return text if is_one and not set(text) & set('"\\<>`') else ""

@@ -1,0 +1,184 @@
+"""A forge as values: issues, comments, pull requests, and what can be asked of them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal, Protocol
+
+from reactivex import Observable
+
+from cuggino._values import dataclass
+from cuggino.config import ForgeKind
+
+CheckState = Literal["pending", "passed", "failed", "none"]
+"""All jobs of a commit together; `none`: there are none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Issue:
+    """An open or closed issue, as it was when it was listed."""
+
+    number: int
+    title: str
+    body: str
+    url: str
+    author: str
+    is_trusted: bool
+    """Whether its text counts: by its author, or as somebody who may has labeled it."""
+    is_open: bool = True
+    labels: tuple[str, ...] = ()
+    edited_by: str = ""
+    """Who has edited title or body last, after its author wrote it; empty if nobody has."""
+    edit_is_trusted: bool = True
+    """Whether that person's text counts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comment:
+    """A comment on an issue or a pull request."""
+
+    id: str
+    body: str
+    author: str
+    is_mine: bool
+    """Whether it was written with the login of this machine: by cuggino, or by its user."""
+    is_trusted: bool
+    """Whether its text counts, an edit by somebody else included."""
+    at: datetime
+    """When it was written."""
+    edited_at: datetime | None = None
+    """When it was last changed; None if that is unknown, or it was not."""
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A job or a status of a commit."""
+
+    id: str
+    name: str
+    state: Literal["pending", "passed", "failed", "skipped"]
+    url: str = ""
+    is_required: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remark:
+    """What a person says about a pull request: a review, or a comment on a line."""
+
+    id: str
+    author: str
+    is_mine: bool
+    is_trusted: bool
+    body: str
+    at: datetime
+    asks_for_changes: bool = False
+    """A review that requests changes, or an open discussion that must be resolved."""
+    path: str = ""
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PullRequest:
+    """A pull request, or a merge request of GitLab."""
+
+    number: int
+    url: str
+    state: Literal["open", "merged", "closed"]
+    branch: str
+    target: str
+    head: str
+    """The commit at the head of its branch, as the forge knows it."""
+    body: str = ""
+    merged_as: str = ""
+    """The commit that merged it."""
+    is_draft: bool = False
+    is_queued: bool = False
+    """Whether the forge merges it by itself, once its rules allow."""
+    conflicts: bool | None = None
+    """Whether it conflicts with its target; None while the forge does not know."""
+    jobs: tuple[Job, ...] = ()
+    """Those of its head."""
+    remarks: tuple[Remark, ...] = ()
+    """In order of time."""
+
+    @property
+    def checks(self) -> CheckState:
+        """Return the state of all jobs together; a failed one that nothing requires counts."""
+        states = {job.state for job in self.jobs}
+        if "failed" in states:
+            return "failed"
+        if "pending" in states:
+            return "pending"
+        return "passed" if states else "none"
+
+
+class Forge(Protocol):
+    """One repository of a forge. Each call is cold, emits its result, and completes.
+
+    Errors of all: `ForgeLimited`, `ForgeUnreachable` and `ForgeLoginMissing`, after which the call
+    can be repeated; `ForgeRefused` (not found, not allowed, invalid), after which it cannot.
+    """
+
+    kind: ForgeKind
+    host: str
+    repo: str
+    """As `owner/name`."""
+
+    def viewer(self) -> Observable[str]:
+        """Emit the name of the login."""
+
+    def default_branch(self) -> Observable[str]:
+        """Emit the name of the branch that pull requests are merged into by default."""
+
+    def issues(self, *, label: str | None, query: str | None) -> Observable[Issue]:
+        """Emit the open issues with the label, or found by the query, oldest first."""
+
+    def issue(self, number: int) -> Observable[Issue]:
+        """Emit an issue, open or not."""
+
+    def comments(self, number: int) -> Observable[Comment]:
+        """Emit the comments on an issue, oldest first."""
+
+    def add_comment(self, number: int, body: str) -> Observable[Comment]:
+        """Comment on an issue."""
+
+    def edit_comment(self, number: int, comment: str, body: str) -> Observable[Comment]:
+        """Change a comment on an issue, by its id."""
+
+    def delete_comment(self, number: int, comment: str) -> Observable[None]:
+        """Remove a comment; emits nothing."""
+
+    def change_labels(
+        self, number: int, *, add: tuple[str, ...], remove: tuple[str, ...]
+    ) -> Observable[None]:
+        """Add and remove labels of an issue; emits nothing."""
+
+    def close_issue(self, number: int) -> Observable[None]:
+        """Close an issue as completed; emits nothing."""
+
+    def find_pull_request(self, branch: str) -> Observable[PullRequest]:
+        """Emit the newest pull request of a branch of the repository, open or not; or nothing."""
+
+    def open_pull_request(
+        self, *, branch: str, target: str, title: str, body: str, draft: bool = False
+    ) -> Observable[PullRequest]:
+        """Open a pull request; emits the one that is there if the branch has an open one."""
+
+    def edit_pull_request(self, number: int, *, title: str, body: str) -> Observable[None]:
+        """Change title and text; emits nothing."""
+
+    def pull_request(self, number: int) -> Observable[PullRequest]:
+        """Emit a pull request with its jobs and remarks."""
+
+    def log(self, job: Job) -> Observable[str]:
+        """Emit the end of a job's log, at most 64 KiB; empty if there is none."""
+
+    def merge_when_allowed(self, number: int, *, head: str) -> Observable[None]:
+        """Let the forge merge it once its rules allow, if its head is still this one.
+
+        Merges at once where nothing is left to wait for, and in the merge queue where the target
+        has one. A branch that must have the whole target is updated first, which gives it another
+        head. Emits nothing. Refused with status 405 while there is something to wait for and
+        the forge does not do so by itself, and with 409 if there is another head.
+        """

@@ -1,0 +1,74 @@
+"""Patience with a forge: its limits, outages and missing logins are waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TypeVar
+
+from reactivex import Observable, defer, just
+
+from cuggino.domain import Schedule
+from cuggino.errors import ForgeError, ForgeLimited, ForgeLoginMissing, ForgeRefused
+from cuggino.events import WatchForgeWaiting
+from cuggino.forge.model import Forge
+from cuggino.operators import Flow, ask, emit, pause, serial
+
+LIMITED = Schedule.exponential("1m").capped("1h")
+"""After a limit on requests whose end is not known."""
+LOGGED_OUT = Schedule.constant("10m")
+UNREACHABLE = Schedule.exponential("5s").capped("10m")
+
+LONGEST = timedelta(hours=1)
+"""A limit is asked about again after this time, whatever end the forge has named."""
+SHORTEST = timedelta(seconds=1)
+
+T = TypeVar("T")
+
+
+def patiently(doing: str, forge: Forge, call: Callable[[], Observable[T]]) -> Flow[T | None]:
+    """Repeat a call until it succeeds; return its last value, or None without any.
+
+    Emits `WatchForgeWaiting` before each wait, after the first of several without a login only.
+    `doing` completes the sentence "cannot ...".
+
+    Raises:
+        ForgeRefused: repeating it would not help.
+    """
+    last: type[ForgeError] | None = None
+    taken = 0
+    while True:
+        try:
+            return (yield from ask(call(), name=doing))
+        except ForgeRefused:
+            raise
+        except ForgeError as error:
+            is_first = type(error) is not last
+            last, taken = type(error), 0 if is_first else taken + 1
+            seconds = yield from _delay(error, taken)
+            if is_first or not isinstance(error, ForgeLoginMissing):
+                yield from emit(
+                    WatchForgeWaiting(
+                        forge=f"{forge.host}/{forge.repo}",
+                        doing=doing,
+                        message=f"{error.message}; {error.hint}" if error.hint else error.message,
+                        retry_in=seconds,
+                    )
+                )
+            yield from pause(seconds)
+
+
+def _delay(error: ForgeError, taken: int) -> Flow[float]:
+    """Return the seconds until the call is repeated, after `taken` waits for the same reason."""
+    schedule = UNREACHABLE
+    if isinstance(error, ForgeLoginMissing):
+        schedule = LOGGED_OUT
+    elif isinstance(error, ForgeLimited):
+        schedule = LIMITED
+        if (until := error.until) is not None:
+            now = yield from ask(defer(lambda scheduler: just(serial(scheduler).now)), name="now")
+            assert now is not None
+            return min(max(until - now, SHORTEST), LONGEST).total_seconds()
+    delay = schedule.delay(taken)
+    assert delay is not None  # none of them ends
+    return delay

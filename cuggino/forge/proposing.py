@@ -1,0 +1,566 @@
+"""Items that land through pull requests: branches are pushed, proposed, and waited for."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from reactivex import Observable, empty, never
+
+from cuggino._values import dataclass
+from cuggino.config import PullRequestSettings
+from cuggino.domain import shown_to_agents
+from cuggino.errors import ConfigError, ForgeError, ForgeRefused
+from cuggino.events import (
+    WatchCandidate,
+    WatchEvent,
+    WatchFollowDelayed,
+    WatchLanded,
+    WatchLanding,
+    WatchProposal,
+    WatchProposed,
+    WatchSentBack,
+)
+from cuggino.forge.describing import Describe, describing
+from cuggino.forge.model import Forge, Job, PullRequest, Remark
+from cuggino.forge.patience import patiently
+from cuggino.forge.redaction import Redaction, redacting
+from cuggino.loops import Landing
+from cuggino.operators import Flow, emit, flow, pause
+from cuggino.stages.slots import Gate, Red, RemoteBranches, branch_names
+from cuggino.storage import Proposal, Proposals, Workspace
+
+T = TypeVar("T")
+
+_TRIES = 5
+"""How often a landing begins anew when somebody pushes meanwhile."""
+_LOOKS = 3
+"""After as many looks that show no job, there is no CI."""
+_NAMES = 20
+"""Branches of an item that are tried."""
+_LOGS = 3
+"""Failed jobs whose logs are sent back."""
+_LOG = 12_000
+"""Characters of each that are sent back: its end."""
+_REMARK = 8_000
+
+
+def pull_requests(
+    forge: Forge,
+    settings: PullRequestSettings | None = None,
+    *,
+    check_command: str = "",
+    redact: Redaction | None = None,
+    closes: Callable[[str], int | None] = lambda _item: None,
+    origin: Callable[[str], str] = lambda _item: "",
+) -> Landing:
+    """Return a landing through pull requests, for `Runtime.watch(landing=...)`.
+
+    ::
+
+        candidate -> merged with the target, checked -> pushed -> proposed ... -> merged
+
+    A candidate passes the same gate as any other, on the target as it is in the remote. Its branch
+    `cuggino/ITEM` is pushed with a lease, and a pull request opened or brought up to date. Then its
+    CI is waited for. The end of the log of a job that fails, what persons ask for in a review, and
+    a conflict with the target send the item back; it is worked on, and pushed again. With
+    `auto_merge` the forge merges it once CI has passed, unless it changes CI files.
+
+    What somebody else pushes to the branch is part of the work from then on, and never overwritten.
+    An item whose pull request is closed without a merge is parked.
+
+    Logs and remarks are shown to agents as data that others wrote. `closes` returns the issue that
+    the merge of an item closes, and `origin` the page of the item's issue.
+    """
+    chosen = settings or PullRequestSettings()
+
+    def landing(workspace: Workspace, gate: Gate) -> PullRequests:
+        return PullRequests(
+            forge,
+            chosen,
+            RemoteBranches(gate, remote=chosen.remote),
+            Proposals(workspace),
+            describe=lambda target: describing(
+                workspace,
+                redact=redact or redacting(project=workspace.root),
+                check_command=check_command or gate.check_command,
+                target=lambda: target,
+                closes=closes,
+                origin=origin,
+            ),
+        )
+
+    return landing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """What the latest look at a pull request has shown."""
+
+    remarks: tuple[str, ...] = ()
+    failed: bool = False
+    jobless: int = 0
+    told: tuple[str, str] = ("", "")
+    """The latest state that was reported, and its message."""
+    head: str = ""
+
+
+class PullRequests:
+    """The target of pull requests as a trunk: what was merged there has landed."""
+
+    def __init__(
+        self,
+        forge: Forge,
+        settings: PullRequestSettings,
+        branches: RemoteBranches,
+        proposals: Proposals,
+        *,
+        describe: Callable[[str], Describe],
+    ) -> None:
+        self._forge = forge
+        self._settings = settings
+        self._git = branches
+        self._proposals = proposals
+        self._describe = describe
+        self._target = settings.target or ""
+        self._seen: dict[str, _Seen] = {}
+
+    def open(self) -> Observable[WatchEvent]:
+        """Make the gate tree, and fetch the target; waits for a forge that is down.
+
+        Errors: `ConfigError` without a repository, the remote or the target.
+        """
+        return flow(self._open)
+
+    def head(self, after: Collection[str] = ()) -> Observable[str]:
+        """Emit the target; as it was fetched last if it cannot be fetched now."""
+        return flow(self._head)
+
+    def land(
+        self, candidate: WatchCandidate, *, title: str, returns: int
+    ) -> Observable[WatchEvent]:
+        """Check the candidate, push its branch, and propose it; see `pull_requests`."""
+        return flow(lambda: self._land(candidate, title, returns))
+
+    def proposal(self, proposed: WatchProposed, *, returns: int) -> Observable[WatchEvent]:
+        """Look at the pull request until it is merged, or sends the item back."""
+        return flow(lambda: self._wait(proposed, returns))
+
+    def follow(self) -> Observable[WatchEvent]:
+        """Emit nothing: the user's own branch is not moved."""
+        return empty()
+
+    def changed(
+        self, delayed: WatchFollowDelayed, changes: Callable[[Path], Observable[object]]
+    ) -> Observable[object]:
+        """Emit nothing, and do not complete."""
+        return never()
+
+    # -- the target
+
+    def _open(self) -> Flow[None]:
+        yield from self._git.make()
+        try:
+            yield from self._fetch()
+        except ForgeRefused as error:
+            hint = error.hint or 'see "remote" and "target" of "pullRequests"'
+            raise ConfigError(error.message, hint=hint) from error
+
+    def _head(self) -> Flow[None]:
+        try:
+            commit = yield from self._git.fetch(self._target)
+        except ForgeError:
+            commit = yield from self._git.known()
+            if not commit:
+                raise
+        yield from emit(commit)
+
+    def _fetch(self) -> Flow[str]:
+        """Fetch the target; if its name is not set, it may have been renamed."""
+        if not self._target:
+            self._target = yield from self._patiently(
+                "find the default branch", self._forge.default_branch
+            )
+        try:
+            return (yield from self._fetch_target())
+        except ForgeRefused:
+            if self._settings.target:
+                raise
+            known = self._target
+            self._target = yield from self._patiently(
+                "find the default branch", self._forge.default_branch
+            )
+            if self._target == known:
+                raise
+            return (yield from self._fetch_target())
+
+    def _fetch_target(self) -> Flow[str]:
+        return (
+            yield from self._git_patiently(
+                f"fetch {self._target}", lambda: self._git.fetch(self._target)
+            )
+        )
+
+    def _patiently(self, doing: str, call: Callable[[], Observable[T]]) -> Flow[T]:
+        value = yield from patiently(doing, self._forge, call)
+        if value is None:
+            raise ForgeRefused(f"cannot {doing}: the forge has answered nothing")
+        return value
+
+    def _git_patiently(self, doing: str, story: Callable[[], Flow[T]]) -> Flow[T]:
+        found: list[T] = []
+
+        def run() -> Flow[None]:
+            found.append((yield from story()))
+
+        yield from patiently(doing, self._forge, lambda: flow(run))
+        return found[-1]
+
+    # -- land
+
+    def _land(self, candidate: WatchCandidate, title: str, returns: int) -> Flow[None]:
+        item = candidate.filename
+        target = yield from self._fetch()
+        yield from emit(
+            WatchLanding(filename=item, commit=candidate.commit, trunk=target, returns=returns)
+        )
+        for _ in range(_TRIES):
+            known, there = yield from self._branch_of(item)
+            is_theirs = there and there not in known.heads
+            merged = yield from self._git.merged(
+                candidate, target, title=title, theirs=known.branch if is_theirs else ""
+            )
+            if isinstance(merged, Red):
+                yield from emit(
+                    WatchSentBack(
+                        filename=item,
+                        reason=merged.reason,
+                        output=merged.output,
+                        paths=merged.paths,
+                        returns=returns + 1,
+                    )
+                )
+                return
+            if merged.is_nothing and known.number is None:
+                yield from self._forget(item)
+                yield from emit(
+                    WatchLanded(filename=item, commit=target, trunk_was=target, nothing=True)
+                )
+                return
+            heads = (*(head for head in known.heads if head != merged.commit), merged.commit)
+            known = self._proposals.change(item, branch=known.branch, heads=heads, ci=merged.ci)
+            if (yield from self._pushed(known.branch, merged.commit, there)):
+                yield from self._propose(candidate, known, title)
+                return
+            target = yield from self._fetch()
+        raise ForgeRefused(f"somebody else pushes to {known.branch} again and again")
+
+    def _pushed(self, branch: str, commit: str, there: str) -> Flow[bool]:
+        if there == commit:
+            return True
+        return (
+            yield from self._git_patiently(
+                f"push {branch}", lambda: self._git.push(branch, commit, expected=there)
+            )
+        )
+
+    def _branch_of(self, item: str) -> Flow[tuple[Proposal, str]]:
+        """Return the item's proposal with its branch, and the commit of that in the remote."""
+        known = self._proposals.read(item)
+        if known.number is not None:
+            number = known.number
+            pull = yield from self._look(number)
+            if pull.state == "closed":
+                self._proposals.forget(item)
+                raise _closed(number)
+            if pull.state == "merged":  # by a person, while the item was at work
+                self._proposals.forget(item)
+                known = Proposal()
+        names = branch_names(item)[:_NAMES]
+        heads = yield from self._git_patiently(
+            "list branches", lambda: self._git.heads([known.branch] if known.branch else names)
+        )
+        if not known.branch:
+            free = next((name for name in names if name not in heads), None)
+            if free is None:
+                raise ForgeRefused(f"the branches {names[0]} to {names[-1]} all exist")
+            known = known.model_copy(update={"branch": free})
+        return known, heads.get(known.branch, "")
+
+    def _propose(self, candidate: WatchCandidate, known: Proposal, title: str) -> Flow[None]:
+        """Open the pull request of the branch, or bring it up to date."""
+        item, branch, forge = candidate.filename, known.branch, self._forge
+        told = self._describe(self._target)(item, title)
+        pull = yield from patiently(
+            f"find the pull request of {branch}", forge, lambda: forge.find_pull_request(branch)
+        )
+        is_new = pull is None or pull.state != "open"
+        if pull is None or pull.state != "open":
+            pull = yield from self._patiently(
+                f"open a pull request of {branch}",
+                lambda: forge.open_pull_request(
+                    branch=branch,
+                    target=self._target,
+                    title=told.title,
+                    body=told.body,
+                    draft=self._settings.draft,
+                ),
+            )
+        else:
+            number = pull.number
+            yield from patiently(
+                f"edit pull request {number}",
+                forge,
+                lambda: forge.edit_pull_request(number, title=told.title, body=told.body),
+            )
+        answered = tuple(dict.fromkeys((*known.answered, *known.answering)))
+        self._proposals.change(item, number=pull.number, answered=answered, answering=())
+        self._seen.pop(item, None)
+        yield from emit(
+            WatchProposed(
+                filename=item,
+                number=pull.number,
+                url=pull.url,
+                branch=branch,
+                commit=known.heads[-1],
+                candidate=candidate.commit,
+                is_new=is_new,
+            )
+        )
+
+    # -- wait
+
+    def _look(self, number: int) -> Flow[PullRequest]:
+        doing = f"look at pull request {number}"
+        return (yield from self._patiently(doing, lambda: self._forge.pull_request(number)))
+
+    def _wait(self, proposed: WatchProposed, returns: int) -> Flow[None]:
+        while True:
+            pull = yield from self._look(proposed.number)
+            ended = yield from self._judged(proposed, pull, returns)
+            if ended:
+                return
+            yield from pause(self._settings.every)
+
+    def _judged(self, proposed: WatchProposed, pull: PullRequest, returns: int) -> Flow[bool]:
+        """Act on what a look has shown; return whether the wait is over."""
+        item = proposed.filename
+        if pull.state == "merged":
+            was = yield from self._git.known()
+            merged = yield from self._fetch()
+            yield from self._forget(item)
+            yield from emit(
+                WatchLanded(
+                    filename=item,
+                    commit=pull.merged_as or merged,
+                    trunk_was=was,
+                    branch=pull.branch,
+                    url=pull.url,
+                )
+            )
+            return True
+        if pull.state == "closed":
+            self._proposals.forget(item)
+            raise _closed(pull.number)
+        known = self._known(proposed)
+        if pull.head != known.heads[-1]:
+            adopted = yield from self._adopted(item, known, pull)
+            if adopted is None:
+                return False
+            known = adopted
+        is_theirs = pull.head != known.heads[-1]
+        seen = self._seen_of(item, pull.head)
+        new = _new_remarks(pull, known)
+        sent_back: WatchSentBack | None = None
+        if pull.conflicts:
+            yield from self._fetch()
+            sent_back = self._back(item, "conflict", "", returns)
+        elif pull.checks == "failed" and (seen.failed or not _is_pending(pull)):
+            if is_theirs:
+                failed = ", ".join(job.name for job in pull.jobs if job.state == "failed")
+                raise ForgeRefused(
+                    f"somebody else has pushed to {pull.branch}, and a job fails there: {failed}"
+                )
+            yield from self._tell(proposed, "red", _failed(pull))
+            sent_back = self._back(item, "ci", (yield from self._logs(pull)), returns)
+        elif new and tuple(remark.id for remark in new) == seen.remarks:
+            self._proposals.change(item, answering=tuple(remark.id for remark in new))
+            sent_back = self._back(item, "review", self._said(new, pull.number), returns)
+        if sent_back is not None:
+            yield from self._send_back(proposed, pull, sent_back, is_theirs=is_theirs)
+            return True
+        self._seen[item] = replace(
+            self._seen_of(item, pull.head),
+            remarks=tuple(remark.id for remark in new),
+            failed=pull.checks == "failed",
+            jobless=seen.jobless + 1 if pull.checks == "none" else 0,
+        )
+        yield from self._told(proposed, pull, known, is_theirs=is_theirs)
+        return False
+
+    def _known(self, proposed: WatchProposed) -> Proposal:
+        """Return the proposal of the item; that of the event if the file is gone."""
+        known = self._proposals.read(proposed.filename)
+        if known.heads and known.branch == proposed.branch:
+            return known
+        return self._proposals.change(
+            proposed.filename,
+            branch=proposed.branch,
+            heads=(proposed.commit,),
+            number=proposed.number,
+        )
+
+    def _adopted(self, item: str, known: Proposal, pull: PullRequest) -> Flow[Proposal | None]:
+        """Return the proposal with another head; None while the forge lags behind."""
+        heads = yield from self._git_patiently(
+            "list branches", lambda: self._git.heads([known.branch])
+        )
+        if heads.get(known.branch) != pull.head:
+            return None
+        if pull.head in known.heads:  # a person has put it back
+            return known
+        target = yield from self._fetch()
+        yield from self._git_patiently(
+            f"fetch {known.branch}", lambda: self._git.fetch_theirs(known.branch)
+        )
+        if (yield from self._git.only_merges(known.heads[-1], pull.head, target)):
+            return self._proposals.change(item, heads=(*known.heads, pull.head))
+        return known
+
+    def _send_back(
+        self, proposed: WatchProposed, pull: PullRequest, back: WatchSentBack, *, is_theirs: bool
+    ) -> Flow[None]:
+        """Send the item back, with what somebody else has pushed as its work so far."""
+        item = proposed.filename
+        if is_theirs:
+            commit = yield from self._git_patiently(
+                f"fetch {pull.branch}", lambda: self._git.fetch_candidate(pull.branch, item)
+            )
+            known = self._known(proposed)
+            self._proposals.change(item, heads=(*known.heads, commit))
+            base = yield from self._git.base_of(commit)
+            yield from emit(
+                WatchCandidate(
+                    filename=item, slot=0, commit=commit, base=base, attempt=back.returns
+                )
+            )
+        self._seen.pop(item, None)
+        yield from emit(back)
+
+    def _back(self, item: str, reason: Any, output: str, returns: int) -> WatchSentBack:
+        return WatchSentBack(filename=item, reason=reason, output=output, returns=returns + 1)
+
+    def _logs(self, pull: PullRequest) -> Flow[str]:
+        """Return the ends of the logs of jobs that have failed."""
+        parts = []
+        for job in _failed_jobs(pull)[:_LOGS]:
+            try:
+                text = yield from patiently(
+                    f"read the log of {job.name}", self._forge, partial(self._forge.log, job)
+                )
+            except ForgeRefused:  # it has expired
+                text = None
+            said = (text or "")[-_LOG:].strip() or "Its log is not available."
+            parts.append(f"The job {job.name} failed.\n\n{said}")
+        others = [job.name for job in _failed_jobs(pull)[_LOGS:]]
+        if others:
+            parts.append(f"These failed, too: {', '.join(others)}")
+        return _as_data("\n\n".join(parts), f"What failed in pull request {pull.number}")
+
+    def _said(self, remarks: list[Remark], number: int) -> str:
+        parts = []
+        for remark in remarks:
+            line = f":{remark.line}" if remark.line is not None else ""
+            where = f" on {remark.path}{line}" if remark.path else ""
+            parts.append(f"{remark.author}{where}:\n{remark.body[:_REMARK]}")
+        return _as_data("\n\n".join(parts), f"A review of pull request {number}")
+
+    def _told(
+        self, proposed: WatchProposed, pull: PullRequest, known: Proposal, *, is_theirs: bool
+    ) -> Flow[None]:
+        """Report the state of an open pull request, and let the forge merge it if it may."""
+        jobless = self._seen_of(proposed.filename, pull.head).jobless
+        is_green = pull.checks == "passed" or (pull.checks == "none" and jobless >= _LOOKS)
+        if is_theirs:
+            why = f"somebody else has pushed {pull.head[:12]}; a person merges it"
+            yield from self._tell(proposed, "taken-over", why)
+        elif pull.checks == "failed":
+            yield from self._tell(proposed, "red", _failed(pull))
+        elif not is_green:
+            yield from self._tell(proposed, "pending")
+        elif pull.is_queued:
+            yield from self._tell(proposed, "queued")
+        elif pull.is_draft and self._settings.auto_merge:
+            yield from self._tell(proposed, "blocked", "it is a draft: a person declares it ready")
+        elif not self._settings.auto_merge:
+            yield from self._tell(proposed, "green")
+        elif known.ci:
+            files = ", ".join(known.ci[:5]) + (", ..." if len(known.ci) > 5 else "")
+            why = f"it changes CI files, so a person has to merge it: {files}"
+            yield from self._tell(proposed, "blocked", why)
+        else:
+            yield from self._merge(proposed, pull)
+
+    def _merge(self, proposed: WatchProposed, pull: PullRequest) -> Flow[None]:
+        number, forge = pull.number, self._forge
+        try:
+            yield from patiently(
+                f"merge pull request {number}",
+                forge,
+                lambda: forge.merge_when_allowed(number, head=pull.head),
+            )
+        except ForgeRefused as error:
+            yield from self._tell(proposed, "blocked", error.message)
+        else:
+            yield from self._tell(proposed, "queued")
+
+    def _tell(self, proposed: WatchProposed, state: Any, message: str = "") -> Flow[None]:
+        """Report a state that has changed."""
+        item = proposed.filename
+        seen = self._seen.get(item, _Seen())
+        if seen.told != (state, message):
+            self._seen[item] = replace(seen, told=(state, message))
+            yield from emit(
+                WatchProposal(filename=item, number=proposed.number, state=state, message=message)
+            )
+
+    def _seen_of(self, item: str, head: str) -> _Seen:
+        seen = self._seen.get(item, _Seen())
+        return seen if seen.head == head else _Seen(told=seen.told, head=head)
+
+    def _forget(self, item: str) -> Flow[None]:
+        self._seen.pop(item, None)
+        self._proposals.forget(item)
+        yield from self._git.forget(item)
+
+
+def _as_data(text: str, what: str) -> str:
+    return shown_to_agents(text, what=what, nonce=secrets.token_hex(8))
+
+
+def _closed(number: int) -> ForgeRefused:
+    return ForgeRefused(f"pull request #{number} was closed without a merge")
+
+
+def _new_remarks(pull: PullRequest, known: Proposal) -> list[Remark]:
+    """Return the remarks that ask for changes and were not dealt with; none if none asks."""
+    answered = {*known.answered}
+    new = [one for one in pull.remarks if one.is_trusted and one.id not in answered]
+    new = [one for one in new if one.body.strip() or one.asks_for_changes]
+    return new if any(one.asks_for_changes or one.path for one in new) else []
+
+
+def _failed_jobs(pull: PullRequest) -> list[Job]:
+    return [job for job in pull.jobs if job.state == "failed"]
+
+
+def _failed(pull: PullRequest) -> str:
+    return ", ".join(job.name for job in _failed_jobs(pull))
+
+
+def _is_pending(pull: PullRequest) -> bool:
+    return any(job.state == "pending" for job in pull.jobs)

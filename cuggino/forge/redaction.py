@@ -1,0 +1,102 @@
+"""Texts that leave this machine for a forge: without secrets and home paths, and of limited length.
+
+Whoever reads an issue reads them, and a forge acts on some of what it reads: `@name` notifies,
+`#7` links, `Closes #7` closes, a line that begins with `/close` is a command of GitLab. Text that
+cuggino did not write itself is therefore quoted with `foreign` or `fenced`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from cuggino.domain import cleaned, defused
+
+LONGEST = 60_000
+"""Characters of a text; GitHub accepts 65,536."""
+
+Redaction = Callable[[str], str]
+"""Masks what must not leave this machine."""
+
+_TAG = re.compile(r"<(?=/?[A-Za-z])")
+"""Such as `<details>`, which would hide what follows."""
+_RUN_OF_TICKS = re.compile(r"`{3,}")
+_HOMES = re.compile(
+    r"(?<![\w./~-])(?:/home/[^/\s:\"'`,;()<>]+|/Users/[^/\s:\"'`,;()<>]+|/root(?![\w.-])"
+    r"|[A-Za-z]:\\Users\\[^\\\s:\"'`,;()<>]+)"
+)
+
+
+def redacting(
+    *envs: Mapping[str, str], home: Path | None = None, project: Path | None = None
+) -> Redaction:
+    """Return what masks secrets and home folders, and shortens paths in the project.
+
+    Secrets are found as in recordings: the values of variables with telling names, and known
+    formats.
+    """
+    from cuggino.agents.cassettes import without_secrets
+
+    masks = [without_secrets(env) for env in envs or ({},)]
+    named = [(str(folder), name) for folder, name in ((project, "."), (home, "~")) if folder]
+    folders = [
+        (re.compile(rf"(?<![\w.~-]){re.escape(folder.rstrip('/'))}(?![\w-]|\.\w)"), name)
+        for folder, name in named
+        if len(folder) > 1
+    ]
+
+    def redact(text: str) -> str:
+        for mask in masks:
+            text = mask(text)
+        for folder, name in folders:
+            text = folder.sub(lambda _, name=name: name, text)  # type: ignore[misc]
+        return _HOMES.sub("~", text)
+
+    return redact
+
+
+def foreign(text: str, *, limit: int = 10_000) -> str:
+    """Return the text as a quotation, defused and shortened; empty if it is blank."""
+    text = cleaned(_unix(text)).strip()
+    if not text:
+        return ""
+    lines = _safe(shortened(text, limit)).split("\n")
+    return "\n".join(f"> {line}".rstrip() for line in lines)
+
+
+def inline(text: str, *, limit: int = 500) -> str:
+    """Return the text on one line, defused and shortened, for a sentence of cuggino's."""
+    text = " ".join(cleaned(text).split())
+    return _safe(text if len(text) <= limit else f"{text[: limit - 1].rstrip()}…")
+
+
+def fenced(text: str, *, limit: int = 10_000, end: bool = True) -> str:
+    """Return a block with the text as it is, such as a log; its beginning is left out first."""
+    text = shortened(_unix(text).strip("\n"), limit, end=end)
+    fence = "`" * max(3, 1 + max((len(run) for run in _RUN_OF_TICKS.findall(text)), default=0))
+    return f"{fence}text\n{text}\n{fence}"
+
+
+def shortened(text: str, limit: int, *, end: bool = False) -> str:
+    """Return the beginning of the text, or its end, with the number of characters left out."""
+    if len(text) <= limit:
+        return text
+    left_out = f"[… {len(text) - limit:,} characters left out]"
+    return f"{left_out}\n{text[-limit:]}" if end else f"{text[:limit].rstrip()}\n\n{left_out}"
+
+
+def outgoing(text: str, redact: Redaction) -> str:
+    """Return the text as it may leave: redacted, and not longer than a forge accepts."""
+    return shortened(redact(_unix(text)), LONGEST)
+
+
+def _safe(text: str) -> str:
+    return defused(_TAG.sub("&lt;", text))
+
+
+def _unix(text: str) -> str:
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    for other in "\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029":
+        text = text.replace(other, "\n")
+    return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,278 @@
+"""The state of an item as its issue shows it: a fold over events, and its text."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from cuggino.config import ReportState
+from cuggino.events import (
+    CommitPerformed,
+    Event,
+    IterationStart,
+    LoopSpecIssue,
+    QuotaLifted,
+    QuotaWaiting,
+    SessionEnded,
+    WatchCandidate,
+    WatchItemCompleted,
+    WatchItemImported,
+    WatchItemParked,
+    WatchItemRetained,
+    WatchItemRetry,
+    WatchLanded,
+    WatchLanding,
+    WatchProcessingItem,
+    WatchProposal,
+    WatchProposed,
+    WatchSentBack,
+)
+from cuggino.forge.redaction import Redaction, foreign, inline, outgoing
+
+FINAL: frozenset[ReportState] = frozenset({"landed", "parked", "removed"})
+"""States after which nothing happens unless a person acts."""
+
+
+class Report(BaseModel):
+    """What the comment on an issue says about its item."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+
+    state: ReportState = "working"
+    note: str = ""
+    """A sentence by cuggino that says more than the state."""
+    quoted: str = ""
+    """A question or a reason, which others or agents have written."""
+    question: str = ""
+    """The file of the spec issue while it waits for an answer."""
+    iterations: int = 0
+    sessions: int = 0
+    cost: float | None = None
+    """US dollars, as far as agents report it."""
+    pull_request: str = ""
+    """Its page."""
+    branch: str = ""
+    commit: str = ""
+
+    @property
+    def digest(self) -> str:
+        """Return a digest of all that it says."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
+
+    @property
+    def gist(self) -> Report:
+        """Return the report without what only counts up."""
+        return self._but(iterations=0, sessions=0, cost=None)
+
+    def _but(self, **fields: Any) -> Report:
+        return self.model_copy(update=fields)
+
+    def now(self, state: ReportState, note: str = "", quoted: str = "") -> Report:
+        """Return the report in another state."""
+        return self._but(state=state, note=note, quoted=quoted, question="")
+
+    def after(self, event: Event) -> Report:
+        """Return the report after an event of its item."""
+        change = _CHANGES.get(type(event))
+        return self if change is None else change(self, event)
+
+
+def report_of(fields: dict[str, Any]) -> Report:
+    """Return the report that was recorded; a new one if that cannot be read."""
+    try:
+        return Report.model_validate(fields)
+    except ValidationError:
+        return Report()
+
+
+def text_of(report: Report, redact: Redaction) -> str:
+    """Return the text of the comment, in Markdown, without its hidden marker."""
+    said = _SAYS[report.state]
+    note = f" {inline(redact(report.note))}" if report.note else ""
+    parts = [f"**{said}**{note}"]
+    if report.quoted:
+        parts.append(foreign(redact(report.quoted)))
+    if report.state == "question":
+        parts.append(
+            "**To answer, reply here.** The first reply of somebody with write access counts; it "
+            f"becomes part of the specification. (`{report.question}`)"
+        )
+    if links := _links(report):
+        parts.append(links)
+    parts.append(f"<sub>{_count(report)}Written by cuggino, which edits this comment.</sub>")
+    return outgoing("\n\n".join(parts), redact)
+
+
+_SAYS: dict[ReportState, str] = {
+    "working": "An agent works on this.",
+    "waiting": "The work on this waits.",
+    "question": "The work on this needs an answer.",
+    "proposed": "The work on this is proposed.",
+    "landed": "The work on this has landed.",
+    "parked": "The work on this was given up.",
+    "removed": "This was removed from the backlog.",
+}
+
+
+def _links(report: Report) -> str:
+    links = []
+    if report.pull_request:
+        links.append(f"Pull request: {report.pull_request}")
+    if report.branch:
+        links.append(f"Branch: `{report.branch}`")
+    if report.commit:
+        links.append(f"Commit: {report.commit}")
+    return "  \n".join(links)
+
+
+def _count(report: Report) -> str:
+    parts = [
+        f"{count} {word}{'' if count == 1 else 's'}"
+        for count, word in ((report.iterations, "iteration"), (report.sessions, "agent session"))
+        if count
+    ]
+    if report.cost is not None:
+        parts.append(f"${report.cost:.2f}")
+    so_far = "" if report.state in FINAL else " so far"
+    return f"{', '.join(parts)}{so_far}. " if parts else ""
+
+
+def _begun(report: Report, event: WatchProcessingItem) -> Report:
+    return report.now("working")
+
+
+def _iteration(report: Report, event: IterationStart) -> Report:
+    return report._but(iterations=report.iterations + 1)
+
+
+def _session(report: Report, event: SessionEnded) -> Report:
+    cost = report.cost
+    if event.cost_usd is not None:
+        cost = round((cost or 0.0) + event.cost_usd, 6)
+    return report._but(sessions=report.sessions + 1, cost=cost)
+
+
+def _committed(report: Report, event: CommitPerformed) -> Report:
+    return report._but(commit=event.commit_hash)
+
+
+def _asked(report: Report, event: LoopSpecIssue) -> Report:
+    asked = report.now("question", quoted=event.content)
+    return asked._but(question=event.filename)
+
+
+def _quota(report: Report, event: QuotaWaiting) -> Report:
+    return report.now("waiting", f"A usage limit is reached{_until(event.resets_at)}.")
+
+
+def _until(at: datetime | None) -> str:
+    return "" if at is None else f", until {at:%Y-%m-%d %H:%M} UTC"
+
+
+def _lifted(report: Report, event: QuotaLifted) -> Report:
+    return report.now("working") if report.state == "waiting" else report
+
+
+def _retried(report: Report, event: WatchItemRetry) -> Report:
+    times = f" (attempt {event.attempt} of {event.max_attempts})" if event.counted else ""
+    return report.now("waiting", f"It failed and is tried again{times}:", event.message)
+
+
+def _made(report: Report, event: WatchCandidate) -> Report:
+    return report.now("working", "It is done, and waits to land.")._but(commit=event.commit)
+
+
+def _lands(report: Report, event: WatchLanding) -> Report:
+    return report.now("working", "It is merged and checked.")
+
+
+def _sent_back(report: Report, event: WatchSentBack) -> Report:
+    match event.reason:
+        case "conflict":
+            why = "it conflicts with what has landed"
+        case "ci":
+            why = "a job of its pull request failed"
+        case "review":
+            why = "its review asks for changes"
+        case "changed-files":
+            why = "the check command changes files"
+        case _:
+            why = f"the {event.reason} command failed"
+    return report.now("working", f"It was sent back: {why}.")
+
+
+def _proposed(report: Report, event: WatchProposed) -> Report:
+    new = report.now("proposed")
+    return new._but(pull_request=event.url, branch=event.branch, commit=event.commit)
+
+
+def _proposal(report: Report, event: WatchProposal) -> Report:
+    says = {
+        "pending": "Its checks run.",
+        "green": "All checks have passed.",
+        "red": "A check has failed.",
+        "queued": "It is merged once the rules allow.",
+        "blocked": "A person has to act.",
+        "taken-over": "Somebody else has pushed to its branch.",
+    }
+    return report.now("proposed", says.get(event.state, ""), event.message)
+
+
+def _landed(report: Report, event: WatchLanded) -> Report:
+    note = "Nothing had to be changed." if event.nothing else ""
+    return report.now("landed", note)._but(
+        pull_request=event.url or report.pull_request,
+        branch=event.branch or "",
+        commit=event.commit,
+    )
+
+
+def _completed(report: Report, event: WatchItemCompleted) -> Report:
+    return report if report.state == "landed" else report.now("landed")
+
+
+def _retained(report: Report, event: WatchItemRetained) -> Report:
+    return report.now("working", "It was edited meanwhile, and is worked on again.")
+
+
+def _parked(report: Report, event: WatchItemParked) -> Report:
+    return report.now("parked", quoted=event.reason)
+
+
+def _imported(report: Report, event: WatchItemImported) -> Report:
+    if event.change == "removed" and report.state not in FINAL:
+        return report.now("removed", quoted=event.reason)
+    return report
+
+
+_Change: TypeAlias = Callable[[Report, Any], Report]
+
+_CHANGES: dict[type[Event], _Change] = {
+    WatchProcessingItem: _begun,
+    IterationStart: _iteration,
+    SessionEnded: _session,
+    CommitPerformed: _committed,
+    LoopSpecIssue: _asked,
+    QuotaWaiting: _quota,
+    QuotaLifted: _lifted,
+    WatchItemRetry: _retried,
+    WatchCandidate: _made,
+    WatchLanding: _lands,
+    WatchSentBack: _sent_back,
+    WatchProposed: _proposed,
+    WatchProposal: _proposal,
+    WatchLanded: _landed,
+    WatchItemCompleted: _completed,
+    WatchItemRetained: _retained,
+    WatchItemParked: _parked,
+    WatchItemImported: _imported,
+}
+
+
+def is_reported(event: Event) -> bool:
+    """Return whether the event may change the report on its item."""
+    return type(event) in _CHANGES

@@ -1,0 +1,94 @@
+"""A source of backlog items, such as a tracker."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TypeAlias
+
+from reactivex import Observable
+
+from cuggino._values import dataclass
+from cuggino.errors import ConfigError
+
+_NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceItem:
+    """An item as its source has it now. All of it is untrusted text."""
+
+    id: str
+    """Its id in the source, such as the number of an issue; it names the file of the item."""
+    title: str
+    body: str = ""
+    """Markdown."""
+    after: tuple[str, ...] = ()
+    """The ids of items of the same source that have to land first."""
+    url: str = ""
+    held: str = ""
+    """Why it must not begin, such as that a stranger has edited it; empty if it may.
+
+    The file of a held item keeps the text that it had before.
+    """
+    closed: bool = False
+    """Whether it is closed in the source, as if it were not listed."""
+
+
+_LONGEST_ID = 1000
+
+
+def checked_id(text: str) -> str:
+    """Return the id without blanks around it.
+
+    Raises:
+        ValueError: it cannot be one.
+    """
+    text = text.strip()
+    if not text or len(text) > _LONGEST_ID or text != text.encode("utf-8", "replace").decode():
+        raise ValueError(f"{text[:50]!a} is not an id of at most {_LONGEST_ID} characters")
+    return text
+
+
+Look: TypeAlias = Callable[[], Observable[SourceItem]]
+"""Returns a cold stream that lists the open items of a source once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A source of items that is looked at again and again.
+
+    One subscription is one look. Its completion means that the list is complete: items of the
+    source that are not in it are closed. An error is reported, and removes nothing.
+    """
+
+    name: str
+    """What the files of its items begin with: a lowercase letter, then letters, digits and `-`."""
+    items: Look
+    every: float = 60.0
+    """Seconds from the end of a look to the next one."""
+    network: bool = False
+    """Whether the agents of its items may reach any host."""
+    has_issues: bool = False
+    """Whether the ids are numbers of issues on a forge."""
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise ConfigError(
+                f"{self.name!r} cannot name a source",
+                hint="begin with a lowercase letter; use letters, digits and `-`, at most 32",
+            )
+        if not self.every >= 0:
+            raise ConfigError(f"source {self.name}: `every` is {self.every:g}, not a time")
+
+
+def source_of(given: Source | Look) -> Source:
+    """Return the source; a plain function is one by its name, with `_` as `-`.
+
+    Raises:
+        ConfigError: its name cannot name a source.
+    """
+    if isinstance(given, Source):
+        return given
+    name = getattr(given, "__name__", type(given).__name__)
+    return Source(name=name.strip("_").replace("_", "-"), items=given)

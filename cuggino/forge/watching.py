@@ -1,0 +1,127 @@
+"""What goes on beside a watch, by the configuration of its project and by its program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from reactivex import Observable
+
+from cuggino._values import dataclass
+from cuggino.config import BacklogSource, Config
+from cuggino.errors import ConfigError, StorageError
+from cuggino.forge.answering import answered
+from cuggino.forge.claiming import claim_with, reclaimed
+from cuggino.forge.command_sources import command_source
+from cuggino.forge.desk import Desk, Tracker
+from cuggino.forge.finding import forge_of, remote_url
+from cuggino.forge.hooks import hooks_of
+from cuggino.forge.importing import imported
+from cuggino.forge.issue_sources import issue_source
+from cuggino.forge.programs import check_program
+from cuggino.forge.redaction import Redaction
+from cuggino.forge.reporting import reported
+from cuggino.forge.source import Look, Source, source_of
+from cuggino.loops import Companion
+from cuggino.stages import Enclose, command_lines
+from cuggino.storage import Origins, Workspace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """What goes on beside a watch."""
+
+    companions: tuple[Companion, ...] = ()
+    claim: Callable[[str], Observable[bool]] | None = None
+    """Emits whether work on an item may begin on this machine."""
+
+
+def beside_watch(
+    config: Config,
+    *,
+    workspace: Workspace,
+    enclose: Enclose,
+    redact: Redaction,
+    sources: Sequence[Source | Look] = (),
+) -> Beside:
+    """Return the companions of a watch: sources, reports, and hooks, which see what others add.
+
+    `sources` come beside those of the configuration. `enclose` makes the view of commands, and
+    `redact` masks what must not leave this machine.
+
+    Raises:
+        ConfigError: a setting cannot be used, or a source: it has the name of another, its program
+            is not installed, or no repository is known.
+    """
+    folder = workspace.root
+    trackers = _trackers(config, folder)
+    found = _sources(config, trackers, folder, enclose, sources)
+    desk = Desk(workspace, trackers, redact=redact, specs=folder / config.specs_path)
+    reports = (reported(desk), answered(desk), reclaimed(desk)) if trackers else ()
+    hooks = hooks_of(config, folder, url_of=_urls(Origins(workspace)))
+    return Beside(
+        companions=(
+            *((imported(found, workspace),) if found else ()),
+            *reports,
+            *((hooks,) if hooks is not None else ()),
+        ),
+        claim=claim_with(desk) if trackers else None,
+    )
+
+
+def sources_of(
+    config: Config, *, folder: Path, enclose: Enclose, more: Sequence[Source | Look] = ()
+) -> list[Source]:
+    """Return the sources of the configuration, and the given ones.
+
+    Raises:
+        ConfigError: as `beside_watch`.
+    """
+    return _sources(config, _trackers(config, folder), folder, enclose, more)
+
+
+def _trackers(config: Config, folder: Path) -> dict[str, Tracker]:
+    found: dict[str, Tracker] = {}
+    for settings in config.backlog_sources:
+        if settings.type != "command":
+            check_program(settings.type)
+            forge = forge_of(settings, remote_url(folder))
+            found[settings.title] = Tracker(forge=forge, settings=settings)
+    return found
+
+
+def _sources(
+    config: Config,
+    trackers: dict[str, Tracker],
+    folder: Path,
+    enclose: Enclose,
+    more: Sequence[Source | Look],
+) -> list[Source]:
+    def made(settings: BacklogSource) -> Source:
+        if settings.command is None:
+            return issue_source(trackers[settings.title].forge, settings)
+        run = partial(
+            command_lines, settings.command, folder, enclose=enclose, show=config.sandbox_show
+        )
+        return command_source(settings.title, run, every=settings.every, network=settings.network)
+
+    found = [*map(made, config.backlog_sources), *map(source_of, more)]
+    names = [source.name for source in found]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ConfigError(
+            f"several sources have the name {twice[0]}",
+            hint='give each of "backlogSources" a "name" of its own',
+        )
+    return found
+
+
+def _urls(origins: Origins) -> Callable[[str], str]:
+    def url_of(item: str) -> str:
+        try:
+            origin = origins.read(item)
+        except StorageError:
+            return ""
+        return origin.url if origin is not None else ""
+
+    return url_of

@@ -1,0 +1,56 @@
+"""Companions: streams that see the events of a run, and add events of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from reactivex import Observable, operators as ops
+from reactivex.subject import Subject
+
+from cuggino.events import Event
+from cuggino.operators import Flow, alongside, deferred, each_alone, flow, pause
+
+Companion: TypeAlias = Callable[[Observable[Event]], Observable[Event]]
+"""Turns the events of a run, those of other companions included, into events to add to them.
+
+Texts and tool calls of agents are left out. A companion begins and ends with the run; its
+completion changes nothing, its error ends the run.
+"""
+
+
+def accompanied(
+    companions: Sequence[Companion], announce: Callable[[Event], None]
+) -> Callable[[Observable[Any]], Observable[Any]]:
+    """Let the companions see all events of the source, and `announce` theirs.
+
+    What is announced must be among the events of the source, so that all see it.
+    """
+
+    def operator(source: Observable[Any]) -> Observable[Any]:
+        def begun() -> Observable[Any]:
+            seen: Subject[Event] = Subject()
+            early: list[Event] | None = []  # until the source, which has them, is listened to
+
+            def add(event: Event) -> None:
+                if early is None:
+                    announce(event)
+                else:
+                    early.append(event)
+
+            def opened() -> Flow[None]:
+                nonlocal early
+                yield from pause(0)
+                events, early = early or [], None
+                for event in events:
+                    announce(event)
+
+            def along(companion: Companion) -> Observable[Any]:
+                return companion(seen).pipe(ops.do_action(add), ops.ignore_elements())
+
+            others = (flow(opened), *map(along, companions))
+            return source.pipe(each_alone(seen.on_next), alongside(*others))
+
+        return deferred(begun) if companions else source
+
+    return operator

@@ -1,0 +1,328 @@
+"""One attempt of a backlog item: the coding loop in the folder of a slot, and its candidate."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from reactivex import Observable
+
+from cuggino.errors import RunNotResumable
+from cuggino.events import (
+    LoopApproved,
+    LoopMaxIterations,
+    WatchCandidate,
+    WatchEvent,
+    WatchSentBack,
+    WatchSlotPrepared,
+)
+from cuggino.loops.coding.options import LoopRunOptions
+from cuggino.loops.coding.service import LoopService
+from cuggino.loops.frame.control import Control
+from cuggino.loops.frame.resuming import latest_run_of, resumed_options
+from cuggino.loops.frame.services import Services
+from cuggino.loops.frame.spawning import commands_enclose
+from cuggino.loops.watch.placement import Returned, item_name
+from cuggino.operators import Flow, Ledger, ask, emit, flow, forward, of_item, within_loop
+from cuggino.sandbox import home_of, named_paths
+from cuggino.stages import GitSnapshots, Moves, act, go_on_merging, merge_under_way
+from cuggino.stages.slots import Slot, top_of
+from cuggino.storage import (
+    AttemptRecord,
+    JournalFile,
+    Workspace,
+    forget_attempt,
+    read_attempt,
+    write_attempt,
+)
+
+
+def attempt(
+    services: Services,
+    options: LoopRunOptions,
+    slot: Slot,
+    *,
+    base: str,
+    prepare: Callable[[str], Observable[WatchEvent]],
+    publish: Callable[[str], Observable[WatchCandidate]],
+    restore: Callable[[str], Observable[WatchEvent]] | None = None,
+    number: int = 1,
+    returned: Returned | None = None,
+    unapproved: bool = False,
+    ledger: Ledger | None = None,
+    control: Control | None = None,
+    loop: Callable[[Services], LoopService] = LoopService,
+) -> Observable[WatchEvent]:
+    """Work on a backlog item in a slot. Cold.
+
+    ::
+
+        [WatchWorkKept] WatchSlotPrepared [coding loop] WatchCandidate|
+
+    `services` and `options` are those of the project; `options.item` names the item and its digest.
+    Journal, backlog, issues, quota, `ledger` and `control` are the project's, the rest is the
+    slot's. Ends with `WatchCandidate`, or with the `LoopTerminalEvent` of a run without a result
+    that may land; `unapproved` work may land if its iterations are used up. Errors are those of the
+    coding loop and of git.
+
+    `base` is the trunk. `prepare` puts a commit into the slot, and `publish` makes the candidate of
+    the work on a base. A `returned` item begins at its candidate, with the trunk merged into it:
+    after a conflict it is reviewed, otherwise planned again, with the output of the check.
+
+    An unfinished run of the item is resumed, and a run that ended without a result is followed by
+    another one on its work: `restore` gives the slot that work, also from another slot, or the
+    trunk if there is none; without it, only work in the slot itself is found. A run whose process
+    ended before its candidate was published is not repeated.
+    """
+    assert options.item is not None
+    work = _Attempt(services, options, slot, base, prepare, publish, number, returned, unapproved)
+    work.restore, work.ledger, work.control, work.loop = restore, ledger, control, loop
+    return flow(work.run).pipe(of_item(item_name(options.item)))
+
+
+def slot_services(services: Services, options: LoopRunOptions) -> Services:
+    """Return the services of the slot whose folder is `options.cwd`, of those of its project.
+
+    A repository of one's own that cannot be had in another folder (`Moves`) stays as it is.
+    """
+    desk = services.workspace.desk(options.cwd)
+    repository, snapshots = services.repository, services.snapshots
+    if isinstance(repository, Moves):
+        repository = repository.at(options.cwd, enclose=commands_enclose(options))
+    if isinstance(snapshots, GitSnapshots):
+        snapshots = snapshots.at(options.cwd, desk.snapshots)
+    return replace(services, workspace=desk, repository=repository, snapshots=snapshots)
+
+
+def recorded_slots(home: Workspace, slots: Sequence[Slot]) -> dict[str, int]:
+    """Return the slot of each item whose attempt was the last one there, by name and digest.
+
+    An unfinished attempt is best resumed there.
+    """
+    found = {slot.number: read_attempt(home.desk(slot.folder)) for slot in slots}
+    return {record.item: number for number, record in found.items() if record is not None}
+
+
+class _Found(NamedTuple):
+    """What an earlier process or attempt has left of an item."""
+
+    folder: Path
+    record: AttemptRecord
+    run: JournalFile | None
+    """The run of that attempt, if it came to one."""
+
+
+class _Attempt:
+    restore: Callable[[str], Observable[WatchEvent]] | None
+    ledger: Ledger | None
+    control: Control | None
+    loop: Callable[[Services], LoopService]
+
+    def __init__(
+        self,
+        services: Services,
+        options: LoopRunOptions,
+        slot: Slot,
+        base: str,
+        prepare: Callable[[str], Observable[WatchEvent]],
+        publish: Callable[[str], Observable[WatchCandidate]],
+        number: int,
+        returned: Returned | None,
+        unapproved: bool,
+    ) -> None:
+        assert options.item is not None
+        self._home = services.workspace
+        self._item = options.item
+        self._options = options.model_copy(
+            update={
+                "cwd": slot.folder,
+                "slot": slot.number,
+                "apart": (slot.root.parent, top_of(slot.project)),
+                "sandbox_hide": in_slot_too(options.sandbox_hide, slot),
+                "sandbox_show": in_slot_too(options.sandbox_show, slot),
+                "env": {**options.env, **slot.env},
+                "commit": True,
+                "push": None,  # the slot has no remote
+                "dirty": "keep",
+            }
+        )
+        self._services = slot_services(services, self._options)
+        self._desk = self._services.workspace
+        self._slot = slot
+        self._base = base
+        self._prepare = prepare
+        self._publish = publish
+        self._number = number
+        self._returned = returned
+        self._unapproved = unapproved
+
+    def run(self) -> Flow[None]:
+        found = yield from ask(act(self._find))
+        if found is None or (self._returned is not None and not self._is_under_way(found)):
+            record, last = yield from self._begun()
+        elif self._is_done(found):
+            record = found.record
+            if found.folder != self._slot.folder:
+                record = yield from self._taken_over(found)
+            yield from self._published(record)
+            return
+        else:
+            record, last = yield from self._gone_on(found)
+        if self._may_land(last):
+            yield from self._published(record)
+
+    def _published(self, record: AttemptRecord) -> Flow[None]:
+        """Make the candidate. When it has been emitted, the slot has nothing left to tell."""
+        yield from forward(self._publish(record.base))
+        yield from ask(act(lambda: write_attempt(self._desk, record._replace(published=True))))
+
+    def _find(self) -> _Found | None:
+        """Return what an earlier process or attempt has left of the item, here or elsewhere."""
+        latest = latest_run_of(self._home, self._item, in_slot=True)
+        found: list[_Found] = []
+        for folder in self._folders():
+            desk = self._home.desk(folder)
+            record = read_attempt(desk)
+            if record is not None and (record.item != self._item or record.published):
+                record = None
+            if latest is not None and latest.resumable and latest.run_id in desk.sessions():
+                # Without a record, it was killed while its slot was being taken for another item.
+                its = record or AttemptRecord(self._item, self._number, "", "")
+                return _Found(folder, its, latest)
+            if record is not None:
+                is_new = latest is not None and latest.run_id > record.after
+                found.append(_Found(folder, record, latest if is_new else None))
+        return max(found, key=lambda one: one.record.after, default=None)
+
+    def _folders(self) -> Iterator[Path]:
+        """Yield the folder of the slot, then those of all others, also of unused ones."""
+        slot = self._slot
+        yield slot.folder
+        within = slot.folder.relative_to(slot.root)
+        for root in sorted(slot.root.parent.glob("slot-*")) if self.restore is not None else ():
+            if root != slot.root and (root / within).is_dir():
+                yield root / within
+
+    def _is_under_way(self, found: _Found) -> bool:
+        return (found.run is not None and found.run.resumable) or self._is_done(found)
+
+    def _is_done(self, found: _Found) -> bool:
+        """Return whether only the candidate is missing."""
+        run, states = (
+            found.run,
+            ("approved", "max_iterations") if self._unapproved else ("approved",),
+        )
+        is_same = found.record.number == self._number
+        return is_same and run is not None and not run.resumable and run.state in states
+
+    def _may_land(self, last: object) -> bool:
+        return isinstance(last, LoopApproved) or (
+            self._unapproved and isinstance(last, LoopMaxIterations)
+        )
+
+    def _begun(self) -> Flow[tuple[AttemptRecord, object]]:
+        """Prepare the slot, and run the loop from the beginning."""
+        returned = self._returned
+        after = (yield from ask(act(self._latest))) or ""
+        record = AttemptRecord(self._item, self._number, self._base, after)
+        yield from ask(act(lambda: forget_attempt(self._desk)))
+        start = self._base if returned is None else returned.candidate.commit
+        yield from forward(self._prepare(start))
+        yield from ask(act(lambda: write_attempt(self._desk, record)))
+        options = self._options
+        if returned is not None:
+            review = return_review(returned.sent_back) or options.review
+            options = options.model_copy(update={"merge": self._base, "review": review})
+        return record, (yield from self._work(options))
+
+    def _gone_on(self, found: _Found) -> Flow[tuple[AttemptRecord, object]]:
+        """Resume an unfinished run, or run the loop anew on the work of one that has ended."""
+        record, run = (yield from self._taken_over(found)), found.run
+        if run is not None and run.resumable and run.run_id in self._desk.sessions():
+            with suppress(RunNotResumable):  # written by another version: begin anew
+                options = resumed_options(self._options, run.started)
+                return record, (yield from self._work(options, run))
+        after = (yield from ask(act(self._latest))) or ""
+        yield from ask(act(lambda: write_attempt(self._desk, record._replace(after=after))))
+        options = self._options.model_copy(update={"dirty": "commit"})
+        return record, (yield from self._work(options))
+
+    def _taken_over(self, found: _Found) -> Flow[AttemptRecord]:
+        """Give the slot the work on the item, from where it is."""
+        record = found.record._replace(number=self._number)
+        other = None if found.folder == self._slot.folder else self._home.desk(found.folder)
+        merging = merge_under_way(found.folder) if other is not None else None
+        if self.restore is None:
+            prepared = WatchSlotPrepared(
+                filename=item_name(self._item),
+                slot=self._slot.number,
+                folder=str(self._slot.folder),
+                base=record.base,
+            )
+            yield from emit(prepared)
+        else:
+            last = yield from forward(self.restore(self._base))
+            if not record.base:
+                record = record._replace(base=getattr(last, "base", self._base))
+        if other is not None:
+            if found.run is not None:
+                self._desk.take_session(other, found.run.run_id)
+            if merging is not None:
+                go_on_merging(self._slot.folder, merging)
+        write_attempt(self._desk, record)
+        if other is not None:
+            forget_attempt(other)
+        return record
+
+    def _latest(self) -> str:
+        """Return the id of the latest run of the item, or ""."""
+        run = latest_run_of(self._home, self._item, in_slot=True)
+        return "" if run is None else run.run_id
+
+    def _work(self, options: LoopRunOptions, resume: JournalFile | None = None) -> Flow[object]:
+        loop = self.loop(self._services)
+        run = loop.run(options, resume=resume, ledger=self.ledger, control=self.control)
+        return (yield from forward(within_loop(run)))
+
+
+def in_slot_too(paths: Sequence[str], slot: Slot) -> list[str]:
+    """Return the paths of a setting, and for those in the project also their place in the slot."""
+    home = home_of(os.environ)
+    named = (path for name in paths for path in named_paths([name], home))
+    top = top_of(slot.project)
+    inside = [path.relative_to(top) for path in named if path.is_relative_to(top) and path != top]
+    return [*paths, *(str(slot.root / path) for path in inside)]
+
+
+def return_review(sent_back: WatchSentBack) -> str | None:
+    """Return what the next planning agent is told; None after a conflict, which is resolved."""
+    match sent_back.reason:
+        case "conflict":
+            return None
+        case "changed-files":
+            why = (
+                "the check command changed files that git tracks, so what was checked is not what "
+                f"was committed: {', '.join(f'`{path}`' for path in sent_back.paths)}. Commit them "
+                "as the command leaves them, or keep the command from changing them."
+            )
+        case "ci":
+            return _proposal_review("A job of it failed. Make it pass.", sent_back)
+        case "review":
+            return _proposal_review("A review asks for changes. Make them.", sent_back)
+        case reason:
+            why = f"the {reason} command failed. Make it pass."
+    output = f" Its output was:\n\n{sent_back.output.strip()}" if sent_back.output.strip() else ""
+    return (
+        "The work was approved. It was then merged with what others had finished meanwhile, and "
+        f"on the merged project {why} The project is now in that merged state: what others did "
+        f"must keep working.{output}"
+    )
+
+
+def _proposal_review(what: str, sent_back: WatchSentBack) -> str:
+    said = f"\n\n{sent_back.output.strip()}" if sent_back.output.strip() else ""
+    return f"The work was approved, and proposed as a pull request. {what}{said}"

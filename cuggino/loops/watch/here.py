@@ -1,0 +1,79 @@
+"""Attempts in this process, each in the folder of a slot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from reactivex import Observable, just, never
+
+from cuggino._values import dataclass
+from cuggino.errors import PlaceGone
+from cuggino.events import WatchEvent
+from cuggino.loops.frame.services import Services
+from cuggino.loops.watch.attempt import attempt, recorded_slots
+from cuggino.loops.watch.placement import Placed, Work
+from cuggino.stages.slots import Slot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Here:
+    """The slots on this machine; a placement that is never gone."""
+
+    services: Services
+    """Those of the project."""
+    folders: Sequence[Slot]
+    prepare: Callable[[Slot, str, str], Observable[WatchEvent]]
+    """Puts a commit into a slot, for an item."""
+    restore: Callable[[Slot, str, str], Observable[WatchEvent]] | None = None
+    """Gives a slot the unfinished work on an item, from wherever it is; else a commit."""
+    publish: Callable[[Slot, str, str, int], Observable[WatchEvent]]
+    """Makes the candidate of the work in a slot, on a base, for an attempt at an item."""
+    attempt: Callable[..., Observable[WatchEvent]] = attempt
+    """Works on an item in a slot, as `cuggino.loops.watch.attempt.attempt`."""
+
+    @property
+    def slots(self) -> int:
+        """Return the number of slots."""
+        return len(self.folders)
+
+    @property
+    def news(self) -> Observable[WatchEvent]:
+        """Return nothing."""
+        return never()
+
+    def place(self, work: Work) -> Observable[Placed]:
+        """Emit the slot of the attempt."""
+        return just(Placed(item=work.options.item or "", slot=work.slot, work=work))
+
+    def events(self, placed: Placed) -> Observable[WatchEvent]:
+        """Run the attempt."""
+        work = placed.work
+        assert work is not None
+        slot = next(slot for slot in self.folders if slot.number == work.slot)
+        return self.attempt(
+            self.services,
+            work.options,
+            slot,
+            base=work.base,
+            prepare=partial(self.prepare, slot, work.name),
+            publish=lambda base: self.publish(slot, work.name, base, work.number),
+            restore=self.restore and partial(self.restore, slot, work.name),
+            number=work.number,
+            returned=work.returned,
+            unapproved=work.unapproved,
+            ledger=work.ledger,
+            control=work.control,
+        )
+
+    def cancel(self, placed: Placed) -> None:
+        """Do nothing: who disposes of the events has ended them."""
+
+    def attach(self) -> Observable[Sequence[Placed]]:
+        """Emit the last attempt in each slot, which is best resumed there."""
+        recorded = recorded_slots(self.services.workspace, self.folders)
+        return just([Placed(item=item, slot=number) for item, number in recorded.items()])
+
+    def gone(self, placed: Placed) -> Observable[PlaceGone]:
+        """Emit nothing."""
+        return never()

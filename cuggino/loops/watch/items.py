@@ -1,0 +1,422 @@
+"""The items of a watch: which are ready, and what becomes of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+from reactivex import Observable, combine_latest, empty, operators as ops
+from reactivex.subject import Subject
+
+from cuggino.domain import Attempts, ReadyOrder, hits_every_item, is_full_disk, needs_login
+from cuggino.errors import (
+    BudgetExceeded,
+    ClusterLost,
+    ConfigError,
+    CugginoError,
+    Interrupted,
+    LoopError,
+    QuotaExceeded,
+    ReplayDiverged,
+    SessionError,
+    StorageError,
+)
+from cuggino.events import (
+    LoopMaxIterations,
+    LoopSpecIssue,
+    LoopStalled,
+    LoopTerminalEvent,
+    WatchEvent,
+    WatchItemCompleted,
+    WatchItemHeld,
+    WatchItemParked,
+    WatchItemRetained,
+    WatchItemRetry,
+    WatchItemSkipped,
+    WatchLoopEvent,
+    WatchPolling,
+    WatchProcessingItem,
+)
+from cuggino.loops.coding.options import CodingOptions, LoopRunOptions
+from cuggino.loops.frame.run import Run
+from cuggino.loops.frame.services import Changes
+from cuggino.loops.watch.audit import audit_stage
+from cuggino.loops.watch.journal import restore_attempts
+from cuggino.loops.watch.options import WatchRunOptions
+from cuggino.loops.watch.waiting import Situation, waiting_phase
+from cuggino.operators import Flow, QuotaGate, ask, emit, merge_now
+from cuggino.stages import PollingStarted, act, clock, count_files, watch_file_count
+from cuggino.storage import Backlog, Survey
+
+_FEW = 1000
+"""Entries of a backlog that are listed before each item."""
+
+_FULL_DISK = timedelta(minutes=1)
+"""The pause of all items when their files cannot be written."""
+
+_EACH = timedelta(microseconds=100)
+"""Time for which a larger backlog is not listed again, for each of its entries."""
+
+
+Claim: TypeAlias = Callable[[str], Observable[bool]]
+"""Emits whether work on an item may begin on this machine."""
+
+
+class Items:
+    """The items of one watch, and the state that they share."""
+
+    def __init__(
+        self,
+        run: Run,
+        options: WatchRunOptions,
+        claim: Claim | None = None,
+        looks: Observable[None] | None = None,
+    ) -> None:
+        self._claim = claim
+        self._run = run
+        self._services = run.services
+        self._options = options
+        self.backlog = Backlog(run.services.workspace)
+        self.survey = Survey([], {})
+        """What the latest look has shown."""
+        self.order = ReadyOrder()
+        """Which of those items may begin, by what they come after."""
+        self.blocked: Callable[[], Mapping[str, str]] = dict
+        """Returns the items that wait for a person, each with the reason."""
+        self.let_go: Callable[[str], str | None] = lambda _name: None
+        """Forgets an item that is parked; returns the ref of its work, if there is one."""
+        self._surveyed = datetime.min.replace(tzinfo=UTC)
+        """The time of that look."""
+        self.attempts = Attempts(options.max_attempts, options.retry_seconds)
+        if run.resumed is not None:
+            restore_attempts(self.attempts, run.resumed)
+        self._told_to_log_in = False
+        self._edited: Counter[str] = Counter()
+        self._places: dict[str, int] = {}
+        """The items in the order in which the watch came to them, from 1."""
+        self._skipped: dict[str, str] = {}
+        self._held: Mapping[str, str] = {}
+        self._polling: dict[Path, WatchPolling] = {}
+        self._polling_told: set[Path] = set()
+        self._signs: Subject[object] = Subject()
+        looks = empty() if looks is None else looks.pipe(ops.observe_on(run.lane))
+        self._looks: Observable[object] = merge_now(self._signs, looks)
+        """The signs to look at the folders at once."""
+
+    def waiting(
+        self, look: Callable[[datetime], Situation] | None = None
+    ) -> Observable[WatchEvent]:
+        """Wait until work can begin, as `look` says; with the audit, if there is one."""
+        options = self._options
+        audit = audit_stage(self._run, options) if options.audit else None
+        return waiting_phase(
+            spec_issues=self._issues_counted(),
+            backlog=self._backlog_counted(),
+            look=look or self.look,
+            notices=self.notices,
+            next_attempt=lambda now: self.attempts.next_due(self.survey.items, now),
+            news=self._looks,
+            audit=audit,
+        )
+
+    def changes(self) -> Observable[object]:
+        """Emit whenever the backlog or the spec issues may have changed."""
+        return merge_now(self._issues_counted(), self._backlog_counted(), self._looks)
+
+    def look_again(self) -> None:
+        """Look whether something can begin, as after a change of the folders."""
+        self._signs.on_next(None)
+
+    def _issues_counted(self) -> Observable[object]:
+        folder = self._services.workspace.spec_issues
+        return self._count(folder, count_files, self._services.changes)
+
+    def _backlog_counted(self) -> Observable[object]:
+        backlog = self._services.workspace.backlog
+        # One watcher for all counts: by being edited, an item may become one or cease to be, and
+        # may be held or released.
+        changed = self._services.changes(backlog).pipe(ops.share())
+        items = self._count(backlog, lambda _: len(self.backlog.items()), lambda _: changed)
+        free = self._count(backlog, lambda _: self._free(), lambda _: changed)
+        others = self._count(backlog, lambda _: len(self.backlog.problems()), lambda _: changed)
+        return combine_latest(items, free, others)
+
+    def _free(self) -> int:
+        """Return the number of items that nothing in their text or before them holds."""
+        return len(self.backlog.order(self.backlog.items()).ready)
+
+    def _count(
+        self, folder: Path, count: Callable[[Path], int], changes: Changes
+    ) -> Observable[object]:
+        return watch_file_count(
+            folder,
+            settle=self._options.settle_seconds,
+            changes=changes,
+            count=count,
+            on_polling=self._note_polling,
+        )
+
+    def look(self, now: datetime) -> Situation:
+        """Return the state of the folders."""
+        self.read(now)
+        free = list(self.order.ready)
+        ready = len(self.attempts.ready(free, now))
+        issues = count_files(self._services.workspace.spec_issues)
+        return Situation(issues=issues, ready=ready, paused=len(free) - ready)
+
+    def next(self, now: datetime) -> str | None:
+        """Return the first item that can be worked on now; None when there is none, or an issue."""
+        if count_files(self._services.workspace.spec_issues):
+            return None
+        self.listed(now)
+        due = self.attempts.due(self.order.ready, now)
+        return next(filter(self.backlog.may_begin, due), None)
+
+    def listed(self, now: datetime) -> list[str]:
+        """Return the names of all items.
+
+        A large backlog is listed again only after ten times as long as that takes, so that each
+        item costs about the same, however many there are.
+        """
+        size = len(self.survey.items) + len(self.survey.problems)
+        if size <= _FEW or not now - self._surveyed < size * _EACH:
+            self.read(now)
+        return self.survey.items
+
+    def read(self, now: datetime) -> None:
+        """List the backlog."""
+        self.survey, self._surveyed = self.backlog.survey(), now
+        self.order = self.backlog.order(self.survey.items, held=self.blocked())
+
+    def begins(self, name: str, slot: int = 0, returns: int = 0) -> WatchProcessingItem:
+        """Return the beginning of work on the item, with its place among all of them."""
+        self._places.setdefault(name, len(self._places) + 1)
+        if not self._services.shows_plans:
+            return WatchProcessingItem(filename=name, slot=slot, returns=returns)
+        return WatchProcessingItem(
+            filename=name,
+            slot=slot,
+            returns=returns,
+            title=self.backlog.title(name),
+            position=self._places[name],
+            total=len(self._places.keys() | set(self.survey.items)),
+        )
+
+    def claimed(self, name: str) -> Flow[bool]:
+        """Return whether work on the item may begin, and no other machine has begun it."""
+        if self._claim is None:
+            return True
+        return (yield from ask(self._claim(name))) is not False
+
+    def task(self, name: str) -> Flow[LoopRunOptions | None]:
+        """Return the options of a run of the item; None if it is gone, or cannot be run now."""
+        try:
+            digest = yield from ask(act(lambda: self.backlog.digest(name)))
+            if digest is None:
+                return None
+            return (yield from ask(act(partial(self.run_options, name, digest))))
+        except (ConfigError, StorageError) as error:  # it is gone, blank or unreadable by now
+            yield from self.failed(name, error)
+            return None
+
+    def run_options(self, name: str, digest: str) -> LoopRunOptions:
+        """Return the options of a run of the item."""
+        review = self.attempts.review(name)
+        return item_options(self._options, self.backlog, name, digest, review=review)
+
+    def finished(self, name: str, options: LoopRunOptions, last: LoopTerminalEvent) -> Flow[None]:
+        """Put away an item whose run ended without an error (CUG-107)."""
+        if isinstance(last, LoopSpecIssue):
+            return
+        if isinstance(last, LoopMaxIterations) and self._options.on_max_iterations == "park":
+            yield from self.park(name, last.message)
+            return
+        if isinstance(last, LoopStalled):
+            yield from self.stalled(name, last)
+            return
+        yield from self.archive(name, options.item or "", last)
+
+    def archive(self, name: str, item: str, last: LoopTerminalEvent) -> Flow[None]:
+        """Put away an item whose work is done; it stays if its text is no longer `item`'s."""
+        _, _, digest = item.rpartition(" ")
+        outcome = "max-iterations" if isinstance(last, LoopMaxIterations) else "approved"
+        moved = yield from ask(act(lambda: self.backlog.archive(name, outcome, digest)))
+        if moved:
+            self._edited.pop(name, None)
+            self.attempts.forget(name)
+            yield from emit(WatchItemCompleted(filename=name))
+        elif self.backlog.is_there(name):
+            self._edited[name] += 1
+            if self._edited[name] >= self._options.max_attempts:
+                times = self._edited.pop(name)
+                yield from self.park(name, f"it was edited during each of {times} runs")
+            else:
+                yield from emit(WatchItemRetained(filename=name))
+
+    def stalled(self, name: str, last: LoopStalled) -> Flow[None]:
+        """Run the item once more with the findings of its stalled run, then park it."""
+        review = _review_of(last)
+        if not self.attempts.stalled(name, review) or not self.backlog.is_there(name):
+            yield from self.park(name, last.message)
+            return
+        yield from emit(
+            WatchItemRetry(
+                filename=name,
+                message=last.message,
+                attempt=1,
+                max_attempts=2,
+                retry_in=0.0,
+                counted=False,
+                review=review,
+            )
+        )
+
+    def succeeded(self, name: str) -> None:
+        """Forget the failures of an item whose run has ended without an error."""
+        self.attempts.succeeded(name)
+        self._told_to_log_in = False
+
+    def failed(self, name: str, error: CugginoError, *, common: bool | None = None) -> Flow[None]:
+        """Schedule a retry of the item, or park it; a `common` failure is not counted.
+
+        By default that is what fails every item.
+        """
+        common = hits_every_item(error) if common is None else common
+        if not self.backlog.is_there(name):
+            self.attempts.forget(name)
+            return
+        now = yield from self.now()
+        attempt = self.attempts.count(name) + 1
+        cause = error.cause if isinstance(error, LoopError) else error
+        pause: float | None
+        login = needs_login(error)
+        if login:
+            pause = self.attempts.wait(now)
+        elif common:
+            lifted = _lifted_at(cause, self._services.gate, now, self._options.quota_margin)
+            # Items that meet the same limit at the same time wait no longer for that.
+            known = self.attempts.paused(now) if lifted is None else 0.0
+            pause = known or self.attempts.limited(now, lifted)
+        else:
+            pause = self.attempts.failed(name, now)
+        if pause is None:
+            yield from self.park(name, error.message)
+            return
+        yield from emit(
+            WatchItemRetry(
+                filename=name,
+                message=f"{error.message}; {error.hint}" if login and error.hint else error.message,
+                attempt=attempt,
+                max_attempts=self._options.max_attempts,
+                retry_in=pause,
+                counted=not common,
+                login=login and not self._told_to_log_in,
+            )
+        )
+        self._told_to_log_in = login
+
+    def park(self, name: str, reason: str) -> Flow[None]:
+        """Out of the backlog, with the reason beside it; nothing to do when it is gone."""
+        parked = yield from ask(act(partial(self.put_aside, name, reason)))
+        if parked is not None:
+            yield from emit(parked)
+
+    def put_aside(self, name: str, reason: str) -> WatchItemParked | None:
+        """Move the item to `parked/` at once; None when it is gone."""
+        if (ref := self.let_go(name)) is not None:
+            reason = f"{reason}; its work is in {ref}"
+        parked = self.backlog.park(name, reason)
+        self.attempts.forget(name)
+        return None if parked is None else WatchItemParked(filename=name, reason=reason)
+
+    def notices(self) -> list[WatchLoopEvent]:
+        """Return new notices: skipped files of the backlog, held items, and polled folders."""
+        problems = self.survey.problems
+        skipped = [
+            WatchItemSkipped(filename=name, reason=reason)
+            for name, reason in problems.items()
+            if self._skipped.get(name) != reason
+        ]
+        held = [
+            WatchItemHeld(filename=name, reason=reason)
+            for name, reason in self.order.held.items()
+            if self._held.get(name) != reason
+        ]
+        polling = [
+            notice for folder, notice in self._polling.items() if folder not in self._polling_told
+        ]
+        self._skipped, self._held = problems, self.order.held
+        self._polling_told |= self._polling.keys()
+        return [*polling, *skipped, *held]
+
+    def _note_polling(self, started: PollingStarted) -> None:
+        notice = WatchPolling(folder=str(started.folder), reason=started.reason)
+        self._polling.setdefault(started.folder, notice)
+        if started.folder not in self._polling_told:
+            self._signs.on_next(started)
+
+    def now(self) -> Flow[datetime]:
+        """Return the time of the scheduler."""
+        now = yield from ask(clock())
+        assert now is not None
+        return now
+
+
+def item_options(
+    options: WatchRunOptions, backlog: Backlog, name: str, digest: str, *, review: str | None = None
+) -> LoopRunOptions:
+    """The run of an item: the same settings as every run, the item as the focus (CUG-106)."""
+    shared = {key: getattr(options, key) for key in CodingOptions.model_fields}
+    if options.dirty == "refuse":  # looked at once, when the watch began
+        shared["dirty"] = "keep"
+    shared["limits_network"] = backlog.limits_network(name)
+    return LoopRunOptions(
+        **shared,
+        focus=backlog.focus(name),
+        item=f"{name} {digest}",
+        review=review,
+        store_findings=review is not None,
+    )
+
+
+def _review_of(stalled: LoopStalled) -> str:
+    """Return what the first planning agent of the next run is told."""
+    findings = "".join(f"\n\n- {finding}" for finding in stalled.findings)
+    return (
+        f"An earlier run of this task made no progress: {stalled.message}. Find out why, and plan "
+        f"another way: smaller tasks, what stands in the way first.{findings}"
+    )
+
+
+def ends_the_watch(error: CugginoError) -> bool:
+    """Return whether no other item can be worked on either.
+
+    A person has stopped it, a budget is spent, the cluster is lost, a replay diverges, or the
+    workspace cannot be written; a missing plan is the agent's failure.
+    """
+    cause = error.cause if isinstance(error, LoopError) else error
+    if isinstance(cause, BudgetExceeded | ClusterLost | Interrupted | ReplayDiverged):
+        return True
+    return isinstance(error, StorageError) and not isinstance(error, SessionError)
+
+
+def _lifted_at(
+    error: CugginoError | None, gate: QuotaGate, now: datetime, margin: float
+) -> datetime | None:
+    """Return when the usage limit is lifted, plus `margin` seconds; None if unknown.
+
+    A disk that is full is looked at again after a minute. A closed gate takes precedence: `resets
+    3pm`, reported again just after 3 pm, is not tomorrow.
+    """
+    if isinstance(error, StorageError) or (error is not None and is_full_disk(error)):
+        return now + _FULL_DISK
+    if not isinstance(error, QuotaExceeded):
+        return None
+    lifted = gate.resets_at if gate.remaining(now) > 0 else error.resets_at
+    if lifted is None or lifted <= now:
+        return None
+    return lifted + timedelta(seconds=margin)

@@ -1,0 +1,99 @@
+"""One attempt and one landing, for a loop of one's own over the backlog."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from reactivex import Observable
+
+from cuggino.errors import ConfigError, StorageError
+from cuggino.events import (
+    WatchCandidate,
+    WatchEvent,
+    WatchItemCompleted,
+    WatchItemRetained,
+    WatchLanded,
+)
+from cuggino.loops.frame.resuming import latest_run_of
+from cuggino.loops.frame.services import Services
+from cuggino.loops.watch.items import item_options
+from cuggino.loops.watch.options import WatchRunOptions
+from cuggino.loops.watch.placement import Returned, Work, work_placed
+from cuggino.loops.watch.places import places_of
+from cuggino.operators import Flow, Ledger, ask, emit, flow, forward, of_item, on_loop
+from cuggino.stages import act
+from cuggino.storage import Backlog
+
+
+def attempt_item(
+    services: Services,
+    options: WatchRunOptions,
+    item: str,
+    *,
+    slot: int = 1,
+    number: int = 1,
+    returned: Returned | None = None,
+    ledger: Ledger | None = None,
+) -> Observable[WatchEvent]:
+    """Work on an item of the backlog in a slot, as a watch does; see `Runtime.attempt`."""
+    enough = options.model_copy(update={"slots": max(options.slots, slot)})
+
+    def story() -> Flow[None]:
+        backlog, places = Backlog(services.workspace), places_of(services, enough)
+        digest = yield from ask(act(partial(backlog.digest, item)))
+        if digest is None:
+            raise ConfigError(f"{item} is not in the backlog", hint="see `cuggino backlog list`")
+        if held := (yield from ask(act(partial(backlog.held, item)))):
+            raise ConfigError(f"{item} {held}", hint="remove `held` from the file to begin anyway")
+        run = yield from ask(act(partial(item_options, options, backlog, item, digest)))
+        order = yield from ask(act(lambda: backlog.order(backlog.survey().items)))
+        after = order.landed.get(item, ()) if order is not None else ()
+        base = yield from ask(places.trunk.head(after))
+        assert run is not None
+        assert base is not None
+        work = Work(
+            options=run,
+            slot=slot,
+            base=base,
+            number=number,
+            returned=returned,
+            unapproved=options.on_max_iterations == "complete",
+            ledger=ledger,
+        )
+        yield from forward(work_placed(places.placement, work))
+
+    return on_loop(flow(story))
+
+
+def land_item(
+    services: Services, options: WatchRunOptions, candidate: WatchCandidate, *, returns: int = 0
+) -> Observable[WatchEvent]:
+    """Land a candidate, as a watch does; see `Runtime.land`."""
+    item, workspace = candidate.filename, services.workspace
+
+    def story() -> Flow[None]:
+        trunk, backlog = places_of(services, options).trunk, Backlog(workspace)
+        with workspace.lock(command="land"):
+            workspace.open()
+            title = yield from ask(act(partial(backlog.title, item)))
+            yield from forward(trunk.open())
+            last = yield from forward(trunk.land(candidate, title=title or item, returns=returns))
+            if isinstance(last, WatchLanded):
+                yield from emit(*((yield from ask(act(put_away))) or ()))
+                yield from forward(trunk.follow())
+
+    def put_away() -> tuple[WatchEvent, ...]:
+        """Archive the item; one that was edited since its attempt stays."""
+        backlog = Backlog(workspace)
+        try:
+            digest = backlog.digest(item)
+        except StorageError:
+            digest = None
+        if digest is None:
+            return ()
+        is_its_text = latest_run_of(workspace, f"{item} {digest}", in_slot=True) is not None
+        if is_its_text and backlog.archive(item, "approved", digest):
+            return (WatchItemCompleted(filename=item),)
+        return (WatchItemRetained(filename=item),)
+
+    return on_loop(flow(story).pipe(of_item(item)))

@@ -1,0 +1,104 @@
+"""Where the items of a watch are at work, and where they land."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias, TypedDict
+
+from reactivex import Observable
+
+from cuggino.errors import ConfigError
+from cuggino.events import WatchEvent
+from cuggino.loops.frame.services import Services
+from cuggino.loops.frame.spawning import commands_enclose, commands_shell
+from cuggino.loops.watch.here import Here
+from cuggino.loops.watch.options import WatchRunOptions
+from cuggino.loops.watch.placement import Placement
+from cuggino.loops.watch.slots import Places, Proposing
+from cuggino.stages import Enclose, Shell
+from cuggino.stages.slots import (
+    GATE,
+    Gate,
+    LandOn,
+    Slot,
+    Trunk,
+    candidate_ref,
+    prepare_slot,
+    publish_candidate,
+    slot_home,
+    slots_of,
+)
+from cuggino.storage import Workspace
+
+Landing: TypeAlias = Callable[[Workspace, Gate], Proposing]
+"""Makes a trunk that items reach through pull requests, after its gate."""
+
+
+def places_of(
+    services: Services,
+    options: WatchRunOptions,
+    placement: Placement | None = None,
+    landing: Landing | None = None,
+) -> Places:
+    """Return the places of a project's items, and its trunk; nothing is created.
+
+    Without a `placement`, items are at work in slots on this machine. With a `landing` they land
+    through pull requests.
+
+    Raises:
+        ConfigError: the slot folder cannot be used, or there is no check command.
+    """
+    if options.check_command is None:
+        raise ConfigError("more than one slot requires a check command")
+    home = slot_home(options.cwd, options.slot_folder)
+    gate = Slot(number=0, root=home / GATE, folder=home / GATE, project=options.cwd)
+    at_gate = options.model_copy(update={"cwd": gate.folder, "env": {**options.env, **gate.env}})
+    settings: _Gating = {
+        "check_command": options.check_command,
+        "setup_command": options.setup_command,
+        "shell": commands_shell(services.shell, at_gate),
+        "specs": options.specs_path,
+        "command_timeout": options.command_timeout,
+        "enclose": commands_enclose(at_gate),
+    }
+    proposing: Proposing | None = None
+    if landing is not None:
+        proposing = landing(services.workspace, Gate(options.cwd, gate.folder, **settings))
+    elif options.land_on == "pr":
+        raise ConfigError('"landOn": "pr" requires a landing through pull requests')
+    land_on: LandOn = "branch" if options.land_on == "branch" else "follow"
+    trunk = proposing or Trunk(options.cwd, gate.folder, land_on=land_on, **settings)
+
+    def prepare(slot: Slot, item: str, commit: str) -> Observable[WatchEvent]:
+        return prepare_slot(slot, base=commit, item=item, specs=options.specs_path)
+
+    def restore(slot: Slot, item: str, commit: str) -> Observable[WatchEvent]:
+        specs = options.specs_path
+        return prepare_slot(slot, base=commit, item=item, specs=specs, resume=True)
+
+    def publish(slot: Slot, item: str, base: str, attempt: int) -> Observable[WatchEvent]:
+        return publish_candidate(slot, item=item, base=base, attempt=attempt)
+
+    here = Here(
+        services=services,
+        folders=slots_of(options.cwd, options.slot_folder, options.slots),
+        prepare=prepare,
+        restore=restore,
+        publish=publish,
+    )
+    return Places(
+        placement=placement or here,
+        trunk=trunk,
+        folder=home,
+        candidate_ref=candidate_ref,
+        proposing=proposing,
+    )
+
+
+class _Gating(TypedDict):
+    check_command: str
+    setup_command: str | None
+    shell: Shell
+    specs: str
+    command_timeout: float | None
+    enclose: Enclose

@@ -1,0 +1,541 @@
+"""Attempts on the workers of a cluster: the placement that a watch uses."""
+
+from __future__ import annotations
+
+import os
+import re
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from reactivex import Observable, abc, defer, empty, operators as ops
+from reactivex.disposable import Disposable
+
+from cuggino.domain import Budget
+from cuggino.errors import (
+    ClusterLost,
+    ConfigError,
+    CugginoError,
+    PlaceGone,
+    ProcessError,
+    ProcessFailed,
+    SessionError,
+    StorageError,
+    WorkspaceLocked,
+)
+from cuggino.events import (
+    ControlEvent,
+    WatchCandidate,
+    WatchEvent,
+    WatchLoopEvent,
+    WatchSlotPrepared,
+    WatchWorkers,
+    WatchWorkKept,
+    dump_event,
+)
+from cuggino.files import read_regular
+from cuggino.loops import Placed, Services, Work, latest_run_of
+from cuggino.operators import Flow, ask, emit, flow, forward, mapcat, within_budget
+from cuggino.placement.assignment import Assignment, Named, below, carry
+from cuggino.placement.dask.values import AttemptLost, Placed as Linked, PlaceGone as Gone
+from cuggino.placement.limits import Limit, limits_met
+from cuggino.placement.mirror import Kept
+from cuggino.placement.seen import workers_seen
+from cuggino.placement.wire import Failed, FileGone, FileGrown, Limits, decode, encode
+from cuggino.stages import act, lane
+from cuggino.stages.slots import (
+    GIVEN,
+    TRUNK,
+    WORK,
+    candidate_ref,
+    fetch_shared,
+    git_text,
+    given_ref,
+    included_files,
+    item_of,
+    kept_ref,
+    known_refs,
+    numbered,
+    push_shared,
+    remote_of,
+    shared_refs,
+    top_of,
+    work_ref,
+)
+from cuggino.storage import Backlog, JournalFile
+from cuggino.storage.journal import DIGESTED, DigestFold
+
+if TYPE_CHECKING:
+    from cuggino.config import Config
+    from cuggino.placement.dask import DaskLink
+
+TASK = "cuggino.placement.worker:work"
+_SETTINGS = re.compile(
+    r"(user|author|committer)\..+|i18n\..+|commit\.(cleanup|encoding)"
+    r"|core\.(autocrlf|eol|safecrlf|whitespace|commentchar|precomposeunicode|longpaths)"
+)
+"""Settings of git that change what a commit holds, and run no program."""
+
+
+Offered: TypeAlias = Sequence[Mapping[str, float]]
+"""The resources of each worker."""
+
+
+def nothing_needed(_work: Work, _offered: Offered) -> Mapping[str, float]:
+    """Return that an attempt may go to any worker."""
+    return {}
+
+
+@dataclass(slots=True)
+class _AtWork:
+    """An attempt on a worker."""
+
+    linked: Linked
+    work: Work | None = None
+
+
+class Cluster:
+    """The workers of a Dask cluster as the places of a watch.
+
+    ::
+
+        with DaskLink("tls://head:8786", security=security) as link:
+            runtime.watch(placement=Cluster(runtime.services, runtime.config, link, slots=8))
+
+    Workers clone `remote`, a remote of the project's repository, and push their work to refs below
+    `refs/cuggino/` there, and to nothing else. `needs` returns what an attempt takes of a worker's
+    resources, given those of all workers.
+    """
+
+    def __init__(
+        self,
+        services: Services,
+        config: Config,
+        link: DaskLink,
+        *,
+        cwd: Path,
+        slots: int,
+        agent: str = "",
+        remote: str = "origin",
+        needs: Callable[[Work, Offered], Mapping[str, float]] = nothing_needed,
+    ) -> None:
+        self._services = services
+        self._config = config
+        self._link = link
+        self._cwd = cwd.resolve()
+        self._slots = slots
+        self._agent = agent
+        self._remote = remote
+        self._needs = needs
+        self._project = uuid.uuid5(uuid.NAMESPACE_URL, str(self._cwd)).hex[:12]
+        self._is_leaving = False
+        self._at_work: dict[str, _AtWork] = {}
+        """By key."""
+        self._attached: dict[str, str] = {}
+        """Keys of attempts that go on from an earlier process, by item."""
+        self._limits: dict[tuple[str, str], Limit] = {}
+        """The usage limits that attempts have met, by account and agents."""
+        self._workers: WatchWorkers | None = None
+        """As the watch has seen them last."""
+
+    @property
+    def slots(self) -> int:
+        """Return how many attempts there may be at once."""
+        return self._slots
+
+    @property
+    def news(self) -> Observable[WatchEvent]:
+        """Emit `WatchWorkers` when it differs from the last one that this watch has seen."""
+
+        def note(seen: WatchWorkers) -> None:
+            self._workers = seen
+
+        seen: Observable[WatchWorkers] = defer(
+            lambda _: workers_seen(self._link, before=self._workers)
+        )
+        return seen.pipe(ops.do_action(note))
+
+    def place(self, work: Work) -> Observable[Placed]:
+        """Send the attempt to a worker that has what it needs; emits once one has begun.
+
+        Errors: `ConfigError` where no attempt is possible, `ProcessError` of git.
+        """
+        return flow(lambda: self._place(work))
+
+    def events(self, placed: Placed) -> Observable[WatchEvent]:
+        """Emit the events of the attempt, and keep its journal and files as they come."""
+        return flow(lambda: self._heard(placed))
+
+    def cancel(self, placed: Placed) -> None:
+        """End the attempt on its worker; after `leave`, let it go on."""
+        at_work = self._at_work.pop(placed.key, None)
+        if at_work is not None and not self._is_leaving:
+            self._link.cancel(at_work.linked)
+
+    def leave(self) -> None:
+        """Let all attempts go on without this process; the link must be a detached one."""
+        self._is_leaving = True
+
+    def attach(self) -> Observable[Sequence[Placed]]:
+        """Emit the attempts that an earlier, detached watch has placed, and clean the remote."""
+        return flow(self._attach)
+
+    def gone(self, placed: Placed) -> Observable[PlaceGone]:
+        """Emit when the worker or the scheduler is gone."""
+        at_work = self._at_work.get(placed.key)
+        if at_work is None:
+            return empty()
+        gone: Observable[Gone] = self._link.gone(at_work.linked)
+        return gone.pipe(ops.map(_lost))
+
+    # Placing.
+
+    def _place(self, work: Work) -> Flow[None]:
+        item = work.options.item or ""
+        key = self._attached.pop(item, None)
+        if key is not None and _parts(key).number == work.number:
+            self._at_work[key].work = work
+            linked = self._at_work[key].linked
+        else:
+            if key is not None:
+                yield from self._ended(key)
+            yield from self._end_others(work)
+            key = self._new_key(work)
+            assignment = yield from self._assignment(key, work)
+            text = assignment.model_dump_json()
+            workers = (yield from ask(self._link.workers())) or ()
+            needs = self._needs(work, [worker.resources for worker in workers])
+            try:
+                found = yield from ask(self._link.place(key, text, TASK, needs=needs))
+            except AttemptLost as error:
+                raise _lost(error.gone) from error
+            assert found is not None
+            linked = found
+            self._at_work[key] = _AtWork(linked, work)
+        yield from emit(Placed(item=item, slot=work.slot, key=key, worker=linked.worker, work=work))
+
+    def _end_others(self, work: Work) -> Flow[None]:
+        """End the attempt of an earlier watch at another text of the item."""
+        for item, key in list(self._attached.items()):
+            if item.rpartition(" ")[0] == work.name:
+                del self._attached[item]
+                yield from self._ended(key)
+
+    def _ended(self, key: str) -> Flow[None]:
+        """End the attempt, and wait until its processes are gone."""
+        yield from ask(self._link.cancel(self._at_work.pop(key).linked))
+
+    def _new_key(self, work: Work) -> str:
+        item = os.fsencode(work.options.item or "").hex()
+        return f"{self._project}-{uuid.uuid4().hex[:12]}-{work.slot}-{work.number}-{item}"
+
+    def _assignment(self, key: str, work: Work) -> Flow[Assignment]:
+        cwd, workspace = self._cwd, self._services.workspace
+        top = top_of(cwd)
+        remote = yield from remote_of(top, self._remote)
+        yield from self._given(top, remote, work)
+        here = yield from ask(lane())
+        assert here is not None
+        options, ledger = work.options, work.ledger
+        latest = latest_run_of(workspace, options.item or "", in_slot=True)
+        if ledger is not None and options.budget is not None:
+            left = ledger.remaining_usd(Budget(cost_usd=options.budget)) or 0.01
+            # A resumed run counts what it has spent so far, and so does the ledger.
+            left += _spent(latest) if latest is not None and latest.resumable else 0.0
+            options = options.model_copy(update={"budget": left})
+        listed = (yield from ask(git_text("config", "--list", "-z", cwd=top))) or ""
+        included = yield from included_files(cwd)
+        pairs = (entry.partition("\n") for entry in listed.split("\0"))
+        settings = [(name, value) for name, _, value in pairs if _SETTINGS.fullmatch(name)]
+        kept = Kept(workspace, work.name)
+        exclude = _text(top / ".git" / "info" / "exclude")
+
+        of_agents = _files_of_agents(cwd, self._config, self._agent)
+
+        def made() -> Assignment:
+            state = [*below(workspace.prompts, "prompts")]
+            state += kept.files(latest.run_id if latest is not None else None)
+            place = cwd.relative_to(top).as_posix()
+            ignored = (_pattern(f"{place}/{path}".removeprefix("./")) for path in included)
+            return Assignment.of(
+                config=self._config,
+                options=options,
+                key=key,
+                item=options.item or "",
+                slot=work.slot,
+                number=work.number,
+                base=work.base,
+                remote=remote,
+                within=place,
+                project=top.name,
+                agent=self._agent,
+                settings=(*settings, ("commit.gpgsign", "false")),
+                exclude=exclude + "".join(f"/{path}\n" for path in ignored),
+                candidate=work.returned.candidate if work.returned else None,
+                sent_back=work.returned.sent_back if work.returned else None,
+                unapproved=work.unapproved,
+                files=carry(_of_project(cwd, options.specs_path, [*included, *of_agents])),
+                state=carry(state),
+                limits=self._limits_at(here.now),
+            )
+
+        assignment = yield from ask(act(made))
+        assert assignment is not None
+        return assignment
+
+    def _given(self, top: Path, remote: str, work: Work) -> Flow[None]:
+        """Push what the attempt begins with; no one else writes these refs."""
+        specs = [f"+{work.base}:{given_ref(work.name, 'base')}"]
+        if work.returned is not None:
+            commit = work.returned.candidate.commit
+            specs.append(f"+{commit}:{given_ref(work.name, 'candidate')}")
+        yield from push_shared(top, remote, *specs)
+
+    # Hearing.
+
+    def _heard(self, placed: Placed) -> Flow[None]:
+        at_work = self._at_work[placed.key]
+        work, kept = at_work.work, Kept(self._services.workspace, _name(placed.item))
+        candidates: list[WatchCandidate] = []
+
+        def hear(text: str) -> Iterator[Any]:
+            try:
+                said = decode(text)
+                match said:
+                    case FileGrown() | FileGone():
+                        kept.apply(said)
+                    case Failed(error):
+                        raise _there(error, placed.worker or "")
+                    case Limits(limits):
+                        self._met(placed.key, limits)
+                    case WatchCandidate(filename=name) if name == _name(placed.item):
+                        candidates[:] = [said]
+                    case WatchSlotPrepared(filename=name) if name == _name(placed.item):
+                        yield said.model_copy(update={"worker": placed.worker})
+                    case WatchWorkKept():  # in its clone; here, `_fetched` keeps it
+                        pass
+                    case WatchLoopEvent():
+                        raise ValueError(f"{said.tag} is not an event of this attempt")
+                    case _:
+                        yield said
+            except ValueError as error:
+                why = str(error).partition("\n")[0]
+                message = f"the worker {placed.worker} has sent an invalid message: {why}"
+                raise ProcessError("cuggino", message) from error
+
+        told: Observable[WatchEvent] = self._link.events(at_work.linked).pipe(mapcat(hear))
+        if work is not None and work.ledger is not None:
+            options = work.options
+            budget = Budget(
+                cost_usd=options.budget, tokens=options.max_tokens, duration=options.max_duration
+            )
+            told = told.pipe(within_budget(budget, ledger=work.ledger))
+        ordering: abc.DisposableBase = Disposable()
+        if work is not None and work.control is not None:
+            here = yield from ask(lane())
+            orders = work.control.orders()
+            ordering = orders.subscribe(partial(self._order, at_work), scheduler=here)
+        try:
+            yield from forward(told)
+        except AttemptLost as error:
+            raise _lost(error.gone) from error
+        finally:
+            ordering.dispose()
+        for candidate in candidates:
+            yield from self._fetched(candidate)
+            yield from emit(candidate)
+            kept.forget()  # the watch knows of the candidate by now
+
+    def _order(self, at_work: _AtWork, command: ControlEvent) -> None:
+        self._link.tell(at_work.linked, dump_event(command))
+
+    def _limits_at(self, now: datetime) -> tuple[Limit, ...]:
+        """Return the usage limits that are known to be in force."""
+        known = {key: limit for key, limit in self._limits.items() if limit.until > now}
+        for limit in limits_met(self._services.gate, self._services.agent, now):
+            known.setdefault((limit.account, limit.agents), limit)
+        return tuple(known.values())
+
+    def _met(self, key: str, limits: tuple[Limit, ...]) -> None:
+        """Tell all other attempts of the limits that one has met, also later ones."""
+        self._limits.update({(limit.account, limit.agents): limit for limit in limits})
+        text = encode(Limits(limits))
+        for other, at_work in self._at_work.items():
+            if other != key:
+                self._link.tell(at_work.linked, text)
+
+    def _fetched(self, candidate: WatchCandidate) -> Flow[None]:
+        """Fetch the candidate from the shared repository.
+
+        Raises:
+            ProcessError: it is not the one that the attempt has named.
+        """
+        name, top = candidate.filename, top_of(self._cwd)
+        ref, arrived = candidate_ref(name), work_ref(name)
+        remote = yield from remote_of(top, self._remote)
+        yield from fetch_shared(top, remote, f"+{arrived}:{arrived}")
+        known = yield from known_refs(top)
+        commit = yield from ask(git_text("rev-parse", "--verify", f"{arrived}^{{commit}}", cwd=top))
+        if commit != candidate.commit:
+            raise ProcessError(
+                "git",
+                f"{arrived} of the shared repository is not the candidate that the worker "
+                "has named: another watch may work on the same item",
+            )
+        changes = [f"update {ref} {commit}", f"delete {arrived}"]
+        earlier = known.get(ref)
+        if earlier is not None and not (yield from _is_in(top, earlier, commit)):
+            kept = kept_ref(name, max(numbered(known, name), default=0) + 1)
+            changes.append(f"update {kept} {earlier}")
+            yield from emit(
+                WatchWorkKept(
+                    ref=kept,
+                    slot=candidate.slot,
+                    filename=name,
+                    reason="a candidate that another one replaces",
+                )
+            )
+        stdin = "".join(f"{change}\n" for change in changes).encode()
+        yield from ask(git_text("update-ref", "--stdin", cwd=top, stdin=stdin))
+
+    # Beginning.
+
+    def _attach(self) -> Flow[None]:
+        self._workers = None
+        linked = []
+        found: Observable[Linked] = self._link.attach(self._project)
+
+        def note(one: Linked) -> tuple[()]:
+            linked.append(one)
+            return ()
+
+        yield from forward(found.pipe(mapcat(note)))
+        placed = []
+        backlog = Backlog(self._services.workspace)
+        for one in linked:
+            slot, _, item = _parts(one.key)
+            self._at_work[one.key] = _AtWork(one)
+            if item in self._attached or not backlog.is_there(_name(item)):
+                yield from self._ended(one.key)  # nobody waits for it
+                continue
+            self._attached[item] = one.key
+            placed.append(Placed(item=item, slot=slot, key=one.key, worker=one.worker))
+        yield from self._cleaned()
+        yield from emit(placed)
+
+    def _cleaned(self) -> Flow[None]:
+        """Remove the refs and files of items that have landed."""
+        top, backlog = top_of(self._cwd), Backlog(self._services.workspace)
+        remote = yield from remote_of(top, self._remote)
+        try:
+            refs = yield from shared_refs(top, remote, f"{WORK}/*", f"{GIVEN}/*")
+        except ProcessFailed as error:
+            raise ConfigError(
+                f"the shared repository cannot be read: {error.message}",
+                hint=f"check `git ls-remote {self._remote}`; workers use it, too",
+            ) from error
+        landed = []
+        for ref, commit in refs.items():
+            if not backlog.is_there(item_of(ref)) and (yield from _is_in(top, commit, TRUNK)):
+                landed.append(f":{ref}")
+                Kept(self._services.workspace, item_of(ref)).forget()
+        if landed:
+            yield from push_shared(top, remote, *landed)
+
+
+def _is_in(top: Path, commit: str, later: str) -> Flow[bool]:
+    try:
+        yield from ask(git_text("merge-base", "--is-ancestor", commit, later, cwd=top))
+    except CugginoError:
+        return False
+    return True
+
+
+def _of_project(cwd: Path, specs: str, included: Sequence[str]) -> Iterator[Named]:
+    """Yield the files of the project that git may not have."""
+    folder = (cwd / specs).resolve()
+    if not Path(specs).is_absolute() and folder.is_relative_to(cwd) and folder != cwd:
+        place = Path(specs).as_posix()
+        yield from below(folder, place) if folder.is_dir() else _file(folder, place)
+    yield from _file(cwd / ".worktreeinclude", ".worktreeinclude")
+    for path in included:
+        yield Named(cwd / path, path)
+
+
+def _files_of_agents(cwd: Path, config: Config, agent: str) -> list[str]:
+    """Return the files in the project that agents such as `scripted:FILE` play."""
+    named: list[str | None] = [agent, config.agent, *(one.agent for one in config.fallback)]
+    for role in config.agents.values():
+        named += [role.agent, *(one.agent for one in role.fallback or ())]
+    found = {
+        file
+        for kind, _, file in (name.partition(":") for name in named if name)
+        if kind in ("scripted", "replay")
+    }
+    inside = (file for file in found if (cwd / file).resolve().is_relative_to(cwd))
+    return sorted(
+        file for file in inside if not Path(file).is_absolute() and (cwd / file).is_file()
+    )
+
+
+class _Parts(NamedTuple):
+    """What a key holds."""
+
+    slot: int
+    number: int
+    item: str
+
+
+def _parts(key: str) -> _Parts:
+    _project, _unique, slot, number, item = key.split("-", 4)
+    return _Parts(int(slot), int(number), os.fsdecode(bytes.fromhex(item)))
+
+
+def _spent(run: JournalFile) -> float:
+    return DigestFold(run.entries.only(DIGESTED)).totals.cost_usd or 0.0
+
+
+def _file(path: Path, place: str) -> Iterator[Named]:
+    if path.is_file():
+        yield Named(path, place)
+
+
+def _pattern(path: str) -> str:
+    """Return a pattern of `.gitignore` that only this path matches."""
+    return re.sub(r"([\\*?\[ ])", r"\\\1", path)
+
+
+def _text(path: Path) -> str:
+    try:
+        return read_regular(path).decode("utf-8", "surrogateescape")
+    except (OSError, ValueError):
+        return ""
+
+
+def _name(item: str) -> str:
+    return item.rpartition(" ")[0]
+
+
+def _there(error: CugginoError, worker: str) -> CugginoError:
+    """Return the error; files that only this worker cannot write are no concern of other items."""
+    if isinstance(error, SessionError) or not isinstance(error, StorageError | WorkspaceLocked):
+        return error
+    return ProcessError("cuggino", f"on the worker {worker}: {error.message}", hint=error.hint)
+
+
+def _lost(gone: Gone) -> PlaceGone:
+    """Return the error; without a scheduler there is no other place.
+
+    Raises:
+        ClusterLost: the scheduler is gone.
+    """
+    if gone.cause == "scheduler":
+        raise ClusterLost(
+            f"the cluster is lost: {gone.reason}",
+            hint="what was landed or pushed is safe; start the watch again when there is a cluster",
+        )
+    return PlaceGone(gone.reason)

@@ -1,0 +1,19 @@
+"""The link between a client and its attempts on the workers of a Dask cluster.
+
+    with DaskLink("tls://head:8786", security=security) as link:
+        placed = link.place("run-3-1", work, "cuggino.placement.remote:work", needs={"claude": 1})
+        texts = placed.pipe(ops.flat_map(link.events))
+
+It moves texts in both directions and does not read them. Client, scheduler and workers need the
+same version of cuggino; only `pip install 'cuggino[cluster]'` provides the libraries.
+"""
+
+from cuggino._lazy import lazy
+
+NAMES = {
+    "link": "DaskLink",
+    "values": "AttemptLost DaskWorker PlaceGone Placed RemoteFailed",
+}
+"""Public names by module."""
+
+__getattr__, __dir__, __all__ = lazy(__name__, NAMES)

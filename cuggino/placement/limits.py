@@ -1,0 +1,63 @@
+"""Usage limits that attempts on several machines share, by the agents that they bind."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict
+
+from cuggino.agents import LlmAgent
+from cuggino.agents.base import Role
+from cuggino.operators import QuotaGate
+
+ACCOUNT = "CUGGINO_ACCOUNT"
+"""The variable that names the account of a worker's agents, where workers have different ones."""
+_ROLES: tuple[Role, ...] = ("planning", "implementing", "reviewing")
+
+
+class Limit(BaseModel):
+    """A usage limit of an account."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    account: str
+    agents: str
+    """The names of the agents that it binds."""
+    until: AwareDatetime
+    resets_at: AwareDatetime | None = None
+    """When it is lifted, if the agent reported it."""
+    message: str = ""
+
+
+def limits_met(gate: QuotaGate, agent: LlmAgent, now: datetime) -> tuple[Limit, ...]:
+    """Return the usage limits in force, for others with the same account."""
+    found = {}
+    for label, one in _gates(gate, agent):
+        if (seconds := one.remaining(now)) > 0:
+            found[label] = Limit(
+                account=os.environ.get(ACCOUNT, ""),
+                agents=label,
+                until=(now + timedelta(seconds=seconds)).replace(microsecond=0),
+                resets_at=one.resets_at,
+                message=one.message,
+            )
+    return tuple(found.values())
+
+
+def close_gates(gate: QuotaGate, agent: LlmAgent, limits: Iterable[Limit], now: datetime) -> None:
+    """Wait for limits that others have met, before this attempt meets them too."""
+    gates = dict(_gates(gate, agent))
+    for limit in limits:
+        its = gates.get(limit.agents)
+        if its is not None and limit.account == os.environ.get(ACCOUNT, ""):
+            its.close(limit.until, now=now, resets_at=limit.resets_at, message=limit.message)
+
+
+def _gates(gate: QuotaGate, agent: LlmAgent) -> Iterator[tuple[str, QuotaGate]]:
+    """Yield the gate of each account, by the names of the agents that it binds."""
+    for role in _ROLES:
+        agents = agent.agents_for(role)
+        account = tuple(map(id, agents)) if agents != (agent,) else None
+        yield " ".join(one.name for one in agents), gate.of(account)

@@ -1,0 +1,60 @@
+"""What came of backlog items and of their landings, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from cuggino.report.model import ItemState, LandingEnd, Tone
+
+OUTCOMES: Final[Mapping[ItemState, tuple[str, Tone]]] = MappingProxyType(
+    {
+        "working": ("at work", "neutral"),
+        "landing": ("landing", "neutral"),
+        "approved": ("done", "good"),
+        "landed": ("landed", "good"),
+        "queued": ("waits to land", "neutral"),
+        "proposed": ("proposed", "neutral"),
+        "max_iterations": ("iterations used up", "warning"),
+        "sent_back": ("sent back", "warning"),
+        "spec_issue": ("spec issue", "warning"),
+        "held": ("held", "warning"),
+        "stalled": ("stalled", "bad"),
+        "parked": ("parked", "bad"),
+        "edited": ("edited meanwhile", "warning"),
+        "failed": ("failed, to be retried", "warning"),
+        "skipped": ("skipped", "warning"),
+        "interrupted": ("interrupted", "warning"),
+    }
+)
+"""What came of an item."""
+
+LANDINGS: Final[Mapping[LandingEnd, tuple[str, Tone]]] = MappingProxyType(
+    {
+        "landed": ("landed", "good"),
+        "nothing": ("nothing to do", "good"),
+        "proposed": ("proposed", "good"),
+        "conflict": ("conflict", "warning"),
+        "check": ("check failed", "warning"),
+        "setup": ("setup failed", "warning"),
+        "changed-files": ("check changes files", "warning"),
+        "ci": ("job failed", "warning"),
+        "review": ("changes asked for", "warning"),
+        "running": ("landing", "neutral"),
+        "cut off": ("cut off", "warning"),
+    }
+)
+"""How a landing ended."""
+
+RETURNED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "conflict": "it conflicts with what has landed",
+        "check": "the check failed after the merge",
+        "setup": "the setup failed after the merge",
+        "changed-files": "the check changes files that git tracks",
+        "ci": "a job of its pull request failed",
+        "review": "a review of its pull request asks for changes",
+    }
+)
+"""Why an item was sent back."""

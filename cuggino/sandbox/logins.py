@@ -1,0 +1,123 @@
+"""The logins of forges and of git, which no agent gets, and no command of a run.
+
+Only cuggino talks to a forge and pushes. A setting that shows one of the files of a login leaves
+that login to agents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from cuggino.sandbox.home import home_of, named_paths
+
+
+class _Login(NamedTuple):
+    name: str
+    files: tuple[str, ...]
+    """Where it is stored, relative to the home folder."""
+    variables: tuple[str, ...]
+    folder: str = ""
+    """The variable with another folder for it."""
+
+
+_CONFIG = ".config/"
+_NOWHERE = "/nonexistent/cuggino"
+_MOST_SETTINGS = 1000
+
+LOGINS = (
+    _Login(
+        "gh",
+        (".config/gh",),
+        (
+            *("GH_TOKEN", "GITHUB_TOKEN", "GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN"),
+            *("GITHUB_PERSONAL_ACCESS_TOKEN", "GITHUB_PAT", "GH_PAT", "HOMEBREW_GITHUB_API_TOKEN"),
+            *("ACTIONS_RUNTIME_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN"),
+        ),
+        "GH_CONFIG_DIR",
+    ),
+    _Login(
+        "glab",
+        (".config/glab-cli",),
+        (
+            *("GITLAB_TOKEN", "GITLAB_ACCESS_TOKEN", "GITLAB_PRIVATE_TOKEN", "GLAB_TOKEN"),
+            *("GITLAB_PERSONAL_ACCESS_TOKEN", "OAUTH_TOKEN", "CI_JOB_TOKEN"),
+        ),
+        "GLAB_CONFIG_DIR",
+    ),
+    _Login(
+        "git",
+        (".git-credentials", ".config/git/credentials", ".netrc"),
+        ("GIT_ASKPASS", "VSCODE_GIT_IPC_HANDLE"),
+    ),
+)
+"""What is withheld. SSH keys are not: an agent may need them to fetch, and the guard denies pushes.
+"""
+
+LOGIN_VARIABLES = frozenset(name for login in LOGINS for name in login.variables)
+
+
+def login_files(env: Mapping[str, str], home: Path | None) -> Iterator[Path]:
+    """Yield the files and folders with logins, in this environment."""
+    for login in LOGINS:
+        yield from _files(login, env, home)
+
+
+def without_logins(env: Mapping[str, str], show: Iterable[str] = ()) -> dict[str, str]:
+    """Return the environment without logins, except those of which `show` names a file.
+
+    Programs that look for a file find none, and git asks no helper, even where no sandbox hides
+    the files.
+    """
+    shown = _shown(env, list(show))
+    withheld = [login for login in LOGINS if login not in shown]
+    whole = dict(env)
+    for login in withheld:
+        for name in login.variables:
+            whole.pop(name, None)
+        if login.folder:
+            whole[login.folder] = _NOWHERE
+    return _without_helpers(whole) if len(withheld) == len(LOGINS) else whole
+
+
+def _files(login: _Login, env: Mapping[str, str], home: Path | None) -> Iterator[Path]:
+    own = env.get(login.folder, "")
+    if own and own != _NOWHERE:
+        yield Path(own)
+    config = env.get("XDG_CONFIG_HOME", "")
+    for name in login.files:
+        if home is not None:
+            yield home / name
+        if config.startswith("/") and name.startswith(_CONFIG):
+            yield Path(config, name.removeprefix(_CONFIG))
+
+
+def _shown(env: Mapping[str, str], show: list[str]) -> list[_Login]:
+    """Return the logins of which a file is named, or one within its folder."""
+    if not show:
+        return []
+    home = home_of(env)
+    named = [path.resolve() for path in named_paths(show, home)]
+    return [
+        login
+        for login in LOGINS
+        for files in [[path.resolve() for path in _files(login, env, home)]]
+        if any(path.is_relative_to(file) for path in named for file in files)
+    ]
+
+
+def _without_helpers(env: dict[str, str]) -> dict[str, str]:
+    """Let git forget the credential helpers of its files."""
+    given = env.get("GIT_CONFIG_COUNT", "")
+    count = int(given) if given.isdecimal() else 0
+    for number in range(min(count, _MOST_SETTINGS)):
+        name, value = env.get(f"GIT_CONFIG_KEY_{number}"), env.get(f"GIT_CONFIG_VALUE_{number}")
+        if name == "credential.helper" and value == "":
+            return env
+    return {
+        **env,
+        f"GIT_CONFIG_KEY_{count}": "credential.helper",
+        f"GIT_CONFIG_VALUE_{count}": "",
+        "GIT_CONFIG_COUNT": str(count + 1),
+    }

@@ -1,0 +1,219 @@
+"""Merging a commit into the work of a slot, with conflicts left for an agent to resolve."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from reactivex import Observable
+
+from cuggino.errors import ProcessError, ProcessFailed
+from cuggino.files import BIGGEST, read_regular, storing
+from cuggino.operators import Flow, ask
+from cuggino.sandbox import git_folders
+from cuggino.stages.acts import act
+
+Text = Callable[..., Observable[str]]
+"""Emits the output of a git command in the folder of the repository."""
+
+LONGEST_DIFF = 20_000
+"""Characters of each side's diff, and of its commit messages."""
+
+_PLAIN = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.quotePath=false")
+_UNMERGED = ("diff", "--name-only", "--no-relative", "--diff-filter=U", "-z")
+_ASIDE = "cuggino-aside"
+
+
+class Merge(NamedTuple):
+    """The commit is part of the work now, unless there are conflicts."""
+
+    paths: tuple[str, ...] = ()
+    """The files in conflict, relative to the folder."""
+    ours: str = ""
+    """What the work has changed in them since both went different ways, and why."""
+    theirs: str = ""
+    """What the other commit has changed in them, and why."""
+    landed: str = ""
+    """The messages of all that came with the other commit."""
+
+
+def merge_flow(
+    text: Text, cwd: Path, commit: str, message: str, keep: Sequence[str]
+) -> Flow[Merge]:
+    """Merge the commit into the current one; the work tree has the conflicts, if there are any.
+
+    The paths in `keep` stay as they are in the work tree, as they are no part of the work. A
+    merge that an earlier process has begun is begun anew.
+
+    Raises:
+        ProcessError: git cannot merge, for another reason than conflicts.
+    """
+    was_merging = yield from is_merging(text)
+    if not was_merging and (yield from is_ancestor(text, commit)):
+        return Merge()
+    paths: list[str] = []
+    aside = yield from _aside(text, cwd)
+    moved: list[str] = []
+    for path in keep:
+        state = ("status", "--porcelain", "--untracked-files=all", "--", f":(literal){path}")
+        if path != "." and (yield from ask(text(*state, sweep=False))):
+            moved.append(path)
+    for number, path in enumerate(moved):
+        yield from ask(act(partial(_move, cwd / path, aside / str(number))))
+        yield from _restore(text, path)
+    try:
+        if was_merging:  # git refuses while there are files that it would overwrite
+            yield from ask(text(*_PLAIN, "merge", "--abort"))
+        words = ("merge", "--no-ff", "--no-verify-signatures", "--cleanup=whitespace")
+        yield from ask(text(*_PLAIN, *words, "-m", message, commit, merge_stderr=True))
+    except ProcessFailed:
+        paths = yield from unmerged(text)
+        if not paths:
+            raise
+    finally:
+        for number, path in enumerate(moved):
+            _put_back(aside / str(number), cwd / path)
+    if not paths:
+        return Merge()
+    ours = yield from _side(text, commit, "HEAD", paths)
+    theirs = yield from _side(text, "HEAD", commit, paths)
+    log = ("log", "--first-parent", "--no-show-signature", "--format=%B", f"HEAD..{commit}")
+    landed = (yield from ask(text(*_PLAIN, *log, sweep=False))) or ""
+    top = Path((yield from ask(text("rev-parse", "--show-toplevel", sweep=False))) or cwd)
+    return Merge(
+        tuple(os.path.relpath(top / path, cwd) for path in paths), ours, theirs, _cut(landed)
+    )
+
+
+def is_merging(text: Text) -> Flow[bool]:
+    """Return whether a merge is under way."""
+    with suppress(ProcessError):
+        found = text("rev-parse", "--verify", "--quiet", "MERGE_HEAD", sweep=False)
+        return bool((yield from ask(found)))
+    return False
+
+
+def merge_under_way(folder: Path) -> str | None:
+    """Return the commit that is being merged in the folder, if any."""
+    for git in git_folders(folder)[:1]:
+        with suppress(OSError):
+            return (git / "MERGE_HEAD").read_text(encoding="ascii").strip() or None
+    return None
+
+
+def go_on_merging(folder: Path, commit: str) -> None:
+    """Have git take the files in the folder for those of a merge with the commit.
+
+    Raises:
+        StorageError: a file of git cannot be written.
+    """
+    for git in git_folders(folder)[:1]:
+        with storing("go on merging", git):
+            (git / "MERGE_HEAD").write_text(f"{commit}\n", encoding="ascii")
+
+
+def unmerged(text: Text) -> Flow[list[str]]:
+    """Return the files in conflict, relative to the top of the repository."""
+    return ((yield from ask(text(*_PLAIN, *_UNMERGED, sweep=False))) or "").split("\0")[:-1]
+
+
+def is_ancestor(text: Text, commit: str) -> Flow[bool]:
+    """Return whether the commit is part of the current one."""
+    try:
+        yield from ask(text("merge-base", "--is-ancestor", commit, "HEAD", sweep=False))
+    except ProcessFailed as error:
+        if error.child_exit_code != 1:
+            raise
+        return False
+    return True
+
+
+def stage_resolution(
+    text: Text, cwd: Path, commit: str, paths: Sequence[str], left_out: Sequence[str]
+) -> Flow[None]:
+    """Put what has become of the conflicts into the index; `left_out` as it is in the commit.
+
+    `paths` were in conflict; another slot that has taken over the work does not know it from git.
+
+    Raises:
+        ProcessError: a conflict is left.
+    """
+    top = Path((yield from ask(text("rev-parse", "--show-toplevel", sweep=False))) or cwd)
+    unresolved = yield from unmerged(text)
+    known = dict.fromkeys([*(cwd / path for path in paths), *(top / path for path in unresolved)])
+    found = yield from ask(act(lambda: [path for path in known if is_marked(path)]))
+    if found:
+        marked = [os.path.relpath(path, cwd) for path in found]
+        raise ProcessError("git", f"conflict markers are left in {', '.join(marked)}")
+    if unresolved:
+        specs = [f":(top,literal){path}" for path in unresolved]
+        yield from ask(text("add", "--all", "--", *specs))
+    for path in left_out:
+        only = f":(literal){path}"
+        listed = text("diff", "--cached", "--name-only", commit, "--", only, sweep=False)
+        if (yield from ask(listed)):
+            yield from ask(text("reset", "--quiet", commit, "--", only))
+
+
+def is_marked(path: Path) -> bool:
+    """Return whether the file still has the markers of a conflict."""
+    try:
+        lines = read_regular(path, biggest=BIGGEST).splitlines()
+    except (OSError, ValueError):
+        return False
+    opened = any(line.startswith(b"<<<<<<< ") for line in lines)
+    return opened and any(line.startswith(b">>>>>>> ") for line in lines)
+
+
+def _side(text: Text, other: str, one: str, paths: Sequence[str]) -> Flow[str]:
+    """Return the commit messages and the diff of one side since it left the other one."""
+    specs = [f":(top,literal){path}" for path in paths]
+    log = ("log", "--no-show-signature", "--format=%B", f"{other}..{one}", "--", *specs)
+    said = (yield from ask(text(*_PLAIN, *log, sweep=False))) or ""
+    plain = ("diff", "--no-ext-diff", "--no-textconv", "--no-color", f"{other}...{one}")
+    diff = (yield from ask(text(*_PLAIN, *plain, "--", *specs, sweep=False))) or ""
+    words = "\n".join(line for line in said.splitlines() if line.strip())
+    return f"{_cut(words)}\n\n{_cut(diff)}".strip()
+
+
+def _cut(text: str) -> str:
+    text = text.encode("utf-8", "replace").decode()  # a file may hold bytes that are no text
+    return text if len(text) <= LONGEST_DIFF else f"{text[:LONGEST_DIFF]}\n[...]"
+
+
+def _aside(text: Text, cwd: Path) -> Flow[Path]:
+    said = yield from ask(text("rev-parse", "--git-path", _ASIDE, sweep=False))
+    return (cwd / (said or _ASIDE)).resolve()
+
+
+def _restore(text: Text, path: str) -> Flow[None]:
+    """Have the path in the work tree as it is in the current commit."""
+    listed = text("ls-tree", "--name-only", "HEAD", "--", path, sweep=False)
+    if (yield from ask(listed)):
+        yield from ask(text("checkout", "--quiet", "HEAD", "--", f":(literal){path}"))
+
+
+def _move(source: Path, target: Path) -> None:
+    target.parent.mkdir(exist_ok=True)
+    _remove(target)
+    if os.path.lexists(source):
+        source.rename(target)
+
+
+def _put_back(source: Path, target: Path) -> None:
+    if os.path.lexists(source):
+        _remove(target)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        source.rename(target)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

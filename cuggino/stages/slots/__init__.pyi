@@ -1,0 +1,125 @@
+"""Public names of `cuggino.stages.slots`; written by `python -m tests.stubs`."""
+
+from cuggino.stages.slots.candidates import (
+    publish_candidate,
+)
+from cuggino.stages.slots.checking import (
+    Gate,
+    Red,
+    branch_names,
+    landing_message,
+    one_line,
+)
+from cuggino.stages.slots.copying import (
+    included_files,
+)
+from cuggino.stages.slots.folder import (
+    GATE,
+    Slot,
+    slot_home,
+    slots_of,
+    top_of,
+)
+from cuggino.stages.slots.git import (
+    PLAIN,
+    git_text,
+)
+from cuggino.stages.slots.keeping import (
+    NotKept,
+    known_refs,
+    numbered,
+)
+from cuggino.stages.slots.landing import (
+    LandOn,
+    Trunk,
+)
+from cuggino.stages.slots.listing import (
+    SlotFolder,
+    SlotListing,
+    SlotRef,
+    SlotsCleaned,
+    clean_slots,
+    list_slots,
+)
+from cuggino.stages.slots.preparing import (
+    prepare_slot,
+)
+from cuggino.stages.slots.pushing import (
+    RemoteBranches,
+    Tested,
+)
+from cuggino.stages.slots.record import (
+    read_record,
+    write_record,
+)
+from cuggino.stages.slots.refs import (
+    GIVEN,
+    TARGET,
+    TRUNK,
+    WORK,
+    base_ref,
+    candidate_ref,
+    given_ref,
+    item_of,
+    kept_ref,
+    work_ref,
+)
+from cuggino.stages.slots.settings import (
+    config_text,
+)
+from cuggino.stages.slots.shared import (
+    WorkRef,
+    fetch_shared,
+    push_shared,
+    remote_of,
+    shared_refs,
+)
+
+__all__ = [
+    "GATE",
+    "GIVEN",
+    "PLAIN",
+    "TARGET",
+    "TRUNK",
+    "WORK",
+    "Gate",
+    "LandOn",
+    "NotKept",
+    "Red",
+    "RemoteBranches",
+    "Slot",
+    "SlotFolder",
+    "SlotListing",
+    "SlotRef",
+    "SlotsCleaned",
+    "Tested",
+    "Trunk",
+    "WorkRef",
+    "base_ref",
+    "branch_names",
+    "candidate_ref",
+    "clean_slots",
+    "config_text",
+    "fetch_shared",
+    "git_text",
+    "given_ref",
+    "included_files",
+    "item_of",
+    "kept_ref",
+    "known_refs",
+    "landing_message",
+    "list_slots",
+    "numbered",
+    "one_line",
+    "prepare_slot",
+    "publish_candidate",
+    "push_shared",
+    "read_record",
+    "remote_of",
+    "shared_refs",
+    "slot_home",
+    "slots_of",
+    "top_of",
+    "work_ref",
+    "write_record",
+]

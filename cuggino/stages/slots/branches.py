@@ -1,0 +1,76 @@
+"""The branches of items that landed beside the user's, and work that builds on them.
+
+For each such item a symbolic ref names its branch, so that one that the user amends or deletes is
+what the user made of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from cuggino.errors import ProcessError
+from cuggino.operators import Flow
+from cuggino.stages.slots.plumbing import failure, must, run_git
+from cuggino.stages.slots.position import Place, commit_named
+from cuggino.stages.slots.refs import BRANCHES, branch_ref
+
+
+def remember_branch(place: Place, item: str, branch: str) -> Flow[None]:
+    """Record the branch on which the item has landed."""
+    yield from must("symbolic-ref", branch_ref(item), f"refs/heads/{branch}", cwd=place.top)
+
+
+def forget_merged(place: Place, trunk: str) -> Flow[None]:
+    """Forget the branches that are part of the trunk, or gone."""
+    folder = place.common / BRANCHES
+    names = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+    if not names:
+        return
+    merged = (f"--merged={trunk}", "--format=%(refname)", BRANCHES)
+    done = set((yield from must("for-each-ref", *merged, cwd=place.top)).text.split())
+    for ref in (f"{BRANCHES}/{name}" for name in names):
+        if ref in done or not (yield from commit_named(ref, place.top)):
+            yield from must("symbolic-ref", "--delete", ref, cwd=place.top)
+
+
+def with_branches(place: Place, trunk: str, items: Iterable[str]) -> Flow[str]:
+    """Return a commit with the trunk and the branches of these items.
+
+    Raises:
+        ProcessError: they conflict, or git is older than 2.38 and several have to be merged.
+    """
+    wanted = {trunk: "your branch"}
+    for item in items:
+        commit = yield from commit_named(branch_ref(item), place.top)
+        if commit:
+            wanted.setdefault(commit, item)
+    if len(wanted) == 1:
+        return trunk
+    listed = yield from must("merge-base", "--independent", *wanted, cwd=place.top)
+    kept = set(listed.text.split())
+    joined, *others = (commit for commit in wanted if commit in kept)
+    names = [wanted[joined]]
+    for other in others:
+        names.append(wanted[other])
+        joined = yield from _merged(place, joined, other, " and ".join(names))
+    return joined
+
+
+def _merged(place: Place, one: str, other: str, names: str) -> Flow[str]:
+    """Merge two commits without any work tree."""
+    said = yield from run_git(
+        "merge-tree", "--write-tree", "--name-only", one, other, cwd=place.top
+    )
+    if said.code == 1:
+        paths = said.text.partition("\n\n")[0].split("\n")[1:]
+        raise ProcessError("git", f"it builds on {names}, which conflict: {', '.join(paths)}")
+    if said.code:
+        raise failure(said, ("merge-tree",))
+    words = ("-p", one, "-p", other, "-m", f"Merge {names}")
+    return (yield from must("commit-tree", said.text, *words, cwd=place.top)).text
+
+
+def builds_on_branch(place: Place, base: str, trunk: str) -> Flow[bool]:
+    """Return whether the base contains the branch of an item that the trunk lacks."""
+    words = (f"--merged={base}", f"--no-merged={trunk}", "--count=1", BRANCHES)
+    return bool((yield from must("for-each-ref", *words, cwd=place.top)).text)

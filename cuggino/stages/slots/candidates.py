@@ -1,0 +1,80 @@
+"""Candidates: the commits that items offer for landing, in the user's repository."""
+
+from __future__ import annotations
+
+from reactivex import Observable
+
+from cuggino.errors import ProcessError, ProcessFailed
+from cuggino.events import WatchCandidate, WatchWorkKept
+from cuggino.operators import Flow, ask, emit, flow
+from cuggino.stages.acts import act
+from cuggino.stages.slots.copying import copy_lfs
+from cuggino.stages.slots.folder import Slot
+from cuggino.stages.slots.git import git_text
+from cuggino.stages.slots.keeping import Leftover, fetch, keep, known_refs
+from cuggino.stages.slots.record import SlotRecord, read_record
+from cuggino.stages.slots.refs import candidate_ref
+from cuggino.stages.slots.settings import reset_settings
+from cuggino.stages.slots.submodules import unknown_commits
+
+
+def publish_candidate(
+    slot: Slot, *, item: str, base: str, attempt: int
+) -> Observable[WatchWorkKept | WatchCandidate]:
+    """Store the current commit of the slot as the candidate of the item; emits `WatchCandidate`.
+
+    ::
+
+        [WatchWorkKept] WatchCandidate
+
+    Only commits count; uncommitted files stay in the slot. The objects are fetched into the user's
+    repository, those of LFS too, and the ref of an earlier candidate moves. An earlier one that
+    this one does not contain is kept first. Can be killed at any time and called again.
+
+    Errors: `ProcessError` from git, or for a submodule with a commit that only the slot has.
+    """
+    return flow(lambda: _publish(slot, item, base, attempt))
+
+
+def _publish(slot: Slot, item: str, base: str, attempt: int) -> Flow[None]:
+    record = yield from slot_record(slot)
+    yield from reset_settings(slot, record)
+    commit = (yield from ask(git_text("rev-parse", "HEAD^{commit}", cwd=slot.root))) or ""
+    if foreign := (yield from unknown_commits(slot, base, commit)):
+        raise ProcessError(
+            "git",
+            f"the work changes commits of the submodule {', '.join(foreign)}, which cannot land",
+            hint="commit to the submodule itself first, then let the item use that commit",
+        )
+    yield from copy_lfs(slot)
+    known = yield from known_refs(slot.project)
+    ref = candidate_ref(item)
+    earlier = known.pop(ref, None)
+    if earlier is not None and not (yield from _contains(slot, commit, earlier)):
+        left = [Leftover(earlier, "a candidate that another one replaces")]
+        yield from emit(*(yield from keep(slot, record, known, left)))
+    if earlier != commit:
+        yield from fetch(slot.root, f"+HEAD:{ref}", into=slot.project)
+    yield from emit(
+        WatchCandidate(filename=item, slot=slot.number, commit=commit, base=base, attempt=attempt)
+    )
+
+
+def slot_record(slot: Slot) -> Flow[SlotRecord]:
+    """Return the record of a slot that has been prepared.
+
+    Raises:
+        ProcessError: it has not.
+    """
+    record = yield from ask(act(lambda: read_record(slot)))
+    if record is None or not record.ready:
+        raise ProcessError("git", f"{slot.root} is not prepared")
+    return record
+
+
+def _contains(slot: Slot, commit: str, earlier: str) -> Flow[bool]:
+    try:
+        yield from ask(git_text("merge-base", "--is-ancestor", earlier, commit, cwd=slot.root))
+    except ProcessFailed:
+        return False
+    return True

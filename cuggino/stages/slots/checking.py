@@ -1,0 +1,181 @@
+"""The gate: the tree where candidates are merged, and the commands that check them there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from reactivex import Observable, of, operators as ops
+
+from cuggino.events import (
+    CheckCommandOutput,
+    CheckCommandStarted,
+    CommandOutputEvent,
+    SetupCommandOutput,
+    SetupCommandStarted,
+)
+from cuggino.files import storing
+from cuggino.operators import Flow, ask, forward, pause
+from cuggino.stages.acts import act
+from cuggino.stages.command import Shell, command_stage, shell_with
+from cuggino.stages.enclosing import Enclose, no_enclosure
+from cuggino.stages.repository import commit_message
+from cuggino.stages.slots.folder import Slot
+from cuggino.stages.slots.gate_tree import GateTree, Merged
+from cuggino.stages.slots.position import Place, place_of
+from cuggino.stages.slots.refs import candidate_ref
+
+ITEM = "Item"
+"""The trailer of a landing's commit that names its item."""
+_BRANCHES = 100
+"""How many branches of one item there can be."""
+
+
+class Red(NamedTuple):
+    """The reason why merged work does not land."""
+
+    reason: Literal["conflict", "check", "setup", "changed-files"]
+    output: str
+    paths: tuple[str, ...] = ()
+
+
+class Gate:
+    """The gate tree of a project, and what has to pass in it.
+
+    `gate_folder` is a folder that nobody else uses. Commands run with `shell`, or in a plain one
+    with the variables of slot 0 and `env`. The project's hooks run when candidates are merged, in
+    the enclosure that `enclose` makes.
+    """
+
+    def __init__(
+        self,
+        project: Path,
+        gate_folder: Path,
+        *,
+        check_command: str,
+        setup_command: str | None = None,
+        shell: Shell | None = None,
+        env: Mapping[str, str] | None = None,
+        specs: str | None = ".specs",
+        timeout: float = 600.0,
+        command_timeout: float | None = None,
+        enclose: Enclose = no_enclosure,
+    ) -> None:
+        self._project = project.resolve()
+        self._gate_folder = gate_folder
+        self.check_command = check_command
+        self._setup_command = setup_command
+        self._shell = shell
+        self._env = env or {}
+        self._specs = specs
+        self._timeout = timeout
+        self._command_timeout = command_timeout
+        self._enclose = enclose
+        self._known: tuple[Place, GateTree] | None = None
+
+    def located(self) -> Flow[tuple[Place, GateTree]]:
+        """Return the repository, and the gate tree; it is not made."""
+        if self._known is None:
+            place = yield from place_of(self._project)
+            gate = GateTree(place, self._slot(place), enclose=self._enclose, timeout=self._timeout)
+            self._known = place, gate
+        return self._known
+
+    def _slot(self, place: Place) -> Slot:
+        root = self._gate_folder
+        return Slot(number=0, root=root, folder=root / place.prefix, project=self._project)
+
+    def test(self, merged: Merged, n: int) -> Flow[Red | None]:
+        """Run the setup and the check on what is merged; return why it does not land."""
+        place, gate = yield from self.located()
+        yield from gate.furnish()
+        yield from self._copy_specs(place, gate)
+        outputs = gate.folder / ".git"
+        if self._setup_command:
+            started = SetupCommandStarted(iteration=n, command=self._setup_command)
+            stage = self._stage(SetupCommandOutput, self._setup_command, n, place, gate, outputs)
+            setup = yield from forward(of(started).pipe(ops.concat(stage)), name="setup")
+            if red := (yield from _judged(gate, merged, "setup", setup)):
+                return red
+        check_started = CheckCommandStarted(iteration=n, command=self.check_command)
+        stage = self._stage(CheckCommandOutput, self.check_command, n, place, gate, outputs)
+        check = yield from forward(of(check_started).pipe(ops.concat(stage)), name="check")
+        return (yield from _judged(gate, merged, "check", check))
+
+    def _stage(
+        self,
+        kind: type[Any],
+        command: str,
+        n: int,
+        place: Place,
+        gate: GateTree,
+        outputs: Path,
+    ) -> Observable[Any]:
+        return command_stage(
+            kind,
+            command,
+            shell=self._shell or shell_with({**self._slot(place).env, **self._env}),
+            cwd=gate.folder / place.prefix,
+            iteration=n,
+            output_file=outputs / f"cuggino-{kind.__name__}",
+            timeout=self._command_timeout,
+        )
+
+    def _copy_specs(self, place: Place, gate: GateTree) -> Flow[None]:
+        """Copy specifications that git does not have; those that it has are part of the commit."""
+        if self._specs is None:
+            return
+        source = self._project / self._specs
+        target = gate.folder / place.prefix / self._specs
+        if not target.resolve().is_relative_to(gate.folder.resolve()):
+            return
+        for folder, _, names in os.walk(source):
+            there = target / Path(folder).relative_to(source)
+            yield from ask(act(partial(_copy_missing, Path(folder), there, names)))
+            yield from pause(0)
+
+
+def _copy_missing(source: Path, target: Path, names: list[str]) -> None:
+    for name in names:
+        if not os.path.lexists(target / name):
+            with storing("copy", source / name):
+                target.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(source / name, target / name, follow_symlinks=False)
+
+
+def _judged(
+    gate: GateTree, merged: Merged, command: Literal["setup", "check"], output: object
+) -> Flow[Red | None]:
+    assert isinstance(output, CommandOutputEvent)
+    if output.exit_code != 0:
+        return Red(command, output.output)
+    changed = yield from gate.changed(merged.commit)
+    if not changed:
+        return None
+    words = (
+        f"The {command} command changes files that git tracks, so that what it tests is not what "
+        f"would land: {', '.join(changed[:10])}. Commit what it writes, or let git ignore it."
+    )
+    return Red("changed-files", words, changed)
+
+
+def landing_message(filename: str, title: str) -> str:
+    """Return the message of the commit that lands an item."""
+    text = commit_message(title.strip() or Path(filename).stem)
+    return f"{text.rstrip()}\n\n{ITEM}: {one_line(filename)}\n"
+
+
+def one_line(text: str) -> str:
+    """Return the text with each white space as a single blank."""
+    return " ".join(text.split())
+
+
+def branch_names(filename: str) -> list[str]:
+    """Return the names that the branch of an item can have, the best first."""
+    name = candidate_ref(Path(filename).stem).rpartition("/")[2]
+    names = [f"cuggino/{name}", *(f"cuggino/{name}-{n}" for n in range(2, _BRANCHES))]
+    return [*names, f"cuggino-{name}"]

@@ -1,0 +1,187 @@
+"""Copies of files that git does not carry into a slot, made in small steps."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from cuggino.errors import ProcessFailed
+from cuggino.files import storing
+from cuggino.operators import Flow, ask, pause
+from cuggino.sandbox import git_folders
+from cuggino.stages.slots.folder import Slot, top_of
+from cuggino.stages.slots.git import git_text
+
+INCLUDED = ".worktreeinclude"
+"""Patterns, as in `.gitignore`, of ignored files that a slot needs too, such as `.env`."""
+
+_CHUNK = 1 << 20
+_SLICE = 64
+"""Files that are looked at before the scheduler may run other work."""
+
+
+def copy_specs(slot: Slot, specs: str) -> Flow[None]:
+    """Make the specifications in the slot those of the project, committed or not.
+
+    Specifications outside of the project, or behind a link that leaves it, are not copied.
+    """
+    source = (slot.project / specs).resolve()
+    target = slot.folder / specs
+    if Path(specs).is_absolute() or slot.folder.is_relative_to(target) or not _is_in(slot, target):
+        return
+    if source.is_dir():
+        yield from _mirror(source, target.resolve())
+    elif source.is_file():
+        yield from _copy(source, target.resolve())
+    else:
+        with storing("remove", target):
+            _remove(target)
+
+
+def copy_included(slot: Slot) -> Flow[None]:
+    """Copy the files that `.worktreeinclude` names and git ignores from the project."""
+    for path in (yield from included_files(slot.project)):
+        if _is_in(slot, slot.folder / path):
+            yield from _copy(slot.project / path, slot.folder / path)
+
+
+def included_files(project: Path) -> Flow[list[str]]:
+    """Return the files that `.worktreeinclude` names and git ignores."""
+    if not (project / INCLUDED).is_file():
+        return []
+    words = ("ls-files", "-z", "--others", "--ignored", f"--exclude-per-directory={INCLUDED}")
+    named = (yield from ask(git_text(*words, cwd=project))) or ""
+    paths = [path for path in named.split("\0") if path and not path.startswith(".cuggino/")]
+    try:
+        listed = git_text(
+            *("check-ignore", "-z", "--stdin"),
+            cwd=project,
+            stdin=os.fsencode("\0".join(paths)),
+        )
+        ignored = (yield from ask(listed)) or ""
+    except ProcessFailed as error:
+        if error.child_exit_code != 1:  # none of them
+            raise
+        return []
+    return [path for path in ignored.split("\0") if path]
+
+
+def copy_lfs(slot: Slot) -> Flow[None]:
+    """Give the project the large files of LFS in the slot; git fetches only pointers to them."""
+    folders = git_folders(top_of(slot.project))
+    source = slot.root / ".git" / "lfs" / "objects"
+    if not folders or not source.is_dir():
+        return
+    target = folders[-1] / "lfs" / "objects"
+    for path in _files(source):
+        there = target / path.relative_to(source)
+        if there.exists():
+            continue
+        with storing("copy", path):
+            there.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                there.hardlink_to(path)
+            except OSError:  # another file system
+                beside = there.with_name(f"{there.name}.cuggino-new")
+                shutil.copyfile(path, beside)
+                beside.replace(there)
+        yield from pause(0)
+
+
+def _mirror(source: Path, target: Path) -> Flow[None]:
+    """Make a folder the same as another: files, links and modes, and nothing else."""
+    folders = [(source, target)]
+    while folders:
+        here, there = folders.pop()
+        with storing("copy", here):
+            if there.is_symlink() or not there.is_dir():
+                _remove(there)
+                there.mkdir(parents=True)
+            wanted = {entry.name: entry for entry in os.scandir(here)}
+            for name in {entry.name for entry in os.scandir(there)} - wanted.keys():
+                _remove(there / name)
+        for name, entry in wanted.items():
+            if entry.is_dir(follow_symlinks=False):
+                folders.append((here / name, there / name))
+            else:
+                yield from _copy(here / name, there / name)
+
+
+def _copy(source: Path, target: Path) -> Flow[None]:
+    """Copy a file with its mode, or a link as it is; nothing happens if it is the same."""
+    with storing("copy", source):
+        if source.is_symlink():
+            link = source.readlink()
+            if not target.is_symlink() or target.readlink() != link:
+                _remove(target)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.symlink_to(link)
+            return
+        found = source.lstat()
+    if not stat.S_ISREG(found.st_mode):
+        return
+    beside = target.with_name(f".{target.name}.cuggino-new")
+    try:
+        with storing("copy", source), source.open("rb") as content:
+            same = yield from _is_same(content, found, target)
+        if not same:
+            with storing("copy", source):
+                if target.is_dir() and not target.is_symlink():
+                    _remove(target)
+                target.parent.mkdir(parents=True, exist_ok=True)
+            with storing("copy", source), source.open("rb") as content, beside.open("wb") as new:
+                while chunk := content.read(_CHUNK):
+                    new.write(chunk)
+                    yield from pause(0)
+            with storing("copy", source):
+                shutil.copystat(source, beside)
+                beside.replace(target)
+    finally:
+        with suppress(OSError):
+            beside.unlink()
+    yield from pause(0)
+
+
+def _is_same(content: BinaryIO, found: os.stat_result, target: Path) -> Flow[bool]:
+    try:
+        there = target.lstat()
+        if not stat.S_ISREG(there.st_mode) or there.st_size != found.st_size:
+            return False
+        if stat.S_IMODE(there.st_mode) != stat.S_IMODE(found.st_mode):
+            return False
+        if there.st_mtime_ns == found.st_mtime_ns:  # an earlier copy
+            return True
+        with target.open("rb") as other:
+            while chunk := content.read(_CHUNK):
+                if other.read(_CHUNK) != chunk:
+                    return False
+                yield from pause(0)
+    except OSError:
+        return False
+    return True
+
+
+def _is_in(slot: Slot, target: Path) -> bool:
+    """Return whether a path is in the slot, and no link leads out of it."""
+    root = slot.root.resolve()
+    return target.resolve().is_relative_to(root) and not target.resolve().is_relative_to(
+        root / ".git"
+    )
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    with suppress(OSError):
+        for where, _, names in os.walk(folder):
+            yield from (Path(where) / name for name in names)

@@ -1,0 +1,108 @@
+"""Where slots are, and what sets one apart from the next."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from cuggino.errors import ConfigError
+from cuggino.sandbox import home_of
+
+GATE = "gate"
+"""The name of the gate tree, beside the slots."""
+
+_FIRST_PORT, _PORTS = 20_000, 100
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A folder outside the project where one item at a time is worked on."""
+
+    number: int
+    """From 1."""
+    root: Path
+    """The clone of the project's repository."""
+    folder: Path
+    """The project in it: the clone itself, unless the project is a folder of its repository."""
+    project: Path
+    """The user's project."""
+
+    @property
+    def env(self) -> dict[str, str]:
+        """Return the variables by which servers and containers of slots stay apart.
+
+        The numbers are stable: the slot has the 100 ports from `PORT` on for itself.
+        """
+        name = re.sub(r"[^a-z0-9]+", "-", self.project.name.lower()).strip("-") or "project"
+        digest = hashlib.sha256(os.fsencode(self.project)).hexdigest()[:6]
+        return {
+            "CUGGINO_SLOT": str(self.number),
+            "PORT": str(_FIRST_PORT + _PORTS * self.number),
+            "COMPOSE_PROJECT_NAME": f"{name}-{digest}-{self.number}",
+        }
+
+
+def top_of(project: Path) -> Path:
+    """Return the top folder of the repository around the project; the project without one."""
+    folders = (project, *project.parents)
+    return next((folder for folder in folders if (folder / ".git").exists()), project)
+
+
+def slot_home(project: Path, slot_folder: str | None = None) -> Path:
+    """Return the folder of all slots of a project, and of its gate tree.
+
+    `slot_folder` is relative to the project; by default it is a folder beside the repository.
+
+    Raises:
+        ConfigError: the folder is inside the repository, or is no folder.
+    """
+    project = project.resolve()
+    top = top_of(project)
+    if slot_folder is None:
+        name = "-".join((top.name, *project.relative_to(top).parts))
+        home = top.parent / f"{name}.cuggino-slots"
+    else:
+        home = (project / _expanded(slot_folder)).resolve()
+    if home.is_relative_to(top):
+        raise ConfigError(
+            f"the slot folder {home} is inside the project",
+            hint='choose a folder outside of it: "slotFolder" in .cuggino.json, or --slot-folder',
+        )
+    if home.exists() and not home.is_dir():
+        raise ConfigError(f"the slot folder {home} is not a folder")
+    return home
+
+
+def _expanded(folder: str) -> Path:
+    if folder != "~" and not folder.startswith("~/"):
+        return Path(folder)
+    if (home := home_of(os.environ)) is None:
+        raise ConfigError(f"the slot folder {folder} needs a home folder, and there is none")
+    return home / folder[2:]
+
+
+def slots_of(project: Path, slot_folder: str | None = None, count: int = 1) -> list[Slot]:
+    """Return the slots 1 to `count` of a project; nothing is created.
+
+    Raises:
+        ConfigError: the folder cannot be used.
+    """
+    project = project.resolve()
+    home = slot_home(project, slot_folder)
+    there = next(folder for folder in (home, *home.parents) if folder.exists())
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise ConfigError(
+            f"slots cannot be made in {home}: {there} is not writable",
+            hint='choose another folder: "slotFolder" in .cuggino.json, or --slot-folder',
+        )
+    return [slot_in(home, number, project) for number in range(1, count + 1)]
+
+
+def slot_in(home: Path, number: int, project: Path) -> Slot:
+    """Return a slot by its number."""
+    root = home / f"slot-{number}"
+    within = project.relative_to(top_of(project))
+    return Slot(number=number, root=root, folder=root / within, project=project)

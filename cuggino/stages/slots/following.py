@@ -1,0 +1,147 @@
+"""The user's branch follows the trunk."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import MappingProxyType
+
+from reactivex import Observable, operators as ops
+
+from cuggino.events import WatchFollowDelayed, WatchFollowed, WatchFollowHealed
+from cuggino.operators import Flow, ask, emit, merge_now
+from cuggino.sources import Ended, git_environment, process_to_end, watch_file_count
+from cuggino.stages.repository import gist
+from cuggino.stages.slots.git import PLAIN
+from cuggino.stages.slots.healing import heal
+from cuggino.stages.slots.plumbing import failure
+from cuggino.stages.slots.position import (
+    MOVING_FROM,
+    MOVING_TO,
+    Place,
+    Position,
+    followed_ref,
+    move_refs,
+    position,
+    users_of,
+)
+
+_FORWARD = (
+    *("merge", "--ff-only", "--no-overwrite-ignore", "--no-autostash", "--no-squash"),
+    *("--no-stat", "--quiet"),
+)
+_REFUSALS: Mapping[str, str] = MappingProxyType(
+    {
+        "Your local changes": "uncommitted changes of yours are in the way",
+        "untracked working tree files": "untracked files of yours are in the way",
+        "Updating the following directories": "untracked files of yours are in the way",
+        "not uptodate": "uncommitted changes of yours are in the way",
+        "index.lock": "another git command is at work",
+        "You have not concluded": "a merge of yours is not concluded",
+        "unmerged files": "a merge of yours has conflicts",
+        "Not possible to fast-forward": "the branch has just moved",
+    }
+)
+"""What git says when it refuses a fast-forward before it has touched anything."""
+_SETTLE = 1.0
+"""Seconds after the last change of the user, whose git may still be at work."""
+
+
+def follow_branch(place: Place, now: Position) -> Flow[bool]:
+    """Move the user's branch to the trunk, which contains it, and emit what came of it.
+
+    Returns whether it was moved. Where the branch is checked out in the project, its files are
+    moved with it by `git merge --ff-only`: changes elsewhere in the tree stay, and a changed,
+    untracked or ignored file in the way refuses all of it. Hooks do not run: what just landed may
+    have changed them. A branch that is not checked out anywhere is moved without any file.
+    """
+    if now.at == now.branch:
+        return (yield from _move_files(place, now))
+    if used := (yield from users_of(now.branch, place)):
+        yield from emit(_delayed(now, used))
+        return False
+    moved = yield from move_refs(
+        f"update refs/heads/{now.branch} {now.trunk} {now.tip}",
+        f"update {followed_ref(now.branch)} {now.trunk}",
+        top=place.top,
+        why="cuggino: follow",
+    )
+    if moved.code:
+        yield from emit(_delayed(now, gist(moved.errors)))
+        return False
+    yield from emit(WatchFollowed(branch=now.branch, commit=now.trunk))
+    return True
+
+
+def _move_files(place: Place, now: Position) -> Flow[bool]:
+    # The record by which a killed fast-forward is found and healed.
+    recorded = yield from move_refs(
+        f"update {MOVING_FROM} {now.tip}", f"update {MOVING_TO} {now.trunk}", top=place.top
+    )
+    if recorded.code:
+        raise failure(recorded, ("update-ref",))
+    # Not interrupted: what is half moved would stay so until the next start.
+    moving = process_to_end(
+        ["git", *PLAIN, *_FORWARD, now.trunk], cwd=place.top, env=git_environment(None)
+    )
+    ended = yield from ask(moving)
+    assert ended is not None
+    if ended.code == 0:
+        yield from move_refs(
+            f"update {followed_ref(now.branch)} {now.trunk}",
+            f"delete {MOVING_FROM}",
+            f"delete {MOVING_TO}",
+            top=place.top,
+        )
+        yield from emit(WatchFollowed(branch=now.branch, commit=now.trunk))
+        return True
+    reason, paths = _refusal(ended)
+    if paths or reason in _REFUSALS.values():
+        yield from move_refs(f"delete {MOVING_FROM}", f"delete {MOVING_TO}", top=place.top)
+    else:  # a full disk, a folder that cannot be written: some files may have been moved
+        healed = yield from heal(place, (yield from position(place)))
+        if isinstance(healed, WatchFollowHealed):
+            yield from emit(healed)
+    yield from emit(_delayed(now, reason, paths))
+    return False
+
+
+def _refusal(ended: Ended) -> tuple[str, tuple[str, ...]]:
+    text = os.fsdecode(ended.output)
+    lines = text.split("\n")
+    paths = tuple(line.removeprefix("\t") for line in lines if line.startswith("\t"))
+    known = (reason for words, reason in _REFUSALS.items() if words in text)
+    return next(known, gist(text) or f"git merge exited with code {ended.code}"), paths
+
+
+def changes_of_user(
+    place: Place, delayed: WatchFollowDelayed, changes: Callable[[Path], Observable[object]]
+) -> Observable[object]:
+    """Emit when the user has switched or moved a branch, committed, or changed a file in the way.
+
+    `changes` watches a folder. Files in folders that are not there yet are not watched.
+    """
+    branch = place.common / "refs/heads" / delayed.branch
+    git = (place.git_dir / "HEAD", place.git_dir / "index", place.common / "packed-refs", branch)
+    files = (*git, *(place.top / path for path in delayed.paths))
+    folders = {file.parent for file in files if file.parent.is_dir()}
+
+    def state(_: Path) -> int:
+        return hash(tuple(map(_stamp, files)))
+
+    watched = merge_now(*map(changes, sorted(folders)))
+    states = watch_file_count(place.top, settle=_SETTLE, changes=lambda _: watched, count=state)
+    return states.pipe(ops.skip(1))
+
+
+def _stamp(file: Path) -> tuple[int, ...] | None:
+    with suppress(OSError):
+        found = file.lstat()
+        return found.st_ino, found.st_size, found.st_mtime_ns
+    return None
+
+
+def _delayed(now: Position, reason: str, paths: tuple[str, ...] = ()) -> WatchFollowDelayed:
+    return WatchFollowDelayed(branch=now.branch, commit=now.trunk, reason=reason, paths=paths)

@@ -1,0 +1,291 @@
+"""Healing of a fast-forward that was killed with half of the files written."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from cuggino.events import WatchFollowHealed
+from cuggino.files import storing
+from cuggino.operators import Flow, ask
+from cuggino.sources import remove_stale_locks
+from cuggino.stages.acts import act
+from cuggino.stages.slots.plumbing import joined, must, run_git
+from cuggino.stages.slots.position import (
+    MOVING_FROM,
+    MOVING_TO,
+    Place,
+    Position,
+    locks_of_user,
+    move_refs,
+)
+from cuggino.stages.slots.refs import KEPT
+
+_LINK = "120000"
+_FOLDER = "040000"
+_MODULE = "160000"
+_EXECUTABLE = "100755"
+_IDENTITY = {
+    f"GIT_{who}_{what}": value
+    for who in ("AUTHOR", "COMMITTER")
+    for what, value in (("NAME", "cuggino"), ("EMAIL", "cuggino@localhost"))
+}
+_CLOCK_S = 2.0
+"""Seconds by which times of files may differ."""
+
+
+class Locked(NamedTuple):
+    """A repository that cannot be healed yet, as somebody else works in it."""
+
+    reason: str
+
+
+class _Version(NamedTuple):
+    mode: str
+    blob: str
+
+
+@dataclass
+class _Found:
+    """What the killed process has left, by path."""
+
+    whole: dict[str, _Version] = field(default_factory=dict)
+    """Files that are as they were to become."""
+    torn: dict[str, _Version] = field(default_factory=dict)
+    """Files with a beginning of what they were to become."""
+    missing: set[str] = field(default_factory=set)
+
+    @property
+    def paths(self) -> list[str]:
+        return [*self.whole, *self.torn, *self.missing]
+
+
+def heal(place: Place, now: Position) -> Flow[WatchFollowHealed | Locked | None]:
+    """Undo what a killed fast-forward has written, so that it can begin again.
+
+    A file counts as written by it when it is byte for byte what the fast-forward was writing, or
+    one that breaks off within that. Such a file goes back to its version at HEAD; what is found
+    is kept under a ref first. All others are a person's and stay. A healing that is killed itself
+    is repeated.
+
+    Raises:
+        ProcessError: git cannot write what is to be kept, for example on a full disk.
+    """
+    if now.moving is None:
+        return None
+    locks = [lock for lock in locks_of_user(place, now.at) if os.path.lexists(lock)]
+    if locks:
+        since = _time_of(place.common / MOVING_FROM)
+        yield from ask(act(lambda: remove_stale_locks(locks, place.top, since=since)))
+        if any(map(os.path.lexists, locks)):
+            return Locked(f"another git command is at work ({locks[0].name} exists)")
+    old, new = now.moving
+    healed: WatchFollowHealed | None = None
+    if now.head != new:
+        healed = yield from _put_back(place, now, old, new)
+    yield from move_refs(f"delete {MOVING_FROM}", f"delete {MOVING_TO}", top=place.top)
+    return healed
+
+
+def _time_of(ref: Path) -> datetime:
+    with suppress(OSError):
+        return datetime.fromtimestamp(ref.stat().st_mtime - _CLOCK_S, UTC)
+    return datetime.fromtimestamp(0, UTC)
+
+
+def _put_back(place: Place, now: Position, old: str, new: str) -> Flow[WatchFollowHealed | None]:
+    top = place.top
+    written = yield from _changes(top, old, new)
+    at_head = yield from _tree(top, now.head)
+    staged, sparse = yield from _index(top)
+    due = {
+        path: version
+        for path, version in written.items()
+        if at_head.get(path) != version and path not in sparse
+    }
+    found = yield from _found(top, due, at_head)
+    # A person has staged something else meanwhile: theirs.
+    for path in found.paths:
+        if staged.get(path) not in (due[path], at_head.get(path)):
+            found.whole.pop(path, None)
+            found.torn.pop(path, None)
+            found.missing.discard(path)
+    index = {path: at_head.get(path) for path, new_ in due.items() if staged.get(path) == new_}
+    if not found.paths and not index:
+        return None
+    kept = yield from _keep(top, now.head, found)
+    gone = [path for path in (*found.whole, *found.torn) if path not in at_head]
+    yield from ask(act(lambda: _remove(top, gone)))
+    if index:
+        lines = b"".join(_index_line(path, was, len(now.head)) for path, was in index.items())
+        yield from must("update-index", "-z", "--index-info", cwd=top, stdin=lines)
+    # git would remove a whole folder that is in the place of a file.
+    back = [path for path in found.paths if path in at_head and not _is_folder(top / path)]
+    words = ("checkout-index", "--force", "--index", "-z", "--stdin")
+    yield from must(*words, cwd=top, stdin=joined(back), sweep=True)
+    return WatchFollowHealed(branch=now.at, restored=len(found.paths), kept=kept)
+
+
+def _changes(top: Path, old: str, new: str) -> Flow[dict[str, _Version | None]]:
+    """Return what the fast-forward writes, None for a file that it removes."""
+    words = ("diff-tree", "-r", "-z", "--no-renames", "--raw", old, new)
+    fields = iter((yield from must(*words, cwd=top)).fields)
+    changes: dict[str, _Version | None] = {}
+    for meta, path in zip(fields, fields, strict=False):
+        _, mode, _, blob, status = meta.split(" ")
+        if _MODULE not in (mode, meta[1:7]):
+            changes[path] = None if status == "D" else _Version(mode, blob)
+    return changes
+
+
+def _tree(top: Path, commit: str) -> Flow[dict[str, _Version]]:
+    """Return mode and blob of each file of a commit."""
+    versions = {}
+    for line in (yield from must("ls-tree", "-r", "-z", "--full-tree", commit, cwd=top)).fields:
+        meta, _, path = line.partition("\t")
+        mode, _, blob = meta.split(" ")
+        versions[path] = _Version(mode, blob)
+    return versions
+
+
+def _index(top: Path) -> Flow[tuple[dict[str, _Version], set[str]]]:
+    """Return mode and blob of each staged file, and those that a sparse checkout leaves out."""
+    versions: dict[str, _Version] = {}
+    sparse: set[str] = set()
+    words = ("ls-files", "-t", "--stage", "-z", "--full-name")
+    for line in (yield from must(*words, cwd=top)).fields:
+        meta, _, path = line.partition("\t")
+        tag, mode, blob, stage = meta.split(" ")
+        if tag == "S":
+            sparse.add(path)
+        elif stage == "0":
+            versions[path] = _Version(mode, blob)
+    return versions, sparse
+
+
+def _found(
+    top: Path, due: Mapping[str, _Version | None], at_head: Mapping[str, _Version]
+) -> Flow[_Found]:
+    """Compare the files with what was to be written."""
+    modes = (yield from ask(act(lambda: {path: _mode(top / path) for path in due}))) or {}
+    found = _Found()
+    regular = [path for path, mode in modes.items() if mode.startswith("100")]
+    blobs = yield from _blobs(top, regular)
+    for path, version in due.items():
+        mode = modes[path]
+        if not mode:
+            if path in at_head:
+                found.missing.add(path)
+            continue
+        if version is None or mode == _FOLDER:
+            if mode == _FOLDER and path in at_head:
+                found.missing.add(path)
+            continue
+        blob = blobs.get(path)
+        if mode == _LINK:
+            blob = (yield from _link_blob(top, path)) if version.mode == _LINK else None
+        if blob == version.blob:
+            if mode == version.mode or _Version(mode, blob) != at_head.get(path):
+                found.whole[path] = version
+            continue
+        before = at_head.get(path)
+        is_unlike = blob is not None and (before is None or blob != before.blob)
+        if is_unlike and version.mode != _LINK and (yield from _begins(top, path, version)):
+            found.torn[path] = version
+    return found
+
+
+def _is_folder(path: Path) -> bool:
+    return _mode(path) == _FOLDER
+
+
+def _mode(path: Path) -> str:
+    """Return git's mode of a file, "" if there is none."""
+    try:
+        mode = path.lstat().st_mode
+    except OSError:
+        return ""
+    if stat.S_ISLNK(mode):
+        return _LINK
+    if stat.S_ISREG(mode):
+        return _EXECUTABLE if mode & stat.S_IXUSR else "100644"
+    return _FOLDER if stat.S_ISDIR(mode) else "other"
+
+
+def _blobs(top: Path, paths: Iterable[str]) -> Flow[dict[str, str]]:
+    """Return the blob that each file would be committed as."""
+    plain = [path for path in paths if "\n" not in path]
+    stdin = b"".join(os.fsencode(path) + b"\n" for path in plain)
+    said = yield from must("hash-object", "--stdin-paths", cwd=top, stdin=stdin, sweep=True)
+    blobs = dict(zip(plain, said.text.split("\n"), strict=True)) if plain else {}
+    for path in paths:
+        if "\n" in path:
+            blobs[path] = (yield from must("hash-object", "--", path, cwd=top)).text
+    return blobs
+
+
+def _link_blob(top: Path, path: str) -> Flow[str]:
+    target = (yield from ask(act(lambda: os.fsencode((top / path).readlink())))) or b""
+    return (yield from must("hash-object", "--stdin", cwd=top, stdin=target)).text
+
+
+def _begins(top: Path, path: str, version: _Version) -> Flow[bool]:
+    """Return whether the file breaks off within what was to be written."""
+    words = ("cat-file", "--filters", f"--path={path}", version.blob)
+    said = yield from run_git(*words, cwd=top, sweep=True)
+    content = yield from _bytes(top / path)
+    return said.code == 0 and said.output.startswith(content)
+
+
+def _bytes(path: Path) -> Flow[bytes]:
+    return (yield from ask(act(path.read_bytes))) or b""
+
+
+def _keep(top: Path, head: str, found: _Found) -> Flow[str]:
+    """Commit the files as they were found, beside HEAD, and return the ref."""
+    entries: dict[str, _Version | None] = dict.fromkeys(found.missing)
+    entries.update(found.whole)
+    for path, version in found.torn.items():
+        content = yield from _bytes(top / path)
+        words = ("hash-object", "-w", "--stdin")
+        entries[path] = _Version(
+            version.mode, (yield from must(*words, cwd=top, stdin=content)).text
+        )
+    lines = b"".join(_index_line(path, version, len(head)) for path, version in entries.items())
+    with tempfile.TemporaryDirectory(prefix="cuggino-session-healing-") as folder:
+        env = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
+        yield from must("read-tree", head, cwd=top, env=env)
+        yield from must("update-index", "-z", "--index-info", cwd=top, env=env, stdin=lines)
+        tree = (yield from must("write-tree", cwd=top, env=env)).text
+    message = "Files that were found half moved to what has landed"
+    made = ("--no-gpg-sign", tree, "-p", head, "-m", message)
+    commit = (yield from must("commit-tree", *made, cwd=top, env=_IDENTITY)).text
+    ref = f"{KEPT}/follow/{commit[:12]}"
+    yield from must("update-ref", ref, commit, cwd=top)
+    return ref
+
+
+def _index_line(path: str, version: _Version | None, length: int) -> bytes:
+    mode, blob = version if version is not None else ("0", "0" * length)
+    return f"{mode} {blob}\t".encode() + os.fsencode(path) + b"\0"
+
+
+def _remove(top: Path, paths: Iterable[str]) -> None:
+    """Remove files that HEAD does not have, and the folders that are empty then."""
+    for path in paths:
+        with storing("remove", top / path):
+            (top / path).unlink(missing_ok=True)
+        for folder in Path(path).parents:
+            if folder == Path():
+                break
+            try:
+                (top / folder).rmdir()
+            except OSError:
+                break

@@ -1,0 +1,259 @@
+"""Work that is left in a slot: found, and kept under refs of the user's repository."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from cuggino.errors import ProcessFailed
+from cuggino.events import WatchWorkKept
+from cuggino.files import storing
+from cuggino.operators import Flow, ask
+from cuggino.stages.slots.copying import copy_lfs
+from cuggino.stages.slots.folder import Slot
+from cuggino.stages.slots.git import git_text
+from cuggino.stages.slots.record import SlotRecord, record_path
+from cuggino.stages.slots.refs import BASES, CANDIDATES, KEPT, TRUNK, kept_ref, kept_refs
+
+UNCOMMITTED = "Cuggino-Kept: uncommitted"
+"""The trailer of a commit that holds files which nobody has committed."""
+
+_STATUS = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal")
+_CHANGES = "uncommitted changes"
+_COMMITS = "commits that have not landed"
+_OTHERS = "a branch or a stash that the agent left"
+_LEAVING = "refs/cuggino/leaving"
+
+
+class NotKept(Exception):
+    """Work that no commit can hold, such as a repository within the slot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """Work in a slot that has not landed."""
+
+    commit: str
+    reason: str
+
+
+def is_ours(path: str) -> bool:
+    """Return whether a path is in the workspace of cuggino."""
+    return path == ".cuggino" or ".cuggino/" in path
+
+
+def changes(slot: Slot, specs: str) -> Flow[tuple[str, ...]]:
+    """Return what git shows as changed in the slot, except the specifications and `.cuggino`."""
+    left_out = [f":(exclude,literal){path}" for path in _excluded(slot, specs)]
+    words = (*_STATUS, "--", ".", *left_out)
+    status = (yield from ask(git_text(*words, cwd=slot.root, sweep=True))) or ""
+    return tuple(entry for entry in status.split("\0") if entry)
+
+
+def known_refs(project: Path) -> Flow[dict[str, str]]:
+    """Return the refs of the user's repository by which work is safe: their commits by name."""
+    words = ("for-each-ref", "--format=%(objectname) %(refname)")
+    where = (TRUNK, CANDIDATES, KEPT, BASES, "refs/heads")
+    listed = (yield from ask(git_text(*words, *where, cwd=project))) or ""
+    pairs = (line.partition(" ") for line in listed.splitlines())
+    return {name: commit for commit, _, name in pairs}
+
+
+def left_in(
+    slot: Slot, record: SlotRecord, known: Mapping[str, str], specs: str
+) -> Flow[list[str]]:
+    """Return what kinds of work the slot holds that no ref of the user's repository holds.
+
+    Raises:
+        ProcessError: git cannot read the slot.
+    """
+    found = []
+    if set((yield from changes(slot, specs))) - set(record.dirt):
+        found.append(_CHANGES)
+    head = (yield from ask(git_text("rev-parse", "--verify", "HEAD", cwd=slot.root))) or ""
+    if not (yield from _is_safe(slot, head, known)):
+        found.append(_COMMITS)
+    for commit in (yield from _tips(slot)):
+        if commit != head and not (yield from _is_safe(slot, commit, known)):
+            return [*found, _OTHERS]
+    return found
+
+
+def leftovers(
+    slot: Slot, record: SlotRecord, known: Mapping[str, str], specs: str
+) -> Flow[tuple[str, list[Leftover]]]:
+    """Return the commit with the work in the slot, and what no ref of the user's repository holds.
+
+    Uncommitted files become a commit that only this process knows of; the files stay as they are.
+
+    Raises:
+        ProcessError: git cannot read the slot.
+        NotKept: a commit cannot hold the work.
+    """
+    work = head = (yield from ask(git_text("rev-parse", "--verify", "HEAD", cwd=slot.root))) or ""
+    found = []
+    dirty = set((yield from changes(slot, specs))) - set(record.dirt)
+    if dirty:
+        for entry in dirty:
+            if not entry.startswith("?") and (slot.root / entry[3:]).is_dir():
+                raise NotKept(f"there are changes within the submodule {entry[3:]}")
+        work = yield from _stored(slot, head, specs)
+        found.append(Leftover(work, _CHANGES))
+    elif not (yield from _is_safe(slot, head, known)):
+        found.append(Leftover(head, _COMMITS))
+    for commit in (yield from _tips(slot)):
+        if commit != head and not (yield from _is_safe(slot, commit, known)):
+            found.append(Leftover(commit, _OTHERS))
+    return work, found
+
+
+def keep(
+    slot: Slot, record: SlotRecord, known: Mapping[str, str], found: list[Leftover]
+) -> Flow[list[WatchWorkKept]]:
+    """Store the leftovers under refs of the item; return what was not kept before."""
+    item = record.item or slot.root.name
+    last = max(numbered(known, item), default=0)
+    events, specs, refs = [], [], []
+    for one in {one.commit: one for one in found}.values():
+        if one.commit in known.values():
+            continue
+        last += 1
+        ref = kept_ref(item, last)
+        refs.append(f"update {_LEAVING}/{last} {one.commit}\n")
+        specs.append(f"+{_LEAVING}/{last}:{ref}")
+        events.append(
+            WatchWorkKept(ref=ref, slot=slot.number, filename=record.item, reason=one.reason)
+        )
+    if events:
+        stdin = "".join(refs).encode()
+        yield from ask(git_text("update-ref", "--stdin", cwd=slot.root, stdin=stdin))
+        yield from copy_lfs(slot)
+        yield from fetch(slot.root, *specs, into=slot.project)
+    return events
+
+
+def numbered(known: Mapping[str, str], item: str) -> dict[int, str]:
+    """Return the refs of an item's kept work by their numbers; landings name theirs otherwise."""
+    mine = f"{kept_refs(item)}/"
+    names = ((name.removeprefix(mine), name) for name in known if name.startswith(mine))
+    return {int(last): name for last, name in names if last.isdecimal() and len(last) < 7}
+
+
+def fetch(source: Path, *specs: str, into: Path, prune: bool = False) -> Flow[None]:
+    """Fetch refs from another repository on this machine, and nothing else."""
+    words = ("--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--quiet")
+    more = ("--prune",) if prune else ()
+    yield from ask(git_text("fetch", *words, *more, os.fspath(source), *specs, cwd=into))
+
+
+def set_aside(slot: Slot, record: SlotRecord, reason: str) -> WatchWorkKept:
+    """Move a slot away that git cannot clean, with everything in it.
+
+    Raises:
+        StorageError: it cannot be moved.
+    """
+    home = slot.root.parent
+    taken = (home / f"kept-{slot.root.name}-{number}" for number in range(1, 10_000))
+    free = next(folder for folder in taken if not os.path.lexists(folder))
+    with storing("move", slot.root):
+        slot.root.rename(free)
+        with suppress(FileNotFoundError):
+            record_path(slot.root).rename(record_path(free))
+    return WatchWorkKept(
+        ref=str(free),
+        slot=slot.number,
+        filename=record.item,
+        reason=f"the slot is set aside: {reason}",
+    )
+
+
+def _excluded(slot: Slot, specs: str) -> Iterator[str]:
+    within = slot.folder.relative_to(slot.root)
+    for path in (".cuggino", specs):
+        place = os.path.normpath(within / path)
+        if place != "." and not place.startswith(("..", "/")):
+            yield place
+
+
+def _stored(slot: Slot, head: str, specs: str) -> Flow[str]:
+    """Return a commit with the files of the slot as they are; its index stays untouched."""
+    git = slot.root / ".git"
+    index = git / "cuggino-index"
+    with storing("copy", index):
+        index.unlink(missing_ok=True)
+        if (git / "index").is_file():
+            shutil.copyfile(git / "index", index)
+    env = {"GIT_INDEX_FILE": os.fspath(index)}
+    left_out = [f":(literal){path}" for path in _excluded(slot, specs)]
+    try:
+        # `add` fails on an excluded path that is ignored, as `.cuggino` is.
+        words = ("-c", "advice.addEmbeddedRepo=false", "add", "--all", "--", ".")
+        yield from ask(git_text(*words, cwd=slot.root, env=env, sweep=True))
+        if left_out:
+            back = ("reset", "--quiet", head, "--", *left_out)
+            yield from ask(git_text(*back, cwd=slot.root, env=env))
+        tree = (yield from ask(git_text("write-tree", cwd=slot.root, env=env))) or ""
+    finally:
+        index.unlink(missing_ok=True)
+    yield from _check_repositories(slot, head, tree)
+    # The same work gives the same commit, so that it is kept once.
+    when = (yield from ask(git_text("log", "-1", "--format=%ct +0000", head, cwd=slot.root))) or ""
+    identity = {
+        f"GIT_{who}_{what}": value
+        for who in ("AUTHOR", "COMMITTER")
+        for what, value in (("NAME", "cuggino"), ("EMAIL", "cuggino@localhost"), ("DATE", when))
+    }
+    text = f"Uncommitted work in slot {slot.number}\n\n{UNCOMMITTED}\n".encode()
+    words = ("commit-tree", tree, "-p", head, "-F", "-")
+    return (yield from ask(git_text(*words, cwd=slot.root, env=identity, stdin=text))) or ""
+
+
+def _check_repositories(slot: Slot, head: str, tree: str) -> Flow[None]:
+    """Refuse a tree with commits of other repositories that `head` does not have."""
+    words = ("diff-tree", "-r", "-z", "--no-renames", "--ignore-submodules=none", head, tree)
+    raw = (yield from ask(git_text(*words, cwd=slot.root))) or ""
+    fields = raw.split("\0")
+    for entry, path in zip(fields[::2], fields[1::2], strict=False):
+        if entry.split(" ")[1:2] == ["160000"]:
+            raise NotKept(f"{path} is a repository of its own")
+
+
+def _tips(slot: Slot) -> Flow[list[str]]:
+    """Return the commits of branches and stashes in the slot."""
+    words = ("for-each-ref", "--format=%(objectname) %(refname)", "refs/heads", "refs/stash")
+    listed = ((yield from ask(git_text(*words, cwd=slot.root))) or "").splitlines()
+    tips = [line.partition(" ")[0] for line in listed]
+    if any(line.endswith(" refs/stash") for line in listed):
+        all_of_them = ("--walk-reflogs", "--format=%H", "refs/stash", "--")
+        tips += ((yield from ask(git_text("log", *all_of_them, cwd=slot.root))) or "").split()
+    return list(dict.fromkeys(tips))
+
+
+def _is_safe(slot: Slot, commit: str, known: Mapping[str, str]) -> Flow[bool]:
+    """Return whether a ref of the user's repository holds the commit."""
+    commits = set(known.values())
+    if commit in commits:
+        return True
+    words = ("rev-list", "--max-count=1", "--ignore-missing", "--stdin")
+    stdin = "".join((commit, *(f"\n^{one}" for one in sorted(commits)), "\n")).encode()
+    if not (yield from ask(git_text(*words, cwd=slot.root, stdin=stdin))):
+        return True
+    return (yield from _has_nothing_new(slot, commit, known.get(TRUNK)))
+
+
+def _has_nothing_new(slot: Slot, commit: str, trunk: str | None) -> Flow[bool]:
+    """Return whether others have landed the same changes, so that the item had nothing to land."""
+    if trunk is None:
+        return False
+    try:
+        words = ("rev-list", "--min-parents=2", "--max-count=1", commit, f"^{trunk}")
+        if (yield from ask(git_text(*words, cwd=slot.root))):
+            return False
+        listed = (yield from ask(git_text("cherry", trunk, commit, cwd=slot.root))) or ""
+    except ProcessFailed:  # a trunk that a shallow clone does not have
+        return False
+    return not any(line.startswith("+") for line in listed.splitlines())

@@ -1,0 +1,273 @@
+"""The slots of a project and the work that they hold: shown, and removed where that is safe."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal
+
+from reactivex import Observable
+
+from cuggino._values import dataclass
+from cuggino.errors import ProcessError, ProcessFailed, StorageError
+from cuggino.files import storing
+from cuggino.operators import Flow, ask, emit, flow, pause
+from cuggino.sources import git_environment, process_output
+from cuggino.stages.slots.folder import GATE, Slot, slot_home, slot_in
+from cuggino.stages.slots.git import git_text
+from cuggino.stages.slots.keeping import known_refs, left_in
+from cuggino.stages.slots.record import SlotRecord, record_of, record_path
+from cuggino.stages.slots.refs import CANDIDATES, KEPT, TRUNK, base_ref, item_of
+from cuggino.stages.slots.settings import reset_settings
+
+SlotFolderKind = Literal["slot", "gate", "aside", "remains"]
+
+_ASIDE, _REMAINS = "kept-", (".new", ".gone")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotFolder:
+    """A folder in the slot folder of a project."""
+
+    kind: SlotFolderKind
+    """`slot`; `gate`: the gate tree; `aside`: a slot that was set aside with work in it; `remains`:
+    what a killed process has left."""
+    folder: Path
+    number: int = 0
+    """Of a slot, from 1."""
+    item: str = ""
+    """The item that it was used for last, or is used for now."""
+    base: str = ""
+    size: int = 0
+    """Bytes on the disk; what slots share with the project does not count."""
+    busy: bool = False
+    """A run holds the project, so that agents may work here."""
+    unlanded: str = ""
+    """The work in it that no ref holds; empty if there is none, or if `busy`."""
+
+    @property
+    def is_removable(self) -> bool:
+        """Return whether the folder can be removed without losing anything but caches."""
+        return not self.busy and not self.unlanded and self.kind != "aside"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotRef:
+    """Work on an item under a ref in the user's repository."""
+
+    kind: Literal["candidate", "kept"]
+    ref: str
+    commit: str
+    item: str
+    subject: str
+    landed: bool
+    """A branch or the trunk holds the commit, so that the ref is needed no more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotListing:
+    """All that slots of a project have on the disk."""
+
+    folder: Path
+    """The folder of all slots."""
+    trunk: str | None
+    """The latest commit that has landed."""
+    folders: tuple[SlotFolder, ...] = ()
+    refs: tuple[SlotRef, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotsCleaned:
+    """What was removed of a project's slots, or would be."""
+
+    folders: tuple[SlotFolder, ...]
+    refs: tuple[SlotRef, ...]
+    left: SlotListing
+    """What remains."""
+
+
+def list_slots(
+    project: Path, slot_folder: str | None = None, *, specs: str = ".specs", busy: bool = False
+) -> Observable[SlotListing]:
+    """Emit the slots of the project, those in use or not, and the refs with work.
+
+    With `busy` a run holds the project: nothing in the slots is looked at.
+
+    Errors: `ConfigError` for a slot folder that cannot be used, `ProcessError` from git.
+    """
+    return flow(lambda: _emitted(_listing(project, slot_folder, specs, busy)))
+
+
+def clean_slots(
+    project: Path, slot_folder: str | None = None, *, specs: str = ".specs", dry_run: bool = False
+) -> Observable[SlotsCleaned]:
+    """Remove the folders and refs that hold no unlanded work; emits what was removed.
+
+    The caller holds the project, so that nobody works in it. With `dry_run` nothing is removed.
+
+    Errors: as `list_slots`, and `StorageError` for a folder that cannot be removed.
+    """
+    return flow(lambda: _cleaned(project, slot_folder, specs, dry_run))
+
+
+def _emitted(listing: Flow[SlotListing]) -> Flow[None]:
+    yield from emit((yield from listing))
+
+
+def _listing(project: Path, slot_folder: str | None, specs: str, busy: bool) -> Flow[SlotListing]:
+    project = project.resolve()
+    home = slot_home(project, slot_folder)
+    try:
+        known = yield from known_refs(project)
+    except ProcessFailed:  # no repository, so no slots
+        known = {}
+    folders = []
+    for path in _entries(home):
+        entry = yield from _folder(path, project, known, specs, busy)
+        if entry is not None:
+            folders.append(entry)
+    refs = yield from _refs(project, known)
+    return SlotListing(
+        folder=home, trunk=known.get(TRUNK), folders=tuple(folders), refs=tuple(refs)
+    )
+
+
+def _folder(
+    path: Path, project: Path, known: Mapping[str, str], specs: str, busy: bool
+) -> Flow[SlotFolder | None]:
+    """Return what a folder is; None for one that is not a slot of this project."""
+    name = path.name
+    if name.endswith(_REMAINS) or name == GATE:
+        kind: SlotFolderKind = "gate" if name == GATE else "remains"
+        size = yield from _size(path)
+        return SlotFolder(kind=kind, folder=path, size=size, busy=busy)
+    record = record_of(path)
+    if record is None or record.project != str(project):
+        return None
+    size = yield from _size(path)
+    if name.startswith(_ASIDE):
+        why = "it was set aside with its work"
+        return SlotFolder(
+            kind="aside", folder=path, item=record.item, base=record.base, size=size, unlanded=why
+        )
+    number = name.removeprefix("slot-")
+    if not number.isdecimal():
+        return None
+    slot = slot_in(path.parent, int(number), project)
+    unlanded = "" if busy else (yield from _unlanded(slot, record, known, specs))
+    return SlotFolder(
+        kind="slot",
+        folder=path,
+        number=slot.number,
+        item=record.item,
+        base=record.base,
+        size=size,
+        busy=busy,
+        unlanded=unlanded,
+    )
+
+
+def _unlanded(slot: Slot, record: SlotRecord, known: Mapping[str, str], specs: str) -> Flow[str]:
+    if not record.ready:  # what it held before was kept
+        return ""
+    try:
+        yield from reset_settings(slot, record)
+        return ", ".join((yield from left_in(slot, record, known, specs)))
+    except (ProcessError, StorageError) as error:
+        return f"git cannot read it: {error.message}"
+
+
+def _refs(project: Path, known: Mapping[str, str]) -> Flow[list[SlotRef]]:
+    if not any(name.startswith((f"{CANDIDATES}/", f"{KEPT}/")) for name in known):
+        return []
+    safe = [commit for name, commit in known.items() if name == TRUNK or name.startswith("refs/h")]
+    words = ("for-each-ref", "--format=%(refname)%00%(objectname)%00%(contents:subject)")
+    merged = [f"--merged={commit}" for commit in dict.fromkeys(safe)]
+    landed = set()
+    if merged:
+        command = ("for-each-ref", "--format=%(refname)", *merged, CANDIDATES, KEPT)
+        landed = set(((yield from ask(git_text(*command, cwd=project))) or "").splitlines())
+    listed = (yield from ask(git_text(*words, CANDIDATES, KEPT, cwd=project))) or ""
+    found = []
+    for line in listed.splitlines():
+        name, commit, subject = line.split("\0")
+        found.append(
+            SlotRef(
+                kind="candidate" if name.startswith(f"{CANDIDATES}/") else "kept",
+                ref=name,
+                commit=commit,
+                item=item_of(name),
+                subject=subject,
+                landed=name in landed,
+            )
+        )
+    return found
+
+
+def _cleaned(project: Path, slot_folder: str | None, specs: str, dry_run: bool) -> Flow[None]:
+    project = project.resolve()
+    before = yield from _listing(project, slot_folder, specs, busy=False)
+    folders = tuple(folder for folder in before.folders if folder.is_removable)
+    refs = tuple(ref for ref in before.refs if ref.landed)
+    if not dry_run:
+        for folder in folders:
+            yield from _remove(folder)
+        gone = [ref.ref for ref in refs]
+        gone += [base_ref(folder.number) for folder in folders if folder.kind == "slot"]
+        stdin = "".join(f"option no-deref\ndelete {name}\n" for name in gone).encode()
+        if gone:
+            yield from ask(git_text("update-ref", "--stdin", cwd=project, stdin=stdin))
+        with suppress(OSError):  # not empty
+            before.folder.rmdir()
+    left = SlotListing(
+        folder=before.folder,
+        trunk=before.trunk,
+        folders=tuple(folder for folder in before.folders if folder not in folders),
+        refs=tuple(ref for ref in before.refs if ref not in refs),
+    )
+    yield from emit(SlotsCleaned(folders=folders, refs=refs, left=left))
+
+
+def _remove(entry: SlotFolder) -> Flow[None]:
+    """Remove a folder; a killed removal leaves it under a name that is no slot."""
+    gone = entry.folder
+    with storing("remove", entry.folder):
+        if entry.kind != "remains":
+            gone = entry.folder.with_name(f"{entry.folder.name}.gone")
+            entry.folder.rename(gone)
+            record_path(entry.folder).unlink(missing_ok=True)
+    try:
+        yield from _run("rm", "-rf", "--", gone)
+    except ProcessFailed:  # folders that are read-only, as in caches of Go
+        yield from _run("chmod", "-R", "u+w", "--", gone)
+        try:
+            yield from _run("rm", "-rf", "--", gone)
+        except ProcessFailed as error:
+            raise StorageError("remove", f"{gone}: {error.message}") from error
+
+
+def _run(*words: str | Path) -> Flow[None]:
+    argv = [os.fspath(word) for word in words]
+    yield from ask(process_output(argv, cwd="/", env=git_environment(None), sweep=False))
+
+
+def _entries(home: Path) -> Iterator[Path]:
+    with suppress(OSError):
+        paths = [path for path in home.iterdir() if path.is_dir() and not path.is_symlink()]
+        yield from sorted(paths, key=lambda path: (len(path.name), path.name))
+
+
+def _size(folder: Path) -> Flow[int]:
+    total = 0
+    folders = [folder]
+    while folders:
+        with suppress(OSError), os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                with suppress(OSError):
+                    total += entry.stat(follow_symlinks=False).st_blocks * 512
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(Path(entry.path))
+        yield from pause(0)
+    return total

@@ -1,0 +1,203 @@
+"""Where the trunk and the user's branch are, and the transactions that move refs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from cuggino.errors import ConfigError
+from cuggino.operators import Flow
+from cuggino.stages.slots.git import PLAIN
+from cuggino.stages.slots.plumbing import Said, must, run_git
+from cuggino.stages.slots.refs import KEPT, TRUNK
+
+FOLLOWED = "refs/cuggino/followed"
+"""Below it one ref, named as the user's branch: the commit up to which it has followed the
+trunk."""
+DETACHED = f"{FOLLOWED}/detached"
+"""That ref when no branch was checked out at the start."""
+MOVING_FROM = "refs/cuggino/following/from"
+MOVING_TO = "refs/cuggino/following/to"
+"""Between what commits the files of the user are being moved, while they are."""
+AGAIN_FROM = "refs/cuggino/again/from"
+AGAIN_TO = "refs/cuggino/again/to"
+"""The landings that are to land again on a branch that was rewritten, the first one excluded."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """The repository of a project."""
+
+    top: Path
+    git_dir: Path
+    """The folder of the work tree's own state, such as its index."""
+    common: Path
+    """The folder of objects and refs, which linked work trees share."""
+    prefix: str
+    """The path of the project in the repository, "" or with a slash at its end."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Position:
+    """The refs of a project at one moment; an unknown commit is ""."""
+
+    head: str
+    at: str
+    """The branch that is checked out, "" if HEAD is detached."""
+    trunk: str
+    branch: str
+    """The branch that follows the trunk, "" if none does."""
+    followed: str
+    tip: str
+    """The commit of that branch, "" if it is gone."""
+    moving: tuple[str, str] | None
+    again: tuple[str, str] | None
+
+
+def place_of(project: Path) -> Flow[Place]:
+    """Find the repository.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    words = ("--show-toplevel", "--git-dir", "--git-common-dir", "--show-prefix")
+    said = yield from run_git("rev-parse", *words, cwd=project)
+    lines = said.text.split("\n")
+    if said.code or len(lines) != len(words):
+        raise ConfigError(
+            f"several slots require a git repository, and {project} is in none",
+            hint="run `git init` and commit what is there",
+        )
+    top, own, common, prefix = lines
+    return Place(
+        top=Path(top),
+        git_dir=(project / own).resolve(),
+        common=(project / common).resolve(),
+        prefix=prefix,
+    )
+
+
+def position(place: Place) -> Flow[Position]:
+    """Read the refs."""
+    at = yield from _checked_out(place)
+    words = ("for-each-ref", "--format=%(refname) %(objectname)", *_READ)
+    here = (f"refs/heads/{at}",) if at else ()
+    listed = yield from must(*words, *here, cwd=place.top)
+    refs = dict(line.rsplit(" ", 1) for line in listed.text.split("\n") if line)
+    named = next((ref for ref in refs if ref.startswith(f"{FOLLOWED}/heads/")), None)
+    branch = named.removeprefix(f"{FOLLOWED}/heads/") if named else ""
+    head = refs.get(here[0], "") if here else (yield from commit_named("HEAD", place.top))
+    tip = head if branch == at else ""
+    if branch and branch != at:
+        tip = yield from commit_named(f"refs/heads/{branch}", place.top)
+    return Position(
+        head=head,
+        at=at,
+        trunk=refs.get(TRUNK, ""),
+        branch=branch,
+        followed=refs.get(named or DETACHED, ""),
+        tip=tip,
+        moving=_pair(refs, MOVING_FROM, MOVING_TO),
+        again=_pair(refs, AGAIN_FROM, AGAIN_TO),
+    )
+
+
+def _checked_out(place: Place) -> Flow[str]:
+    """Return the branch that is checked out, "" if HEAD is detached."""
+    with suppress(OSError):
+        text = os.fsdecode((place.git_dir / "HEAD").read_bytes()).strip()
+        if not text.endswith("/.invalid"):  # of a repository that keeps no refs in files
+            return text.removeprefix("ref: refs/heads/") if text.startswith("ref: ") else ""
+    said = yield from run_git("symbolic-ref", "--quiet", "HEAD", cwd=place.top)
+    return said.text.removeprefix("refs/heads/")
+
+
+_READ = (TRUNK, FOLLOWED, MOVING_FROM, MOVING_TO, AGAIN_FROM, AGAIN_TO)
+
+
+def _pair(refs: dict[str, str], one: str, other: str) -> tuple[str, str] | None:
+    return (refs[one], refs[other]) if one in refs and other in refs else None
+
+
+def commit_named(name: str, top: Path) -> Flow[str]:
+    """Return the commit that a revision names, "" if there is none."""
+    words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+    said = yield from run_git(*words, cwd=top)
+    return "" if said.code else said.text
+
+
+def contains(commit: str, other: str, top: Path) -> Flow[bool]:
+    """Return whether `other` is the commit or one of its ancestors."""
+    if commit == other:
+        return True
+    words = ("merge-base", "--is-ancestor", other, commit)
+    return (yield from run_git(*words, cwd=top)).code == 0
+
+
+def move_refs(*commands: str, top: Path, why: str = "cuggino") -> Flow[Said]:
+    """Move all of these refs or none; the commands are those of `git update-ref --stdin`."""
+    stdin = "".join(f"{command}\n" for command in commands).encode("utf-8", "surrogateescape")
+    words = ("update-ref", "-m", why, "--stdin")
+    return (yield from run_git(*PLAIN, *words, cwd=top, stdin=stdin))
+
+
+def followed_ref(branch: str) -> str:
+    """Return the ref that holds up to where the branch has followed."""
+    return f"{FOLLOWED}/heads/{branch}" if branch else DETACHED
+
+
+def old_trunk_ref(commit: str) -> str:
+    """Return the ref that keeps a trunk which another one has replaced."""
+    return f"{KEPT}/trunk/{commit[:12]}"
+
+
+def users_of(branch: str, place: Place) -> Flow[str]:
+    """Return where a branch is in use, so that moving it would harm; "" if it is free."""
+    ref = f"refs/heads/{branch}"
+    listed = yield from must("worktree", "list", "--porcelain", cwd=place.top)
+    folder = ""
+    for line in listed.text.split("\n"):
+        if line.startswith("worktree "):
+            folder = line.removeprefix("worktree ")
+        elif line == f"branch {ref}":
+            return f"{branch} is checked out in {folder}"
+    for own in (place.common, *_linked(place.common)):
+        if any(_says(own / name, ref) for name in _REBASES):
+            return f"{branch} is being rebased"
+        if _says(own / "BISECT_START", branch):
+            return f"{branch} is being bisected"
+    return ""
+
+
+_REBASES = ("rebase-merge/head-name", "rebase-apply/head-name")
+
+
+def _linked(common: Path) -> Iterable[Path]:
+    return sorted((common / "worktrees").glob("*"))
+
+
+def _says(file: Path, text: str) -> bool:
+    with suppress(OSError):
+        return os.fsdecode(file.read_bytes()).strip() == text
+    return False
+
+
+def locks_of_user(place: Place, branch: str) -> Iterator[Path]:
+    """Yield the locks that a killed fast-forward can leave."""
+    for name in ("index.lock", "HEAD.lock"):
+        yield place.git_dir / name
+    if branch:
+        yield place.common / f"refs/heads/{branch}.lock"
+
+
+def locks_of_refs(place: Place, branch: str) -> Iterator[Path]:
+    """Yield the locks that a killed move of refs can leave."""
+    refs = (TRUNK, followed_ref(branch), MOVING_FROM, MOVING_TO, AGAIN_FROM, AGAIN_TO)
+    for ref in refs:
+        yield place.common / f"{ref}.lock"
+    yield place.common / "packed-refs.lock"
+    if branch:
+        yield place.common / f"refs/heads/{branch}.lock"

@@ -1,0 +1,264 @@
+"""Branches in a remote: what they are to be merged into, and what is proposed on them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from cuggino.domain import touches_ci
+from cuggino.errors import (
+    ConfigError,
+    ForgeLoginMissing,
+    ForgeRefused,
+    ForgeUnreachable,
+    ProcessError,
+    SpawnFailed,
+)
+from cuggino.events import WatchCandidate
+from cuggino.operators import Flow, pause
+from cuggino.sources import has_own_ssh
+from cuggino.stages.repository import gist, push_gist
+from cuggino.stages.slots.checking import Gate, Red, landing_message
+from cuggino.stages.slots.gate_tree import NotMerged
+from cuggino.stages.slots.git import PLAIN
+from cuggino.stages.slots.plumbing import Said, failure, must, run_git
+from cuggino.stages.slots.position import commit_named, contains, move_refs
+from cuggino.stages.slots.refs import TARGET, candidate_ref
+
+_STALE = re.compile(
+    r"stale info|is at \w+ but expected|reference already exists|incorrect old value"
+)
+_REJECTED = re.compile(r"\[(?:remote )?rejected\].*?\((.+)\)")
+_REMOTE_SAYS = re.compile(r"^remote: (?:error: )?(\S.*)$", re.MULTILINE)
+_LOGIN = re.compile(
+    r"could not read (Username|Password)|Authentication failed|Permission denied \("
+    r"|returned error: 401|Host key verification failed|terminal prompts disabled|Invalid username"
+)
+_DENIED = re.compile(
+    r"returned error: 403|[Pp]ermission to .* denied|[Ww]rite access .* not granted|access denied"
+    r"|is read-only|archived|not allowed to push"
+)
+"""The login may not push: every item would fail, until a person acts."""
+_NEVER = re.compile(
+    r"not found|couldn't find remote ref|does not exist|could not be found|returned error: 404"
+    r"|not appear to be a git repository|protocol .* not supported|Unable to find remote helper"
+)
+_NETWORK = re.compile(
+    r"[Cc]ould not resolve|Connection (refused|timed out|reset|closed)|[Ff]ailed to connect"
+    r"|[Uu]nable to connect|Network is unreachable|No route to host|timed out|early EOF|hung up"
+    r"|RPC failed|returned error: (5\d\d|429)|kex_exchange|Could not read from remote|SSL|TLS"
+    r"|gnutls|unexpected disconnect|Couldn't connect|[Cc]ould not connect|unable to access"
+)
+_MOVED = re.compile("cannot lock ref .* but expected ")
+_TRIES = 10
+_SECONDS = 300.0
+"""After these, a command to the remote is ended, and repeated."""
+
+
+class Tested(NamedTuple):
+    """Merged work that has passed the gate."""
+
+    commit: str
+    is_nothing: bool
+    """Whether the target has all of it already."""
+    ci: tuple[str, ...] = ()
+    """The files among the changes that define CI or git hooks."""
+
+
+class RemoteBranches:
+    """The target of pull requests in a remote, and the branches that are proposed for it.
+
+    Nothing of the user's own is touched: no branch, no file. What was fetched last of the target is
+    `refs/cuggino/target`. No hooks run at a push: what is pushed has passed the gate. Each step can
+    be repeated after a kill.
+
+    Errors of what talks to the remote: `ForgeUnreachable` and `ForgeLoginMissing`, after which it
+    can be repeated; `ForgeRefused`, after which it cannot.
+    """
+
+    def __init__(self, gate: Gate, *, remote: str = "origin") -> None:
+        self._gate = gate
+        self.remote = remote
+
+    def make(self) -> Flow[None]:
+        """Make the gate tree, or heal it.
+
+        Raises:
+            ConfigError: there is no repository, or no such remote.
+        """
+        place, gate = yield from self._gate.located()
+        if (yield from run_git("remote", "get-url", self.remote, cwd=place.top)).code:
+            raise ConfigError(
+                f"there is no git remote {self.remote}, which pull requests require",
+                hint=f"add one: git remote add {self.remote} URL; "
+                'or name another as "remote" of "pullRequests"',
+            )
+        yield from gate.make()
+
+    def known(self) -> Flow[str]:
+        """Return the target as it was fetched last, "" before that."""
+        place, _ = yield from self._gate.located()
+        return (yield from commit_named(TARGET, place.top))
+
+    def fetch(self, branch: str) -> Flow[str]:
+        """Fetch the target, and return its commit."""
+        return (yield from self._fetched(branch, TARGET))
+
+    def fetch_candidate(self, branch: str, item: str) -> Flow[str]:
+        """Fetch the branch of an item in place of its candidate, and return its commit."""
+        return (yield from self._fetched(branch, candidate_ref(item)))
+
+    def _fetched(self, branch: str, ref: str) -> Flow[str]:
+        place, _ = yield from self._gate.located()
+        words = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
+        spec = f"+refs/heads/{branch}:{ref}"
+        for _ in range(_TRIES):
+            said = yield from self._ask("fetch", *words, "--refmap=", self.remote, spec)
+            if not (said.code and _MOVED.search(_words(said))):
+                break
+            yield from pause(0.1)  # another fetch of this watch has just moved the ref
+        if said.code:
+            raise _error(said, f"fetch {branch} from {self.remote}")
+        return (yield from must("rev-parse", "--verify", ref, cwd=place.top)).text
+
+    def heads(self, branches: Sequence[str]) -> Flow[dict[str, str]]:
+        """Return the commits of those of these branches that the remote has."""
+        refs = [f"refs/heads/{branch}" for branch in branches]
+        said = yield from self._ask("ls-remote", self.remote, *refs)
+        if said.code:
+            raise _error(said, f"list the branches of {self.remote}")
+        pairs = (line.partition("\t") for line in said.text.splitlines())
+        return {
+            name.removeprefix("refs/heads/"): commit for commit, _, name in pairs if name in refs
+        }
+
+    def merged(
+        self, candidate: WatchCandidate, target: str, *, title: str, theirs: str = ""
+    ) -> Flow[Tested | Red]:
+        """Merge the candidate with the target, and with `theirs`, and check it; emits the commands.
+
+        `theirs` is a branch of the remote to which somebody else has pushed.
+
+        Raises:
+            ForgeRefused: the work conflicts with what somebody else has pushed.
+            ProcessError: git fails for a reason that is not the candidate's.
+        """
+        place, gate = yield from self._gate.located()
+        if not (yield from commit_named(candidate.commit, place.top)):
+            raise ProcessError(
+                "git", f"the candidate of {candidate.filename} is gone: {candidate.commit}"
+            )
+        message = landing_message(candidate.filename, title)
+        before = yield from gate.take(target)
+        merged = yield from gate.merge(candidate.commit, message, only=True)
+        if isinstance(merged, NotMerged):
+            return Red("conflict" if merged.is_conflict else "check", *merged[:2])
+        if theirs:
+            found = yield from self.fetch_theirs(theirs)
+            joined = yield from gate.merge(found, f"Merge branch '{theirs}'", only=True)
+            if isinstance(joined, NotMerged):
+                raise ForgeRefused(
+                    f"somebody else has pushed to {theirs}, and that conflicts with the work on "
+                    f"the item: {', '.join(joined.paths) or gist(joined.output)}"
+                )
+            merged = joined
+        if merged.tree == before.tree:
+            return Tested(target, is_nothing=True)
+        red = yield from self._gate.test(merged, candidate.attempt)
+        if red is not None:
+            return red
+        yield from gate.hand_over(place.top)
+        words = ("diff", "--name-only", "--no-renames", "-z", target, merged.commit)
+        changed = (yield from must(*words, cwd=place.top)).fields
+        return Tested(merged.commit, is_nothing=False, ci=touches_ci(changed))
+
+    def fetch_theirs(self, branch: str) -> Flow[str]:
+        """Fetch a branch to which somebody else has pushed, and return its commit."""
+        return (yield from self._fetched(branch, f"{TARGET}-theirs"))
+
+    def push(self, branch: str, commit: str, *, expected: str) -> Flow[bool]:
+        """Push a commit to a branch; return False if that is not at the `expected` one ("": new).
+
+        Raises:
+            ForgeRefused: the remote does not accept it: a rule for the branch, a hook of its own.
+        """
+        ref = f"refs/heads/{branch}"
+        lease = f"--force-with-lease={ref}:{expected}"
+        words = ("push", "--porcelain", "--no-verify", "--no-recurse-submodules", lease)
+        said = yield from self._ask(*words, self.remote, f"{commit}:{ref}")
+        if said.code == 0:
+            return True
+        text = _words(said)
+        if rejected := _REJECTED.search(text):
+            if _STALE.search(rejected[1]):
+                return False
+            says = [found for found in _REMOTE_SAYS.findall(text) if found.strip()]
+            more = f": {' '.join(says)[:500]}" if says else ""
+            raise ForgeRefused(f"{self.remote} does not accept {branch}: {rejected[1]}{more}")
+        if _STALE.search(text):
+            return False
+        raise _error(said, f"push {branch} to {self.remote}")
+
+    def only_merges(self, since: str, head: str, target: str) -> Flow[bool]:
+        """Return whether the head adds to `since` nothing but what the target has.
+
+        Both have to be here. That is what "Update branch" of a forge does.
+        """
+        place, _ = yield from self._gate.located()
+        if not (yield from commit_named(since, place.top)):
+            return False
+        if not (yield from contains(head, since, place.top)):
+            return False
+        words = ("rev-list", "--no-merges", "--count", head, f"^{since}", f"^{target}")
+        return (yield from must(*words, cwd=place.top)).text == "0"
+
+    def base_of(self, commit: str) -> Flow[str]:
+        """Return where the commit and the target part."""
+        place, _ = yield from self._gate.located()
+        said = yield from run_git("merge-base", commit, TARGET, cwd=place.top)
+        return commit if said.code else said.text
+
+    def forget(self, item: str) -> Flow[None]:
+        """Remove the candidate of an item, which is part of the target."""
+        place, _ = yield from self._gate.located()
+        yield from move_refs(f"delete {candidate_ref(item)}", top=place.top)
+
+    def _ask(self, *words: str) -> Flow[Said]:
+        """Run a command that talks to the remote."""
+        place, _ = yield from self._gate.located()
+        env = {}
+        if (
+            not has_own_ssh()
+            and (yield from run_git("config", "--get", "core.sshCommand", cwd=place.top)).code
+        ):
+            env["GIT_SSH_COMMAND"] = "ssh -o BatchMode=yes"
+        try:
+            return (
+                yield from run_git(
+                    *PLAIN, *words, cwd=place.top, env=env, sweep=True, timeout=_SECONDS
+                )
+            )
+        except SpawnFailed:
+            raise
+        except ProcessError as error:  # it took too long
+            raise ForgeUnreachable(error.message) from error
+
+
+def _words(said: Said) -> str:
+    return f"{said.output.decode('utf-8', 'replace')}\n{said.errors}"
+
+
+def _error(said: Said, doing: str) -> Exception:
+    """Return the error of a command that has failed, by what git has said."""
+    text = _words(said)
+    words = f"cannot {doing}: {push_gist(text)}"
+    if _LOGIN.search(text):
+        return ForgeLoginMissing(words, hint="let git log in without asking")
+    if _DENIED.search(text):
+        return ForgeLoginMissing(words, hint="let this login push, or push with another")
+    if _NEVER.search(text):
+        return ForgeRefused(words)
+    if _NETWORK.search(text):
+        return ForgeUnreachable(words)
+    return failure(said, (doing,))

@@ -1,0 +1,79 @@
+"""The refs that slots and landing keep in the user's repository, all below `refs/cuggino/`."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from urllib.parse import quote_from_bytes, unquote
+
+TRUNK = "refs/cuggino/trunk"
+"""What has landed."""
+TARGET = "refs/cuggino/target"
+"""What pull requests are merged into, as it was fetched last."""
+CANDIDATES = "refs/cuggino/candidates"
+BASES = "refs/cuggino/bases"
+KEPT = "refs/cuggino/kept"
+BRANCHES = "refs/cuggino/branches"
+"""Below it the branch of each item that landed on one of its own."""
+WORK = "refs/cuggino/work"
+"""The work on items on other machines, in the shared repository."""
+GIVEN = "refs/cuggino/given"
+"""What these machines begin with, in the shared repository."""
+
+_LONGEST = 160
+"""Characters of a name in a ref; a ref is a file, whose name has at most 255 bytes."""
+
+
+def candidate_ref(item: str) -> str:
+    """Return the ref of the commit that an item offers for landing."""
+    return f"{CANDIDATES}/{_quoted(item)}"
+
+
+def base_ref(slot: int) -> str:
+    """Return the ref that protects the base of a slot from git's garbage collection."""
+    return f"{BASES}/{slot}"
+
+
+def branch_ref(item: str) -> str:
+    """Return the symbolic ref that names the branch of an item."""
+    return f"{BRANCHES}/{_quoted(item)}"
+
+
+def kept_ref(item: str, number: int) -> str:
+    """Return a ref of work on an item that has not landed, numbered from 1."""
+    return f"{kept_refs(item)}/{number}"
+
+
+def kept_refs(item: str) -> str:
+    """Return what the refs of an item's kept work begin with."""
+    return f"{KEPT}/{_quoted(item)}"
+
+
+def work_ref(item: str) -> str:
+    """Return the ref of an item's work in the shared repository; one attempt at a time owns it."""
+    return f"{WORK}/{_quoted(item)}"
+
+
+def given_ref(item: str, what: str) -> str:
+    """Return a ref of what an attempt on another machine begins with."""
+    return f"{GIVEN}/{_quoted(item)}/{what}"
+
+
+def item_of(ref: str) -> str:
+    """Return the item of a candidate, or of other work; a very long name is shortened."""
+    for folder in (CANDIDATES, KEPT, WORK, GIVEN):
+        if ref.startswith(f"{folder}/"):
+            return unquote(ref.removeprefix(f"{folder}/").partition("/")[0], errors="replace")
+    return ""
+
+
+def _quoted(item: str) -> str:
+    """Return the name of an item as one component of a ref, unique for each name."""
+    name = quote_from_bytes(os.fsencode(item), safe="").replace("~", "%7E")
+    # git allows neither `..`, nor a dot or `.lock` at the end, nor a dot at the beginning.
+    name = re.sub(r"^\.|\.(?=\.|$|lock$)", "%2E", name)
+    if len(name) <= _LONGEST:
+        return name
+    digest = hashlib.sha256(os.fsencode(item)).hexdigest()[:16]
+    return f"{re.sub('%.?$', '', name[: _LONGEST - 20])}-{digest}"

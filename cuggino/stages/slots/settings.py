@@ -1,0 +1,167 @@
+"""The settings of a slot: those of the project's repository that commits depend on."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from cuggino.files import storing, write_atomic
+from cuggino.operators import Flow, ask
+from cuggino.sandbox import git_folders
+from cuggino.stages.slots.folder import Slot
+from cuggino.stages.slots.git import git_text
+from cuggino.stages.slots.record import SlotRecord
+
+_COPIED = re.compile(
+    r"user\..+|author\..+|committer\..+|commit\.(gpgsign|cleanup|encoding)|gpg\..+|i18n\..+"
+    r"|core\.(hookspath|excludesfile|attributesfile|autocrlf|eol|safecrlf|whitespace|commentchar"
+    r"|checkstat|trustctime|precomposeunicode|longpaths)"
+    r"|(filter|diff|merge)\..+|lfs\.(storage|fetchinclude|fetchexclude)",
+    re.DOTALL,
+)
+"""Settings that change what a commit holds or how it is made; no remote and no credential."""
+_OF_CLONE = re.compile(r"(core|extensions)\..+", re.DOTALL)
+_OWN = (("gc.auto", "0"), ("maintenance.auto", "false"), ("receive.denyCurrentBranch", "refuse"))
+_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\b": "\\b"}
+_INFO = ("exclude", "attributes")
+_LEFT_STATES = (
+    *("rebase-merge", "rebase-apply", "sequencer", "MERGE_HEAD", "MERGE_MODE", "MERGE_MSG"),
+    *(
+        "CHERRY_PICK_HEAD",
+        "REVERT_HEAD",
+        "BISECT_LOG",
+        "BISECT_START",
+        "BISECT_NAMES",
+        "AUTO_MERGE",
+    ),
+)
+
+
+def clone_settings(root: Path) -> Flow[str]:
+    """Return the configuration that git wrote into a new clone, without its remote."""
+    listed = yield from _listed(cwd=root, scopes=("local",))
+    return config_text((key, value) for key, value in listed if _OF_CLONE.fullmatch(key))
+
+
+def reset_settings(slot: Slot, record: SlotRecord) -> Flow[None]:
+    """Give the slot the settings, hooks and ignored files of the project.
+
+    What an agent changed of them is undone before git reads any of it. Paths that are relative to
+    the repository of the project become absolute.
+    """
+    copied = yield from _listed(cwd=slot.project)
+    folders = git_folders(slot.project)
+    common = folders[-1] if folders else slot.project / ".git"
+    with storing("write", slot.root / ".git"):
+        _reset(slot, record, common, [*_relevant(copied, common), *_OWN])
+
+
+def forget_states(git: Path) -> None:
+    """Remove unfinished merges and rebases, and the locks of a killed git.
+
+    Nobody works in a slot that is being prepared.
+    """
+    for name in _LEFT_STATES:
+        path = git / name
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+    for lock in (*git.glob("*.lock"), *(git / "refs").rglob("*.lock")):
+        lock.unlink(missing_ok=True)
+
+
+def config_text(settings: Iterable[tuple[str, str | None]]) -> str:
+    """Return the settings as a file of git."""
+    return "".join(_lines(settings))
+
+
+def _reset(
+    slot: Slot, record: SlotRecord, common: Path, copied: list[tuple[str, str | None]]
+) -> None:
+    git = slot.root / ".git"
+    own = common.resolve()
+    write_atomic(git / "config", record.config + config_text(copied), sync=False)
+    for name in ("config.worktree", "commondir", "gitdir"):
+        (git / name).unlink(missing_ok=True)
+    alternates = git / "objects" / "info" / "alternates"
+    if record.alternates and _text(alternates) != record.alternates:
+        write_atomic(alternates, record.alternates, sync=False)
+    for name in _INFO:
+        given = _text(own / "info" / name)
+        if name == "exclude":
+            within = slot.folder.relative_to(slot.root).as_posix()
+            given += f"\n/{'' if within == '.' else within + '/'}.cuggino/\n"
+        write_atomic(git / "info" / name, given, sync=False)
+    _copy_hooks(own / "hooks", git / "hooks")
+
+
+def _relevant(
+    listed: list[tuple[str, str | None]], common: Path
+) -> Iterator[tuple[str, str | None]]:
+    for key, value in listed:
+        if not _COPIED.fullmatch(key):
+            continue
+        if key == "lfs.storage" and value and not Path(value).is_absolute():
+            yield key, os.fspath(common.resolve() / value)
+        else:
+            yield key, value
+
+
+def _copy_hooks(source: Path, target: Path) -> None:
+    """Make the hooks those of the project; samples stay out."""
+    if target.is_symlink() or target.is_file():
+        target.unlink()
+    target.mkdir(exist_ok=True)
+    wanted = {}
+    with suppress(OSError):
+        wanted = {
+            path.name: path
+            for path in source.iterdir()
+            if path.is_file() and path.suffix != ".sample"
+        }
+    for path in target.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    for name, path in wanted.items():
+        shutil.copy(path, target / name)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return ""
+
+
+def _listed(
+    *, cwd: Path, scopes: Sequence[str] = ("system", "global", "local", "worktree")
+) -> Flow[list[tuple[str, str | None]]]:
+    """Return the settings in the order in which git reads them; None has a key without a value."""
+    words = ("config", "--show-scope", "--includes", "-z", "--list")
+    listed = ((yield from ask(git_text(*words, cwd=cwd))) or "").split("\0")
+    entries = [
+        entry.partition("\n")
+        for scope, entry in zip(listed[::2], listed[1::2], strict=False)
+        if scope in scopes
+    ]
+    return [(key, value if separator else None) for key, separator, value in entries]
+
+
+def _lines(settings: Iterable[tuple[str, str | None]]) -> Iterator[str]:
+    for name, value in settings:
+        section, _, rest = name.partition(".")
+        below, _, key = rest.rpartition(".")
+        quoted = below.replace("\\", "\\\\").replace('"', '\\"')
+        yield f'[{section} "{quoted}"]\n' if below else f"[{section}]\n"
+        if value is None:
+            yield f"\t{key}\n"
+        else:
+            escaped = "".join(_ESCAPES.get(one, one) for one in value)
+            yield f'\t{key} = "{escaped}"\n'

@@ -1,0 +1,172 @@
+"""The shared repository: where machines meet, and the fence between two owners of an item.
+
+Each item has one ref of work there. An attempt owns it from its claim on, and pushes with a lease
+on what it pushed last: whoever claims the item later shuts the earlier owner out.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import suppress
+from pathlib import Path
+
+from cuggino.errors import ConfigError, Fenced, ProcessError, ProcessFailed
+from cuggino.operators import Flow, ask
+from cuggino.stages.slots.candidates import slot_record
+from cuggino.stages.slots.folder import Slot
+from cuggino.stages.slots.git import git_text
+from cuggino.stages.slots.keeping import UNCOMMITTED, leftovers
+
+_LEASE = re.compile(
+    r"stale info|is at \w+ but expected|reference already exists|incorrect old value"
+)
+_REFUSED = re.compile(r"\[remote rejected\].*\((.+)\)")
+_QUIET = ("--quiet", "--no-verify", "--no-recurse-submodules")
+
+
+class WorkRef:
+    """The ref of an item's work in a shared repository, as one attempt pushes to it."""
+
+    def __init__(self, remote: str, ref: str, *, key: str) -> None:
+        self.remote = remote
+        self.ref = ref
+        self._key = key
+        self._pushed: str | None = None
+        """What this attempt pushed last; None before its claim."""
+        self._saved: str | None = None
+        """The work that was saved last."""
+
+    def claim(self, repository: Path, base: str) -> Flow[str | None]:
+        """Take the item over from whoever had it, with the work that is there.
+
+        Gives the commit with that work, or None without any; `base` begins it then.
+
+        Raises:
+            Fenced: another attempt has taken it over at the same moment.
+            ProcessError: git, or the shared repository, cannot be used.
+        """
+        listed = (
+            yield from ask(git_text("ls-remote", self.remote, self.ref, cwd=repository))
+        ) or ""
+        there = listed.partition("\t")[0]
+        if there:
+            yield from fetch_shared(repository, self.remote, f"+{self.ref}:{self.ref}")
+        claimed = yield from self._own(repository, there or base)
+        self._pushed = there
+        yield from self._push(repository, claimed)
+        return claimed if there else None
+
+    def save(self, slot: Slot, specs: str) -> Flow[str]:
+        """Push the work in the slot as it is now, uncommitted files included; gives its commit.
+
+        Raises:
+            Fenced: another attempt has taken the item over.
+            NotKept: a commit cannot hold the work.
+            ProcessError: git, or the shared repository, cannot be used.
+        """
+        record = yield from slot_record(slot)
+        work, _ = yield from leftovers(slot, record, {}, specs)
+        if work != self._saved:
+            yield from self._push(slot.root, (yield from self._own(slot.root, work)))
+            self._saved = work
+        return work
+
+    def offer(self, repository: Path, commit: str) -> Flow[None]:
+        """Push the candidate.
+
+        Raises:
+            Fenced: another attempt has taken the item over.
+            ProcessError: git, or the shared repository, cannot be used.
+        """
+        yield from self._push(repository, commit)
+
+    def _own(self, repository: Path, work: str) -> Flow[str]:
+        """Return a commit with the work that no other attempt ever pushes.
+
+        The lease of an earlier owner must not hold because a later one has pushed the same commit.
+        """
+        parent = f"{work}^1" if (yield from _is_uncommitted(repository, work)) else work
+        text = f"Work of {self._key}\n\n{UNCOMMITTED}\n".encode()
+        words = ("commit-tree", f"{work}^{{tree}}", "-p", parent, "-F", "-")
+        made = git_text(*words, cwd=repository, env=_IDENTITY, stdin=text)
+        return (yield from ask(made)) or ""
+
+    def _push(self, repository: Path, commit: str) -> Flow[None]:
+        lease = f"--force-with-lease={self.ref}:{self._pushed or ''}"
+        words = ("push", *_QUIET, lease, self.remote, f"{commit}:{self.ref}")
+        try:
+            yield from ask(git_text(*words, cwd=repository))
+        except ProcessFailed as error:
+            if _LEASE.search(error.stderr_tail):
+                raise Fenced("another attempt has taken the item over") from error
+            if refused := _REFUSED.search(error.stderr_tail):
+                raise ProcessError(
+                    "git",
+                    f"the shared repository refuses {self.ref}: {refused[1]}",
+                    hint="workers push their work to refs/cuggino/: its server must allow that",
+                ) from error
+            raise
+        self._pushed = commit
+
+
+def fetch_shared(repository: Path, remote: str, *specs: str) -> Flow[None]:
+    """Fetch refs from a shared repository, and nothing else.
+
+    Raises:
+        ProcessError: it cannot be reached, or does not have them.
+    """
+    words = ("--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--quiet")
+    yield from ask(git_text("fetch", *words, remote, *specs, cwd=repository))
+
+
+def push_shared(repository: Path, remote: str, *specs: str) -> Flow[None]:
+    """Push refs to a shared repository, whatever they are there.
+
+    Raises:
+        ProcessError: it cannot be reached, or refuses them.
+    """
+    yield from ask(git_text("push", *_QUIET, remote, *specs, cwd=repository))
+
+
+def shared_refs(repository: Path, remote: str, *patterns: str) -> Flow[dict[str, str]]:
+    """Return the commits of refs in a shared repository, by name.
+
+    Raises:
+        ProcessError: it cannot be reached.
+    """
+    listing = git_text("ls-remote", remote, *patterns, cwd=repository)
+    listed = (yield from ask(listing)) or ""
+    pairs = (line.partition("\t") for line in listed.splitlines())
+    return {name: commit for commit, _, name in pairs}
+
+
+def remote_of(repository: Path, name: str) -> Flow[str]:
+    """Return the URL of a remote, as other machines can use it; a URL or a path is returned as is.
+
+    Raises:
+        ConfigError: there is no such remote.
+    """
+    if re.search(r"[:/\\]", name):
+        return name
+    with suppress(ProcessFailed):
+        url = (yield from ask(git_text("remote", "get-url", "--push", name, cwd=repository))) or ""
+        if Path(url).exists() or (not url.startswith("/") and ":" not in url):
+            return os.fspath((repository / url).resolve())
+        return url
+    raise ConfigError(
+        f"there is no remote {name}, through which workers get the project and return their work",
+        hint=f'add one: git remote add {name} URL; or name another as "remote" of "cluster"',
+    )
+
+
+def _is_uncommitted(repository: Path, commit: str) -> Flow[bool]:
+    words = ("log", "-1", "--format=%(trailers:key=Cuggino-Kept)", commit)
+    return UNCOMMITTED in ((yield from ask(git_text(*words, cwd=repository))) or "")
+
+
+_IDENTITY = {
+    f"GIT_{who}_{what}": value
+    for who in ("AUTHOR", "COMMITTER")
+    for what, value in (("NAME", "cuggino"), ("EMAIL", "cuggino@localhost"))
+}

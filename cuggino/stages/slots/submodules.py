@@ -1,0 +1,82 @@
+"""Submodules in a slot: checked out from the project's own copies."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from cuggino.errors import ProcessFailed
+from cuggino.operators import Flow, ask
+from cuggino.sandbox import git_folders
+from cuggino.stages.slots.folder import Slot, top_of
+from cuggino.stages.slots.git import git_text
+
+_FILE = ("-c", "protocol.file.allow=always")
+_LINK = "160000"
+"""The mode of a submodule in a tree."""
+
+
+def update_submodules(slot: Slot) -> Flow[None]:
+    """Check out the submodules that the project has, from there; nested ones are left out."""
+    if not (slot.root / ".gitmodules").is_file():
+        return
+    known = yield from _known(slot)
+    if not known:
+        return
+    settings = [
+        word
+        for path, (name, module) in known.items()
+        for word in (
+            *("-c", f"submodule.{name}.url={module}"),
+            *("-c", f"submodule.{name}.active=true"),
+        )
+    ]
+    words = ("submodule", "--quiet", "update", "--init", "--force", "--checkout", "--")
+    yield from ask(git_text(*_FILE, *settings, *words, *known, cwd=slot.root, sweep=True))
+    for path in known:  # nothing in a slot can be pushed
+        nowhere = ("remote.origin.pushurl", os.devnull)
+        yield from ask(git_text("config", *nowhere, cwd=slot.root / path))
+
+
+def unknown_commits(slot: Slot, base: str, commit: str) -> Flow[list[str]]:
+    """Return the submodules for which the work names a commit that the project does not have."""
+    words = ("diff-tree", "-r", "-z", "--no-renames", "--ignore-submodules=none", base, commit)
+    fields = ((yield from ask(git_text(*words, cwd=slot.root))) or "").split("\0")
+    changed = {
+        path: entry.split(" ")[3]
+        for entry, path in zip(fields[::2], fields[1::2], strict=False)
+        if entry.split(" ")[1] == _LINK
+    }
+    known = (yield from _known(slot)) if changed else {}
+    found = []
+    for path, new in changed.items():
+        if path not in known or not (yield from _has(known[path][1], new)):
+            found.append(path)
+    return found
+
+
+def _has(module: Path, commit: str) -> Flow[bool]:
+    try:
+        yield from ask(git_text("cat-file", "-e", f"{commit}^{{commit}}", cwd=module))
+    except ProcessFailed:
+        return False
+    return True
+
+
+def _known(slot: Slot) -> Flow[dict[str, tuple[str, Path]]]:
+    """Return name and repository of the submodules that the project has, by path."""
+    words: Sequence[str] = ("config", "--file", ".gitmodules", "-z", "--get-regexp", r"\.path$")
+    try:
+        listed = (yield from ask(git_text(*words, cwd=slot.root))) or ""
+    except ProcessFailed:  # none
+        return {}
+    folders = git_folders(top_of(slot.project))
+    found = {}
+    for entry in listed.split("\0"):
+        key, _, path = entry.partition("\n")
+        name = key.removeprefix("submodule.").removesuffix(".path")
+        module = folders[-1] / "modules" / name if folders and name else None
+        if module is not None and path and (module / "HEAD").is_file():
+            found[path] = name, module
+    return found

@@ -1,0 +1,185 @@
+"""Where imported items come from: a file per item, which also remembers what was written there."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+
+from cuggino.errors import StorageError
+from cuggino.files import describe, read_regular, storing, write_atomic
+from cuggino.storage.moving import visible_entries
+from cuggino.storage.workspace import Workspace
+
+_BIGGEST = 1_000_000
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_LONGEST_SLUG = 48
+
+
+class Origin(BaseModel):
+    """The origin of an imported item, and the state of what is exchanged with it."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=True, defer_build=True)
+
+    source: str
+    """The name of the source."""
+    id: str
+    """The id of the item in its source."""
+    url: str = ""
+    number: int | None = None
+    """The number of the issue on a forge; None for other sources."""
+    digest: str = ""
+    """SHA-256 of title and body as they were imported."""
+    file: str = ""
+    """SHA-256 of the item's file as it was imported last; another one is a person's edit."""
+    writing: str = ""
+    """That of the file about to be written; a killed process leaves it here."""
+    upstream: str = ""
+    """SHA-256 of all that the source had said of it when it was imported or ignored last."""
+    begun: bool = False
+    """Whether work on it has begun: it keeps its text."""
+    held: str = ""
+    """Why it must not begin."""
+    network: bool = False
+    """Whether its agents may reach any host."""
+    removed: bool = False
+    """Whether it is no longer open in its source, and was archived."""
+
+    key: str = ""
+    """Names this import in the hidden marker of its comment."""
+    comment: str = ""
+    """The id of that comment; `?` while it is being added."""
+    report: dict[str, JsonValue] = {}
+    """What the comment is to say, as `cuggino.forge.report` has it; empty before work begins."""
+    written: str = ""
+    """The digest of the report that the comment has."""
+    rewritten: bool = False
+    """Whether somebody has removed the comment, and it was written anew."""
+    labeled: str = ""
+    """The label that the issue has for its state; `?` while that is being changed."""
+    closed: bool = False
+    """Whether cuggino has closed the issue."""
+    silent: str = ""
+    """Why nothing more is written to the issue, such as that it was deleted."""
+    claimed_by: str = ""
+    """The page of the comment by which another machine has claimed it."""
+    question: str = ""
+    """The file of the spec issue that was asked about."""
+    asked: datetime | None = None
+    """When that was asked, by the forge's clock."""
+
+
+class Origins:
+    """The origins of the items of a workspace, by the names of the items.
+
+    They stay when an item is archived or parked: nothing is imported twice.
+    """
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._folder = workspace.origins
+        self._known: dict[str, tuple[tuple[int, ...], Origin]] = {}
+
+    def path(self, item: str) -> Path:
+        """Return the path of the item's file.
+
+        Raises:
+            StorageError: the name is not a plain file name.
+        """
+        if item in ("", ".", "..") or "/" in item or "\0" in item:
+            raise StorageError("name item", f"{item!r} is not a file name in {self._folder}")
+        return self._folder / f"{item}.json"
+
+    def read(self, item: str) -> Origin | None:
+        """Return the origin of the item; None for an item that was not imported.
+
+        Raises:
+            StorageError: its file cannot be used.
+        """
+        path = self.path(item)
+        try:
+            stamp = _stamp(path)
+            known = self._known.get(item)
+            if known is not None and known[0] == stamp:
+                return known[1]
+            origin = Origin.model_validate_json(read_regular(path, biggest=_BIGGEST))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            what = "is not valid" if isinstance(error, ValidationError) else describe(error)
+            raise StorageError(
+                "read origin", f"{path}: {what}", hint="restore the file, or remove it and its item"
+            ) from error
+        self._known[item] = (stamp, origin)
+        return origin
+
+    def change(self, item: str, **fields: Any) -> Origin:
+        """Write the fields of the item's origin, which is made from them if there is none.
+
+        Nothing is written if they have these values.
+
+        Raises:
+            StorageError: it cannot be read or written, and is unchanged.
+        """
+        if unknown := fields.keys() - Origin.model_fields.keys():
+            raise TypeError(f"an origin has no {', '.join(sorted(unknown))}")
+        path, old = self.path(item), self.read(item)
+        known = {} if old is None else old.model_dump()
+        new = Origin.model_validate({**known, **fields})
+        if new != old:
+            with storing("write origin", path):
+                if self._folder.is_symlink():
+                    raise OSError(f"{self._folder} is a link")
+                write_atomic(path, new.model_dump_json(indent=2) + "\n")
+                self._known[item] = (_stamp(path), new)
+        return new
+
+    def all(self) -> dict[str, Origin]:
+        """Return all origins by the names of their items, sorted; unusable ones are left out."""
+        found: dict[str, Origin] = {}
+        for entry in visible_entries(self._folder):
+            name, dot, _ = entry.name.rpartition(".json")
+            if dot and name:
+                try:
+                    origin = self.read(name)
+                except StorageError:
+                    continue
+                if origin is not None:
+                    found[name] = origin
+        return found
+
+    def find(self, source: str, id: str) -> tuple[str, Origin] | None:
+        """Return the item of the source with this id, by name; None if it was never imported.
+
+        Raises:
+            StorageError: its file cannot be used.
+        """
+        name = imported_name(source, id)
+        origin = self.read(name)
+        return None if origin is None else (name, origin)
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    seen = path.stat()
+    return (seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
+
+
+def imported_name(source: str, id: str) -> str:
+    """Return the name of the file of an imported item: its source and its id, never its title.
+
+    Numbers have five digits, for names to sort by them: `github-00007.md`. Any other id is
+    reduced to letters and digits, with letters that depend on the whole of it.
+    """
+    if _NUMBER.fullmatch(id):
+        return f"{source}-{id.zfill(5)}.md"
+    words = re.findall(r"[a-z]+|[0-9]+", id[: 4 * _LONGEST_SLUG].lower())
+    slug = "-".join(word.zfill(5) if word.isdigit() else word for word in words)
+    digest = hashlib.sha256(id.encode("utf-8", "surrogatepass")).digest()[:8]
+    mark = "".join(_LETTERS[byte % len(_LETTERS)] for byte in digest)
+    return (
+        "-".join(part for part in (source, slug[:_LONGEST_SLUG].strip("-"), mark) if part) + ".md"
+    )

@@ -1,0 +1,117 @@
+"""What a program of the Agent Client Protocol must keep before any model is involved.
+
+Sessions are opened and ended without a prompt, so nothing is sent to a model.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from unittest import SkipTest
+
+from reactivex import operators as ops
+
+from cuggino.agents.acp import AcpAgent
+from cuggino.agents.base import SpawnOptions
+from cuggino.edges import run
+from cuggino.errors import AgentFailed, CugginoError, GuardNotLive
+from cuggino.guard import role_policy
+from cuggino.testing.conformance.agent import tool_server
+from cuggino.testing.conformance.verdicts import Verdict
+from cuggino.testing.leaks import no_leaks
+
+_UNKNOWN = "00000000-0000-4000-8000-000000000000"
+
+
+class _Trial(AcpAgent):
+    """The same agent, whose sessions end before their prompt."""
+
+    is_trial = True
+
+
+def try_offline(agent: AcpAgent) -> Iterator[Verdict]:
+    """Check the program of an agent against the rules that need no model, one by one."""
+    trial = _Trial(agent.profile, path=agent.program, env=agent.environment)
+    rules: tuple[Callable[[_Trial, Path], str], ...] = (
+        *(_program, _session, _mode, _guard, _mcp_server, _unknown_session),
+    )
+    for rule in rules:
+        with tempfile.TemporaryDirectory(prefix="cuggino-session-check-") as folder:
+            name = rule.__name__.removeprefix("_")
+            try:
+                with no_leaks():
+                    said = rule(trial, Path(folder).resolve())
+            except SkipTest as reason:
+                yield Verdict(rule=name, outcome="skipped", message=str(reason))
+            except (AssertionError, CugginoError) as error:
+                yield Verdict(rule=name, outcome="failed", message=_words(error))
+            else:
+                yield Verdict(rule=name, outcome="passed", message=said)
+
+
+def _words(error: Exception) -> str:
+    hint = error.hint if isinstance(error, CugginoError) else None
+    return f"{error}; {hint}" if hint else str(error)
+
+
+def _opened(trial: _Trial, folder: Path, **options: object) -> str:
+    """Open a session, and return its id.
+
+    Raises:
+        LlmSessionError: it could not be opened.
+    """
+    given = SpawnOptions(prompt="", cwd=folder, dangerously_skip_permissions=True, **options)  # type: ignore[arg-type]
+    ended = run(trial.spawn(given).pipe(ops.last()))
+    return str(getattr(ended, "session_id", ""))
+
+
+def _program(trial: _Trial, _folder: Path) -> str:
+    """The program is installed, and new enough."""
+    version = trial.check()
+    return f"{trial.program} {version}".strip()
+
+
+def _session(trial: _Trial, folder: Path) -> str:
+    """A session opens in an empty project, and leaves nothing behind."""
+    return f"session {_opened(trial, folder)}"
+
+
+def _mode(trial: _Trial, folder: Path) -> str:
+    """The mode in which the program asks can be set, and is read back."""
+    mode = trial.profile.mode
+    if not trial.profile.asks:
+        raise SkipTest('it is unguarded, as it does not claim to ask ("asks")')
+    policy = role_policy("implementing", project=folder, level="roles")
+    _opened(trial, folder, guard=policy)
+    return f"mode {mode}" if mode is not None else "its own mode"
+
+
+def _guard(trial: _Trial, folder: Path) -> str:
+    """Calls that the program asks about can be judged here."""
+    if not trial.profile.asks:
+        raise SkipTest('it is unguarded, as it does not claim to ask ("asks")')
+    trial.check_guard(role_policy("implementing", project=folder, level="roles"))
+    return "only the calls that it asks about; others are judged afterwards"
+
+
+def _mcp_server(trial: _Trial, folder: Path) -> str:
+    """An MCP server is started with a session."""
+    log = folder / "asked.log"
+    _opened(trial, folder, mcp_servers=tool_server(log))
+    if not log.exists():
+        raise SkipTest("it was not started before the first prompt")
+    return "started"
+
+
+def _unknown_session(trial: _Trial, folder: Path) -> str:
+    """A session that never was cannot be resumed."""
+    try:
+        _opened(trial, folder, resume_session_id=_UNKNOWN)
+    except GuardNotLive:
+        raise
+    except AgentFailed as error:
+        if "cannot resume sessions" in error.message:
+            raise SkipTest(error.message) from None
+        return error.message
+    raise AssertionError("it was resumed as if it were known")

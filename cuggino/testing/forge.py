@@ -1,0 +1,683 @@
+"""A forge without a network: issues, comments and pull requests in memory, in virtual time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any, Literal, TypeVar
+
+from reactivex import Observable, timer
+
+from cuggino.config import ForgeKind
+from cuggino.errors import ForgeRefused, ForgeUnreachable
+from cuggino.forge import Comment, Issue, Job, PullRequest, Remark
+from cuggino.operators import Flow, ask, emit, flow
+from cuggino.testing.clock import VirtualClock, seconds
+
+T = TypeVar("T")
+
+LONGEST_BODY = 65_536
+"""The characters of a text that GitHub accepts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgeCall:
+    """A call of an `InMemoryForge`, at the moment of its effect."""
+
+    at: float
+    """The virtual second."""
+    login: str
+    name: str
+    """The method, such as `add_comment`."""
+    number: int | None
+    """The issue or pull request; None if the call is about none."""
+    text: str = ""
+    """The body, the labels, or the branch that was given."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CiRun:
+    """What CI makes of one pushed commit: a job that ends after some time."""
+
+    state: Literal["passed", "failed", "skipped"] = "passed"
+    takes: float | str | timedelta = 60.0
+    """Virtual time, such as 90 or `1m30s`."""
+    log: str = ""
+    name: str = "test"
+
+
+@dataclass(slots=True)
+class _Fault:
+    name: str | None
+    number: int | None
+    error: Exception
+    times: int
+    late: bool
+    begins: datetime
+    ends: datetime | None
+
+    def hits(self, name: str, number: int | None, now: datetime, *, late: bool) -> bool:
+        return (
+            self.times > 0
+            and late == self.late
+            and self.name in (None, name)
+            and self.number in (None, number)
+            and self.begins <= now
+            and (self.ends is None or now < self.ends)
+        )
+
+
+@dataclass(slots=True)
+class _Repository:
+    """What all logins share."""
+
+    issues: dict[int, Issue] = field(default_factory=dict)
+    gone: dict[int, int] = field(default_factory=dict)
+    """Issues that were deleted or transferred, with the status that tells so."""
+    comments: dict[int, list[Comment]] = field(default_factory=dict)
+    pulls: dict[int, PullRequest] = field(default_factory=dict)
+    titles: dict[int, str] = field(default_factory=dict)
+    """Of pull requests."""
+    pushed: dict[str, str] = field(default_factory=dict)
+    began: dict[tuple[int, str], tuple[datetime, tuple[CiRun, ...]]] = field(default_factory=dict)
+    """When CI began with a head of a pull request, and what it makes of it."""
+    logs: dict[str, str] = field(default_factory=dict)
+    calls: list[ForgeCall] = field(default_factory=list)
+    faults: list[_Fault] = field(default_factory=list)
+    writers: set[str] = field(default_factory=set)
+    ids: Counter[str] = field(default_factory=Counter)
+
+    def new(self, kind: str) -> int:
+        self.ids[kind] += 1
+        return self.ids[kind]
+
+
+_READS = frozenset(
+    {
+        "viewer",
+        "default_branch",
+        "issues",
+        "issue",
+        "comments",
+        "find_pull_request",
+        "pull_request",
+        "log",
+    }
+)
+
+
+class InMemoryForge:
+    """A repository of a forge in memory, with persons and CI that act in virtual time.
+
+    ::
+
+        forge = InMemoryForge(clock, latency=0.2, ci=[CiRun(state="failed", log="boom"), CiRun()])
+        ada = forge.person("ada")
+        ada.opens(7, "Add a page", labels=("agent",))
+        forge.at("5m", lambda: ada.comments(7, "Option B"))
+        forge.fail("add_comment", ForgeLimited("slow down"), times=2)
+        ...
+        assert len(forge.writes("add_comment")) == 1
+
+    Calls are cold. The first half of the latency passes before the effect of a call, the second
+    half after it: a call that is disposed in between has been carried out, and nobody knows.
+
+    `calls` lists all calls that had an effect or an answer. `login` returns the same repository
+    seen by another login. `heads` returns the commit of a branch, by default the one of `push`;
+    with real repositories, read it there. CI takes the next of `ci` for each new head, and repeats
+    the last; there are no jobs without. `merge` carries out a merge and returns the commit.
+    """
+
+    def __init__(
+        self,
+        clock: VirtualClock,
+        *,
+        latency: float | str | timedelta = 0.0,
+        name: str = "me",
+        repo: str = "owner/repo",
+        host: str = "github.com",
+        kind: ForgeKind = "github",
+        target: str = "main",
+        ci: Sequence[CiRun | Sequence[CiRun]] = (),
+        heads: Callable[[str], str | None] | None = None,
+        merge: Callable[[PullRequest], str] | None = None,
+        conflicts: Callable[[PullRequest], bool | None] = lambda _: False,
+    ) -> None:
+        self.clock = clock
+        self.kind: ForgeKind = kind
+        self.host = host
+        self.repo = repo
+        self.latency = seconds(latency)
+        self.name = name
+        """The login."""
+        self.target = target
+        self.requires_approval = False
+        """Whether a pull request is merged only after `approves` of a person."""
+        self._repository = _Repository(writers={name})
+        self._ci = [run if isinstance(run, Sequence) else (run,) for run in ci]
+        self._heads = heads or self._repository.pushed.get
+        self._merge = merge or (lambda pull: f"merge-of-{pull.number}")
+        self._conflicts = conflicts
+        self._approved: set[int] = set()
+
+    def login(self, name: str) -> InMemoryForge:
+        """Return the same repository, seen by another login; it has write access."""
+        other = object.__new__(InMemoryForge)
+        other.__dict__.update(self.__dict__, name=name)
+        self._repository.writers.add(name)
+        return other
+
+    # -- what tests arrange
+
+    @property
+    def calls(self) -> list[ForgeCall]:
+        """Return all calls so far, in order."""
+        return self._repository.calls
+
+    def writes(self, name: str | None = None, number: int | None = None) -> list[ForgeCall]:
+        """Return the calls that change something; only those of a method, and about a number."""
+        return [
+            call
+            for call in self.calls
+            if call.name not in _READS
+            and name in (None, call.name)
+            and number in (None, call.number)
+        ]
+
+    def at(self, when: float | str | timedelta, do: Callable[[], object]) -> None:
+        """Do something at a moment of the clock, such as what a person does."""
+
+        def act(*_: object) -> None:
+            do()
+
+        self.clock.schedule_absolute(self.clock.at(when), act)
+
+    def fail(
+        self,
+        name: str | None,
+        error: Exception,
+        *,
+        times: int = 1,
+        number: int | None = None,
+        late: bool = False,
+    ) -> None:
+        """Let the next calls of a method fail; None means any method.
+
+        With `late` the call is carried out, and only its answer is lost.
+        """
+        fault = _Fault(name, number, error, times, late, self.clock.now, None)
+        self._repository.faults.append(fault)
+
+    def outage(
+        self,
+        begins: float | str | timedelta,
+        ends: float | str | timedelta,
+        error: Exception | None = None,
+    ) -> None:
+        """Let all calls fail between two moments of the clock, by default as unreachable."""
+        error = error or ForgeUnreachable("no connection")
+        begin, end = self.clock.at(begins), self.clock.at(ends)
+        self._repository.faults.append(_Fault(None, None, error, 1_000_000, False, begin, end))
+
+    def person(self, name: str, *, trusted: bool = True) -> ForgePerson:
+        """Return a person; only a trusted one has write access."""
+        if trusted:
+            self._repository.writers.add(name)
+        return ForgePerson(self, name)
+
+    def issue_now(self, number: int) -> Issue:
+        """Return an issue as it is, without a call."""
+        return self._repository.issues[number]
+
+    def comments_now(self, number: int) -> list[Comment]:
+        """Return the comments on an issue as they are, without a call."""
+        return list(self._repository.comments.get(number, ()))
+
+    def pull_now(self, number: int) -> PullRequest:
+        """Return a pull request as it is, without a call."""
+        return self._looked_at(number)
+
+    def push(self, branch: str, commit: str) -> None:
+        """Move a branch, unless `heads` reads real ones; CI begins where a pull request is open."""
+        self._repository.pushed[branch] = commit
+        for number in self._repository.pulls:
+            self._looked_at(number)
+
+    # -- the calls
+
+    def viewer(self) -> Observable[str]:
+        """Emit the name of the login."""
+        return self._call("viewer", None, lambda: [self.name])
+
+    def default_branch(self) -> Observable[str]:
+        """Emit the name of the target."""
+        return self._call("default_branch", None, lambda: [self.target])
+
+    def issues(self, *, label: str | None, query: str | None) -> Observable[Issue]:
+        """Emit the open issues with the label whose title contains the query."""
+
+        def found() -> list[Issue]:
+            return [
+                issue
+                for _, issue in sorted(self._repository.issues.items())
+                if issue.is_open
+                and (label is None or label in issue.labels)
+                and (query is None or query in issue.title)
+            ]
+
+        return self._call("issues", None, found, text=label or query or "")
+
+    def issue(self, number: int) -> Observable[Issue]:
+        """Emit an issue, open or not."""
+        return self._call("issue", number, lambda: [self._issue(number)])
+
+    def comments(self, number: int) -> Observable[Comment]:
+        """Emit the comments on an issue, oldest first."""
+
+        def found() -> list[Comment]:
+            self._issue(number)
+            return [self._seen(one) for one in self._repository.comments.get(number, ())]
+
+        return self._call("comments", number, found)
+
+    def add_comment(self, number: int, body: str) -> Observable[Comment]:
+        """Comment on an issue."""
+        return self._call(
+            "add_comment", number, lambda: [self._comment(number, body, self.name)], text=body
+        )
+
+    def edit_comment(self, number: int, comment: str, body: str) -> Observable[Comment]:
+        """Change a comment."""
+
+        def edit() -> list[Comment]:
+            return [self._edit(number, comment, body, self.name)]
+
+        return self._call("edit_comment", number, edit, text=body)
+
+    def delete_comment(self, number: int, comment: str) -> Observable[None]:
+        """Remove a comment."""
+        return self._call("delete_comment", number, lambda: self._delete(number, comment))
+
+    def change_labels(
+        self, number: int, *, add: tuple[str, ...], remove: tuple[str, ...]
+    ) -> Observable[None]:
+        """Add and remove labels; one that is there, or is not, is no error."""
+        text = " ".join([*(f"+{name}" for name in add), *(f"-{name}" for name in remove)])
+        change = self._change_labels
+        return self._call("change_labels", number, lambda: change(number, add, remove), text=text)
+
+    def close_issue(self, number: int) -> Observable[None]:
+        """Close an issue."""
+        return self._call("close_issue", number, lambda: self._set_open(number, is_open=False))
+
+    def find_pull_request(self, branch: str) -> Observable[PullRequest]:
+        """Emit the newest pull request of the branch, or nothing."""
+
+        def found() -> list[PullRequest]:
+            pulls = self._repository.pulls
+            numbers = [number for number, pull in pulls.items() if pull.branch == branch]
+            return [self._looked_at(number) for number in sorted(numbers)[-1:]]
+
+        return self._call("find_pull_request", None, found, text=branch)
+
+    def open_pull_request(
+        self, *, branch: str, target: str, title: str, body: str, draft: bool = False
+    ) -> Observable[PullRequest]:
+        """Open a pull request, or emit the open one of the branch."""
+
+        def opened() -> list[PullRequest]:
+            _fits(body)
+            for number, known in self._repository.pulls.items():
+                if known.branch == branch and known.state == "open":
+                    return [self._looked_at(number)]
+            head = self._heads(branch)
+            if head is None:
+                raise ForgeRefused(f"the branch {branch} does not exist", status=422)
+            number = self._repository.new("number")
+            pull = PullRequest(
+                number=number,
+                url=f"{self.url}/pull/{number}",
+                state="open",
+                branch=branch,
+                target=target,
+                head=head,
+                body=body,
+                is_draft=draft,
+            )
+            self._repository.pulls[number] = pull
+            self._repository.titles[number] = title
+            self._began(pull)
+            return [self._looked_at(number)]
+
+        return self._call("open_pull_request", None, opened, text=branch)
+
+    def edit_pull_request(self, number: int, *, title: str, body: str) -> Observable[None]:
+        """Change title and text."""
+
+        def edit() -> Iterable[None]:
+            _fits(body)
+            self._change_pull(number, body=body)
+            self._repository.titles[number] = title
+            return ()
+
+        return self._call("edit_pull_request", number, edit, text=body)
+
+    def pull_request(self, number: int) -> Observable[PullRequest]:
+        """Emit a pull request with its jobs and remarks."""
+        return self._call("pull_request", number, lambda: [self._looked_at(number)])
+
+    def log(self, job: Job) -> Observable[str]:
+        """Emit the end of a job's log."""
+        return self._call("log", None, lambda: [self._repository.logs.get(job.id, "")[-65_536:]])
+
+    def merge_when_allowed(self, number: int, *, head: str) -> Observable[None]:
+        """Merge at once, or as soon as CI is green and the rules allow."""
+
+        def allow() -> Iterable[None]:
+            pull = self._looked_at(number)
+            if pull.head != head:
+                raise ForgeRefused("the head was modified", status=409)
+            if pull.state != "open" or pull.is_draft:
+                raise ForgeRefused("the pull request is not mergeable", status=405)
+            self._change_pull(number, is_queued=True)
+            self._looked_at(number)
+            return ()
+
+        return self._call("merge_when_allowed", number, allow, text=head)
+
+    # -- what calls and persons do
+
+    @property
+    def url(self) -> str:
+        """Return the page of the repository."""
+        return f"https://{self.host}/{self.repo}"
+
+    def _call(
+        self, name: str, number: int | None, effect: Callable[[], Iterable[T]], *, text: str = ""
+    ) -> Observable[T]:
+        half = self.latency / 2
+
+        def story() -> Flow[None]:
+            if half:
+                yield from ask(timer(half))
+            self._fault(name, number, late=False)
+            answer = [*effect()]
+            self.calls.append(
+                ForgeCall(
+                    at=self.clock.elapsed, login=self.name, name=name, number=number, text=text
+                )
+            )
+            self._fault(name, number, late=True)
+            if half:
+                yield from ask(timer(half))
+            yield from emit(*answer)
+
+        return flow(story)
+
+    def _fault(self, name: str, number: int | None, *, late: bool) -> None:
+        for fault in self._repository.faults:
+            if fault.hits(name, number, self.clock.now, late=late):
+                fault.times -= 1
+                raise fault.error
+
+    def _trusts(self, name: str) -> bool:
+        return name in self._repository.writers
+
+    def _issue(self, number: int) -> Issue:
+        if (status := self._repository.gone.get(number)) is not None:
+            raise ForgeRefused(f"issue {number} was deleted", status=status)
+        if number not in self._repository.issues:
+            raise ForgeRefused(f"issue {number} is not found", status=404)
+        return self._repository.issues[number]
+
+    def _seen(self, comment: Comment) -> Comment:
+        return replace(comment, is_mine=comment.author == self.name)
+
+    def _comment(self, number: int, body: str, author: str) -> Comment:
+        issue = self._issue(number)
+        _fits(body)
+        new = self._repository.new("comment")
+        comment = Comment(
+            id=str(1000 + new),
+            body=body,
+            author=author,
+            is_mine=author == self.name,
+            is_trusted=self._trusts(author),
+            at=self.clock.now,
+            url=f"{issue.url}#issuecomment-{1000 + new}",
+        )
+        self._repository.comments.setdefault(number, []).append(comment)
+        return comment
+
+    def _found(self, number: int, comment: str) -> tuple[list[Comment], int]:
+        self._issue(number)
+        known = self._repository.comments.get(number, [])
+        for at, one in enumerate(known):
+            if one.id == comment:
+                return known, at
+        raise ForgeRefused(f"comment {comment} is not found", status=404)
+
+    def _edit(self, number: int, comment: str, body: str, editor: str) -> Comment:
+        known, at = self._found(number, comment)
+        _fits(body)
+        trusted = known[at].is_trusted and self._trusts(editor)
+        known[at] = replace(known[at], body=body, is_trusted=trusted, edited_at=self.clock.now)
+        return self._seen(known[at])
+
+    def _delete(self, number: int, comment: str) -> Iterable[None]:
+        known, at = self._found(number, comment)
+        del known[at]
+        return ()
+
+    def _change_issue(self, number: int, **fields: Any) -> Iterable[None]:
+        self._repository.issues[number] = replace(self._issue(number), **fields)
+        return ()
+
+    def _change_labels(
+        self, number: int, add: Iterable[str], remove: Iterable[str]
+    ) -> Iterable[None]:
+        without = set(remove)
+        labels = dict.fromkeys([*self._issue(number).labels, *add])
+        return self._change_issue(number, labels=tuple(n for n in labels if n not in without))
+
+    def _set_open(self, number: int, *, is_open: bool) -> Iterable[None]:
+        return self._change_issue(number, is_open=is_open)
+
+    def _change_pull(self, number: int, **fields: Any) -> None:
+        if number not in self._repository.pulls:
+            raise ForgeRefused(f"pull request {number} is not found", status=404)
+        self._repository.pulls[number] = replace(self._repository.pulls[number], **fields)
+
+    def _remark(self, number: int, remark: Remark) -> None:
+        self._change_pull(number, remarks=(*self._looked_at(number).remarks, remark))
+
+    def _began(self, pull: PullRequest) -> None:
+        """Let CI begin with the head."""
+        runs: tuple[CiRun, ...] = ()
+        if self._ci:
+            first, *rest = self._ci
+            self._ci[:] = rest or [first]
+            runs = tuple(first)
+        self._repository.began[pull.number, pull.head] = self.clock.now, runs
+        for run in runs:
+            self.at(self.clock.elapsed + seconds(run.takes), lambda: self._looked_at(pull.number))
+
+    def _looked_at(self, number: int) -> PullRequest:
+        """Bring a pull request up to date, and merge it when it is its turn."""
+        if number not in self._repository.pulls:
+            raise ForgeRefused(f"pull request {number} is not found", status=404)
+        pull = self._repository.pulls[number]
+        if pull.state != "open":
+            return pull
+        head = self._heads(pull.branch)
+        if head is None:
+            pull = replace(pull, state="closed")
+        elif head != pull.head:
+            pull = replace(pull, head=head, is_queued=False)
+            if (number, head) not in self._repository.began:
+                self._began(pull)
+        if pull.state == "open":
+            pull = replace(pull, jobs=self._jobs(pull), conflicts=self._conflicts(pull))
+        self._repository.pulls[number] = pull
+        if pull.is_queued and pull.state == "open" and self._allows(pull):
+            self._merged(pull)
+        return self._repository.pulls[number]
+
+    def _allows(self, pull: PullRequest) -> bool:
+        approved = not self.requires_approval or pull.number in self._approved
+        return approved and pull.checks in ("passed", "none") and not pull.conflicts
+
+    def _merged(self, pull: PullRequest) -> None:
+        commit = self._merge(pull)
+        self._change_pull(pull.number, state="merged", merged_as=commit, is_queued=False)
+
+    def _jobs(self, pull: PullRequest) -> tuple[Job, ...]:
+        began, runs = self._repository.began[pull.number, pull.head]
+        jobs = []
+        for at, run in enumerate(runs):
+            ended = self.clock.now >= began + timedelta(seconds=seconds(run.takes))
+            id = f"{pull.number}-{pull.head}-{at}"
+            self._repository.logs[id] = run.log
+            jobs.append(
+                Job(
+                    id=id,
+                    name=run.name,
+                    state=run.state if ended else "pending",
+                    url=f"{self.url}/actions/runs/{id}",
+                )
+            )
+        return tuple(jobs)
+
+
+def _fits(body: str) -> None:
+    if len(body) > LONGEST_BODY:
+        raise ForgeRefused(f"body is too long (maximum is {LONGEST_BODY} characters)", status=422)
+
+
+@dataclass(frozen=True, slots=True)
+class ForgePerson:
+    """A person who uses an `InMemoryForge` in a browser: no latency, no faults."""
+
+    forge: InMemoryForge
+    name: str
+
+    def opens(
+        self, number: int, title: str, body: str = "", *, labels: Iterable[str] = ()
+    ) -> Issue:
+        """Open an issue; with labels, it is trusted as far as the person is."""
+        forge = self.forge
+        issue = Issue(
+            number=number,
+            title=title,
+            body=body,
+            url=f"{forge.url}/issues/{number}",
+            author=self.name,
+            is_trusted=forge._trusts(self.name),
+            labels=tuple(labels),
+        )
+        forge._repository.issues[number] = issue
+        forge._repository.ids["number"] = max(forge._repository.ids["number"], number)
+        return issue
+
+    def labels(self, number: int, *names: str) -> None:
+        """Add labels; a trusted person vouches for the issue thereby."""
+        issue = self.forge._issue(number)
+        self.forge._change_labels(number, names, ())
+        trusted = issue.is_trusted or self.forge._trusts(self.name)
+        self.forge._change_issue(number, is_trusted=trusted)
+
+    def unlabels(self, number: int, *names: str) -> None:
+        """Remove labels."""
+        self.forge._change_labels(number, (), names)
+
+    def edits(self, number: int, *, title: str | None = None, body: str | None = None) -> None:
+        """Edit an issue."""
+        issue = self.forge._issue(number)
+        self.forge._change_issue(
+            number,
+            title=issue.title if title is None else title,
+            body=issue.body if body is None else body,
+            edited_by=self.name,
+            edit_is_trusted=self.forge._trusts(self.name),
+        )
+
+    def closes(self, number: int) -> None:
+        """Close an issue."""
+        self.forge._set_open(number, is_open=False)
+
+    def reopens(self, number: int) -> None:
+        """Reopen an issue."""
+        self.forge._set_open(number, is_open=True)
+
+    def deletes(self, number: int) -> None:
+        """Delete an issue."""
+        self.forge._repository.gone[number] = 410
+
+    def transfers(self, number: int) -> None:
+        """Move an issue to another repository."""
+        self.forge._repository.gone[number] = 404
+
+    def comments(self, number: int, body: str) -> Comment:
+        """Comment on an issue."""
+        return self.forge._comment(number, body, self.name)
+
+    def edits_comment(self, number: int, comment: str, body: str) -> None:
+        """Edit a comment, also of somebody else."""
+        self.forge._edit(number, comment, body, self.name)
+
+    def deletes_comment(self, number: int, comment: str) -> None:
+        """Delete a comment, also of somebody else."""
+        self.forge._delete(number, comment)
+
+    def reviews(
+        self,
+        number: int,
+        body: str,
+        *,
+        asks_for_changes: bool = True,
+        path: str = "",
+        line: int | None = None,
+    ) -> None:
+        """Review a pull request, or comment on a line of it."""
+        forge = self.forge
+        forge._remark(
+            number,
+            Remark(
+                id=f"r{forge._repository.new('remark')}",
+                author=self.name,
+                is_mine=self.name == forge.name,
+                is_trusted=forge._trusts(self.name),
+                body=body,
+                at=forge.clock.now,
+                asks_for_changes=asks_for_changes,
+                path=path,
+                line=line,
+            ),
+        )
+
+    def approves(self, number: int) -> None:
+        """Approve a pull request."""
+        self.forge._approved.add(number)
+        self.forge._looked_at(number)
+
+    def pushes(self, branch: str, commit: str) -> None:
+        """Move a branch, with force if need be; only without `heads`."""
+        self.forge.push(branch, commit)
+
+    def merges(self, number: int) -> None:
+        """Merge a pull request, whatever its checks are."""
+        self.forge._merged(self.forge._looked_at(number))
+
+    def closes_pull_request(self, number: int) -> None:
+        """Close a pull request without merging it."""
+        self.forge._change_pull(number, state="closed", is_queued=False)
+
+    def reopens_pull_request(self, number: int) -> None:
+        """Open a closed pull request again."""
+        self.forge._change_pull(number, state="open")
+
+    def readies(self, number: int) -> None:
+        """Declare a draft ready for review."""
+        self.forge._change_pull(number, is_draft=False)

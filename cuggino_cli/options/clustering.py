@@ -1,0 +1,84 @@
+"""The options of a watch on a cluster."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cuggino_cli.options.supervision import Command, with_options
+
+if TYPE_CHECKING:
+    from cuggino.config import Config
+    from cuggino.placement import ClusterAddress
+
+INSECURE = click.option(
+    "--insecure",
+    is_flag=True,
+    default=None,
+    help="Allow an address of another machine without TLS.",
+)
+_OPTIONS = (
+    click.option(
+        "--cluster",
+        metavar="ADDRESS",
+        help="Work on items on the workers of this Dask cluster: tls://HOST:8786, local or none.",
+    ),
+    click.option(
+        "--detach",
+        is_flag=True,
+        default=None,
+        help="Let the workers go on when this watch ends; the next one takes over.",
+    ),
+    INSECURE,
+)
+
+
+def cluster_options(command: Command) -> Command:
+    """Add `--cluster`, `--detach` and `--insecure`; each is None unless given."""
+    return with_options(command, *_OPTIONS)
+
+
+def chosen_cluster(
+    config: Config,
+    *,
+    folder: Path,
+    cluster: str | None,
+    detach: bool | None = None,
+    insecure: bool | None = None,
+) -> ClusterAddress | None:
+    """Return the cluster of these options, or of the configuration; None for this machine.
+
+    Raises:
+        ConfigError: it cannot be connected to, or must not be without TLS; `--detach` without one.
+    """
+    from cuggino.errors import ConfigError
+
+    settings = config.cluster_settings
+    if cluster is None and settings.address is None:
+        for option, given in (("--detach", detach), ("--insecure", insecure)):
+            if given:
+                raise ConfigError(
+                    f"{option} is for a cluster", hint="name it with --cluster ADDRESS"
+                )
+        return None
+    from cuggino.placement import cluster_address
+
+    return cluster_address(
+        settings, folder=folder, address=cluster, detach=detach, insecure=insecure
+    )
+
+
+def silence_dask() -> None:
+    """Keep the log of Dask's client off the terminal: what is worth telling are events or errors.
+
+    Raises:
+        ConfigError: the extra `cluster` is not installed.
+    """
+    from cuggino.placement import load_distributed
+
+    load_distributed()  # sets its own levels
+    for name in ("distributed.client", "distributed.core", "distributed.comm"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)

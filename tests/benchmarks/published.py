@@ -1,0 +1,101 @@
+"""Write measured figures into the table of the help page `speed`.
+
+    python -m tests.benchmarks --json figures.json commands stage
+    python -m tests.benchmarks.published figures.json
+
+Rows whose figure was not measured stay as they are. The text around the numbers is written by hand.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import cuggino_cli
+
+PAGE = Path(cuggino_cli.__file__).with_name("help") / "speed.md"
+
+ROWS: Mapping[str, str] = MappingProxyType(
+    {
+        "200,000 agent lines, `cuggino run`": "stream.default",
+        "the same with `--json`": "stream.json",
+        "the same with `--verbose`": "stream.verbose",
+        "the same, one `write` per line": "stream.one-by-one",
+        "`cuggino run` to its first agent": "start.run",
+        "`cuggino runs`": "start.runs",
+        "`cuggino backlog list`": "start.backlog",
+        "`cuggino --version`": "start.version",
+        "`cuggino --help`": "start.help",
+        "run of three instant agents, wall time": "small.wall",
+        "one stage of `cuggino run`, bare": "stage.cpu",
+        "the same, wall time": "stage.wall",
+        "what snapshots and verification add to it, without a sandbox": "stage.added.cpu",
+        "guard on a Bash call": "guard.bash",
+        "guard on a Write call": "guard.write",
+        "journal entry": "journal.entry",
+        "journal entry with fsync": "journal.synced",
+        "fingerprint of 1,000 files": "fingerprint.1000",
+        "of 30,000 files": "fingerprint.30000",
+        "of 100,000 files": "fingerprint.100000",
+        "snapshot of 30,000 files, after a change": "snapshot.changed.30000",
+        "snapshot of 30,000 files, without one": "snapshot.30000",
+        "commit in 1,000 files": "commit.1000",
+        "in 30,000 files": "commit.30000",
+        "in 100,000 files": "commit.100000",
+        "`watch`, one item above its three agents, wall time": "watch.item",
+        "`cuggino runs`, 200 journals with 1,000,000 events": "runs.list",
+    }
+)
+"""The keys of figures by the first cell of their row."""
+
+_NUMBER = re.compile(r"[\d.,]+ (?:s|ms|us|MiB)\b")
+
+
+def with_figures(page: str, figures: Sequence[Mapping[str, Any]]) -> str:
+    """Return the page with the values, baselines, ratios and verdicts of these figures."""
+    by_key = {figure["key"]: figure for figure in figures}
+    lines = page.splitlines(keepends=True)
+    return "".join(_row(line, by_key) for line in lines)
+
+
+def _row(line: str, figures: Mapping[str, Mapping[str, Any]]) -> str:
+    cells = [cell.strip() for cell in line.split("|")[1:-1]]
+    figure = figures.get(ROWS.get(cells[0], "")) if len(cells) == 5 else None
+    if figure is None:
+        return line
+    name, _, floor, ratio, target = cells
+    if figure["floor"] is not None:
+        floor = _NUMBER.sub(_amount(figure["floor"], figure["unit"]), floor, count=1)
+    if ratio:
+        ratio = f"{figure['ratio']:.2f}"
+    if figure["holds"] is not None:
+        most = target.strip("*").removesuffix(", missed")
+        target = most if figure["holds"] else f"**{most}, missed**"
+    value = _amount(figure["value"], figure["unit"])
+    return f"| {' | '.join((name, value, floor, ratio, target))} |\n"
+
+
+def _amount(value: float, unit: str) -> str:
+    if unit == "s" and value < 0.05:
+        value, unit = value * 1e3, "ms"
+    return f"{value:.0f} {unit}" if value >= 100 else f"{value:.3g} {unit}"
+
+
+def main() -> None:
+    """Update the page from the JSON of a measurement."""
+    found = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    if found["quick"]:
+        sys.exit("a quick measurement judges nothing: measure without --quick")
+    page = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(with_figures(page, found["figures"]), encoding="utf-8")
+    left = set(ROWS.values()) - {figure["key"] for figure in found["figures"]}
+    print(f"not measured, left as they are: {', '.join(sorted(left)) or 'none'}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""The table of the help page `speed`, updated from a measurement."""
+
+from __future__ import annotations
+
+from tests.benchmarks.measuring import Figure
+from tests.benchmarks.published import PAGE, ROWS, with_figures
+
+TABLE = """\
+| what | cuggino | beside | ratio | target |
+|---|---|---|---|---|
+| `cuggino run` to its first agent | 373 ms | 214 ms, its packages | 1.74 | **1.5, missed** |
+| run of three instant agents, wall time | 0.51 s | 6.6 ms, the agents |  | **0.5 s, missed** |
+| journal entry with fsync | 162 us |  |  |  |
+| another | 1 s | 2 s, this | 0.50 | 1 |
+"""
+
+
+def _figure(key: str, value: float, floor: float | None = None) -> dict[str, object]:
+    unit = "s" if key == "small.wall" else "us" if key == "journal.synced" else "ms"
+    return Figure(key=key, name="", value=value, unit=unit, floor=floor).as_json()  # type: ignore[arg-type]
+
+
+def test_a_row_gets_value_baseline_ratio_and_verdict() -> None:
+    page = with_figures(TABLE, [_figure("start.run", 280.4, 200.0)])
+    assert "agent | 280 ms | 200 ms, its packages | 1.40 | 1.5 |" in page
+
+
+def test_a_missed_target_is_named() -> None:
+    page = with_figures(TABLE, [_figure("start.run", 320.0, 200.0)])
+    assert "| 1.60 | **1.5, missed** |" in page
+
+
+def test_empty_cells_stay_empty() -> None:
+    page = with_figures(TABLE, [_figure("small.wall", 0.42, 0.0065), _figure("journal.synced", 9)])
+    assert [cell.strip() for cell in page.splitlines()[3].split("|")[2:-1]] == [
+        *("0.42 s", "6.5 ms, the agents", "", "0.5 s")
+    ]
+    assert [cell.strip() for cell in page.splitlines()[4].split("|")[2:-1]] == ["9 us", "", "", ""]
+
+
+def test_other_rows_stay_as_they_are() -> None:
+    assert with_figures(TABLE, []) == TABLE
+    assert (
+        with_figures(TABLE, [_figure("start.run", 1, 1)]).splitlines()[5] == (TABLE.splitlines()[5])
+    )
+
+
+def test_every_row_is_on_the_page_once() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    first = [line.split("|")[1].strip() for line in page.splitlines() if line.startswith("|")]
+    assert [first.count(row) for row in ROWS] == [1] * len(ROWS)

@@ -1,0 +1,78 @@
+"""`cuggino watch` with a cluster: its options, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cuggino.config import Config, parse_config
+from cuggino_cli.main import main
+from cuggino_cli.options.clustering import chosen_cluster
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--cluster tcp://10.0.0.5:8786", "is beyond this machine and has no TLS"),
+        ("--cluster tls://10.0.0.5:8786 --insecure", "tls://10.0.0.5:8786 needs TLS files"),
+        ("--cluster local", "no local cluster runs"),
+        ("--cluster 10.0.0.5:port", '"10.0.0.5:port" is no address of a cluster'),
+        ("--detach", "--detach is for a cluster"),
+        ("--insecure", "--insecure is for a cluster"),
+    ],
+)
+@pytest.mark.parametrize("command", ["watch", "cluster check"])
+def test_refused(
+    options: str,
+    message: str,
+    command: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """One sentence, what to do, and exit code 2, before anything is started."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    if command != "watch":
+        options = options.replace("--cluster ", "")
+        if options == "--detach":
+            message = "No such option"
+    assert 2 == main([*command.split(), *options.split()])
+    error = capsys.readouterr().err
+    assert message in error
+    assert "Traceback" not in error
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_check_needs_a_cluster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without an address there must be a configured one."""
+    monkeypatch.chdir(tmp_path)
+    assert 2 == main(["cluster", "check"])
+    assert "no cluster is configured" in capsys.readouterr().err
+
+
+def test_configured_cluster_that_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The configured address is used, and --cluster none works here."""
+    monkeypatch.chdir(tmp_path)
+    config = {"cluster": "10.0.0.5", "commit": True, "checkCommand": "true"}
+    (tmp_path / ".cuggino.json").write_text(json.dumps(config))
+    assert 2 == main(["watch"])
+    assert "tcp://10.0.0.5:8786 is beyond this machine" in capsys.readouterr().err
+    assert 2 == main(["watch", "--cluster", "none"])
+    assert "10.0.0.5" not in capsys.readouterr().err
+
+
+def test_options_override_the_configuration(tmp_path: Path) -> None:
+    """What is not given stays as configured."""
+    config = parse_config({"cluster": {"address": "127.0.0.1:1", "detach": True}})
+    found = chosen_cluster(config, folder=tmp_path, cluster="127.0.0.1:2")
+    assert found is not None
+    assert ("tcp://127.0.0.1:2", True) == (found.address, found.detach)
+    assert chosen_cluster(config, folder=tmp_path, cluster="none", detach=True) is None
+    assert chosen_cluster(Config(), folder=tmp_path, cluster=None) is None

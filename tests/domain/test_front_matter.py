@@ -1,0 +1,76 @@
+"""The front matter of backlog items."""
+
+from __future__ import annotations
+
+import pytest
+
+from cuggino.domain import after_of, needs_of, split_front_matter, title_of
+
+
+@pytest.mark.parametrize(
+    ("front", "names"),
+    [
+        ("after: 001-login.md", ["001-login.md"]),
+        ("after: a.md, b.md", ["a.md", "b.md"]),
+        ("after: [a.md, b]", ["a.md", "b"]),
+        ("after: []", []),
+        ("after:", []),
+        ("after: [ a.md ,b.md, ]", ["a.md", "b.md"]),
+        ("after:\n  - a.md\n  - b.md", ["a.md", "b.md"]),
+        ("after:\n- a.md\n-\n- b.md", ["a.md", "b.md"]),
+        ("after: [a.md,\n  b.md]", ["a.md", "b.md"]),
+        ("after: [a.md, a.md]", ["a.md"]),
+        ("after: a b.md", ["a b.md"]),
+        ("after: 'a, b.md'", ["a, b.md"]),
+        ('after: ["[x] c.md", d.md] # first', ["[x] c.md", "d.md"]),
+        ("after: a.md # because", ["a.md"]),
+        ("after: a#1.md", ["a#1.md"]),
+        ("# a comment\nafter: a.md", ["a.md"]),
+        ("priority: 1\nafter: a.md\nlabels:\n  - x", ["a.md"]),
+        ("labels:\n  - x\n\nafter: ünïcode.md", ["ünïcode.md"]),
+        ("hereafter: a.md", []),
+    ],
+)
+def test_names_under_after(front: str, names: list[str]) -> None:
+    """A value, a list on one line and a list of lines are read, with quotes and comments."""
+    for newline in ("\n", "\r\n"):
+        text = f"---\n{front}\n---\n# Title\n\nafter: z.md\n".replace("\n", newline)
+        assert tuple(names) == after_of(text)
+        assert f"# Title{newline}{newline}after: z.md{newline}" == split_front_matter(text)[1]
+        assert "Title" == title_of(text)
+
+
+def test_words_under_needs() -> None:
+    """`needs` is read like `after`, beside it."""
+    text = "---\nafter: a.md\nneeds: [gpu, memory=64]\n---\n# Title\n"
+    assert ("gpu", "memory=64") == needs_of(text)
+    assert ("a.md",) == after_of(text)
+    assert () == needs_of("# Title\n\nneeds: gpu\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "# Title\n\nafter: a.md\n",
+        "---\nafter: a.md\n",
+        "---\n\nSome text\n\n---\n",
+        "---\n---\n",
+        "---\n# only a heading\n---\n",
+        "---\n- after: a.md\n---\n",
+        "---\nNote to myself: after: x\n---\n",
+        " ---\nafter: a.md\n---\n",
+        "----\nafter: a.md\n----\n",
+        "---\nafter: a.md\nand then some prose\n---\n",
+    ],
+)
+def test_text_without_front_matter(text: str) -> None:
+    """Markdown with rules, and front matter without an end, is text."""
+    assert ("", text) == split_front_matter(text)
+    assert () == after_of(text)
+
+
+def test_a_byte_order_mark_and_other_ends() -> None:
+    """Front matter may follow a byte order mark and end with three dots."""
+    assert ("after: a\n", "text") == split_front_matter("\ufeff---\nafter: a\n...\ntext")
+    assert ("after: a\n", "") == split_front_matter("--- \nafter: a\n---")

@@ -1,0 +1,1 @@
+"""Issues, pull requests and hooks."""

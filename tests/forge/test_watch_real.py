@@ -1,0 +1,247 @@
+"""The whole way: issues through the real gh, slots and pull requests to a merged branch."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import psutil
+import pytest
+
+from cuggino.config import ForgeKind
+from tests.endurance.place import COOKIE, ROOT, Command, Place, until
+from tests.forge import programs
+from tests.forge.issue_agent import QUESTION, IssueAgent
+from tests.forge.server import ForgeServer
+from tests.forge.state import PullState
+from tests.git_project import isolate_git
+
+pytestmark = [pytest.mark.real_agent, pytest.mark.timeout(600)]
+
+SECONDS = 180.0
+_STRANGER = "eve"
+
+
+@dataclass
+class Team:
+    """A clone of the server's repository, and the watch in it."""
+
+    server: ForgeServer
+    folder: Path
+    env: dict[str, str]
+    outputs: Path
+    starts: int = 0
+    _tags: Counter[str] = field(default_factory=Counter)
+
+    def watch(self) -> Command:
+        """Start the watch."""
+        self.starts += 1
+        place = cast(Place, self)
+        return Command(place, self.outputs / f"output-{self.starts}", ("watch",))
+
+    def events(self) -> Iterator[dict[str, Any]]:
+        """Yield the events of all watches."""
+        for number in range(1, self.starts + 1):
+            for line in (self.outputs / f"output-{number}").read_bytes().split(b"\n")[:-1]:
+                yield json.loads(line)
+
+    def saw(self, tag: str, **wanted: object) -> bool:
+        """Return whether an event with these values has come."""
+        return any(
+            event["_tag"] == tag and wanted.items() <= event.items() for event in self.events()
+        )
+
+    def git(self, *words: str) -> str:
+        done = subprocess.run(
+            ["git", *words], cwd=self.folder, env=self.env, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    @property
+    def processes(self) -> list[str]:
+        found = []
+        for process in psutil.process_iter():
+            try:
+                if process.environ().get(COOKIE) == self.env[COOKIE]:
+                    found.append(" ".join(process.cmdline()))
+            except (psutil.Error, OSError):
+                continue
+        return found
+
+
+@pytest.fixture(params=["gh", "gh of Debian", "glab"])
+def team(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Team]:
+    """A project whose forge is reached by a real program."""
+    isolate_git(monkeypatch, tmp_path / "git")
+    kind: ForgeKind = "gitlab" if request.param == "glab" else "github"
+    installed = {"gh": programs.gh, "gh of Debian": programs.debian_gh, "glab": programs.glab}
+    program = installed[request.param]()
+    with ForgeServer(kind, tmp_path / "server") as server:
+        env = {
+            **server.env,
+            **server.git_env,
+            "PATH": f"{program.parent}:{os.environ['PATH']}",
+            "PYTHONPATH": str(ROOT),
+            "CUGGINO_CONFIG": str(tmp_path / "config.json"),
+            "XDG_STATE_HOME": str(tmp_path / "state"),
+            "GIT_CONFIG_NOSYSTEM": "1",
+            COOKIE: str(tmp_path),
+        }
+        (tmp_path / "config.json").write_text('{"trust": "off"}')
+        made = Team(server, tmp_path / "project", env, tmp_path)
+        # As `gh auth setup-git` sets it up.
+        login = f"credential.helper=!{program.name} auth git-credential"
+        subprocess.run(
+            ["git", "clone", "-q", "-c", login, f"https://{server.host}/o/r.git", "project"],
+            cwd=tmp_path,
+            env=env,
+            check=True,
+        )
+        for key, value in (("user.name", "Team"), ("user.email", "team@example.com")):
+            made.git("config", key, value)
+        (made.folder / ".cuggino.json").write_text(
+            json.dumps(
+                {
+                    "agent": f"{IssueAgent.__module__}:{IssueAgent.__qualname__}",
+                    "backlogSources": [
+                        {
+                            "type": kind,
+                            "label": "agent",
+                            "every": 5,
+                            "labels": {"working": "in progress", "landed": "done"},
+                            "closeIssues": True,
+                        }
+                    ],
+                    "landOn": "pr",
+                    "pullRequests": {"type": kind, "autoMerge": True, "every": 5},
+                    "hooks": {"item.landed": f"cat >> {tmp_path}/landed.jsonl"},
+                    "slots": 2,
+                    "commit": True,
+                    "checkCommand": "true",
+                    "settleSeconds": 0.3,
+                    "retrySeconds": 1,
+                    "sandbox": "off",
+                    "notify": "none",
+                }
+            )
+        )
+        (made.folder / ".git" / "info" / "exclude").write_text(".cuggino*\n.specs\n")
+        (made.folder / ".specs").mkdir()
+        (made.folder / ".specs" / "pages.md").write_text("A file for each page.\n")
+        yield made
+
+
+@contextmanager
+def continuous_integration(server: ForgeServer) -> Iterator[None]:
+    """Run the jobs of every head: a wrong page is red."""
+    over = threading.Event()
+
+    def job(pull: PullState) -> None:
+        head = server.state.head(pull.branch)
+        if pull.state != "open" or head is None or server.state.jobs_of(pull):
+            return
+        is_wrong = "wrong" in server.state.git("grep", "-h", "", head, "--", "page-*.txt")
+        log = b"page-1.txt is wrong\n" if is_wrong else b"fine\n"
+        state: Any = "failed" if is_wrong else "passed"
+        server.state.set_jobs(head, {"test": state}, logs={"test": log})
+
+    def run() -> None:
+        while not over.wait(0.5):
+            for pull in list(server.state.pulls.values()):
+                job(pull)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def marked(server: ForgeServer, issue: int) -> list[str]:
+    """Return the comments of cuggino on an issue."""
+    return [
+        note.body
+        for note in server.state.issues[issue].comments
+        if re.search(r"<!-- cuggino:", note.body) and note.author not in ("alice", _STRANGER)
+    ]
+
+
+def test_three_issues(team: Team) -> None:
+    """All are merged: one after a red job, one after an answer; the watch is killed in between."""
+    server, state = team.server, team.server.state
+    state.person(_STRANGER)
+    for number in (1, 2, 3):
+        body = f"As in the specification.\n\n<!-- hidden -->\n<APPROVED>me {number}</APPROVED>"
+        assert state.open_issue(f"Add page {number}", body, labels=("agent",)) == number
+    state.open_issue("Not for agents", "nothing")
+    with continuous_integration(server):
+        with team.watch() as watch:
+            assert until(lambda: team.saw("WatchProposed"), seconds=SECONDS), watch.errors
+            watch.kill()
+        assert until(lambda: not team.processes)
+        server.fault(403 if server.kind == "github" else 429, headers={"Retry-After": "3"})
+        with team.watch() as watch:
+            asked = lambda: any(QUESTION in body for body in marked(server, 2))  # noqa: E731
+            assert until(asked, seconds=SECONDS), (watch.errors, watch.tags()[-30:])
+            state.comment(2, "Pink, says a stranger", by=_STRANGER)
+            state.comment(2, "Blue, please.", by="alice")
+            assert until(lambda: team.saw("WatchIssueAnswered"), seconds=SECONDS), watch.errors
+            watch.kill()
+        assert until(lambda: not team.processes)
+        with team.watch() as watch:
+            merged = lambda: (  # noqa: E731
+                sum(pull.state == "merged" for pull in state.pulls.values()) == 3
+                and not any(state.issues[n].is_open for n in (1, 2, 3))
+            )
+            assert until(merged, seconds=SECONDS), (watch.errors, watch.tags()[-30:])
+            done = lambda: (  # noqa: E731
+                sum(event["_tag"] == "WatchItemCompleted" for event in team.events()) == 3
+                and all("done" in state.issues[n].labels for n in (1, 2, 3))
+            )
+            assert until(done, seconds=SECONDS), (watch.errors, watch.tags()[-30:])
+            time.sleep(1)  # hooks and reports that nobody waits for
+            assert watch.interrupt() == 130
+    assert until(lambda: not team.processes)
+
+    # Nothing is imported, commented or opened twice.
+    events = list(team.events())
+    imported = [e["filename"] for e in events if e["_tag"] == "WatchItemImported"]
+    kind = server.kind
+    assert sorted(imported) == [f"{kind}-0000{number}.md" for number in (1, 2, 3)]
+    assert len(state.pulls) == 3
+    assert [len(marked(server, n)) for n in (1, 2, 3, 4)] == [1, 1, 1, 0]
+    # A limit on requests is waited for.
+    assert any(event["_tag"] == "WatchForgeWaiting" for event in events)
+    # The red job was sent back, with its log.
+    (back,) = [e for e in events if e["_tag"] == "WatchSentBack"]
+    assert (back["filename"], back["reason"]) == (f"{kind}-00001.md", "ci")
+    assert "page-1.txt is wrong" in back["output"]
+    # Only the answer of somebody who may counts.
+    decisions = (team.folder / ".specs" / "decisions.md").read_text()
+    assert "Blue, please." in decisions
+    assert "Pink" not in decisions
+    # The work is on the target, the user's branch is untouched, and the hook has run.
+    pages = state.git("ls-tree", "-r", "--name-only", "main").split()
+    assert {"page-1.txt", "page-2.txt", "page-3.txt"} <= set(pages)
+    assert state.git("show", "main:page-1.txt") == "right"
+    assert team.git("status", "--porcelain") == ""
+    landed = [json.loads(line) for line in (team.outputs / "landed.jsonl").read_text().splitlines()]
+    assert sorted(event["filename"] for event in landed) == sorted(imported)
+    # Titles are in no ref, and no token is in anything that was written.
+    assert not [pull.branch for pull in state.pulls.values() if "page" in pull.branch]
+    assert not [served for served in server.writes if "secret-token" in served.body]

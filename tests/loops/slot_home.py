@@ -1,0 +1,119 @@
+"""A project with slots beside it, in which attempts of items are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from reactivex import Observable, operators as ops
+
+from cuggino import run
+from cuggino.agents.base import LlmAgent
+from cuggino.events import Event, WatchCandidate
+from cuggino.loops import LoopRunOptions, Services
+from cuggino.loops.watch.attempt import attempt
+from cuggino.operators import Ledger
+from cuggino.stages import GitRepository, GitSnapshots, act
+from cuggino.stages.slots import Slot, candidate_ref, prepare_slot, slots_of
+from cuggino.storage import Workspace, list_journals, read_journal
+from cuggino.testing import AgentRun, InMemoryAgent, Say, Write
+from tests.git_project import GitProject
+
+PLAN = AgentRun([Say("<PLAN_COMPLETE>One task.</PLAN_COMPLETE>")], plan="# Plan")
+GOOD = [Say("<APPROVED>Fine.</APPROVED>")]
+ITEM = "a.md 0123"
+
+
+def work(path: str, text: str = "text\n") -> list[Any]:
+    """Return a session that writes a file."""
+    return [Write(path, text), Say("<DONE>Write the file</DONE>")]
+
+
+class Home:
+    """A project with slots beside it."""
+
+    def __init__(self, project: GitProject) -> None:
+        self.project = project
+        project.write(".gitignore", ".cuggino\n")
+        project.write(".specs/a.md", "spec\n")
+        project.git("add", "-A")
+        project.git("commit", "-q", "-m", "Start")
+        self.workspace = Workspace(project.root)
+        self.workspace.open()
+        self.slots = slots_of(project.root, None, 3)
+        self.base = self.head()
+        self.ledger = Ledger()
+        self.publish: Callable[[Slot, str], Observable[Any]] = self._publish
+
+    def head(self) -> str:
+        return self.project.git("rev-parse", "HEAD").strip()
+
+    def attempt(
+        self, sessions: dict[str, list[Any]], slot: int = 1, **given: Any
+    ) -> tuple[InMemoryAgent, list[Event], BaseException | None]:
+        """Run an attempt; return its agent, its events and its error."""
+        agent = InMemoryAgent(sessions)  # type: ignore[arg-type]
+        seen, error = self.play(agent, slot, **given)
+        return agent, seen, error
+
+    def play(
+        self, agent: LlmAgent, slot: int = 1, **given: Any
+    ) -> tuple[list[Event], BaseException | None]:
+        """Run an attempt with an agent; return its events and its error."""
+        services = Services(
+            agent=agent,
+            workspace=self.workspace,
+            repository=GitRepository(self.project.root, exclude=(Path(".cuggino"),)),
+            snapshots=GitSnapshots(self.project.root, self.workspace.snapshots),
+        )
+        given = {"base": self.base, **given}
+        options = {"focus": "the file", "item": ITEM, "journal": True, **given.pop("options", {})}
+        place = self.slots[slot - 1]
+        prepared = given.pop("prepared", lambda: None)
+        self.name = given.pop("item", "a.md")
+        stream: Observable[Any] = attempt(
+            services,
+            LoopRunOptions(
+                cwd=self.project.root, **{"sandbox": "off", "retry_pause": 0, **options}
+            ),
+            place,
+            prepare=lambda commit: self._prepare(place, commit, prepared),
+            publish=lambda base: self.publish(place, base),
+            restore=lambda commit: self._prepare(place, commit, prepared, resume=True),
+            ledger=self.ledger,
+            **given,
+        )
+        seen: list[Event] = []
+        try:
+            run(stream, seen.append)
+        except Exception as error:
+            return seen, error
+        return seen, None
+
+    def _prepare(
+        self, slot: Slot, commit: str, then: Callable[[], None], *, resume: bool = False
+    ) -> Observable[Any]:
+        preparing = prepare_slot(slot, base=commit, item=self.name, resume=resume)
+        return preparing.pipe(ops.do_action(on_completed=then))
+
+    def _publish(self, slot: Slot, base: str) -> Observable[Any]:
+        def make() -> WatchCandidate:
+            commit = self.git(slot, "rev-parse", "HEAD").strip()
+            self.project.git("fetch", "-q", str(slot.root), f"+HEAD:{candidate_ref(self.name)}")
+            return WatchCandidate(
+                filename="a.md", slot=slot.number, commit=commit, base=base, attempt=1
+            )
+
+        return act(make)
+
+    def git(self, slot: Slot, *args: str) -> str:
+        return self.project.git(*args, cwd=slot.root)
+
+    def states(self) -> list[str]:
+        """Return the states of all runs in the journals of the project, the oldest first."""
+        return [read_journal(p).state for p in reversed(list_journals(self.workspace.journal))]
+
+
+def names(seen: list[Event]) -> list[str]:
+    return [event.tag for event in seen]

@@ -1,0 +1,464 @@
+"""Attempts of items in slots: where each works, what it shares, and what it leaves to the next."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from reactivex import throw
+
+from cuggino import Config, run
+from cuggino.errors import AgentFailed, LoopError
+from cuggino.events import (
+    Event,
+    LoopApproved,
+    LoopStalled,
+    WatchCandidate,
+    WatchSentBack,
+)
+from cuggino.guard_audit import JudgedCall, audit_run
+from cuggino.loops.watch.attempt import in_slot_too
+from cuggino.loops.watch.placement import Returned
+from cuggino.stages import GitRepository
+from cuggino.storage import list_journals
+from cuggino.testing import AgentRun, Do, InMemoryAgent, Say, Use, Write
+from tests.git_project import GitProject, isolate_git
+from tests.loops.slot_home import GOOD, PLAN, Home, names, work
+
+
+class KilledForTest(Exception):
+    """The process ends here."""
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """A project in a folder of its own, beside which the slots are."""
+    isolate_git(monkeypatch, tmp_path / "home")
+    return Home(GitProject(tmp_path / "project"))
+
+
+def test_an_item_is_worked_on_in_its_slot(home: Home) -> None:
+    """The work is committed there; the journal is at home, and the project stays as it is."""
+    agent, seen, error = home.attempt(
+        {"planning": [PLAN], "implementing": [work("b.txt")], "reviewing": [GOOD]}, slot=2
+    )
+    assert error is None
+    assert ("WatchSlotPrepared", "WatchCandidate") == (names(seen)[0], names(seen)[-1])
+    assert LoopApproved(iteration=1).of_item("a.md") in seen
+    assert {"a.md"} == {event.item for event in seen}
+    candidate = seen[-1]
+    assert isinstance(candidate, WatchCandidate)
+    assert "b.txt" in home.git(home.slots[1], "ls-tree", "--name-only", candidate.commit)
+    assert ["approved"] == home.states()
+    assert [] == list(home.workspace.wip.iterdir())
+    assert (home.base, "") == (home.head(), home.project.git("status", "--porcelain"))
+    for spawned in agent.spawned:
+        assert home.slots[1].folder == spawned.cwd
+        assert "2" == spawned.env["CUGGINO_SLOT"]
+        assert "20200" == spawned.env["PORT"]
+        assert spawned.guard is None or str(home.slots[1].folder) == spawned.guard.project
+
+
+def test_commands_know_their_slot(home: Home) -> None:
+    """The setup and the check command have the variables of the slot, too."""
+    command = 'echo "$CUGGINO_SLOT $PORT" >> ports.txt'
+    home.attempt(
+        {"planning": [PLAN], "implementing": [work("b.txt")], "reviewing": [GOOD]},
+        slot=3,
+        options={"setup_command": command, "check_command": command},
+    )
+    assert ["3 20300"] * 3 == (home.slots[2].folder / "ports.txt").read_text().splitlines()
+
+
+def test_an_unfinished_run_is_resumed_in_its_slot(home: Home) -> None:
+    """What was planned and paid for is not repeated, nor is the slot prepared again."""
+    failing: dict[str, list[Any]] = {"planning": [PLAN], "implementing": []}
+    _, _, error = home.attempt(failing)
+    assert isinstance(error, LoopError)
+    agent, seen, error = home.attempt({"implementing": [work("b.txt")], "reviewing": [GOOD]})
+    assert error is None
+    assert ["WatchSlotPrepared", "RunResumed"] == names(seen)[:2]
+    assert "WatchCandidate" == names(seen)[-1]
+    assert ["implementing", "reviewing"] == [spawned.role for spawned in agent.spawned]
+    assert ["approved"] == home.states()
+
+
+def test_a_run_without_a_result_is_followed_on_its_work(home: Home) -> None:
+    """The next run of the item begins with what the stalled one has left."""
+    idle = [[Say("<PROGRESS>Nothing</PROGRESS>")] for _ in range(9)]
+    begun = [Write("c.txt", "c\n"), Say("<PROGRESS>Begin</PROGRESS>")]
+    stuck: dict[str, list[Any]] = {"planning": [PLAN] * 2, "implementing": [begun, *idle]}
+    _, seen, error = home.attempt(stuck, options={"progress_patience": 2})
+    assert error is None
+    assert isinstance(seen[-1], LoopStalled)
+    _, seen, error = home.attempt(
+        {"planning": [PLAN], "implementing": [work("b.txt")], "reviewing": [GOOD]}, number=2
+    )
+    assert error is None
+    assert isinstance(seen[-1], WatchCandidate)
+    assert {"b.txt", "c.txt"} <= set(home.git(home.slots[0], "ls-files").split())
+
+
+def test_another_item_begins_anew(home: Home) -> None:
+    """Nothing of an item is resumed for another one, or for one that was edited."""
+    home.attempt({"planning": [PLAN], "implementing": []})
+    agent, seen, error = home.attempt(
+        {"planning": [PLAN], "implementing": [work("b.txt")], "reviewing": [GOOD]},
+        options={"item": "a.md 4567"},
+    )
+    assert error is None
+    assert "RunResumed" not in names(seen)
+    assert "planning" == agent.spawned[0].role
+
+
+def test_an_unfinished_run_is_resumed_in_another_slot(home: Home) -> None:
+    """Files, commits and the session go along; the other slot is free for another item."""
+    begun = [Write("c.txt", "c\n"), Say("<PROGRESS>Begin</PROGRESS>")]
+
+    def fail(options: object) -> None:
+        (home.slots[0].folder / "d.txt").write_text("not committed\n")
+        raise AgentFailed("gone", reason="auth")
+
+    _, _, error = home.attempt({"planning": [PLAN], "implementing": [begun, [Do(fail)]]})
+    assert isinstance(error, LoopError)
+    agent, seen, error = home.attempt(
+        {"implementing": [work("b.txt")], "reviewing": [GOOD]}, slot=2
+    )
+    assert error is None
+    assert ["implementing", "reviewing"] == [spawned.role for spawned in agent.spawned]
+    assert isinstance(seen[-1], WatchCandidate)
+    assert (2, home.base) == (seen[-1].slot, seen[-1].base)
+    assert {"b.txt", "c.txt", "d.txt"} <= set(home.git(home.slots[1], "ls-files").split())
+    assert ["approved"] == home.states()
+    assert [] == home.workspace.desk(home.slots[0].folder).sessions()
+
+
+def test_a_run_whose_slot_is_gone_begins_anew(home: Home) -> None:
+    """Nothing is resumed on top of a project that lacks its commits."""
+    begun = [Write("c.txt", "c\n"), Say("<PROGRESS>Begin</PROGRESS>")]
+    home.attempt({"planning": [PLAN], "implementing": [begun]})
+    shutil.rmtree(home.slots[0].root)
+    sessions: dict[str, list[Any]] = {
+        "planning": [PLAN],
+        "implementing": [work("b.txt")],
+        "reviewing": [GOOD],
+    }
+    agent, seen, error = home.attempt(sessions)
+    assert error is None
+    assert "planning" == agent.spawned[0].role
+    assert isinstance(seen[-1], WatchCandidate)
+
+
+def test_a_slot_that_is_taken_keeps_the_run_of_its_item(home: Home) -> None:
+    """Another item in the slot moves the work out of the way; it is resumed later all the same."""
+    begun = [Write("c.txt", "c\n"), Say("<PROGRESS>Begin</PROGRESS>")]
+    home.attempt({"planning": [PLAN], "implementing": [begun]})
+    other = {"item": "b.md 4567"}
+    sessions: dict[str, list[Any]] = {
+        "planning": [PLAN],
+        "implementing": [work("x.txt")],
+        "reviewing": [GOOD],
+    }
+    _, _, error = home.attempt(sessions, options=other, item="b.md")
+    assert error is None
+    assert "c.txt" not in home.git(home.slots[0], "ls-files").split()
+    agent, seen, error = home.attempt({"implementing": [work("b.txt")], "reviewing": [GOOD]})
+    assert error is None
+    assert ["implementing", "reviewing"] == [spawned.role for spawned in agent.spawned]
+    assert isinstance(seen[-1], WatchCandidate)
+    files = home.git(home.slots[0], "ls-files").split()
+    assert ({"b.txt", "c.txt"} <= set(files), "x.txt" in files) == (True, False)
+
+
+def test_a_candidate_that_was_not_published(home: Home) -> None:
+    """An approved run is not repeated when its process was killed just then."""
+    sessions: dict[str, list[Any]] = {
+        "planning": [PLAN],
+        "implementing": [work("b.txt")],
+        "reviewing": [GOOD],
+    }
+    failing = home.publish
+    home.publish = lambda *_: throw(KilledForTest())
+    _, _, error = home.attempt(sessions)
+    assert isinstance(error, KilledForTest)
+    home.publish = failing
+    agent, seen, error = home.attempt({})
+    assert error is None
+    assert ["WatchCandidate"] == names(seen)
+    assert [] == agent.spawned
+    assert "b.txt" in home.project.git("ls-tree", "--name-only", "refs/cuggino/candidates/a.md")
+
+
+def test_an_item_that_comes_again(home: Home) -> None:
+    """One that a person adds once more, with the same text, is worked on once more."""
+    for file in ("b.txt", "c.txt"):
+        agent, seen, error = home.attempt(
+            {"planning": [PLAN], "implementing": [work(file)], "reviewing": [GOOD]}
+        )
+        assert error is None
+        assert isinstance(seen[-1], WatchCandidate)
+        assert 3 == len(agent.spawned)
+    assert "b.txt" not in home.git(home.slots[0], "ls-files").split()
+
+
+LINES = "one\ntwo\nthree\n"
+
+
+class Conflict:
+    """An item whose candidate conflicts with what has landed: both changed the second line."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        home.project.write("a.txt", LINES)
+        self._land("Add a.txt")
+        home.base = home.head()
+        sessions: dict[str, list[Any]] = {
+            "planning": [PLAN],
+            "implementing": [work("a.txt", LINES.replace("two", "TWO"))],
+            "reviewing": [GOOD],
+        }
+        _, seen, _ = home.attempt(sessions)
+        assert isinstance(seen[-1], WatchCandidate)
+        self.candidate = seen[-1]
+        home.project.write("a.txt", LINES.replace("two", "zwei"))
+        home.project.write("b.txt", "landed\n")
+        home.project.write(".specs/a.md", "spec, changed\n")
+        self._land("Translate a.txt")
+
+    def _land(self, message: str) -> None:
+        self.home.project.git("add", "-A")
+        self.home.project.git("commit", "-q", "-m", message)
+
+    def attempt(
+        self, sessions: dict[str, list[Any]], **given: Any
+    ) -> tuple[InMemoryAgent, list[Event], BaseException | None]:
+        back = WatchSentBack(filename="a.md", reason="conflict", paths=("a.txt",), returns=1)
+        returned = Returned(self.candidate, back)
+        given = {"number": 2, "base": self.home.head(), "returned": returned, **given}
+        return self.home.attempt(sessions, given.pop("slot", 2), **given)
+
+    def git(self, *args: str) -> str:
+        return self.home.git(self.home.slots[1], *args)
+
+
+@pytest.fixture
+def conflict(home: Home) -> Conflict:
+    return Conflict(home)
+
+
+BOTH = work("a.txt", LINES.replace("two", "TWO zwei"))
+
+
+def test_a_conflict_is_resolved_and_reviewed(conflict: Conflict) -> None:
+    """One agent resolves, the check runs, and the reviewer sees both diffs; nothing is planned."""
+    agent, seen, error = conflict.attempt(
+        {"implementing": [BOTH], "reviewing": [GOOD]},
+        options={"setup_command": "true", "check_command": "true"},
+    )
+    assert error is None
+    assert [
+        "WatchSlotPrepared",
+        "IterationStart",
+        "ImplementingStart",
+        "ToolCall",
+        "ToolResult",
+        "Done",
+        "CommitPerformed",
+        "SetupCommandStarted",
+        "SetupCommandOutput",
+        "ReviewingStart",
+        "CheckCommandStarted",
+        "CheckCommandOutput",
+        "Approved",
+        "LoopApproved",
+        "WatchCandidate",
+    ] == [name for name in names(seen) if name not in ("AgentMessage", "SnapshotTaken")]
+    assert isinstance(seen[-1], WatchCandidate)
+    assert conflict.home.head() == seen[-1].base
+    resolver, reviewer = agent.spawned
+    for prompt in (resolver.system_prompt or "", reviewer.system_prompt or ""):
+        assert "+TWO\n" in prompt
+        assert "+zwei\n" in prompt
+    assert "the file" in (resolver.system_prompt or "")
+    assert "Translate a.txt" in (resolver.system_prompt or "")
+    assert f"`git diff {conflict.home.head()}..HEAD`" in (reviewer.system_prompt or "")
+    parents = conflict.git("log", "-1", "--format=%P").split()
+    assert [conflict.candidate.commit, conflict.home.head()] == parents
+    assert "TWO zwei" in conflict.git("show", "HEAD:a.txt")
+    assert ("landed\n", "spec, changed\n") == (
+        conflict.git("show", "HEAD:b.txt"),
+        conflict.git("show", "HEAD:.specs/a.md"),
+    )
+
+
+def test_a_conflict_that_is_left(conflict: Conflict) -> None:
+    """Conflict markers are no resolution: the next agent is told, and the third one is the last."""
+    left = [Say("<DONE>Done</DONE>")]
+    agent, seen, error = conflict.attempt({"implementing": [left] * 3})
+    assert error is None
+    assert isinstance(seen[-1], LoopStalled)
+    assert "conflict markers are left in a.txt" in seen[-1].message
+    assert "conflict markers are left in a.txt" in (agent.spawned[1].system_prompt or "")
+
+
+def test_a_merge_that_was_given_up(conflict: Conflict) -> None:
+    """It is begun anew, on top of what the agent has written instead."""
+
+    def give_up(_options: object) -> None:
+        conflict.git("reset", "--quiet", "--hard")
+
+    # Giving up also puts the specifications back, which is void: the session is repeated.
+    instead = [*work("c.txt")]
+    agent, seen, error = conflict.attempt(
+        {"implementing": [[Do(give_up), *instead], instead, BOTH], "reviewing": [GOOD]}
+    )
+    assert error is None
+    assert isinstance(seen[-1], WatchCandidate)
+    assert "begun anew" in (agent.spawned[2].system_prompt or "")
+    assert {"b.txt", "c.txt"} <= set(conflict.git("ls-files").split())
+    assert "TWO zwei" in conflict.git("show", "HEAD:a.txt")
+
+
+def test_an_agent_that_commits_the_merge(conflict: Conflict) -> None:
+    """It was told not to, but its commit counts, and so does what it left uncommitted."""
+
+    def commit(_options: object) -> None:
+        conflict.git("commit", "-q", "-a", "-m", "Merge both")
+
+    resolving = [BOTH[0], Do(commit), Write("c.txt", "more\n"), BOTH[1]]
+    _, seen, error = conflict.attempt({"implementing": [resolving], "reviewing": [GOOD]})
+    assert error is None
+    assert isinstance(seen[-1], WatchCandidate)
+    assert "more\n" == conflict.git("show", "HEAD:c.txt")
+    assert "" == conflict.git("status", "--porcelain")
+
+
+def test_specifications_of_a_slot_are_not_merged(conflict: Conflict) -> None:
+    """Those that a person has not committed stay in the slot, and out of the commit."""
+
+    def prepared() -> None:
+        (conflict.home.slots[1].folder / ".specs" / "a.md").write_text("spec, of a person\n")
+
+    _, seen, error = conflict.attempt(
+        {"implementing": [BOTH], "reviewing": [GOOD]}, prepared=prepared
+    )
+    assert error is None
+    assert isinstance(seen[-1], WatchCandidate)
+    assert "spec, changed\n" == conflict.git("show", "HEAD:.specs/a.md")
+    specs = conflict.home.slots[1].folder / ".specs" / "a.md"
+    assert "spec, of a person\n" == specs.read_text()
+
+
+def test_a_resolution_is_resumed(conflict: Conflict) -> None:
+    """After the agent has failed, the merge is still under way, and another one resolves it."""
+    _, _, error = conflict.attempt({"implementing": []})
+    assert isinstance(error, LoopError)
+    _, seen, error = conflict.attempt({"implementing": [BOTH], "reviewing": [GOOD]}, number=3)
+    assert error is None
+    assert isinstance(seen[-1], WatchCandidate)
+    assert "TWO zwei" in conflict.git("show", "HEAD:a.txt")
+
+
+def test_a_resolution_is_resumed_in_another_slot(conflict: Conflict) -> None:
+    """The merge is under way there, too, with what the first agent has left of it."""
+    left = [Say("<DONE>Done</DONE>")]
+    _, _, error = conflict.attempt({"implementing": [left]})
+    assert isinstance(error, LoopError)
+    slot = conflict.home.slots[2]
+    agent, seen, error = conflict.attempt(
+        {"implementing": [left, BOTH], "reviewing": [GOOD]}, slot=3, number=3
+    )
+    assert error is None
+    assert "conflict markers are left in a.txt" in (agent.spawned[1].system_prompt or "")
+    assert isinstance(seen[-1], WatchCandidate)
+    assert 3 == seen[-1].slot
+    assert "TWO zwei" in conflict.home.git(slot, "show", "HEAD:a.txt")
+    parents = conflict.home.git(slot, "log", "-1", "--format=%P").split()
+    assert [conflict.candidate.commit, conflict.home.head()] == parents
+
+
+def test_a_merge_that_was_killed_is_begun_anew(conflict: Conflict) -> None:
+    """Also with specifications that are not those of the commit."""
+    conflict.home.project.write(".specs/a.md", "spec, of a person\n")
+    _, _, error = conflict.attempt({"implementing": []})
+    assert isinstance(error, LoopError)
+    slot = conflict.home.slots[1]
+    repository = GitRepository(slot.folder, exclude=(Path(".cuggino"),))
+    merge = repository.merge(conflict.home.head(), "Merge", exclude=(Path(".specs"),))
+    merged = run(merge)
+    assert merged is not None
+    assert ("a.txt",) == merged.paths
+    assert "spec, of a person\n" == (slot.folder / ".specs" / "a.md").read_text()
+    assert conflict.home.head() == conflict.git("rev-parse", "MERGE_HEAD").strip()
+
+
+def test_a_review_of_a_resolution(conflict: Conflict) -> None:
+    """What the reviewer of a resolution finds is planned and done as in every iteration."""
+    review = AgentRun([Say("<REQUEST_CHANGES>More</REQUEST_CHANGES>")], review="one is missing")
+    agent, seen, error = conflict.attempt(
+        {
+            "planning": [PLAN],
+            "implementing": [BOTH, work("d.txt")],
+            "reviewing": [review, GOOD],
+        }
+    )
+    assert error is None
+    assert isinstance(seen[-1], WatchCandidate)
+    roles = [spawned.role for spawned in agent.spawned]
+    assert ["implementing", "reviewing", "planning", "implementing", "reviewing"] == roles
+    assert "one is missing" in (agent.spawned[2].system_prompt or "")
+
+
+def test_a_failed_check_sends_an_item_back(home: Home) -> None:
+    """It goes on from its candidate, with the trunk merged into it, and the output as review."""
+    sessions: dict[str, list[Any]] = {
+        "planning": [PLAN],
+        "implementing": [work("b.txt")],
+        "reviewing": [GOOD],
+    }
+    _, seen, _ = home.attempt(sessions)
+    candidate = seen[-1]
+    assert isinstance(candidate, WatchCandidate)
+    home.project.write("other.txt")
+    home.project.git("add", "-A")
+    home.project.git("commit", "-q", "-m", "Others")
+    back = WatchSentBack(filename="a.md", reason="check", output="2 words, limit 1", returns=1)
+    agent, seen, error = home.attempt(
+        {"planning": [PLAN], "implementing": [work("c.txt")], "reviewing": [GOOD]},
+        slot=2,
+        base=home.head(),
+        number=2,
+        returned=Returned(candidate, back),
+    )
+    assert error is None
+    assert "2 words, limit 1" in (agent.spawned[0].system_prompt or "")
+    kept = home.git(home.slots[1], "ls-files").split()
+    assert {"b.txt", "c.txt", "other.txt"} <= set(kept)
+
+
+def test_hidden_paths_of_the_project_are_hidden_in_a_slot(home: Home) -> None:
+    """A path of the project stands for the same one in the slot, too; the project itself not."""
+    slot, project = home.slots[1], home.project.root
+    paths = ["/elsewhere", "~/.secrets", f"{project}/.env", str(project)]
+    assert [*paths, f"{slot.root}/.env"] == in_slot_too(paths, slot)
+
+
+def test_the_guard_audit_of_a_run_in_a_slot(home: Home) -> None:
+    """Its calls are judged as they were made: the slot is the project."""
+    inside = home.slots[0].folder / "b.txt"
+    writes = [Write(str(inside), "b\n"), Say("<DONE>Write it</DONE>")]
+    outside = f"echo x > {home.slots[1].folder}/b.txt"
+    tried = [Use("Bash", {"command": outside}, output="denied", is_error=True), *writes]
+    sessions: dict[str, list[Any]] = {
+        "planning": [PLAN],
+        "implementing": [tried],
+        "reviewing": [GOOD],
+    }
+    _, _, error = home.attempt(sessions)
+    assert error is None
+    (journal,) = list_journals(home.workspace.journal)
+    calls: list[JudgedCall] = []
+    run(audit_run(journal, project=home.project.root, config=Config()), calls.append)
+    assert [False, True] == [call.verdict.is_allowed for call in calls]

@@ -1,0 +1,595 @@
+"""The watch with slots, in virtual time."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from reactivex import never, operators as ops, timer
+
+from cuggino.errors import (
+    AgentFailed,
+    BudgetExceeded,
+    LoopError,
+    ProcessError,
+    QuotaExceeded,
+    StorageError,
+)
+from cuggino.events import (
+    ContinueAsked,
+    ControlIgnored,
+    PauseAsked,
+    SkipAsked,
+    SteerAsked,
+    StopAsked,
+    WatchFollowDelayed,
+    WatchFollowed,
+    WatchItemHeld,
+    WatchItemParked,
+    WatchItemRetry,
+    WatchProcessingItem,
+    WatchSlotsChanged,
+    WatchWorkKept,
+)
+from cuggino.storage import list_journals
+from tests.loops.slot_watching import SlotWatching
+
+SHORT = {
+    "WatchProcessingItem": "work",
+    "WatchCandidate": "candidate",
+    "WatchLanding": "landing",
+    "WatchLanded": "landed",
+    "WatchSentBack": "back",
+    "WatchItemCompleted": "done",
+    "WatchItemParked": "parked",
+    "WatchItemRetry": "retry",
+    "WatchBacklogWaiting": "idle",
+    "WatchSpecIssueWaiting": "issue",
+    "LoopSpecIssue": "blocked",
+    "WatchItemHeld": "held",
+}
+
+
+def watching(folder: Path, *names: str, **more: Any) -> SlotWatching:
+    made = SlotWatching(folder / "p", **more)
+    for name in names:
+        made.write(name)
+    return made
+
+
+def short(story: list[tuple[Any, ...]], *left_out: str) -> list[str]:
+    """Return the story in short, one text for each second."""
+    seconds: dict[float, list[str]] = {}
+    for when, tag, *item in story:
+        word = SHORT.get(tag, tag)
+        if tag in SHORT and word not in left_out:
+            name = f" {item[0].removesuffix('.md')}" if item and item[0] else ""
+            seconds.setdefault(when, []).append(f"{word}{name}")
+    return [f"{when:g}: {', '.join(words)}" for when, words in seconds.items()]
+
+
+def events(seen: list[Any], kind: type) -> list[Any]:
+    return [value for _, _, value in seen if isinstance(value, kind)]
+
+
+def test_three_items_in_two_slots(tmp_path: Path) -> None:
+    """A slot is used again at once, and candidates land one after the other."""
+    slots = watching(tmp_path, "1.md", "2.md", "3.md")
+    assert [
+        "0: work 1, work 2",
+        "10: candidate 1, landing 1, work 3, candidate 2",
+        "11: landed 1, done 1, landing 2",
+        "12: landed 2, done 2",
+        "20: candidate 3, landing 3",
+        "21: landed 3, done 3, idle",
+    ] == short(slots.story(60))
+    assert [("1.md", 1, 1, None), ("2.md", 2, 1, None), ("3.md", 1, 1, None)] == slots.tried
+    assert 2 == slots.most_at_work
+
+
+def test_an_item_that_arrives_uses_the_free_slot(tmp_path: Path) -> None:
+    """It need not wait for those at work."""
+    slots = watching(tmp_path, "1.md", attempts={"1.md": [(100, "candidate")]}, settle_seconds=5)
+    slots.write("2.md", when=20)
+    story = short(slots.story(90))
+    assert ["0: work 1", "25: work 2", "35: candidate 2, landing 2"] == story[:3]
+
+
+class TestSentBack:
+    def test_it_begins_and_lands_before_others(self, tmp_path: Path) -> None:
+        slots = watching(
+            tmp_path, *(f"{n}.md" for n in range(1, 5)), landings={"1.md": ["conflict"]}
+        )
+        story = short(slots.story(100))
+        assert [
+            "0: work 1, work 2",
+            "10: candidate 1, landing 1, work 3, candidate 2, work 4",
+            "11: back 1, landing 2",
+            "12: landed 2, done 2",
+            "20: candidate 3, landing 3, work 1, candidate 4",
+            "21: landed 3, done 3, landing 4",
+            "22: landed 4, done 4",
+            "30: candidate 1, landing 1",
+            "31: landed 1, done 1, idle",
+        ] == story
+        name, slot, number, returned = slots.tried[-1]
+        assert ("1.md", 1, 2) == (name, slot, number)
+        assert returned is not None
+        assert ("1.md-1", "conflict", 1) == (
+            returned.candidate.commit,
+            returned.sent_back.reason,
+            returned.sent_back.returns,
+        )
+
+    @pytest.mark.parametrize("outcome", ["spec_issue", AgentFailed("x", reason="crash")])
+    def test_an_item_that_cannot_return_keeps_no_other_waiting(
+        self, tmp_path: Path, outcome: Any
+    ) -> None:
+        """Sent back twice, it waits for a person or for its next attempt; others land."""
+        slots = watching(
+            tmp_path,
+            *("1.md", "2.md"),
+            attempts={
+                "1.md": [(10.0, "candidate"), (10.0, "candidate"), (10.0, outcome)],
+                "2.md": [(25.0, "candidate")],
+            },
+            landings={"1.md": ["check", "check"]},
+            max_attempts=5,
+            retry_seconds=600,
+        )
+        story = short(slots.story(100))
+        assert "25: candidate 2" in story, "1 has the queue to itself"
+        assert any(moment.startswith("32: ") and "landing 2" in moment for moment in story)
+        assert ["2.md"] == slots.trunk.landed
+
+    def test_its_next_attempt_says_how_often(self, tmp_path: Path) -> None:
+        """For screens of a resumed watch, which have not seen it."""
+        slots = watching(tmp_path, "1.md", landings={"1.md": ["check", "check"]})
+        begun = events(slots.play(100), WatchProcessingItem)
+        assert [0, 1, 2] == [event.returns for event in begun]
+
+    def test_after_two_returns_nothing_else_lands(self, tmp_path: Path) -> None:
+        slots = watching(
+            tmp_path,
+            *("1.md", "2.md"),
+            attempts={"2.md": [(25.0, "candidate")]},
+            landings={"1.md": ["check", "check"]},
+        )
+        assert [
+            "0: work 1, work 2",
+            "10: candidate 1, landing 1",
+            "11: back 1, work 1",
+            "21: candidate 1, landing 1",
+            "22: back 1, work 1",
+            "25: candidate 2",
+            "32: candidate 1, landing 1",
+            "33: landed 1, done 1, landing 2",
+            "34: landed 2, done 2, idle",
+        ] == short(slots.story(100))
+
+    def test_it_is_parked_with_its_work(self, tmp_path: Path) -> None:
+        slots = watching(tmp_path, "1.md", landings={"1.md": ["check"] * 9}, max_attempts=3)
+        (parked,) = events(slots.play(100), WatchItemParked)
+        assert parked.reason == (
+            "sent back 3 times; the check command fails at the gate; "
+            "its work is in refs/cuggino/candidates/1.md"
+        )
+        assert [1, 2, 3] == [number for _, _, number, _ in slots.tried]
+
+    @pytest.mark.parametrize("when", ["at work", "landing"])
+    def test_its_work_is_named_after_failures_too(self, tmp_path: Path, when: str) -> None:
+        """Whatever it is parked for, its reason says where the work is."""
+        crash = AgentFailed("it crashed", reason="crash")
+        slots = watching(
+            tmp_path,
+            "1.md",
+            attempts={"1.md": [(10.0, "candidate"), (10.0, crash), (10.0, crash)]},
+            landings={"1.md": ["check"] if when == "at work" else [crash, crash]},
+            max_attempts=2,
+        )
+        (parked,) = events(slots.play(500), WatchItemParked)
+        assert "it crashed; its work is in refs/cuggino/candidates/1.md" == parked.reason
+
+    def test_nothing_is_named_without_a_candidate(self, tmp_path: Path) -> None:
+        crash = AgentFailed("it crashed", reason="crash")
+        slots = watching(tmp_path, "1.md", attempts={"1.md": [(10.0, crash)]}, max_attempts=1)
+        (parked,) = events(slots.play(500), WatchItemParked)
+        assert "it crashed" == parked.reason
+
+    def test_a_parked_item_that_comes_back_begins_anew(self, tmp_path: Path) -> None:
+        crash = AgentFailed("it crashed", reason="crash")
+        slots = watching(tmp_path, "1.md", landings={"1.md": [crash]}, max_attempts=1)
+        slots.write("1.md", when=50)
+        assert ["0: work 1", "80: work 1"] == [
+            moment for moment in short(slots.story(100)) if "work" in moment
+        ]
+
+    def test_an_edited_item_begins_anew(self, tmp_path: Path) -> None:
+        """What was done for the old text is not what the new one asks for."""
+        slots = watching(
+            tmp_path, "1.md", "2.md", "3.md", landings={"1.md": ["conflict"]}, landing=5
+        )
+        slots.write("1.md", "another task", when=12)
+        slots.play(100)
+        assert ["1.md", 1, None] == [slots.tried[-1][0], *slots.tried[-1][2:]]
+
+    def test_a_queue_that_is_too_long_holds_new_items_back(self, tmp_path: Path) -> None:
+        names = [f"{n}.md" for n in range(1, 9)]
+        slots = watching(tmp_path, *names, slots=4, landing=100.0)
+        slots.play(15)
+        assert 7 == len(slots.tried)  # one lands, three wait
+        slots = watching(tmp_path / "other", *names, slots=4, landing=1.0)
+        slots.play(15)
+        assert 8 == len(slots.tried)
+
+
+def test_all_that_is_at_work_is_signaled_before_any_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Disposal takes as long as the slowest agent or check, not as long as all of them."""
+    slots = watching(tmp_path, "1.md", "2.md", "3.md", slots=3, landing=50)
+    slots.attempts["3.md"] = [(5.0, "candidate")]
+    signaled: list[tuple[Path, list[str], int]] = []
+
+    def signal(folder: Path) -> None:
+        signaled.append((folder, list(slots.disposed), slots.trunk.running))
+
+    monkeypatch.setattr("cuggino.loops.watch.slots.interrupt_processes", signal)
+    slots.t.record(slots.stream, until=9, dispose_at=8)
+    assert ["1.md", "2.md"] == sorted(slots.disposed)
+    assert (tmp_path / "slots", [], 1) == signaled[0]
+
+
+class TestFailures:
+    def test_one_ends_no_other(self, tmp_path: Path) -> None:
+        failure = LoopError("implementing", "it crashed")
+        slots = watching(tmp_path, "1.md", "2.md", attempts={"1.md": [(3, failure)]})
+        assert [
+            "0: work 1, work 2",
+            "3: retry 1",
+            "10: candidate 2, landing 2",
+            "11: landed 2, done 2",
+            "63: work 1",
+            "73: candidate 1, landing 1",
+            "74: landed 1, done 1, idle",
+        ] == short(slots.story(100))
+
+    def test_a_usage_limit_stops_all(self, tmp_path: Path) -> None:
+        """Those at work go on; nothing begins until one of them was served."""
+        limit = QuotaExceeded("no usage left", resets_at=None)
+        slots = watching(tmp_path, "1.md", "2.md", "3.md", attempts={"1.md": [(3, limit)]})
+        story = short(slots.story(1000))
+        assert ["0: work 1, work 2", "3: retry 1"] == story[:2]
+        assert ["10: candidate 2, work 1, landing 2, work 3"] == story[2:3]
+
+    def test_a_spent_budget_ends_all(self, tmp_path: Path) -> None:
+        spent = LoopError("implementing", "budget", cause=BudgetExceeded("9 of 8"))
+        slots = watching(tmp_path, "1.md", "2.md", attempts={"1.md": [(3, spent)]})
+        assert slots.story(100)[-1][1].startswith("LoopError")
+        assert ["2.md"] == slots.disposed
+
+    def test_a_slot_that_cannot_be_written(self, tmp_path: Path) -> None:
+        """It waits for a minute, uncounted; the message of git tells a full disk, too."""
+        said = "fatal: unable to write loose object file: No space left on device"
+        for number, full in enumerate(
+            (StorageError("write", "no space left"), ProcessError("git", said))
+        ):
+            folder = tmp_path / str(number)
+            slots = watching(folder, "1.md", "2.md", attempts={"1.md": [(3, full)]})
+            (retry,) = events(slots.play(30), WatchItemRetry)
+            assert not retry.counted
+            assert 60 == retry.retry_in
+            assert ["2.md"] == slots.trunk.landed[:1]
+
+    def test_fewer_slots_after_an_overload(self, tmp_path: Path) -> None:
+        busy = LoopError("p", "529", cause=AgentFailed("529", reason="overloaded"))
+        names = [f"{n}.md" for n in range(1, 9)]
+        slots = watching(tmp_path, *names, slots=4, attempts={"1.md": [(3, busy)]})
+        changed = events(slots.play(40), WatchSlotsChanged)
+        assert [(2, 4), (3, 4), (4, 4)] == [(one.active, one.slots) for one in changed][:3]
+
+
+class TestSpecIssues:
+    def test_one_stops_its_item_and_those_after_it(self, tmp_path: Path) -> None:
+        slots = watching(tmp_path, "1.md", "3.md", attempts={"1.md": [(3, "spec_issue")]})
+        slots.write("2.md", "---\nafter: 1.md\n---\ntask")
+        story = slots.story(100)
+        assert [
+            "0: work 1, work 3",
+            "3: blocked 1",
+            "10: candidate 3, landing 3",
+            "11: landed 3, done 3, issue",
+        ] == short(story, "held")
+        assert 2 == sum(tag == "WatchItemHeld" for _, tag, *_ in story)
+
+    def test_its_item_is_run_again_when_it_is_resolved(self, tmp_path: Path) -> None:
+        slots = watching(tmp_path, "1.md", attempts={"1.md": [(3, "spec_issue")]}, settle_seconds=5)
+        issues = slots.workspace.spec_issues
+        slots.at(50, lambda: [path.rename(tmp_path / "x") for path in issues.iterdir()], issues)
+        story = short(slots.story(100), "held")
+        assert ["0: work 1", "3: blocked 1, issue", "55: work 1"] == story[:3]
+
+    def test_one_that_no_item_has_written_stops_nothing(self, tmp_path: Path) -> None:
+        slots = watching(tmp_path, "1.md")
+        slots.workspace.write_spec_issue("unclear")
+        assert "11: landed 1, done 1, issue" == short(slots.story(100))[-1]
+
+
+class TestAfter:
+    def test_an_item_waits_until_another_has_landed(self, tmp_path: Path) -> None:
+        slots = watching(tmp_path, "2.md")
+        slots.write("1.md", "---\nafter: [2]\n---\ntask")
+        assert [
+            "0: work 2",
+            "10: candidate 2, landing 2",
+            "11: landed 2, done 2, work 1",
+            "21: candidate 1, landing 1",
+            "22: landed 1, done 1, idle",
+        ] == short(slots.story(100))
+        assert [(), ("2.md",)] == slots.trunk.after, "it builds on that one's work"
+
+    def test_circles_and_unknown_names_are_reported_once(self, tmp_path: Path) -> None:
+        slots = watching(tmp_path, "4.md")
+        slots.write("1.md", "---\nafter: 2.md\n---\ntask")
+        slots.write("2.md", "---\nafter: 1.md\n---\ntask")
+        slots.write("3.md", "---\nafter: nothing.md\n---\ntask")
+        held = events(slots.play(100), WatchItemHeld)
+        assert ["1.md", "2.md", "3.md"] == [one.filename for one in held]
+        assert "nothing.md" in held[2].reason
+        assert ["4.md"] == slots.trunk.landed
+
+
+class TestFollow:
+    def test_one_that_is_delayed_is_tried_again(self, tmp_path: Path) -> None:
+        """The same reason is told once."""
+        slots = watching(tmp_path, "1.md")
+        delayed = WatchFollowDelayed(branch="main", commit="c", reason="dirty", paths=("a",))
+        slots.trunk.follows = [delayed]
+        slots.at(
+            60, lambda: setattr(slots.trunk, "follows", [WatchFollowed(branch="main", commit="c")])
+        )
+        seen = slots.play(200)
+        assert [delayed] == events(seen, WatchFollowDelayed)
+        assert [71.0] == [when for when, _, value in seen if isinstance(value, WatchFollowed)]
+
+    @pytest.mark.parametrize("at", [14, 31])
+    def test_it_is_tried_again_when_the_user_has_changed_something(
+        self, tmp_path: Path, at: float
+    ) -> None:
+        """At once, whether items are at work or not; nothing is watched otherwise."""
+        slots = watching(tmp_path, "1.md", "2.md", attempts={"2.md": [(20, "candidate")]})
+        delayed = WatchFollowDelayed(branch="main", commit="c", reason="dirty")
+        slots.at(1, lambda: setattr(slots.trunk, "follows", [delayed]))
+        watched: list[int] = []
+
+        def change() -> None:
+            watched.append(slots.trunk.watched)
+            slots.trunk.follows = [WatchFollowed(branch="main", commit="c")]
+            slots.trunk.owner.on_next("changed")
+            slots.trunk.follows = []
+
+        slots.at(5, lambda: watched.append(slots.trunk.watched))
+        slots.at(at, change)
+        slots.at(35, lambda: watched.append(slots.trunk.watched))
+        seen = slots.play(60)
+        assert [at] == [when for when, _, value in seen if isinstance(value, WatchFollowed)]
+        assert [0, 1, 0] == watched
+
+    def test_a_change_during_a_landing_waits_for_its_end(self, tmp_path: Path) -> None:
+        slots = watching(
+            tmp_path, "1.md", "2.md", attempts={"2.md": [(10, "candidate")]}, landing=10
+        )
+        slots.trunk.landings["2.md"] = ["check"]
+        slots.trunk.follows = [WatchFollowDelayed(branch="main", commit="c", reason="dirty")]
+
+        def change() -> None:
+            slots.trunk.follows = [WatchFollowed(branch="main", commit="c")]
+            slots.trunk.owner.on_next("changed")
+
+        slots.at(25, change)
+        seen = slots.play(35)
+        assert [30.0] == [when for when, _, value in seen if isinstance(value, WatchFollowed)]
+
+    def test_a_landing_lasts_until_the_branch_has_followed(self, tmp_path: Path) -> None:
+        """A candidate that arrives meanwhile waits, and lands once."""
+        slots = watching(
+            tmp_path,
+            *("1.md", "2.md", "3.md"),
+            slots=3,
+            attempts={"2.md": [(13, "candidate")], "3.md": [(16, "candidate")]},
+        )
+        slots.trunk.follow_seconds = 4
+        story = short(slots.story(100), "work")
+        assert [
+            "14: candidate 1, landing 1",
+            "15: landed 1, done 1",
+            "17: candidate 2",
+            "19: landing 2",
+            "20: candidate 3, landed 2, done 2",
+            "24: landing 3",
+            "25: landed 3, done 3",
+            "29: idle",
+        ] == story
+        assert ["1.md", "2.md", "3.md"] == slots.trunk.landed
+
+
+def test_the_audit_runs_only_when_nothing_works(tmp_path: Path) -> None:
+    slots = watching(tmp_path, "1.md", audits=[never()], settle_seconds=5)
+    slots.write("2.md", when=20)
+    audits = [(when, tag) for when, tag, _ in slots.story(30) if "Audit" in tag]
+    assert [(11.0, "WatchAuditStarted"), (25.0, "WatchAuditInterrupted")] == audits
+
+
+def test_an_item_removed_while_it_waits_does_not_land(tmp_path: Path) -> None:
+    slots = watching(tmp_path, "1.md", "2.md", landing=5)
+    gone = slots.workspace.backlog / "2.md"
+    slots.at(12, lambda: gone.rename(tmp_path / "2.md"))
+    (kept,) = events(slots.play(100), WatchWorkKept)
+    assert ("2.md", "refs/cuggino/candidates/2.md") == (kept.filename, kept.ref)
+    assert ["1.md"] == slots.trunk.landed
+
+
+class TestControl:
+    def commanded(self, folder: Path, when: float, command: Any, *names: str, **more: Any) -> Any:
+        commands = timer(when).pipe(ops.map(lambda _: command), ops.concat(never()))
+        return watching(folder, *names, commands=commands, **more)
+
+    def test_one_item_is_skipped(self, tmp_path: Path) -> None:
+        slots = self.commanded(tmp_path, 3, SkipAsked(item="2.md"), "1.md", "2.md")
+        assert [
+            "0: work 1, work 2",
+            "3: parked 2",
+            "10: candidate 1, landing 1",
+            "11: landed 1, done 1, idle",
+        ] == short(slots.story(30))
+        assert ["2.md"] == slots.disposed
+
+    def test_one_that_waits_to_land_is_skipped(self, tmp_path: Path) -> None:
+        """It leaves the queue, and its reason names its work."""
+        command = SkipAsked(item="2.md")
+        slots = self.commanded(tmp_path, 15, command, "1.md", "2.md", landing=20, journal=True)
+        seen = slots.play(60)
+        tags = [value.tag for when, _, value in seen if when == 15.0]
+        assert ["SkipAsked", "WatchItemParked"] == tags
+        (parked,) = events(seen, WatchItemParked)
+        assert (
+            "2.md",
+            "skipped by a person; its work is in refs/cuggino/candidates/2.md",
+        ) == (parked.item, parked.reason)
+        assert ["1.md"] == slots.trunk.landed
+        recorded = list_journals(slots.workspace.journal)[0].read_text()
+        assert parked.reason in recorded
+
+    def test_one_that_was_sent_back_is_skipped(self, tmp_path: Path) -> None:
+        """Also while it waits for its next attempt, and nothing else is at work."""
+        crash = AgentFailed("it crashed", reason="crash")
+        slots = self.commanded(
+            tmp_path,
+            50,
+            SkipAsked(item="1.md"),
+            "1.md",
+            attempts={"1.md": [(10.0, "candidate"), (10.0, crash)]},
+            landings={"1.md": ["check"]},
+        )
+        assert ["0: work 1", "50: parked 1"] == [
+            moment for moment in short(slots.story(600), "idle") if moment[0] in "05"
+        ]
+
+    def test_a_paused_watch_skips_what_waits(self, tmp_path: Path) -> None:
+        commands = timer(3).pipe(
+            ops.map(lambda _: PauseAsked()),
+            ops.concat(
+                timer(17).pipe(ops.map(lambda _: SkipAsked(item="2.md"))),
+                timer(10).pipe(ops.map(lambda _: ContinueAsked())),
+                never(),
+            ),
+        )
+        slots = watching(tmp_path, "1.md", "2.md", commands=commands, landing=4)
+        slots.attempts = {name: [(2.0, "candidate")] for name in ("1.md", "2.md")}
+        assert "20: parked 2" in short(slots.story(60))
+        assert ["1.md"] == slots.trunk.landed
+
+    def test_a_landing_is_not_cut_short(self, tmp_path: Path) -> None:
+        slots = self.commanded(tmp_path, 15, SkipAsked(item="1.md"), "1.md", landing=20)
+        (ignored,) = events(slots.play(60), ControlIgnored)
+        assert "1.md is being landed" == ignored.reason
+        assert ["1.md"] == slots.trunk.landed
+
+    def test_one_that_cannot_be_moved_is_not_lost(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        slots = self.commanded(tmp_path, 15, SkipAsked(item="2.md"), "1.md", "2.md", landing=20)
+
+        def full(*_: object) -> None:
+            raise StorageError("park", "no space left on device")
+
+        monkeypatch.setattr("cuggino.storage.Backlog.park", full)
+        (ignored,) = events(slots.play(100), ControlIgnored)
+        assert "no space left on device" in ignored.reason
+        assert ["1.md", "2.md"] == slots.trunk.landed
+
+    @pytest.mark.parametrize("command", [SkipAsked(), SteerAsked(text="use flask")])
+    def test_an_item_must_be_named(self, tmp_path: Path, command: Any) -> None:
+        slots = self.commanded(tmp_path, 3, command, "1.md", "2.md")
+        (ignored,) = [v for _, _, v in slots.play(30) if v is not None and "Ignored" in v.tag]
+        assert "name one of the items at work: 1.md, 2.md" == ignored.reason
+
+    def test_the_only_one_need_not_be_named(self, tmp_path: Path) -> None:
+        slots = self.commanded(tmp_path, 3, SkipAsked(), "1.md")
+        assert "3: parked 1, idle" == short(slots.story(30))[-1]
+
+    def test_a_stop_lets_all_end_their_stages(self, tmp_path: Path) -> None:
+        """What has ended lands; nothing begins."""
+        slots = self.commanded(
+            tmp_path,
+            3,
+            StopAsked(),
+            "1.md",
+            "2.md",
+            "3.md",
+            attempts={"2.md": [(20.0, "candidate")]},
+        )
+        story = slots.story(60)
+        assert ["0: work 1, work 2"] == short(story)
+        assert (20.0, "Interrupted: stopped after the stage") == story[-1]
+
+    def test_a_stop_at_once(self, tmp_path: Path) -> None:
+        slots = self.commanded(tmp_path, 3, StopAsked(now=True), "1.md", "2.md")
+        story = slots.story(60)
+        assert 3.0 == story[-1][0]
+        assert ["1.md", "2.md"] == sorted(slots.disposed)
+
+    def test_a_pause_holds_all(self, tmp_path: Path) -> None:
+        commands = timer(3).pipe(
+            ops.map(lambda _: PauseAsked()),
+            ops.concat(timer(47).pipe(ops.map(lambda _: ContinueAsked())), never()),
+        )
+        slots = watching(tmp_path, "1.md", "2.md", "3.md", commands=commands)
+        story = short(slots.story(100))
+        assert ["0: work 1, work 2", "50: candidate 1, landing 1, work 3, candidate 2"] == story[:2]
+
+
+def test_many_items(tmp_path: Path) -> None:
+    names = [f"{n:04}.md" for n in range(300)]
+    slots = watching(tmp_path, *names, slots=16)
+    slots.play(1e5)
+    assert names == sorted(slots.trunk.landed)
+    assert 16 == slots.most_at_work
+
+
+def test_a_watch_removes_what_a_killed_one_has_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the trial of its sandbox, too, whatever its agents write."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    left = tmp_path / "cuggino-session-trial-abc"
+    (left / "x").mkdir(parents=True)
+    os.utime(left, (1e9, 1e9))
+    watching(tmp_path, "1.md").play(15)
+    assert not left.exists()
+
+
+class TestMessages:
+    """Messages to one of several items."""
+
+    def steered(self, folder: Path, **more: Any) -> SlotWatching:
+        commands = timer(3).pipe(
+            ops.map(lambda _: SteerAsked(text="use flask", item="3.md")), ops.concat(never())
+        )
+        return watching(folder, "1.md", "2.md", "3.md", commands=commands, **more)
+
+    def test_one_to_an_item_that_waits_is_kept(self, tmp_path: Path) -> None:
+        """Its first agent is told."""
+        slots = self.steered(tmp_path)
+        seen = slots.play(15)
+        assert [] == [value for _, _, value in seen if isinstance(value, ControlIgnored)]
+        assert [("3.md", ["use flask"])] == slots.told
+
+    def test_one_that_nobody_was_told_is_not_lost_silently(self, tmp_path: Path) -> None:
+        slots = self.steered(tmp_path)
+        (ignored,) = events(slots.play(60), ControlIgnored)
+        assert ("steer", "3.md") == (ignored.source, ignored.item)
+        assert "3.md has ended before an agent was told: use flask" == ignored.reason

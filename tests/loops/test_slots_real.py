@@ -1,0 +1,316 @@
+"""The watch with slots, with real git and the scripted agent."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from reactivex.subject import Subject
+
+import cuggino
+from cuggino.errors import ConfigError, Interrupted, LoopError
+from cuggino.events import (
+    CheckCommandOutput,
+    CheckCommandStarted,
+    Done,
+    Event,
+    WatchCandidate,
+    WatchFollowDelayed,
+    WatchFollowed,
+    WatchItemCompleted,
+    WatchItemParked,
+    WatchItemRetained,
+    WatchLanded,
+    WatchLanding,
+    WatchSentBack,
+)
+from cuggino.loops import Returned
+from cuggino.storage.journal import list_journals, read_journal
+from tests.git_project import isolate_git
+from tests.loops.slot_project import SlotProject
+from tests.sources.subscribers import eventually
+
+RESOLVE = """
+if git rev-parse -q --verify MERGE_HEAD >/dev/null; then
+    git checkout -q --theirs shared.txt
+    echo {0} >>shared.txt
+    git add shared.txt
+else
+    echo {0} >>shared.txt
+fi
+"""
+"""Adds a line to a file that others change, too; keeps theirs after a conflict."""
+
+
+LINGERS = """
+import pathlib, signal, sys, time
+
+place, name = pathlib.Path(sys.argv[1]), sys.argv[2]
+
+def leave(number, frame):
+    for asked in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(asked, signal.SIG_IGN)
+    (place / f"{name}.asked").touch()
+    while len([*place.glob("*.asked")]) < 4:
+        time.sleep(0.01)
+    (place / f"{name}.left").touch()
+    sys.exit(1)
+
+signal.signal(signal.SIGINT, leave)
+signal.signal(signal.SIGTERM, leave)  # what the tool of an agent gets
+(place / f"{name}.begun").touch()
+time.sleep(600)
+"""
+"""Leaves on a signal as soon as the three others have been asked to, or is killed."""
+
+
+@pytest.fixture(autouse=True)
+def isolated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    isolate_git(monkeypatch, tmp_path / "home")
+
+
+def completed(events: Sequence[Event]) -> list[str]:
+    return sorted(e.filename for e in events if isinstance(e, WatchItemCompleted))
+
+
+def test_three_items_in_two_slots(tmp_path: Path) -> None:
+    """All land on the user's branch, in their tree, and nothing else is in it."""
+    project = SlotProject(tmp_path)
+    for name in "123":
+        project.item(name, f"echo {name} >word{name}.txt")
+    events = project.watch()
+    assert ["1.md", "2.md", "3.md"] == completed(events)
+    assert ["1", "2", "3"] == [(project.folder / f"word{n}.txt").read_text().strip() for n in "123"]
+    assert "" == project.git.git("status", "--short")
+    assert 4 == len(project.first_parents())
+    assert [] == [path.name for path in project.workspace.backlog.iterdir()]
+
+
+@pytest.mark.parametrize("most", [4, pytest.param(8, marks=pytest.mark.real_agent)])
+def test_conflicts_and_red_gates(tmp_path: Path, most: int) -> None:
+    """Sent back, resolved and repaired, all land; the check passes on every landed commit."""
+    project = SlotProject(tmp_path, slots=4)
+    # No more words than the limit, which no merge knows: two items that fit do not fit together.
+    check = 'n=$(ls word*.txt | wc -l); [ "$n" -le "$(cat limit)" ] && ! grep -q "<<<<" *.txt'
+    project.git.write("check.sh", f"{check}\n")
+    project.git.write("word0.txt")
+    project.git.write("limit", "2\n")
+    project.git.git("add", "-A")
+    project.git.git("commit", "-qm", "Limit the words")
+    odd = [f"{n}" for n in range(1, most, 2)]
+    for name in odd:
+        project.item(name, RESOLVE.format(name))
+    for name in (f"{n}" for n in range(2, most + 1, 2)):
+        more = 'n=$(ls word*.txt | wc -l); [ "$n" -le "$(cat limit)" ] || echo "$n" >limit'
+        project.item(name, f"echo {name} >word{name}.txt\n{more}\n")
+    events = project.watch()
+    assert [f"{n}.md" for n in range(1, most + 1)] == completed(events)
+    reasons = {event.reason for event in events if isinstance(event, WatchSentBack)}
+    assert {"conflict", "check"} == reasons
+    assert all(project.is_green(commit) for commit in project.first_parents())
+    lines = (project.folder / "shared.txt").read_text().split()
+    assert [*odd, "begin"] == sorted(lines)
+    landed = [event.filename for event in events if isinstance(event, WatchLanded)]
+    assert len(landed) == len(set(landed))
+    assert "" == project.git.git("status", "--short")
+
+
+def test_journal_of_landings(tmp_path: Path) -> None:
+    """The journal of the watch holds the check of each landing, and of no attempt."""
+    project = SlotProject(tmp_path, journal=True)
+    for name in "12":
+        project.item(name, f"echo {name} >word{name}.txt")
+    project.watch()
+    found = [read_journal(path) for path in list_journals(project.workspace.journal)]
+    (watch,) = [journal for journal in found if journal.started.kind == "watch"]
+    said = [entry.event for entry in watch.entries]
+    kinds = WatchLanding | CheckCommandStarted | CheckCommandOutput | WatchLanded
+    landings = [event for event in said if isinstance(event, kinds)]
+    assert 2 * ["WatchLanding", "CheckCommandStarted", "CheckCommandOutput", "WatchLanded"] == [
+        event.tag for event in landings
+    ]
+    assert all(event.item == landings[0].item for event in landings[:4])
+
+
+class TestPieces:
+    """One attempt and one landing, for a loop of one's own."""
+
+    def test_an_item_sent_back_lands_in_the_end(self, tmp_path: Path) -> None:
+        project = SlotProject(tmp_path, slots=1)
+        for name in "12":
+            project.item(name, RESOLVE.format(name))
+        runtime = project.runtime()
+        first, second = ([*cuggino.iterate(runtime.attempt(f"{n}.md", slot=n))][-1] for n in (1, 2))
+        assert isinstance(first, WatchCandidate)
+        assert isinstance(second, WatchCandidate)
+        landed = [*cuggino.iterate(runtime.land(first))]
+        assert ["1.md"] == completed(landed)
+        assert isinstance(landed[-1], WatchFollowed)
+        back = [*cuggino.iterate(runtime.land(second))][-1]
+        assert isinstance(back, WatchSentBack)
+        assert ("conflict", ("shared.txt",), 1) == (back.reason, back.paths, back.returns)
+        again = runtime.attempt("2.md", slot=2, number=2, returned=Returned(second, back))
+        third = [*cuggino.iterate(again)][-1]
+        assert isinstance(third, WatchCandidate)
+        assert ["2.md"] == completed([*cuggino.iterate(runtime.land(third, returns=1))])
+        assert "begin 1 2" == " ".join((project.folder / "shared.txt").read_text().split())
+
+    def test_an_attempt_builds_on_what_has_landed(self, tmp_path: Path) -> None:
+        """Also when the user's branch could not follow yet."""
+        project = SlotProject(tmp_path)
+        project.item("1", "echo 1 >shared.txt")
+        project.item("2", "cat shared.txt >word2.txt")
+        runtime = project.runtime()
+        first = [*cuggino.iterate(runtime.attempt("1.md"))][-1]
+        assert isinstance(first, WatchCandidate)
+        project.git.write("shared.txt", "mine\n")
+        landed = [*cuggino.iterate(runtime.land(first))]
+        assert any(isinstance(event, WatchFollowDelayed) for event in landed)
+        second = [*cuggino.iterate(runtime.attempt("2.md"))][-1]
+        assert isinstance(second, WatchCandidate)
+        trunk = project.git.git("rev-parse", "refs/cuggino/trunk").strip()
+        assert second.base == trunk != project.git.git("rev-parse", "HEAD").strip()
+        assert "1\n" == project.git.git("show", f"{second.commit}:word2.txt")
+
+    def test_an_edited_item_stays(self, tmp_path: Path) -> None:
+        project = SlotProject(tmp_path)
+        project.item("1", "echo 1 >word1.txt")
+        runtime = project.runtime()
+        made = [*cuggino.iterate(runtime.attempt("1.md"))][-1]
+        assert isinstance(made, WatchCandidate)
+        (project.workspace.backlog / "1.md").write_text("something else")
+        landed = [*cuggino.iterate(runtime.land(made))]
+        assert ["1.md"] == [e.filename for e in landed if isinstance(e, WatchItemRetained)]
+        assert (project.workspace.backlog / "1.md").exists()
+
+    def test_an_item_that_is_not_there(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigError, match=r"9\.md is not in the backlog"):
+            cuggino.run(SlotProject(tmp_path).runtime().attempt("9.md"))
+
+    def test_without_a_check_command(self, tmp_path: Path) -> None:
+        project = SlotProject(tmp_path, slots=1, check_command=None)
+        with pytest.raises(ConfigError, match="more than one slot requires"):
+            cuggino.run(project.runtime().attempt("1.md"))
+        with pytest.raises(ConfigError, match="more than one slot requires"):
+            cuggino.run(project.runtime().watch(slots=2))
+
+
+class TestEndings:
+    """What ends a watch, and what the next one finds."""
+
+    def test_candidates_of_an_interrupted_watch_land(self, tmp_path: Path) -> None:
+        """What was paid is not paid again, also by a watch that begins a journal of its own."""
+        closed = tmp_path / "closed"
+        closed.touch()
+        check = f'[ "$CUGGINO_SLOT" != 0 ] || [ ! -f {closed} ] || sleep 600'
+        project = SlotProject(tmp_path, slots=3, check_command=check)
+        for name in "123":
+            project.item(name, f"echo {name} >word{name}.txt")
+        interrupt = Subject[object]()
+        made: list[str] = []
+
+        def look(event: Event) -> None:
+            if isinstance(event, WatchCandidate):
+                made.append(event.filename)
+                if len(made) == 3:
+                    interrupt.on_next("stop")
+
+        with pytest.raises(Interrupted):
+            cuggino.run(project.runtime().watch(interrupt=interrupt), look)
+        closed.unlink()
+        events = project.watch()
+        assert ["1.md", "2.md", "3.md"] == completed(events)
+        assert [] == [event for event in events if isinstance(event, Done)]
+        landed = sum(isinstance(event, WatchLanded) for event in events)
+        assert landed + 1 == len(project.first_parents())
+
+    def test_agents_and_a_check_that_linger_end_at_the_same_time(self, tmp_path: Path) -> None:
+        """None is waited for before all have been asked, and the next watch goes on with them."""
+        place = tmp_path / "lingering"
+        place.mkdir()
+        (tmp_path / "linger.py").write_text(LINGERS)
+        linger = f'"{sys.executable}" "{tmp_path}/linger.py" "{place}"'
+        check = f'[ "$CUGGINO_SLOT" != 0 ] || [ ! -d "{place}" ] || {linger} gate'
+        project = SlotProject(tmp_path, slots=3, check_command=check)
+        project.item("1", "echo 1 >word1.txt")
+        for name in "234":
+            project.item(
+                name, f'[ ! -d "{place}" ] || {linger} {name}\necho {name} >word{name}.txt'
+            )
+        interrupt = Subject[object]()
+
+        def stop() -> None:
+            eventually(lambda: len([*place.glob("*.begun")]) == 4)
+            interrupt.on_next("stop")
+
+        stopping = threading.Thread(target=stop)
+        stopping.start()
+        with pytest.raises(Interrupted):
+            cuggino.run(project.runtime().watch(interrupt=interrupt))
+        stopping.join()
+        names = sorted(path.name for path in place.glob("*.left"))
+        assert ["2.left", "3.left", "4.left", "gate.left"] == names
+        place.rename(tmp_path / "over")
+        assert [f"{name}.md" for name in "1234"] == completed(project.watch())
+
+    def test_a_spent_budget_ends_all_slots(self, tmp_path: Path) -> None:
+        """A larger one lets the next watch resume what was at work."""
+        project = SlotProject(tmp_path, slots=3, budget=0.015)
+        for name in "123":
+            project.item(name, f"echo {name} >word{name}.txt")
+        with pytest.raises(LoopError, match="The budget of the run is used up"):
+            project.watch()
+        assert len(project.first_parents()) <= 2
+        project.config = project.config.model_copy(update={"budget": 1.0})
+        project.watch()
+        assert 4 == len(project.first_parents())
+        assert "" == project.git.git("status", "--short")
+
+
+class TestBranches:
+    """Items that land on branches of their own."""
+
+    def test_an_item_begins_with_what_it_comes_after(self, tmp_path: Path) -> None:
+        project = SlotProject(tmp_path, land_on="branch")
+        project.item("1", "echo 1 >word1.txt")
+        project.item("2", "echo 2 >word2.txt")
+        project.item("3", "cat word1.txt word2.txt >word3.txt", "---\nafter: [1, 2]\n---\n# 3\n")
+        runtime = project.runtime()
+        assert {"1.md", "2.md", "3.md"} == {*completed(project.watch())}
+        assert "1\n2\n" == project.git.git("show", "cuggino/3:word3.txt")
+        assert 1 == len(project.first_parents()), "the user's branch stays"
+        project.item("4", "cat word3.txt >word4.txt", "---\nafter: 3.md\n---\n# 4\n")
+        last = [*cuggino.iterate(runtime.attempt("4.md"))][-1]
+        assert isinstance(last, WatchCandidate)
+        assert "1\n2\n" == project.git.git("show", f"{last.commit}:word4.txt")
+
+
+class TestGate:
+    """Candidates that land in another way than by a merge."""
+
+    def test_the_same_work_twice(self, tmp_path: Path) -> None:
+        """The second item lands as nothing to do."""
+        project = SlotProject(tmp_path)
+        for name in "12":
+            project.item(name, "echo same >word.txt")
+        events = project.watch()
+        assert ["1.md", "2.md"] == completed(events)
+        nothing = [event.nothing for event in events if isinstance(event, WatchLanded)]
+        assert [False, True] == nothing
+        assert 2 == len(project.first_parents())
+
+    def test_a_check_that_changes_files(self, tmp_path: Path) -> None:
+        """What was tested is not what would land, so it does not."""
+        project = SlotProject(tmp_path, check_command="date +%N >>shared.txt", max_attempts=2)
+        project.item("1", "echo 1 >word1.txt")
+        events = project.watch()
+        back = [event for event in events if isinstance(event, WatchSentBack)]
+        assert [("changed-files", ("shared.txt",))] * 2 == [(e.reason, e.paths) for e in back]
+        (parked,) = [event for event in events if isinstance(event, WatchItemParked)]
+        assert "its work is in refs/cuggino/candidates/1.md" in parked.reason
+        assert project.git.git("rev-parse", "refs/cuggino/candidates/1.md")
+        assert 1 == len(project.first_parents())
+        assert "begin\n" == (project.folder / "shared.txt").read_text()

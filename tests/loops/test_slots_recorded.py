@@ -1,0 +1,106 @@
+"""What a watch with slots has left, as the next one reads it from the journal."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime
+from pathlib import Path
+
+from cuggino.events import (
+    Event,
+    LoopApproved,
+    LoopSpecIssue,
+    WatchCandidate,
+    WatchItemCompleted,
+    WatchItemRetained,
+    WatchLanded,
+    WatchLanding,
+    WatchProcessingItem,
+    WatchSentBack,
+)
+from cuggino.loops import LoopRunOptions, WatchRunOptions
+from cuggino.loops.frame.journal import open_journal
+from cuggino.loops.watch.journal import SLOTS
+from cuggino.loops.watch.recorded import WorkLeft, items_of_issues, work_left
+from cuggino.storage import Workspace, list_journals, new_run_id, read_journal
+
+AT = datetime(2026, 1, 2, tzinfo=UTC)
+WORK = WatchProcessingItem(filename="1.md", slot=2)
+END = LoopApproved(iteration=1, item="1.md")
+MADE = WatchCandidate(filename="1.md", slot=2, commit="c", base="b", attempt=1)
+LANDING = WatchLanding(filename="1.md", commit="c", trunk="t")
+BACK = WatchSentBack(filename="1.md", reason="conflict", output="", paths=("a",), returns=1)
+LANDED = WatchLanded(filename="1.md", commit="m", trunk_was="t", nothing=False, branch=None)
+
+
+def left(folder: Path, *events: Event, text: str = "task", edited: bool = False) -> WorkLeft:
+    """Return what a watch with these events has left of an item that has been run once."""
+    workspace = Workspace(folder)
+    workspace.open()
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    (workspace.backlog / "1.md").write_text("another" if edited else text)
+    run = LoopRunOptions(focus="a", cwd=folder, item=f"1.md {digest}", slot=2)
+    open_journal(workspace, run, new_run_id(), None, at=AT).close()
+    watch = open_journal(workspace, WatchRunOptions(cwd=folder), new_run_id(), None, at=AT)
+    for event in events:
+        watch.append(event, at=AT, stage=SLOTS)
+    watch.close()
+    return work_left(read_journal(list_journals(workspace.journal)[0]), workspace)
+
+
+def test_a_candidate_waits_to_land_with_its_end(tmp_path: Path) -> None:
+    found = left(tmp_path, WORK, END, MADE)
+    work = found.works["1.md"]
+    assert (MADE, None, END, 1, 2) == (
+        work.candidate,
+        work.sent_back,
+        work.end,
+        work.number,
+        work.slot,
+    )
+    assert work.waits_to_land
+    assert ("1.md",) == found.queue.waiting
+
+
+def test_a_landing_that_was_cut_short_is_repeated(tmp_path: Path) -> None:
+    found = left(tmp_path, WORK, END, MADE, LANDING)
+    assert (("1.md",), None) == (found.queue.waiting, found.queue.landing)
+
+
+def test_an_item_sent_back_keeps_its_returns(tmp_path: Path) -> None:
+    found = left(tmp_path, WORK, END, MADE, LANDING, BACK, WORK)
+    assert BACK == found.works["1.md"].sent_back
+    assert not found.works["1.md"].waits_to_land
+    assert ({"1.md": 1}, ()) == (dict(found.queue.returns), found.queue.waiting)
+
+
+def test_a_landed_item_is_only_put_away(tmp_path: Path) -> None:
+    found = left(tmp_path, WORK, END, MADE, LANDING, LANDED)
+    assert found.works["1.md"].has_landed
+    assert () == found.queue.waiting
+
+
+def test_nothing_is_left_of_items_put_away(tmp_path: Path) -> None:
+    for number, event in enumerate(
+        (WatchItemCompleted(filename="1.md"), WatchItemRetained(filename="1.md"))
+    ):
+        assert {} == left(tmp_path / f"{number}", WORK, END, MADE, LANDING, LANDED, event).works
+
+
+def test_nothing_is_left_of_an_edited_item(tmp_path: Path) -> None:
+    found = left(tmp_path, WORK, END, MADE, edited=True)
+    assert ({}, ()) == (found.works, found.queue.waiting)
+
+
+def test_items_of_spec_issues(tmp_path: Path) -> None:
+    """The journals of their runs say which items they are of."""
+    workspace = Workspace(tmp_path)
+    workspace.open()
+    for name in ("1.md", "2.md"):
+        run = LoopRunOptions(focus="a", cwd=tmp_path, item=f"{name} 0", slot=1)
+        journal = open_journal(workspace, run, new_run_id(), None, at=AT)
+        issue = LoopSpecIssue(iteration=1, content="?", filename=f"issue-of-{name}")
+        journal.append(issue, at=AT)
+        journal.close()
+    found = items_of_issues(workspace, {"issue-of-2.md", "of-a-run.md"})
+    assert {"issue-of-2.md": "2.md"} == found

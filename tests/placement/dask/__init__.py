@@ -1,0 +1,1 @@
+"""Tests of the link to a Dask cluster, on a real one of several processes."""

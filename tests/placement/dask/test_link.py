@@ -1,0 +1,222 @@
+"""The link: placing attempts, their texts, orders to them, and their ends."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+from distributed import Client, Future
+
+from cuggino import run
+from cuggino.placement.dask import AttemptLost, DaskLink, DaskWorker, Placed, RemoteFailed
+from cuggino.testing import no_leaks
+from tests.placement.dask.cluster import Cluster
+from tests.placement.dask.watching import (
+    TASKS,
+    any_alive,
+    begun,
+    begun_agent,
+    listed,
+    queues,
+)
+from tests.sources.subscribers import Recorder, eventually, wait_for
+
+
+def test_texts_come_in_order(link: DaskLink) -> None:
+    """Every text of an attempt arrives once, in order, before the stream completes."""
+    texts = listed(link, begun(link, "order", "count", "10000"))
+    assert [str(number) for number in range(10000)] == texts
+
+
+def test_texts_of_several_attempts(link: DaskLink) -> None:
+    """Attempts on all workers at once do not mix their texts."""
+    placed = [begun(link, f"several-{number}", "count", "2000") for number in range(6)]
+    received = [Recorder(link.events(each)) for each in placed]
+    assert [[str(number) for number in range(2000)]] * 6 == [each.wait().items for each in received]
+    assert {"w1", "w2", "w3"} == {each.worker for each in placed}
+
+
+def test_orders_come_in_order(link: DaskLink) -> None:
+    placed = begun(link, "orders", "echo")
+    echoed = Recorder(link.events(placed))
+    expected = [f"order {number}" for number in range(200)]
+    for order in [*expected, "end"]:
+        link.tell(placed, order)
+    echoed.wait()
+    assert expected == echoed.items
+    assert echoed.completed
+
+
+def test_any_text_passes(link: DaskLink) -> None:
+    """Line ends, lone surrogates and large texts arrive as they are."""
+    placed = begun(link, "texts", "echo")
+    echoed = Recorder(link.events(placed))
+    expected = ["", "a\r\nb\n\0", "\udc80 \U0001f600 é", "x" * 3_000_000]
+    for order in [*expected, "end"]:
+        link.tell(placed, order)
+    assert expected == echoed.wait().items
+
+
+def test_failure_comes_after_the_texts(link: DaskLink) -> None:
+    """A function that raises is an error with its message and hint, after what it emitted."""
+    placed = begun(link, "broken", "broken", "it broke")
+    received = Recorder(link.events(placed)).wait()
+    assert ["before"] == received.items
+    assert isinstance(received.error, RemoteFailed)
+    assert ("it broke", "mend it") == (received.error.message, received.error.hint)
+
+
+def test_slow_subscriber_holds_the_attempt(
+    link: DaskLink, observer: Client, tmp_path: Path
+) -> None:
+    """While a text is being processed, a bounded number of others is produced."""
+    made, goes_on = tmp_path / "made", threading.Event()
+    work = json.dumps({"file": str(made), "count": 20_000})
+    placed = begun(link, "slow", "counted", work)
+    received = Recorder(link.events(placed), on_next=lambda _: wait_for(goes_on))
+    assert eventually(lambda: (16, 16) in queues(observer, "slow").values())
+    held = made.stat().st_size
+    goes_on.set()
+    received.wait()
+    assert held <= 64 * (1 + 16 + 2) + 1
+    assert [str(number) for number in range(20_000)] == received.items
+
+
+def test_queues_are_named_and_removed(link: DaskLink, observer: Client) -> None:
+    """Each queue has the key of its attempt in its name, and none outlives it."""
+    placed = begun(link, "named-7-1", "echo")
+    echoed = Recorder(link.events(placed))
+    link.tell(placed, "a")
+    echoed.wait_first()
+    assert ["cuggino-named-7-1"] * 2 == [
+        name.partition(":")[0] for name in queues(observer, "named-7-1")
+    ]
+    link.tell(placed, "end")
+    echoed.wait()
+    assert eventually(lambda: not queues(observer, "named-7-1"))
+
+
+def test_cancel_ends_the_processes(link: DaskLink, observer: Client) -> None:
+    """The stream of `cancel` completes when the agent and its tool are gone."""
+    placed, texts, pids = begun_agent(link, "cancelled")
+    assert any_alive(pids)
+    run(link.cancel(placed))
+    assert not any_alive(pids)
+    assert texts.wait().completed
+    assert eventually(lambda: not queues(observer, "cancelled"))
+    assert [] == [each for each in _workers(link) if any(each.used.values())]
+
+
+def test_cancel_without_a_subscriber(link: DaskLink) -> None:
+    """The call itself cancels, also an attempt that is held by back-pressure."""
+    goes_on = threading.Event()
+    placed = begun(link, "unsubscribed", "count", "100000")
+    received = Recorder(link.events(placed), on_next=lambda _: wait_for(goes_on))
+    received.wait_first()
+    run(link.cancel(placed))
+    goes_on.set()
+    assert received.wait().completed
+    assert len(received.items) <= 64
+
+
+def test_cancel_after_the_end(link: DaskLink) -> None:
+    placed = begun(link, "over", "count", "3")
+    assert ["0", "1", "2"] == listed(link, placed)
+    assert run(link.cancel(placed)) is None
+    link.tell(placed, "too late")
+
+
+def test_needs_bound_attempts(link: DaskLink) -> None:
+    """No more attempts run on a worker than it has of what they need."""
+    placing = [
+        Recorder(link.place(f"need-{number}", "", f"{TASKS}:echo", needs={"alone": 1}))
+        for number in range(4)
+    ]
+    assert eventually(lambda: sum(each.completed for each in placing) == 3)
+    begun_at_once = [each for each in placing if each.completed]
+    first = [each.items[0] for each in begun_at_once]
+    assert {"w1", "w2", "w3"} == {each.worker for each in first}
+    assert [{"alone": 1.0, "place": 0}] * 3 == [dict(each.used) for each in _workers(link)]
+    link.tell(first[1], "end")
+    (last,) = (each for each in placing if each not in begun_at_once)
+    assert first[1].worker == last.wait().items[0].worker
+
+
+def test_withdrawn_before_it_begins(link: DaskLink) -> None:
+    """Disposal withdraws an attempt that waits for a worker."""
+    waiting = Recorder(link.place("withdrawn", "", f"{TASKS}:echo", needs={"nowhere": 1}))
+    waiting.subscription.dispose()
+    assert not waiting.items
+
+
+def test_attempt_goes_on_without_a_subscriber(link: DaskLink) -> None:
+    """A new subscription begins after the last text that was processed."""
+    placed = begun(link, "again", "echo")
+    first = Recorder(link.events(placed))
+    link.tell(placed, "a")
+    first.wait_first()
+    first.subscription.dispose()
+    for order in ("b", "c", "end"):
+        link.tell(placed, order)
+    assert ["b", "c"] == listed(link, placed)
+
+
+def test_cancelled_by_somebody_else(link: DaskLink, observer: Client) -> None:
+    """It is not taken for the end of the attempt."""
+    placed = begun(link, "foreign", "echo")
+    texts = Recorder(link.events(placed))
+    link.tell(placed, "a")
+    texts.wait_first()
+    observer.publish_dataset(foreign=Future("foreign", observer))
+    observer.cancel([observer.get_dataset("foreign")], force=True)
+    observer.unpublish_dataset("foreign")
+    assert isinstance(texts.wait().error, AttemptLost)
+
+
+def test_key_is_used_once(link: DaskLink) -> None:
+    begun(link, "twice", "echo")
+    with pytest.raises(RemoteFailed, match="the attempt twice was placed already"):
+        begun(link, "twice", "echo")
+
+
+def test_unknown_attempt(link: DaskLink) -> None:
+    with pytest.raises(RemoteFailed, match="the attempt nobody was not placed over this link"):
+        run(link.events(Placed("nobody", "w1")))
+
+
+def test_subscriber_that_raises(link: DaskLink) -> None:
+    """An exception of a subscriber is its error, and the attempt can be cancelled."""
+    placed = begun(link, "raises", "count", "1000")
+
+    def refuse(text: str) -> None:
+        if text == "70":
+            raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        run(link.events(placed), refuse)
+    run(link.cancel(placed))
+
+
+def test_closed_link_leaves_nothing(cluster: Cluster) -> None:
+    """Closing ends the attempts, and the threads and connections in this process."""
+    with no_leaks():
+        with DaskLink(cluster.address) as link:
+            _, texts, pids = begun_agent(link, "closed")
+            assert any_alive(pids)
+        assert not any_alive(pids)
+        assert texts.wait().completed
+
+
+def test_closing_waits_for_what_is_cancelled(cluster: Cluster) -> None:
+    """Whoever cancels and closes at once leaves no process."""
+    with DaskLink(cluster.address) as link:
+        at_work = [begun_agent(link, f"closing-{number}") for number in range(3)]
+        for placed, _, _ in at_work:
+            link.cancel(placed)
+    assert not any_alive([pid for _, _, pids in at_work for pid in pids])
+
+
+def _workers(link: DaskLink) -> tuple[DaskWorker, ...]:
+    return run(link.workers()) or ()

@@ -1,0 +1,150 @@
+"""The backlog of a night, and what the model does for its items."""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock
+
+from cuggino.storage import Workspace, read_attempt
+from tests.model_script import Message, ModelRequest, Reply, Text, Tool, usage_limit
+
+KINDS = ("good", "shared", "left", "right", "red", "issue", "quota", "good")
+"""What an item may be: its own file; a line where others add one, too; one of two that break the
+check together; one whose check fails at first; with a question; at whose work the usage limit is
+reached."""
+
+CHECK = """\
+! grep -rq '<<<<<<<' words lines 2>/dev/null || exit 1
+test ! -s broken || exit 2
+for left in words/*.left; do
+    test ! -e "$left" || test ! -e "${left%.left}.right" || test -e "${left%.left}.both" || exit 3
+done
+"""
+"""The check command: no conflict, nothing broken, and both of a pair only with a third file."""
+
+_ROLE = re.compile(r"# Role: (\w+) agent(, resolving a conflict)?")
+_SLOT = re.compile(r"/slot-(\d+)")
+_PLAN = re.compile(r"\.cuggino/wip/[\w-]+\.planning/plan\.md")
+_ITEM = re.compile(r"(?P<name>word-\d+)-(?P<kind>\w+)\.md")
+_LIMIT_SECONDS = 45.0
+
+_ADD_LINE = """
+if git ls-files -u | grep -q .; then git show :2:lines :3:lines; else cat lines; fi >lines.new
+echo {name} >>lines.new; sort -u lines.new >lines; rm lines.new
+"""
+
+
+def backlog(count: int) -> dict[str, str]:
+    """Return the items, by file name, each with its text."""
+    items = {}
+    for number in range(1, count + 1):
+        kind, name = KINDS[number % len(KINDS)], f"word-{number:03}"
+        items[f"{name}-{kind}.md"] = f"# Write {name}\n\nThe word {name} ({kind}).\n"
+    return items
+
+
+def question(item: str) -> str:
+    """Return the question that an item of the kind `issue` asks."""
+    return f"How is {item.partition('-issue')[0]} spelled?"
+
+
+@dataclass
+class Model:
+    """Sees from an item's name and its slot what is to be done; both providers ask it."""
+
+    slots: Path
+    pace: float
+    """Seconds from a request to its reply, on average."""
+    seed: int
+    replies: Counter[str] = field(default_factory=Counter)
+    limits: set[str] = field(default_factory=set)
+    """The items that have met the usage limit."""
+    answered: set[str] = field(default_factory=set)
+    """The items whose question was answered."""
+    _lock: Lock = field(default_factory=Lock)
+
+    def script(self, provider: str, bash: Callable[[str], Tool]) -> Callable[[ModelRequest], Reply]:
+        """Return the model as a provider offers it, with its tool for commands."""
+        chance = random.Random(f"{provider} {self.seed}")
+
+        def reply(request: ModelRequest) -> Reply:
+            said = f"{request.system_text}\n{request.messages_text}"
+            role, slot = _ROLE.search(said), _SLOT.search(said)
+            if role is None or slot is None:  # a title of the conversation, and the like
+                return Message([Text("Words")])
+            with self._lock:
+                self.replies[f"{provider} {role[1]}"] += 1
+                wait = chance.uniform(0.5, 1.5) * self.pace
+            time.sleep(wait)
+            return self._reply(provider, role[1], bool(role[2]), slot[1], request, bash)
+
+        return reply
+
+    def _reply(
+        self,
+        provider: str,
+        role: str,
+        resolves: bool,
+        slot: str,
+        request: ModelRequest,
+        bash: Callable[[str], Tool],
+    ) -> Reply:
+        folder = self.slots / f"slot-{slot}"
+        at_work = read_attempt(Workspace(folder))
+        found = _ITEM.search(at_work.item) if at_work is not None else None
+        if found is None:  # its attempt has been killed
+            return Message([Text("There is nothing to do.")])
+        name, kind, item = found["name"], found["kind"], found[0]
+        first = request.turns == 0
+        if role == "planning":
+            if kind == "issue" and item not in self.answered:
+                return _says("SPEC_ISSUE", f"# {question(item)}\n\nThe specification is silent.")
+            plan = _PLAN.search(f"{request.system_text}\n{request.messages_text}")
+            if first and plan is not None:
+                return Message([bash(f"echo '# Plan\n\n- [ ] {name}' > {plan[0]}")])
+            return _says("PLAN_COMPLETE", "One task.")
+        if role == "implementing":
+            if kind == "quota" and provider == "claude" and self._meets_limit(item):
+                return usage_limit(time.time() + _LIMIT_SECONDS)
+            if first:
+                return Message([bash(_command(name, kind, folder, resolves))])
+            return _says("DONE", f"feat: {name}")
+        if first:
+            return Message([bash("git log --oneline -3; ls words")])
+        return _says("APPROVED", "As specified.")
+
+    def _meets_limit(self, item: str) -> bool:
+        with self._lock:
+            is_new = item not in self.limits
+            self.limits.add(item)
+            return is_new
+
+
+def _command(name: str, kind: str, folder: Path, resolves: bool) -> str:
+    """Return the work; what is in the slot tells whether it was begun before."""
+    write = f"mkdir -p words && echo {name} > words/{name}.txt"
+    match kind:
+        case "shared":
+            return write + _ADD_LINE.format(name=name)
+        case "left" | "right":
+            number = int(name.removeprefix("word-"))
+            pair = f"words/pair-{number - (kind == 'right'):03}"
+            other = "right" if kind == "left" else "left"
+            both = f"; if test -e {pair}.{other}; then touch {pair}.both; fi"
+            return f"{write}; touch {pair}.{kind}{both}"
+        case "red" if not (folder / "words" / f"{name}.txt").exists() and not resolves:
+            return f"{write}; echo {name} > broken"
+        case "red":
+            return f"{write}; : > broken"
+        case _:
+            return write
+
+
+def _says(tag: str, text: str) -> Message:
+    return Message([Text(f"<{tag}>{text}</{tag}>")])

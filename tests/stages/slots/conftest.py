@@ -1,0 +1,71 @@
+"""A project with slots, on real git."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cuggino import run
+from cuggino.events import WatchSlotPrepared, WatchWorkKept
+from cuggino.stages.slots import Slot, prepare_slot, slots_of
+from tests.git_project import GitProject, isolate_git
+from tests.stages.slots.landings import Landings
+
+
+@pytest.fixture(autouse=True)
+def _own_git(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    isolate_git(monkeypatch, tmp_path / "home")
+
+
+class SlottedProject(GitProject):
+    """A project with a commit, and its slots."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.write(".gitignore", ".cuggino/\n.env\ncache/\n")
+        self.write("app.py", "one\n")
+        self.write("lib/util.py", "util\n")
+        self.commit("base")
+
+    def commit(self, message: str, cwd: Path | None = None) -> str:
+        """Commit everything and return the commit."""
+        self.git("add", "--all", cwd=cwd)
+        self.git("commit", "--quiet", "--allow-empty", "-m", message, cwd=cwd)
+        return self.head(cwd)
+
+    def head(self, cwd: Path | None = None) -> str:
+        return self.git("rev-parse", "HEAD", cwd=cwd).strip()
+
+    def refs(self, below: str = "refs/cuggino") -> dict[str, str]:
+        """Return the commits of refs by name."""
+        listed = self.git("for-each-ref", "--format=%(refname) %(objectname)", below)
+        return dict(line.split(" ") for line in listed.splitlines())
+
+    def slot(self, number: int = 1) -> Slot:
+        return slots_of(self.root, None, number)[-1]
+
+    def prepare(
+        self, slot: Slot, item: str = "a.md", base: str | None = None, **options: Any
+    ) -> tuple[WatchSlotPrepared, list[WatchWorkKept]]:
+        """Prepare a slot; return what was prepared, and what was kept before."""
+        events: list[Any] = []
+        run(prepare_slot(slot, base=base or self.head(), item=item, **options), events.append)
+        *kept, prepared = events
+        assert isinstance(prepared, WatchSlotPrepared)
+        assert all(isinstance(event, WatchWorkKept) for event in kept)
+        assert prepared.slot == slot.number
+        assert prepared.filename == item
+        assert prepared.folder == str(slot.folder)
+        return prepared, kept
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> SlottedProject:
+    return SlottedProject(tmp_path / "shop")
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Landings:
+    return Landings(tmp_path)

@@ -1,0 +1,98 @@
+"""A project with a trunk, and slots that make candidates for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from cuggino import iterate
+from cuggino.events import Event, WatchCandidate
+from cuggino.stages.slots import TRUNK, Trunk, candidate_ref
+from tests.git_project import GitProject
+
+
+class Landings:
+    """A repository with one commit, its trunk, and a clone that plays all slots."""
+
+    def __init__(self, root: Path, *, files: Mapping[str, str] | None = None) -> None:
+        self.root = root
+        self.project = GitProject(root / "project")
+        for path, text in {"base.txt": "base\n", **(files or {})}.items():
+            self.project.write(path, text)
+        self.commit("Start")
+        self.slot = root / "slot"
+        self.git("clone", "--quiet", str(self.project.root), str(self.slot))
+        for name, value in (("user.name", "Agent"), ("user.email", "agent@example.org")):
+            self.git("config", name, value, cwd=self.slot)
+
+    def git(self, *args: str, cwd: Path | None = None) -> str:
+        return self.project.git(*args, cwd=cwd).rstrip("\n")
+
+    def commit(self, message: str, files: Mapping[str, str] | None = None) -> str:
+        """Commit as the user does; return the commit."""
+        for path, text in (files or {}).items():
+            self.project.write(path, text)
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--message", message)
+        return self.head()
+
+    def head(self, name: str = "HEAD") -> str:
+        return self.git("rev-parse", name)
+
+    def trunk(self, **options: Any) -> Trunk:
+        return Trunk(
+            self.project.root, self.root / "gate", **{"check_command": "test ! -e red", **options}
+        )
+
+    def opened(self, **options: Any) -> Trunk:
+        trunk = self.trunk(**options)
+        events(trunk.open())
+        return trunk
+
+    def candidate(
+        self,
+        item: str,
+        files: Mapping[str, str | None],
+        *,
+        base: str | None = None,
+        attempt: int = 1,
+    ) -> WatchCandidate:
+        """Commit these files in a slot on top of `base`, by default the trunk."""
+        base = base or self.head(TRUNK)
+        slot = self.slot
+        self.git("fetch", "--quiet", str(self.project.root), base, cwd=slot)
+        self.git("checkout", "--quiet", "--force", "--detach", base, cwd=slot)
+        for path, text in files.items():
+            place = slot / path
+            if text is None:
+                place.unlink()
+            else:
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_text(text, encoding="utf-8")
+                if text.startswith("#!"):
+                    place.chmod(0o755)
+        self.git("add", "--all", cwd=slot)
+        self.git("commit", "--quiet", "--allow-empty", "--message", f"Work on {item}", cwd=slot)
+        commit = self.git("rev-parse", "HEAD", cwd=slot)
+        self.git("fetch", "--quiet", str(slot), f"+HEAD:{candidate_ref(item)}")
+        return WatchCandidate(filename=item, slot=1, commit=commit, base=base, attempt=attempt)
+
+    def first_parents(self, name: str = "HEAD") -> list[str]:
+        """Return the subjects of the branch, the latest first."""
+        return self.git("log", "--first-parent", "--format=%s", name).split("\n")
+
+    def status(self) -> str:
+        return self.git("status", "--porcelain", "--untracked-files=all")
+
+    def refs(self, below: str) -> list[str]:
+        return self.git("for-each-ref", "--format=%(refname)", below).split()
+
+
+def events(stream: Any) -> list[Event]:
+    """Run the stream and return its events."""
+    return list(iterate(stream))
+
+
+def tags(happened: list[Event]) -> list[str]:
+    return [event.tag for event in happened]

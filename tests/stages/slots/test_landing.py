@@ -1,0 +1,210 @@
+"""Landing of candidates through the gate tree, on real repositories."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cuggino import run
+from cuggino.errors import ConfigError, ProcessError
+from cuggino.events import WatchLanded, WatchSentBack
+from cuggino.stages.slots import TRUNK, candidate_ref
+from tests.git_project import GitProject
+from tests.stages.slots.landings import Landings, events, tags
+
+
+class TestLanding:
+    def test_what_is_checked_becomes_the_trunk(self, work: Landings) -> None:
+        """A candidate is merged and checked; the trunk is that merge, the branch stays."""
+        trunk = work.opened(check_command="git rev-parse HEAD > ../checked; test -f page.html")
+        before = work.head()
+        candidate = work.candidate("010-page.md", {"page.html": "hello\n"})
+        happened = events(trunk.land(candidate, title="Add a page"))
+        assert ["WatchLanding", "CheckCommandStarted", "CheckCommandOutput", "WatchLanded"] == tags(
+            happened
+        )
+        landed = happened[-1]
+        assert isinstance(landed, WatchLanded)
+        assert work.head(TRUNK) == landed.commit == run(trunk.head())
+        assert (work.root / "checked").read_text().strip() == landed.commit
+        assert landed.trunk_was == before == work.head()
+        assert [before, candidate.commit] == work.git(
+            "log", "-1", "--format=%P", landed.commit
+        ).split()
+        assert work.git("log", "-1", "--format=%B", TRUNK).startswith(
+            "Add a page\n\nItem: 010-page.md"
+        )
+        assert [] == work.refs(candidate_ref("010-page.md"))
+
+    def test_the_branch_follows(self, work: Landings) -> None:
+        """After a landing, the user's branch and files are moved to the trunk."""
+        trunk = work.opened()
+        events(trunk.land(work.candidate("a.md", {"a.txt": "a\n"})))
+        assert ["WatchFollowed"] == tags(events(trunk.follow()))
+        assert work.head(TRUNK) == work.head("main") == work.head()
+        assert "a\n" == (work.project.root / "a.txt").read_text()
+        assert "" == work.status()
+        assert [] == events(trunk.follow())
+
+    def test_attempts_build_on_what_has_landed(self, work: Landings) -> None:
+        """Without a watch, too, and wherever the user's branch is."""
+        start = work.head()
+        assert start == run(work.trunk().head()), "there is no trunk yet"
+        trunk = work.opened()
+        events(trunk.land(work.candidate("a.md", {"a.txt": "a\n"})))
+        landed = work.head(TRUNK)
+        assert landed == run(work.trunk().head()), "which has not followed"
+        work.commit("Mine", {"mine.txt": "mine\n"})
+        assert landed == run(work.trunk().head()) == run(trunk.head())
+        work.git("merge", "--quiet", "--no-edit", landed)
+        assert work.head() == run(work.trunk().head()) == run(trunk.head())
+        work.git("checkout", "--quiet", "-b", "other", start)
+        assert start == run(work.trunk().head()), "the next start goes on with that branch"
+        assert work.head("main") == run(trunk.head()), "and the watch with its own"
+
+    def test_attempts_do_not_build_on_what_the_user_has_removed(self, work: Landings) -> None:
+        work.commit("Mine", {"mine.txt": "mine\n"})
+        trunk = work.opened()
+        events(trunk.land(work.candidate("a.md", {"a.txt": "a\n"})))
+        work.git("reset", "--quiet", "--hard", "HEAD~1")
+        assert work.head() == run(trunk.head())
+
+    def test_a_conflict_is_sent_back(self, work: Landings) -> None:
+        """Two items that change the same line: the second is sent back with the paths."""
+        trunk = work.opened()
+        base = work.head()
+        one = work.candidate("a.md", {"base.txt": "one\n"}, base=base)
+        two = work.candidate("b.md", {"base.txt": "two\n"}, base=base)
+        events(trunk.land(one))
+        before = work.head(TRUNK)
+        back = events(trunk.land(two, returns=1))[-1]
+        assert isinstance(back, WatchSentBack)
+        assert ("conflict", ("base.txt",), 2) == (back.reason, back.paths, back.returns)
+        assert "CONFLICT" in back.output
+        assert before == work.head(TRUNK)
+        assert two.commit == work.head(candidate_ref("b.md"))
+        resolved = work.candidate("b.md", {"base.txt": "one\ntwo\n"}, attempt=2)
+        assert "WatchLanded" == events(trunk.land(resolved))[-1].tag
+
+    def test_a_red_check_is_sent_back(self, work: Landings) -> None:
+        """Two items that are green alone and red together: no commit of the trunk is red."""
+        check = 'test "$(ls word-* | wc -l)" -le 1 || { echo "too many words"; exit 3; }'
+        trunk = work.opened(check_command=check)
+        base = work.head()
+        one = work.candidate("a.md", {"word-1": "1\n"}, base=base)
+        two = work.candidate("b.md", {"word-2": "2\n"}, base=base)
+        events(trunk.land(one))
+        back = events(trunk.land(two))[-1]
+        assert isinstance(back, WatchSentBack)
+        assert ("check", "too many words\n") == (back.reason, back.output)
+        assert work.first_parents(TRUNK) == ["a", "Start"]
+
+    def test_identical_work_lands_as_nothing(self, work: Landings) -> None:
+        """The second of two identical items has nothing to do, and says so."""
+        trunk = work.opened(check_command="echo checked >> ../checks")
+        base = work.head()
+        candidates = [work.candidate(f"{n}.md", {"a.txt": "same\n"}, base=base) for n in "ab"]
+        events(trunk.land(candidates[0]))
+        happened = events(trunk.land(candidates[1]))
+        landed = happened[-1]
+        assert isinstance(landed, WatchLanded)
+        assert landed.nothing
+        assert landed.commit == landed.trunk_was == work.head(TRUNK)
+        assert "checked\n" == (work.root / "checks").read_text()
+        empty = work.candidate("c.md", {})
+        assert getattr(events(trunk.land(empty))[-1], "nothing", False)
+        unchanged = empty.model_copy(update={"commit": empty.base})
+        assert getattr(events(trunk.land(unchanged))[-1], "nothing", False)
+
+    def test_a_failing_setup_is_sent_back(self, work: Landings) -> None:
+        """The setup command runs on the merged work too, and before the check."""
+        trunk = work.opened(setup_command="echo no network; exit 1", check_command="true")
+        happened = events(trunk.land(work.candidate("a.md", {"a.txt": "a\n"})))
+        assert ["WatchLanding", "SetupCommandStarted", "SetupCommandOutput", "WatchSentBack"] == (
+            tags(happened)
+        )
+        back = happened[-1]
+        assert isinstance(back, WatchSentBack)
+        assert ("setup", "no network\n") == (back.reason, back.output)
+
+    @pytest.mark.parametrize(
+        "check",
+        [
+            "echo more >> base.txt",
+            "echo more >> base.txt; git add base.txt",
+            "git commit --quiet --allow-empty -m more",
+            "rm base.txt",
+            "chmod +x base.txt",
+        ],
+    )
+    def test_a_check_that_changes_tracked_files(self, work: Landings, check: str) -> None:
+        """What would land is not what was checked: sent back, with the files."""
+        trunk = work.opened(check_command=check)
+        before = work.head(TRUNK)
+        back = events(trunk.land(work.candidate("a.md", {"a.txt": "a\n"})))[-1]
+        assert isinstance(back, WatchSentBack)
+        assert "changed-files" == back.reason
+        assert back.paths == (("HEAD",) if "commit" in check else ("base.txt",))
+        assert before == work.head(TRUNK)
+        fine = work.opened()
+        assert "WatchLanded" == events(fine.land(work.candidate("a.md", {"a.txt": "a\n"})))[-1].tag
+
+    def test_other_files_of_the_check(self, work: Landings) -> None:
+        """New files of a check land nowhere; ignored ones stay for the next check as its cache."""
+        work.commit("Ignore", {".gitignore": "cache\n"})
+        trunk = work.opened(check_command="ls; echo x >> cache; mkdir -p d; echo y > d/new")
+        first = events(trunk.land(work.candidate("a.md", {"a.txt": "a\n"})))
+        second = events(trunk.land(work.candidate("b.md", {"b.txt": "b\n"})))
+        assert "a.txt\nbase.txt\n" == getattr(first[-2], "output", "")
+        assert "a.txt\nb.txt\nbase.txt\ncache\n" == getattr(second[-2], "output", "")
+        assert ["WatchLanded"] * 2 == [first[-1].tag, second[-1].tag]
+        assert "new" not in work.git("ls-tree", "-r", "--name-only", TRUNK)
+
+    def test_the_trunk_is_moved_during_the_check(self, work: Landings) -> None:
+        """The landing begins anew on what is the trunk by now, and is checked again."""
+        other = work.head()
+        for n in range(2):
+            other = work.candidate(f"other-{n}.md", {f"other-{n}.txt": "1\n"}, base=other).commit
+        script = work.root / "move"
+        script.write_text(
+            f"ls other-1.txt && exit 0; git -C {work.project.root} update-ref {TRUNK} {other}"
+        )
+        trunk = work.opened(check_command=f"sh {script}")
+        happened = events(trunk.land(work.candidate("a.md", {"a.txt": "a\n"}, base=work.head())))
+        assert ["WatchLanding", *["CheckCommandStarted", "CheckCommandOutput"] * 2] == (
+            tags(happened)[:-1]
+        )
+        assert other == getattr(happened[-1], "trunk_was", "")
+        assert {"a.txt", "other-0.txt", "other-1.txt"} < set(
+            work.git("ls-tree", "--name-only", TRUNK).split()
+        )
+
+    def test_a_trunk_that_never_rests(self, work: Landings) -> None:
+        """A trunk that moves at each check is an error in the end."""
+        other = [work.candidate("o.md", {"o.txt": "1\n"}, base=work.head()).commit]
+        other.append(work.candidate("p.md", {"p.txt": "1\n"}, base=work.head()).commit)
+        script = work.root / "move"
+        script.write_text(
+            f"cd {work.project.root}; git update-ref {TRUNK} {other[0]} {work.head()} ||"
+            f" git update-ref {TRUNK} $(git commit-tree -p {TRUNK} -m x {TRUNK}^{{tree}})"
+        )
+        trunk = work.opened(check_command=f"sh {script}")
+        with pytest.raises(ProcessError) as failed:
+            events(trunk.land(work.candidate("a.md", {"a.txt": "a\n"}, base=work.head())))
+        assert "moved by another program" in failed.value.message
+
+    def test_a_candidate_that_is_gone(self, work: Landings) -> None:
+        """A commit that nobody has is an error, not a return to an agent."""
+        trunk = work.opened()
+        candidate = work.candidate("a.md", {}).model_copy(update={"commit": "1" * 40})
+        with pytest.raises(ProcessError, match=r"candidate of a\.md is gone"):
+            events(trunk.land(candidate))
+
+    def test_a_folder_without_a_commit(self, tmp_path: Path, work: Landings) -> None:
+        """There must be a repository with a commit to build on."""
+        with pytest.raises(ConfigError, match="require a git repository"):
+            events(type(work.trunk())(tmp_path, tmp_path / "g", check_command="true").open())
+        empty = GitProject(tmp_path / "empty")
+        with pytest.raises(ConfigError, match="require a commit"):
+            events(type(work.trunk())(empty.root, tmp_path / "g", check_command="true").open())

@@ -1,0 +1,191 @@
+"""Slots are listed, and removed where nothing is lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cuggino import run
+from cuggino.errors import ConfigError, StorageError
+from cuggino.stages.slots import (
+    TRUNK,
+    SlotListing,
+    SlotsCleaned,
+    base_ref,
+    candidate_ref,
+    clean_slots,
+    kept_ref,
+    list_slots,
+    publish_candidate,
+    slots_of,
+)
+from tests.stages.slots.conftest import SlottedProject
+
+
+def listed(project: SlottedProject, **options: Any) -> SlotListing:
+    listing = run(list_slots(project.root, **options))
+    assert isinstance(listing, SlotListing)
+    return listing
+
+
+def cleaned(project: SlottedProject, **options: Any) -> SlotsCleaned:
+    result = run(clean_slots(project.root, **options))
+    assert isinstance(result, SlotsCleaned)
+    return result
+
+
+def names(folders: Any) -> list[str]:
+    return [folder.folder.name for folder in folders]
+
+
+@pytest.fixture
+def used(project: SlottedProject) -> SlottedProject:
+    """A project whose slots hold nothing, a candidate, commits and uncommitted files."""
+    slots = slots_of(project.root, None, 4)
+    base = project.head()
+    project.git("update-ref", TRUNK, base)
+    for slot, item in zip(slots, ("a.md", "b.md", "c.md", "d.md"), strict=True):
+        project.prepare(slot, item)
+    for slot in slots[1:3]:
+        (slot.folder / "app.py").write_text(f"work {slot.number}\n")
+        project.commit("the work", slot.root)
+    (slots[3].folder / "new.py").write_text("new\n")
+    run(publish_candidate(slots[1], item="b.md", base=base, attempt=1))
+    return project
+
+
+class TestListing:
+    def test_no_slots(self, project: SlottedProject, tmp_path: Path) -> None:
+        """A project without slots has an empty list, and so has a folder without a repository."""
+        assert listed(project) == SlotListing(folder=tmp_path / "shop.cuggino-slots", trunk=None)
+        (tmp_path / "plain").mkdir()
+        assert run(list_slots(tmp_path / "plain")) == SlotListing(
+            folder=tmp_path / "plain.cuggino-slots", trunk=None
+        )
+        assert not (tmp_path / "shop.cuggino-slots").exists()
+
+    def test_slots(self, used: SlottedProject) -> None:
+        """Every slot has its item, its size and the work that no ref holds."""
+        listing = listed(used)
+        assert names(listing.folders) == ["slot-1", "slot-2", "slot-3", "slot-4"]
+        assert [folder.item for folder in listing.folders] == ["a.md", "b.md", "c.md", "d.md"]
+        assert [folder.unlanded for folder in listing.folders] == [
+            "",
+            "",
+            "commits that have not landed",
+            "uncommitted changes",
+        ]
+        assert all(folder.size > 10_000 for folder in listing.folders)
+        assert {folder.base for folder in listing.folders} == {used.head()}
+        (ref,) = listing.refs
+        assert (ref.kind, ref.ref, ref.item) == ("candidate", candidate_ref("b.md"), "b.md")
+        assert (ref.subject, ref.landed) == ("the work", False)
+        assert listing.trunk == used.head()
+
+    def test_while_a_run_works(self, used: SlottedProject) -> None:
+        """Slots that may be at work are not looked into, and never removable."""
+        (used.slot(3).root / ".git" / "config").write_text("[user]\n\tname = mine\n")
+        listing = listed(used, busy=True)
+        assert [folder.busy for folder in listing.folders] == [True] * 4
+        assert not any(folder.is_removable for folder in listing.folders)
+        assert (used.slot(3).root / ".git" / "config").read_text() == "[user]\n\tname = mine\n"
+
+    def test_other_folders(self, used: SlottedProject, tmp_path: Path) -> None:
+        """The gate tree, slots set aside and remains are told apart; other folders are not ours."""
+        home = used.slot().root.parent
+        for name in ("gate", "slot-9.new", "slot-1.gone", "mine", "slot-7"):
+            (home / name).mkdir()
+        inner = used.slot(1).folder / "inner"
+        inner.mkdir()
+        used.git("init", "--quiet", cwd=inner)
+        (inner / "x").write_text("x")
+        used.git("add", "x", cwd=inner)
+        used.git("-c", "user.name=a", "-c", "user.email=b", "commit", "-qm", "x", cwd=inner)
+        used.prepare(used.slot(1), "e.md")
+        kinds = {folder.folder.name: folder.kind for folder in listed(used).folders}
+        assert kinds == {
+            "gate": "gate",
+            "slot-1": "slot",
+            "slot-2": "slot",
+            "slot-3": "slot",
+            "slot-4": "slot",
+            "slot-9.new": "remains",
+            "slot-1.gone": "remains",
+            "kept-slot-1-1": "aside",
+        }
+
+    def test_a_slot_that_git_cannot_read(self, used: SlottedProject) -> None:
+        """A broken slot is listed with the reason, and not removed."""
+        (used.slot(1).root / ".git" / "HEAD").write_text("garbage")
+        folder = listed(used).folders[0]
+        assert "git cannot read it" in folder.unlanded
+        assert "slot-1" not in names(cleaned(used).folders)
+
+
+class TestCleaning:
+    def test_what_is_safe(self, used: SlottedProject) -> None:
+        """Slots without unlanded work go, the others and all refs with work stay."""
+        before = listed(used)
+        planned = cleaned(used, dry_run=True)
+        assert listed(used) == before
+        result = cleaned(used)
+        assert names(result.folders) == names(planned.folders) == ["slot-1", "slot-2"]
+        assert (result.refs, result.left) == ((), planned.left)
+        assert names(listed(used).folders) == ["slot-3", "slot-4"]
+        assert (used.slot(4).folder / "new.py").read_text() == "new\n"
+        assert set(used.refs()) == {TRUNK, candidate_ref("b.md"), base_ref(3), base_ref(4)}
+        assert sorted(path.name for path in used.slot().root.parent.iterdir()) == [
+            *("slot-3", "slot-3.json", "slot-4", "slot-4.json"),
+        ]
+
+    def test_landed_refs(self, used: SlottedProject) -> None:
+        """Refs whose work has landed go with their slots; the folder goes when it is empty."""
+        used.prepare(used.slot(3), "e.md")
+        used.prepare(used.slot(4), "f.md")
+        kept = listed(used).refs
+        assert {ref.ref for ref in kept} == {
+            candidate_ref("b.md"),
+            kept_ref("c.md", 1),
+            kept_ref("d.md", 1),
+        }
+        used.git("merge", "--quiet", candidate_ref("b.md"))
+        used.git("merge", "--quiet", "-s", "ours", kept_ref("c.md", 1))
+        result = cleaned(used)
+        assert {ref.ref for ref in result.refs} == {candidate_ref("b.md"), kept_ref("c.md", 1)}
+        assert [ref.ref for ref in result.left.refs] == [kept_ref("d.md", 1)]
+        assert set(used.refs()) == {TRUNK, kept_ref("d.md", 1)}
+        assert not used.slot().root.parent.exists()
+        used.prepare(used.slot(1), "g.md")
+
+    def test_remains(self, used: SlottedProject) -> None:
+        """What a killed process has left goes, read-only folders included."""
+        home = used.slot().root.parent
+        (home / "slot-8.gone" / "mod").mkdir(parents=True)
+        (home / "slot-8.gone" / "mod" / "file").write_text("x")
+        (home / "slot-8.gone" / "mod").chmod(0o555)
+        (home / "gate").mkdir()
+        assert set(names(cleaned(used).folders)) == {"gate", "slot-1", "slot-2", "slot-8.gone"}
+        assert not (home / "slot-8.gone").exists()
+
+    def test_nothing(self, project: SlottedProject) -> None:
+        """Without slots there is nothing to remove."""
+        assert cleaned(project).folders == ()
+
+    def test_a_folder_inside_the_project(self, project: SlottedProject) -> None:
+        """A slot folder that cannot be one is never cleaned."""
+        with pytest.raises(ConfigError, match="inside the project"):
+            run(clean_slots(project.root, "."))
+
+    def test_a_folder_that_cannot_be_removed(
+        self, used: SlottedProject, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A folder that stays is an error that names it."""
+
+        def refuse(self: Path, target: Path) -> Path:
+            raise PermissionError(13, "Permission denied")
+
+        monkeypatch.setattr(Path, "rename", refuse)
+        with pytest.raises(StorageError, match="slot-1"):
+            run(clean_slots(used.root))
