@@ -26,7 +26,7 @@ from cuggino.placement.dask.values import AttemptLost, DaskWorker, Placed, Place
 from cuggino.placement.worker import work_in
 from cuggino.storage import Workspace
 from tests.git_project import GitProject
-from tests.placement.agent import SESSIONS, ItemAgent
+from tests.placement.agent import ItemAgent, sessions
 
 WAITS = WatchBacklogWaiting | WatchSpecIssueWaiting | WatchItemRetry | WatchItemParked
 
@@ -334,6 +334,11 @@ def tags(events: Iterable[Event], *wanted: str) -> list[str]:
     return [f"{tag} {item}".strip() for tag, item in found if tag in wanted]
 
 
-def works(role: str) -> Callable[[Event], bool]:
-    """Return whether an event is the first tool call of a session of the role."""
-    return lambda event: isinstance(event, ToolCall) and SESSIONS[-1].role == role
+def works(role: str, item: str = "one") -> Callable[[Event], bool]:
+    """Return whether an event is a tool call of the item's session of the role."""
+
+    def is_call(event: Event) -> bool:
+        at_work = isinstance(event, ToolCall) and event.item == f"{item}.md"
+        return at_work and sessions(item)[-1:] == [role]
+
+    return is_call
