@@ -16,6 +16,7 @@ from reactivex.disposable import Disposable
 from cuggino import aiterate
 from cuggino.sources import process_lines
 from tests.edge_streams import Ticks, collect, nothing_left, silent
+from tests.limits import LIMIT
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
 __all__ = ["nothing_left"]
@@ -64,26 +65,32 @@ class TestAiterate:
 
     def test_event_loop_is_not_blocked(self) -> None:
         """Other tasks run while a stream is silent and during its disposal."""
-        released = threading.Event()
+        begun, enough, released = threading.Event(), threading.Event(), threading.Event()
 
         def slowly() -> None:
-            threading.Event().wait(0.3)  # real time: a process that ends slowly
-            released.set()
+            if enough.wait(LIMIT):  # a process that ends slowly
+                released.set()
 
-        stalled: Observable[int] = Observable(lambda *_: Disposable(slowly))
+        def begin(*_: object) -> Disposable:
+            begun.set()
+            return Disposable(slowly)
 
-        async def main() -> int:
+        stalled: Observable[int] = Observable(begin)
+
+        async def main() -> None:
             task = asyncio.create_task(collect(stalled))
-            await asyncio.sleep(0.05)
+            while not begun.is_set():
+                await asyncio.sleep(0.01)
             task.cancel()
-            turns = 0
+            for _ in range(5):
+                await asyncio.sleep(0.01)
+            assert not task.done()
+            enough.set()
             while not task.done():
                 await asyncio.sleep(0.01)
-                turns += 1
-            assert released.is_set()
-            return turns
 
-        assert asyncio.run(main()) >= 5
+        asyncio.run(main())
+        assert released.is_set()
 
     def test_backpressure(self) -> None:
         """While the consumer works, at most two more events are produced."""

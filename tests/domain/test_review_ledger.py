@@ -9,6 +9,7 @@ from hypothesis import given, strategies as st
 
 from cuggino.domain.findings import ReviewLedger, Stalled, parse_findings
 from tests.domain.test_findings import MARKDOWN
+from tests.limits import LIMIT
 from tests.vectors import each
 
 
@@ -218,4 +219,4 @@ class TestLedger:
         began = time.monotonic()
         ledger.add(review)
         assert ledger.add(review) is not None
-        assert time.monotonic() - began < 20
+        assert time.monotonic() - began < LIMIT

@@ -49,6 +49,7 @@ from cuggino.operators import (
 )
 from cuggino.sources import watch_file_count
 from cuggino.testing import Marbles, VirtualClock
+from tests.limits import LIMIT
 
 Operator = Callable[[Observable[Any]], Observable[Any]]
 
@@ -263,7 +264,7 @@ def test_without_a_scheduler_events_come_on_the_default_lane(name: str) -> None:
         return Disposable()
 
     ON_A_LANE[name](Observable(subscribe)).subscribe(seen.append, seen.append, ended.set)
-    assert ended.wait(10)
+    assert ended.wait(LIMIT)
     assert [event] == seen
 
 
@@ -271,7 +272,7 @@ def test_a_pause_needs_no_scheduler() -> None:
     """A flow subscribed without a scheduler waits on the default lane."""
     ended = threading.Event()
     flow(lambda: pause(0)).subscribe(on_completed=ended.set)
-    assert ended.wait(10)
+    assert ended.wait(LIMIT)
 
 
 @pytest.mark.parametrize("name", ["merge_now", "alongside"])

@@ -20,6 +20,7 @@ from cuggino.events import (
 )
 from cuggino.operators import on_loop
 from cuggino.operators.scheduler import LoopScheduler
+from tests.limits import LIMIT
 from tests.operators.idle import check_stalled, marbles, pending, watched
 
 
@@ -180,7 +181,7 @@ class TestRelease:
         stream = on_loop(silent.pipe(watched(idle=0.02, nudge=lambda _: silent)))
         try:
             stream.subscribe(lambda event: seen.append(event.tag), failed, scheduler=lane)
-            assert ended.wait(30)
+            assert ended.wait(LIMIT)
         finally:
             lane.close()
         assert ["AgentNudged", "AgentReplaced", "AgentStalled"] == seen

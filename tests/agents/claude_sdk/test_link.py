@@ -15,6 +15,7 @@ from cuggino.agents.base.wire import Json
 from cuggino.agents.claude_sdk.link import ClaudeSdkLink, Order, PipeTransport
 from cuggino.sources.process import InputPipe
 from cuggino.testing import no_leaks
+from tests.limits import LIMIT
 from tests.real_claude import needs_sdk
 
 
@@ -110,7 +111,7 @@ def test_backpressure(stdin: InputPipe) -> None:
             writing = asyncio.gather(*(transport.write(word) for word in words))
             await asyncio.sleep(0.05)
             reader.start()
-            await asyncio.wait_for(writing, 20)
+            await asyncio.wait_for(writing, LIMIT)
             await transport.end_input()
             await transport.close()
 
