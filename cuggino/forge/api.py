@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from errno import ENOENT
 from typing import Any, TypeVar
 
-from reactivex import Observable, defer, just, operators as ops, throw, timer
+from reactivex import Observable, operators as ops, throw, timer
 
 from cuggino._values import dataclass
 from cuggino.config import ForgeKind
@@ -28,8 +28,9 @@ from cuggino.errors import (
     ProcessFailed,
     SpawnFailed,
 )
-from cuggino.operators import Flow, ask, emit, flow, interrupt_when, serial
+from cuggino.operators import Flow, ask, emit, flow, interrupt_when
 from cuggino.sources import process_output
+from cuggino.stages import clock
 
 PROGRAMS: Mapping[ForgeKind, str] = {"github": "gh", "gitlab": "glab"}
 
@@ -43,6 +44,8 @@ INSTALLING: Mapping[ForgeKind, str] = {
 TIMEOUT = 120.0
 """Seconds that one request may take."""
 MOST_PAGES = 100
+LOG_END = 64 * 1024
+"""Bytes of the end of a log."""
 KEPT_RESPONSES = 64
 """Responses kept in memory, to ask only whether they have changed."""
 LOGIN_MISSING = 4
@@ -122,7 +125,7 @@ class Api:
             if response.status == 304 and kept is not None:
                 response = kept
             elif not 200 <= response.status < 300:
-                now = yield from ask(_now())
+                now = yield from ask(clock())
                 assert now is not None
                 raise self._failure(response, now)
             elif method == "GET" and "etag" in response.headers:
@@ -131,9 +134,43 @@ class Api:
 
         return flow(story)
 
+    def call(self, method: str, path: str, body: Any = None) -> Observable[Any]:
+        """Send one request, with the body as JSON; emit the value of the response."""
+        return self.request(method, path, body).pipe(ops.map(Response.json))
+
     def get(self, path: str) -> Observable[Any]:
         """Emit the value of a resource."""
-        return self.request("GET", path).pipe(ops.map(Response.json))
+        return self.call("GET", path)
+
+    def change(
+        self, method: str, path: str, body: Any = None, *, missing: bool = False
+    ) -> Observable[Any]:
+        """Change something, emitting nothing; with `missing` it may be gone already."""
+
+        def story() -> Flow[None]:
+            try:
+                yield from ask(self.call(method, path, body))
+            except ForgeRefused as error:
+                if not (missing and error.status in (404, 410)):
+                    raise
+
+        return flow(story)
+
+    def log(self, path: str) -> Observable[str]:
+        """Emit the end of a log; empty if it has expired, or may not be read."""
+
+        def story() -> Flow[None]:
+            body = b""
+            try:
+                response = yield from ask(self.request("GET", path))
+                assert response is not None
+                body = response.body
+            except ForgeRefused as error:
+                if error.status not in (403, 404, 410):
+                    raise
+            yield from emit(body[-LOG_END:].decode("utf-8", "replace"))
+
+        return flow(story)
 
     def pages(self, path: str) -> Observable[list[Any]]:
         """Emit all entries of a list as one list.
@@ -171,7 +208,7 @@ class Api:
             assert response is not None
             result = response.json()
             if errors := result.get("errors"):
-                now = yield from ask(_now())
+                now = yield from ask(clock())
                 assert now is not None
                 raise _query_failure(errors, response, now)
             yield from emit(result["data"])
@@ -286,6 +323,11 @@ def shaped(value: Any, make: Callable[[Any], T]) -> T:
         raise ForgeRefused(f"the forge answered something else than expected: {error!r}") from error
 
 
+def moment(text: str) -> datetime:
+    """Return a time as forges write it."""
+    return datetime.fromisoformat(text.replace("Z", "+00:00")).astimezone(UTC)
+
+
 def _environment(kind: ForgeKind, host: str, env: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of the program: nothing asks, colors or prints more."""
     unwanted = {"GH_DEBUG", "DEBUG", "GH_FORCE_TTY", "CLICOLOR_FORCE", "GLAB_DEBUG_HTTP"}
@@ -295,10 +337,6 @@ def _environment(kind: ForgeKind, host: str, env: Mapping[str, str]) -> dict[str
     if ":" in host:
         fixed["GH_HOST" if kind == "github" else "GITLAB_HOST"] = host
     return {**{name: text for name, text in env.items() if name not in unwanted}, **fixed}
-
-
-def _now() -> Observable[datetime]:
-    return defer(lambda scheduler: just(serial(scheduler).now))
 
 
 def _is_limit(response: Response, message: str) -> bool:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
 from typing import Any, Literal
 from urllib.parse import quote
 
-from reactivex import Observable, operators as ops
+from reactivex import Observable, just, operators as ops
 
 from cuggino.config import ForgeKind
 from cuggino.errors import ForgeRefused
-from cuggino.forge.api import Api, Response, shaped
+from cuggino.forge.api import Api, moment, shaped
 from cuggino.forge.model import Comment, Issue, Job, PullRequest, Remark
 from cuggino.operators import Flow, ask, emit, flow
-
-LOG_END = 64 * 1024
-"""Bytes of the end of a log."""
 
 MOST_FOUND = 1000
 """The issues that a search lists."""
@@ -236,30 +232,32 @@ class GitHub:
         return flow(story)
 
     def add_comment(self, number: int, body: str) -> Observable[Comment]:
-        return self._written("POST", f"issues/{number}/comments", body)
+        return self._written("POST", f"{number}/comments", body)
 
     def edit_comment(self, number: int, comment: str, body: str) -> Observable[Comment]:
-        return self._written("PATCH", f"issues/comments/{quote(comment)}", body)
+        return self._written("PATCH", f"comments/{quote(comment)}", body)
 
     def delete_comment(self, number: int, comment: str) -> Observable[None]:
-        return self._done("DELETE", f"issues/comments/{quote(comment)}", missing=True)
+        path = f"{self._rest}/issues/comments/{quote(comment)}"
+        return self._api.change("DELETE", path, missing=True)
 
     def change_labels(
         self, number: int, *, add: tuple[str, ...], remove: tuple[str, ...]
     ) -> Observable[None]:
+        labels = f"{self._rest}/issues/{number}/labels"
+
         def story() -> Flow[None]:
             for name in remove:
-                place = f"issues/{number}/labels/{quote(name, safe='')}"
-                yield from ask(self._done("DELETE", place, missing=True))
+                label = f"{labels}/{quote(name, safe='')}"
+                yield from ask(self._api.change("DELETE", label, missing=True))
             if add:
-                body = {"labels": list(add)}
-                yield from ask(self._done("POST", f"issues/{number}/labels", body))
+                yield from ask(self._api.change("POST", labels, {"labels": list(add)}))
 
         return flow(story)
 
     def close_issue(self, number: int) -> Observable[None]:
         body = {"state": "closed", "state_reason": "completed"}
-        return self._done("PATCH", f"issues/{number}", body)
+        return self._api.change("PATCH", f"{self._rest}/issues/{number}", body)
 
     def find_pull_request(self, branch: str) -> Observable[PullRequest]:
         def story() -> Flow[None]:
@@ -279,7 +277,7 @@ class GitHub:
 
         def story() -> Flow[None]:
             try:
-                opened = yield from ask(self._request("POST", "pulls", wanted))
+                opened = yield from ask(self._api.call("POST", f"{self._rest}/pulls", wanted))
             except ForgeRefused as error:
                 if error.status != 422:
                     raise
@@ -294,7 +292,8 @@ class GitHub:
         return flow(story)
 
     def edit_pull_request(self, number: int, *, title: str, body: str) -> Observable[None]:
-        return self._done("PATCH", f"pulls/{number}", {"title": title, "body": body})
+        wanted = {"title": title, "body": body}
+        return self._api.change("PATCH", f"{self._rest}/pulls/{number}", wanted)
 
     def pull_request(self, number: int) -> Observable[PullRequest]:
         def story() -> Flow[None]:
@@ -307,22 +306,9 @@ class GitHub:
         return flow(story)
 
     def log(self, job: Job) -> Observable[str]:
-        def story() -> Flow[None]:
-            text = ""
-            if job.id.isdigit():
-                try:
-                    got = yield from ask(
-                        self._api.request("GET", f"{self._rest}/actions/jobs/{job.id}/logs")
-                    )
-                except ForgeRefused as error:  # a check of another service, or an expired log
-                    if error.status not in (403, 404, 410):
-                        raise
-                else:
-                    assert got is not None
-                    text = got.body[-LOG_END:].decode("utf-8", "replace")
-            yield from emit(text)
-
-        return flow(story)
+        if not job.id.isdigit():  # a check of another service
+            return just("")
+        return self._api.log(f"{self._rest}/actions/jobs/{job.id}/logs")
 
     def merge_when_allowed(self, number: int, *, head: str) -> Observable[None]:
         def story() -> Flow[None]:
@@ -334,6 +320,7 @@ class GitHub:
             is_under_way = pull["autoMergeRequest"] or pull["isInMergeQueue"]
             if pull["state"] != "OPEN" or is_under_way:
                 return
+            place = f"{self._rest}/pulls/{number}"
             of = {"id": pull["id"], "head": head}
             method = repo["viewerDefaultMergeMethod"]
             if pull["mergeStateStatus"] in ("CLEAN", "HAS_HOOKS"):
@@ -341,10 +328,10 @@ class GitHub:
                     yield from ask(self._api.graphql(_ENQUEUE, **of))
                 else:
                     body = {"sha": head, "merge_method": method.lower()}
-                    yield from ask(self._done("PUT", f"pulls/{number}/merge", body))
+                    yield from ask(self._api.change("PUT", f"{place}/merge", body))
             elif pull["mergeStateStatus"] == "BEHIND":  # which the forge would wait for, too
                 body = {"expected_head_sha": head}
-                yield from ask(self._done("PUT", f"pulls/{number}/update-branch", body))
+                yield from ask(self._api.change("PUT", f"{place}/update-branch", body))
             elif repo["autoMergeAllowed"]:
                 yield from ask(self._api.graphql(_ENABLE, **of, method=method))
             else:
@@ -363,28 +350,11 @@ class GitHub:
         assert data is not None
         return data
 
-    def _request(self, method: str, place: str, body: Any = None) -> Observable[Any]:
-        sent = self._api.request(method, f"{self._rest}/{place}", body)
-        return sent.pipe(ops.map(Response.json))
-
-    def _done(
-        self, method: str, place: str, body: Any = None, *, missing: bool = False
-    ) -> Observable[None]:
-        """Change something, emitting nothing; with `missing` it may be gone already."""
-
-        def story() -> Flow[None]:
-            try:
-                yield from ask(self._request(method, place, body))
-            except ForgeRefused as error:
-                if not (missing and error.status in (404, 410)):
-                    raise
-
-        return flow(story)
-
     def _written(self, method: str, place: str, body: str) -> Observable[Comment]:
         def story() -> Flow[None]:
             viewer = yield from self._login()
-            entry = yield from ask(self._request(method, place, {"body": body}))
+            path = f"{self._rest}/issues/{place}"
+            entry = yield from ask(self._api.call(method, path, {"body": body}))
             yield from emit(shaped(entry, lambda e: self._comment(e, viewer)))
 
         return flow(story)
@@ -462,8 +432,8 @@ class GitHub:
             author=author,
             is_mine=is_mine,
             is_trusted=is_mine or self._counts(entry["author_association"]),
-            at=_moment(entry["created_at"]),
-            edited_at=_moment(entry["updated_at"]) if entry.get("updated_at") else None,
+            at=moment(entry["created_at"]),
+            edited_at=moment(entry["updated_at"]) if entry.get("updated_at") else None,
             url=entry["html_url"],
         )
 
@@ -517,7 +487,7 @@ class GitHub:
             is_mine=node["viewerDidAuthor"],
             is_trusted=node["viewerDidAuthor"] or self._counts(node["authorAssociation"]),
             body=node["body"] or "",
-            at=_moment(node["createdAt"]),
+            at=moment(node["createdAt"]),
             asks_for_changes=asks,
             path=path,
             line=line,
@@ -588,7 +558,3 @@ def _next(page: dict[str, Any]) -> str | None:
 def _plain(login: str) -> str:
     """Return a login as both APIs know it."""
     return login.removesuffix("[bot]").lower()
-
-
-def _moment(text: str) -> datetime:
-    return datetime.fromisoformat(text.replace("Z", "+00:00")).astimezone(UTC)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
@@ -11,12 +10,9 @@ from reactivex import Observable, operators as ops
 
 from cuggino.config import ForgeKind
 from cuggino.errors import ForgeLoginMissing, ForgeRefused
-from cuggino.forge.api import Api, Response, shaped
+from cuggino.forge.api import Api, moment, shaped
 from cuggino.forge.model import Comment, Issue, Job, PullRequest, Remark
 from cuggino.operators import Flow, ask, emit, flow
-
-LOG_END = 64 * 1024
-"""Bytes of the end of a log."""
 
 _LEVELS = {"owner": 50, "member": 30, "collaborator": 30, "contributor": 20, "anyone": 0}
 """Access levels: owner, developer, developer, reporter."""
@@ -102,22 +98,24 @@ class GitLab:
         return flow(story)
 
     def add_comment(self, number: int, body: str) -> Observable[Comment]:
-        return self._written("POST", number, f"issues/{number}/notes", body)
+        return self._written("POST", number, "notes", body)
 
     def edit_comment(self, number: int, comment: str, body: str) -> Observable[Comment]:
-        return self._written("PUT", number, f"issues/{number}/notes/{quote(comment)}", body)
+        return self._written("PUT", number, f"notes/{quote(comment)}", body)
 
     def delete_comment(self, number: int, comment: str) -> Observable[None]:
-        return self._done("DELETE", f"issues/{number}/notes/{quote(comment)}", missing=True)
+        path = f"{self._rest}/issues/{number}/notes/{quote(comment)}"
+        return self._api.change("DELETE", path, missing=True)
 
     def change_labels(
         self, number: int, *, add: tuple[str, ...], remove: tuple[str, ...]
     ) -> Observable[None]:
-        body = {"add_labels": ",".join(add), "remove_labels": ",".join(remove)}
-        return self._done("PUT", f"issues/{number}", {k: v for k, v in body.items() if v})
+        labels = {"add_labels": ",".join(add), "remove_labels": ",".join(remove)}
+        body = {key: names for key, names in labels.items() if names}
+        return self._api.change("PUT", f"{self._rest}/issues/{number}", body)
 
     def close_issue(self, number: int) -> Observable[None]:
-        return self._done("PUT", f"issues/{number}", {"state_event": "close"})
+        return self._api.change("PUT", f"{self._rest}/issues/{number}", {"state_event": "close"})
 
     def find_pull_request(self, branch: str) -> Observable[PullRequest]:
         wanted = {
@@ -151,7 +149,9 @@ class GitLab:
 
         def story() -> Flow[None]:
             try:
-                opened = yield from ask(self._request("POST", "merge_requests", wanted))
+                opened = yield from ask(
+                    self._api.call("POST", f"{self._rest}/merge_requests", wanted)
+                )
             except ForgeRefused as error:
                 if error.status not in (409, 422):
                     raise
@@ -166,11 +166,13 @@ class GitLab:
         return flow(story)
 
     def edit_pull_request(self, number: int, *, title: str, body: str) -> Observable[None]:
+        place = f"{self._rest}/merge_requests/{number}"
+
         def story() -> Flow[None]:
-            merge = yield from ask(self._api.get(f"{self._rest}/merge_requests/{number}"))
+            merge = yield from ask(self._api.get(place))
             is_draft = shaped(merge, lambda m: bool(m["draft"]))
             wanted = {"title": f"Draft: {title}" if is_draft else title, "description": body}
-            yield from ask(self._done("PUT", f"merge_requests/{number}", wanted))
+            yield from ask(self._api.change("PUT", place, wanted))
 
         return flow(story)
 
@@ -194,59 +196,30 @@ class GitLab:
         return flow(story)
 
     def log(self, job: Job) -> Observable[str]:
-        def story() -> Flow[None]:
-            text = ""
-            try:
-                got = yield from ask(
-                    self._api.request("GET", f"{self._rest}/jobs/{quote(job.id)}/trace")
-                )
-            except ForgeRefused as error:
-                if error.status not in (403, 404, 410):
-                    raise
-            else:
-                assert got is not None
-                text = got.body[-LOG_END:].decode("utf-8", "replace")
-            yield from emit(text)
-
-        return flow(story)
+        return self._api.log(f"{self._rest}/jobs/{quote(job.id)}/trace")
 
     def merge_when_allowed(self, number: int, *, head: str) -> Observable[None]:
+        place = f"{self._rest}/merge_requests/{number}"
+
         def story() -> Flow[None]:
-            place = f"merge_requests/{number}"
-            merge: Any = yield from ask(self._api.get(f"{self._rest}/{place}"))
+            merge: Any = yield from ask(self._api.get(place))
             if shaped(merge, lambda m: m["sha"]) != head:
                 raise ForgeRefused(f"the head of merge request {number} has moved", status=409)
             if merge["state"] != "opened" or merge["merge_when_pipeline_succeeds"]:
                 return
             body = {"sha": head, "merge_when_pipeline_succeeds": True}
             try:
-                yield from ask(self._request("PUT", f"{place}/merge", body))
+                yield from ask(self._api.call("PUT", f"{place}/merge", body))
             except ForgeLoginMissing as error:  # its answer to a login that may not merge
                 raise ForgeRefused(error.message, status=401) from error
-
-        return flow(story)
-
-    def _request(self, method: str, place: str, body: Any = None) -> Observable[Any]:
-        return self._api.request(method, f"{self._rest}/{place}", body).pipe(ops.map(Response.json))
-
-    def _done(
-        self, method: str, place: str, body: Any = None, *, missing: bool = False
-    ) -> Observable[None]:
-        """Change something, emitting nothing; with `missing` it may be gone already."""
-
-        def story() -> Flow[None]:
-            try:
-                yield from ask(self._request(method, place, body))
-            except ForgeRefused as error:
-                if not (missing and error.status in (404, 410)):
-                    raise
 
         return flow(story)
 
     def _written(self, method: str, number: int, place: str, body: str) -> Observable[Comment]:
         def story() -> Flow[None]:
             known = yield from self._known()
-            note = yield from ask(self._request(method, place, {"body": body}))
+            path = f"{self._rest}/issues/{number}/{place}"
+            note = yield from ask(self._api.call(method, path, {"body": body}))
             yield from emit((yield from self._comment(note, number, known)))
 
         return flow(story)
@@ -345,8 +318,8 @@ class GitLab:
                 author=_name(n["author"]),
                 is_mine=_name(n["author"]) == self._viewer,
                 is_trusted=is_trusted,
-                at=_moment(n["created_at"]),
-                edited_at=_moment(n["updated_at"]) if n.get("updated_at") else None,
+                at=moment(n["created_at"]),
+                edited_at=moment(n["updated_at"]) if n.get("updated_at") else None,
                 url=f"{base}#note_{n['id']}",
             ),
         )
@@ -362,7 +335,7 @@ class GitLab:
                 is_mine=_name(n["author"]) == self._viewer,
                 is_trusted=is_trusted,
                 body=n["body"] or "",
-                at=_moment(n["created_at"]),
+                at=moment(n["created_at"]),
                 asks_for_changes=bool(n.get("resolvable")),
                 path=position.get("new_path") or "",
                 line=position.get("new_line"),
@@ -433,7 +406,3 @@ def _job(job: dict[str, Any]) -> Job:
 def _name(user: dict[str, Any] | None) -> str:
     """Return the name of a user, empty for one that is gone."""
     return str((user or {}).get("username", ""))
-
-
-def _moment(text: str) -> datetime:
-    return datetime.fromisoformat(text.replace("Z", "+00:00")).astimezone(UTC)
