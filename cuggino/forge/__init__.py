@@ -24,7 +24,7 @@ NAMES = {
     "patience": "patiently",
     "programs": "OLDEST check_program has_login program_version",
     "proposing": "PullRequests pull_requests",
-    "redaction": "Redaction fenced foreign inline outgoing redacting shortened",
+    "redaction": "Redaction foreign inline outgoing redacting shortened",
     "reporting": "reported",
     "source": "Look Source SourceItem source_of",
     "watching": "Beside beside_watch sources_of",

@@ -75,7 +75,6 @@ from cuggino.forge.proposing import (
 )
 from cuggino.forge.redaction import (
     Redaction,
-    fenced,
     foreign,
     inline,
     outgoing,
@@ -129,7 +128,6 @@ __all__ = [
     "claim_with",
     "command_source",
     "describing",
-    "fenced",
     "foreign",
     "forge_of",
     "has_login",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
-from reactivex import Observable, operators as ops, timer
+from reactivex import Observable
 
 from cuggino.domain import cleaned, limited
 from cuggino.errors import ForgeRefused, StorageError
@@ -15,7 +15,7 @@ from cuggino.forge.desk import Desk, Place
 from cuggino.forge.model import Comment
 from cuggino.forge.patience import patiently
 from cuggino.loops import Companion
-from cuggino.operators import Flow, ask, emit, flow, merge_now
+from cuggino.operators import Flow, ask, emit, flow, merge_now, pause
 from cuggino.stages import clock
 from cuggino.storage import DECISIONS, Issue, answer_issue
 
@@ -51,12 +51,7 @@ def _asking(desk: Desk, source: str) -> Flow[None]:
                     yield from _look(desk, place)
                 except (ForgeRefused, StorageError) as error:
                     yield from emit(desk.silence(place.item, error))
-        yield from _sleep(every)
-
-
-def _sleep(seconds: float) -> Flow[None]:
-    wait: Observable[object] = timer(seconds)
-    yield from ask(wait.pipe(ops.take(1)))
+        yield from pause(every)
 
 
 def _look(desk: Desk, place: Place) -> Flow[None]:

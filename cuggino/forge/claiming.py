@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 
-from reactivex import Observable, timer
+from reactivex import Observable
 
 from cuggino.errors import ForgeRefused, StorageError
 from cuggino.events import Event, WatchIssueReported
@@ -27,7 +27,7 @@ from cuggino.forge.desk import Desk, Place
 from cuggino.forge.model import Comment
 from cuggino.forge.patience import patiently
 from cuggino.loops import Companion
-from cuggino.operators import Flow, ask, emit, flow, mapcat, merge_now
+from cuggino.operators import Flow, emit, flow, mapcat, merge_now, pause
 
 
 def claim_with(desk: Desk) -> Callable[[str], Observable[bool]]:
@@ -128,8 +128,7 @@ def _looking(desk: Desk, source: str) -> Flow[None]:
     """Look from time to time whether what others have claimed is free, indefinitely."""
     every = desk.trackers[source].settings.every
     while True:
-        wait: Observable[object] = timer(every)
-        yield from ask(wait)
+        yield from pause(every)
         for place in desk.places(source):
             if place.origin.claimed_by:
                 try:

@@ -48,7 +48,7 @@ def describing(
     *,
     redact: Redaction,
     check_command: str,
-    target: Callable[[], str],
+    target: str,
     closes: Callable[[str], int | None] = lambda _item: None,
     origin: Callable[[str], str] = lambda _item: "",
 ) -> Describe:
@@ -68,7 +68,7 @@ def describing(
             *_told(_run_of(workspace, item)),
             "### Checks",
             f"- `{inline(check_command).replace('`', '')}` passed on this branch, merged with "
-            f"`{target()}`.",
+            f"`{target}`.",
         ]
         heading = inline(redact(title), limit=_TITLE) or inline(item)
         return Description(heading, outgoing("\n\n".join(filter(None, parts)), redact))

@@ -53,9 +53,9 @@ def forge_of(settings: BacklogSource | PullRequestSettings, url: str | None) -> 
         )
     if kind == "github" and repo.count("/") != 1:
         raise ConfigError(f"{repo} is not a repository on {host}", hint="write it as `owner/name`")
-    if isinstance(settings, PullRequestSettings):
-        return GitHub(repo, host=host) if kind == "github" else GitLab(repo, host=host)
     make = GitHub if kind == "github" else GitLab
+    if isinstance(settings, PullRequestSettings):
+        return make(repo, host=host)
     return make(repo, host=host, trust=settings.trust, label=settings.label)
 
 

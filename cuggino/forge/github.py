@@ -92,12 +92,8 @@ query($owner: String!, $name: String!, $number: Int!) {
       commits(last: 1) { nodes { commit { oid statusCheckRollup { contexts(first: 100) {
         nodes {
           __typename
-          ... on CheckRun {
-            databaseId name status conclusion detailsUrl isRequired(pullRequestNumber: $number)
-          }
-          ... on StatusContext {
-            context state targetUrl isRequired(pullRequestNumber: $number)
-          }
+          ... on CheckRun { databaseId name status conclusion detailsUrl }
+          ... on StatusContext { context state targetUrl }
         }
       } } } } }
       comments(last: 100) { nodes { ...remark } }
@@ -506,7 +502,6 @@ def _jobs(node: dict[str, Any]) -> Iterator[Job]:
                     name=context["name"],
                     state=_state(context["conclusion"]),
                     url=context["detailsUrl"] or "",
-                    is_required=context["isRequired"],
                 )
             else:
                 state = context["state"]
@@ -515,7 +510,6 @@ def _jobs(node: dict[str, Any]) -> Iterator[Job]:
                     name=context["context"],
                     state=_state(None if state in ("PENDING", "EXPECTED") else state),
                     url=context["targetUrl"] or "",
-                    is_required=context["isRequired"],
                 )
 
 

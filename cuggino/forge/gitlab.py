@@ -399,7 +399,6 @@ def _job(job: dict[str, Any]) -> Job:
         name=job["name"],
         state=state,
         url=job.get("web_url") or "",
-        is_required=not may_fail,
     )
 
 

@@ -59,7 +59,6 @@ class Job:
     name: str
     state: Literal["pending", "passed", "failed", "skipped"]
     url: str = ""
-    is_required: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

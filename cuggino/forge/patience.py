@@ -6,13 +6,14 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import TypeVar
 
-from reactivex import Observable, defer, just
+from reactivex import Observable
 
 from cuggino.domain import Schedule
 from cuggino.errors import ForgeError, ForgeLimited, ForgeLoginMissing, ForgeRefused
 from cuggino.events import WatchForgeWaiting
 from cuggino.forge.model import Forge
-from cuggino.operators import Flow, ask, emit, pause, serial
+from cuggino.operators import Flow, ask, emit, pause
+from cuggino.stages import clock
 
 LIMITED = Schedule.exponential("1m").capped("1h")
 """After a limit on requests whose end is not known."""
@@ -66,7 +67,7 @@ def _delay(error: ForgeError, taken: int) -> Flow[float]:
     elif isinstance(error, ForgeLimited):
         schedule = LIMITED
         if (until := error.until) is not None:
-            now = yield from ask(defer(lambda scheduler: just(serial(scheduler).now)), name="now")
+            now = yield from ask(clock(), name="now")
             assert now is not None
             return min(max(until - now, SHORTEST), LONGEST).total_seconds()
     delay = schedule.delay(taken)

@@ -88,7 +88,7 @@ def pull_requests(
                 workspace,
                 redact=redact or redacting(project=workspace.root),
                 check_command=check_command or gate.check_command,
-                target=lambda: target,
+                target=target,
                 closes=closes,
                 origin=origin,
             ),

@@ -2,7 +2,7 @@
 
 Whoever reads an issue reads them, and a forge acts on some of what it reads: `@name` notifies,
 `#7` links, `Closes #7` closes, a line that begins with `/close` is a command of GitLab. Text that
-cuggino did not write itself is therefore quoted with `foreign` or `fenced`.
+cuggino did not write itself is therefore quoted with `foreign`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ Redaction = Callable[[str], str]
 
 _TAG = re.compile(r"<(?=/?[A-Za-z])")
 """Such as `<details>`, which would hide what follows."""
-_RUN_OF_TICKS = re.compile(r"`{3,}")
 _HOMES = re.compile(
     r"(?<![\w./~-])(?:/home/[^/\s:\"'`,;()<>]+|/Users/[^/\s:\"'`,;()<>]+|/root(?![\w.-])"
     r"|[A-Za-z]:\\Users\\[^\\\s:\"'`,;()<>]+)"
@@ -71,19 +70,11 @@ def inline(text: str, *, limit: int = 500) -> str:
     return _safe(text if len(text) <= limit else f"{text[: limit - 1].rstrip()}…")
 
 
-def fenced(text: str, *, limit: int = 10_000, end: bool = True) -> str:
-    """Return a block with the text as it is, such as a log; its beginning is left out first."""
-    text = shortened(_unix(text).strip("\n"), limit, end=end)
-    fence = "`" * max(3, 1 + max((len(run) for run in _RUN_OF_TICKS.findall(text)), default=0))
-    return f"{fence}text\n{text}\n{fence}"
-
-
-def shortened(text: str, limit: int, *, end: bool = False) -> str:
-    """Return the beginning of the text, or its end, with the number of characters left out."""
+def shortened(text: str, limit: int) -> str:
+    """Return the beginning of the text, with the number of characters left out."""
     if len(text) <= limit:
         return text
-    left_out = f"[… {len(text) - limit:,} characters left out]"
-    return f"{left_out}\n{text[-limit:]}" if end else f"{text[:limit].rstrip()}\n\n{left_out}"
+    return f"{text[:limit].rstrip()}\n\n[… {len(text) - limit:,} characters left out]"
 
 
 def outgoing(text: str, redact: Redaction) -> str:

@@ -124,7 +124,7 @@ class _Outbox:
         looks = self._here.now
         while True:
             if self._here.now >= looks:
-                yield from self._look(source)
+                self._look(source)
                 looks = self._here.now + LOOK
             place = self._first(source)
             due = self._due[place.item] if place is not None else looks
@@ -147,7 +147,7 @@ class _Outbox:
                 return place
         return None
 
-    def _look(self, source: str) -> Flow[None]:
+    def _look(self, source: str) -> None:
         """Find items that have left the backlog without an event, and what was not written."""
         for place in self._desk.places(source):
             item, origin = place.item, place.origin
@@ -157,7 +157,6 @@ class _Outbox:
                 self._desk.change(item, self._left(place))
             elif origin.report and not self._is_done(place):
                 self._due.setdefault(item, self._here.now)
-        yield from ()
 
     def _left(self, place: Place) -> Report:
         """Return the report on an item that has left the backlog."""

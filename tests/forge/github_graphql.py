@@ -190,7 +190,6 @@ class GitHubGraphQL:
                 "context": job.name.removeprefix("status:"),
                 "state": states.get(job.state, "PENDING"),
                 "targetUrl": f"https://ci.example.com/{job.id}",
-                "isRequired": job.is_required,
             }
         return {
             "__typename": "CheckRun",
@@ -199,7 +198,6 @@ class GitHubGraphQL:
             "status": "IN_PROGRESS" if job.state == "pending" else "COMPLETED",
             "conclusion": _CONCLUSIONS[job.state],
             "detailsUrl": f"{self._state.url}/{self._state.repo}/actions/runs/1/job/{job.id}",
-            "isRequired": job.is_required,
         }
 
     def _note(self, note: Note, kind: str) -> dict[str, Any]:

