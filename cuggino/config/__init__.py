@@ -8,7 +8,7 @@ from cuggino._lazy import lazy
 
 NAMES = {
     "agent_file": (
-        "AGENT_FILE AgentFile AgentSettings change_note joined_settings missing_programs "
+        "AGENT_FILE AgentFile AgentSettings change_note missing_programs "
         "parse_agent_file read_agent_file"
     ),
     "agents": "AcpProgram FallbackAgent RoleAgent",

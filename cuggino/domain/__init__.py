@@ -7,7 +7,7 @@ from cuggino._lazy import lazy
 
 NAMES = {
     "attempts": "Attempts hits_every_item is_full_disk needs_login",
-    "caution": "MOST_CAUTIOUS_FIRST most_cautious",
+    "caution": "most_cautious",
     "ci_files": "touches_ci",
     "deliverable_tools": (
         "DeliverableChange LISTED_BY_DEFAULT TOOLS TOOLS_OF TOOL_SERVER ToolAnswer ToolName "

@@ -7,7 +7,6 @@ from cuggino.domain.attempts import (
     needs_login,
 )
 from cuggino.domain.caution import (
-    MOST_CAUTIOUS_FIRST,
     most_cautious,
 )
 from cuggino.domain.ci_files import (
@@ -148,7 +147,6 @@ __all__ = [
     "IN_PROGRESS",
     "LISTED_BY_DEFAULT",
     "LONGEST_FOREIGN",
-    "MOST_CAUTIOUS_FIRST",
     "QUOTA_SCHEDULE",
     "SESSION_BEGINS",
     "TOOLS",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 
@@ -41,8 +40,3 @@ class Verdict(NamedTuple):
 def denied(text: str, reason: str) -> Verdict:
     """Return a verdict with one denied part."""
     return Verdict((Part(text, reason),))
-
-
-def together(verdicts: Iterable[Verdict]) -> Verdict:
-    """Combine several verdicts into one."""
-    return Verdict(tuple(part for verdict in verdicts for part in verdict.parts))

@@ -4,7 +4,6 @@ from cuggino._lazy import lazy
 
 NAMES = {
     "coding.options": "LoopRunOptions",
-    "coding.roles": "ROLE_MARKERS",
     "coding.service": "LoopService",
     "deliver.options": "DeliverRunOptions",
     "deliver.service": "DeliverService",
@@ -19,8 +18,8 @@ NAMES = {
     "watch.attempt": "attempt",
     "watch.options": "WatchRunOptions",
     "watch.pieces": "attempt_item land_item",
-    "watch.placement": "Placed Placement Returned Work work_placed",
-    "watch.places": "Landing places_of",
+    "watch.placement": "Placed Placement Returned Work",
+    "watch.places": "Landing",
     "watch.recorded": "items_of_issues",
     "watch.service": "WatchService",
 }

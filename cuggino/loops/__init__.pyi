@@ -3,9 +3,6 @@
 from cuggino.loops.coding.options import (
     LoopRunOptions,
 )
-from cuggino.loops.coding.roles import (
-    ROLE_MARKERS,
-)
 from cuggino.loops.coding.service import (
     LoopService,
 )
@@ -56,11 +53,9 @@ from cuggino.loops.watch.placement import (
     Placement,
     Returned,
     Work,
-    work_placed,
 )
 from cuggino.loops.watch.places import (
     Landing,
-    places_of,
 )
 from cuggino.loops.watch.recorded import (
     items_of_issues,
@@ -70,7 +65,6 @@ from cuggino.loops.watch.service import (
 )
 
 __all__ = [
-    "ROLE_MARKERS",
     "Companion",
     "Control",
     "DeliverRunOptions",
@@ -95,7 +89,5 @@ __all__ = [
     "items_of_issues",
     "land_item",
     "latest_run_of",
-    "places_of",
     "resumed_options",
-    "work_placed",
 ]

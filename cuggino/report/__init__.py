@@ -9,7 +9,6 @@ from cuggino._lazy import lazy
 
 NAMES = {
     "as_json": "report_json",
-    "diffs": "parse_diffs",
     "fold": "Changed RunFold build_report",
     "model": (
         "CommitDiff Diffs FileChange Plan PlanTask ReportCommit Row RunReport StageTry Transcript "
@@ -20,9 +19,8 @@ NAMES = {
     "night_page": "render_night",
     "project": "RunPage commit_diffs load_report report_run slot_of worker_of",
     "prose": "diff markdown",
-    "rendering": ("PARTS View environment render_part render_row render_stage stylesheet view"),
+    "rendering": "View environment render_part stylesheet view",
     "times": "zone_at",
-    "titles": "title_of",
     "wording": "often",
 }
 """Public names by module."""

@@ -3,9 +3,6 @@
 from cuggino.report.as_json import (
     report_json,
 )
-from cuggino.report.diffs import (
-    parse_diffs,
-)
 from cuggino.report.fold import (
     Changed,
     RunFold,
@@ -50,20 +47,14 @@ from cuggino.report.prose import (
     markdown,
 )
 from cuggino.report.rendering import (
-    PARTS,
     View,
     environment,
     render_part,
-    render_row,
-    render_stage,
     stylesheet,
     view,
 )
 from cuggino.report.times import (
     zone_at,
-)
-from cuggino.report.titles import (
-    title_of,
 )
 from cuggino.report.wording import (
     often,
@@ -71,7 +62,6 @@ from cuggino.report.wording import (
 
 __all__ = [
     "GENERATOR",
-    "PARTS",
     "Changed",
     "CommitDiff",
     "Decision",
@@ -98,17 +88,13 @@ __all__ = [
     "load_report",
     "markdown",
     "often",
-    "parse_diffs",
     "render_night",
     "render_part",
     "render_report",
-    "render_row",
-    "render_stage",
     "report_json",
     "report_run",
     "slot_of",
     "stylesheet",
-    "title_of",
     "view",
     "worker_of",
     "zone_at",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 from cuggino.report.model import CommitDiff, FileChange
@@ -60,14 +59,6 @@ class DiffParser:
             commit: CommitDiff(tuple(files), self._patches.get(commit, _Patch()).result())
             for commit, files in self._files.items()
         }
-
-
-def parse_diffs(lines: Iterable[str]) -> dict[str, CommitDiff]:
-    """Return the changes of each commit in the output of git."""
-    parser = DiffParser()
-    for line in lines:
-        parser.add(line)
-    return parser.result()
 
 
 class _Patch:

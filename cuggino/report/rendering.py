@@ -108,23 +108,6 @@ def part(name: str, shown: View) -> str:
     return str(getattr(macros(), name)(shown)).strip()
 
 
-def render_stage(
-    report: RunReport, stage: int, *, zone: timezone, prefix: str = "", **limits: Any
-) -> str:
-    """Render the transcript of the stage with this index, without its first line."""
-    shown = view(report, zone=zone, prefix=prefix, live=True, **limits)
-    return str(macros().transcript(shown, stage)).strip()
-
-
-def render_row(
-    report: RunReport, stage: int, row: int, *, zone: timezone, prefix: str = "", **limits: Any
-) -> str:
-    """Render one row of a stage's transcript by its number; "" if it is not kept."""
-    shown = view(report, zone=zone, prefix=prefix, live=True, **limits)
-    found = next((one for one in report.transcripts[stage].rows if one.n == row), None)
-    return str(macros().row(shown, stage, found)).strip() if found else ""
-
-
 @cache
 def stylesheet() -> str:
     """Return the style sheet of reports and the live page."""

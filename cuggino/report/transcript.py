@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -264,8 +263,3 @@ def fit_rows(transcript: Transcript, most: int) -> Transcript:
     whole = len(rows) + transcript.left_out
     tail = rows[-back:] if back else []
     return Transcript(head=head, left_out=whole - len(head) - len(tail), tail=tail)
-
-
-def count_of(rows: Iterable[Row]) -> int:
-    """Return the characters of these rows."""
-    return sum(map(size_of, rows))

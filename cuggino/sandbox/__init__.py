@@ -12,9 +12,7 @@ NAMES = {
     "home": "home_of named_paths",
     "logins": "LOGIN_VARIABLES login_files without_logins",
     "protected": "Protected protected_for",
-    "view": (
-        "ROWS RoleView ViewRole git_folders make_granted protected_paths role_view writes_project"
-    ),
+    "view": "ROWS RoleView ViewRole git_folders make_granted role_view writes_project",
 }
 """Public names by module."""
 

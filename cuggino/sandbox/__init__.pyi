@@ -28,7 +28,6 @@ from cuggino.sandbox.view import (
     ViewRole,
     git_folders,
     make_granted,
-    protected_paths,
     role_view,
     writes_project,
 )
@@ -50,7 +49,6 @@ __all__ = [
     "named_paths",
     "probe",
     "protected_for",
-    "protected_paths",
     "role_view",
     "without_logins",
     "writes_project",

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
-from cuggino.report import FileChange, diff, parse_diffs
-from cuggino.report.diffs import MOST
+from collections.abc import Iterable
+
+from cuggino.report import CommitDiff, FileChange, diff
+from cuggino.report.diffs import MOST, DiffParser
+
+
+def parsed(lines: Iterable[str]) -> dict[str, CommitDiff]:
+    """Return the changes of each commit in the output of git."""
+    parser = DiffParser()
+    for line in lines:
+        parser.add(line)
+    return parser.result()
 
 
 def test_changes_and_patches() -> None:
@@ -13,7 +23,7 @@ def test_changes_and_patches() -> None:
         *("diff --git a b.py a b.py", "index 1..2", "@@ -1 +1 @@", "-one", "+two"),
         *("\x01bbb", ""),
     ]
-    found = parse_diffs(lines)
+    found = parsed(lines)
     changes = (FileChange("a b.py", 3, 1), FileChange("logo.png", None, None))
     assert changes == found["aaa"].changes
     assert "diff --git a b.py a b.py\n@@ -1 +1 @@\n-one\n+two" == found["aaa"].patch.head
@@ -23,7 +33,7 @@ def test_changes_and_patches() -> None:
 def test_long_patches_are_cut() -> None:
     """Of a long patch head and tail are kept, and the rest is counted."""
     body = [f"+line {n:06}" for n in range(50_000)]
-    (known,) = parse_diffs(["\x01aaa", "diff --git a a", *body]).values()
+    (known,) = parsed(["\x01aaa", "diff --git a a", *body]).values()
     assert known.patch.size <= MOST
     assert known.patch.head.startswith("diff --git a a\n+line 000000\n")
     assert known.patch.tail.endswith("+line 049999")
@@ -33,7 +43,7 @@ def test_long_patches_are_cut() -> None:
 
 def test_long_lines_are_cut() -> None:
     """A line of megabytes, as in minified code, is cut."""
-    (known,) = parse_diffs(["\x01aaa", "diff --git a a", "+" + "x" * 5_000_000]).values()
+    (known,) = parsed(["\x01aaa", "diff --git a a", "+" + "x" * 5_000_000]).values()
     assert known.patch.size < 2000
 
 

@@ -5,10 +5,10 @@ from cuggino._lazy import lazy
 NAMES = {
     "candidates": "publish_candidate",
     "folder": "GATE Slot slot_home slots_of top_of",
-    "checking": "Gate Red branch_names landing_message one_line",
+    "checking": "Gate Red branch_names",
     "copying": "included_files",
     "keeping": "NotKept known_refs numbered",
-    "git": "PLAIN git_text",
+    "git": "git_text",
     "landing": "LandOn Trunk",
     "listing": "SlotFolder SlotListing SlotRef SlotsCleaned clean_slots list_slots",
     "preparing": "prepare_slot",

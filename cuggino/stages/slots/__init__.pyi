@@ -7,8 +7,6 @@ from cuggino.stages.slots.checking import (
     Gate,
     Red,
     branch_names,
-    landing_message,
-    one_line,
 )
 from cuggino.stages.slots.copying import (
     included_files,
@@ -21,7 +19,6 @@ from cuggino.stages.slots.folder import (
     top_of,
 )
 from cuggino.stages.slots.git import (
-    PLAIN,
     git_text,
 )
 from cuggino.stages.slots.keeping import (
@@ -78,7 +75,6 @@ from cuggino.stages.slots.shared import (
 __all__ = [
     "GATE",
     "GIVEN",
-    "PLAIN",
     "TARGET",
     "TRUNK",
     "WORK",
@@ -107,10 +103,8 @@ __all__ = [
     "item_of",
     "kept_ref",
     "known_refs",
-    "landing_message",
     "list_slots",
     "numbered",
-    "one_line",
     "prepare_slot",
     "publish_candidate",
     "push_shared",
