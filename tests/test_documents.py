@@ -11,9 +11,11 @@ from cuggino.events import dump_event, parse_event
 from cuggino_cli.main import main
 from tests.documents import DOCUMENTS, ROOT
 from tests.documents.config import GROUPS, users
+from tests.documents.page import PAGE, make_page
 from tests.documents.picture import PICTURE, lines_to_compare, picture, words
 from tests.documents.recording import Line, Span, lines_of, record_demo
 from tests.screen.samples import all_event_types, own_fields
+from tests.web.chromium import program
 
 _RUN = re.compile(
     r"(SandboxChosen )?(IterationStart PlanningStart (\w+ )*?PlanComplete "
@@ -111,3 +113,18 @@ def test_markup_is_escaped() -> None:
     """Markup characters are escaped."""
     line = Line(1.0, (Span("a < b && c", (2,)),))
     assert ["$ cuggino demo", "a < b && c"] == words(picture([line]))
+
+
+@pytest.mark.real_agent
+@pytest.mark.skipif(program() is None, reason="Chromium is not installed")
+def test_page_is_photographed() -> None:
+    """A watch is played and its page photographed; this compares no pixels."""
+    assert make_page().startswith(b"\x89PNG")
+
+
+def test_picture_of_the_page_is_small() -> None:
+    """The picture of the live page is a small PNG of the width that the command makes."""
+    png = (ROOT / PAGE).read_bytes()
+    assert len(png) < 150_000
+    assert b"\x89PNG\r\n\x1a\n" == png[:8]
+    assert 1100 == int.from_bytes(png[16:20], "big")

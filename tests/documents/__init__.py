@@ -1,8 +1,8 @@
 """Help pages that are generated from the code: `python -m tests.documents` writes them.
 
 `DOCUMENTS` maps each generated file to the function that makes it; a test fails when one is stale.
-The picture of the demo is not among them, because no two runs are identical:
-`python -m tests.documents picture` records a new one, and a test compares its text.
+The pictures of the demo and of the live page are not among them, because no two runs are identical:
+`python -m tests.documents picture` and `python -m tests.documents page` record new ones.
 """
 
 from __future__ import annotations
