@@ -12,6 +12,7 @@ from types import MappingProxyType
 TOPICS: Mapping[str, str] = MappingProxyType(
     {
         "loops": "each loop step by step, its options, limits, resuming, recording",
+        "overnight": "a recipe for a night alone: settings, the morning, after a power cut",
         "control": "looking at a run from another terminal, and steering, pausing, stopping it",
         "config": "the keys of .cuggino.json, other files, environment variables",
         "trackers": "a backlog from GitHub, GitLab, Jira or a program, and what comes back there",
@@ -28,6 +29,7 @@ TOPICS: Mapping[str, str] = MappingProxyType(
         "testing": "tests of your own loops, policies and agents",
         "speed": "what cuggino costs in time and memory, and beside what it is measured",
         "comparison": "cuggino and other tools that run agents in a loop",
+        "upgrading": "what changes for users of 0.1.0",
         "contributing": "how to change cuggino: set-up, tests, conventions",
     }
 )
