@@ -112,7 +112,7 @@ class WatchPlaced(WatchLoopEvent):
 
 
 class WatchPlaceGone(WatchLoopEvent):
-    """The worker of an attempt is gone; the attempt goes on elsewhere, with the work so far."""
+    """The worker of an attempt is gone; the attempt continues elsewhere, with the work so far."""
 
     filename: str
     slot: int

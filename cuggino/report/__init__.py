@@ -9,7 +9,7 @@ from cuggino._lazy import lazy
 
 NAMES = {
     "as_json": "report_json",
-    "fold": "Changed RunFold build_report",
+    "fold": "OF_AGENTS Changed RunFold build_report",
     "model": (
         "CommitDiff Diffs FileChange Plan PlanTask ReportCommit Row RunReport StageTry Transcript "
         "WatchedItem"

@@ -4,6 +4,7 @@ from cuggino.report.as_json import (
     report_json,
 )
 from cuggino.report.fold import (
+    OF_AGENTS,
     Changed,
     RunFold,
     build_report,
@@ -62,6 +63,7 @@ from cuggino.report.wording import (
 
 __all__ = [
     "GENERATOR",
+    "OF_AGENTS",
     "Changed",
     "CommitDiff",
     "Decision",

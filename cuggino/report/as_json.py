@@ -57,7 +57,7 @@ def _run(report: RunReport) -> dict[str, Any]:
             {
                 "kind": command.kind,
                 "command": command.command,
-                "iteration": command.round,
+                "iteration": command.iteration,
                 "exit_code": command.exit_code,
             }
             for command in report.commands

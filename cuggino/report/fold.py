@@ -478,7 +478,7 @@ class _Results:
                     ReportCommand(
                         kind="setup" if isinstance(event, SetupCommandOutput) else "check",
                         at=entry.at,
-                        round=event.iteration,
+                        iteration=event.iteration,
                         command=command,
                         stage=entry.stage,
                         item=event.item or "",

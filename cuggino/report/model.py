@@ -167,7 +167,7 @@ class ReportCommand:
 
     kind: Literal["setup", "check"]
     at: datetime
-    round: int
+    iteration: int
     command: str = ""
     """Empty if the journal does not name it."""
     stage: str | None = None

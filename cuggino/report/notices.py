@@ -231,7 +231,7 @@ def describe(event: Event) -> tuple[str, Tone, str] | None:
         case LoopStalled(message=message):
             return "Stalled", "bad", message
         case LoopMaxIterations(max_iterations=limit):
-            return "Rounds used up", "bad", f"{counted(limit, 'round')} without an approval"
+            return "Iterations used up", "bad", f"{counted(limit, 'iteration')} without an approval"
         case TaskLimitReached(max_tasks=limit):
             return "Task limit", "warning", f"{counted(limit, 'task')} on one plan"
         case GateChanged(paths=paths):
@@ -278,7 +278,7 @@ def describe(event: Event) -> tuple[str, Tone, str] | None:
         case WatchSentBack(filename=filename, reason=reason, returns=returns):
             return "Sent back", "warning", f"{filename}: {reason}, return {number(returns)}"
         case WatchPlaceGone(worker=worker, reason=reason):
-            return "Worker gone", "warning", f"{worker}: {reason}; the attempt goes on elsewhere"
+            return "Worker gone", "warning", f"{worker}: {reason}; the attempt continues elsewhere"
         case WatchWorkers(left=left) if left:
             others = counted(len(event.workers), "worker")
             return "Workers gone", "warning", f"{_named(left)}; of the cluster: {others}"
@@ -296,7 +296,7 @@ def describe(event: Event) -> tuple[str, Tone, str] | None:
         case DeliverSessionEnded() as ended:
             return _session(ended)
         case DeliverSessionRetry(attempt=attempt, max_retries=limit):
-            count = f"{counted(attempt, 'failure')} in a row, {number(limit)} are borne"
+            count = f"{counted(attempt, 'failure')} in a row, {number(limit)} allowed"
             return "New session", "neutral", count
         case DeliverWarning(message=message):
             return "Warning", "warning", message
@@ -391,7 +391,7 @@ def of_building(event: Event) -> tuple[str, Tone, str] | None:
         case PlanBuildWarning(message=message):
             return "Warning", "warning", message
         case PlanBuildSessionRetry(attempt=attempt, max_retries=limit, message=message):
-            return "Session failed", "warning", f"{attempt} in a row, {limit} are borne: {message}"
+            return "Session failed", "warning", f"{attempt} in a row, {limit} allowed: {message}"
         case DoneFileRejected(reason=reason):
             return "Done file removed", "warning", reason
         case PlanBuildEnded(success=False, reason=reason, error=error):

@@ -18,7 +18,7 @@ from uuid import UUID
 
 from cuggino.errors import CugginoError, StorageError
 from cuggino.events import CommitPerformed, CommitSeen, LoopSpecIssue, RunStarted
-from cuggino.report import often
+from cuggino.report import OF_AGENTS, often
 from cuggino.runs import Activity, ItemPlace, RecordedRun, Runs, working_process
 from cuggino.storage import (
     Backlog,
@@ -36,13 +36,8 @@ from cuggino.storage import (
 from cuggino.storage.journal import JournalTail
 from cuggino.web.refs import RefReader, SlotRef
 
-BULK = frozenset(
-    {
-        *("AgentMessage", "AgentThinking", "MessageDelta", "PingEvent", "PlanWritten"),
-        *("ToolCall", "ToolResult", "ToolUseSummary", "CheckCommandOutput", "SetupCommandOutput"),
-    }
-)
-"""Events of a long journal that say nothing about its state now, unless they are its last ones."""
+BULK = OF_AGENTS
+"""Tags of events that a long journal is shown without, except for the last ones."""
 
 _MOST_DONE = 12
 _MOST_RUNS = 40

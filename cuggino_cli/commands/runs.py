@@ -183,7 +183,7 @@ def _play(run: RecordedRun, output: OutputOptions, *, speed: float, hint: str | 
     delivery = run.delivery
     if delivery is not None and delivery.ended is not None:  # whose last event was its own summary
         if hint:
-            lines.print([Fragment("plain", "\n"), Fragment("round", f"Next: {hint}")])
+            lines.print([Fragment("plain", "\n"), Fragment("heading", f"Next: {hint}")])
         return
     ended = run.digest.ended
     if ended is not None and ended.message:

@@ -52,7 +52,7 @@ class _ResumableView:
         if result is not None and isinstance(error, CugginoError) and (hint := self.hint(error)):
             lines.print([Fragment("plain", f"  {hint}")], is_complaint=True)
         if self.go_on:
-            lines.print([Fragment("round", self.go_on)])
+            lines.print([Fragment("heading", self.go_on)])
 
     def hint(self, error: CugginoError) -> str | None:
         """Return what a person can do about the error."""

@@ -157,7 +157,7 @@ def _show(event: Event, verbosity: Verbosity) -> Shown | None:
             return Shown(Verbosity.NORMAL, _marker(event))
         # The coding loop
         case IterationStart(iteration=n, max_iterations=last):
-            return always("round", f"[Loop] === Iteration {n}/{last} ===", above=True)
+            return always("heading", f"[Loop] === Iteration {n}/{last} ===", above=True)
         case PlanningStart():
             return always("phase", "[Planning] Starting...", above=True)
         case ImplementingStart():
@@ -406,7 +406,7 @@ def supervision_shown(event: SupervisionEvent) -> Shown | None:
         case NoProgress():
             return always("caution", _standstill(event))
         case RunResumed():
-            return always("round", _resumed(event))
+            return always("heading", _resumed(event))
         case SnapshotTaken(left_out=left_out) if left_out:
             files = ", ".join(f"{path} ({why})" for path, why in left_out)
             return always("warning", f"[Snapshot] Without {clip(files, 300)}")

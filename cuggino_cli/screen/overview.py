@@ -40,7 +40,7 @@ def status_fragments(
     if page is not None:
         lines.append([Fragment("prose", f"  {'Page':<{_NAMES}}"), Fragment("plain", page)])
     if status.waiting:
-        lines += [[], [Fragment("round", "Waiting for you")]]
+        lines += [[], [Fragment("heading", "Waiting for you")]]
         lines += [_waiting(one, columns) for one in status.waiting[:_MOST_WAITING]]
         if (more := len(status.waiting) - _MOST_WAITING) > 0:
             lines.append([Fragment("prose", f"  and {more} more")])
@@ -50,14 +50,14 @@ def status_fragments(
 def _headline(status: ProjectStatus) -> list[Fragment]:
     owner = status.owner
     if owner is None:
-        return [Fragment("round", "Nothing runs here.")]
+        return [Fragment("heading", "Nothing runs here.")]
     label, word = _word(status.activity, is_anything_open=bool(status.waiting))
     facts = [f"process {owner.pid}"] if owner.pid is not None else []
     if owner.since is not None:
         facts.append(f"since {_when(owner.since, status.at)}")
     what = inert(flat(owner.command or "cuggino"))
     rest = f" ({', '.join(facts)})" if facts else ""
-    return [Fragment("round", f"{what} "), Fragment(label, word), Fragment("plain", rest)]
+    return [Fragment("heading", f"{what} "), Fragment(label, word), Fragment("plain", rest)]
 
 
 def _word(activity: Activity | None, *, is_anything_open: bool) -> tuple[Label, str]:

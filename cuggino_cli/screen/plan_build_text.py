@@ -98,9 +98,9 @@ def plan_build_lines(event: PlanBuildEvent) -> Iterator[Line]:
     """Yield the lines of the event."""
     match event:
         case PlanBuildPhaseStarted(phase=phase):
-            yield Line("course", "round", phase_header(_PHASES[phase]).removesuffix("\n"))
+            yield Line("course", "heading", phase_header(_PHASES[phase]).removesuffix("\n"))
         case PlanBuildIterationEnded(iteration=number):
-            yield Line("course", "round", iteration_complete(number).removesuffix("\n"))
+            yield Line("course", "heading", iteration_complete(number).removesuffix("\n"))
         case PlanBuildSessionEnded():
             yield from _session_ended(event)
         case PlanBuildSessionRetry(attempt=k, max_retries=limit, message=message):

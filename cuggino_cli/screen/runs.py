@@ -38,7 +38,7 @@ STATES: dict[str, tuple[Label, str]] = {
     "spec_issue": ("problem", "spec issue"),
     "max_iterations": ("caution", "max iterations"),
     "stalled": ("caution", "stalled"),
-    "ended": ("round", "ended"),
+    "ended": ("heading", "ended"),
     "failed": ("failure", "failed"),
     "quota": ("warning", "quota"),
     "budget": ("warning", "budget"),
@@ -115,7 +115,7 @@ def run_fragments(
     `delivery` shows sessions and deliverables instead.
     """
     label, word = STATES[state]
-    lines = [[Fragment("round", f"Run {started.run_id} "), Fragment(label, word)]]
+    lines = [[Fragment("heading", f"Run {started.run_id} "), Fragment(label, word)]]
     counts = _counts(totals) if delivery is None else delivery_counts(delivery)
     if started.kind == "watch":
         counts = watch_counts(watched, totals)
@@ -126,11 +126,11 @@ def run_fragments(
     if delivery is not None:
         lines += delivery_lines(delivery, is_running=state == "running", columns=columns)
     elif listed:
-        lines += [[], [Fragment("round", "Stages")]]
+        lines += [[], [Fragment("heading", "Stages")]]
         first = max(width(flat(stage.stage)) for stage in listed)
         lines += [_stage(stage, first, state, columns) for stage in listed]
     if hint:
-        lines += [[], [Fragment("round", f"{'Next':<{_INDENT}}"), Fragment("plain", hint)]]
+        lines += [[], [Fragment("heading", f"{'Next':<{_INDENT}}"), Fragment("plain", hint)]]
     return joined(lines)
 
 
@@ -312,13 +312,13 @@ def delivery_lines(
 ) -> Iterator[list[Fragment]]:
     """Yield the deliverables and the sessions, a line each, below their headings."""
     if delivery.deliverables:
-        yield from ([], [Fragment("round", "Deliverables")])
+        yield from ([], [Fragment("heading", "Deliverables")])
         words = [_standing(item) for item in delivery.deliverables]
         first = max(map(width, words))
         for item, word in zip(delivery.deliverables, words, strict=True):
             yield _deliverable(item, padded(word, first), columns)
     if delivery.sessions:
-        yield from ([], [Fragment("round", "Sessions")])
+        yield from ([], [Fragment("heading", "Sessions")])
         rows = [_session_cells(session) for session in delivery.sessions]
         widths = [max(width(row[at]) for row in rows) for at in range(4)]
         for session, row in zip(delivery.sessions, rows, strict=True):

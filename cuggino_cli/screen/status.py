@@ -165,7 +165,7 @@ def _slot_rows(status: RunStatus, now: datetime, columns: int) -> Iterator[Row]:
     gap = " " * (1 if columns < _SHORT else _GAP)
     for item, texts in zip(items, cells, strict=True):
         number, name, *others = map(padded, texts, widths)
-        head = [Fragment("round", f"{number} {name}")]
+        head = [Fragment("heading", f"{number} {name}")]
         head += [Fragment("plain", f"{gap}{text}") for text in others if text]
         end = f"{gap}{_since(item, now)}" if item.wait is None else ""
         if columns >= _WIDE:
@@ -295,7 +295,7 @@ def _place(activity: Activity, columns: int) -> Row:
             break
         steps[shrunk] = min(steps[shrunk] + 1, len(parts[shrunk]) - 1)
     chosen = [part[step] for part, step in zip(parts, steps, strict=True)]
-    labels: list[Label] = ["round", "plain", "plain", "plain", "plain", "prose"]
+    labels: list[Label] = ["heading", "plain", "plain", "plain", "plain", "prose"]
     row: Row = []
     for text, label in zip(chosen, labels, strict=True):
         if text:

@@ -23,7 +23,7 @@ _OUTCOMES: dict[RunOutcome | None, tuple[Label, str]] = {
     "budget": ("failure", "Failed"),
     "planned": ("success", "Planned"),
     "interrupted": ("warning", "Interrupted"),
-    None: ("round", "Ended"),
+    None: ("heading", "Ended"),
 }
 
 
@@ -50,7 +50,7 @@ def summary_fragments(
         fragments += _row("prose", name, text)
     steps = _next_steps(summary, hint, journaled, spec_issues_folder)
     for number, step in enumerate(steps):
-        fragments += _row("round", "" if number else "Next", step)
+        fragments += _row("heading", "" if number else "Next", step)
     return fragments
 
 

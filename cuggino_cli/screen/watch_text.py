@@ -90,7 +90,7 @@ def watch_shown(event: WatchLoopEvent) -> Shown | None:
             return always("watch", f"[Watch] Slot {slot} is on {flat(worker)}, for {filename}")
         case WatchPlaceGone(slot=slot, worker=worker, reason=reason):
             gone = f"[Watch] {flat(worker)} is gone ({flat(reason)})"
-            return always("warning", f"{gone}; slot {slot} goes on elsewhere")
+            return always("warning", f"{gone}; slot {slot} continues elsewhere")
         case WatchWorkers():
             return _workers(event)
         case WatchWorkKept(ref=ref, slot=slot, reason=reason):

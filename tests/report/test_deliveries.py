@@ -200,7 +200,7 @@ def test_last_failure_is_shown(tmp_path: Path) -> None:
     assert "it crashed" == report.message
     assert [
         ("Session failed", "session 1: it crashed"),
-        ("New session", "1 failure in a row, 1 are borne"),
+        ("New session", "1 failure in a row, 1 allowed"),
         ("Session failed", "session 2: it crashed"),
         ("Gave up", "too many failed sessions in a row: it crashed"),
     ] == [(notice.kind, notice.text) for notice in report.notices]

@@ -148,7 +148,7 @@ SAID: tuple[tuple[Event, str, str], ...] = (
         "in no snapshot: video (60 MB)",
     ),
     (LoopStalled(iteration=1, reason="no_progress", message="why"), "Stalled", "why"),
-    (LoopMaxIterations(iteration=3, max_iterations=3), "Rounds used up", "3 rounds"),
+    (LoopMaxIterations(iteration=3, max_iterations=3), "Iterations used up", "3 iterations"),
     (TaskLimitReached(iteration=1, max_tasks=9), "Task limit", "9 tasks on one plan"),
     (ApprovalBlocked(iteration=1, exit_code=2), "Approval blocked", "exited with 2"),
     (CommitFailed(iteration=1, message="no name"), "Commit failed", "no name"),
@@ -210,7 +210,7 @@ SAID: tuple[tuple[Event, str, str], ...] = (
     (
         WatchPlaceGone(filename="a.md", slot=1, worker="w1", reason="killed"),
         "Worker gone",
-        "w1: killed; the attempt goes on elsewhere",
+        "w1: killed; the attempt continues elsewhere",
     ),
     (WatchSlotsChanged(active=2, slots=4, reason="busy"), "Slots", "2 of 4: busy"),
     (

@@ -9,6 +9,7 @@ import pytest
 
 from cuggino.events import (
     AgentMessage,
+    CheckCommandOutput,
     CommitPerformed,
     Event,
     ImplementingStart,
@@ -17,13 +18,15 @@ from cuggino.events import (
     RunStarted,
     StageFinished,
     StageStarted,
+    Thinking,
     ToolCall,
     ToolResult,
 )
-from cuggino.storage.journal import Entry
+from cuggino.storage.journal import Entry, JournalTail
 from cuggino.web import pages
 from cuggino.web.fragment import Fragment
 from cuggino.web.site import Site
+from tests.web.journals import Writer
 
 AT = datetime(2026, 11, 23, 5, tzinfo=UTC)
 
@@ -73,6 +76,23 @@ def run(tmp_path: Path) -> Run:
     made.add(ImplementingStart(iteration=1))
     made.add(StageStarted(name="implementing"), stage="implementing#1")
     return made
+
+
+def test_page_of_a_long_journal(run: Run, tmp_path: Path) -> None:
+    """The page of a long journal lacks old messages, but no plan and no check."""
+    writer = Writer(tmp_path / "long")
+    writer.add(PlanWritten(iteration=1, text="# Plan\n\n### Task 1: Session cookie\n"))
+    writer.add(CheckCommandOutput(iteration=1, exit_code=3, output="one failed", truncated=False))
+    for number in range(200):
+        writer.add(Thinking(text=f"thought {number} " + "x" * 3000))
+    tail = JournalTail(writer.path, spared=pages.BULK, long=100_000)
+    entries = tail.read()
+    writer.end()
+    assert 50 < sum(isinstance(entry.event, Thinking) for entry in entries) < 150
+    run.add(*(entry.event for entry in entries[1:]))
+    text = run.page()
+    assert "Session cookie" in text
+    assert "one failed" in text
 
 
 def test_rows_are_appended_and_results_put_in(run: Run) -> None:
