@@ -7,8 +7,8 @@ import math
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -23,13 +23,19 @@ DEEPEST = 100
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-@contextmanager
-def storing(operation: str, path: Path) -> Iterator[None]:
-    """Turn an `OSError` into a `StorageError` that names the operation and the file."""
-    try:
-        yield
-    except OSError as error:
-        raise storage_error(operation, path, error) from error
+class storing:  # noqa: N801 - used as a function; a generator would take thrice as long
+    """Turns an `OSError` into a `StorageError` that names the operation and the file."""
+
+    def __init__(self, operation: str, path: Path) -> None:
+        self._operation = operation
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, OSError):
+            raise storage_error(self._operation, self._path, error) from error
 
 
 def storage_error(operation: str, path: Path, error: OSError) -> StorageError:

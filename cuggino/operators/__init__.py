@@ -35,7 +35,7 @@ from cuggino.operators.batches import (
 from cuggino.operators.catch_tag import catch_tag
 from cuggino.operators.flow import Flow, Recorded, Recorder, ask, emit, flow, forward, pause
 from cuggino.operators.interrupt_when import interrupt_when
-from cuggino.operators.managed import NOTHING, Managed, Subscription, attach, managed
+from cuggino.operators.managed import NOTHING, Broadcast, Managed, Subscription, attach, managed
 from cuggino.operators.mapcat import mapcat
 from cuggino.operators.markers import MarkerTags, extract_markers, marker_tags
 from cuggino.operators.merge_at_most import merge_at_most
@@ -66,6 +66,7 @@ __all__ = [
     "NOTHING",
     "RETRIES",
     "Batched",
+    "Broadcast",
     "EventBatch",
     "Flow",
     "Ledger",

@@ -7,10 +7,10 @@ from types import TracebackType
 from typing import TypeVar
 
 from reactivex import Observable, abc
-from reactivex.disposable import CompositeDisposable, Disposable
+from reactivex.disposable import Disposable
 
 from cuggino.operators.batches import Batched, carrier
-from cuggino.operators.managed import Subscription, managed
+from cuggino.operators.managed import Both, Subscription, managed
 
 T = TypeVar("T")
 Resource = TypeVar("Resource")
@@ -109,7 +109,7 @@ def acquire_release(
         resource = acquire()
         held = Disposable(lambda: release(resource))
         try:
-            return CompositeDisposable(observer.follow(carrier(use(resource)), scheduler), held)
+            return Both(observer.follow(carrier(use(resource)), scheduler), held)
         except BaseException:
             held.dispose()
             raise

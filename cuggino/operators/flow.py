@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from datetime import datetime
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from reactivex import Observable, abc, defer, timer
-from reactivex.disposable import Disposable
 
 from cuggino._values import dataclass
 from cuggino.domain import Duration, parse_duration
@@ -19,20 +18,24 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-@dataclass(frozen=True, slots=True)
 class Stage(Generic[T]):
     """A stream to run, yielded by `forward` and `ask`."""
 
-    stream: Observable[T]
-    forwarded: bool
-    name: str = "stage"
+    __slots__ = ("forwarded", "name", "stream")
+
+    def __init__(self, stream: Observable[T], *, forwarded: bool, name: str) -> None:
+        self.stream = stream
+        self.forwarded = forwarded
+        self.name = name
 
 
-@dataclass(frozen=True, slots=True)
 class Emit:
     """Events to emit, yielded by `emit`."""
 
-    events: tuple[Any, ...]
+    __slots__ = ("events",)
+
+    def __init__(self, events: tuple[Any, ...]) -> None:
+        self.events = events
 
 
 Flow: TypeAlias = Generator[Stage[Any] | Emit, Any, R]
@@ -82,12 +85,14 @@ def forward(stream: Observable[T], *, name: str = "stage") -> Flow[T | None]:
 
     `name` is the stage's name in the journal of a durable flow.
     """
-    return cast("T | None", (yield Stage(stream, forwarded=True, name=name)))
+    last: T | None = yield Stage(stream, forwarded=True, name=name)
+    return last
 
 
 def ask(stream: Observable[T], *, name: str = "stage") -> Flow[T | None]:
     """Run the stream without emitting its events; return its last one, or None without any."""
-    return cast("T | None", (yield Stage(stream, forwarded=False, name=name)))
+    last: T | None = yield Stage(stream, forwarded=False, name=name)
+    return last
 
 
 def pause(duration: Duration, *, name: str = "pause") -> Flow[None]:
@@ -145,12 +150,12 @@ def flow(make: Callable[[], Flow[Any]], *, recorder: Recorder | None = None) -> 
     ) -> abc.DisposableBase:
         driver = _Driver(make(), observer, scheduler, recorder)
         driver.resume(None, None)
-        return Disposable(driver.dispose)
+        return driver
 
     return Batched(Managed(subscribe))
 
 
-class _Driver:
+class _Driver(abc.DisposableBase):
     """The driver of one generator. A trampoline: the end of a stage only leaves a note for it."""
 
     def __init__(
@@ -300,4 +305,8 @@ class _Driver:
         if stage is not None:
             stage.dispose()
         if not self._driving:
-            self._generator.close()
+            self._driving = True  # a `finally` block may dispose it again
+            try:
+                self._generator.close()
+            finally:
+                self._driving = False

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from reactivex import Observable, abc
-from reactivex.disposable import CompositeDisposable, SingleAssignmentDisposable
 
 from cuggino.operators.batches import unopened
-from cuggino.operators.managed import Subscription, attach, managed
+from cuggino.operators.managed import Both, Holder, Subscription, attach, managed
 
 T = TypeVar("T")
 
@@ -34,10 +33,10 @@ def interrupt_when(
         def subscribe(
             observer: Subscription[T], scheduler: abc.SchedulerBase | None
         ) -> abc.DisposableBase:
-            running = SingleAssignmentDisposable()
+            running = Holder()
 
             def interrupt(_: Any) -> None:
-                if running.is_disposed:
+                if running.closed:
                     return
                 running.dispose()
                 for event in farewell:
@@ -48,8 +47,8 @@ def interrupt_when(
                 notifier, interrupt, observer.on_error, lambda: None, scheduler=scheduler
             )
             if not observer.closed:
-                running.disposable = observer.follow(source, scheduler)
-            return CompositeDisposable(watching, running)
+                running.hold(observer.follow(source, scheduler))
+            return Both(watching, running)
 
         return managed(subscribe)
 

@@ -102,6 +102,18 @@ NOTHING: abc.DisposableBase = _Nothing()
 """What a stream returns that ends within its subscription."""
 
 
+class Both(abc.DisposableBase):
+    """Two disposables, disposed in their order; each may be disposed any number of times."""
+
+    def __init__(self, first: abc.DisposableBase, second: abc.DisposableBase) -> None:
+        self._first = first
+        self._second = second
+
+    def dispose(self) -> None:
+        self._first.dispose()
+        self._second.dispose()
+
+
 class _Attached(Holder, abc.ObserverBase[Any]):
     """An observer as RxPY's `AutoDetachObserver`, whose `on_next` is the subscriber's function."""
 
@@ -193,6 +205,38 @@ class Subscription(Holder, abc.ObserverBase[T]):
             self._ending = then
         else:
             then()
+
+
+class Broadcast(Managed[T]):
+    """A hot stream that never ends: `send` emits to those that are subscribed then.
+
+    For one thread. (RxPY's `Subject` has a lock, and an end that nobody here needs.)
+    """
+
+    def __init__(self) -> None:
+        super().__init__(self.listen)
+        self._observers: list[abc.ObserverBase[T]] = []
+
+    def send(self, value: T) -> None:
+        for observer in tuple(self._observers):
+            observer.on_next(value)
+
+    def listen(
+        self, observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None
+    ) -> abc.DisposableBase:
+        """Subscribe an observer that ignores what comes after its disposal."""
+        self._observers.append(observer)
+        return _Listening(self._observers, observer)
+
+
+class _Listening(abc.DisposableBase):
+    def __init__(self, observers: list[Any], observer: object) -> None:
+        self._observers = observers
+        self._observer = observer
+
+    def dispose(self) -> None:
+        if self._observer in self._observers:
+            self._observers.remove(self._observer)
 
 
 Subscribe: TypeAlias = Callable[[Subscription[T], abc.SchedulerBase | None], abc.DisposableBase]

@@ -17,7 +17,6 @@ from functools import cache
 from typing import Any, NoReturn, TypeVar
 
 from reactivex import abc
-from reactivex.disposable import Disposable
 from reactivex.internal.exceptions import DisposedException
 from reactivex.scheduler import (
     CurrentThreadScheduler,
@@ -29,6 +28,8 @@ from reactivex.scheduler import (
 )
 from reactivex.scheduler.scheduleditem import ScheduledItem
 from reactivex.typing import AbsoluteTime
+
+from cuggino.operators.managed import NOTHING, Holder
 
 _State = TypeVar("_State")
 
@@ -80,14 +81,9 @@ class LoopScheduler(EventLoopScheduler):
         self, action: abc.ScheduledAction[_State], state: _State | None = None
     ) -> abc.DisposableBase:
         # RxPY's looks at the clock thrice; this runs for every line of an agent.
-        item = ScheduledItem(self, state, action, self.now)
-        with self._condition:
-            if self._is_disposed:
-                raise DisposedException
-            self._ready_list.append(item)
-            self._condition.notify()
-            self._ensure_thread()
-        return Disposable(item.cancel)
+        item = _Item(self, state, action, self.now)
+        self._add(item, self._ready_list.append)
+        return item
 
     def schedule_absolute(
         self,
@@ -95,12 +91,25 @@ class LoopScheduler(EventLoopScheduler):
         action: abc.ScheduledAction[_State],
         state: _State | None = None,
     ) -> abc.DisposableBase:
-        later = self.to_datetime(duetime) > self.now
-        scheduled = super().schedule_absolute(duetime, action, state)
-        return Disposable(lambda: self._cancel(scheduled)) if later else scheduled
+        due = self.to_datetime(duetime)
+        if due <= self.now:
+            item = _Item(self, state, action, due)
+            self._add(item, self._ready_list.append)
+        else:
+            item = _Timer(self, state, action, due)
+            self._add(item, self._queue.enqueue)
+        return item
 
-    def _cancel(self, timer: abc.DisposableBase) -> None:
-        timer.dispose()
+    def _add(self, item: _Item, put: Callable[[ScheduledItem], None]) -> None:
+        with self._condition:
+            if self._is_disposed:
+                raise DisposedException
+            put(item)
+            self._condition.notify()
+            self._ensure_thread()
+
+    def prune(self) -> None:
+        """Count a timer as cancelled; remove those from the queue when they are many."""
         with self._condition:
             self._cancelled += 1
             queue = self._queue
@@ -114,14 +123,15 @@ class LoopScheduler(EventLoopScheduler):
         self, action: abc.ScheduledAction[_State], state: _State | None = None
     ) -> abc.DisposableBase:
         try:
-            return super().invoke_action(action, state)
+            returned = action(self, state)
         except Exception:
             kind, error, traceback = sys.exc_info()
             assert kind is not None
             threading.excepthook(
                 threading.ExceptHookArgs((kind, error, traceback, threading.current_thread()))
             )
-            return Disposable()
+            return NOTHING
+        return returned if isinstance(returned, abc.DisposableBase) else NOTHING
 
     def run(self) -> None:
         """Run the thread until `dispose` ends it."""
@@ -144,6 +154,40 @@ class LoopScheduler(EventLoopScheduler):
         thread = self._thread
         if isinstance(thread, threading.Thread) and thread is not threading.current_thread():
             thread.join()
+
+
+class _Item(Holder, ScheduledItem):
+    """An action of a lane. Disposing it cancels it, or disposes what it has returned."""
+
+    def __init__(
+        self,
+        scheduler: LoopScheduler,
+        state: Any,
+        action: abc.ScheduledAction[Any],
+        duetime: datetime,
+    ) -> None:
+        # Without RxPY's, which makes a disposable with a lock.
+        self.scheduler = scheduler
+        self.state = state
+        self.action = action
+        self.duetime = duetime
+
+    def invoke(self) -> None:
+        self.hold(self.scheduler.invoke_action(self.action, self.state))
+
+    def is_cancelled(self) -> bool:
+        return self.closed
+
+
+class _Timer(_Item):
+    """An action that waits in the queue of a lane."""
+
+    scheduler: LoopScheduler
+
+    def dispose(self) -> None:
+        if not self.closed:
+            super().dispose()
+            self.scheduler.prune()
 
 
 def _end_thread(_scheduler: abc.SchedulerBase, _state: object = None) -> NoReturn:

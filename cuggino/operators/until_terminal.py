@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar, cast
 
 from reactivex import Observable, abc
-from reactivex.disposable import CompositeDisposable, Disposable, SerialDisposable
+from reactivex.disposable import Disposable, SerialDisposable
 
 from cuggino.operators.batches import EventBatch, unopened
-from cuggino.operators.managed import Subscription, attach, managed
+from cuggino.operators.managed import Both, Holder, Subscription, attach, managed
 from cuggino.operators.scheduler import serial
 
 T = TypeVar("T")
@@ -51,7 +51,7 @@ def until_terminal(
         def subscribe(
             observer: Subscription[T], scheduler: abc.SchedulerBase | None
         ) -> abc.DisposableBase:
-            running = SerialDisposable()
+            running = Holder()
             lingering = SerialDisposable()
             terminal: list[T] = []
 
@@ -93,8 +93,8 @@ def until_terminal(
                 else:
                     observer.on_error(error)
 
-            running.disposable = attach(source, on_next, on_error, finish, scheduler=scheduler)
-            return CompositeDisposable(lingering, running)
+            running.hold(attach(source, on_next, on_error, finish, scheduler=scheduler))
+            return Both(lingering, running)
 
         return managed(subscribe)
 

@@ -44,11 +44,17 @@ class Protected:
 
 
 def protected_for(
-    role: ViewRole, *, project: Path, specs: str = ".specs", own: Iterable[Path] = ()
+    role: ViewRole,
+    *,
+    project: Path,
+    specs: str = ".specs",
+    own: Iterable[Path] = (),
+    held: bool = False,
+    name: str | None = None,
 ) -> Protected:
     """Return what a session with this role may not change. Reads the disk once.
 
-    `own` are files of the run in `.cuggino`.
+    `own` are files of the run in `.cuggino`; `name` is what events call it, if not its role.
     """
     resolver = Resolver()
     root = resolver.path(project)
@@ -58,7 +64,7 @@ def protected_for(
     outside = not row.specs and not has_inside(root, specs, resolver)
     return Protected(
         project=root,
-        role=role,
+        role=role if name is None else name,
         paths=(
             *protected_paths(root, None if row.specs else specs, resolver),
             *(() if row.specs or outside else _links_above(root / specs, root)),
@@ -67,6 +73,7 @@ def protected_for(
         exempt=(*exempt, *files),
         specs=None if row.specs or outside else specs,
         looks=row.access != "writes",
+        held=held,
     )
 
 

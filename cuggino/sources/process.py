@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import IO, Any
 
 from reactivex import Observable, abc
-from reactivex.disposable import Disposable
 
 from cuggino._values import dataclass
 from cuggino.operators import Managed, lane_of
@@ -153,7 +152,7 @@ def _stream(command: Command, *, batches: bool = False) -> Observable[Any]:
         if command.waiting is not None:
             command.waiting.on_more = subscription.wake
         subscription.start()
-        return Disposable(subscription.dispose)
+        return subscription
 
     return Managed(subscribe)
 
@@ -304,7 +303,7 @@ def process_duplex(
     return _stream(command)
 
 
-class _Subscription:
+class _Subscription(abc.DisposableBase):
     """One subscriber and its process."""
 
     def __init__(

@@ -117,13 +117,15 @@ class Sessions:
         def start() -> Observable[Event]:
             self.endings = []
             limits = [x for x in (options.max_budget_usd, self._budget()) if x is not None]
-            bounded = replace(options, max_budget_usd=min(limits, default=None))
+            bounded = replace(options, max_budget_usd=min(limits)) if limits else options
             events = cast("Observable[Event]", self._agent.spawn(bounded))
             session = events.pipe(unopened(self._watched), self._read)
             if options.protected is None:
                 return session
-            own = (*options.protected.exempt, *self._agent.own_files)
-            compared = session.pipe(verified(replace(options.protected, exempt=own)))
+            protected = options.protected
+            if own := self._agent.own_files:
+                protected = replace(protected, exempt=(*protected.exempt, *own))
+            compared = session.pipe(verified(protected))
             return compared.pipe(catch_tag(RoleViolation, self._violated))
 
         return deferred(start)

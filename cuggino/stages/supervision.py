@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import field
+from functools import lru_cache
 from typing import Any
 
 from reactivex import Observable
@@ -28,6 +29,11 @@ from cuggino.operators.supervision import (
 from cuggino.stages.sessions import Sessions
 
 _Operator = Callable[[Observable[Event]], Observable[Event]]
+
+
+@lru_cache(maxsize=16)
+def _retries(pause: float, times: int) -> Schedule:
+    return Schedule.exponential(pause).jittered().capped("5m").times(times)
 
 
 @dataclass(slots=True)
@@ -112,10 +118,7 @@ class Supervision:
 
         def retried(agent: Observable[Event]) -> Observable[Event]:
             retry: _Operator = retry_session(
-                Schedule.exponential(self.retry_pause)
-                .jittered()
-                .capped("5m")
-                .times(self.max_retries),
+                _retries(self.retry_pause, self.max_retries),
                 transient=self.transient,
                 again=lambda error: alive(again(error)),
                 retries=retries,

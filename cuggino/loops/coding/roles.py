@@ -204,12 +204,12 @@ class Roles:
         """Run the agent and its file operations; a resumed run repeats an unfinished stage."""
         session = self._session
         # They may have gone in mid-run, say with the branch: the agents would work by nothing.
-        yield from ask(act(lambda: check_specs(self._options.cwd / self._options.specs_path)))
-        yield from ask(act(lambda: session.rewind(size)))
+        check_specs(self._options.cwd / self._options.specs_path)
+        session.rewind(size)
         if role == "planning":
-            yield from ask(act(session.clear_plan))
+            session.clear_plan()
         if role == "reviewing":
-            yield from ask(act(session.clear_review))
+            session.clear_review()
         options = yield from self._begin_session(options)
         stage: Observable[Any] = agent_stage(
             self._agent,
@@ -226,7 +226,7 @@ class Roles:
         if not isinstance(marker, endings):
             raise LoopError(role, f"unexpected end of the agent: {marker}")
         if isinstance(marker, PlanComplete):
-            yield from ask(act(session.commit_plan))
+            session.commit_plan()
 
     def _with_plan(self, event: object) -> tuple[object, ...]:
         """Emit the plan just before the marker that declares it complete."""

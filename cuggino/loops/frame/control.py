@@ -32,7 +32,16 @@ from cuggino.events import (
     StopAsked,
 )
 from cuggino.loops.frame.interruption import Interruption
-from cuggino.operators import Flow, Subscription, ask, each_alone, emit, interrupt_when, managed
+from cuggino.operators import (
+    Broadcast,
+    Flow,
+    Subscription,
+    ask,
+    each_alone,
+    emit,
+    interrupt_when,
+    managed,
+)
 from cuggino.storage import ControlFolder, Journal, JournalFile
 
 T = TypeVar("T")
@@ -75,7 +84,7 @@ class Control:
         self._item: str | None = None
         self._messages: list[SteerAsked] = []
         """What no agent has been told yet."""
-        self._told: Subject[str] = Subject()
+        self._told: Broadcast[str] = Broadcast()
         self._skipped: Subject[object] = Subject()
         self._beside: dict[str, ItemControl] = {}
         """The items that are at work beside each other."""
@@ -284,7 +293,7 @@ class Control:
         """Tell the agent at work, or else the next one."""
         self._announce(message)
         self._messages.append(message)
-        self._told.on_next(message.text)
+        self._told.send(message.text)
 
     def _at_work(self, command: str, item: str | None) -> Control | None:
         """Return the control of the item at work that is meant; announce it if there is none."""

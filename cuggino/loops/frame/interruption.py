@@ -8,11 +8,17 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from reactivex import Observable, abc, never
-from reactivex.disposable import Disposable
-from reactivex.subject import Subject
 
 from cuggino.errors import Interrupted
-from cuggino.operators import Managed, Subscription, attach, interrupt_when, managed
+from cuggino.operators import (
+    NOTHING,
+    Broadcast,
+    Managed,
+    Subscription,
+    attach,
+    interrupt_when,
+    managed,
+)
 
 T = TypeVar("T")
 
@@ -22,7 +28,7 @@ class Interruption:
 
     def __init__(self) -> None:
         self._is_asked = False
-        self._running: Subject[object] = Subject()
+        self._running: Broadcast[object] = Broadcast()
         self.asked: Observable[object] = Managed(self._subscribe)
         """Emits when the run is interrupted; at once if it was before."""
 
@@ -69,12 +75,12 @@ class Interruption:
         """Interrupt the run; must be called on its lane."""
         if not self._is_asked:
             self._is_asked = True
-            self._running.on_next(True)
+            self._running.send(True)
 
     def _subscribe(
         self, observer: abc.ObserverBase[Any], scheduler: abc.SchedulerBase | None = None
     ) -> abc.DisposableBase:
         if self._is_asked:
             observer.on_next(True)
-            return Disposable()
-        return self._running.subscribe(observer, scheduler=scheduler)
+            return NOTHING
+        return self._running.listen(observer)

@@ -114,7 +114,8 @@ class Run:
             Interrupted: a person has stopped the run.
         """
         yield from self.control.stand_still()
-        yield from ask(self.interruption.ending(self.services.save()))
+        if self.services.save is not None:
+            yield from ask(self.interruption.ending(self.services.save()))
         if options.role is not None:
             yield from self.snapshot(options.role, options.turn)
         return (yield from self.control.told(options))

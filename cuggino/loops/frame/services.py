@@ -78,7 +78,7 @@ class Services:
     """Where commands lie until they have taken effect."""
     shows_plans: bool = False
     """Whether runs also emit what only screens need: plans, titles and places of items."""
-    save: Callable[[], Observable[object]] = empty
+    save: Callable[[], Observable[object]] | None = None
     """Keeps the work elsewhere, before each session of an agent."""
     changed_tests: Callable[[Path, str | None], Observable[ChangedTests]] = changed_tests
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from cuggino.agents.base import LlmAgent, Role, SpawnOptions
@@ -93,13 +92,11 @@ def spawn_options(
         sandbox=sandbox,
         view=view,
         shows=tuple(options.sandbox_show),
-        protected=replace(
-            protected_for(
-                role,
-                project=options.cwd,
-                specs=options.specs_path,
-                own=(*written, *(() if session is None else (*session.files, *session.folders))),
-            ),
+        protected=protected_for(
+            role,
+            project=options.cwd,
+            specs=options.specs_path,
+            own=(*written, *(() if session is None else (*session.files, *session.folders))),
             held=boundary.holds(role),
         ),
     )
@@ -214,11 +211,11 @@ def protected_from_commands(
     `stage` names it in events; `role` is the one that works in the loop. `enclosed` if it gets a
     view wherever the options and the system allow that.
     """
-    protected = protected_for(
+    return protected_for(
         role,
         project=options.cwd,
         specs=options.specs_path,
         own=(*session.files, *session.folders),
+        held=enclosed and options.sandbox != "off" and holds_commands(options.cwd),
+        name=stage,
     )
-    held = enclosed and options.sandbox != "off" and holds_commands(options.cwd)
-    return replace(protected, role=stage, held=held)

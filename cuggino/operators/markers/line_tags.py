@@ -7,6 +7,7 @@ import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from cuggino._lazy import pattern
@@ -26,6 +27,35 @@ class _Written(NamedTuple):
     tags: list[Tag]
 
 
+class _Patterns(NamedTuple):
+    """Patterns of some tags, and their beginnings."""
+
+    closing: re.Pattern[str]
+    next: re.Pattern[str]
+    opening: re.Pattern[str]
+    trigger: re.Pattern[str]
+    half: re.Pattern[str]
+    halves: frozenset[str]
+    any: re.Pattern[str]
+    longest: int
+
+
+@lru_cache(maxsize=16)
+def _patterns_of(names: frozenset[str]) -> _Patterns:
+    any_name = "|".join(map(re.escape, sorted(names))) or "(?!)"
+    openings = tuple(f"<{name}>" for name in names)
+    return _Patterns(
+        closing=re.compile(f"</({any_name})>"),
+        next=re.compile(f"</(?:{any_name})>[ \t]*+(?=<({any_name})>)"),
+        opening=re.compile(f" {{0,{_DEEPEST}}}<({any_name})>"),
+        trigger=re.compile(f"[\r\n] {{0,{_DEEPEST}}}<(?:{any_name})>"),
+        half=re.compile(f"[\r\n] {{0,{_DEEPEST}}}(<[^\\s<>]*)$"),
+        halves=frozenset(tag[:length] for tag in openings for length in range(1, len(tag))),
+        any=re.compile(f"</?(?:{any_name})>"),
+        longest=1 + _DEEPEST + max(map(len, openings), default=0),
+    )
+
+
 class LineTags:
     """A reader of a growing text that returns those of these tags that count, in order.
 
@@ -41,17 +71,7 @@ class LineTags:
 
     def __init__(self, names: Collection[str]) -> None:
         self.names = frozenset(names)
-        # In one order, so that `re` knows the patterns of the same tags.
-        any_name = "|".join(map(re.escape, sorted(names))) or "(?!)"
-        openings = tuple(f"<{name}>" for name in names)
-        self._closing = re.compile(f"</({any_name})>")
-        self._next = re.compile(f"</(?:{any_name})>[ \t]*+(?=<({any_name})>)")
-        self._opening = re.compile(f" {{0,{_DEEPEST}}}<({any_name})>")
-        self._trigger = re.compile(f"[\r\n] {{0,{_DEEPEST}}}<(?:{any_name})>")
-        self._half = re.compile(f"[\r\n] {{0,{_DEEPEST}}}(<[^\\s<>]*)$")
-        self._halves = {tag[:length] for tag in openings for length in range(1, len(tag))}
-        self._any = re.compile(f"</?(?:{any_name})>")
-        self._longest = 1 + _DEEPEST + max(map(len, openings), default=0)
+        self._patterns = _patterns_of(self.names)
         self._recent = "\n"
         """The last characters, from before a tag that could be incomplete."""
         self._length = 0
@@ -92,8 +112,8 @@ class LineTags:
         """Up to here no further text adds a tag."""
         if self._is_reading:
             return self._start if self._pending is None else self._pending
-        half = self._half.search(self._recent) if "<" in self._recent else None
-        if half is not None and half.group(1) in self._halves:
+        half = self._patterns.half.search(self._recent) if "<" in self._recent else None
+        if half is not None and half.group(1) in self._patterns.halves:
             return self._length - len(half.group(1))
         return self._length
 
@@ -104,8 +124,8 @@ class LineTags:
         if self._is_reading:
             return self._read_lines() if self._ends_line(piece) else []
         recent = self._recent + piece
-        self._recent = recent[-self._longest :]
-        if ">" not in piece or not self._trigger.search(recent):
+        self._recent = recent[-self._patterns.longest :]
+        if ">" not in piece or not self._patterns.trigger.search(recent):
             return []
         self._is_reading = True
         return self._read_lines()
@@ -139,7 +159,7 @@ class LineTags:
 
     def _read_line(self, text: str) -> list[Tag]:
         """Read the line that begins at `_start`; return the tags of a paragraph that it ends."""
-        masked = self._any.sub(_mask, text) if "<" in text else text
+        masked = self._patterns.any.sub(_mask, text) if "<" in text else text
         line = self._blocks.read(masked)
         ended = self._end_paragraph() if line.begins else []
         if line.kind in (Kind.TEXT, Kind.HTML):
@@ -154,14 +174,14 @@ class LineTags:
         return ended
 
     def _tags(self, text: str, *, opens: bool, closes: bool) -> Iterator[Tag]:
-        if opens and (tag := self._opening.match(text)):
+        if opens and (tag := self._patterns.opening.match(text)):
             start = self._start + tag.start(1) - 1
             yield Tag(start, self._start + tag.end(), tag.group(1), closes=False)
         if closes:
-            for tag in self._closing.finditer(text):
+            for tag in self._patterns.closing.finditer(text):
                 start, end = self._start + tag.start(), self._start + tag.end()
                 yield Tag(start, end, tag.group(1), closes=True)
-                if opens and (following := self._next.match(text, tag.start())):
+                if opens and (following := self._patterns.next.match(text, tag.start())):
                     name, start = following.group(1), self._start + following.end()
                     yield Tag(start, start + len(name) + 2, name, closes=False, after=end)
 

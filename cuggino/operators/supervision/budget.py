@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from reactivex import Observable, abc
-from reactivex.disposable import CompositeDisposable, Disposable, SingleAssignmentDisposable
 
 from cuggino.domain import Budget, BudgetLevel, Spending, begins_session, budget_exceeded
 from cuggino.errors import BudgetExceeded
@@ -21,7 +20,7 @@ from cuggino.events import (
     UsageUpdate,
 )
 from cuggino.operators.batches import PLAIN, EventBatch, unopened
-from cuggino.operators.managed import Managed, attach
+from cuggino.operators.managed import Holder, Managed, attach
 from cuggino.operators.scheduler import serial
 
 __all__ = ["Budget", "Ledger", "within_budget"]
@@ -130,14 +129,14 @@ def within_budget(
                     scheduler=scheduler,
                 )
             )
-            return Disposable(account.dispose)
+            return account
 
         return Managed(subscribe)
 
     return unopened(operator)
 
 
-class _Account(abc.ObserverBase[Any]):
+class _Account(abc.ObserverBase[Any], abc.DisposableBase):
     """One subscription and the spending of its agents."""
 
     def __init__(
@@ -154,9 +153,9 @@ class _Account(abc.ObserverBase[Any]):
         self._budget = budget
         self._ledger = ledger
         self._warn_at = warn_at
-        self._source = SingleAssignmentDisposable()
-        self._timers = CompositeDisposable()
-        self._farewell = SingleAssignmentDisposable()
+        self._source = Holder()
+        self._timers: list[abc.DisposableBase] = []
+        self._farewell = Holder()
         self._in_flight = True  # a subscribed source counts as a running session
         self._closed = False
         self._subscribing = False
@@ -174,7 +173,7 @@ class _Account(abc.ObserverBase[Any]):
         if self._closed:
             return
         self._subscribing = True
-        self._source.disposable = subscribe()
+        self._source.hold(subscribe())
         self._subscribing = False
         if self._ending is not None:
             self._ending()
@@ -187,7 +186,7 @@ class _Account(abc.ObserverBase[Any]):
 
         def at(second: float, act: Callable[[], None]) -> None:
             pause = max(0.0, second - elapsed)
-            self._timers.add(self._lane.schedule_relative(pause, lambda *_: act()))
+            self._timers.append(self._lane.schedule_relative(pause, lambda *_: act()))
 
         if elapsed < self._warn_at * limit < limit:
             at(self._warn_at * limit, lambda: self._warn("duration"))
@@ -282,7 +281,8 @@ class _Account(abc.ObserverBase[Any]):
 
     def _release(self) -> None:
         self._closed = True
-        self._timers.dispose()
+        for timer in self._timers:
+            timer.dispose()
         self._source.dispose()
         self._ledger._settle(self)
 
@@ -321,8 +321,8 @@ class _Account(abc.ObserverBase[Any]):
         if self._closed:
             return
         self._release()
-        self._farewell.disposable = self._lane.schedule(
-            lambda *_: self._observer.on_error(budget_exceeded(level))
+        self._farewell.hold(
+            self._lane.schedule(lambda *_: self._observer.on_error(budget_exceeded(level)))
         )
 
     def _send(self, event: Any) -> None:

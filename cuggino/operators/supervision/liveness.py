@@ -11,7 +11,7 @@ from enum import Enum, auto
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from reactivex import Observable, abc
-from reactivex.disposable import Disposable, SerialDisposable
+from reactivex.disposable import SerialDisposable
 
 from cuggino._values import dataclass
 from cuggino.domain import RepetitionWatch
@@ -230,7 +230,7 @@ class _Problem(NamedTuple):
     repeated: int | None = None
 
 
-class _Ladder(Generic[T]):
+class _Ladder(abc.DisposableBase, Generic[T]):
     """One subscription of an operator that supervises an agent: nudge, replace, fail.
 
     At most one timer is pending. An event only records its time; the timer, when due, checks
@@ -266,7 +266,7 @@ class _Ladder(Generic[T]):
 
     def begin(self) -> abc.DisposableBase:
         self._run(self._source)
-        return Disposable(self.dispose)
+        return self
 
     def dispose(self) -> None:
         self._closed = True
