@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from datetime import UTC, datetime, timedelta
 
-from cuggino.domain.attempts import Attempts, hits_every_item
+from cuggino.domain.attempts import Attempts, hits_every_item, is_full_disk, needs_login
 from cuggino.errors import (
     AgentFailed,
     AgentNotFound,
@@ -12,6 +14,7 @@ from cuggino.errors import (
     ConfigError,
     CugginoError,
     LoopError,
+    ProcessError,
     QuotaExceeded,
 )
 from tests.vectors import each
@@ -112,3 +115,55 @@ def test_a_limit_without_a_time_backs_off() -> None:
     assert [900, 1800, 3600, 7200, 14400, 18000, 18000] == pauses
     attempts.succeeded("a")
     assert 900 == attempts.limited(NOW, later(-1))
+
+
+FULL = ProcessError("git", f"cannot write: {os.strerror(errno.ENOSPC)}")
+
+
+@each(
+    "login, disk, cause",
+    [
+        (True, False, AgentFailed("no login", reason="auth")),
+        (False, False, AgentFailed("no money", reason="billing")),
+        (False, True, FULL),
+        (False, False, ProcessError("git", "no such branch")),
+        (False, False, ConfigError(FULL.message)),
+    ],
+)
+def test_failures_that_only_a_person_ends(login: bool, disk: bool, cause: CugginoError) -> None:
+    """A missing login and a full disk are recognized, also inside a loop's error."""
+    for error in (cause, LoopError("planning", "it failed", cause=cause)):
+        assert (login, disk) == (needs_login(error), is_full_disk(error))
+        assert hits_every_item(error) or not (login or disk)
+
+
+def test_everything_waits_for_a_person() -> None:
+    """All items are paused until the next look."""
+    attempts = Attempts(max_attempts=1, retry_seconds=60)
+    seconds = attempts.wait(NOW)
+    assert seconds == attempts.paused(NOW) > 0
+    assert [] == attempts.ready(["a"], later(seconds - 1))
+    assert ["a"] == attempts.ready(["a"], later(seconds))
+
+
+def test_a_stalled_run_is_repeated_once() -> None:
+    """The latest review is kept until the item is forgotten."""
+    attempts = Attempts(max_attempts=3, retry_seconds=60)
+    assert attempts.review("a") is None
+    assert [True, False] == [attempts.stalled("a", review) for review in ("first", "second")]
+    assert "second" == attempts.review("a")
+    attempts.forget("a")
+    assert attempts.stalled("a", "third")
+
+
+def test_the_counts_of_an_earlier_process() -> None:
+    """A restored count, due time and number of usage limits are continued."""
+    attempts = Attempts(max_attempts=3, retry_seconds=60)
+    attempts.restore("a", 2, later(60))
+    assert 2 == attempts.count("a")
+    assert [] == attempts.ready(["a"], later(59))
+    assert ["a"] == attempts.ready(["a"], later(60))
+    assert attempts.failed("a", NOW) is None
+    for _ in range(20):
+        attempts.restore_limit()
+    assert 900 == attempts.limited(NOW, later(60))

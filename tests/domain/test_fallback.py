@@ -194,3 +194,8 @@ class TestRoster:
 def test_pauses_do_not_overflow() -> None:
     """Any number of failures gives a finite pause."""
     assert at(5 * 3600) == cooldown_end(None, NOW, 10**6)
+
+
+def test_a_limit_that_is_lifted_by_now_gives_no_time() -> None:
+    """A cooldown always ends in the future."""
+    assert [at(900), at(1)] == [cooldown_end(at(seconds), NOW) for seconds in (0, 1)]

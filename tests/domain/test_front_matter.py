@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from cuggino.domain import after_of, needs_of, split_front_matter, title_of
+from cuggino.domain import (
+    after_of,
+    held_of,
+    is_marked_imported,
+    needs_of,
+    split_front_matter,
+    title_of,
+    with_held,
+)
 
 
 @pytest.mark.parametrize(
@@ -74,3 +82,57 @@ def test_a_byte_order_mark_and_other_ends() -> None:
     """Front matter may follow a byte order mark and end with three dots."""
     assert ("after: a\n", "text") == split_front_matter("\ufeff---\nafter: a\n...\ntext")
     assert ("after: a\n", "") == split_front_matter("--- \nafter: a\n---")
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "# Title\n\nheld: no\n",
+        "---\nafter: a.md\nneeds: gpu\n---\n# Title\n",
+        "---\n# a comment\nafter:\n  - a.md\n---\n",
+    ],
+)
+def test_an_item_is_held_and_let_go(text: str, newline: str) -> None:
+    """The reason replaces an earlier one, and all else stays as it is."""
+    text = text.replace("\n", newline)
+    held = with_held(with_held(text, "broken\n build"), 'by "me", until #1')
+    assert "by 'me', until #1" == held_of(held)
+    assert (after_of(text), needs_of(text)) == (after_of(held), needs_of(held))
+    assert split_front_matter(text)[1] == split_front_matter(held)[1]
+    assert "" == held_of(text)
+    assert text == with_held(held, "") == with_held(text, " ")
+
+
+def test_the_lines_of_an_earlier_reason_go_with_it() -> None:
+    """A list of reasons is replaced by one line, at the end."""
+    text = "---\nheld:\n  - a\n  - b\nafter: a.md\n---\ntext"
+    assert "a, b" == held_of(text)
+    assert '---\nafter: a.md\nheld: "c"\n---\ntext' == with_held(text, "c")
+    assert "---\nafter: a.md\n---\ntext" == with_held(text, "")
+
+
+@pytest.mark.parametrize(
+    ("front", "is_imported"),
+    [("source: forge\nid: 1", True), ("source: forge", False), ("id: 1", False), ("id:", False)],
+)
+def test_imported_items(front: str, is_imported: bool) -> None:
+    """An imported item has both `source` and `id`."""
+    assert is_marked_imported(f"---\n{front}\n---\n") == is_imported
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("", ""),
+        ("\n \n", ""),
+        ("\n  first\tline\n\nsecond", "first line"),
+        ("text\n\n## A  heading ##\n", "A heading"),
+        ("# " + "x" * 120, "x" * 120),
+        ("# " + "x" * 121, "x" * 119 + "…"),
+    ],
+)
+def test_titles(text: str, title: str) -> None:
+    """The first heading, else the first line, at most 120 characters of it."""
+    assert title == title_of(text)
