@@ -135,6 +135,6 @@ def skips_tests(line: str) -> bool:
 
 
 def is_named(path: str, text: str) -> bool:
-    """Return whether a text names the path, or its file name as a word of its own."""
+    """Return whether a text has the file name of the path as a word of its own."""
     name = re.escape(PurePosixPath(path).name)
-    return path in text or re.search(rf"(?<![\w.-]){name}(?![\w-])", text) is not None
+    return re.search(rf"(?<![\w.-]){name}(?![\w-])", text) is not None

@@ -26,6 +26,8 @@ from cuggino.domain import (
         ('FAST=1 "./my check.sh"', {"my check.sh"}),
         ("(cd a; make)&&b.sh>out", {"a/Makefile", "b.sh"}),
         ("unclosed 'quote check.sh", {"check.sh"}),
+        ("sh ci/check@2,fast.sh", {"ci/check@2,fast.sh"}),
+        ("cd && check.sh", {"check.sh"}),
     ],
 )
 def test_files_of_a_command(command: str, files: set[str]) -> None:
@@ -42,6 +44,7 @@ def test_files_of_a_command(command: str, files: set[str]) -> None:
         "web/a.test.ts",
         "web/a.spec.tsx",
         "spec/a_spec.rb",
+        *("spec/a.rb", "e2e/a.ts", "test/a.c"),
         "src/test/java/AppTest.java",
         "a/__tests__/b.js",
         "conftest.py",
@@ -64,18 +67,19 @@ def test_changes() -> None:
     assert [("a", "added"), ("b", "changed"), ("c", "removed")] == list(path_changes(before, after))
 
 
+@pytest.mark.parametrize("path", ["ci/check.sh", "check.sh"])
 @pytest.mark.parametrize(
     ("text", "named"),
     [
         ("check.sh is new", True),
-        ("ci/check.sh", True),
+        ("see ci/check.sh.", True),
         ("recheck.sh", False),
-        ("check.shell", False),
+        ("ci/check.shell", False),
     ],
 )
-def test_named(text: str, named: bool) -> None:
+def test_named(path: str, text: str, named: bool) -> None:
     """A text names a file by its path or its name, as a whole word."""
-    assert named == is_named("ci/check.sh", text)
+    assert named == is_named(path, text)
 
 
 @pytest.mark.parametrize(
