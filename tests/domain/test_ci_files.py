@@ -46,6 +46,9 @@ from cuggino.domain import touches_ci
         ".simple-git-hooks.json",
         ".gitlab-ci.yml.d/../.gitlab-ci.yml",
         ".github\\workflows\\ci.yml",
+        *(".gitlab-ci/a", ".gitea/a", ".forgejo/a", ".semaphore/a", ".teamcity/a", ".tekton/a"),
+        *(".azure-pipelines/a", ".azuredevops/a", ".builds/a", ".harness/a", ".drone/a"),
+        *(".codefresh/a", ".lefthook/a", ".hooks/a", ".git-hooks/a", "githooks/a", "git-hooks/a"),
     ],
 )
 def test_a_definition_counts(path: str) -> None:

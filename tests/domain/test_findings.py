@@ -185,6 +185,7 @@ class TestParse:
             ("data/x.custom", None),
             ("in SRC/APP.PY", "SRC/APP.PY"),
             ("specs/a.md says x, src/b.py does y", "src/b.py"),
+            ("docs/a.rst:1 and notes.txt say x, src/b.py does y", "src/b.py"),
             ("src/a.py and src/b.py:3", "src/b.py:3"),
             ("Place: src/a.py, beside src/b.py:3", "src/a.py"),
             ("read/write and/or Node.js, e.g. self.value 1.2.3", None),

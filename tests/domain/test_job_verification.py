@@ -187,7 +187,9 @@ def test_the_facts_reach_the_agent() -> None:
 def test_counts_are_of_each_job_and_never_change_in_place() -> None:
     """Counts are per job and immutable."""
     none = FailureCounts()
-    three = none.failed("A").failed("A").failed("A")
+    two = none.failed("A").failed("A")
+    three = two.failed("A")
+    assert not two.is_exhausted("A")
     assert (True, False) == (three.is_exhausted("A"), three.is_exhausted("B"))
     assert not three.passed("A").is_exhausted("A")
     assert FailureCounts() == none == none.passed("A")

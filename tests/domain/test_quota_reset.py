@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -107,6 +107,14 @@ class TestParseReset:
     def test_understands(self, text: str, expected: str) -> None:
         """Each wording gives its instant, as of noon UTC in Rome."""
         assert expected == reset(text)
+
+    @each("day", [date(2026, 1, 4) + timedelta(days=31 * n) for n in range(12)])
+    def test_each_month_and_day_of_the_week(self, day: date) -> None:
+        """Their names, whole and short, mean the next such day."""
+        now = datetime.combine(day - timedelta(days=3), datetime.min.time(), UTC)
+        for words in ("%B %d", "%d %b", "%A", "%a"):
+            text = f"resets {day:{words}} at 10:00 UTC"
+            assert f"{day:%m-%d} 10:00:00" == reset(text, now), text
 
     @each(
         "text",

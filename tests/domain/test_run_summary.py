@@ -21,6 +21,8 @@ from cuggino.events import (
     DeliverSessionStarted,
     Done,
     Event,
+    GateChanged,
+    HistoryRewritten,
     ImplementingStart,
     IterationStart,
     LoopApproved,
@@ -91,10 +93,12 @@ def test_whole_run() -> None:
             LoopMaxIterations(iteration=3, max_iterations=3),
         ),
         (RunSummary(outcome="spec_issue", spec_issue_file="x.md"), ISSUE),
+        (RunSummary(gate_changed=("check.sh",)), GateChanged(iteration=1, paths=("check.sh",))),
+        (RunSummary(lost_base="a1"), HistoryRewritten(base="a1", head="b2")),
     ],
 )
-def test_ending(expected: RunSummary, event: Event) -> None:
-    """The last event of a loop is its outcome."""
+def test_single_events(expected: RunSummary, event: Event) -> None:
+    """The last event of a loop is its outcome; what a person should look at is kept."""
     assert expected == folded(event)
 
 

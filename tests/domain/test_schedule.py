@@ -15,6 +15,7 @@ from tests.vectors import each
     [
         (Schedule.exponential("5s").capped("15s").times(4), [5, 10, 15, 15]),
         (Schedule.exponential(2, 3).times(3), [2, 6, 18]),
+        (Schedule.exponential(2, 1).times(3), [2, 2, 2]),
         (Schedule.constant("1m").times(2), [60, 60]),
         (Schedule.exponential(10).within(30), [10, 20]),
         (Schedule.exponential(10).within(45), [10, 20, 15]),

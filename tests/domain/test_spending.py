@@ -6,21 +6,27 @@ from hypothesis import given, strategies as st
 
 from cuggino.domain.spending import Budget, BudgetLevel, Spending, budget_exceeded
 from cuggino.events import (
+    AgentFellBack,
     AgentMessage,
     AgentNudged,
     AgentReplaced,
     AgentRetry,
     BudgetKind,
+    DeliverSessionStarted,
     Event,
     ImplementingStart,
+    PlanBuildPhaseStarted,
     PlanningStart,
     QuotaWaiting,
     ReviewingStart,
+    RoleViolated,
     RunContinued,
     RunResumed,
     SessionEnded,
     Usage,
     UsageUpdate,
+    WatchAuditEnded,
+    WatchAuditFailed,
     WatchAuditInterrupted,
     WatchAuditStarted,
 )
@@ -98,6 +104,12 @@ def test_an_end_without_figures_keeps_the_updates() -> None:
         RunContinued(),
         WatchAuditStarted(),
         WatchAuditInterrupted(),
+        WatchAuditEnded(),
+        WatchAuditFailed(message=""),
+        AgentFellBack(role="building", from_agent="a", to_agent="b", reason="quota", message=""),
+        DeliverSessionStarted(session=1, instruction="coding"),
+        PlanBuildPhaseStarted(phase="plan", iteration=1),
+        RoleViolated(role="planning", paths=()),
     ],
 )
 def test_a_cut_session_keeps_its_last_update(boundary: Event) -> None:

@@ -142,6 +142,9 @@ def test_a_budget_ends_the_loop() -> None:
     """A session over budget ends the loop if there is a budget and work is left."""
     over = DeliverProgress(outcome="budget", deliverables=some(a="pending"))
     assert Continue() == decide_delivery(over)
+    assert Continue() == decide_delivery(
+        DeliverProgress(outcome="completed", deliverables=some(a="pending"), has_budget=True)
+    )
     assert Terminate("budget_exceeded") == decide_delivery(
         DeliverProgress(outcome="budget", deliverables=some(a="pending"), has_budget=True)
     )
