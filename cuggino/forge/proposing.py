@@ -235,15 +235,7 @@ class PullRequests:
                 candidate, target, title=title, theirs=known.branch if is_theirs else ""
             )
             if isinstance(merged, Red):
-                yield from emit(
-                    WatchSentBack(
-                        filename=item,
-                        reason=merged.reason,
-                        output=merged.output,
-                        paths=merged.paths,
-                        returns=returns + 1,
-                    )
-                )
+                yield from emit(merged.sent_back(item, returns))
                 return
             if merged.is_nothing and known.number is None:
                 yield from self._forget(item)

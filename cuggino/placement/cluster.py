@@ -52,13 +52,14 @@ from cuggino.stages.slots import (
     TRUNK,
     WORK,
     candidate_ref,
-    fetch_shared,
-    git_text,
+    contains,
+    fetch,
     given_ref,
     included_files,
     item_of,
     kept_ref,
     known_refs,
+    must,
     numbered,
     push_shared,
     remote_of,
@@ -247,7 +248,7 @@ class Cluster:
             # A resumed run counts what it has spent so far, and so does the ledger.
             left += _spent(latest) if latest is not None and latest.resumable else 0.0
             options = options.model_copy(update={"budget": left})
-        listed = (yield from ask(git_text("config", "--list", "-z", cwd=top))) or ""
+        listed = (yield from must("config", "--list", "-z", cwd=top)).text
         included = yield from included_files(cwd)
         pairs = (entry.partition("\n") for entry in listed.split("\0"))
         settings = [(name, value) for name, _, value in pairs if _SETTINGS.fullmatch(name)]
@@ -377,9 +378,9 @@ class Cluster:
         name, top = candidate.filename, top_of(self._cwd)
         ref, arrived = candidate_ref(name), work_ref(name)
         remote = yield from remote_of(top, self._remote)
-        yield from fetch_shared(top, remote, f"+{arrived}:{arrived}")
+        yield from fetch(remote, f"+{arrived}:{arrived}", into=top)
         known = yield from known_refs(top)
-        commit = yield from ask(git_text("rev-parse", "--verify", f"{arrived}^{{commit}}", cwd=top))
+        commit = (yield from must("rev-parse", "--verify", f"{arrived}^{{commit}}", cwd=top)).text
         if commit != candidate.commit:
             raise ProcessError(
                 "git",
@@ -388,7 +389,7 @@ class Cluster:
             )
         changes = [f"update {ref} {commit}", f"delete {arrived}"]
         earlier = known.get(ref)
-        if earlier is not None and not (yield from _is_in(top, earlier, commit)):
+        if earlier is not None and not (yield from contains(commit, earlier, top)):
             kept = kept_ref(name, max(numbered(known, name), default=0) + 1)
             changes.append(f"update {kept} {earlier}")
             yield from emit(
@@ -400,7 +401,7 @@ class Cluster:
                 )
             )
         stdin = "".join(f"{change}\n" for change in changes).encode()
-        yield from ask(git_text("update-ref", "--stdin", cwd=top, stdin=stdin))
+        yield from must("update-ref", "--stdin", cwd=top, stdin=stdin)
 
     # Beginning.
 
@@ -440,19 +441,11 @@ class Cluster:
             ) from error
         landed = []
         for ref, commit in refs.items():
-            if not backlog.is_there(item_of(ref)) and (yield from _is_in(top, commit, TRUNK)):
+            if not backlog.is_there(item_of(ref)) and (yield from contains(TRUNK, commit, top)):
                 landed.append(f":{ref}")
                 Kept(self._services.workspace, item_of(ref)).forget()
         if landed:
             yield from push_shared(top, remote, *landed)
-
-
-def _is_in(top: Path, commit: str, later: str) -> Flow[bool]:
-    try:
-        yield from ask(git_text("merge-base", "--is-ancestor", commit, later, cwd=top))
-    except CugginoError:
-        return False
-    return True
 
 
 def _of_project(cwd: Path, specs: str, included: Sequence[str]) -> Iterator[Named]:

@@ -45,10 +45,10 @@ from cuggino.stages.slots import (
     WorkRef,
     candidate_ref,
     config_text,
-    fetch_shared,
-    git_text,
+    fetch,
     given_ref,
     kept_ref,
+    must,
     prepare_slot,
     publish_candidate,
     read_record,
@@ -129,7 +129,7 @@ class _RemoteAttempt:
         yield from ask(act(partial(_empty, desk)))
         if not (top / ".git" / "HEAD").is_file():
             top.mkdir(parents=True, exist_ok=True)
-            yield from ask(git_text("init", "--quiet", "--template=", ".", cwd=top))
+            yield from must("init", "--quiet", "--template=", ".", cwd=top)
         with storing("write", top / ".git"):
             settings = (top / ".git" / "config").read_text(encoding="utf-8")
             own = settings.partition("# Of the client\n")[0]
@@ -161,16 +161,16 @@ class _RemoteAttempt:
         """Fetch the base and the work so far, and take the item over."""
         given, name = self._given, self._name
         words = ("for-each-ref", "--format=delete %(refname)", "refs/cuggino")
-        listed = (yield from ask(git_text(*words, cwd=top))) or ""
+        listed = (yield from must(*words, cwd=top)).text
         if listed:
-            yield from ask(git_text("update-ref", "--stdin", cwd=top, stdin=f"{listed}\n".encode()))
+            yield from must("update-ref", "--stdin", cwd=top, stdin=f"{listed}\n".encode())
         specs = [f"+{given_ref(name, 'base')}:refs/cuggino/trunk"]
         if given.candidate is not None:
             specs.append(f"+{given_ref(name, 'candidate')}:{candidate_ref(name)}")
-        yield from fetch_shared(top, given.remote, *specs)
+        yield from fetch(given.remote, *specs, into=top)
         claimed = yield from self._work.claim(top, given.base)
         if claimed is not None:
-            yield from ask(git_text("update-ref", kept_ref(name, 1), claimed, cwd=top))
+            yield from must("update-ref", kept_ref(name, 1), claimed, cwd=top)
 
     # The attempt.
 

@@ -12,7 +12,7 @@ from reactivex import Observable, operators as ops, throw
 from cuggino.events import WatchLanded, WatchProposed, WatchSentBack
 from cuggino.operators import Flow
 from cuggino.stages.slots import RemoteBranches
-from cuggino.stages.slots.plumbing import Said
+from cuggino.stages.slots.git import Said
 from tests.forge.proposed import Proposed
 
 

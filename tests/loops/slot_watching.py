@@ -243,7 +243,6 @@ class SlotWatching:
             trunk=self.trunk,
             proposing=self.trunk if is_proposing else None,
             folder=folder.parent / "slots",
-            candidate_ref=lambda name: f"refs/cuggino/candidates/{name}",
         )
         self.stream = WatchService(services, places=places, companions=companions, claim=claim).run(
             self.options

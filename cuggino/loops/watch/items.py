@@ -218,15 +218,12 @@ class Items:
             digest = yield from ask(act(lambda: self.backlog.digest(name)))
             if digest is None:
                 return None
-            return (yield from ask(act(partial(self.run_options, name, digest))))
+            review = self.attempts.review(name)
+            made = partial(item_options, self._options, self.backlog, name, digest, review=review)
+            return (yield from ask(act(made)))
         except (ConfigError, StorageError) as error:  # it is gone, blank or unreadable by now
             yield from self.failed(name, error)
             return None
-
-    def run_options(self, name: str, digest: str) -> LoopRunOptions:
-        """Return the options of a run of the item."""
-        review = self.attempts.review(name)
-        return item_options(self._options, self.backlog, name, digest, review=review)
 
     def finished(self, name: str, options: LoopRunOptions, last: LoopTerminalEvent) -> Flow[None]:
         """Put away an item whose run ended without an error (CUG-107)."""

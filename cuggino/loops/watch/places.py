@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias, TypedDict
+from typing import TypeAlias
 
 from reactivex import Observable
 
@@ -15,14 +15,12 @@ from cuggino.loops.watch.here import Here
 from cuggino.loops.watch.options import WatchRunOptions
 from cuggino.loops.watch.placement import Placement
 from cuggino.loops.watch.slots import Places, Proposing
-from cuggino.stages import Enclose, Shell
 from cuggino.stages.slots import (
     GATE,
     Gate,
     LandOn,
     Slot,
     Trunk,
-    candidate_ref,
     prepare_slot,
     publish_candidate,
     slot_home,
@@ -51,23 +49,23 @@ def places_of(
     if options.check_command is None:
         raise ConfigError("more than one slot requires a check command")
     home = slot_home(options.cwd, options.slot_folder)
-    gate = Slot(number=0, root=home / GATE, folder=home / GATE, project=options.cwd)
-    at_gate = options.model_copy(update={"cwd": gate.folder, "env": {**options.env, **gate.env}})
-    settings: _Gating = {
-        "check_command": options.check_command,
-        "setup_command": options.setup_command,
-        "shell": commands_shell(services.shell, at_gate),
-        "specs": options.specs_path,
-        "command_timeout": options.command_timeout,
-        "enclose": commands_enclose(at_gate),
-    }
-    proposing: Proposing | None = None
-    if landing is not None:
-        proposing = landing(services.workspace, Gate(options.cwd, gate.folder, **settings))
-    elif options.land_on == "pr":
+    tree = Slot(number=0, root=home / GATE, folder=home / GATE, project=options.cwd)
+    at_gate = options.model_copy(update={"cwd": tree.folder, "env": {**options.env, **tree.env}})
+    gate = Gate(
+        options.cwd,
+        tree.folder,
+        check_command=options.check_command,
+        setup_command=options.setup_command,
+        shell=commands_shell(services.shell, at_gate),
+        specs=options.specs_path,
+        command_timeout=options.command_timeout,
+        enclose=commands_enclose(at_gate),
+    )
+    proposing = landing(services.workspace, gate) if landing is not None else None
+    if proposing is None and options.land_on == "pr":
         raise ConfigError('"landOn": "pr" requires a landing through pull requests')
     land_on: LandOn = "branch" if options.land_on == "branch" else "follow"
-    trunk = proposing or Trunk(options.cwd, gate.folder, land_on=land_on, **settings)
+    trunk = proposing or Trunk(gate, land_on=land_on)
 
     def prepare(slot: Slot, item: str, commit: str) -> Observable[WatchEvent]:
         return prepare_slot(slot, base=commit, item=item, specs=options.specs_path)
@@ -90,15 +88,5 @@ def places_of(
         placement=placement or here,
         trunk=trunk,
         folder=home,
-        candidate_ref=candidate_ref,
         proposing=proposing,
     )
-
-
-class _Gating(TypedDict):
-    check_command: str
-    setup_command: str | None
-    shell: Shell
-    specs: str
-    command_timeout: float | None
-    enclose: Enclose

@@ -69,6 +69,7 @@ from cuggino.operators import (
     of_item,
 )
 from cuggino.stages import act, interrupt_processes
+from cuggino.stages.slots import candidate_ref
 
 _FOLLOW_AGAIN = 30.0
 """Seconds after which a delayed branch is let follow again, though nothing has changed."""
@@ -119,8 +120,6 @@ class Places:
     trunk: Trunk
     folder: Path
     """The folder of the slots and the gate tree on this machine."""
-    candidate_ref: Callable[[str], str]
-    """Names the ref of an item's candidate."""
     proposing: Proposing | None = None
     """The trunk, if items land through pull requests."""
 
@@ -480,7 +479,7 @@ class SlotWatch:
         if name in self._proposals:  # ended once its file has been moved
             self._run.lane.schedule(lambda *_: self._proposals.end(name))
         has_work = work is not None and work.candidate is not None
-        return self._places.candidate_ref(name) if has_work else None
+        return candidate_ref(name) if has_work else None
 
     def _skipped(self, name: str) -> Event | None:
         """Park an item that is not at work but has a candidate; None for any other."""
@@ -614,7 +613,7 @@ class SlotWatch:
         self._let_go(name)
         yield from emit(
             WatchWorkKept(
-                ref=self._places.candidate_ref(name),
+                ref=candidate_ref(name),
                 slot=work.slot,
                 filename=name,
                 reason="the item has left the backlog",

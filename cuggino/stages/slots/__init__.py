@@ -8,15 +8,16 @@ NAMES = {
     "checking": "Gate Red branch_names",
     "copying": "included_files",
     "keeping": "NotKept known_refs numbered",
-    "git": "git_text",
+    "git": "fetch must",
     "landing": "LandOn Trunk",
     "listing": "SlotFolder SlotListing SlotRef SlotsCleaned clean_slots list_slots",
+    "position": "contains",
     "preparing": "prepare_slot",
     "pushing": "RemoteBranches Tested",
     "record": "read_record write_record",
     "settings": "config_text",
     "refs": "GIVEN TARGET TRUNK WORK base_ref candidate_ref given_ref item_of kept_ref work_ref",
-    "shared": "WorkRef fetch_shared push_shared remote_of shared_refs",
+    "shared": "WorkRef push_shared remote_of shared_refs",
 }
 """Public names by module."""
 

@@ -19,7 +19,8 @@ from cuggino.stages.slots.folder import (
     top_of,
 )
 from cuggino.stages.slots.git import (
-    git_text,
+    fetch,
+    must,
 )
 from cuggino.stages.slots.keeping import (
     NotKept,
@@ -37,6 +38,9 @@ from cuggino.stages.slots.listing import (
     SlotsCleaned,
     clean_slots,
     list_slots,
+)
+from cuggino.stages.slots.position import (
+    contains,
 )
 from cuggino.stages.slots.preparing import (
     prepare_slot,
@@ -66,7 +70,6 @@ from cuggino.stages.slots.settings import (
 )
 from cuggino.stages.slots.shared import (
     WorkRef,
-    fetch_shared,
     push_shared,
     remote_of,
     shared_refs,
@@ -96,14 +99,15 @@ __all__ = [
     "candidate_ref",
     "clean_slots",
     "config_text",
-    "fetch_shared",
-    "git_text",
+    "contains",
+    "fetch",
     "given_ref",
     "included_files",
     "item_of",
     "kept_ref",
     "known_refs",
     "list_slots",
+    "must",
     "numbered",
     "prepare_slot",
     "publish_candidate",

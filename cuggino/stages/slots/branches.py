@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from cuggino.errors import ProcessError
 from cuggino.operators import Flow
-from cuggino.stages.slots.plumbing import failure, must, run_git
+from cuggino.stages.slots.git import failure, must, run_git
 from cuggino.stages.slots.position import Place, commit_named
 from cuggino.stages.slots.refs import BRANCHES, branch_ref
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from reactivex import Observable
 
-from cuggino.errors import ProcessError, ProcessFailed
+from cuggino.errors import ProcessError
 from cuggino.events import WatchCandidate, WatchWorkKept
 from cuggino.operators import Flow, ask, emit, flow
 from cuggino.stages.acts import act
 from cuggino.stages.slots.copying import copy_lfs
 from cuggino.stages.slots.folder import Slot
-from cuggino.stages.slots.git import git_text
-from cuggino.stages.slots.keeping import Leftover, fetch, keep, known_refs
+from cuggino.stages.slots.git import fetch, must
+from cuggino.stages.slots.keeping import Leftover, keep, known_refs
+from cuggino.stages.slots.position import contains
 from cuggino.stages.slots.record import SlotRecord, read_record
 from cuggino.stages.slots.refs import candidate_ref
 from cuggino.stages.slots.settings import reset_settings
@@ -39,7 +40,7 @@ def publish_candidate(
 def _publish(slot: Slot, item: str, base: str, attempt: int) -> Flow[None]:
     record = yield from slot_record(slot)
     yield from reset_settings(slot, record)
-    commit = (yield from ask(git_text("rev-parse", "HEAD^{commit}", cwd=slot.root))) or ""
+    commit = (yield from must("rev-parse", "HEAD^{commit}", cwd=slot.root)).text
     if foreign := (yield from unknown_commits(slot, base, commit)):
         raise ProcessError(
             "git",
@@ -50,7 +51,7 @@ def _publish(slot: Slot, item: str, base: str, attempt: int) -> Flow[None]:
     known = yield from known_refs(slot.project)
     ref = candidate_ref(item)
     earlier = known.pop(ref, None)
-    if earlier is not None and not (yield from _contains(slot, commit, earlier)):
+    if earlier is not None and not (yield from contains(commit, earlier, slot.root)):
         left = [Leftover(earlier, "a candidate that another one replaces")]
         yield from emit(*(yield from keep(slot, record, known, left)))
     if earlier != commit:
@@ -70,11 +71,3 @@ def slot_record(slot: Slot) -> Flow[SlotRecord]:
     if record is None or not record.ready:
         raise ProcessError("git", f"{slot.root} is not prepared")
     return record
-
-
-def _contains(slot: Slot, commit: str, earlier: str) -> Flow[bool]:
-    try:
-        yield from ask(git_text("merge-base", "--is-ancestor", earlier, commit, cwd=slot.root))
-    except ProcessFailed:
-        return False
-    return True

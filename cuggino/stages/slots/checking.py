@@ -11,12 +11,15 @@ from typing import Any, Literal, NamedTuple
 
 from reactivex import Observable, of, operators as ops
 
+from cuggino.errors import ProcessError
 from cuggino.events import (
     CheckCommandOutput,
     CheckCommandStarted,
     CommandOutputEvent,
     SetupCommandOutput,
     SetupCommandStarted,
+    WatchCandidate,
+    WatchSentBack,
 )
 from cuggino.files import storing
 from cuggino.operators import Flow, ask, forward, pause
@@ -25,8 +28,8 @@ from cuggino.stages.command import Shell, command_stage, shell_with
 from cuggino.stages.enclosing import Enclose, no_enclosure
 from cuggino.stages.repository import commit_message
 from cuggino.stages.slots.folder import Slot
-from cuggino.stages.slots.gate_tree import GateTree, Merged
-from cuggino.stages.slots.position import Place, place_of
+from cuggino.stages.slots.gate_tree import GateTree, Merged, NotMerged
+from cuggino.stages.slots.position import Place, commit_named, place_of
 from cuggino.stages.slots.refs import candidate_ref
 
 ITEM = "Item"
@@ -41,6 +44,21 @@ class Red(NamedTuple):
     reason: Literal["conflict", "check", "setup", "changed-files"]
     output: str
     paths: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, refused: NotMerged) -> Red:
+        """Return the reason of what cannot be merged."""
+        return cls("conflict" if refused.is_conflict else "check", refused.output, refused.paths)
+
+    def sent_back(self, item: str, returns: int) -> WatchSentBack:
+        """Return the event of an item that was sent back `returns` times before."""
+        return WatchSentBack(
+            filename=item,
+            reason=self.reason,
+            output=self.output,
+            paths=self.paths,
+            returns=returns + 1,
+        )
 
 
 class Gate:
@@ -161,6 +179,18 @@ def _judged(
         f"would land: {', '.join(changed[:10])}. Commit what it writes, or let git ignore it."
     )
     return Red("changed-files", words, changed)
+
+
+def check_is_there(candidate: WatchCandidate, place: Place) -> Flow[None]:
+    """Check that the repository has the candidate.
+
+    Raises:
+        ProcessError: it has not.
+    """
+    if not (yield from commit_named(candidate.commit, place.top)):
+        raise ProcessError(
+            "git", f"the candidate of {candidate.filename} is gone: {candidate.commit}"
+        )
 
 
 def landing_message(filename: str, title: str) -> str:

@@ -12,10 +12,10 @@ from typing import BinaryIO
 
 from cuggino.errors import ProcessFailed
 from cuggino.files import storing
-from cuggino.operators import Flow, ask, pause
+from cuggino.operators import Flow, pause
 from cuggino.sandbox import git_folders
 from cuggino.stages.slots.folder import Slot, top_of
-from cuggino.stages.slots.git import git_text
+from cuggino.stages.slots.git import must
 
 INCLUDED = ".worktreeinclude"
 """Patterns, as in `.gitignore`, of ignored files that a slot needs too, such as `.env`."""
@@ -55,20 +55,15 @@ def included_files(project: Path) -> Flow[list[str]]:
     if not (project / INCLUDED).is_file():
         return []
     words = ("ls-files", "-z", "--others", "--ignored", f"--exclude-per-directory={INCLUDED}")
-    named = (yield from ask(git_text(*words, cwd=project))) or ""
-    paths = [path for path in named.split("\0") if path and not path.startswith(".cuggino/")]
+    named = (yield from must(*words, cwd=project)).fields
+    paths = [path for path in named if not path.startswith(".cuggino/")]
     try:
-        listed = git_text(
-            *("check-ignore", "-z", "--stdin"),
-            cwd=project,
-            stdin=os.fsencode("\0".join(paths)),
-        )
-        ignored = (yield from ask(listed)) or ""
+        stdin = os.fsencode("\0".join(paths))
+        return (yield from must("check-ignore", "-z", "--stdin", cwd=project, stdin=stdin)).fields
     except ProcessFailed as error:
         if error.child_exit_code != 1:  # none of them
             raise
         return []
-    return [path for path in ignored.split("\0") if path]
 
 
 def copy_lfs(slot: Slot) -> Flow[None]:

@@ -14,9 +14,8 @@ from cuggino.events import WatchFollowDelayed, WatchFollowed, WatchFollowHealed
 from cuggino.operators import Flow, ask, emit, merge_now
 from cuggino.sources import Ended, git_environment, process_to_end, watch_file_count
 from cuggino.stages.repository import gist
-from cuggino.stages.slots.git import PLAIN
+from cuggino.stages.slots.git import PLAIN, failure
 from cuggino.stages.slots.healing import heal
-from cuggino.stages.slots.plumbing import failure
 from cuggino.stages.slots.position import (
     MOVING_FROM,
     MOVING_TO,
@@ -49,19 +48,20 @@ _SETTLE = 1.0
 """Seconds after the last change of the user, whose git may still be at work."""
 
 
-def follow_branch(place: Place, now: Position) -> Flow[bool]:
+def follow_branch(place: Place, now: Position) -> Flow[None]:
     """Move the user's branch to the trunk, which contains it, and emit what came of it.
 
-    Returns whether it was moved. Where the branch is checked out in the project, its files are
-    moved with it by `git merge --ff-only`: changes elsewhere in the tree stay, and a changed,
-    untracked or ignored file in the way refuses all of it. Hooks do not run: what just landed may
-    have changed them. A branch that is not checked out anywhere is moved without any file.
+    Where the branch is checked out in the project, its files are moved with it by
+    `git merge --ff-only`: changes elsewhere in the tree stay, and a changed, untracked or ignored
+    file in the way refuses all of it. Hooks do not run: what just landed may have changed them. A
+    branch that is not checked out anywhere is moved without any file.
     """
     if now.at == now.branch:
-        return (yield from _move_files(place, now))
+        yield from _move_files(place, now)
+        return
     if used := (yield from users_of(now.branch, place)):
-        yield from emit(_delayed(now, used))
-        return False
+        yield from emit(delayed(now, used))
+        return
     moved = yield from move_refs(
         f"update refs/heads/{now.branch} {now.trunk} {now.tip}",
         f"update {followed_ref(now.branch)} {now.trunk}",
@@ -69,13 +69,12 @@ def follow_branch(place: Place, now: Position) -> Flow[bool]:
         why="cuggino: follow",
     )
     if moved.code:
-        yield from emit(_delayed(now, gist(moved.errors)))
-        return False
+        yield from emit(delayed(now, gist(moved.errors)))
+        return
     yield from emit(WatchFollowed(branch=now.branch, commit=now.trunk))
-    return True
 
 
-def _move_files(place: Place, now: Position) -> Flow[bool]:
+def _move_files(place: Place, now: Position) -> Flow[None]:
     # The record by which a killed fast-forward is found and healed.
     recorded = yield from move_refs(
         f"update {MOVING_FROM} {now.tip}", f"update {MOVING_TO} {now.trunk}", top=place.top
@@ -96,7 +95,7 @@ def _move_files(place: Place, now: Position) -> Flow[bool]:
             top=place.top,
         )
         yield from emit(WatchFollowed(branch=now.branch, commit=now.trunk))
-        return True
+        return
     reason, paths = _refusal(ended)
     if paths or reason in _REFUSALS.values():
         yield from move_refs(f"delete {MOVING_FROM}", f"delete {MOVING_TO}", top=place.top)
@@ -104,8 +103,7 @@ def _move_files(place: Place, now: Position) -> Flow[bool]:
         healed = yield from heal(place, (yield from position(place)))
         if isinstance(healed, WatchFollowHealed):
             yield from emit(healed)
-    yield from emit(_delayed(now, reason, paths))
-    return False
+    yield from emit(delayed(now, reason, paths))
 
 
 def _refusal(ended: Ended) -> tuple[str, tuple[str, ...]]:
@@ -143,5 +141,6 @@ def _stamp(file: Path) -> tuple[int, ...] | None:
     return None
 
 
-def _delayed(now: Position, reason: str, paths: tuple[str, ...] = ()) -> WatchFollowDelayed:
+def delayed(now: Position, reason: str, paths: tuple[str, ...] = ()) -> WatchFollowDelayed:
+    """Return the event of a branch that cannot follow yet."""
     return WatchFollowDelayed(branch=now.branch, commit=now.trunk, reason=reason, paths=paths)

@@ -16,8 +16,7 @@ from cuggino.stages.acts import act
 from cuggino.stages.enclosing import Enclose, no_enclosure
 from cuggino.stages.slots.copying import copy_included
 from cuggino.stages.slots.folder import Slot
-from cuggino.stages.slots.git import PLAIN
-from cuggino.stages.slots.plumbing import HOOKS, Said, failure, must, run_git
+from cuggino.stages.slots.git import HOOKS, PLAIN, Said, failure, must, run_git
 from cuggino.stages.slots.position import Place
 from cuggino.stages.slots.record import SlotRecord, make_home, read_record, write_record
 from cuggino.stages.slots.settings import forget_states, reset_settings

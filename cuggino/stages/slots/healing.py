@@ -17,7 +17,7 @@ from cuggino.files import storing
 from cuggino.operators import Flow, ask
 from cuggino.sources import remove_stale_locks
 from cuggino.stages.acts import act
-from cuggino.stages.slots.plumbing import joined, must, run_git
+from cuggino.stages.slots.git import IDENTITY, joined, must, run_git
 from cuggino.stages.slots.position import (
     MOVING_FROM,
     MOVING_TO,
@@ -32,11 +32,6 @@ _LINK = "120000"
 _FOLDER = "040000"
 _MODULE = "160000"
 _EXECUTABLE = "100755"
-_IDENTITY = {
-    f"GIT_{who}_{what}": value
-    for who in ("AUTHOR", "COMMITTER")
-    for what, value in (("NAME", "cuggino"), ("EMAIL", "cuggino@localhost"))
-}
 _CLOCK_S = 2.0
 """Seconds by which times of files may differ."""
 
@@ -266,7 +261,7 @@ def _keep(top: Path, head: str, found: _Found) -> Flow[str]:
         tree = (yield from must("write-tree", cwd=top, env=env)).text
     message = "Files that were found half moved to what has landed"
     made = ("--no-gpg-sign", tree, "-p", head, "-m", message)
-    commit = (yield from must("commit-tree", *made, cwd=top, env=_IDENTITY)).text
+    commit = (yield from must("commit-tree", *made, cwd=top, env=IDENTITY)).text
     ref = f"{KEPT}/follow/{commit[:12]}"
     yield from must("update-ref", ref, commit, cwd=top)
     return ref

@@ -12,10 +12,10 @@ from pathlib import Path
 from cuggino.errors import ProcessFailed
 from cuggino.events import WatchWorkKept
 from cuggino.files import storing
-from cuggino.operators import Flow, ask
+from cuggino.operators import Flow
 from cuggino.stages.slots.copying import copy_lfs
 from cuggino.stages.slots.folder import Slot
-from cuggino.stages.slots.git import git_text
+from cuggino.stages.slots.git import IDENTITY, fetch, must
 from cuggino.stages.slots.record import SlotRecord, record_path
 from cuggino.stages.slots.refs import BASES, CANDIDATES, KEPT, TRUNK, kept_ref, kept_refs
 
@@ -50,15 +50,14 @@ def changes(slot: Slot, specs: str) -> Flow[tuple[str, ...]]:
     """Return what git shows as changed in the slot, except the specifications and `.cuggino`."""
     left_out = [f":(exclude,literal){path}" for path in _excluded(slot, specs)]
     words = (*_STATUS, "--", ".", *left_out)
-    status = (yield from ask(git_text(*words, cwd=slot.root, sweep=True))) or ""
-    return tuple(entry for entry in status.split("\0") if entry)
+    return tuple((yield from must(*words, cwd=slot.root, sweep=True)).fields)
 
 
 def known_refs(project: Path) -> Flow[dict[str, str]]:
     """Return the refs of the user's repository by which work is safe: their commits by name."""
     words = ("for-each-ref", "--format=%(objectname) %(refname)")
     where = (TRUNK, CANDIDATES, KEPT, BASES, "refs/heads")
-    listed = (yield from ask(git_text(*words, *where, cwd=project))) or ""
+    listed = (yield from must(*words, *where, cwd=project)).text
     pairs = (line.partition(" ") for line in listed.splitlines())
     return {name: commit for commit, _, name in pairs}
 
@@ -74,7 +73,7 @@ def left_in(
     found = []
     if set((yield from changes(slot, specs))) - set(record.dirt):
         found.append(_CHANGES)
-    head = (yield from ask(git_text("rev-parse", "--verify", "HEAD", cwd=slot.root))) or ""
+    head = (yield from must("rev-parse", "--verify", "HEAD", cwd=slot.root)).text
     if not (yield from _is_safe(slot, head, known)):
         found.append(_COMMITS)
     for commit in (yield from _tips(slot)):
@@ -94,7 +93,7 @@ def leftovers(
         ProcessError: git cannot read the slot.
         NotKept: a commit cannot hold the work.
     """
-    work = head = (yield from ask(git_text("rev-parse", "--verify", "HEAD", cwd=slot.root))) or ""
+    work = head = (yield from must("rev-parse", "--verify", "HEAD", cwd=slot.root)).text
     found = []
     dirty = set((yield from changes(slot, specs))) - set(record.dirt)
     if dirty:
@@ -130,7 +129,7 @@ def keep(
         )
     if events:
         stdin = "".join(refs).encode()
-        yield from ask(git_text("update-ref", "--stdin", cwd=slot.root, stdin=stdin))
+        yield from must("update-ref", "--stdin", cwd=slot.root, stdin=stdin)
         yield from copy_lfs(slot)
         yield from fetch(slot.root, *specs, into=slot.project)
     return events
@@ -143,11 +142,10 @@ def numbered(known: Mapping[str, str], item: str) -> dict[int, str]:
     return {int(last): name for last, name in names if last.isdecimal() and len(last) < 7}
 
 
-def fetch(source: Path, *specs: str, into: Path, prune: bool = False) -> Flow[None]:
-    """Fetch refs from another repository on this machine, and nothing else."""
-    words = ("--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--quiet")
-    more = ("--prune",) if prune else ()
-    yield from ask(git_text("fetch", *words, *more, os.fspath(source), *specs, cwd=into))
+def is_uncommitted(repository: Path, commit: str) -> Flow[bool]:
+    """Return whether the commit holds files that nobody has committed."""
+    words = ("log", "-1", "--format=%(trailers:key=Cuggino-Kept)", commit)
+    return UNCOMMITTED in (yield from must(*words, cwd=repository)).text
 
 
 def set_aside(slot: Slot, record: SlotRecord, reason: str) -> WatchWorkKept:
@@ -192,31 +190,26 @@ def _stored(slot: Slot, head: str, specs: str) -> Flow[str]:
     try:
         # `add` fails on an excluded path that is ignored, as `.cuggino` is.
         words = ("-c", "advice.addEmbeddedRepo=false", "add", "--all", "--", ".")
-        yield from ask(git_text(*words, cwd=slot.root, env=env, sweep=True))
+        yield from must(*words, cwd=slot.root, env=env, sweep=True)
         if left_out:
             back = ("reset", "--quiet", head, "--", *left_out)
-            yield from ask(git_text(*back, cwd=slot.root, env=env))
-        tree = (yield from ask(git_text("write-tree", cwd=slot.root, env=env))) or ""
+            yield from must(*back, cwd=slot.root, env=env)
+        tree = (yield from must("write-tree", cwd=slot.root, env=env)).text
     finally:
         index.unlink(missing_ok=True)
     yield from _check_repositories(slot, head, tree)
     # The same work gives the same commit, so that it is kept once.
-    when = (yield from ask(git_text("log", "-1", "--format=%ct +0000", head, cwd=slot.root))) or ""
-    identity = {
-        f"GIT_{who}_{what}": value
-        for who in ("AUTHOR", "COMMITTER")
-        for what, value in (("NAME", "cuggino"), ("EMAIL", "cuggino@localhost"), ("DATE", when))
-    }
+    when = (yield from must("log", "-1", "--format=%ct +0000", head, cwd=slot.root)).text
+    dates = {"GIT_AUTHOR_DATE": when, "GIT_COMMITTER_DATE": when}
     text = f"Uncommitted work in slot {slot.number}\n\n{UNCOMMITTED}\n".encode()
     words = ("commit-tree", tree, "-p", head, "-F", "-")
-    return (yield from ask(git_text(*words, cwd=slot.root, env=identity, stdin=text))) or ""
+    return (yield from must(*words, cwd=slot.root, env={**IDENTITY, **dates}, stdin=text)).text
 
 
 def _check_repositories(slot: Slot, head: str, tree: str) -> Flow[None]:
     """Refuse a tree with commits of other repositories that `head` does not have."""
     words = ("diff-tree", "-r", "-z", "--no-renames", "--ignore-submodules=none", head, tree)
-    raw = (yield from ask(git_text(*words, cwd=slot.root))) or ""
-    fields = raw.split("\0")
+    fields = (yield from must(*words, cwd=slot.root)).fields
     for entry, path in zip(fields[::2], fields[1::2], strict=False):
         if entry.split(" ")[1:2] == ["160000"]:
             raise NotKept(f"{path} is a repository of its own")
@@ -225,11 +218,11 @@ def _check_repositories(slot: Slot, head: str, tree: str) -> Flow[None]:
 def _tips(slot: Slot) -> Flow[list[str]]:
     """Return the commits of branches and stashes in the slot."""
     words = ("for-each-ref", "--format=%(objectname) %(refname)", "refs/heads", "refs/stash")
-    listed = ((yield from ask(git_text(*words, cwd=slot.root))) or "").splitlines()
+    listed = (yield from must(*words, cwd=slot.root)).text.splitlines()
     tips = [line.partition(" ")[0] for line in listed]
     if any(line.endswith(" refs/stash") for line in listed):
         all_of_them = ("--walk-reflogs", "--format=%H", "refs/stash", "--")
-        tips += ((yield from ask(git_text("log", *all_of_them, cwd=slot.root))) or "").split()
+        tips += (yield from must("log", *all_of_them, cwd=slot.root)).text.split()
     return list(dict.fromkeys(tips))
 
 
@@ -240,7 +233,7 @@ def _is_safe(slot: Slot, commit: str, known: Mapping[str, str]) -> Flow[bool]:
         return True
     words = ("rev-list", "--max-count=1", "--ignore-missing", "--stdin")
     stdin = "".join((commit, *(f"\n^{one}" for one in sorted(commits)), "\n")).encode()
-    if not (yield from ask(git_text(*words, cwd=slot.root, stdin=stdin))):
+    if not (yield from must(*words, cwd=slot.root, stdin=stdin)).text:
         return True
     return (yield from _has_nothing_new(slot, commit, known.get(TRUNK)))
 
@@ -251,9 +244,9 @@ def _has_nothing_new(slot: Slot, commit: str, trunk: str | None) -> Flow[bool]:
         return False
     try:
         words = ("rev-list", "--min-parents=2", "--max-count=1", commit, f"^{trunk}")
-        if (yield from ask(git_text(*words, cwd=slot.root))):
+        if (yield from must(*words, cwd=slot.root)).text:
             return False
-        listed = (yield from ask(git_text("cherry", trunk, commit, cwd=slot.root))) or ""
+        listed = (yield from must("cherry", trunk, commit, cwd=slot.root)).text
     except ProcessFailed:  # a trunk that a shallow clone does not have
         return False
     return not any(line.startswith("+") for line in listed.splitlines())

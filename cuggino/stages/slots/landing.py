@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,15 +16,12 @@ from cuggino.events import (
     WatchFollowHealed,
     WatchLanded,
     WatchLanding,
-    WatchSentBack,
     WatchTrunkMoved,
     WatchWorkKept,
 )
 from cuggino.operators import Flow, ask, emit, flow, forward
 from cuggino.sources import remove_stale_locks
 from cuggino.stages.acts import act
-from cuggino.stages.command import Shell
-from cuggino.stages.enclosing import Enclose, no_enclosure
 from cuggino.stages.slots.branches import (
     builds_on_branch,
     forget_merged,
@@ -36,13 +33,14 @@ from cuggino.stages.slots.checking import (
     Gate,
     Red,
     branch_names,
+    check_is_there,
     landing_message,
     one_line,
 )
-from cuggino.stages.slots.following import changes_of_user, follow_branch
+from cuggino.stages.slots.following import changes_of_user, delayed, follow_branch
 from cuggino.stages.slots.gate_tree import EPOCH, HANDED, GateTree, Merged, NotMerged
+from cuggino.stages.slots.git import failure, must, run_git
 from cuggino.stages.slots.healing import Locked, heal
-from cuggino.stages.slots.plumbing import failure, must, run_git
 from cuggino.stages.slots.position import (
     AGAIN_FROM,
     AGAIN_TO,
@@ -70,11 +68,10 @@ _TRIES = 5
 class Trunk:
     """What has landed in a project, and the gate through which everything lands.
 
-    The trunk is the commit at `refs/cuggino/trunk`. `land` merges a candidate into it in the gate
-    tree, a work tree in `gate_folder` that nobody else uses, runs the setup and check commands
-    there, and moves the trunk to exactly the commit that was checked. `follow` moves the user's
-    branch forward to the trunk. All state is in refs, and each step can be repeated: `open` brings
-    to order whatever a killed process has left.
+    The trunk is the commit at `refs/cuggino/trunk`. `land` merges a candidate into it in the tree
+    of the `gate`, runs the setup and check commands there, and moves the trunk to exactly the
+    commit that was checked. `follow` moves the user's branch forward to the trunk. All state is in
+    refs, and each step can be repeated: `open` brings to order whatever a killed process has left.
 
     A person's branch is right whatever they do to it. Commits that they add become part of the
     trunk. When they rewrite it, what they removed stays removed, what had landed but not followed
@@ -83,40 +80,13 @@ class Trunk:
     With `land_on="branch"` the trunk is the user's branch, which is never moved, and each item
     lands on a branch of its own. An item after others begins with their branches.
 
-    Commands run with `shell`, or in a plain one with the variables of slot 0 and `env`. The
-    project's hooks run when candidates are merged, in the enclosure that `enclose` makes, and
-    merges are signed like the user's commits. Hooks do not run when the user's branch follows.
+    Merges are signed like the user's commits. Hooks do not run when the user's branch follows.
 
     Events come one after the other: use one `Trunk` for a project, and one stream of it at a time.
     """
 
-    def __init__(
-        self,
-        project: Path,
-        gate_folder: Path,
-        *,
-        check_command: str,
-        setup_command: str | None = None,
-        shell: Shell | None = None,
-        env: Mapping[str, str] | None = None,
-        land_on: LandOn = "follow",
-        specs: str | None = ".specs",
-        timeout: float = 600.0,
-        command_timeout: float | None = None,
-        enclose: Enclose = no_enclosure,
-    ) -> None:
-        self._gate = Gate(
-            project,
-            gate_folder,
-            check_command=check_command,
-            setup_command=setup_command,
-            shell=shell,
-            env=env,
-            specs=specs,
-            timeout=timeout,
-            command_timeout=command_timeout,
-            enclose=enclose,
-        )
+    def __init__(self, gate: Gate, *, land_on: LandOn = "follow") -> None:
+        self._gate = gate
         self._land_on = land_on
         self._branch: str | None = None
         """The branch that follows, once that is known."""
@@ -292,13 +262,13 @@ class Trunk:
             yield from self._let_follow(place)
         except (ProcessError, StorageError) as error:
             now = yield from position(place)
-            yield from emit(_delayed(now, error.message))
+            yield from emit(delayed(now, error.message))
 
     def _let_follow(self, place: Place) -> Flow[None]:
         now = yield from position(place)
         if now.moving is not None:
             if locked := (yield from self._heal(place, now)):
-                yield from emit(_delayed(now, locked.reason))
+                yield from emit(delayed(now, locked.reason))
                 return
             now = yield from position(place)
         now, refused = yield from self._catch_up(place, now)
@@ -308,9 +278,9 @@ class Trunk:
             yield from emit(refused)
         elif not now.branch:
             if now.trunk != now.head:
-                yield from emit(_delayed(now, "HEAD is detached, and no branch follows"))
+                yield from emit(delayed(now, "HEAD is detached, and no branch follows"))
         elif not now.tip:
-            yield from emit(_delayed(now, f"the branch {now.branch} is gone"))
+            yield from emit(delayed(now, f"the branch {now.branch} is gone"))
         elif now.tip != now.trunk:
             yield from follow_branch(place, now)
         elif now.followed != now.tip:
@@ -382,9 +352,9 @@ class Trunk:
         return None
 
     def _refuse(self, now: Position, reason: str, paths: tuple[str, ...]) -> WatchFollowDelayed:
-        delayed = _delayed(now, reason, paths)
-        self._refused = (now.tip, now.trunk), delayed
-        return delayed
+        refused = delayed(now, reason, paths)
+        self._refused = (now.tip, now.trunk), refused
+        return refused
 
     def _rewritten(self, place: Place, now: Position) -> Flow[None]:
         """Go on from a branch that no longer has what it had: its owner knows why."""
@@ -455,19 +425,10 @@ class Trunk:
                 is_announced = True
             landed = yield from self._landed_before(place, candidate, trunk)
             if landed is None:
-                if not (yield from commit_named(commit, place.top)):
-                    raise ProcessError("git", f"the candidate of {filename} is gone: {commit}")
+                yield from check_is_there(candidate, place)
                 merged, red = yield from self._merge(place, gate, candidate, trunk, title)
                 if red is not None:
-                    yield from emit(
-                        WatchSentBack(
-                            filename=filename,
-                            reason=red.reason,
-                            output=red.output,
-                            paths=red.paths,
-                            returns=returns + 1,
-                        )
-                    )
+                    yield from emit(red.sent_back(filename, returns))
                     return
                 landed = yield from self._place(place, candidate, trunk, merged)
             if landed is not None:
@@ -492,7 +453,7 @@ class Trunk:
         else:
             merged = yield from gate.pick(commit, base, f"{message}{_CANDIDATE}: {commit}\n")
         if isinstance(merged, NotMerged):
-            return None, Red("conflict" if merged.is_conflict else "check", *merged[:2])
+            return None, Red.of(merged)
         if merged.tree == before.tree:
             return None, None
         red = yield from self._gate.test(merged, candidate.attempt)
@@ -614,10 +575,6 @@ def _with_head(now: Position) -> Position:
             hint='commit what is there, or run `git commit --allow-empty -m "Start"`',
         )
     return now
-
-
-def _delayed(now: Position, reason: str, paths: tuple[str, ...] = ()) -> WatchFollowDelayed:
-    return WatchFollowDelayed(branch=now.branch, commit=now.trunk, reason=reason, paths=paths)
 
 
 def _trailer(message: str, name: str) -> str:

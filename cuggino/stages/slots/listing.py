@@ -16,7 +16,7 @@ from cuggino.files import storing
 from cuggino.operators import Flow, ask, emit, flow, pause
 from cuggino.sources import git_environment, process_output
 from cuggino.stages.slots.folder import GATE, Slot, slot_home, slot_in
-from cuggino.stages.slots.git import git_text
+from cuggino.stages.slots.git import must
 from cuggino.stages.slots.keeping import known_refs, left_in
 from cuggino.stages.slots.record import SlotRecord, record_of, record_path
 from cuggino.stages.slots.refs import CANDIDATES, KEPT, TRUNK, base_ref, item_of
@@ -188,8 +188,8 @@ def _refs(project: Path, known: Mapping[str, str]) -> Flow[list[SlotRef]]:
     landed = set()
     if merged:
         command = ("for-each-ref", "--format=%(refname)", *merged, CANDIDATES, KEPT)
-        landed = set(((yield from ask(git_text(*command, cwd=project))) or "").splitlines())
-    listed = (yield from ask(git_text(*words, CANDIDATES, KEPT, cwd=project))) or ""
+        landed = set((yield from must(*command, cwd=project)).text.splitlines())
+    listed = (yield from must(*words, CANDIDATES, KEPT, cwd=project)).text
     found = []
     for line in listed.splitlines():
         name, commit, subject = line.split("\0")
@@ -218,7 +218,7 @@ def _cleaned(project: Path, slot_folder: str | None, specs: str, dry_run: bool) 
         gone += [base_ref(folder.number) for folder in folders if folder.kind == "slot"]
         stdin = "".join(f"option no-deref\ndelete {name}\n" for name in gone).encode()
         if gone:
-            yield from ask(git_text("update-ref", "--stdin", cwd=project, stdin=stdin))
+            yield from must("update-ref", "--stdin", cwd=project, stdin=stdin)
         with suppress(OSError):  # not empty
             before.folder.rmdir()
     left = SlotListing(

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from cuggino.errors import ConfigError
 from cuggino.operators import Flow
-from cuggino.stages.slots.git import PLAIN
-from cuggino.stages.slots.plumbing import Said, must, run_git
+from cuggino.stages.slots.git import PLAIN, Said, must, run_git
 from cuggino.stages.slots.refs import KEPT, TRUNK
 
 FOLLOWED = "refs/cuggino/followed"

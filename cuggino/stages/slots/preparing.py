@@ -17,18 +17,18 @@ from cuggino.sandbox import git_folders
 from cuggino.stages.acts import act
 from cuggino.stages.slots.copying import copy_included, copy_specs
 from cuggino.stages.slots.folder import Slot, slot_in, top_of
-from cuggino.stages.slots.git import git_text
+from cuggino.stages.slots.git import fetch, must, run_git
 from cuggino.stages.slots.keeping import (
-    UNCOMMITTED,
     NotKept,
     changes,
-    fetch,
+    is_uncommitted,
     keep,
     known_refs,
     leftovers,
     numbered,
     set_aside,
 )
+from cuggino.stages.slots.position import contains
 from cuggino.stages.slots.record import (
     SlotRecord,
     make_home,
@@ -69,12 +69,6 @@ def prepare_slot(
     Errors: `ConfigError` if a folder is in the way, `ProcessError` from git, `StorageError`.
     """
     return flow(lambda: _Preparing(slot, base, item, specs).run(resume))
-
-
-def latest_kept(known: dict[str, str], item: str) -> str | None:
-    """Return the commit of the newest ref with kept work on an item, if any."""
-    found = numbered(known, item)
-    return known[found[max(found)]] if found else None
 
 
 def _others_with(slot: Slot, item: str) -> list[tuple[Slot, SlotRecord]]:
@@ -160,24 +154,18 @@ class _Preparing:
             if work is not None:
                 write_record(other, replace(record, ready=False))
                 return work
-        latest, candidate = latest_kept(known, self._item), known.get(candidate_ref(self._item))
+        kept = numbered(known, self._item)
+        latest = known[kept[max(kept)]] if kept else None
+        candidate = known.get(candidate_ref(self._item))
         if latest is None or candidate is None:
             return latest or candidate
-        is_newer = yield from self._is_ancestor(candidate, latest)
+        is_newer = yield from contains(latest, candidate, self._slot.project)
         return latest if is_newer else candidate
-
-    def _is_ancestor(self, older: str, newer: str) -> Flow[bool]:
-        try:
-            words = ("merge-base", "--is-ancestor", older, newer)
-            yield from ask(git_text(*words, cwd=self._slot.project))
-        except ProcessFailed:
-            return False
-        return True
 
     def _protect(self) -> Flow[None]:
         """Keep the base from git's garbage collection, whatever becomes of the branches."""
         words = ("update-ref", base_ref(self._slot.number), self._base)
-        yield from ask(git_text(*words, cwd=self._slot.project))
+        yield from must(*words, cwd=self._slot.project)
 
     def _cloned(self) -> Flow[SlotRecord]:
         """Make the clone beside its place, so that a killed one is never taken for a slot."""
@@ -188,7 +176,7 @@ class _Preparing:
             shutil.rmtree(new, ignore_errors=True)
             words = ("--shared", "--no-checkout", "--template=", "--origin=origin", "--quiet")
             source = os.fspath(top_of(slot.project))
-            yield from ask(git_text("clone", *words, "--", source, str(new), cwd=slot.root.parent))
+            yield from must("clone", *words, "--", source, str(new), cwd=slot.root.parent)
             with storing("read", new):
                 shared = new / ".git" / "objects" / "info" / "alternates"
                 # A shallow repository cannot be shared.
@@ -240,35 +228,28 @@ class _Preparing:
     def _checkout(self, commit: str) -> Flow[None]:
         """Check out a commit in place of everything but ignored files, and forget all branches."""
         root = self._slot.root
+        words = ("checkout", "--quiet", "--force", "--detach", commit)
         try:
-            yield from ask(
-                git_text("checkout", "--quiet", "--force", "--detach", commit, cwd=root, sweep=True)
-            )
+            yield from must(*words, cwd=root, sweep=True)
         except ProcessFailed:
             with storing("clean", root):  # an index that git cannot read
                 (root / ".git" / "index").unlink(missing_ok=True)
-            yield from ask(
-                git_text("checkout", "--quiet", "--force", "--detach", commit, cwd=root, sweep=True)
-            )
-        yield from ask(git_text("clean", "-d", "--force", "--quiet", cwd=root))
+            yield from must(*words, cwd=root, sweep=True)
+        yield from must("clean", "-d", "--force", "--quiet", cwd=root)
         gone = ("refs/heads", "refs/remotes", "refs/stash", "refs/cuggino/leaving")
-        words = ("for-each-ref", "--format=option no-deref%0adelete %(refname)", *gone)
-        listed = (yield from ask(git_text(*words, cwd=root))) or ""
+        listing = ("for-each-ref", "--format=option no-deref%0adelete %(refname)", *gone)
+        listed = (yield from must(*listing, cwd=root)).text
         if listed:
             stdin = f"{listed}\n".encode("utf-8", "surrogateescape")
-            yield from ask(git_text("update-ref", "--stdin", cwd=root, stdin=stdin))
+            yield from must("update-ref", "--stdin", cwd=root, stdin=stdin)
 
     def _restored(self) -> Flow[str]:
         """Turn the commit of uncommitted files into such files again; return the work's base."""
         root = self._slot.root
-        words = ("log", "-1", "--format=%(trailers:key=Cuggino-Kept)", "HEAD")
-        if UNCOMMITTED in ((yield from ask(git_text(*words, cwd=root))) or ""):
-            yield from ask(git_text("reset", "--quiet", "--mixed", "HEAD^1", cwd=root))
-        try:
-            merge_base = git_text("merge-base", "HEAD", self._base, cwd=root)
-            return (yield from ask(merge_base)) or self._base
-        except ProcessFailed:
-            return self._base
+        if (yield from is_uncommitted(root, "HEAD")):
+            yield from must("reset", "--quiet", "--mixed", "HEAD^1", cwd=root)
+        said = yield from run_git("merge-base", "HEAD", self._base, cwd=root)
+        return self._base if said.code else said.text
 
     def _fill(self) -> Flow[None]:
         yield from copy_specs(self._slot, self._specs)

@@ -19,16 +19,12 @@ from cuggino.events import WatchCandidate
 from cuggino.operators import Flow, pause
 from cuggino.sources import has_own_ssh
 from cuggino.stages.repository import gist, push_gist
-from cuggino.stages.slots.checking import Gate, Red, landing_message
+from cuggino.stages.slots.checking import Gate, Red, check_is_there, landing_message
 from cuggino.stages.slots.gate_tree import NotMerged
-from cuggino.stages.slots.git import PLAIN
-from cuggino.stages.slots.plumbing import Said, failure, must, run_git
+from cuggino.stages.slots.git import PLAIN, STALE, Said, failure, must, run_git
 from cuggino.stages.slots.position import commit_named, contains, move_refs
 from cuggino.stages.slots.refs import TARGET, candidate_ref
 
-_STALE = re.compile(
-    r"stale info|is at \w+ but expected|reference already exists|incorrect old value"
-)
 _REJECTED = re.compile(r"\[(?:remote )?rejected\].*?\((.+)\)")
 _REMOTE_SAYS = re.compile(r"^remote: (?:error: )?(\S.*)$", re.MULTILINE)
 _LOGIN = re.compile(
@@ -145,15 +141,12 @@ class RemoteBranches:
             ProcessError: git fails for a reason that is not the candidate's.
         """
         place, gate = yield from self._gate.located()
-        if not (yield from commit_named(candidate.commit, place.top)):
-            raise ProcessError(
-                "git", f"the candidate of {candidate.filename} is gone: {candidate.commit}"
-            )
+        yield from check_is_there(candidate, place)
         message = landing_message(candidate.filename, title)
         before = yield from gate.take(target)
         merged = yield from gate.merge(candidate.commit, message, only=True)
         if isinstance(merged, NotMerged):
-            return Red("conflict" if merged.is_conflict else "check", *merged[:2])
+            return Red.of(merged)
         if theirs:
             found = yield from self.fetch_theirs(theirs)
             joined = yield from gate.merge(found, f"Merge branch '{theirs}'", only=True)
@@ -191,12 +184,12 @@ class RemoteBranches:
             return True
         text = _words(said)
         if rejected := _REJECTED.search(text):
-            if _STALE.search(rejected[1]):
+            if STALE.search(rejected[1]):
                 return False
             says = [found for found in _REMOTE_SAYS.findall(text) if found.strip()]
             more = f": {' '.join(says)[:500]}" if says else ""
             raise ForgeRefused(f"{self.remote} does not accept {branch}: {rejected[1]}{more}")
-        if _STALE.search(text):
+        if STALE.search(text):
             return False
         raise _error(said, f"push {branch} to {self.remote}")
 

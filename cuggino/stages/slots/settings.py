@@ -10,10 +10,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from cuggino.files import storing, write_atomic
-from cuggino.operators import Flow, ask
+from cuggino.operators import Flow
 from cuggino.sandbox import git_folders
 from cuggino.stages.slots.folder import Slot
-from cuggino.stages.slots.git import git_text
+from cuggino.stages.slots.git import must
 from cuggino.stages.slots.record import SlotRecord
 
 _COPIED = re.compile(
@@ -145,7 +145,7 @@ def _listed(
 ) -> Flow[list[tuple[str, str | None]]]:
     """Return the settings in the order in which git reads them; None has a key without a value."""
     words = ("config", "--show-scope", "--includes", "-z", "--list")
-    listed = ((yield from ask(git_text(*words, cwd=cwd))) or "").split("\0")
+    listed = (yield from must(*words, cwd=cwd)).text.split("\0")
     entries = [
         entry.partition("\n")
         for scope, entry in zip(listed[::2], listed[1::2], strict=False)

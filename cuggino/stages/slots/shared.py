@@ -12,15 +12,12 @@ from contextlib import suppress
 from pathlib import Path
 
 from cuggino.errors import ConfigError, Fenced, ProcessError, ProcessFailed
-from cuggino.operators import Flow, ask
+from cuggino.operators import Flow
 from cuggino.stages.slots.candidates import slot_record
 from cuggino.stages.slots.folder import Slot
-from cuggino.stages.slots.git import git_text
-from cuggino.stages.slots.keeping import UNCOMMITTED, leftovers
+from cuggino.stages.slots.git import IDENTITY, STALE, fetch, must
+from cuggino.stages.slots.keeping import UNCOMMITTED, is_uncommitted, leftovers
 
-_LEASE = re.compile(
-    r"stale info|is at \w+ but expected|reference already exists|incorrect old value"
-)
 _REFUSED = re.compile(r"\[remote rejected\].*\((.+)\)")
 _QUIET = ("--quiet", "--no-verify", "--no-recurse-submodules")
 
@@ -46,12 +43,10 @@ class WorkRef:
             Fenced: another attempt has taken it over at the same moment.
             ProcessError: git, or the shared repository, cannot be used.
         """
-        listed = (
-            yield from ask(git_text("ls-remote", self.remote, self.ref, cwd=repository))
-        ) or ""
-        there = listed.partition("\t")[0]
+        listed = yield from must("ls-remote", self.remote, self.ref, cwd=repository)
+        there = listed.text.partition("\t")[0]
         if there:
-            yield from fetch_shared(repository, self.remote, f"+{self.ref}:{self.ref}")
+            yield from fetch(self.remote, f"+{self.ref}:{self.ref}", into=repository)
         claimed = yield from self._own(repository, there or base)
         self._pushed = there
         yield from self._push(repository, claimed)
@@ -86,19 +81,19 @@ class WorkRef:
 
         The lease of an earlier owner must not hold because a later one has pushed the same commit.
         """
-        parent = f"{work}^1" if (yield from _is_uncommitted(repository, work)) else work
+        parent = f"{work}^1" if (yield from is_uncommitted(repository, work)) else work
         text = f"Work of {self._key}\n\n{UNCOMMITTED}\n".encode()
         words = ("commit-tree", f"{work}^{{tree}}", "-p", parent, "-F", "-")
-        made = git_text(*words, cwd=repository, env=_IDENTITY, stdin=text)
-        return (yield from ask(made)) or ""
+        made = yield from must(*words, cwd=repository, env=IDENTITY, stdin=text)
+        return made.text
 
     def _push(self, repository: Path, commit: str) -> Flow[None]:
         lease = f"--force-with-lease={self.ref}:{self._pushed or ''}"
         words = ("push", *_QUIET, lease, self.remote, f"{commit}:{self.ref}")
         try:
-            yield from ask(git_text(*words, cwd=repository))
+            yield from must(*words, cwd=repository)
         except ProcessFailed as error:
-            if _LEASE.search(error.stderr_tail):
+            if STALE.search(error.stderr_tail):
                 raise Fenced("another attempt has taken the item over") from error
             if refused := _REFUSED.search(error.stderr_tail):
                 raise ProcessError(
@@ -110,23 +105,13 @@ class WorkRef:
         self._pushed = commit
 
 
-def fetch_shared(repository: Path, remote: str, *specs: str) -> Flow[None]:
-    """Fetch refs from a shared repository, and nothing else.
-
-    Raises:
-        ProcessError: it cannot be reached, or does not have them.
-    """
-    words = ("--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--quiet")
-    yield from ask(git_text("fetch", *words, remote, *specs, cwd=repository))
-
-
 def push_shared(repository: Path, remote: str, *specs: str) -> Flow[None]:
     """Push refs to a shared repository, whatever they are there.
 
     Raises:
         ProcessError: it cannot be reached, or refuses them.
     """
-    yield from ask(git_text("push", *_QUIET, remote, *specs, cwd=repository))
+    yield from must("push", *_QUIET, remote, *specs, cwd=repository)
 
 
 def shared_refs(repository: Path, remote: str, *patterns: str) -> Flow[dict[str, str]]:
@@ -135,9 +120,8 @@ def shared_refs(repository: Path, remote: str, *patterns: str) -> Flow[dict[str,
     Raises:
         ProcessError: it cannot be reached.
     """
-    listing = git_text("ls-remote", remote, *patterns, cwd=repository)
-    listed = (yield from ask(listing)) or ""
-    pairs = (line.partition("\t") for line in listed.splitlines())
+    listed = yield from must("ls-remote", remote, *patterns, cwd=repository)
+    pairs = (line.partition("\t") for line in listed.text.splitlines())
     return {name: commit for commit, _, name in pairs}
 
 
@@ -150,7 +134,7 @@ def remote_of(repository: Path, name: str) -> Flow[str]:
     if re.search(r"[:/\\]", name):
         return name
     with suppress(ProcessFailed):
-        url = (yield from ask(git_text("remote", "get-url", "--push", name, cwd=repository))) or ""
+        url = (yield from must("remote", "get-url", "--push", name, cwd=repository)).text
         if Path(url).exists() or (not url.startswith("/") and ":" not in url):
             return os.fspath((repository / url).resolve())
         return url
@@ -158,15 +142,3 @@ def remote_of(repository: Path, name: str) -> Flow[str]:
         f"there is no remote {name}, through which workers get the project and return their work",
         hint=f'add one: git remote add {name} URL; or name another as "remote" of "cluster"',
     )
-
-
-def _is_uncommitted(repository: Path, commit: str) -> Flow[bool]:
-    words = ("log", "-1", "--format=%(trailers:key=Cuggino-Kept)", commit)
-    return UNCOMMITTED in ((yield from ask(git_text(*words, cwd=repository))) or "")
-
-
-_IDENTITY = {
-    f"GIT_{who}_{what}": value
-    for who in ("AUTHOR", "COMMITTER")
-    for what, value in (("NAME", "cuggino"), ("EMAIL", "cuggino@localhost"))
-}

@@ -8,7 +8,7 @@ from typing import Any
 
 from cuggino import iterate
 from cuggino.events import Event, WatchCandidate
-from cuggino.stages.slots import TRUNK, Trunk, candidate_ref
+from cuggino.stages.slots import TRUNK, Gate, Trunk, candidate_ref
 from tests.git_project import GitProject
 
 
@@ -41,9 +41,9 @@ class Landings:
         return self.git("rev-parse", name)
 
     def trunk(self, **options: Any) -> Trunk:
-        return Trunk(
-            self.project.root, self.root / "gate", **{"check_command": "test ! -e red", **options}
-        )
+        land_on = options.pop("land_on", "follow")
+        given = {"check_command": "test ! -e red", **options}
+        return Trunk(Gate(self.project.root, self.root / "gate", **given), land_on=land_on)
 
     def opened(self, **options: Any) -> Trunk:
         trunk = self.trunk(**options)

@@ -22,7 +22,7 @@ from cuggino.events import (
 )
 from cuggino.operators import merge_now
 from cuggino.sources import folder_changes
-from cuggino.stages.slots import TRUNK, Trunk
+from cuggino.stages.slots import TRUNK, Gate, Trunk
 from cuggino.stages.slots.following import changes_of_user
 from cuggino.stages.slots.position import Place
 from cuggino.testing import Marbles
@@ -434,7 +434,7 @@ def test_two_work_trees_of_a_repository(work: Landings) -> None:
     """A second watch in a linked work tree takes the trunk over, and the first one says so."""
     first = work.opened()
     work.git("worktree", "add", "--quiet", "-b", "linked", "../linked")
-    second = Trunk(work.root / "linked", work.root / "gate-2", check_command="true")
+    second = Trunk(Gate(work.root / "linked", work.root / "gate-2", check_command="true"))
     events(second.open())
     candidate = work.candidate("a.md", {"a.txt": "a\n"})
     for stream in (first.follow(), first.land(candidate)):
@@ -449,9 +449,8 @@ def test_a_linked_work_tree_and_a_subfolder(work: Landings) -> None:
     work.commit("Web", {"web/index.html": "1\n", "web/.specs/spec.md": "spec\n"})
     work.git("worktree", "add", "--quiet", "-b", "linked", "../linked")
     project = work.root / "linked" / "web"
-    trunk = Trunk(
-        project, work.root / "gate", check_command="test -f index.html -a -f .specs/spec.md"
-    )
+    check = "test -f index.html -a -f .specs/spec.md"
+    trunk = Trunk(Gate(project, work.root / "gate", check_command=check))
     events(trunk.open())
     land(work, trunk, "a.md", {"web/a.html": "a\n"})
     assert "linked" == followed(trunk).branch

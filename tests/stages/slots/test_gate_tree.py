@@ -11,7 +11,7 @@ from cuggino import run
 from cuggino.errors import ConfigError, ProcessError
 from cuggino.events import WatchLanded, WatchSentBack
 from cuggino.stages import enclose_commands, enclosed_shell
-from cuggino.stages.slots import TRUNK, Trunk
+from cuggino.stages.slots import TRUNK, Gate, Trunk
 from tests.sandbox.arena import needs_bubblewrap
 from tests.stages.slots.landings import Landings, events
 
@@ -71,7 +71,7 @@ class TestSharing:
         mine.unlink()
         assert "WatchLanded" == land(work).tag
         other = Landings(work.root / "other")
-        taken = Trunk(other.project.root, work.root / "gate", check_command="true")
+        taken = Trunk(Gate(other.project.root, work.root / "gate", check_command="true"))
         with pytest.raises(ConfigError, match="is a slot of another project"):
             events(taken.open())
 

@@ -9,7 +9,7 @@ import pytest
 from cuggino import run
 from cuggino.errors import ConfigError, ProcessError
 from cuggino.events import WatchLanded, WatchSentBack
-from cuggino.stages.slots import TRUNK, candidate_ref
+from cuggino.stages.slots import TRUNK, Gate, Trunk, candidate_ref
 from tests.git_project import GitProject
 from tests.stages.slots.landings import Landings, events, tags
 
@@ -204,7 +204,7 @@ class TestLanding:
     def test_a_folder_without_a_commit(self, tmp_path: Path, work: Landings) -> None:
         """There must be a repository with a commit to build on."""
         with pytest.raises(ConfigError, match="require a git repository"):
-            events(type(work.trunk())(tmp_path, tmp_path / "g", check_command="true").open())
+            events(Trunk(Gate(tmp_path, tmp_path / "g", check_command="true")).open())
         empty = GitProject(tmp_path / "empty")
         with pytest.raises(ConfigError, match="require a commit"):
-            events(type(work.trunk())(empty.root, tmp_path / "g", check_command="true").open())
+            events(Trunk(Gate(empty.root, tmp_path / "g", check_command="true")).open())

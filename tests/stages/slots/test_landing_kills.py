@@ -23,10 +23,10 @@ import os, sys
 from pathlib import Path
 from cuggino import iterate
 from cuggino.events import WatchCandidate
-from cuggino.stages.slots import Trunk
+from cuggino.stages.slots import Gate, Trunk
 
 os.environ["VICTIM"] = str(os.getpid())
-trunk = Trunk(Path(sys.argv[1]), Path(sys.argv[2]), check_command="test ! -e red")
+trunk = Trunk(Gate(Path(sys.argv[1]), Path(sys.argv[2]), check_command="test ! -e red"))
 list(iterate(trunk.open()))
 for text in sys.argv[3:]:
     list(iterate(trunk.land(WatchCandidate.model_validate_json(text))))

@@ -11,7 +11,7 @@ from cuggino.errors import (
     ForgeUnreachable,
     ProcessFailed,
 )
-from cuggino.stages.slots.plumbing import Said
+from cuggino.stages.slots.git import Said
 from cuggino.stages.slots.pushing import _error
 
 _SSH = "fatal: Could not read from remote repository."
