@@ -9,12 +9,11 @@ from datetime import datetime, timedelta
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
 from cuggino.agents import LlmAgent
-from cuggino.agents.base import Role
 from cuggino.operators import QuotaGate
+from cuggino.placement.needs import CODING_ROLES
 
 ACCOUNT = "CUGGINO_ACCOUNT"
 """The variable that names the account of a worker's agents, where workers have different ones."""
-_ROLES: tuple[Role, ...] = ("planning", "implementing", "reviewing")
 
 
 class Limit(BaseModel):
@@ -57,7 +56,7 @@ def close_gates(gate: QuotaGate, agent: LlmAgent, limits: Iterable[Limit], now: 
 
 def _gates(gate: QuotaGate, agent: LlmAgent) -> Iterator[tuple[str, QuotaGate]]:
     """Yield the gate of each account, by the names of the agents that it binds."""
-    for role in _ROLES:
+    for role in CODING_ROLES:
         agents = agent.agents_for(role)
         account = tuple(map(id, agents)) if agents != (agent,) else None
         yield " ".join(one.name for one in agents), gate.of(account)

@@ -31,7 +31,7 @@ from cuggino.events import (
     WatchEvent,
 )
 from cuggino.files import storing
-from cuggino.loops import Control, Interruption, LoopService, Returned, Services, attempt
+from cuggino.loops import Control, Interruption, Returned, Services, attempt
 from cuggino.operators import Flow, alongside, ask, emit, flow, forward, mapcat
 from cuggino.placement.assignment import Assignment, unpack
 from cuggino.placement.limits import Limit, close_gates, limits_met
@@ -250,7 +250,6 @@ class _RemoteAttempt:
             returned=returned,
             unapproved=given.unapproved,
             control=control,
-            loop=LoopService,
         )
 
     def _saved(self, desk: _Desk, growth: Growth) -> Flow[None]:

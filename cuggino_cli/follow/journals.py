@@ -111,7 +111,7 @@ def _current(project: Path) -> Path:
             return live[0]
         if time.monotonic() > until:
             raise RunNotFound("what runs here writes no journal", hint="see `cuggino status`")
-        time.sleep(_PAUSE)
+        time.sleep(_PAUSE)  # nothing is subscribed to yet, so there is no scheduler
     return last_journal(workspace) or Runs(project).path_of()
 
 

@@ -100,4 +100,4 @@ class Sent:
             found = next(filter(is_wanted, self._seen), None)
             if found is not None or time.monotonic() > self._until:
                 return found
-            time.sleep(_PAUSE)
+            time.sleep(_PAUSE)  # the command has nothing else to do, and so no scheduler

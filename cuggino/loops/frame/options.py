@@ -1,5 +1,6 @@
 """The options that all loops share."""
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias
@@ -48,9 +49,9 @@ class RunOptions(RunSettings):
     """Seconds to wait beyond the time a usage limit is lifted, as clocks differ."""
 
     @property
+    @abstractmethod
     def roles(self) -> tuple[Role, ...]:
         """The roles of the agents that the loop runs."""
-        raise NotImplementedError
 
     @model_validator(mode="before")
     @classmethod

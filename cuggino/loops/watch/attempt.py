@@ -55,7 +55,6 @@ def attempt(
     unapproved: bool = False,
     ledger: Ledger | None = None,
     control: Control | None = None,
-    loop: Callable[[Services], LoopService] = LoopService,
 ) -> Observable[WatchEvent]:
     """Work on a backlog item in a slot. Cold.
 
@@ -79,8 +78,20 @@ def attempt(
     ended before its candidate was published is not repeated.
     """
     assert options.item is not None
-    work = _Attempt(services, options, slot, base, prepare, publish, number, returned, unapproved)
-    work.restore, work.ledger, work.control, work.loop = restore, ledger, control, loop
+    work = _Attempt(
+        services,
+        options,
+        slot,
+        base=base,
+        prepare=prepare,
+        publish=publish,
+        restore=restore,
+        number=number,
+        returned=returned,
+        unapproved=unapproved,
+        ledger=ledger,
+        control=control,
+    )
     return flow(work.run).pipe(of_item(item_name(options.item)))
 
 
@@ -117,22 +128,21 @@ class _Found(NamedTuple):
 
 
 class _Attempt:
-    restore: Callable[[str], Observable[WatchEvent]] | None
-    ledger: Ledger | None
-    control: Control | None
-    loop: Callable[[Services], LoopService]
-
     def __init__(
         self,
         services: Services,
         options: LoopRunOptions,
         slot: Slot,
+        *,
         base: str,
         prepare: Callable[[str], Observable[WatchEvent]],
         publish: Callable[[str], Observable[WatchCandidate]],
+        restore: Callable[[str], Observable[WatchEvent]] | None,
         number: int,
         returned: Returned | None,
         unapproved: bool,
+        ledger: Ledger | None,
+        control: Control | None,
     ) -> None:
         assert options.item is not None
         self._home = services.workspace
@@ -156,9 +166,12 @@ class _Attempt:
         self._base = base
         self._prepare = prepare
         self._publish = publish
+        self._restore = restore
         self._number = number
         self._returned = returned
         self._unapproved = unapproved
+        self._ledger = ledger
+        self._control = control
 
     def run(self) -> Flow[None]:
         found = yield from ask(act(self._find))
@@ -203,7 +216,7 @@ class _Attempt:
         slot = self._slot
         yield slot.folder
         within = slot.folder.relative_to(slot.root)
-        for root in sorted(slot.root.parent.glob("slot-*")) if self.restore is not None else ():
+        for root in sorted(slot.root.parent.glob("slot-*")) if self._restore is not None else ():
             if root != slot.root and (root / within).is_dir():
                 yield root / within
 
@@ -212,10 +225,8 @@ class _Attempt:
 
     def _is_done(self, found: _Found) -> bool:
         """Return whether only the candidate is missing."""
-        run, states = (
-            found.run,
-            ("approved", "max_iterations") if self._unapproved else ("approved",),
-        )
+        run = found.run
+        states = ("approved", "max_iterations") if self._unapproved else ("approved",)
         is_same = found.record.number == self._number
         return is_same and run is not None and not run.resumable and run.state in states
 
@@ -256,7 +267,7 @@ class _Attempt:
         record = found.record._replace(number=self._number)
         other = None if found.folder == self._slot.folder else self._home.desk(found.folder)
         merging = merge_under_way(found.folder) if other is not None else None
-        if self.restore is None:
+        if self._restore is None:
             prepared = WatchSlotPrepared(
                 filename=item_name(self._item),
                 slot=self._slot.number,
@@ -265,7 +276,7 @@ class _Attempt:
             )
             yield from emit(prepared)
         else:
-            last = yield from forward(self.restore(self._base))
+            last = yield from forward(self._restore(self._base))
             if not record.base:
                 record = record._replace(base=getattr(last, "base", self._base))
         if other is not None:
@@ -284,8 +295,8 @@ class _Attempt:
         return "" if run is None else run.run_id
 
     def _work(self, options: LoopRunOptions, resume: JournalFile | None = None) -> Flow[object]:
-        loop = self.loop(self._services)
-        run = loop.run(options, resume=resume, ledger=self.ledger, control=self.control)
+        loop = LoopService(self._services)
+        run = loop.run(options, resume=resume, ledger=self._ledger, control=self._control)
         return (yield from forward(within_loop(run)))
 
 
