@@ -167,6 +167,16 @@ def write_atomic(
         raise
 
 
+def remove(path: Path) -> None:
+    """Remove a file, a link, or a folder with everything in it; it may be missing."""
+    if path.is_dir() and not path.is_symlink():
+        import shutil  # which hooks need not load
+
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
 def state_folder(env: Mapping[str, str]) -> Path | None:
     """Return the folder for what cuggino remembers about a user: trust, keys, live pages.
 

@@ -30,7 +30,7 @@ from cuggino.events import (
     WatchCandidate,
     WatchEvent,
 )
-from cuggino.files import storing
+from cuggino.files import remove, storing
 from cuggino.loops import Control, Interruption, Returned, Services, attempt
 from cuggino.operators import Flow, alongside, ask, emit, flow, forward, mapcat
 from cuggino.placement.assignment import Assignment, unpack
@@ -334,22 +334,15 @@ def _empty(desk: _Desk) -> None:
     with storing("clean", desk.top):
         for path in desk.top.iterdir() if desk.top.is_dir() else ():
             if path.name != ".git":
-                _remove(path)
+                remove(path)
         for path in [
             *(desk.top / ".git").glob("*.lock"),
             *(desk.top / ".git/refs").rglob("*.lock"),
         ]:
             path.unlink(missing_ok=True)
-        _remove(desk.elsewhere)
+        remove(desk.elsewhere)
         desk.elsewhere.mkdir(parents=True)
-        _remove(desk.slot.folder / ".cuggino")
+        remove(desk.slot.folder / ".cuggino")
         record = read_record(desk.slot)
         if record is not None:  # what it holds is saved, or somebody else's by now
             write_record(desk.slot, replace(record, ready=False))
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)

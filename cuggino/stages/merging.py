@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -13,7 +12,7 @@ from typing import NamedTuple
 from reactivex import Observable
 
 from cuggino.errors import ProcessError, ProcessFailed
-from cuggino.files import BIGGEST, read_regular, storing
+from cuggino.files import BIGGEST, read_regular, remove, storing
 from cuggino.operators import Flow, ask
 from cuggino.sandbox import git_folders
 from cuggino.stages.acts import act
@@ -200,20 +199,13 @@ def _restore(text: Text, path: str) -> Flow[None]:
 
 def _move(source: Path, target: Path) -> None:
     target.parent.mkdir(exist_ok=True)
-    _remove(target)
+    remove(target)
     if os.path.lexists(source):
         source.rename(target)
 
 
 def _put_back(source: Path, target: Path) -> None:
     if os.path.lexists(source):
-        _remove(target)
+        remove(target)
         target.parent.mkdir(parents=True, exist_ok=True)
         source.rename(target)
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)

@@ -30,6 +30,7 @@ from cuggino.files import BIGGEST, read_regular, storing, write_atomic
 from cuggino.storage.focus import file_focus, read_text_file
 from cuggino.storage.moving import (
     digest_of,
+    inside,
     move_into,
     move_to_archive,
     reserve,
@@ -159,7 +160,7 @@ class Backlog:
         Raises:
             StorageError: the name is not a plain file name.
         """
-        return _inside(self._workspace.backlog, name)
+        return inside(self._workspace.backlog, name)
 
     def is_there(self, name: str) -> bool:
         """Return whether a file of this name exists."""
@@ -325,7 +326,7 @@ class Backlog:
         Raises:
             StorageError: it is gone, or could not be moved.
         """
-        source = _inside(self._workspace.parked, name)
+        source = inside(self._workspace.parked, name)
         try:
             target = move_into(source, self._workspace.backlog, name, operation="unpark")
         except FileNotFoundError as error:
@@ -369,7 +370,7 @@ class Backlog:
             StorageError: it is gone, or could not be moved.
         """
         source = self.path(name)
-        parked = _inside(self._workspace.parked, name)
+        parked = inside(self._workspace.parked, name)
         if not os.path.lexists(source) and parked.is_file():
             source = parked
         try:
@@ -464,12 +465,6 @@ class Backlog:
         except OSError:
             text = ""
         return text or "no reason recorded"
-
-
-def _inside(folder: Path, name: str) -> Path:
-    if name in ("", ".", "..") or "/" in name or "\0" in name:
-        raise StorageError("name item", f"{name!r} is not a file name in {folder}")
-    return folder / name
 
 
 def text_digest(text: str) -> str:

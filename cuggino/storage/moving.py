@@ -18,6 +18,17 @@ _LONGEST_NAME = 230
 _LONGEST_SUFFIX = 20
 
 
+def inside(folder: Path, name: str) -> Path:
+    """Return the path of a file in the folder.
+
+    Raises:
+        StorageError: the name is not a plain file name.
+    """
+    if name in ("", ".", "..") or "/" in name or "\0" in name:
+        raise StorageError("name item", f"{name!r} is not a file name in {folder}")
+    return folder / name
+
+
 def move_into(source: Path, folder: Path, name: str, *, operation: str) -> Path:
     """Move the file to `name` in the folder, or to a similar free name (`name-2.md`).
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from cuggino.errors import StorageError
 from cuggino.files import describe, read_regular, storing, write_atomic
-from cuggino.storage.moving import visible_entries
+from cuggino.storage.moving import inside, visible_entries
 from cuggino.storage.workspace import Workspace
 
 _BIGGEST = 1_000_000
@@ -90,9 +90,7 @@ class Origins:
         Raises:
             StorageError: the name is not a plain file name.
         """
-        if item in ("", ".", "..") or "/" in item or "\0" in item:
-            raise StorageError("name item", f"{item!r} is not a file name in {self._folder}")
-        return self._folder / f"{item}.json"
+        return inside(self._folder, item).with_name(f"{item}.json")
 
     def read(self, item: str) -> Origin | None:
         """Return the origin of the item; None for an item that was not imported.
@@ -151,16 +149,6 @@ class Origins:
                 if origin is not None:
                     found[name] = origin
         return found
-
-    def find(self, source: str, id: str) -> tuple[str, Origin] | None:
-        """Return the item of the source with this id, by name; None if it was never imported.
-
-        Raises:
-            StorageError: its file cannot be used.
-        """
-        name = imported_name(source, id)
-        origin = self.read(name)
-        return None if origin is None else (name, origin)
 
 
 def _stamp(path: Path) -> tuple[int, ...]:

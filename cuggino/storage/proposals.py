@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cuggino.errors import StorageError
 from cuggino.files import describe, read_regular, storing, write_atomic
+from cuggino.storage.moving import inside
 from cuggino.storage.workspace import Workspace
 
 _BIGGEST = 1_000_000
@@ -84,6 +85,4 @@ class Proposals:
             path.unlink(missing_ok=True)
 
     def _path(self, item: str) -> Path:
-        if item in ("", ".", "..") or "/" in item or "\0" in item:
-            raise StorageError("name item", f"{item!r} is not a file name in {self._folder}")
-        return self._folder / f"{item}.json"
+        return inside(self._folder, item).with_name(f"{item}.json")

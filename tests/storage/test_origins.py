@@ -18,7 +18,6 @@ def origins(tmp_path: Path) -> Origins:
 
 def test_an_item_that_was_not_imported_has_none(origins: Origins) -> None:
     assert origins.read("001-login.md") is None
-    assert origins.find("github", "7") is None
     assert origins.all() == {}
 
 
@@ -28,7 +27,6 @@ def test_a_change_keeps_the_other_fields(origins: Origins, tmp_path: Path) -> No
     assert changed == Origin(source="github", id="7", number=7, begun=True)
     again = Origins(Workspace(tmp_path))
     assert again.read("github-00007.md") == changed
-    assert again.find("github", "7") == ("github-00007.md", changed)
     assert again.all() == {"github-00007.md": changed}
 
 

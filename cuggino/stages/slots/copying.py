@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from cuggino.errors import ProcessFailed
-from cuggino.files import storing
+from cuggino.files import remove, storing
 from cuggino.operators import Flow, pause
 from cuggino.sandbox import git_folders
 from cuggino.stages.slots.folder import Slot, top_of
@@ -40,7 +40,7 @@ def copy_specs(slot: Slot, specs: str) -> Flow[None]:
         yield from _copy(source, target.resolve())
     else:
         with storing("remove", target):
-            _remove(target)
+            remove(target)
 
 
 def copy_included(slot: Slot) -> Flow[None]:
@@ -95,11 +95,11 @@ def _mirror(source: Path, target: Path) -> Flow[None]:
         here, there = folders.pop()
         with storing("copy", here):
             if there.is_symlink() or not there.is_dir():
-                _remove(there)
+                remove(there)
                 there.mkdir(parents=True)
             wanted = {entry.name: entry for entry in os.scandir(here)}
             for name in {entry.name for entry in os.scandir(there)} - wanted.keys():
-                _remove(there / name)
+                remove(there / name)
         for name, entry in wanted.items():
             if entry.is_dir(follow_symlinks=False):
                 folders.append((here / name, there / name))
@@ -113,7 +113,7 @@ def _copy(source: Path, target: Path) -> Flow[None]:
         if source.is_symlink():
             link = source.readlink()
             if not target.is_symlink() or target.readlink() != link:
-                _remove(target)
+                remove(target)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.symlink_to(link)
             return
@@ -127,7 +127,7 @@ def _copy(source: Path, target: Path) -> Flow[None]:
         if not same:
             with storing("copy", source):
                 if target.is_dir() and not target.is_symlink():
-                    _remove(target)
+                    remove(target)
                 target.parent.mkdir(parents=True, exist_ok=True)
             with storing("copy", source), source.open("rb") as content, beside.open("wb") as new:
                 while chunk := content.read(_CHUNK):
@@ -167,13 +167,6 @@ def _is_in(slot: Slot, target: Path) -> bool:
     return target.resolve().is_relative_to(root) and not target.resolve().is_relative_to(
         root / ".git"
     )
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
 
 
 def _files(folder: Path) -> Iterator[Path]:

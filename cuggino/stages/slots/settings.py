@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from cuggino.files import storing, write_atomic
+from cuggino.files import remove, storing, write_atomic
 from cuggino.operators import Flow
 from cuggino.sandbox import git_folders
 from cuggino.stages.slots.folder import Slot
@@ -66,11 +66,7 @@ def forget_states(git: Path) -> None:
     Nobody works in a slot that is being prepared.
     """
     for name in _LEFT_STATES:
-        path = git / name
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
+        remove(git / name)
     for lock in (*git.glob("*.lock"), *(git / "refs").rglob("*.lock")):
         lock.unlink(missing_ok=True)
 
@@ -125,10 +121,7 @@ def _copy_hooks(source: Path, target: Path) -> None:
             if path.is_file() and path.suffix != ".sample"
         }
     for path in target.iterdir():
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
+        remove(path)
     for name, path in wanted.items():
         shutil.copy(path, target / name)
 
