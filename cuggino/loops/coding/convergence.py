@@ -56,7 +56,7 @@ class Convergence:
             self._progress.start(self._state)
 
     def worked(self, fingerprint: Observable[str]) -> Flow[NoProgress | None]:
-        """An implementing agent has ended; emits and gives `NoProgress` at a standstill."""
+        """Compare the project after an agent; emit and return `NoProgress` at a standstill."""
         if self._progress is None:
             return None
         now = (yield from ask(fingerprint, name="fingerprint")) or ""
@@ -85,10 +85,10 @@ class Convergence:
         )
 
     def reviewed(self, n: int, review: str, workspace: Workspace) -> Flow[LoopStalled | None]:
-        """A review asked for changes; when they are the same again and again, they are stored.
+        """Count the findings of a review that asked for changes.
 
-        Gives how the loop ends, None when it goes on. The findings are not stored for a person if
-        another run begins with them (`store_findings`).
+        Returns the end of the loop if they keep coming back, else None. They are stored for a
+        person then, unless another run begins with them (`store_findings`).
         """
         if self._findings is None:
             return None

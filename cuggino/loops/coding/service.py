@@ -330,7 +330,7 @@ class CodingRun:
         return verdict
 
     def _review_text(self, content: str) -> Flow[str]:
-        """The review file if the reviewer wrote one, else the text of its marker (CUG-036)."""
+        """Return the review file if the reviewer wrote one, else the marker's text (CUG-036)."""
         read = act(lambda: self._session.review_text(content))
         text = yield from ask(read, name="review-text")
         return text or content

@@ -124,12 +124,12 @@ class Course:
         return self.decide(session)
 
     def begin(self, files: str) -> None:
-        """The state of the project before the first session."""
+        """Note the state of the project before the first session."""
         if self._progress is not None:
             self._progress.start(self._state(files))
 
     def moved(self, files: str) -> NoProgress | None:
-        """The state of the project after one more; a standstill ends the run."""
+        """Compare the project after a session; return the standstill that ends the run, or None."""
         kind = self._progress.observe(self._state(files)) if self._progress is not None else None
         if self._progress is None or kind is None:
             return None

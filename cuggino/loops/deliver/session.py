@@ -28,7 +28,7 @@ from cuggino.storage import DeliverableStore, LoadedDeliverables, VerifiedFile
 
 
 def listed(loaded: LoadedDeliverables, verified: Iterable[str] = ()) -> DeliverablesListed:
-    """The deliverables that are wanted, as an event."""
+    """Return the deliverables that are wanted, as an event."""
     done = frozenset(verified)
     return DeliverablesListed(
         deliverables=tuple(
@@ -63,7 +63,7 @@ class DeliverSession:
         self._shown: DeliverablesListed | None = None
 
     def run(self) -> Flow[None]:
-        """The session, and what becomes of the deliverables meanwhile.
+        """Run the session, and watch the deliverables meanwhile.
 
         Emits the events of the agent and of its policies; each change of the status file as it is
         written, as `DeliverableStatusChanged` and `DeliverablesListed`; last `DeliverSessionEnded`.

@@ -114,7 +114,7 @@ def _settings(agent: AgentSettings) -> dict[str, object]:
 
 
 def _servers(agent: AgentSettings, project: Path) -> dict[str, Mapping[str, object]]:
-    """The servers whose program is there; one that is not would cost each session its start."""
+    """Return the servers whose programs are installed; others would fail every session."""
     missing = missing_programs(agent, str(project))
     return {name: server for name, server in agent.mcp_servers.items() if name not in missing}
 

@@ -157,7 +157,7 @@ class JobGate:
         }
 
     def _commands(self, *, build: bool, tests: bool) -> Flow[tuple[CommandRun, ...]]:
-        """The project's own commands, each run once: its exit code is proof (LOP-099)."""
+        """Run the project's own commands once each: an exit code is proof (LOP-099)."""
         wanted: list[tuple[CommandCheck, str]] = []
         if build and self._options.verify_build:
             wanted.append(("build", self._options.verify_build))

@@ -55,7 +55,7 @@ class WorkNotices:
             self.has_committed = True
 
     def touched(self, path: str) -> Iterable[Event]:
-        """The notice that the file was written, unless it was given before."""
+        """Return the notice that the file was written, unless it was given before."""
         if path and path not in self._touched:
             self._touched.add(path)
             yield FileTouched(path=path)
@@ -69,7 +69,7 @@ class WorkNotices:
 
 
 def _paths(given: dict[str, Any]) -> list[str]:
-    """The files that a call names: one, or one in each of its edits."""
+    """Return the files that a call names: one, or one in each of its edits."""
     edits = given.get("edits")
     parts = [given, *(edits if isinstance(edits, list) else [])]
     named = [

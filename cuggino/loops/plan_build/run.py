@@ -135,7 +135,7 @@ class PlanBuildRun:
             yield from self._run.pause(self._options.iteration_pause)
 
     def _one(self) -> Flow[PlanBuildExit | None]:
-        """An iteration of building, its verification with it; gives why the loop is over."""
+        """Build and verify once; return why the loop is over, or None."""
         acts = self._acts
         ended = yield from self._session("build")
         assert ended is not None
@@ -194,7 +194,7 @@ class PlanBuildRun:
         return ended
 
     def _is_complete(self) -> Flow[bool]:
-        """The done file is a claim like any other: what contradicts it takes it away (LOP-096).
+        """Return whether the done file ends the loop; remove it if it is contradicted (LOP-096).
 
         Without verification it ends the loop (TC-030-05), with a warning if jobs are open.
         """
@@ -215,7 +215,7 @@ class PlanBuildRun:
         return False
 
     def _retried(self, ended: PlanBuildSessionEnded) -> Flow[PlanBuildExit | None]:
-        """Another session follows one that failed, unless too many have (LOP-064)."""
+        """Announce another session after one that failed, unless too many have (LOP-064)."""
         yield from self._verify_claims()
         yield from self._count()
         self._error = ended.message or "Unknown error"

@@ -210,7 +210,7 @@ class PlanBuildSession:
 
 
 def _requirements(project: Path) -> dict[str, tuple[int, int]]:
-    """The files of the requirements, each with its time and size; as far as they can be seen."""
+    """Return time and size of each file of the requirements that can be read."""
     found: dict[str, tuple[int, int]] = {}
     for folder, _, names in os.walk(project / REQUIREMENTS_FOLDER):
         for name in names:

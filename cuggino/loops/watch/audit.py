@@ -98,6 +98,6 @@ def _session(services: Services, options: WatchRunOptions) -> SpawnOptions:
 
 
 def _known(workspace: Workspace) -> str:
-    """The open findings and spec issues, a line each."""
+    """Return the open findings and spec issues, a line each."""
     lines = [f"- {issue.title}" for issue in workspace.issues()]
     return "\n".join(lines) or "None."

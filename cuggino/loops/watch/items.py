@@ -317,7 +317,7 @@ class Items:
         self._told_to_log_in = login
 
     def park(self, name: str, reason: str) -> Flow[None]:
-        """Out of the backlog, with the reason beside it; nothing to do when it is gone."""
+        """Move the item out of the backlog, with the reason beside it; it may be gone."""
         parked = yield from ask(act(partial(self.put_aside, name, reason)))
         if parked is not None:
             yield from emit(parked)
@@ -366,7 +366,7 @@ class Items:
 def item_options(
     options: WatchRunOptions, backlog: Backlog, name: str, digest: str, *, review: str | None = None
 ) -> LoopRunOptions:
-    """The run of an item: the same settings as every run, the item as the focus (CUG-106)."""
+    """Return the options of an item's run: those of the watch, with it as focus (CUG-106)."""
     shared = {key: getattr(options, key) for key in CodingOptions.model_fields}
     if options.dirty == "refuse":  # looked at once, when the watch began
         shared["dirty"] = "keep"

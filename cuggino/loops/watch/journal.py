@@ -141,7 +141,7 @@ def conclude_runs(workspace: Workspace) -> None:
 
 
 def restore_attempts(attempts: Attempts, killed: JournalFile) -> None:
-    """The failures of the items, as the watch that was killed had counted them."""
+    """Restore the failures of the items as the killed watch had counted them."""
     for entry in killed.entries:
         match entry.event:
             case WatchItemRetry(counted=True) as retry:

@@ -108,7 +108,7 @@ def waiting_phase(
 
 
 def _attempts(next_attempt: Callable[[datetime], float | None]) -> Observable[object]:
-    """Emits whenever a paused item may be tried again; completes when none is paused."""
+    """Emit whenever a paused item may be tried again; complete when none is paused."""
 
     def wait(scheduler: abc.SchedulerBase) -> Observable[object]:
         pause = next_attempt(scheduler.now)
