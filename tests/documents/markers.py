@@ -28,8 +28,8 @@ A marker that ends the stage counts only where the agent says it, not where it q
 is that of Markdown ([CommonMark](https://spec.commonmark.org)):
 
 1. Its opening tag **opens a line**: nothing precedes it but at most three spaces, or another marker
-   that ends the stage and counts. In the middle of a line, behind a `<NOTE>`, or after `-`, `1.`, `#`,
-   `|`, `"`, `**` or a backslash, it is text.
+   that ends the stage and counts. In the middle of a line, behind a `<NOTE>`, or after `-`, `1.`,
+   `#`, `|`, `"`, `**` or a backslash, it is text.
 2. That line is **a line of a paragraph**. In a fence, a code span, a block indented by four columns
    or a tab, an HTML comment, an HTML block or an attribute it is text. So it is in a block quote,
    and in a line directly below one, which Markdown adds to the quote.
