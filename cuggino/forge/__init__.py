@@ -7,26 +7,19 @@ Agents get neither. What others write there is untrusted text.
 from cuggino._lazy import lazy
 
 NAMES = {
-    "answering": "answered",
     "api": "Api PROGRAMS Response",
-    "claiming": "claim_with reclaimed",
     "command_sources": "command_source",
-    "desk": "Desk Tracker",
-    "finding": "forge_of place_of remote_url",
+    "finding": "forge_of remote_url",
     "github": "GitHub",
     "gitlab": "GitLab",
     "importing": "import_once imported",
-    "hooks": "HookCall RunHook hooked hooks_of",
-    "issue_sources": "issue_source",
+    "hooks": "HookCall RunHook hooked",
     "landing": "landing_of",
     "model": "CheckState Comment Forge Issue Job PullRequest Remark",
-    "describing": "Describe Description describing",
-    "patience": "patiently",
     "programs": "OLDEST check_program has_login program_version",
     "proposing": "PullRequests pull_requests",
-    "redaction": "Redaction foreign inline outgoing redacting shortened",
-    "reporting": "reported",
-    "source": "Look Source SourceItem source_of",
+    "redaction": "Redaction redacting",
+    "source": "Look Source SourceItem",
     "watching": "Beside beside_watch sources_of",
 }
 """Public names by module."""

@@ -7,13 +7,12 @@ Dask's `distributed` moves texts between this process and its workers (`pip inst
 from cuggino._lazy import lazy
 
 NAMES = {
-    "address": "ClusterAddress TlsFiles cluster_address is_loopback load_distributed security_of",
+    "address": "ClusterAddress TlsFiles cluster_address load_distributed security_of",
     "checking": "MachineCheck check_cluster",
-    "cluster": "Cluster Offered nothing_needed",
-    "local": "RULES WORKER_RULES LocalCluster local_cluster resources_text",
-    "needs": "amounts_of item_needs roles_agents unmet_needs",
+    "cluster": "Cluster Offered",
+    "local": "RULES LocalCluster local_cluster",
+    "needs": "amounts_of",
     "watching": "watch_on_cluster",
-    "seen": "workers_seen",
 }
 """Public names by module."""
 

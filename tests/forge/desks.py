@@ -10,8 +10,12 @@ from reactivex.subject import Subject
 
 from cuggino.config import BacklogSource
 from cuggino.events import Event, LoopSpecIssue, WatchProcessingItem
-from cuggino.forge import Desk, Tracker, answered, claim_with, reclaimed, redacting, reported
+from cuggino.forge import redacting
+from cuggino.forge.answering import answered
+from cuggino.forge.claiming import claim_with, reclaimed
 from cuggino.forge.commenting import new_key
+from cuggino.forge.desk import Desk, Tracker
+from cuggino.forge.reporting import reported
 from cuggino.operators import flow, forward, merge_now
 from cuggino.storage import Origin, Workspace
 from cuggino.testing import InMemoryForge, VirtualClock

@@ -25,8 +25,8 @@ from cuggino.events import (
     WatchProposed,
     WatchSentBack,
 )
-from cuggino.forge import HookCall, hooked, hooks_of
-from cuggino.forge.hooks import NAMES, WAITING_LIMIT
+from cuggino.forge import HookCall, hooked
+from cuggino.forge.hooks import NAMES, WAITING_LIMIT, hooks_of
 from cuggino.testing import Marbles
 from tests.loops.slot_watching import SlotWatching
 

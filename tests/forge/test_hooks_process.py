@@ -11,7 +11,7 @@ from reactivex import concat, never, of, operators as ops
 import cuggino
 from cuggino import Config
 from cuggino.events import Event, HookFailed, WatchItemParked
-from cuggino.forge import hooks_of
+from cuggino.forge.hooks import hooks_of
 from cuggino.testing import VirtualRuntime, no_leaks
 from tests.sandbox.arena import needs_bubblewrap
 

@@ -10,7 +10,8 @@ from reactivex.subject import Subject
 from cuggino.config import BacklogSource
 from cuggino.errors import ForgeLimited, ForgeRefused
 from cuggino.events import Event, WatchForgeWaiting, WatchItemImported, WatchSourceFailed
-from cuggino.forge import imported, issue_source
+from cuggino.forge import imported
+from cuggino.forge.issue_sources import issue_source
 from cuggino.storage import Backlog, Origins, Workspace
 from cuggino.testing import InMemoryForge, VirtualClock
 

@@ -9,8 +9,12 @@ from reactivex import Observable
 
 from cuggino.config import BacklogSource
 from cuggino.events import Event, WatchIssueAnswered, WatchItemCompleted
-from cuggino.forge import Desk, Tracker, answered, claim_with, reclaimed, redacting, reported
+from cuggino.forge import redacting
+from cuggino.forge.answering import answered
+from cuggino.forge.claiming import claim_with, reclaimed
 from cuggino.forge.commenting import new_key
+from cuggino.forge.desk import Desk, Tracker
+from cuggino.forge.reporting import reported
 from cuggino.loops import Services, WatchService
 from cuggino.operators import merge_now
 from cuggino.testing import InMemoryForge, Seen

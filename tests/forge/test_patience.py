@@ -18,7 +18,8 @@ from cuggino.errors import (
     ForgeUnreachable,
 )
 from cuggino.events import WatchForgeWaiting
-from cuggino.forge import Forge, patiently
+from cuggino.forge import Forge
+from cuggino.forge.patience import patiently
 from cuggino.operators import Flow, emit, flow
 from cuggino.testing import VirtualClock
 

@@ -6,7 +6,8 @@ import pytest
 from reactivex import Observable, of
 
 from cuggino.errors import ConfigError
-from cuggino.forge import Source, SourceItem, source_of
+from cuggino.forge import Source, SourceItem
+from cuggino.forge.source import source_of
 
 
 def our_tracker() -> Observable[SourceItem]:

@@ -13,13 +13,8 @@ import pytest
 
 from cuggino.config import ClusterSettings
 from cuggino.errors import ConfigError
-from cuggino.placement import (
-    ClusterAddress,
-    TlsFiles,
-    cluster_address,
-    is_loopback,
-    security_of,
-)
+from cuggino.placement import ClusterAddress, TlsFiles, cluster_address, security_of
+from cuggino.placement.address import is_loopback
 
 NAMES = ("ca", "cert", "key")
 

@@ -7,7 +7,8 @@ from hypothesis import given, strategies as st
 
 from cuggino.config import Config, RoleAgent
 from cuggino.errors import ConfigError
-from cuggino.placement import amounts_of, item_needs, roles_agents, unmet_needs
+from cuggino.placement import amounts_of
+from cuggino.placement.needs import item_needs, roles_agents, unmet_needs
 
 NEEDS = "---\nneeds: [gpu=2, big]\n---\n# Train it\n"
 AMOUNTS = st.dictionaries(st.sampled_from("abc"), st.integers(1, 3).map(float))

@@ -8,8 +8,8 @@ from reactivex import Observable, just, throw
 
 from cuggino.errors import ConfigError
 from cuggino.events import ClusterWorker, WatchWorkers
-from cuggino.placement import workers_seen
 from cuggino.placement.dask.values import DaskWorker
+from cuggino.placement.seen import workers_seen
 from cuggino.testing import Marbles
 
 LINK = "http://head:8787/status"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from cuggino.operators import on_loop
-from cuggino.placement import workers_seen
 from cuggino.placement.dask import DaskLink
+from cuggino.placement.seen import workers_seen
 from tests.placement.dask.cluster import Cluster
 from tests.placement.dask.watching import begun, listed
 from tests.sources.subscribers import Recorder, eventually
