@@ -149,7 +149,7 @@ class CodingRun:
                 yield from ask(repository.recover(resumed.first.at))
         yield from self._commands.resume()
 
-    def tell(self) -> Flow[None]:
+    def run(self) -> Flow[None]:
         """Plan, implement and review, until the run has a result."""
         with self._commands.keeping():
             yield from self._iterations()

@@ -29,7 +29,7 @@ from cuggino.loops.deliver.options import DeliverRunOptions
 from cuggino.loops.deliver.session import DeliverSession, listed
 from cuggino.loops.deliver.setup import session_setup
 from cuggino.loops.deliver.tool_socket import SOCKET, ToolSocket
-from cuggino.loops.frame.ending import told_to_its_end
+from cuggino.loops.frame.ending import run_to_its_end
 from cuggino.loops.frame.history import history_kept
 from cuggino.loops.frame.run import Run
 from cuggino.loops.frame.spawning import boundary_for, spawn_options
@@ -69,9 +69,9 @@ class DeliverRun:
         """Warn of settings of the project that cannot be used."""
         yield from emit(*(DeliverWarning(message=warning) for warning in self._warnings))
 
-    def tell(self) -> Flow[None]:
+    def run(self) -> Flow[None]:
         """Run sessions until the loop has a result."""
-        yield from told_to_its_end(self._kept(), self._end)
+        yield from run_to_its_end(self._kept(), self._end)
 
     def _kept(self) -> Flow[DeliverExit]:
         base = yield from ask(self._run.services.repository.head(), name="head-start")

@@ -12,7 +12,7 @@ from cuggino.operators import Flow
 Exit = TypeVar("Exit", DeliverExit, PlanBuildExit)
 
 
-def told_to_its_end(story: Flow[Exit], end: Callable[[Exit, str], Flow[None]]) -> Flow[None]:
+def run_to_its_end(story: Flow[Exit], end: Callable[[Exit, str], Flow[None]]) -> Flow[None]:
     """Run the story and report its end exactly once (AUT-036).
 
     An interruption is a regular end; every other error is raised again after it.

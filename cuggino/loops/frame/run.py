@@ -154,7 +154,7 @@ class Story(Protocol):
     def opening(self) -> Flow[None]:
         """Emit what every process of the run repeats; it is not journaled as part of the story."""
 
-    def tell(self) -> Flow[None]:
+    def run(self) -> Flow[None]:
         """Run the stages. A resumed run replays the outcomes of those that have finished."""
 
 
@@ -242,19 +242,19 @@ def framed(
         story = (yield from made) if isinstance(made, Generator) else made
         said = [chosen] if chosen is not None and ledger is None else []
 
-        def told(
+        def running(
             recorder: JournalRecorder | None, news: Observable[Any], announce: Announce
         ) -> Observable[Any]:
-            telling = _interruptible(story, interruption, flow(story.tell, recorder=recorder))
-            telling = telling.pipe(alongside(news), accompanied(companions, announce))
-            return control.watched(telling) if is_own else telling
+            stages = _interruptible(story, interruption, flow(story.run, recorder=recorder))
+            stages = stages.pipe(alongside(news), accompanied(companions, announce))
+            return control.watched(stages) if is_own else stages
 
         if not options.journal:
             news, announce = announcing(None, here)
             with control.announced(announce) as unsaid:
                 yield from emit(*said, *unsaid)
                 yield from story.opening()
-                yield from forward(told(None, news, announce))
+                yield from forward(running(None, news, announce))
             return
         session.keep = resumed is not None and resumed.resumable
         run_id = resumed.run_id if resumed is not None else session.id
@@ -271,7 +271,7 @@ def framed(
                 journal.append(event, at=here.now)
             yield from emit(*said, *unsaid)
             yield from story.opening()
-            yield from forward(told(kept, news, announce))
+            yield from forward(running(kept, news, announce))
         session.keep = story.is_resumable
 
 
@@ -325,6 +325,6 @@ def _held(
 
 
 def _interruptible(
-    story: Story, interruption: Interruption, told: Observable[object]
+    story: Story, interruption: Interruption, stages: Observable[object]
 ) -> Observable[object]:
-    return told if story.reports_interruption else interruption.ending(told)
+    return stages if story.reports_interruption else interruption.ending(stages)

@@ -18,7 +18,7 @@ from cuggino.events import (
     PlanBuildSessionRetry,
     PlanBuildWarning,
 )
-from cuggino.loops.frame.ending import told_to_its_end
+from cuggino.loops.frame.ending import run_to_its_end
 from cuggino.loops.frame.history import history_kept
 from cuggino.loops.frame.run import Run
 from cuggino.loops.frame.session import is_failure
@@ -65,9 +65,9 @@ class PlanBuildRun:
         """Emit nothing."""
         yield from ()
 
-    def tell(self) -> Flow[None]:
+    def run(self) -> Flow[None]:
         """Plan and build, until the loop has a result."""
-        yield from told_to_its_end(self._course(), self._end)
+        yield from run_to_its_end(self._course(), self._end)
 
     def _course(self) -> Flow[PlanBuildExit]:
         reason = yield from self._until_done()

@@ -50,7 +50,7 @@ class Watch:
         """Emit nothing."""
         yield from ()
 
-    def tell(self) -> Flow[None]:
+    def run(self) -> Flow[None]:
         """Wait, take the first item, run the coding loop on it, put it away; indefinitely."""
         options, items = self._options, self._items
         if options.commit and options.dirty == "refuse" and self._run.resumed is None:

@@ -174,7 +174,7 @@ class SlotWatch:
         """Emit nothing."""
         yield from ()
 
-    def tell(self) -> Flow[None]:
+    def run(self) -> Flow[None]:
         """Wait until something can begin, and work until nothing can; indefinitely."""
         control, items = self._run.control, self._items
         control.keeps_for(items.backlog.is_there)
