@@ -140,7 +140,9 @@ def test_repeated_commit_counts_once() -> None:
 
 def test_commands() -> None:
     """Setups and checks keep their exit code and output."""
-    commands = [(c.kind, c.iteration, c.exit_code, c.output) for c in report_of("finished").commands]
+    commands = [
+        (c.kind, c.iteration, c.exit_code, c.output) for c in report_of("finished").commands
+    ]
     assert [
         ("setup", 1, 0, "Installed 3 packages\n"),
         ("check", 1, 1, "1 failed"),
