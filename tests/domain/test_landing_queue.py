@@ -13,6 +13,7 @@ from cuggino.events import (
     WatchItemParked,
     WatchLanded,
     WatchLanding,
+    WatchProposed,
     WatchSentBack,
 )
 
@@ -107,6 +108,13 @@ def test_an_item_is_parked_after_its_last_attempt() -> None:
         WatchLanded(filename="x", commit="n", trunk_was="t"),
     ):
         assert LandingQueue() == after(end, queue=queue)
+
+
+def test_a_proposed_candidate_leaves_the_queue() -> None:
+    """It keeps its returns: it has not landed yet."""
+    queue = after(*sent_back("x"), *candidates("x"), landing("x"))
+    event = WatchProposed(filename="x", number=7, url="u", branch="b", commit="c", candidate="c")
+    assert LandingQueue(returns={"x": 1}) == after(event, queue=queue)
 
 
 def test_an_interrupted_landing_is_repeated_first() -> None:

@@ -59,6 +59,16 @@ ENDED = SessionEnded(outcome="completed", cost_usd=0.5, usage=Usage(input_tokens
 TAGS = marker_tags(Note, Done, Approved)
 
 
+def test_each_event_is_looked_at() -> None:
+    """One by one and in batches, before it is passed on."""
+    seen: list[object] = []
+    looked = each(lambda event: seen.append(("look", event)))
+    values = ["a", EventBatch(["b", "c"]), "d"]
+    looked(rx.from_iterable(values)).subscribe(seen.append)
+    assert [("look", "a"), "a", ("look", "b"), ("look", "c")] == seen[:4]
+    assert [("look", "d"), "d"] == seen[-2:]
+
+
 def tokens(count: int) -> UsageUpdate:
     return UsageUpdate(usage=Usage(input_tokens=count))
 

@@ -15,6 +15,7 @@ from cuggino.events import (
     LlmMarkerEvent,
     Note,
     PingEvent,
+    PlanningStart,
     SessionEnded,
     Thinking,
     ToolCall,
@@ -193,6 +194,24 @@ def test_a_sub_agents_text_holds_no_marker() -> None:
     """A tag in a sub-agent's text passes as text."""
     inner = AgentMessage(text="<DONE>x</DONE>", parent_tool_use_id="t1")
     assert [inner] == cut(inner)
+
+
+@pytest.mark.parametrize(
+    ("event", "is_read"),
+    [
+        (PlanningStart(iteration=1), True),
+        (SessionEnded(outcome="completed"), True),
+        (SessionEnded(outcome="failed"), False),
+        (ToolCall(name="Bash"), False),
+    ],
+)
+def test_text_after_a_failed_session(event: Event, *, is_read: bool) -> None:
+    """It holds no marker until another session begins, or has succeeded."""
+    done = AgentMessage(text="<DONE>x</DONE>")
+    failed = SessionEnded(outcome="failed")
+    assert [failed, done, event] == cut(failed, done, event)
+    (last,) = cut(failed, event, done)[2:]
+    assert (last == Done(content="x")) == is_read != (last is done)
 
 
 def test_other_events_pass_unchanged() -> None:

@@ -90,6 +90,9 @@ def _is_read_alike(text: str) -> bool:
 @example("1. a\n   ```\n   <DONE>x</DONE>\n   ```\n<DONE>y</DONE>")
 @example("a `tick\n- b\n<DONE>x</DONE>\nc `")
 @example("a <b c='\n<DONE>\n'> d")
+@example("01. <span ---\n   <DONE>\n  </PRE>\n<DONE>\n> + ")
+@example(' b="\n- \r\n>=\n<DONE>')
+@example("- \t>\n   ```py\n<DONE>x\t<?></div>?>---<span ")
 def test_markdown_decides_what_counts(text: str) -> None:
     """A tag counts if and only if a Markdown parser puts it at the start of a line of text."""
     assert opens_paragraph_lines(text) == opening_tags(text)
@@ -240,6 +243,8 @@ def test_a_tag_in_the_content_of_another() -> None:
         (("> a\n", "\n<DONE>x</DONE>"), ["Done(x)"]),
         (("<!--", "\n<DONE>x</DONE>"), []),
         (("<DONE>x</DONE>\n", "\n<DONE>y</DONE>"), ["Done(x)", "Done(y)"]),
+        (("<DONE>x</DONE>\n```", "\n<DONE>y</DONE>"), ["Done(x)"]),
+        (("#\n<DONE>x</DONE>", "> more\n"), ["Done(x)"]),
     ],
 )
 @pytest.mark.parametrize("in_deltas", [False, True])
@@ -291,3 +296,5 @@ def test_text_is_shown_while_it_is_written() -> None:
     """Only what may begin a tag at the start of a line is held back."""
     seen = steps([delta("I say <DO"), delta("NE> \n <"), delta("DO not")], at_line_start=LINES)
     assert [["+I say <DO"], ["+NE>"], ["+ \n <DO not"], []] == [shown(step) for step in seen]
+    seen = steps([delta("so\n <D"), delta("ONE"), delta(">x")], at_line_start=LINES)
+    assert [["+so"], [], [], []] == [shown(step) for step in seen]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from cuggino.sandbox import Boundary
+from cuggino.sandbox import Boundary, role_view
+from cuggino.sandbox.landlock import landlock
 from cuggino.sandbox.loader import landlock_version
 from tests.sandbox.arena import Arena
 from tests.vectors import rows
@@ -63,6 +65,24 @@ def test_commands_of_roles_that_look(tmp_path: Path) -> None:
         if before != after:
             found[row["id"]] = [path for path in after if before.get(path) != after[path]]
     assert {} == found
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, inside: bool) -> None:
+    """They are in the role's own folder, else in the system's, which may not have the project."""
+    systems, own = tmp_path / "t", tmp_path / "s"
+    systems.mkdir()
+    monkeypatch.setenv("TMPDIR", str(systems))
+    view = role_view("reviewing", project=(systems if inside else tmp_path) / "p")
+    written = {}
+    for scratch in (None, own):
+        enclosure = landlock(view, scratch=scratch)
+        written[scratch] = set(json.loads(enclosure.words[-2])["write"])
+        assert written[scratch] >= {"/dev/null", "/dev/tty", "/dev/pts", "/dev/shm"}
+    assert (str(systems) in written[None]) == (not inside)
+    assert str(own) not in written[None]
+    assert {str(own)} == written[own] & {str(own), str(systems)}
+    assert str(own / "target") == enclosure.env["CARGO_TARGET_DIR"]
 
 
 def test_which_roles_it_holds() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from cuggino.sandbox import ViewRole, role_view
 from cuggino.sandbox.seatbelt import SANDBOX_EXEC, profile, seatbelt
 
@@ -40,6 +42,18 @@ def test_a_reviewer(tmp_path: Path) -> None:
     """There is no copy-on-write: it writes nothing but its folder."""
     allowed = [line for line in profile_of("reviewing", tmp_path) if str(tmp_path) in line]
     assert [f'(allow file-write* (subpath "{tmp_path}/.cuggino/wip/one"))'] == allowed
+
+
+def test_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder for them takes the place of the system's."""
+    systems = tmp_path / "t"
+    systems.mkdir()
+    monkeypatch.setenv("TMPDIR", str(systems))
+    view = role_view("reviewing", project=tmp_path / "p")
+    own, others = (f'(allow file-write* (subpath "{tmp_path / name}"))' for name in "st")
+    with_own = profile(view, scratch=tmp_path / "s").splitlines()
+    assert (own in with_own, others in with_own) == (True, False)
+    assert others in profile(view).splitlines()
 
 
 def test_quotes_in_paths(tmp_path: Path) -> None:
