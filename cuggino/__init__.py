@@ -17,6 +17,7 @@ imported from a public module, and from nothing below one:
 - `cuggino.errors`: the tree of errors
 - `cuggino.events`: the events, one base class per category
 - `cuggino.files`: atomic reading and writing of files
+- `cuggino.forge`: GitHub and GitLab, trackers, and landing through pull requests
 - `cuggino.guard`: the verdicts on tool calls
 - `cuggino.guard_audit`: the guard asked about tool calls outside a run
 - `cuggino.loops`: the four loops

@@ -42,7 +42,7 @@ NAMES = {
     "slot_limit": "SlotLimit is_overload",
     "spending": "Budget BudgetLevel SESSION_BEGINS Spending begins_session budget_exceeded",
     "termination": "DeliverProgress Terminate decide_delivery",
-    "titles": "title_of",
+    "titles": "task_titles title_of without_file",
     "untrusted": (
         "LONGEST_FOREIGN cleaned defused limited safe_title shown_to_agents without_markers"
     ),

@@ -129,7 +129,9 @@ from cuggino.domain.termination import (
     decide_delivery,
 )
 from cuggino.domain.titles import (
+    task_titles,
     title_of,
+    without_file,
 )
 from cuggino.domain.untrusted import (
     LONGEST_FOREIGN,
@@ -228,6 +230,7 @@ __all__ = [
     "shown_to_agents",
     "skips_tests",
     "split_front_matter",
+    "task_titles",
     "title_of",
     "tool_named",
     "touches_ci",
@@ -235,5 +238,6 @@ __all__ = [
     "with_facts",
     "with_findings",
     "with_held",
+    "without_file",
     "without_markers",
 ]

@@ -1,21 +1,48 @@
-"""Titles of backlog items, by their text."""
+"""Titles of runs, backlog items and tasks, by their texts."""
 
 from __future__ import annotations
+
+import re
 
 from cuggino._lazy import pattern
 from cuggino.domain.front_matter import split_front_matter
 
+_FILE = pattern(r"The file `[^`\n]*`, (?:with this content|which says):\s*\n")
 _HEADING = pattern(r"(?m)^ {0,3}#{1,6}[ \t]+(\S.*?)[ \t]*#*[ \t]*$")
+_TASK = pattern(
+    r"^(?P<marks>#{2,4})[ \t]+(?:Task|Step)[ \t]+\d+[ \t]*[.:)]?[ \t]*(?P<title>.*)$",
+    re.MULTILINE | re.IGNORECASE,
+)
+_BOX = pattern(r"^(?:[-*+]|\d+[.)])[ \t]+\[[ xX]\][ \t]+(?P<title>.*)$", re.MULTILINE)
 _LONGEST = 120
+_MOST_TASKS = 200
 
 
 def title_of(text: str) -> str:
     """Return the first heading of a Markdown text, or its first line with any text; "" if blank.
 
-    It has no line break and at most 120 characters.
+    It has no line break and at most 120 characters. Of a focus that is a file, it is that of the
+    file.
     """
-    _, body = split_front_matter(text)
+    _, body = split_front_matter(without_file(text))
     heading = _HEADING.search(body)
     found = heading[1] if heading else next((x for x in body.splitlines() if x.strip()), "")
     title = " ".join(found.split())
     return title if len(title) <= _LONGEST else f"{title[: _LONGEST - 1]}…"
+
+
+def without_file(focus: str) -> str:
+    """Return the text of a focus without the sentence that names its file."""
+    found = _FILE.match(focus)
+    return focus[found.end() :].strip() if found else focus
+
+
+def task_titles(plan: str) -> tuple[str, ...]:
+    """Return the titles of a plan's tasks: its headings `Task N: title`, or its check boxes.
+
+    Headings below those of the first task are no tasks.
+    """
+    found = list(_TASK.finditer(plan))
+    found = [match for match in found if match["marks"] == found[0]["marks"]]
+    found = found or list(_BOX.finditer(plan))
+    return tuple(match["title"].strip().rstrip("#").strip() for match in found[:_MOST_TASKS])

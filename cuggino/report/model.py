@@ -9,8 +9,8 @@ from typing import Literal, NamedTuple
 
 from pydantic import JsonValue
 
+from cuggino.domain import title_of
 from cuggino.events import ClusterWorker, DeliverExit, JobsCounted, RunResumed, RunState, Usage
-from cuggino.report.titles import title_of
 from cuggino.report.visible import NOTHING, Cut
 from cuggino.storage.journal import Delivery
 
@@ -545,7 +545,8 @@ class RunReport:
     @property
     def title(self) -> str:
         """Return what the run is about, in one line; "" if the journal does not say it."""
-        return title_of(self.focus, (self.item or "").rpartition(" ")[0])
+        item = (self.item or "").rpartition(" ")[0]
+        return title_of(self.focus) or item.removesuffix(".md")
 
     def title_of_item(self, name: str) -> str:
         """Return the title of an item of the watch, or else the name of its file."""

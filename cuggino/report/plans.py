@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import Final
 
+from cuggino.domain import task_titles
 from cuggino.events import CommitPerformed, PlanWritten, StageFinished, StageStarted
 from cuggino.report.model import Plan, PlanTask
 from cuggino.report.visible import cut
 from cuggino.storage.journal import Entry
 
-_TASK = re.compile(r"^#{2,4}[ \t]+(?:Task|Step)[ \t]+\d+[.:)]?[ \t]*(?P<title>.*)$", re.M | re.I)
-_BOX = re.compile(r"^(?:[-*+]|\d+[.)])[ \t]+\[[ xX]\][ \t]+(?P<title>.*)$", re.M)
-_MOST_TASKS: Final = 200
 _LONGEST: Final = 20_000
-
-
-def tasks_of(text: str) -> tuple[str, ...]:
-    """Return the titles of a plan's tasks: its headings `Task N: title`, or its check boxes."""
-    found = list(_TASK.finditer(text)) or list(_BOX.finditer(text))
-    return tuple(match["title"].strip().rstrip("#").strip() for match in found[:_MOST_TASKS])
 
 
 class Plans:
@@ -89,4 +80,4 @@ class Plans:
 
 
 def _counted(text: str) -> list[tuple[int, str]]:
-    return list(enumerate(tasks_of(text), start=1))
+    return list(enumerate(task_titles(text), start=1))

@@ -1,4 +1,4 @@
-"""Short names for what a run is about, and for what a tool call does."""
+"""Short names for what a tool call does."""
 
 from __future__ import annotations
 
@@ -10,11 +10,8 @@ from typing import Final, Literal, NamedTuple
 
 from pydantic import JsonValue
 
-from cuggino import domain
 from cuggino.report.visible import NOTHING, Cut, cut
 from cuggino.report.wording import first_line
-
-_FILE = re.compile(r"The file `(?P<path>[^`\n]*)`, (?:with this content|which says):\s*\n")
 
 _SHOWN: Final = (
     *("command", "file_path", "notebook_path", "path", "pattern", "query", "url", "skill"),
@@ -24,20 +21,6 @@ _SHOWN: Final = (
 
 _LONGEST = 200
 _MOST_LINES = 400
-
-
-def title_of(focus: str, item: str | None = None) -> str:
-    """Return the title of a run: the heading of its item or focus, or their first line.
-
-    `item` is the name of the item's file, which is the title of an item without text.
-    """
-    return domain.title_of(without_file(focus)) or (item or "").removesuffix(".md")
-
-
-def without_file(focus: str) -> str:
-    """Return the text of a focus without the sentence that names its file."""
-    found = _FILE.match(focus)
-    return focus[found.end() :].strip() if found else focus.strip()
 
 
 class Shown(NamedTuple):

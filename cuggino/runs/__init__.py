@@ -11,7 +11,7 @@
 from cuggino._lazy import lazy
 
 NAMES = {
-    "activity": "Activity ActivityState ItemPlace RunningTool Wait plan_titles tool_target",
+    "activity": "Activity ActivityState ItemPlace RunningTool Wait tool_target",
     "as_json": "run_details_json run_json unreadable_json",
     "following": "follow",
     "listing": "RecordedRun Runs RunStatus UnreadableRun working_process",
@@ -20,7 +20,7 @@ NAMES = {
     "status": "LastRun ProjectState ProjectStatus Waiting last_journal project_status status_json",
     "streaming": "list_runs replay TimedEvent replay_timed",
     "tails": "JournalNews RunTail live_journals",
-    "cuggino.domain": "RunSummary",
+    "cuggino.domain": "RunSummary without_file",
     "cuggino.events": "RunOutcome",
     "cuggino.storage.journal": "DeliverableCourse DeliveredSession Delivery",
 }

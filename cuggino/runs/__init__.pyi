@@ -2,6 +2,7 @@
 
 from cuggino.domain import (
     RunSummary,
+    without_file,
 )
 from cuggino.events import (
     RunOutcome,
@@ -12,7 +13,6 @@ from cuggino.runs.activity import (
     ItemPlace,
     RunningTool,
     Wait,
-    plan_titles,
     tool_target,
 )
 from cuggino.runs.as_json import (
@@ -92,7 +92,6 @@ __all__ = [
     "last_journal",
     "list_runs",
     "live_journals",
-    "plan_titles",
     "project_status",
     "read_pace",
     "recorded_stages",
@@ -103,5 +102,6 @@ __all__ = [
     "status_json",
     "tool_target",
     "unreadable_json",
+    "without_file",
     "working_process",
 ]

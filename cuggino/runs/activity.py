@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from cuggino._values import dataclass
-from cuggino.domain import Spending
+from cuggino.domain import Spending, task_titles
 from cuggino.events import (
     AgentMessage,
     AgentRetry,
@@ -643,18 +643,7 @@ def _progress(self: Activity, _event: Progress, _at: datetime) -> Activity:
 
 
 def _plan(self: Activity, event: PlanWritten, _at: datetime) -> Activity:
-    return _changed(self, tasks=plan_titles(event.text))
-
-
-def plan_titles(plan: str) -> tuple[str, ...]:
-    """Return the titles of a plan's tasks: its headings `## Task N: title`."""
-    titles = []
-    for line in plan.splitlines():
-        head, colon, title = line.partition(":")
-        words = head.split()
-        if words[:2] == ["##", "Task"] and len(words) == 3 and words[2].isdigit():
-            titles.append(title.strip() if colon else "")
-    return tuple(titles)
+    return _changed(self, tasks=task_titles(event.text))
 
 
 def _setup(self: Activity, event: SetupCommandStarted, at: datetime) -> Activity:

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Generic, Literal, NamedTuple, TypeAlias, TypeVar
 from uuid import UUID
 
+from cuggino.domain import title_of
 from cuggino.errors import CugginoError, StorageError
 from cuggino.events import CommitPerformed, CommitSeen, LoopSpecIssue, RunStarted
 from cuggino.report import OF_AGENTS, often
@@ -42,9 +43,6 @@ BULK = OF_AGENTS
 _MOST_DONE = 12
 _MOST_RUNS = 40
 _LONGEST_TEXT = 8000
-_LONGEST_TITLE = 160
-_FILE = re.compile(r"The file `[^`\n]*`, (?:with this content|which says):\s*\n")
-"""The beginning of a focus that names the file of an item."""
 _ARCHIVED = re.compile(r"(?P<id>[0-9a-f-]{36})-(?P<outcome>approved|max-iterations)-(?P<name>.+)")
 
 CardState: TypeAlias = Literal["backlog", "working", "landing", "asking", "parked", "done"]
@@ -587,17 +585,10 @@ def title_of_run(started: RunStarted) -> str:
     """Return a short name for what a run is about: the heading of its item, or its focus."""
     if started.kind == "watch":
         return "Watch"
-    item = item_name(started.item)
-    return title_of(started.focus, item) or {"deliver": "Deliver", "loop": "Plan and build"}.get(
-        started.kind, "Run"
-    )
-
-
-def title_of(focus: str, item: str) -> str:
-    """Return the first line of the focus that is not blank, without heading marks."""
-    text = _FILE.sub("", focus, count=1)
-    lines = (line.strip().lstrip("#").strip() for line in text[:_LONGEST_TEXT].splitlines())
-    return next(filter(None, lines), item.removesuffix(".md"))[:_LONGEST_TITLE]
+    others = {"deliver": "Deliver", "loop": "Plan and build"}
+    item = item_name(started.item).removesuffix(".md")
+    title = title_of(started.focus[:_LONGEST_TEXT]) or item
+    return title or others.get(started.kind, "Run")
 
 
 def _waiting(

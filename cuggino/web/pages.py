@@ -31,7 +31,6 @@ from cuggino.web.board import (
     Item,
     Working,
     item_name,
-    title_of,
 )
 from cuggino.web.fragment import Fragment
 from cuggino.web.site import OVERVIEW, Place, Site
@@ -505,7 +504,6 @@ def _environment() -> Environment:
         "first_item": first_item,
         "item_name": item_name,
         "most_items": _MOST_ITEMS,
-        "title_of": title_of,
         "tool_target": tool_target,
         "agents": _AGENTS,
         "name_of": name_of,

@@ -212,7 +212,7 @@ def _resume_hint(run: RecordedRun) -> str | None:
 
 
 def _row(run: RecordedRun | UnreadableRun) -> Row:
-    from cuggino.runs import UnreadableRun
+    from cuggino.runs import UnreadableRun, without_file
     from cuggino_cli.screen.runs import (
         Row,
         delivery_focus,
@@ -225,7 +225,7 @@ def _row(run: RecordedRun | UnreadableRun) -> Row:
     if isinstance(run, UnreadableRun):
         return Row(id=run.short_id, state="unreadable", focus=run.error.message)
     started, totals, delivery = run.started, run.totals, run.delivery
-    focus = item_name(started) or first_line(started.focus or "")
+    focus = item_name(started) or first_line(without_file(started.focus or ""))
     if delivery is not None:
         focus = delivery_focus(delivery, started)
     return Row(

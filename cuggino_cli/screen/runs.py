@@ -206,7 +206,9 @@ def _facts(
         yield "Problem", message
     yield "Command", f"{started.command}{slots_of(started)}"
     if started.focus:
-        yield "Focus", first_line(started.focus)
+        from cuggino.runs import without_file
+
+        yield "Focus", first_line(without_file(started.focus))
     if started.item:
         yield "Item", item_name(started)
     yield "Agent", started.agent or "unknown"

@@ -210,6 +210,9 @@ def test_show_a_long_task(project: Path, capsys: pytest.CaptureFixture[str]) -> 
     record(project, ONE, *SAID, focus="# Log in\n\nWith a password.\n")
     assert "  Focus      # Log in\n  Agent" in output_of(capsys, "runs", "show", "0193")
     assert output_of(capsys, "runs").endswith("  # Log in\n")
+    said = "The file `.specs/page.md`, with this content:\n\nA login page.\nWith a password."
+    record(project, TWO, *SAID, focus=said)
+    assert "  A login page.\n" in output_of(capsys, "runs")
 
 
 def test_show_a_watch(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,27 +22,10 @@ from cuggino.events import (
     ToolResult,
 )
 from cuggino.report import RunFold, build_report, render_part
-from cuggino.report.plans import tasks_of
 from cuggino.report.titles import shown_input
 from tests.report.journals import begin, entries_of
 from tests.report.nights import PLAN
 from tests.report.test_page import UTC_ZONE as ZONE
-from tests.vectors import each
-
-
-@each(
-    "text, titles",
-    [
-        (PLAN, ("Sign-in form with validation", "Session cookie")),
-        ("# Plan\n\n### task 3. a\n### Task 4: b ##\n", ("a", "b")),
-        ("- [x] one\n* [ ] two\n1. [ ] three\n  - [ ] below\n", ("one", "two", "three")),
-        ("Just do it.", ()),
-        ("", ()),
-    ],
-)
-def test_tasks(text: str, titles: tuple[str, ...]) -> None:
-    """Tasks are the headings of a plan, or its check boxes."""
-    assert titles == tasks_of(text)
 
 
 def ended(stage: str, outcome: Event) -> tuple[str, StageFinished]:

@@ -72,7 +72,7 @@ from cuggino.events import (
     WatchProcessingItem,
     WatchSpecIssueWaiting,
 )
-from cuggino.runs import Activity, RunningTool, plan_titles, tool_target
+from cuggino.runs import Activity, RunningTool, tool_target
 
 START = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)
 
@@ -418,12 +418,6 @@ def test_a_plan_build_loop_counts_its_jobs() -> None:
 
 
 # Plans and tools
-
-
-def test_titles_of_a_plan() -> None:
-    plan = "# Plan\n\n## Task 1: the two\n\n- [ ] x\n## Task 2 : b: c\n## Tasks\n### Task 3: d\n"
-    assert plan_titles(plan) == ("the two", "b: c")
-    assert plan_titles("") == ()
 
 
 def test_the_task_at_work_has_its_title() -> None:

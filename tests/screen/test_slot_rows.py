@@ -326,7 +326,7 @@ def test_lines_of_workers() -> None:
         "[Watch] Workers gone: v0, v1, v2, v3, v4, v5, v6, v7 and 2 more; no workers",
         "[Watch] Slot 1 is on w␛[2J [Watch] Landed: x, for 1.md",
         "[Watch] Slot 1 of w␛[2J [Watch] Landed: x is ready for 1.md, on b0",
-        "[Watch] w␛[2J [Watch] Landed: x is gone (w␛[2J [Watch] Landed: x); slot 1 goes on"
+        "[Watch] w␛[2J [Watch] Landed: x is gone (w␛[2J [Watch] Landed: x); slot 1 continues"
         " elsewhere",
     ]
     told = format_event(WatchWorkers(workers=(one,)), verbosity=Verbosity.VERBOSE)

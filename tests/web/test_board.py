@@ -120,7 +120,8 @@ def test_working(workspace: Workspace) -> None:
         PlanningStart(iteration=1),
         CommitPerformed(iteration=1, commit_hash="abc", message="m"),
         item=item_of(workspace, "001-first.md"),
-        focus="The file `.cuggino/backlog/001-first.md`, with this content:\n\n# First",
+        focus="The file `.cuggino/backlog/001-first.md`, with this content:\n\n"
+        "---\nneeds: gpu\n---\n\n# First",
     )
     board = read(workspace)
     assert "cuggino watch" == board.command
