@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, cast
 
 import pytest
-from reactivex import Observable, operators as ops
+from reactivex import Observable, defer, operators as ops
 
 import cuggino
 from cuggino.domain.schedule import Schedule
@@ -41,11 +41,13 @@ from cuggino.events import (
     UsageUpdate,
     WatchAuditInterrupted,
     WatchBacklogWaiting,
+    WatchDiskFull,
     WatchLanded,
     WatchProcessingItem,
     WatchSpecIssueWaiting,
 )
 from cuggino.forge import hooked
+from cuggino.loops.watch.full_disk import waits_for_room
 from cuggino.loops.watch.waiting import Situation, waiting_phase
 from cuggino.notify import with_notifications
 from cuggino.operators import (
@@ -82,6 +84,7 @@ from cuggino.testing import Marbles
 from cuggino.wakefulness import keeping_awake
 from tests.documents.catalog import operator_help
 from tests.drawings import Drawing, drawings
+from tests.loops.full_disk import no_room
 from tests.operators.durable import MemoryRecorder
 
 ROOT = Path(cuggino.__file__).parent
@@ -206,6 +209,12 @@ def two_at_a_time(sources: list[Observable[Any]]) -> Observable[Any]:
     return letters.pipe(ops.map(named), merge)
 
 
+def one_by_one(sources: list[Observable[Any]]) -> Observable[Any]:
+    """Return a stream that is another one of these at each subscription."""
+    left = iter(sources)
+    return defer(lambda _: next(left))
+
+
 DIGITS: dict[str, Any] = {str(n): n for n in range(4)}
 
 
@@ -222,6 +231,13 @@ class Calls:
 EXAMPLES: dict[str, list[Example]] = {
     "loops.watch.waiting:waiting_phase": [
         plays(waiting, DIGITS | {"b": WatchBacklogWaiting(), "i": WatchAuditInterrupted})
+    ],
+    "loops.watch.full_disk:waits_for_room": [
+        plays(
+            lambda s: one_by_one(s).pipe(waits_for_room()),
+            {"F": WatchDiskFull},
+            source_error=no_room(),
+        )
     ],
     "telemetry.operator:with_telemetry": [plays(lambda s: s[0].pipe(with_telemetry(env={})))],
     "notify.operator:with_notifications": [

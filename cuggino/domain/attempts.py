@@ -18,6 +18,7 @@ from cuggino.errors import (
     LoopError,
     ProcessError,
     QuotaExceeded,
+    StorageError,
     WorkNotCommitted,
 )
 
@@ -26,6 +27,8 @@ _QUOTA_SCHEDULE = Schedule.exponential("15m").capped("5h")
 """The delays after usage limits with an unknown end; it never ends."""
 _MAX_LIMITS = 20
 """Usage limits in a row, without a finished item, whose reported end is believed."""
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 _LOOK_AGAIN = 900.0
 """Seconds between two looks whether a person has logged in."""
@@ -146,9 +149,14 @@ def needs_login(error: CugginoError) -> bool:
 
 
 def is_full_disk(error: CugginoError) -> bool:
-    """Return whether a program such as git says that the disk is full."""
-    cause = error.cause if isinstance(error, LoopError) else error
-    return isinstance(cause, ProcessError) and os.strerror(errno.ENOSPC) in cause.message
+    """Return whether a file could not be written, by us or by a program, as there is no room."""
+    match error.cause if isinstance(error, LoopError) else error:
+        case StorageError(__cause__=OSError(errno=number)):
+            return number in _NO_ROOM
+        case ProcessError(message=message):
+            return any(os.strerror(number) in message for number in _NO_ROOM)
+        case _:
+            return False
 
 
 def hits_every_item(error: CugginoError) -> bool:

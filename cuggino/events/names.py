@@ -62,7 +62,8 @@ NAMES: Mapping[str, str] = MappingProxyType(
         "watch": (
             "ClusterWorker NotificationFailed WatchAuditEnded WatchAuditFailed "
             "WatchAuditInterrupted WatchAuditStarted WatchBacklogWaiting WatchCandidate "
-            "WatchEvent WatchFollowDelayed WatchFollowHealed WatchFollowed WatchItemCompleted "
+            "WatchDiskFull WatchEvent WatchFollowDelayed WatchFollowHealed WatchFollowed "
+            "WatchItemCompleted "
             "WatchItemHeld WatchItemParked WatchItemRetained WatchItemRetry WatchItemSkipped "
             "WatchLanded WatchLanding WatchLoopEvent WatchPlaceGone WatchPlaced WatchPolling "
             "WatchProcessingItem WatchSentBack WatchSlotPrepared WatchSlotsChanged "

@@ -83,6 +83,17 @@ class WatchItemSkipped(WatchLoopEvent):
     reason: str
 
 
+class WatchDiskFull(WatchLoopEvent):
+    """The disk is full; the watch has stood still, and continues after a pause.
+
+    It is in no journal. `RunContinued` follows in the journal when there is room.
+    """
+
+    message: str
+    retry_in: float
+    """Seconds until the watch tries to continue."""
+
+
 class WatchItemHeld(WatchLoopEvent):
     """A backlog item cannot begin: of an item before it, or a spec issue of its own."""
 

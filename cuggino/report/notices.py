@@ -59,6 +59,7 @@ from cuggino.events import (
     StopAsked,
     TaskLimitReached,
     WatchAuditFailed,
+    WatchDiskFull,
     WatchFollowDelayed,
     WatchFollowHealed,
     WatchForgeWaiting,
@@ -291,6 +292,8 @@ def describe(event: Event) -> tuple[str, Tone, str] | None:
             return "Slots", "neutral", f"{number(active)} of {number(slots)}: {reason}"
         case WatchFollowDelayed(branch=branch, reason=reason):
             return "Branch waits", "warning", f"{branch}: {reason}"
+        case WatchDiskFull(message=message):
+            return "Disk full", "warning", message
         case WatchFollowHealed(branch=branch, restored=restored, kept=kept):
             return "Branch healed", "warning", f"{branch}: {number(restored)} files, kept as {kept}"
         case DeliverSessionEnded() as ended:

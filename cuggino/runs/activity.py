@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         SteerAsked,
         Steered,
         WatchCandidate,
+        WatchDiskFull,
         WatchFollowDelayed,
         WatchItemCompleted,
         WatchItemHeld,
@@ -873,6 +874,15 @@ def _slots_changed(self: Activity, event: WatchSlotsChanged, _at: datetime) -> A
     return _changed(self, slots=event.slots, active_slots=event.active)
 
 
+def _disk_full(self: Activity, event: WatchDiskFull, at: datetime) -> Activity:
+    stopped = tuple(
+        _changed(one, **{**_NO_RUN, "wait": one.wait}, place=_PLACES[one.place])
+        for one in self.items
+    )
+    until = at + timedelta(seconds=event.retry_in)
+    return self._between(items=stopped, wait=Wait(reason="disk full", until=until))
+
+
 def _follow_delayed(self: Activity, event: WatchFollowDelayed, _at: datetime) -> Activity:
     paths = f": {', '.join(event.paths)}" if event.paths else ""
     return _changed(self, follow_delayed=f"{event.reason}{paths}")
@@ -1037,6 +1047,7 @@ _FOLDS: Mapping[str, Fold] = MappingProxyType(
         "WatchSentBack": _sent_back,
         "WatchItemHeld": _held,
         "WatchItemImported": _imported,
+        "WatchDiskFull": _disk_full,
         "WatchFollowDelayed": _follow_delayed,
         "WatchFollowed": _followed,
         "WatchItemCompleted": _completed,

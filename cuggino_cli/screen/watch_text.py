@@ -13,6 +13,7 @@ from cuggino.events import (
     WatchAuditStarted,
     WatchBacklogWaiting,
     WatchCandidate,
+    WatchDiskFull,
     WatchFollowDelayed,
     WatchFollowed,
     WatchFollowHealed,
@@ -107,6 +108,8 @@ def watch_shown(event: WatchLoopEvent) -> Shown | None:
         case WatchFollowHealed(branch=branch, restored=restored, kept=kept):
             healed = f"{restored} files of {branch} that a killed process had half moved"
             return always("warning", f"[Watch] Put back: {healed}; kept as {kept}")
+        case WatchDiskFull(message=message, retry_in=pause):
+            return always("error", f"[Watch] {message}; tried again in {format_pause(pause)}")
         case WatchTrunkMoved(commit=commit, reason=reason):
             return always("watch", f"[Watch] Trunk is at {commit[:7]}: {reason}")
         case WatchPolling(folder=folder, reason=reason):

@@ -46,6 +46,7 @@ from cuggino.events import (
     SupervisionEvent,
     TaskLimitReached,
     WatchAuditFailed,
+    WatchDiskFull,
     WatchFollowDelayed,
     WatchFollowHealed,
     WatchForgeWaiting,
@@ -213,6 +214,7 @@ SAID: tuple[tuple[Event, str, str], ...] = (
         "w1: killed; the attempt continues elsewhere",
     ),
     (WatchSlotsChanged(active=2, slots=4, reason="busy"), "Slots", "2 of 4: busy"),
+    (WatchDiskFull(message="no room", retry_in=60), "Disk full", "no room"),
     (
         WatchFollowDelayed(branch="main", commit="1", reason="files in the way"),
         "Branch waits",

@@ -25,6 +25,7 @@ _REFS = re.compile(r"refs/cuggino/(trunk|followed/.*|snapshots/.*|bases/\d+)")
 def problems_of(night: Night) -> Iterator[str]:
     """Yield everything that is wrong."""
     yield from night.problems
+    yield from (f"a watch has ended by itself: {end}" for end in night.ends)
     place = night.place
     yield from (problem for problem in place.problems() if _ANSWERS not in problem)
     approved = Counter(

@@ -19,6 +19,7 @@ from cuggino.loops.frame.resuming import latest_watch
 from cuggino.loops.frame.run import Run, Story, framed
 from cuggino.loops.frame.services import Services
 from cuggino.loops.watch.audit import AUDIT_VARIABLES
+from cuggino.loops.watch.full_disk import waits_for_room
 from cuggino.loops.watch.journal import WatchRecorder, conclude_runs, settled_run
 from cuggino.loops.watch.options import WatchRunOptions
 from cuggino.loops.watch.placement import Placement
@@ -95,12 +96,20 @@ class WatchService:
         An unfinished run is resumed when its item is taken again unchanged, also by the next watch.
         A killed watch is resumed too: its costs and failed attempts still count.
 
+        A full disk stops the work; `WatchDiskFull` says so, and the watch continues, as after a
+        kill, when there is room (see `waits_for_room`).
+
         Errors: `WorkspaceLocked`; `StorageError` when an item could not be moved, or the journal
-        or the files of a run not be written; `BudgetExceeded` when what all agents may take
-        together is spent; `Interrupted` after an item of `interrupt`.
+        or the files of a run not be written for another reason; `BudgetExceeded` when what all
+        agents may take together is spent; `Interrupted` after an item of `interrupt`.
         """
         workspace = self.services.workspace
         latest: JournalFile | None = None
+        was_full = False
+
+        def filled() -> None:
+            nonlocal was_full
+            was_full = True
 
         def killed(now: datetime) -> JournalFile | None:
             nonlocal latest
@@ -109,7 +118,8 @@ class WatchService:
             conclude_runs(workspace)
             forget_old_runs(workspace, options, keep="", at=now)
             latest = latest_watch(workspace)
-            return latest if latest and latest.state == "unfinished" else None
+            goes_on = ("unfinished", "failed") if was_full else ("unfinished",)
+            return latest if latest and latest.state in goes_on else None
 
         looks: Subject[None] = Subject()
 
@@ -129,7 +139,7 @@ class WatchService:
             )
             return SlotWatch(run, options, places, left, claim=self._claim, looks=looks)
 
-        return framed(
+        watch = framed(
             self.services,
             options,
             story,
@@ -138,3 +148,4 @@ class WatchService:
             recorder=WatchRecorder,
             companions=(*self._companions, hint) if self._companions else (),
         )
+        return watch.pipe(waits_for_room(interrupt, on_full=filled))
