@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from cuggino.config import Config
-from cuggino.errors import ConfigError, StorageError
+from cuggino.errors import ConfigError
 from cuggino.forge.api import INSTALLING, PROGRAMS
 from cuggino.forge.finding import forge_of, remote_url
 from cuggino.forge.model import Forge
@@ -43,20 +43,14 @@ def landing_of(
     origins = Origins(workspace)
     closing = {source.title for source in config.backlog_sources if source.close_issues}
 
-    def origin_of(item: str) -> Origin | None:
-        try:
-            return origins.read(item)
-        except StorageError:
-            return None
-
     def closes(item: str) -> int | None:
-        origin = origin_of(item)
+        origin = origins.readable(item)
         if origin is None or origin.source not in closing or not _is_of(forge, origin):
             return None
         return origin.number
 
     def page(item: str) -> str:
-        origin = origin_of(item)
+        origin = origins.readable(item)
         return origin.url if origin is not None and origin.number is not None else ""
 
     return pull_requests(forge, settings, redact=redact, closes=closes, origin=page)

@@ -10,7 +10,7 @@ from reactivex import Observable
 
 from cuggino._values import dataclass
 from cuggino.config import BacklogSource, Config
-from cuggino.errors import ConfigError, StorageError
+from cuggino.errors import ConfigError
 from cuggino.forge.answering import answered
 from cuggino.forge.claiming import claim_with, reclaimed
 from cuggino.forge.command_sources import command_source
@@ -59,7 +59,7 @@ def beside_watch(
     found = _sources(config, trackers, folder, enclose, sources)
     desk = Desk(workspace, trackers, redact=redact, specs=folder / config.specs_path)
     reports = (reported(desk), answered(desk), reclaimed(desk)) if trackers else ()
-    hooks = hooks_of(config, folder, url_of=_urls(Origins(workspace)))
+    hooks = hooks_of(config, folder, url_of=Origins(workspace).page)
     return Beside(
         companions=(
             *((imported(found, workspace),) if found else ()),
@@ -114,14 +114,3 @@ def _sources(
             hint='give each of "backlogSources" a "name" of its own',
         )
     return found
-
-
-def _urls(origins: Origins) -> Callable[[str], str]:
-    def url_of(item: str) -> str:
-        try:
-            origin = origins.read(item)
-        except StorageError:
-            return ""
-        return origin.url if origin is not None else ""
-
-    return url_of

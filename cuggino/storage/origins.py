@@ -115,6 +115,18 @@ class Origins:
         self._known[item] = (stamp, origin)
         return origin
 
+    def readable(self, item: str) -> Origin | None:
+        """Return the origin of the item; None without one that can be read."""
+        try:
+            return self.read(item)
+        except StorageError:
+            return None
+
+    def page(self, item: str) -> str:
+        """Return the page of the item in its source; "" without one."""
+        origin = self.readable(item)
+        return origin.url if origin is not None else ""
+
     def change(self, item: str, **fields: Any) -> Origin:
         """Write the fields of the item's origin, which is made from them if there is none.
 
@@ -141,13 +153,8 @@ class Origins:
         found: dict[str, Origin] = {}
         for entry in visible_entries(self._folder):
             name, dot, _ = entry.name.rpartition(".json")
-            if dot and name:
-                try:
-                    origin = self.read(name)
-                except StorageError:
-                    continue
-                if origin is not None:
-                    found[name] = origin
+            if dot and name and (origin := self.readable(name)) is not None:
+                found[name] = origin
         return found
 
 

@@ -418,21 +418,13 @@ class BoardReader:
                 note=held.get(name, note) if state == "backlog" else note,
                 slot=part.slot if part is not None and part.place == "slot" else 0,
                 worker=part.worker if part is not None and part.place == "slot" else "",
-                issue_url=self._page_of(name),
+                issue_url=self._origins.page(name),
                 pull_url=part.pull_url if part is not None and part.place == "proposed" else "",
                 run_id=activity.run_id if activity else run.id if run else "",
                 cost_usd=(activity.cost_usd if activity else run.totals.cost_usd if run else None),
                 since=activity.began if activity else part.stage_began if part else None,
                 may_move=part is None and name not in busy and name not in unfinished,
             )
-
-    def _page_of(self, name: str) -> str:
-        """Return the page of the issue that an item was imported from; "" for any other item."""
-        try:
-            origin = self._origins.read(name)
-        except StorageError:
-            return ""
-        return origin.url if origin is not None else ""
 
     def _parked_cards(self, of_item: dict[str, RecordedRun]) -> Iterator[Card]:
         folder = self._workspace.parked
@@ -443,7 +435,7 @@ class BoardReader:
                 title=self._title(folder / name),
                 state="parked",
                 note=reason,
-                issue_url=self._page_of(name),
+                issue_url=self._origins.page(name),
                 run_id=run.id if run else "",
                 cost_usd=run.totals.cost_usd if run else None,
                 seconds=run.totals.duration if run else None,
@@ -462,7 +454,7 @@ class BoardReader:
                     name=found[0],
                     title=self._title(folder / found[0]) if shown else "",
                     state="done",
-                    issue_url=self._page_of(found["name"]) if shown else "",
+                    issue_url=self._origins.page(found["name"]) if shown else "",
                     note="not approved" if found["outcome"] == "max-iterations" else "",
                     run_id=run.id if run else "",
                     cost_usd=run.totals.cost_usd if run else None,

@@ -121,3 +121,13 @@ def test_no_two_ids_have_the_same_name(ids: list[str]) -> None:
         assert name.isascii()
         assert len(name) < 100
         assert not set(name) & set("/\\\0: \n")
+
+
+def test_the_page_of_an_item(origins: Origins) -> None:
+    """An origin that cannot be read has none, and fails nobody who only shows it."""
+    origins.change("github-00007.md", source="github", id="7", url="https://example.org/7")
+    assert origins.page("github-00007.md") == "https://example.org/7"
+    assert origins.page("001-login.md") == ""
+    origins.path("github-00007.md").write_text("{")
+    assert origins.page("github-00007.md") == ""
+    assert origins.readable("github-00007.md") is None
