@@ -59,6 +59,21 @@ def test_a_program_that_confines_nothing(tmp_path: Path, monkeypatch: pytest.Mon
     assert ["bwrap"] == [path.name for path in tmp_path.iterdir()]
 
 
+@pytest.mark.parametrize(
+    ("overlay", "reason"), [("native", ""), ("loader", ""), ("", "no overlay: no mounts")]
+)
+def test_what_works_first(
+    overlay: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reason is why nothing is copied on write, if nothing is."""
+    monkeypatch.setattr(boundary, "_version", lambda _: (99, 0))
+    monkeypatch.setattr(
+        boundary, "_failure", lambda tried, *_: "" if tried.overlay == overlay else "no mounts"
+    )
+    found = boundary._probed(tmp_path, None, "bwrap", "linux")
+    assert ("bubblewrap", overlay, reason) == (found.engine, found.overlay, found.reason)
+
+
 def test_on_other_systems(tmp_path: Path) -> None:
     """The Seatbelt profiles are not used until they have been run."""
     for platform in ("darwin", "freebsd14"):
