@@ -169,6 +169,10 @@ class TestParse:
         assert ["a"] == [finding.what for finding in parse_findings("- a\n\nnot of a")]
         table = "## 1. Forms\n| no |\n|---|\n| test |"
         assert ["1. Forms\nno\ntest"] == [finding.what for finding in parse_findings(table)]
+        fields = "## Emails are not validated\n- **File:** a.py\n- **Problem:** any text passes"
+        assert [fields.removeprefix("## ").replace("- ", "")] == [
+            finding.what for finding in parse_findings(fields)
+        ]
 
     @each(
         "text, expected",
@@ -250,6 +254,11 @@ class TestSame:
                 ("Users are not sorted by name\n" + "one two three four " * 3, "u.py"),
                 ("Users are still not sorted by name\nfive six seven eight nine ten", None),
                 False,
+            ),
+            (
+                ("Parser loses comments\n" + "one two three four " * 3, "u.py"),
+                ("Parser loses comments\nfive six seven eight nine ten", "u.py"),
+                True,
             ),
             (
                 ("No retries\nthe client gives up at once", "u.py"),
