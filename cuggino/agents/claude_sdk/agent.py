@@ -198,5 +198,5 @@ def _check_sdk() -> str:
         "claude-agent-sdk",
         title="the Claude Agent SDK",
         least=MINIMUM_SDK,
-        hint='install it with `pip install "cuggino[sdk]"`',
+        hint="install it with `pip install 'cuggino[sdk]'`",
     )

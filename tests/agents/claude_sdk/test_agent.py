@@ -78,7 +78,7 @@ def test_without_the_sdk(tmp_path: Path, installed: dict[str, str], version: str
     ):
         with pytest.raises(AgentNotFound) as raised:
             attempt()
-        assert 'install it with `pip install "cuggino[sdk]"`' == raised.value.hint
+        assert "install it with `pip install 'cuggino[sdk]'`" == raised.value.hint
     assert not (tmp_path / "version_calls").exists()
 
 
