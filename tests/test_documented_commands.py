@@ -59,7 +59,7 @@ ELSEWHERE = {
     ("README.md", "python3 -m venv .venv && .venv/bin/pip install -q -e"): "CI",
     ("README.md", ".venv/bin/pytest -q -m real_agent"): "CI",
     ("contributing.md", "python3 -m venv .venv"): "CI",
-    ("clusters.md", "pip install 'cuggino[cluster]'"): "tests/cli/test_clustering.py",
+    ("clusters.md", "pip install 'cuggino[cluster]'"): "tests/placement/test_local.py",
     ("clusters.md", "cuggino cluster check"): "parsed only: needs a cluster of other machines",
     ("clusters.md", "mkdir -p ~/.local/state"): "tests/placement/test_recipes.py",
     ("clusters.md", "dask worker"): "tests/placement/test_recipes.py",
