@@ -38,7 +38,6 @@ RUN = {
     "morning": ("overnight.md", "cuggino status"),
     "decide": ("overnight.md", "cuggino issues answer"),
     "merge": ("overnight.md", "git switch main"),
-    "upgrade": ("upgrading.md", "cuggino doctor"),
     "again": ("exit-codes.md", "cuggino run --focus"),
     "status": ("control.md", "cuggino status --json"),
     "example": ("library.md", 'cd "$(mktemp -d)"'),
@@ -273,7 +272,6 @@ def test_first_run(place: Path) -> None:
     """A project is set up, checked, worked on, looked at, and restored."""
     desk = Desk(place, checkCommand="make test", commit=True)
     desk.run(block("setup"))
-    desk.run(block("upgrade"))
     desk.run("complete -p cuggino || true\n" + block("completion") + "complete -p cuggino")
     assert "Approved" in desk.run(block("first"))
     printed = desk.run(block("afterwards"))

@@ -29,7 +29,6 @@ TOPICS: Mapping[str, str] = MappingProxyType(
         "testing": "tests of your own loops, policies and agents",
         "speed": "what cuggino costs in time and memory, and beside what it is measured",
         "comparison": "cuggino and other tools that run agents in a loop",
-        "upgrading": "what changes for users of 0.1.0",
         "contributing": "how to change cuggino: set-up, tests, conventions",
     }
 )
