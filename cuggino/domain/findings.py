@@ -351,14 +351,14 @@ class _Section:
     @property
     def is_numbered(self) -> bool:
         """The heading and everything below it are one finding."""
-        number = _NUMBERED.match(self.title)
+        number = _NUMBERED.match(self.title) if self.title else None
         return number is not None and not any(
             kind.fullmatch(self._name) for kind in (_NEUTRAL, _REVIEW, _LIST)
         )
 
     @property
     def is_neutral(self) -> bool:
-        return _NEUTRAL.fullmatch(self._name) is not None
+        return bool(self.title) and _NEUTRAL.fullmatch(self._name) is not None
 
     @property
     def is_titled(self) -> bool:
@@ -422,11 +422,12 @@ def _rank(place: str) -> int:
 
 
 def _places(line: str) -> Iterator[str]:
-    for quoted, bare in _TOKEN.findall(_URL.sub(" ", line[:2000])):
+    text = line[:2000]
+    for quoted, bare in _TOKEN.findall(_URL.sub(" ", text) if "://" in text else text):
         token = (quoted or bare).rstrip(".,:;!?").removeprefix("./")
         if len(token) > 300 or token.lower() in _NO_FILES:
             continue
-        found = _FILE.fullmatch(token)
+        found = _FILE.fullmatch(token) if "." in token else None
         if found is None:
             if token in _FILES or (quoted and _FOLDER.fullmatch(token)):
                 yield token

@@ -81,13 +81,10 @@ class Holder(abc.DisposableBase):
     def hold(self, held: abc.DisposableBase) -> None:
         self._held = held
         if self.closed:
-            self._release()
+            Holder.dispose(self)
 
     def dispose(self) -> None:
         self.closed = True
-        self._release()
-
-    def _release(self) -> None:
         held, self._held = self._held, None
         if held is not None:
             held.dispose()
@@ -135,14 +132,14 @@ class _Attached(Holder, abc.ObserverBase[Any]):
             try:
                 self._on_error(error)
             finally:
-                self._release()
+                self.dispose()
 
     def on_completed(self) -> None:
         if self._close():
             try:
                 self._on_completed()
             finally:
-                self._release()
+                self.dispose()
 
     def fail(self, error: Exception) -> bool:
         """Report an error of the subscription; return False after the end."""
@@ -152,8 +149,8 @@ class _Attached(Holder, abc.ObserverBase[Any]):
         return is_open
 
     def dispose(self) -> None:
-        self._close()
-        self._release()
+        self.__dict__["on_next"] = _ignore
+        super().dispose()
 
     def _close(self) -> bool:
         """Let no more events through; return True to the first caller."""

@@ -13,13 +13,13 @@ from dataclasses import field
 from functools import lru_cache
 from pathlib import Path
 
-from reactivex import Observable, defer, operators as ops, timer
+from reactivex import Observable, operators as ops, timer
 
 from cuggino._lazy import pattern
 from cuggino._values import dataclass
 from cuggino.errors import ProcessError
 from cuggino.files import read_regular
-from cuggino.operators import Flow, ask, emit, flow, interrupt_when, pause
+from cuggino.operators import Flow, ask, deferred, emit, flow, interrupt_when, pause
 from cuggino.sources import git_output
 from cuggino.stages.conversion import stores_as_is
 
@@ -83,7 +83,7 @@ def fingerprint_stage(
             fingerprint = _random()
         yield from emit(fingerprint)
 
-    return defer(lambda _lane: flow(run).pipe(interrupt_when(timer(timeout), _random())))
+    return deferred(lambda: flow(run).pipe(interrupt_when(timer(timeout), _random())))
 
 
 def _random() -> str:
