@@ -168,12 +168,13 @@ class Spending:
 
     def plus(self, other: Spending) -> Spending:
         """Return the sum of both, as ended sessions."""
-        if other == _NONE:
-            return self.settle()
+        mine, others = self.settle(), other.settle()
+        if others == _NONE:
+            return mine
         return Spending(
-            _sum(self.cost_usd, other.cost_usd),
-            _together(self.usage, other.usage),
-            self.sessions + other.sessions,
+            _sum(mine.settled_usd, others.settled_usd),
+            _together(mine.settled_usage, others.settled_usage),
+            mine.settled_sessions + others.settled_sessions,
         )
 
     def _is_of_another_session(self, update: UsageUpdate) -> bool:
