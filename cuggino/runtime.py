@@ -1,6 +1,6 @@
-"""The layer: services made from a folder, a configuration and an agent.
+"""The runtime: the services of a project, made from a folder, a configuration and an agent.
 
-What only some loops need is read from the doors of its room, which load it on first use.
+Names that only some loops need are read from their packages, which load them on first use.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Runtime:
         record: str | os.PathLike[str] | None = None,
         speed: float | None = None,
     ) -> Runtime:
-        """The services for the project at `cwd`. Nothing is started or written yet.
+        """Return the services of the project at `cwd`. Nothing is started or written yet.
 
         `config` defaults to the project's `.cuggino.json`. `agent` is an agent, or a name such as
         `claude` or `scripted:FILE`; it defaults to the configured one. The configuration's `agents`
@@ -213,7 +213,7 @@ class Runtime:
     def loop_options(
         self, *, focus: str, review: str | None = None, slow: bool = False
     ) -> LoopRunOptions:
-        """The options of a run by the configuration. `focus` is a text, or `@path` of a file.
+        """Return the configured options of a run. `focus` is a text, or `@path` of a file.
 
         Raises:
             ConfigError: the focus is blank, or its file cannot be read.
@@ -229,7 +229,7 @@ class Runtime:
         slow: bool = False,
         interrupt: Observable[object] | None = None,
     ) -> Observable[LoopEvent]:
-        """The coding loop, after a look whether it can work here (`check_project`).
+        """Run the coding loop, after a check that it can work here (`check_project`).
 
         Emits what `LoopService.run` emits; a project that cannot be used is an error before
         anything is started or written.
@@ -246,7 +246,7 @@ class Runtime:
     def resume(
         self, run_id: str | None = None, *, interrupt: Observable[object] | None = None
     ) -> Observable[LoopEvent]:
-        """Go on with an unfinished run: the latest, or the one whose id begins so.
+        """Resume an unfinished run: the latest, or the one whose id starts with `run_id`.
 
         Emits `RunResumed`, then what `LoopService.run` emits from the first unfinished stage on.
         Focus and course are those of the run, all other options those of the configuration.
@@ -273,7 +273,7 @@ class Runtime:
         slow: bool = False,
         interrupt: Observable[object] | None = None,
     ) -> Observable[events.WatchEvent]:
-        """The watch over the project's backlog, after a look whether it can work here.
+        """Watch the project's backlog, after a check that the loop can work here.
 
         `slots` items are worked on at once, by default as many as configured; with more than one,
         each in a clone of its own, and all of them land through one gate. A `placement` has them
@@ -310,7 +310,7 @@ class Runtime:
     def import_items(
         self, *, sources: Sequence[Source | Look] = ()
     ) -> Observable[events.WatchEvent]:
-        """Look once at the configured `backlogSources` and the given sources (`watch`).
+        """Import once from the configured `backlogSources` and the given sources (`watch`).
 
         Emits `WatchItemImported` for each change, and `WatchSourceFailed`.
 
@@ -367,7 +367,7 @@ class Runtime:
     def watch_options(
         self, *, slots: int | None = None, slow: bool = False
     ) -> loops.WatchRunOptions:
-        """The options of a watch by the configuration, and those that are given.
+        """Return the options of a watch: the configured ones, and those that are given.
 
         Raises:
             ConfigError: more than one slot lacks `commit` or `check_command`.
@@ -433,7 +433,7 @@ class Runtime:
         )
 
     def deliver_options(self, **given: Any) -> loops.DeliverRunOptions:
-        """The options of a deliverables run by the configuration, and those that are given.
+        """Return the options of a deliver run: the configured ones, and those that are given.
 
         Raises:
             ConfigError: one of those given cannot be used.
@@ -454,7 +454,7 @@ class Runtime:
         *,
         interrupt: Observable[object] | None = None,
     ) -> Observable[events.DeliverStreamEvent]:
-        """The deliverables loop, as `run`; emits what `DeliverService.run` emits."""
+        """Run the deliver loop, as `run` does; emits what `DeliverService.run` emits."""
         return self._begun(
             lambda: (self._checked_delivery(options), None), self.deliverer.run, interrupt
         )
@@ -466,7 +466,7 @@ class Runtime:
         interrupt: Observable[object] | None = None,
         **given: Any,
     ) -> Observable[events.DeliverStreamEvent]:
-        """Go on with an unfinished deliverables run: the latest, or the one whose id begins so.
+        """Resume an unfinished deliver run: the latest, or the one whose id starts with `run_id`.
 
         Emits `RunResumed`, then what `DeliverService.run` emits from the first unfinished session
         on. Course and workflow are those of the run, all other options those given now.
@@ -482,7 +482,7 @@ class Runtime:
         return self._begun(prepared, self.deliverer.run, interrupt)
 
     def plan_build_options(self, **given: Any) -> loops.PlanBuildOptions:
-        """The options of a plan/build run by the configuration, and those that are given.
+        """Return the options of a plan/build run: the configured ones, and those that are given.
 
         Raises:
             ConfigError: one of those given cannot be used.
@@ -495,7 +495,7 @@ class Runtime:
         *,
         interrupt: Observable[object] | None = None,
     ) -> Observable[events.PlanBuildStreamEvent]:
-        """The plan/build loop, after a look whether it can work here.
+        """Run the plan/build loop, after a check that it can work here.
 
         Emits what `PlanBuildService.run` emits.
         """
@@ -512,7 +512,7 @@ class Runtime:
         interrupt: Observable[object] | None = None,
         **given: Any,
     ) -> Observable[events.PlanBuildStreamEvent]:
-        """Go on with an unfinished plan/build run, as `resume_delivery`."""
+        """Resume an unfinished plan/build run, as `resume_delivery` does."""
 
         def prepared() -> tuple[loops.PlanBuildOptions, JournalFile]:
             journal = find_run(self.workspace.journal, run_id, kind="loop")
@@ -554,7 +554,7 @@ class Runtime:
         return runs.list_runs(self.cwd)
 
     def replay(self, run_id: str | None = None, *, speed: float = 0) -> Observable[Event]:
-        """Emit the events of a recorded run again: the latest, or the one whose id begins so.
+        """Emit the events of a recorded run: the latest, or the one whose id starts with `run_id`.
 
         `speed` is that of `cuggino.runs.replay`.
 
@@ -570,7 +570,7 @@ class Runtime:
         return _snapshots(self.cwd, self.config).all()
 
     def undo_plan(self, name: str | None = None) -> Observable[UndoPlan]:
-        """Emit what going back to before a run or a stage would change (`find_snapshot`).
+        """Emit what restoring the files before a run or stage would change (`find_snapshot`).
 
         Errors: `RunNotFound`, `ProcessError`, `OSError`.
         """
@@ -737,7 +737,7 @@ class Runtime:
         return options
 
     def checked_building(self, options: loops.PlanBuildOptions) -> loops.PlanBuildOptions:
-        """The options, after a look whether the plan/build loop can work here; raises if not."""
+        """Return the options, after a check that the plan/build loop can work here."""
         self.builder.check(options)
         check_agents(self.agent, options.roles, guarded=options.is_guarded)
         check_writable(self.cwd)

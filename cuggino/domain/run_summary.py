@@ -78,7 +78,7 @@ class RunSummary:
     outcome: RunOutcome | None = None
     """None while the run is in progress."""
     rounds: int = 0
-    """Iterations begun; sessions in the deliverables loop."""
+    """Iterations begun; sessions in the deliver loop."""
     tasks: int = 0
     """Tasks that an agent reported as done: `Progress` and `Done`."""
     agents: int = 0
@@ -92,7 +92,7 @@ class RunSummary:
     in_watch: bool = False
     """True once a watch has taken an item; it resumes its runs itself."""
     in_delivery: bool = False
-    """True in the deliverables loop."""
+    """True in the deliver loop."""
     deliverables: DeliverablesListed | None = None
     """The latest deliverables; None while unknown."""
     commits: tuple[SummaryCommit, ...] = ()

@@ -1,4 +1,4 @@
-"""The decision after each session of a deliverables loop: continue, wait or terminate."""
+"""The decision after each session of a deliver loop: continue, wait or terminate."""
 
 from __future__ import annotations
 

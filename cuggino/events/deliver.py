@@ -1,4 +1,4 @@
-"""Events of the deliverables loop (requirements AUT-030 to AUT-039)."""
+"""Events of the deliver loop (requirements AUT-030 to AUT-039)."""
 
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
@@ -51,7 +51,7 @@ _OUTCOMES: Mapping[DeliverExit, RunOutcome] = {
 
 
 class DeliverEvent(Event, category=True):
-    """Category: progress of the deliverables loop."""
+    """Category: progress of the deliver loop."""
 
 
 class DeliverWarning(DeliverEvent):
@@ -132,7 +132,7 @@ class DeliverablesListed(DeliverEvent):
 
 
 class DeliverEnded(DeliverEvent, RunResult):
-    """The last event of a deliverables loop, however it ended (AUT-035, AUT-036)."""
+    """The last event of a deliver loop, however it ended (AUT-035, AUT-036)."""
 
     reason: DeliverExit
     sessions: int = 0
@@ -169,6 +169,6 @@ class DeliverEnded(DeliverEvent, RunResult):
 
 
 DeliverStreamEvent: TypeAlias = DeliverEvent | LlmAgentEvent | SupervisionEvent
-"""The events of the deliverables loop."""
+"""The events of the deliver loop."""
 
 is_deliver_event = category_guard(DeliverEvent)

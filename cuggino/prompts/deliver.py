@@ -1,4 +1,4 @@
-"""Instructions for the sessions of the deliverables loop.
+"""Instructions for the sessions of the deliver loop.
 
 A workflow has two: one for planning and one for working. The built-in texts are templates of this
 package; a project may override them.

@@ -48,7 +48,7 @@ class Process:
     end: datetime
     state: ReportState
     reason: DeliverExit | None = None
-    """The reason for the end of the deliverables loop, if it ended."""
+    """The reason for the end of the deliver loop, if it ended."""
     message: str = ""
     command: str = ""
 
@@ -75,7 +75,7 @@ class StageTry:
     cost_usd: float | None = None
     usage: Usage | None = None
     session: int | None = None
-    """The number of its session, in the deliverables loop."""
+    """The number of its session, in the deliver loop."""
     snapshot: str = ""
     """The files before it, as `<run>/<stage>` for `cuggino undo`."""
 
@@ -554,7 +554,7 @@ class RunReport:
 
     @property
     def reason(self) -> DeliverExit | None:
-        """The reason for the end of the deliverables loop; None in progress and for other loops."""
+        """The reason for the end of the deliver loop; None in progress and for other loops."""
         return self.processes[-1].reason if self.processes else None
 
     @property

@@ -91,7 +91,7 @@ _REASONS: Final = {
     ("ended", "all_blocked"): ("all blocked", "warning"),
     ("max_iterations", "max_iterations"): ("sessions used up", "warning"),
 }
-"""Labels for reasons of the deliverables loop, shown instead of the state."""
+"""Labels for reasons of the deliver loop, shown instead of the state."""
 
 
 def state_of(state: RunState | str, reason: DeliverExit | str | None = None) -> tuple[str, str]:

@@ -222,7 +222,7 @@ class Activity:
     role: str = ""
     """The stage: `planning`, `implementing`, `reviewing`, `audit`; `preparing` or `resumed` before
     the first one of an item in a slot; `initializer`, `coding`, `sync` or `verify` in the
-    deliverables loop; `plan`, `build` or `verify` in the plan/build loop."""
+    deliver loop; `plan`, `build` or `verify` in the plan/build loop."""
     stage_began: datetime | None = None
     task: int = 0
     """The number of the task at work, or of the last one, from 1; 0 before the first."""

@@ -173,7 +173,7 @@ class VirtualRuntime:
         until: float | str | timedelta | None = None,
         **given: Any,
     ) -> Story[DeliverStreamEvent]:
-        """Play the deliverables loop, with an options value or with options by name."""
+        """Play the deliver loop, with an options value or with options by name."""
         options = options or self.runtime.deliver_options(**given)
         return self.play(self.runtime.deliver(options), until=until)
 

@@ -61,7 +61,7 @@ class _ResumableView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliverView(_ResumableView):
-    """A deliverables loop."""
+    """A deliver loop."""
 
     acknowledgment: ClassVar[str] = "Received SIGINT, stopping..."
     """Autonoe's (AUT-243)."""

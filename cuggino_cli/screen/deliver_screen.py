@@ -1,4 +1,4 @@
-"""Output of the deliverables loop: lines, and a live list below them."""
+"""Output of the deliver loop: lines, and a live list below them."""
 
 from __future__ import annotations
 
@@ -248,7 +248,7 @@ def _is_reported_later(event: Event) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliverStatus(RunStatus):
-    """The status of a deliverables loop: its deliverables, its activity, and the totals."""
+    """The status of a deliver loop: its deliverables, its activity, and the totals."""
 
     panel: Panel
 

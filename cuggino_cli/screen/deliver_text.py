@@ -1,4 +1,4 @@
-"""Lines of the deliverables loop (AUT-028 to AUT-038, AUT-244)."""
+"""Lines of the deliver loop (AUT-028 to AUT-038, AUT-244)."""
 
 from __future__ import annotations
 

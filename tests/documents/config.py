@@ -234,7 +234,7 @@ cuggino's whole environment.
 work, questions, findings, settled items, failed items, dismissed findings | as you like |
 | `.cuggino/prompts/` | your own prompts | yes |
 | `.cuggino/journal/`, `wip/`, `snapshots/`, `lock` and others | runs on this machine | no |
-| `.autonoe/status.json`, `.autonoe-note.md`, `SPEC.md` | the deliverables loop | yes |
+| `.autonoe/status.json`, `.autonoe-note.md`, `SPEC.md` | the deliver loop | yes |
 | `docs/requirements/`, `PLAN.PROMPT.md`, `BUILD.PROMPT.md` | the plan/build loop | yes |
 | `lopen.loop.done` | a finished plan/build loop | no |
 

@@ -1,4 +1,4 @@
-"""One run of the deliverables loop: which session follows which, and when it is over."""
+"""One run of the deliver loop: which session follows which, and when it is over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The deliverables loop: sessions with a fresh context each, until every deliverable has passed.
+"""The deliver loop: sessions with a fresh context each, until every deliverable has passed.
 
 Sources: requirements AUT-020 to AUT-064, AUT-120, AUT-270.
 """

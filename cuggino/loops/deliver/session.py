@@ -1,4 +1,4 @@
-"""One session of the deliverables loop (AUT-020 to AUT-029)."""
+"""One session of the deliver loop (AUT-020 to AUT-029)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The state of a run of the deliverables loop, as a fold over its journal."""
+"""The state of a run of the deliver loop, as a fold over its journal."""
 
 from __future__ import annotations
 
