@@ -14,8 +14,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from cuggino.guard.shell import shfmt
 from cuggino.sandbox import Boundary, boundary
 from tests.browser_tools import install_server
+from tests.limits import LIMIT
 from tests.real_acp import Kimi, Qwen, Vibe, install_kimi, install_qwen, install_vibe
 from tests.real_claude import Claude, ClaudeSdk, install_claude, needs_sdk
 from tests.real_codex import Codex, install_codex
@@ -57,6 +59,7 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     patch = pytest.MonkeyPatch()
     patch.setattr(os, "fsync", os.fstat)  # which still fails for a closed file
+    patch.setattr(shfmt, "TIMEOUT_SECONDS", LIMIT)  # two seconds may be short on a busy machine
     state = tempfile.TemporaryDirectory(prefix="cuggino-state-")
     (Path(state.name) / "config.json").write_text('{"trust": "off"}')
     patch.setenv("XDG_STATE_HOME", state.name)

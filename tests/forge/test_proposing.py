@@ -415,7 +415,7 @@ class TestOthers:
     def test_what_somebody_pushes_is_theirs_to_merge(self, work: Proposed) -> None:
         trunk, proposed = self.began(work, auto_merge=True)
         work.person_pushes("cuggino/page", {"theirs.txt": "theirs\n"})
-        happened = work.play(trunk.proposal(proposed, returns=0))
+        happened = work.play(trunk.proposal(proposed, returns=0), seconds=600)
         assert ["taken-over"] == states(happened)
         assert [] == work.forge.writes("merge_when_allowed")
         work.forge.person("ada").merges(proposed.number)

@@ -108,7 +108,15 @@ def test_three_items_are_merged(tmp_path: Path) -> None:
     assert 3 == len(project.forge.writes("open_pull_request"))
 
 
-@pytest.mark.parametrize("end", [WatchProposed, WatchSentBack, WatchLanded])
+@pytest.mark.parametrize(
+    "end",
+    [
+        WatchProposed,
+        # In virtual time in tests/loops/test_slots_proposals.py; here: with the second command.
+        pytest.param(WatchSentBack, marks=pytest.mark.real_agent),
+        pytest.param(WatchLanded, marks=pytest.mark.real_agent),
+    ],
+)
 def test_a_watch_that_ends_in_between_goes_on(tmp_path: Path, end: type[Event]) -> None:
     """Nothing is proposed, worked on or merged twice, wherever it ended."""
     project = ProposingProject(tmp_path, ci=[RED, GREEN])

@@ -49,6 +49,8 @@ def test_a_killed_run(name: str, share: int, whole: Whole, tmp_path: Path) -> No
     record, and at the start of a wait for usage and of a retry pause.
     """
     run = whole(name)
+    if name != "watch":
+        _assert_journal(run)
     for n, instant in enumerate(run.kills(share)):
         process = run.at(instant, tmp_path / f"killed-{n}")
         if process.is_resumable:
@@ -58,7 +60,14 @@ def test_a_killed_run(name: str, share: int, whole: Whole, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("how", ["dispose_at", "interrupt_at"])
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        # The other stories: with the second command.
+        pytest.param(name, marks=[] if name in (*LOOPS, "watch") else [pytest.mark.real_agent])
+        for name in SCENARIOS
+    ],
+)
 def test_a_stopped_run(name: str, how: str, whole: Whole, tmp_path: Path) -> None:
     """A run disposed or interrupted at any time, also during a wait, ends as if it had not."""
     run = whole(name)
@@ -140,10 +149,8 @@ def test_totals_of_all_processes(name: str, at: float, whole: Whole, tmp_path: P
         assert (after.duration, after.cost_usd) == (ended.duration, ended.cost_usd)
 
 
-@pytest.mark.parametrize("name", [name for name in SCENARIOS if name != "watch"])
-def test_the_journal_of_an_uninterrupted_run(name: str, whole: Whole) -> None:
-    """It has stages and exactly one result, which only the last entry follows."""
-    run = whole(name)
+def _assert_journal(run: Uninterrupted) -> None:
+    """Assert that it has stages and exactly one result, which only the last entry follows."""
     events = [entry.event for entry in run.journal.entries]
     kinds = [type(event) for event in events]
     assert StageStarted in kinds

@@ -76,6 +76,7 @@ def completed(events: Sequence[Event]) -> list[str]:
     return sorted(e.filename for e in events if isinstance(e, WatchItemCompleted))
 
 
+@pytest.mark.real_agent  # the same in virtual time in test_slots.py: with the second command
 def test_three_items_in_two_slots(tmp_path: Path) -> None:
     """All land on the user's branch, in their tree, and nothing else is in it."""
     project = SlotProject(tmp_path)
@@ -100,12 +101,18 @@ def test_conflicts_and_red_gates(tmp_path: Path, most: int) -> None:
     project.git.write("limit", "2\n")
     project.git.git("add", "-A")
     project.git.git("commit", "-qm", "Limit the words")
+    begun = tmp_path / "begun"
+    begun.mkdir()
+    # The first four begin with the same commit, however slowly one of them is prepared.
+    together = (
+        f'touch "{begun}/$$"; until [ "$(ls "{begun}" | wc -l)" -ge 4 ]; do sleep 0.05; done\n'
+    )
     odd = [f"{n}" for n in range(1, most, 2)]
     for name in odd:
-        project.item(name, RESOLVE.format(name))
+        project.item(name, together + RESOLVE.format(name))
     for name in (f"{n}" for n in range(2, most + 1, 2)):
         more = 'n=$(ls word*.txt | wc -l); [ "$n" -le "$(cat limit)" ] || echo "$n" >limit'
-        project.item(name, f"echo {name} >word{name}.txt\n{more}\n")
+        project.item(name, f"{together}echo {name} >word{name}.txt\n{more}\n")
     events = project.watch()
     assert [f"{n}.md" for n in range(1, most + 1)] == completed(events)
     reasons = {event.reason for event in events if isinstance(event, WatchSentBack)}
@@ -227,6 +234,7 @@ class TestEndings:
         landed = sum(isinstance(event, WatchLanded) for event in events)
         assert landed + 1 == len(project.first_parents())
 
+    @pytest.mark.real_agent  # the same in virtual time in test_slots.py: with the second command
     def test_agents_and_a_check_that_linger_end_at_the_same_time(self, tmp_path: Path) -> None:
         """None is waited for before all have been asked, and the next watch goes on with them."""
         place = tmp_path / "lingering"
@@ -256,6 +264,7 @@ class TestEndings:
         place.rename(tmp_path / "over")
         assert [f"{name}.md" for name in "1234"] == completed(project.watch())
 
+    @pytest.mark.real_agent  # the same in virtual time in test_slots.py: with the second command
     def test_a_spent_budget_ends_all_slots(self, tmp_path: Path) -> None:
         """A larger one lets the next watch resume what was at work."""
         project = SlotProject(tmp_path, slots=3, budget=0.015)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from cuggino.events import (
 from cuggino.storage.journal import list_journals, read_journal
 from cuggino.testing import Do, Item, Say, Wait, Write
 from tests.git_project import isolate_git
-from tests.placement.agent import PLAYS, SESSIONS, sessions
+from tests.placement.agent import PLAYS, sessions
 from tests.placement.linked import ClusterProject, tags
 
 FULL = ["planning", "implementing", "reviewing"]
@@ -28,8 +29,7 @@ FULL = ["planning", "implementing", "reviewing"]
 def test_conflict(project: ClusterProject) -> None:
     """Both candidates land, the second after its agents have resolved the conflict."""
 
-    def add_line(options: SpawnOptions) -> Sequence[Item]:
-        name = SESSIONS[-1].item
+    def add_line(name: str, options: SpawnOptions) -> Sequence[Item]:
         shared = options.cwd / "shared.txt"
 
         def add(_: SpawnOptions) -> None:
@@ -39,7 +39,7 @@ def test_conflict(project: ClusterProject) -> None:
         return [Do(add), Say(f"<DONE>Add {name}</DONE>")]
 
     for name in ("one", "two"):
-        PLAYS[name, "implementing"] = [add_line, add_line]
+        PLAYS[name, "implementing"] = [partial(add_line, name)] * 2
     project.item("one", "two")
     events = project.watch()
     first, second = project.landed()

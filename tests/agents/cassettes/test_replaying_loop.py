@@ -97,26 +97,16 @@ def test_a_replay_equals_its_recording(demo: Recorded) -> None:
     assert () == runtime.agent.unplayed
 
 
-def test_a_cassette_in_the_project(demo: Recorded) -> None:
-    """A cassette inside the project is never committed."""
+def test_cassettes_in_the_project(demo: Recorded) -> None:
+    """A cassette inside the project, read or made, is not committed, and names no folder of it."""
     project = demo.new()
-    inside = project / "here.jsonl"
-    shutil.copy(demo.path, inside)
-    runtime = Runtime.live(cwd=project, config=quick(project), agent="replay:here.jsonl")
-    again = project / "again.jsonl"
-    assert demo.tags == play(runtime)
-    assert {"here.jsonl"}.isdisjoint(GitProject(project).committed())
-    assert not again.exists()
-
-
-def test_a_recording_in_the_project(tmp_path: Path) -> None:
-    """A recording inside the project is neither committed nor listed as a changed file."""
-    project = make_project(str(tmp_path / "project"))
+    shutil.copy(demo.path, project / "here.jsonl")
     runtime = Runtime.live(
-        cwd=project, config=quick(project), agent=ScriptedAgent(SCENARIO), record="new.jsonl"
+        cwd=project, config=quick(project), agent="replay:here.jsonl", record="new.jsonl"
     )
-    play(runtime)
-    assert "?? .cuggino/\n?? new.jsonl\n" == GitProject(project).git("status", "--porcelain")
+    assert demo.tags == play(runtime)
+    listed = GitProject(project).git("status", "--porcelain")
+    assert "?? .cuggino/\n?? here.jsonl\n?? new.jsonl\n" == listed
     text = (project / "new.jsonl").read_text()
     assert str(project) not in text
     assert 7 == len(sessions(project / "new.jsonl"))

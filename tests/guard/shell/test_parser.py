@@ -215,6 +215,8 @@ def test_quoting_does_not_change_the_words(words: list[str], random: Any) -> Non
     quoted = [random.choice([single, double, escaped, ansi, mixed])(word) for word in words]
     line = random.choice([" ", "  ", "\t", " \\\n "]).join(["run", *quoted])
     around = random.choice(["{}", "{}\n", " {} ", "{} # x"])
+    if line.endswith("\\"):  # a comment right behind a backslash is refused
+        around = "{}"
     assert words == values(around.format(line))
 
 
