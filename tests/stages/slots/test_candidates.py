@@ -65,6 +65,14 @@ class TestPublishing:
         assert project.refs()[kept_ref("a.md", 1)] == two
         assert project.refs()[candidate_ref("a.md")] == three
 
+    def test_settings_of_the_agent(self, project: SlottedProject) -> None:
+        """What the agent has configured is gone before git reads the slot."""
+        slot, base = project.slot(), project.head()
+        project.prepare(slot)
+        project.git("config", "core.fsmonitor", "false", cwd=slot.root)
+        publish(slot, base)
+        assert "fsmonitor" not in (slot.root / ".git" / "config").read_text()
+
     def test_on_a_branch_of_the_agent(self, project: SlottedProject) -> None:
         """What counts is what is checked out, also on a branch that the agent made."""
         slot, base = project.slot(), project.head()
