@@ -106,13 +106,14 @@ class Model:
             if kind == "issue" and item not in self.answered:
                 return _says("SPEC_ISSUE", f"# {question(item)}\n\nThe specification is silent.")
             plan = _PLAN.search(f"{request.system_text}\n{request.messages_text}")
-            if first and plan is not None:
+            if plan is not None and not (folder / plan[0]).is_file():
                 return Message([bash(f"echo '# Plan\n\n- [ ] {name}' > {plan[0]}")])
             return _says("PLAN_COMPLETE", "One task.")
         if role == "implementing":
             if kind == "quota" and provider == "claude" and self._meets_limit(item):
                 return usage_limit(time.time() + _LIMIT_SECONDS)
-            if first:
+            # A killed agent has asked before, and did nothing.
+            if first or not (folder / "words" / f"{name}.txt").exists():
                 return Message([bash(_command(name, kind, folder, resolves))])
             return _says("DONE", f"feat: {name}")
         if first:
