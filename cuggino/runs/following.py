@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from cuggino.errors import StorageError
 from cuggino.runs.listing import working_process
 from cuggino.runs.tails import RunTail
 from cuggino.storage import Workspace
-from cuggino.storage.journal import Entry
+from cuggino.storage.journal import Entry, last_entry
 
 PERIOD = 0.25
 """Seconds between two looks at the journals."""
@@ -62,7 +63,14 @@ def follow(
                 observer.on_completed()
             return tail.ended is None
 
-        def look(_scheduler: abc.SchedulerBase | None = None, _state: Any = None) -> None:
+        def begin(*_: Any) -> None:
+            nonlocal was_alive
+            with suppress(OSError):  # that it is missing is seen when it is read
+                # Before anything is emitted: a subscriber may take long, and the process end then.
+                was_alive = (last := last_entry(journal)) is not None and is_alive(last.at)
+            look()
+
+        def look(*_: Any) -> None:
             nonlocal was_alive, is_lost
             try:
                 goes_on = emit()
@@ -82,7 +90,7 @@ def follow(
             if goes_on and not timer.is_disposed:
                 timer.disposable = lane.schedule_relative(period, look)
 
-        timer.disposable = lane.schedule(look)
+        timer.disposable = lane.schedule(begin)
         return timer
 
     return Observable(subscribe)

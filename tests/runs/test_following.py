@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -42,6 +42,7 @@ class Followed:
         self.clock = VirtualClock()
         self.seen: list[tuple[float, str]] = []
         self.is_alive = True
+        self.at_first: Callable[[], None] = lambda: None
         self._journals: list[Journal] = []
         self.journal = self.run(ONE)
 
@@ -105,6 +106,8 @@ class Followed:
         return self.seen
 
     def _see(self, what: str) -> None:
+        if not self.seen:
+            self.at_first()
         self.seen.append((self.clock.elapsed, what))
 
 
@@ -143,6 +146,19 @@ def test_a_kill_and_a_resumption(run: Followed) -> None:
         (10, "RunContinued"),
         (10, "RunEnded"),
         (10, "end"),
+    ] == run.follow()
+
+
+def test_a_kill_while_the_beginning_is_shown(run: Followed) -> None:
+    """A process that ends while a slow subscriber takes its first entries was at work."""
+    run.at_first = lambda: setattr(run, "is_alive", False)
+    run.at(5.5, RunContinued(), END, alive=True)
+    assert [
+        (0, "RunStarted"),
+        (0, "lost"),
+        (6, "RunContinued"),
+        (6, "RunEnded"),
+        (6, "end"),
     ] == run.follow()
 
 
