@@ -8,10 +8,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from errno import EPERM
 from pathlib import Path
+from types import FrameType
 
 from cuggino.errors import SpawnFailed
 from cuggino.sandbox import Enclosure
@@ -45,8 +46,15 @@ def run_in_terminal(
         OSError: it cannot be started.
         SpawnFailed: it cannot be started in the enclosure.
     """
-    if enclosure is None:
-        return _wait(subprocess.Popen(argv, cwd=cwd, env=dict(env)))
+    with _handling_interrupts(_leave_to_the_program):
+        if enclosure is None:
+            return _wait(subprocess.Popen(argv, cwd=cwd, env=dict(env)))
+        return _run_enclosed(argv, cwd=cwd, env=env, enclosure=enclosure)
+
+
+def _run_enclosed(
+    argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], enclosure: Enclosure
+) -> int:
     whole = enclosure.environment(env)
     check_program(argv[0], cwd=os.fspath(cwd), env=whole)
     if enclosure.namespace and enclosure.reports and namespaces_can_be_ended():
@@ -68,12 +76,12 @@ def _run_in_namespace(
             status_fd=status.write_end,
             options=("--chdir", os.fspath(cwd.absolute())),
         )
-        with _ignoring_interrupts() if listening else nullcontext():
+        with _handling_interrupts(signal.SIG_IGN) if listening else nullcontext():
             process = subprocess.Popen(words, cwd=cwd, env=env, pass_fds=(status.write_end,))
             namespace = Namespace(process.pid, status)
         with closing(namespace):
             try:
-                code = _await(process)
+                code = process.wait()
             finally:
                 namespace.end(((signal.SIGTERM, _GRACE),), time.sleep)
                 process.wait()
@@ -90,27 +98,28 @@ def _wait(process: subprocess.Popen[bytes]) -> int:
     """Wait for the end; an exception terminates the program first."""
     with process:
         try:
-            return _await(process)
+            return process.wait()
         except BaseException:
             process.terminate()
             raise
 
 
-def _await(process: subprocess.Popen[bytes]) -> int:
-    while True:
-        try:
-            return process.wait()
-        except KeyboardInterrupt:
-            continue  # Ctrl-C is meant for the program
+def _leave_to_the_program(*_: object) -> None:
+    """Do nothing: the program gets the signal as well.
+
+    A function is not inherited by the program, as `SIG_IGN` is.
+    """
 
 
 @contextmanager
-def _ignoring_interrupts() -> Iterator[None]:
-    """Ignore SIGINT, for what is started meanwhile; only the main thread can."""
+def _handling_interrupts(
+    handler: signal.Handlers | Callable[[int, FrameType | None], None],
+) -> Iterator[None]:
+    """Handle SIGINT in this way; only the main thread can change that."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    before = signal.signal(signal.SIGINT, handler)
     try:
         yield
     finally:
