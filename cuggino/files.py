@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import functools
 import json
 import math
 import os
@@ -21,6 +23,7 @@ DEEPEST = 100
 """Levels of nested objects and lists that `parse_json` accepts."""
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_TEMPORARY = re.compile(r"\.cuggino-[0-9a-f]{16}\.tmp")
 
 
 class storing:  # noqa: N801 - used as a function; a generator would take thrice as long
@@ -135,22 +138,20 @@ def write_atomic(
     """Write the text to a temporary file, sync it to disk, and rename it over `path`.
 
     A long text may come in parts, encoded. A reader sees the old or the new text, never a part of
-    it. An existing file keeps its permissions, and missing folders are created. A link at `path` is
-    replaced, unless `follow_links` replaces its target. The temporary file is never an existing
-    one, so a link planted in its place is not written through. Without `sync` a crash of the
-    machine may leave an empty file. A `private` file can be read and written by its owner alone,
-    also one that replaces another.
+    it, and of several writers at the same time the last one wins. An existing file keeps its
+    permissions, and missing folders are created. A link at `path` is replaced, unless
+    `follow_links` replaces its target. Without `sync` a crash of the machine may leave an empty
+    file. A `private` file can be read and written by its owner alone, also one that replaces
+    another.
 
     Raises:
         OSError: the file cannot be written and is unchanged.
     """
     target = Path(os.path.realpath(path)) if follow_links else path
     target.parent.mkdir(parents=True, exist_ok=True)
-    beside = target.with_name(f".{target.name}.tmp")
+    _sweep(target.parent)
+    beside, descriptor = _temporary(target.parent, 0o600 if private else 0o666)
     try:
-        beside.unlink(missing_ok=True)  # left by a killed process
-        flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY
-        descriptor = os.open(beside, flags, 0o600 if private else 0o666)
         with open(descriptor, "wb") as file:  # noqa: PTH123
             with suppress(FileNotFoundError):
                 mode = target.lstat().st_mode
@@ -160,7 +161,7 @@ def write_atomic(
             file.flush()
             if sync:
                 os.fsync(file.fileno())
-        beside.replace(target)
+            beside.replace(target)  # while it is locked
     except BaseException:
         with suppress(OSError):
             beside.unlink(missing_ok=True)
@@ -195,6 +196,44 @@ def is_linked(folder: Path) -> bool:
     A cloned project can contain one that leads to the files of another program.
     """
     return folder.is_symlink() or folder.parent.is_symlink()
+
+
+def _temporary(folder: Path, mode: int) -> tuple[Path, int]:
+    """Create a temporary file; its lock keeps it from being swept."""
+    while True:
+        beside = folder / f".cuggino-{os.urandom(8).hex()}.tmp"
+        descriptor = os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
+        if _lock(descriptor) is not False and os.path.lexists(beside):
+            return beside, descriptor
+        os.close(descriptor)  # swept before it was locked
+        beside.unlink(missing_ok=True)
+
+
+@functools.lru_cache(maxsize=256)
+def _sweep(folder: Path) -> None:
+    """Remove the temporary files of killed processes, once in each process."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if _TEMPORARY.fullmatch(entry.name):
+                with suppress(OSError):
+                    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+                    descriptor = os.open(entry.path, flags)
+                    try:
+                        if _lock(descriptor):
+                            Path(entry.path).unlink(missing_ok=True)
+                    finally:
+                        os.close(descriptor)
+
+
+def _lock(descriptor: int) -> bool | None:
+    """Lock the file if nobody else has; None on a file system without locks."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
 
 
 def _decoded(content: bytes) -> str:

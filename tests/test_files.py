@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -59,22 +62,62 @@ def test_link_is_replaced_by_default(tmp_path: Path) -> None:
     assert ("old", "new", False) == (real.read_text(), link.read_text(), link.is_symlink())
 
 
-@pytest.mark.parametrize("planted", ["link", "file"])
-def test_planted_temporary_file_is_not_followed(planted: str, tmp_path: Path) -> None:
-    """A link left as the temporary file by an agent or a killed process is removed."""
-    other, beside = tmp_path / "other", tmp_path / ".a.json.tmp"
-    other.write_text("unrelated")
-    if planted == "link":
-        beside.symlink_to(other)
-    else:
-        beside.hardlink_to(other)
-    write_atomic(tmp_path / "a.json", "ours")
-    assert "unrelated" == other.read_text()
-    assert ("ours", False) == (
-        (tmp_path / "a.json").read_text(),
-        (tmp_path / "a.json").is_symlink(),
+def test_writers_at_the_same_time_do_not_mix(tmp_path: Path) -> None:
+    """A writer that starts and ends during another one's write leaves that one's file alone."""
+    file = tmp_path / "file"
+    between: list[str] = []
+
+    def parts() -> Iterator[bytes]:
+        yield b"slow "
+        write_atomic(file, "quick")
+        between.append(file.read_text())
+        yield b"writer"
+
+    write_atomic(file, parts())
+    assert (["quick"], "slow writer") == (between, file.read_text())
+    assert [file] == list(tmp_path.iterdir())
+
+
+def test_temporary_files_of_killed_processes_are_swept(tmp_path: Path) -> None:
+    """The first write to a folder removes them; those of running processes, and others, stay."""
+    swept, running, linked, other = (
+        tmp_path / name
+        for name in (
+            ".cuggino-0123456789abcdef.tmp",
+            ".cuggino-123456789abcdef0.tmp",
+            ".cuggino-23456789abcdef01.tmp",
+            ".cuggino-0123.tmp",
+        )
     )
-    assert not beside.exists()
+    for path in (swept, running, other):
+        path.write_text("some of it")
+    linked.symlink_to(other)
+    with running.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        write_atomic(tmp_path / "a", "text")
+    assert {running, linked, other, tmp_path / "a"} == set(tmp_path.iterdir())
+
+
+def test_a_write_is_locked_against_the_sweep(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A temporary file is locked until it is renamed; one swept before that is written anew."""
+    locked: list[str] = []
+
+    def lock(descriptor: int, operation: int) -> None:
+        [found] = tmp_path.iterdir()
+        flock(descriptor, operation)
+        with found.open("rb") as file, suppress(BlockingIOError):
+            flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+            pytest.fail("it is not locked")
+        locked.append(found.name)
+        if len(locked) == 1:
+            found.unlink()  # as another process does that was first
+
+    flock = fcntl.flock
+    monkeypatch.setattr(fcntl, "flock", lock)
+    write_atomic(tmp_path / "a", "text")
+    assert ("text", 2) == ((tmp_path / "a").read_text(), len(set(locked)))
 
 
 def test_folder_is_not_replaced(tmp_path: Path) -> None:
