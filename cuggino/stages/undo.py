@@ -343,11 +343,12 @@ def _restore(top: Path, row: Change, data: bytes, permissions: str | None) -> No
             mode = stat.S_IMODE(found)
     new = place.with_name(f".cuggino-{os.getpid()}.tmp")
     try:
+        new.unlink(missing_ok=True)  # a planted link would be written through
         if row.mode == _LINK:
-            new.unlink(missing_ok=True)
             new.symlink_to(os.fsdecode(data))
         else:
-            new.write_bytes(data)
+            with new.open("xb") as file:
+                file.write(data)
             new.chmod(_mode(new, row, mode, permissions))
         new.replace(place)
     except OSError:

@@ -268,6 +268,19 @@ def test_the_permissions_of_a_changed_file_stay(filled: GitProject) -> None:
     assert 0o600 == (filled.root / "a.txt").stat().st_mode & 0o777
 
 
+def test_a_planted_temporary_file_is_not_followed(filled: GitProject, tmp_path: Path) -> None:
+    """A link that an agent left in the place of the temporary file does not lead a file out."""
+    outside = tmp_path / "outside"
+    outside.write_text("unrelated")
+    (filled.root / ".git/info/exclude").write_text("*.tmp\n")
+    snapshots = snapshots_of(filled)
+    taken = take(snapshots)
+    filled.write("a.txt", "changed\n")
+    (filled.root / f".cuggino-{os.getpid()}.tmp").symlink_to(outside)
+    undo(snapshots, taken)
+    assert ("unrelated", False) == (outside.read_text(), (filled.root / "a.txt").is_symlink())
+
+
 class TestWhatStays:
     def test_ignored_files(self, filled: GitProject) -> None:
         """Ignored files are not covered: neither removed nor restored."""
