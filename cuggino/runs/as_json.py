@@ -13,6 +13,7 @@ from cuggino.storage.journal import DeliveredSession, Delivery
 def run_json(run: RecordedRun) -> dict[str, Any]:
     """Return the facts of a run, as `cuggino runs list --json` prints them."""
     started, totals, delivery = run.started, run.totals, run.delivery
+    none = None if started.kind == "watch" else 0  # the runs of its items have them
     return {
         "run_id": started.run_id,
         "state": run.state,
@@ -25,8 +26,8 @@ def run_json(run: RecordedRun) -> dict[str, Any]:
         "started": run.digest.began.isoformat(),
         "last": run.digest.last.isoformat(),
         "duration": totals.duration,
-        "iterations": totals.rounds,
-        "tasks": totals.tasks,
+        "iterations": totals.rounds or none,
+        "tasks": totals.tasks or none,
         "agents": totals.agents,
         "commits": [{"hash": commit, "subject": subject} for commit, subject in totals.commits],
         "cost_usd": totals.cost_usd,

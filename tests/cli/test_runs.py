@@ -235,6 +235,8 @@ def test_show_a_watch(project: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "Iterations" not in shown
     row = output_of(capsys, "runs").splitlines()[1]
     assert ["6s", "claude", "(cuggino", "watch)"] == row.split()[-4:]
+    listed = json.loads(output_of(capsys, "runs", "--json"))
+    assert (None, None) == (listed["iterations"], listed["tasks"])
     assert "Iterations" not in output_of(capsys, "runs", "replay", "0193")
 
 
