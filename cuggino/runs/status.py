@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -14,7 +14,7 @@ from cuggino.events import RunEnded, RunStarted
 from cuggino.runs.activity import LASTING, Activity
 from cuggino.runs.listing import Runs, RunStatus, resume_command, working_process
 from cuggino.runs.tails import first_entry, item_of_run, live_journals
-from cuggino.storage import Backlog, LockOwner, Workspace
+from cuggino.storage import Backlog, LockOwner, Origins, Workspace
 from cuggino.storage.journal import Entry, list_journals, skim
 
 ProjectState: TypeAlias = Literal["running", "idle", "waiting"]
@@ -68,6 +68,8 @@ class ProjectStatus:
     last: LastRun | None = None
     """The latest run or watch, if none works."""
     waiting: tuple[Waiting, ...] = ()
+    issues: Mapping[str, str] = field(default_factory=dict)
+    """The page of the issue from which each item of the run was imported."""
     problem: str = ""
     """Why the journal of the working run cannot be read."""
 
@@ -110,6 +112,7 @@ def project_status(project: str | os.PathLike[str], *, at: datetime) -> ProjectS
         activity=activity,
         last=last,
         waiting=tuple(_waiting(workspace, activity)),
+        issues={} if activity is None else dict(_issues(workspace, activity)),
         problem=problem,
     )
 
@@ -216,6 +219,13 @@ def _waiting(workspace: Workspace, activity: Activity | None) -> Iterator[Waitin
         yield Waiting(kind="parked", name=name, title=reason, hint=f"cuggino backlog retry {name}")
 
 
+def _issues(workspace: Workspace, activity: Activity) -> Iterator[tuple[str, str]]:
+    origins = Origins(workspace)
+    for name in (activity.item, *(item.item for item in activity.items)):
+        if name and (page := origins.page(name)):
+            yield name, page
+
+
 def status_json(status: ProjectStatus) -> dict[str, Any]:
     """Return the status as JSON."""
     owner, activity, last = status.owner, status.activity, status.last
@@ -223,7 +233,7 @@ def status_json(status: ProjectStatus) -> dict[str, Any]:
         "folder": str(status.folder),
         "state": status.state,
         "process": None if owner is None else _owner_json(owner),
-        "run": None if activity is None else _activity_json(activity, status.at),
+        "run": None if activity is None else _activity_json(activity, status),
         "last": None if last is None else _last_json(last),
         "waiting": [
             {"kind": one.kind, "name": one.name, "title": one.title, "hint": one.hint}
@@ -237,7 +247,7 @@ def _owner_json(owner: LockOwner) -> dict[str, Any]:
     return {"pid": owner.pid, "since": _time(owner.since), "command": owner.command}
 
 
-def _activity_json(activity: Activity, at: datetime) -> dict[str, Any]:
+def _activity_json(activity: Activity, status: ProjectStatus) -> dict[str, Any]:
     return {
         "run_id": activity.run_id,
         "kind": activity.kind,
@@ -245,7 +255,7 @@ def _activity_json(activity: Activity, at: datetime) -> dict[str, Any]:
         "focus": activity.focus,
         "agent": activity.agent,
         "model": activity.model,
-        **_item_json(activity),
+        **_item_json(activity, status),
         "total": activity.total,
         "done": activity.done,
         "parked": activity.parked,
@@ -253,7 +263,7 @@ def _activity_json(activity: Activity, at: datetime) -> dict[str, Any]:
         "goals_met": activity.goals_met,
         "goals": activity.goals,
         "since": _time(activity.began),
-        "seconds": round(activity.elapsed(at), 3),
+        "seconds": round(activity.elapsed(status.at), 3),
         "changed": _time(activity.changed),
         "cost_usd": activity.cost_usd,
         "tokens": activity.tokens,
@@ -267,7 +277,7 @@ def _activity_json(activity: Activity, at: datetime) -> dict[str, Any]:
         "items": [
             {
                 "state": item.state,
-                **_item_json(item),
+                **_item_json(item, status),
                 "slot": item.slot or None,
                 "worker": item.worker or None,
                 "lost_workers": list(item.lost),
@@ -302,10 +312,11 @@ def _pull_json(item: Activity) -> dict[str, Any] | None:
     return {"number": item.pull_request, "url": item.pull_url, "state": state, "note": note}
 
 
-def _item_json(activity: Activity) -> dict[str, Any]:
+def _item_json(activity: Activity, status: ProjectStatus) -> dict[str, Any]:
     return {
         "item": activity.item or None,
         "title": activity.title or None,
+        "issue": status.issues.get(activity.item),
         "position": activity.position,
     }
 

@@ -31,7 +31,7 @@ def status_fragments(
     """Return the status; `page` is the link of a live page."""
     lines = [_headline(status)]
     if status.activity is not None:
-        lines += [_fact(fact, columns) for fact in _running(status.activity, status.at)]
+        lines += [_fact(fact, columns) for fact in _running(status.activity, status)]
     elif status.owner is not None:
         why = status.problem or "it writes no journal, so nothing more is known"
         lines.append(_fact(("Problem" if status.problem else "Journal", why), columns))
@@ -82,14 +82,17 @@ def _word(activity: Activity | None, *, is_anything_open: bool) -> tuple[Label, 
             return "progress", "works"
 
 
-def _running(activity: Activity, now: datetime) -> Iterator[Fact]:
+def _running(activity: Activity, status: ProjectStatus) -> Iterator[Fact]:
+    now = status.at
     if activity.item:
         place = f"{activity.position} of {activity.total}: " if activity.position else ""
         name = f" ({activity.item})" if activity.title not in ("", activity.item) else ""
         yield "Item", f"{place}{activity.title or activity.item}{name}"
+        if issue := status.issues.get(activity.item):
+            yield "Issue", issue
     elif activity.focus:
         yield "Focus", activity.focus
-    yield from _slots(activity, now)
+    yield from _slots(activity, status)
     if activity.role:
         since = activity.stage_began
         how_long = f", for {_ago(since, now)}" if since is not None else ""
@@ -120,21 +123,21 @@ def _running(activity: Activity, now: datetime) -> Iterator[Fact]:
         yield "Run", activity.run_id
 
 
-def _slots(activity: Activity, now: datetime) -> Iterator[Fact]:
+def _slots(activity: Activity, status: ProjectStatus) -> Iterator[Fact]:
     """Yield the items of a watch with several slots: at work, landing, waiting."""
     if activity.slots and activity.active_slots < activity.slots:
         yield "Slots", f"{activity.active_slots} of {activity.slots} may be at work"
     yield from _workers(activity)
     for item in activity.at_work:
-        yield f"Slot {item.slot}", _item(item, now)
+        yield f"Slot {item.slot}", _item(item, status)
     for item in activity.queue:
-        yield "Landing" if item.place == "landing" else "To land", _item(item, now)
+        yield "Landing" if item.place == "landing" else "To land", _item(item, status)
     for item in activity.proposed:
-        yield "Proposed", _item(item, now)
+        yield "Proposed", _item(item, status)
     for item in activity.sent_back:
-        yield "Sent back", _item(item, now)
+        yield "Sent back", _item(item, status)
     for item in activity.retrying:
-        yield "Retry", _item(item, now)
+        yield "Retry", _item(item, status)
     for name, reason in activity.held[:_MOST_HELD]:
         yield "Held", f"{name}: {reason}"
     if (more := len(activity.held) - _MOST_HELD) > 0:
@@ -163,7 +166,8 @@ def _workers(activity: Activity) -> Iterator[Fact]:
         yield "Dashboard", activity.dashboard
 
 
-def _item(item: Activity, now: datetime) -> str:
+def _item(item: Activity, status: ProjectStatus) -> str:
+    now = status.at
     facts = [f"on {cut(flat(item.worker), _LONGEST_NAME)}"] if item.worker else []
     if item.lost and item.place == "slot":
         facts.append(f"{cut(flat(item.lost[-1]), _LONGEST_NAME)} was lost")
@@ -189,6 +193,8 @@ def _item(item: Activity, now: datetime) -> str:
     if (tool := item.tool) is not None:
         target = tool.target.replace(f"{item.folder}/", "") if item.folder else tool.target
         facts.append(f"{tool.name} {target}".rstrip())
+    if issue := status.issues.get(item.item):
+        facts.append(issue)
     return f"{item.title or item.item}: {'; '.join(facts)}"
 
 

@@ -34,7 +34,7 @@ from cuggino.events import (
     WatchWorkers,
 )
 from cuggino.runs import ProjectStatus, project_status, status_json
-from cuggino.storage import Backlog, Workspace
+from cuggino.storage import Backlog, Origins, Workspace
 from cuggino.storage.journal import Journal
 
 NOW = datetime.now(UTC)
@@ -258,6 +258,7 @@ def test_a_watch_with_slots(workspace: Workspace) -> None:
         WatchPlaceGone(filename="a.md", slot=1, worker="w0", reason="killed"),
         WatchPlaced(filename="a.md", slot=1, worker="w1"),
     ]
+    Origins(workspace).change("b.md", source="github", id="7", url="https://forge/7")
     with working(workspace, *begun, *on_cluster, kind="watch"):
         items = [
             recorded(workspace, TWO, *WORK, item="b.md x"),
@@ -274,6 +275,7 @@ def test_a_watch_with_slots(workspace: Workspace) -> None:
         (2, "b.md", "implementing"),
     ]
     assert told["items"][1]["tool"]["target"] == "make"
+    assert [None, "https://forge/7"] == [one["issue"] for one in told["items"]]
     assert [("w1", ["w0"]), (None, [])] == [
         (one["worker"], one["lost_workers"]) for one in told["items"]
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -43,7 +44,12 @@ ITEM = WatchProcessingItem(filename="1.md", title="The bill", position=2, total=
 ISSUE = Waiting(kind="spec-issue", name="i.md", title="PDF\x1b[2J?", hint="answer it")
 
 
-def shown(*events: Event, waiting: tuple[Waiting, ...] = (), columns: int | None = None) -> str:
+def shown(
+    *events: Event,
+    waiting: tuple[Waiting, ...] = (),
+    issues: Mapping[str, str] | None = None,
+    columns: int | None = None,
+) -> str:
     """Return the status of a watch after these events, ten seconds later."""
     activity = Activity()
     for event in events:
@@ -54,6 +60,7 @@ def shown(*events: Event, waiting: tuple[Waiting, ...] = (), columns: int | None
         owner=LockOwner(pid=7, since=AT, command="cuggino watch"),
         activity=activity,
         waiting=waiting,
+        issues=issues or {},
     )
     return paint(status_fragments(status, columns=columns), color=False)
 
@@ -82,6 +89,15 @@ def test_item_and_stage() -> None:
     text = shown(ITEM, PlanningStart(iteration=1))
     assert "Item       2 of 5: The bill (1.md)" in text
     assert "Stage      planning, for 10s" in text
+
+
+def test_the_issue_of_an_imported_item() -> None:
+    """The page of its issue follows the item, and in a slot its other facts."""
+    page = "https://forge/acme/shop/issues/7"
+    lines = shown(ITEM, PlanningStart(iteration=1), issues={"1.md": page}).splitlines()
+    assert f"  Issue      {page}" == lines[lines.index("  Item       2 of 5: The bill (1.md)") + 1]
+    (slot,) = [line for line in shown(*SLOTS, issues={"1.md": page}).splitlines() if page in line]
+    assert slot.startswith("  Slot 1     The bill: planning") and slot.endswith(f"make; {page}")
 
 
 def test_what_waits_is_listed_without_control_characters() -> None:
