@@ -43,6 +43,9 @@ from cuggino.events import (
     WatchItemParked,
     WatchItemRetry,
     WatchProcessingItem,
+    WatchProposal,
+    WatchProposed,
+    WatchSentBack,
     WatchSpecIssueWaiting,
 )
 from cuggino.notify import (
@@ -387,6 +390,39 @@ class TestNights:
         night_ = night_.add(WatchItemCompleted(filename="Login.md"), START)
         night_ = night_.add(WatchFollowed(branch="main", commit="c"), START)
         assert (night_.working, told in night_.facts(START)) == ("Export", False)
+
+    def test_open_pull_requests(self) -> None:
+        """Those that no merge, closing or return has ended are listed, also the next night."""
+        begun = [
+            event
+            for number, name in enumerate(("Login", "Search", "Export", "Bill"), 1)
+            for event in (
+                WatchProcessingItem(filename=f"{name}.md", title=name, slot=1),
+                WatchProposed(
+                    filename=f"{name}.md",
+                    number=number,
+                    url="",
+                    branch="b",
+                    commit="c",
+                    candidate="d",
+                ),
+            )
+        ]
+        night_ = Night()
+        for event in (
+            *begun,
+            WatchProposal(filename="Login.md", number=1, state="taken-over"),
+            WatchItemRetry(
+                filename="Search.md", attempt=1, max_attempts=3, message="forge", retry_in=1
+            ),
+            WatchSentBack(filename="Export.md", reason="check", returns=1),
+            WatchItemCompleted(filename="Bill.md"),
+        ):
+            night_ = night_.add(event, START)
+        told = "Open pull requests: Login (#1 taken over); Search (#2)"
+        assert ["Done: Bill", told] == night_.facts(START)[:2]
+        assert ("", True) == (night_.working, night_.next().has_items)
+        assert told == night_.next().facts(START)[0]
 
     def test_occasions(self) -> None:
         """Each item can be sent, and the night left out."""

@@ -18,8 +18,16 @@ from cuggino.events import (
     WatchItemRetained,
     WatchItemRetry,
     WatchProcessingItem,
+    WatchProposal,
+    WatchProposed,
+    WatchSentBack,
+    WatchWorkKept,
 )
 
+_ENDS_PROPOSAL = (
+    *(WatchItemCompleted, WatchItemParked, WatchProcessingItem, WatchSentBack),
+    WatchWorkKept,
+)
 SHOWN = 10
 """Items and commits that are named; of more, only the number."""
 
@@ -40,13 +48,15 @@ class Night:
     """Items that were set aside, each with the reason."""
     issues: tuple[tuple[str | None, str], ...] = ()
     """The open spec issues: the item that each stops, if the others go on, and its first line."""
+    proposals: Mapping[str, str] = field(default_factory=dict)
+    """The open pull requests: number and state, by the file names of the items."""
     follow_delayed: str = ""
     """Why the user's branch does not follow what has landed."""
 
     @property
     def has_items(self) -> bool:
         """Return whether a watch has worked on an item."""
-        return bool(self.done or self.parked or self.issues or self.at_work)
+        return bool(self.done or self.parked or self.issues or self.at_work or self.proposals)
 
     def add(self, event: Event, at: datetime) -> Night:
         """Return the night with one more event; the same value for most of them."""
@@ -73,12 +83,21 @@ class Night:
                 night = replace(night, issues=(*self.issues, (item, title_of(content) or name)))
                 if item is not None:
                     night = night._without(item)
+            case WatchProposed(filename=name, number=number):
+                proposals = {**self.proposals, name: f"#{number}"}
+                night = night._without(name, proposals=proposals)
+            case WatchProposal(filename=name, number=number, state=state) if name in self.proposals:
+                words = f"#{number} {state.replace('-', ' ')}"
+                night = replace(night, proposals={**self.proposals, name: words})
             case WatchFollowDelayed(branch=branch, reason=reason):
                 night = replace(night, follow_delayed=f"{branch} does not follow: {reason}")
             case WatchFollowed():
                 night = replace(night, follow_delayed="")
             case _:
                 pass
+        if isinstance(event, _ENDS_PROPOSAL) and event.filename in night.proposals:
+            left = {k: v for k, v in night.proposals.items() if k != event.filename}
+            night = replace(night, proposals=left)
         if night is not self and night.began is None:
             night = replace(night, began=at)
         return night
@@ -94,7 +113,12 @@ class Night:
 
     def next(self) -> Night:
         """Return the beginning of the next night; the items at work go on."""
-        return Night(titles=self.titles, at_work=self.at_work, follow_delayed=self.follow_delayed)
+        return Night(
+            titles=self.titles,
+            at_work=self.at_work,
+            proposals=self.proposals,
+            follow_delayed=self.follow_delayed,
+        )
 
     def _without(self, item: str, **changes: Any) -> Night:
         """Return the night after the end of work on an item."""
@@ -112,6 +136,8 @@ class Night:
         summary = self.summary
         lines = _listed("Done", self.done)
         lines += _listed("Parked", [f"{title} ({reason})" for title, reason in self.parked])
+        pulls = [f"{self.title(name)} ({words})" for name, words in self.proposals.items()]
+        lines += _listed("Open pull requests", pulls)
         if self.issues:
             asked = "; ".join(text for _, text in self.issues)
             lines.append(f"Waits for you: {asked} (cuggino issues)")
