@@ -14,8 +14,8 @@ NAMES = {
     ),
     "focus": "check_specs check_specs_not_empty holds_specs read_focus read_text_file",
     "jobs": (
-        "DONE_FILE JOBS_FILE PLAN_FILE REQUIREMENTS_FOLDER SPECIFICATION_FILE JobStore "
-        "LoadedJobs UnverifiedJobs check_requirement is_done remove_done research_file "
+        "DONE_FILE JOBS_FILE REQUIREMENTS_FOLDER SPECIFICATION_FILE JobStore "
+        "LoadedJobs UnverifiedJobs check_requirement is_done remove_done "
         "write_done"
     ),
     "journal": (

@@ -51,7 +51,6 @@ from cuggino.storage.focus import (
 from cuggino.storage.jobs import (
     DONE_FILE,
     JOBS_FILE,
-    PLAN_FILE,
     REQUIREMENTS_FOLDER,
     SPECIFICATION_FILE,
     JobStore,
@@ -60,7 +59,6 @@ from cuggino.storage.jobs import (
     check_requirement,
     is_done,
     remove_done,
-    research_file,
     write_done,
 )
 from cuggino.storage.journal import (
@@ -119,7 +117,6 @@ __all__ = [
     "KEY_FILE",
     "LONGEST",
     "LONGEST_MESSAGE",
-    "PLAN_FILE",
     "REQUIREMENTS_FOLDER",
     "SPECIFICATION_FILE",
     "SPEC_FILE",
@@ -182,7 +179,6 @@ __all__ = [
     "read_text_file",
     "read_written",
     "remove_done",
-    "research_file",
     "rewrite",
     "run_totals",
     "scan_journal",

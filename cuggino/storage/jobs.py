@@ -22,7 +22,6 @@ REQUIREMENTS_FOLDER = "docs/requirements"
 """The folder of specifications, research and jobs in a project."""
 
 JOBS_FILE = f"{REQUIREMENTS_FOLDER}/jobs-to-be-done.json"
-PLAN_FILE = f"{REQUIREMENTS_FOLDER}/IMPLEMENTATION_PLAN.md"
 """The agent's plan for the current job; the loop never reads it."""
 
 DONE_FILE = "lopen.loop.done"
@@ -115,11 +114,6 @@ def write_done(root: Path, *, now: datetime, reason: str | None = None) -> None:
     path = root / DONE_FILE
     with storing("write done file", path):
         write_atomic(path, reason or f"Loop completed at {now.astimezone(UTC).isoformat()}")
-
-
-def research_file(module: str) -> str:
-    """Return the path of the research on a module."""
-    return f"{REQUIREMENTS_FOLDER}/{module}/RESEARCH.md"
 
 
 class UnverifiedJobs:
