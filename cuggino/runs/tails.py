@@ -31,6 +31,8 @@ _RECORDED = (SupervisionEvent, SessionEnded, Steered, UsageUpdate, LoopTerminalE
 """What the journal of a watch holds of the runs of its items."""
 _COARSE = timedelta(seconds=2)
 """How much a file's time may be behind the clock."""
+_MANY = 1000
+"""Entries of a journal that are merged with those of others before more of it are read."""
 
 
 class RunTail:
@@ -74,14 +76,10 @@ class RunTail:
             StorageError: a line is broken, or has an unknown version.
         """
         while True:
-            self._own.fill()
-            if self._own.queue and self._began is None:
-                self._begin(self._own.queue[0])
-            if self._began is not None:
-                self._find_items()
-            sources = [self._own, *filter(None, self._items.values())]
-            for source in sources:
-                source.fill()
+            # Until none has news: what one got after it was read may precede what others have.
+            while self._fill():
+                pass
+            sources = self._sources()
             ready = [(one.queue[0].at, place) for place, one in enumerate(sources) if one.queue]
             if not ready or (self.ended is not None and not self._own.queue):
                 return  # what follows the end are the items of later watches
@@ -96,6 +94,20 @@ class RunTail:
                     yield entry
                 if self.ended is not None and not self._own.queue:
                     return
+
+    def _sources(self) -> list[_Source]:
+        return [self._own, *filter(None, self._items.values())]
+
+    def _fill(self) -> bool:
+        """Read what was appended to all journals; return whether there was any."""
+        has_news = self._own.fill()
+        if self._own.queue and self._began is None:
+            self._begin(self._own.queue[0])
+        if self._began is not None:
+            self._find_items()
+        for source in self._sources():
+            has_news = source.fill() or has_news
+        return has_news
 
     def _is_new(self, source: _Source, entry: Entry) -> bool:
         """Note an entry; return whether it is of the watch, and in no other journal."""
@@ -159,10 +171,24 @@ class _Source:
         self.tail = tail
         self.queue: deque[Entry] = deque()
         self._item = item
+        self._failure: StorageError | None = None
 
-    def fill(self) -> None:
-        if not self.queue and self.tail.has_changed():
-            self.queue.extend(map(self._named, self.tail.read()))
+    def fill(self) -> bool:
+        """Read what was appended, unless much waits already; return whether there was any."""
+        if not self.queue and self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+        if self._failure or len(self.queue) > _MANY or not self.tail.has_changed():
+            return False
+        try:
+            entries = self.tail.read()
+        except StorageError as failure:
+            if not self.queue:
+                raise
+            self._failure = failure  # of the next: what precedes the line is good
+            return False
+        self.queue.extend(map(self._named, entries))
+        return bool(entries)
 
     def _named(self, entry: Entry) -> Entry:
         if self._item is None:

@@ -220,6 +220,30 @@ def test_a_watch_with_its_items(run: Followed) -> None:
     assert [0.0, 3.0, 4.0] == sorted({at for at, _ in found})
 
 
+def test_an_item_that_begins_in_mid_look(run: Followed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the watch writes before its item comes first, also between looks at both journals."""
+    watch = run.run(TWO, kind="watch")
+    tail = RunTail(watch.path)
+    assert ["RunStarted"] == [entry.event.tag for entry in tail.read()]
+    read, pending = JournalTail.read, [1]
+
+    def look(journal: JournalTail, **options: int) -> list[Entry]:
+        found = read(journal, **options)
+        if pending and journal.path == watch.path:
+            pending.clear()
+            run.clock.advance_to(1.0)
+            run.write(WatchProcessingItem(filename="a.md"), to=watch)
+            run.clock.advance_to(2.0)
+            run.write(BEGIN, to=run.run(THREE, item="a.md x"))
+        return found
+
+    monkeypatch.setattr(JournalTail, "read", look)
+    run.write(WatchItemCompleted(filename="b.md"), to=watch)
+    tags = [entry.event.tag for entry in tail.read()]
+    begun = ["WatchProcessingItem", "RunStarted", "IterationStart"]
+    assert ["WatchItemCompleted", *begun] == tags
+
+
 def test_a_watch_without_the_items_of_the_next(run: Followed) -> None:
     """What another watch did later is not shown."""
     watch = run.run(TWO, kind="watch")
