@@ -18,6 +18,8 @@ E = TypeVar("E", bound="Event")
 
 PATIENCE = 3.0
 """Seconds in which a run takes a command; it looks twice a second."""
+OUTCOME = 2.0
+"""Seconds in which what comes of a command that was taken is waited for."""
 _PAUSE = 0.05
 _UNHEARD = "The run has not answered yet; it obeys as soon as it does."
 
@@ -61,7 +63,6 @@ class Sent:
         folder = Path.cwd()
         self._news = JournalNews(Workspace(folder))
         self._tag = command.tag
-        self._until = time.monotonic() + PATIENCE
         self._seen: list[Event] = []
         send_command(folder, command)
 
@@ -77,7 +78,7 @@ class Sent:
         def answers(event: Event) -> bool:
             return event.tag == self._tag or isinstance(event, ControlIgnored)
 
-        answer = self._wait(answers)
+        answer = self._wait(answers, PATIENCE)
         if isinstance(answer, ControlIgnored):
             raise ConfigError(answer.reason)
         if answer is None:
@@ -91,13 +92,14 @@ class Sent:
 
     def leads_to(self, kind: type[E]) -> E | None:
         """Wait a little; return the event of this kind that came of the command."""
-        self._wait(lambda event: isinstance(event, kind))
+        self._wait(lambda event: isinstance(event, kind), OUTCOME)
         return self.has_led_to(kind)
 
-    def _wait(self, is_wanted: Callable[[Event], bool]) -> Event | None:
+    def _wait(self, is_wanted: Callable[[Event], bool], seconds: float) -> Event | None:
+        until = time.monotonic() + seconds
         while True:
             self._seen += [entry.event for entry in self._news.read()]
             found = next(filter(is_wanted, self._seen), None)
-            if found is not None or time.monotonic() > self._until:
+            if found is not None or time.monotonic() > until:
                 return found
             time.sleep(_PAUSE)  # the command has nothing else to do, and so no scheduler

@@ -15,6 +15,7 @@ import pytest
 from cuggino.events import Event
 from cuggino.storage import Workspace, list_journals, read_journal
 from cuggino_cli.main import main
+from cuggino_cli.options import commanding
 from tests.limits import LIMIT
 from tests.sources.subscribers import eventually
 
@@ -93,6 +94,9 @@ class Commanded:
             contextlib.redirect_stderr(output),
             pytest.MonkeyPatch.context() as patch,
         ):
+            # However busy the machine is. No agent here is told at once.
+            patch.setattr(commanding, "PATIENCE", LIMIT)
+            patch.setattr(commanding, "OUTCOME", 0.0 if args[0] == "steer" else LIMIT)
             patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode()), "utf-8"))
             for name, value in (env or {}).items():
                 patch.setenv(name, value)
