@@ -14,7 +14,7 @@ from cuggino.sources import GUARDIAN
 
 
 @contextmanager
-def no_leaks(*, within: float = 5.0) -> Iterator[None]:
+def no_leaks(*, within: float = 30.0) -> Iterator[None]:
     """Assert that the block leaves no child process, thread or open file behind.
 
     Resources that are still closing get up to `within` seconds. The guardian process and the

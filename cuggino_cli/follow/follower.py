@@ -257,8 +257,8 @@ class _Follower:
             opening=self._opening(),
             has_keys=has_keys,
         )
-        live.start()
         with live.handling_signals():
+            live.start()
             yield self._controls
 
     def _opening(self) -> Event:

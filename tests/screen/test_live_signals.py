@@ -24,8 +24,11 @@ import sys, threading
 from datetime import UTC, datetime
 from cuggino_cli.follow.follower import _interrupting
 from cuggino_cli.screen.fragments import Fragment
+from cuggino_cli.screen import live
 from cuggino_cli.screen.live import KeyActions, LiveScreen
 from cuggino_cli.screen.terminal import PlainLines
+
+live._PARK_S = 300.0  # however busy the machine is
 
 class Status:
     def rows(self, now, *, columns, height):
@@ -47,12 +50,13 @@ screen = LiveScreen(
     term="xterm",
 )
 screen.show(Status())
-screen.start()
 def interrupt():
     screen.print([Fragment("plain", "stopping")])
 
 with screen.handling_signals(), _interrupting(interrupt, screen.abandon):
-    over.wait()
+    screen.start()
+    while not over.wait(0.5):  # as `run` waits: a signal just before a wait does not end it
+        pass
 screen.stop()
 print("left")
 """

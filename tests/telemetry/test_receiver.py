@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ from reactivex import from_iterable
 
 from cuggino.events import AgentMessage, ImplementingStart, LoopApproved, SessionEnded
 from cuggino.storage import list_journals
-from cuggino.telemetry import with_telemetry
+from cuggino.telemetry import exporting, with_telemetry
 from cuggino.telemetry.operator import LOST, MISSING
 from cuggino.testing import no_leaks
 from tests.limits import LIMIT
@@ -68,11 +69,26 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-def cuggino(project: Path, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
-    """Run the command with these variables of OpenTelemetry alone."""
+_PATIENT = """
+import sys
+from cuggino.telemetry import exporting
+from cuggino_cli.main import entry
+
+exporting.END_LIMIT = float(sys.argv.pop(1))
+entry()
+"""
+
+
+def cuggino(
+    project: Path, *args: str, limit: float = exporting.END_LIMIT, **env: str
+) -> subprocess.CompletedProcess[str]:
+    """Run the command with these variables of OpenTelemetry alone.
+
+    The last export may take `limit` seconds.
+    """
     own = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
     return subprocess.run(
-        [sys.executable, "-m", "cuggino_cli", *args],
+        [sys.executable, "-c", _PATIENT, str(limit), *args],
         cwd=project,
         env={**own, "PYTHONPATH": str(Path.cwd()), **env},
         capture_output=True,
@@ -94,6 +110,7 @@ def test_a_run(project: Path, receiver: Receiver) -> None:
     done = cuggino(
         project,
         *("run", "--focus", "one"),
+        limit=LIMIT,
         OTEL_EXPORTER_OTLP_ENDPOINT=receiver.url,
         OTEL_EXPORTER_OTLP_HEADERS="x-key=abc",
         OTEL_SERVICE_NAME="night",
@@ -174,13 +191,19 @@ def test_a_receiver_that_hangs(receiver: Receiver, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.url)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", str(2 * LIMIT))
     receiver.gate.clear()
+    join = exporting._join
+
+    def join_at_the_receiver(threads: list[threading.Thread], limit: float) -> None:
+        assert receiver.arrived.wait(LIMIT)
+        join(threads, limit)
+
+    monkeypatch.setattr(exporting, "_join", join_at_the_receiver)
     with no_leaks():
         seen: list[object] = []
         problems: list[str] = []
         operator = with_telemetry(on_problem=problems.append)
         from_iterable(EVENTS).pipe(operator).subscribe(seen.append)
         assert (list(EVENTS), [LOST]) == (seen, problems)
-        assert receiver.arrived.is_set()
         assert not receiver.gate.is_set()
         receiver.gate.set()
 
