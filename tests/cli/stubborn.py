@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import IO
 
 import psutil
 
@@ -39,6 +41,20 @@ class StubbornTools:
                         self._tools.append(process)
                         return True
         return False
+
+
+def read_until(pipe: IO[bytes] | None, text: str) -> bytes:
+    """Read a pipe until the text is there: a tool may work before its line is.
+
+    The rest stays for `communicate`.
+    """
+    assert pipe is not None
+    read = b""
+    while text.encode() not in read:
+        more = os.read(pipe.fileno(), 4096)
+        assert more, read.decode()
+        read += more
+    return read
 
 
 @contextmanager

@@ -29,6 +29,7 @@ from cuggino_cli.screen.agents import agents_fragments
 from cuggino_cli.screen.fragments import paint
 from cuggino_cli.screen.text import width
 from tests.limits import LIMIT
+from tests.screen.screen import printed
 from tests.third_party import AGENT, install
 
 READY = AgentReport(
@@ -288,7 +289,7 @@ def test_on_a_terminal(
         monkeypatch.setattr(sys, "stdout", terminal)
         assert 0 == main(["agents"])
         terminal.flush()
-        said = os.read(master, 4096).decode()
+        said = printed(master, slave)
     os.close(master)
     assert ("\x1b[1m\x1b[32m7.1" in said) == (not no_color)
     plain = re.sub(r"\x1b\[[0-9;]*m", "", said)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import fcntl
 import os
 import pty
@@ -127,10 +128,11 @@ def test_on_a_terminal(tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 200, 0, 0))
     screen = Screen(200)
+    decoder = codecs.getincrementaldecoder("utf-8")()
 
     def read(until: str) -> None:
         while until not in screen.getvalue():
-            screen.write(os.read(ours, 4096).decode().replace("\r\n", "\n"))
+            screen.write(decoder.decode(os.read(ours, 4096)))
 
     try:
         with command(project, "--color", "never", out=theirs, err=theirs) as process:

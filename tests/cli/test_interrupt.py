@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from cuggino import Config, parse_event, save_config
-from tests.cli.stubborn import RUN_STUBBORN, StubbornTools, ended
+from tests.cli.stubborn import RUN_STUBBORN, StubbornTools, ended, read_until
 from tests.limits import LIMIT
 from tests.screen.screen import Screen
 
@@ -94,10 +94,12 @@ def test_the_second_one_exits_immediately(stubborn: Path) -> None:
 def test_json_stays_as_it_is(stubborn: Path) -> None:
     """With `--json` standard output has only events, and standard error is empty."""
     with command(stubborn, "--json") as (process, _):
+        begun = read_until(process.stdout, '"ToolCall"')
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=LIMIT)
+        rest, err = process.communicate(timeout=LIMIT)
     assert (130, b"") == (process.returncode, err.strip())
-    assert "ToolCall" == [parse_event(line) for line in out.decode().splitlines()][-1].tag
+    out = (begun + rest).decode()
+    assert "ToolCall" == [parse_event(line) for line in out.splitlines()][-1].tag
 
 
 def test_on_a_terminal(stubborn: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import fcntl
 import os
 import pty
@@ -22,7 +23,7 @@ from cuggino.events import PlanBuildEnded
 from tests.cli.keyboard import CTRL_C
 from tests.cli.loops import project_of
 from tests.cli.stamps import unstamped
-from tests.cli.stubborn import RUN_STUBBORN, StubbornTools, ended
+from tests.cli.stubborn import RUN_STUBBORN, StubbornTools, ended, read_until
 from tests.limits import LIMIT
 from tests.screen.screen import Screen
 
@@ -72,11 +73,12 @@ class Keyboard:
         fcntl.ioctl(self.theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
         self.before = termios.tcgetattr(self.theirs)
         self.seen = ""
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
 
     def read(self, until: str) -> None:
         while until not in self.seen:
             assert select.select([self.ours], [], [], LIMIT)[0], self.seen
-            self.seen += os.read(self.ours, 4096).decode()
+            self.seen += self._decoder.decode(os.read(self.ours, 4096))
 
     def type(self, keys: str) -> None:
         os.write(self.ours, keys.encode())
@@ -104,8 +106,10 @@ def test_while_an_agent_works(phase: str, args: list[str], code: int, tmp_path: 
     project = project_of(tmp_path, scenario(phase), guard="off")
     with command(project, "--auto", *args) as (process, tools):
         tools.wait()
+        begun = read_until(process.stdout, "▶ Bash")
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=LIMIT)
+        rest, err = process.communicate(timeout=LIMIT)
+    out = begun + rest
     lines = unstamped(out.decode())
     place = lines.index(RESUME)
     assert "Half a line" in lines[:place]
@@ -147,6 +151,7 @@ def test_on_a_terminal(tmp_path: Path, keyboard: Keyboard) -> None:
         keyboard.type("3\r")
         keyboard.read("Jobs: ")
         keyboard.read("Working...")
+        keyboard.read("▶ Bash")  # the tool may work before its line is there
         tools.wait()
         keyboard.seen = keyboard.seen[keyboard.seen.index("Jobs: ") :]
         process.send_signal(signal.SIGINT)

@@ -20,6 +20,7 @@ from cuggino_cli.screen import console
 from tests.agents.claude.fake_claude import fake_claude
 from tests.limits import LIMIT
 from tests.sandbox.arena import needs_bubblewrap
+from tests.screen.screen import printed
 
 _NOTE = """
 *flags, system = sys.argv[1:]
@@ -242,7 +243,7 @@ def test_the_terminal_is_intact(project: Path, ending: str, code: int) -> None:
     assert 0 == leader.returncode, errors
     said = json.loads((project / "said.json").read_text())
     assert {"code": code, "same": True, "front": True} == said
-    shown = os.read(screen, 100_000).decode()
+    shown = printed(screen, terminal)
     for mode in ("25", "2004", "1003"):
         (last,) = re.findall(rf".*\x1b\[\?{mode}([hl])", shown, re.DOTALL)
         assert ("h" if mode == "25" else "l") == last

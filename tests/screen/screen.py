@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 
 from wcwidth import wcwidth
 
 _TOKEN = re.compile(r"\x1b\[(?P<args>[?0-9;]*)(?P<final>[A-Za-z])|\x1b\][^\x07]*\x07|.", re.S)
 _BEGUN = re.compile(r"\x1b(\[[?0-9;]*|\][^\x07]*)?\Z")
+
+
+def printed(ours: int, theirs: int) -> str:
+    """Return what was printed on a terminal; one read has only what the kernel has passed on."""
+    end, text = b"<end>", b""
+    os.write(theirs, end)
+    while not text.endswith(end):
+        text += os.read(ours, 4096)
+    return text.removesuffix(end).decode()
 
 
 class Screen(io.StringIO):
