@@ -54,7 +54,7 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         "operators": _room("_lazy _values events errors domain", "reactivex"),
         "sources": _room("_lazy _values errors sandbox operators", "reactivex watchdog git psutil"),
         "trust": _room("_lazy errors files config prompts sources"),
-        "storage": _room("_lazy _values events errors files domain", "pydantic filelock uuid6"),
+        "storage": _room("_lazy _values events errors files domain", "pydantic filelock"),
         "agents": _room(
             "_lazy _values _version events errors files guard sandbox config domain sources "
             "operators",

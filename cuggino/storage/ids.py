@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import time
+
+_last = 0
+
 
 def new_id() -> str:
-    """Return a UUID of version 7."""
-    from uuid6 import uuid7  # imports `importlib.metadata`, which takes as long as this package
+    """Return a UUID of version 7 (RFC 9562): the time to a quarter of a microsecond, then chance.
 
-    return str(uuid7())
+    Later ids of a process are greater, also when its clock is set back.
+    """
+    global _last
+    _last = max(time.time_ns() * 4096 // 1_000_000, _last + 1)
+    milliseconds, fraction = divmod(_last, 4096)
+    chance = int.from_bytes(os.urandom(8), "big") >> 2
+    value = milliseconds << 80 | 7 << 76 | fraction << 64 | 2 << 62 | chance
+    digits = f"{value:032x}"
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
