@@ -28,12 +28,11 @@ class ClusterSettings(BaseModel):
     """The scheduler: `tls://HOST:PORT`, or `local` for that of `cuggino cluster up`. Without one,
     only `--cluster` places items on the cluster."""
     ca: str | None = Field(default=None, pattern=r"\S")
-    """The file with the certificate authority that all certificates of the cluster are signed by,
-    in PEM format."""
+    """The PEM file of the certificate authority that signed all certificates of the cluster."""
     cert: str | None = Field(default=None, pattern=r"\S")
-    """The file with the certificate of this machine."""
+    """The PEM file with this machine's certificate."""
     key: str | None = Field(default=None, pattern=r"\S")
-    """The file with the private key of that certificate."""
+    """The PEM file with the private key of that certificate."""
     insecure: bool = False
     """Allow an address beyond this machine without TLS: whoever reaches it can run programs as
     you, on every worker and here."""

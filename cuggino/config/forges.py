@@ -47,10 +47,10 @@ class BacklogSource(_Settings):
     """A source of backlog items: the issues of a repository, or the output of a command."""
 
     type: Literal["github", "gitlab", "command"]
-    """`github` and `gitlab` ask `gh` and `glab`, which bring the login; `command` prints a JSON
-    object per line."""
+    """`github` and `gitlab` use `gh` and `glab` and their logins; `command` prints one JSON object
+    per line."""
     name: str | None = Field(default=None, pattern=r"^[a-z][a-z0-9-]{0,31}$")
-    """What the files of its items begin with; default: the type."""
+    """The prefix of its items' file names; default: the type."""
     repo: str | None = Field(default=None, pattern=_REPO)
     """The repository as `owner/name`; default: that of the git remote `origin`."""
     host: str | None = Field(default=None, pattern=_HOST)
@@ -59,24 +59,25 @@ class BacklogSource(_Settings):
     """Only issues with this label are imported. Required for `github` and `gitlab` without a
     `query`."""
     query: str | None = Field(default=None, pattern=r"\S")
-    """A search in the words of the forge, such as `milestone:"1.0" -label:later`; only GitHub."""
+    """A search in GitHub's syntax, such as `milestone:"1.0" -label:later`; only for `github`."""
     command: str | None = Field(default=None, pattern=r"\S")
     """The shell command of type `command`. A line has `id` and `title`, and may have `body`,
     `after` and `url`."""
     every: float = Field(default=60.0, ge=5, le=86_400)
-    """Seconds from one look to the next."""
+    """Seconds between two looks."""
     trust: list[Literal["owner", "member", "collaborator", "contributor", "anyone"]] = Field(
         default=["owner", "member", "collaborator"]
     )
-    """Whose text counts. An issue of anybody else needs the `label`, set by one of these."""
+    """Whose issues and comments count. An issue by anybody else needs the `label`, set by one of
+    these."""
     comment: bool = True
     """Report on the issue, in one comment that is edited in place."""
     labels: dict[ReportState, str] = Field(default={})
-    """Labels that the issue of an item has while it is in a state; default: none."""
+    """Labels to set on an issue, by the state of its item; default: none."""
     close_issues: bool = False
-    """Close the issue of an item that has landed."""
+    """Close an issue when its item has landed."""
     network: bool = False
-    """Let agents reach any host for items of this source, as for your own."""
+    """Let agents reach any host while they work on items of this source, as for your own items."""
 
     @property
     def title(self) -> str:
@@ -115,9 +116,9 @@ class PullRequestSettings(_Settings):
     target: str | None = Field(default=None, pattern=r"^[^\s:-][^\s:]*$")
     """The branch to merge into; default: the default branch of the repository."""
     draft: bool = False
-    """Open drafts: a person declares them ready."""
+    """Open pull requests as drafts, which you mark as ready."""
     auto_merge: bool = False
-    """Let the forge merge what its rules allow, in its own queue. A change to CI files is never
-    merged without a person."""
+    """Let the forge merge what its rules allow, through its merge queue if it has one. Changes to
+    CI files are never merged automatically."""
     every: float = Field(default=30.0, ge=5, le=3600)
-    """Seconds from one look at an open pull request to the next."""
+    """Seconds between two looks at an open pull request."""

@@ -45,9 +45,11 @@ class SupervisionSettings(_Settings):
     wait_for_quota: bool = False
     """Wait until a usage limit is lifted, instead of ending the run."""
     max_quota_waits: int | None = Field(default=20, ge=1)
-    """Waits for a usage limit per agent's stage, then the run ends with exit code 12."""
+    """The most waits for a usage limit in one stage of an agent; then the run ends with exit code
+    12."""
     max_quota_wait: float = Field(default=86_400.0, gt=0, le=_LONGEST)
-    """Seconds that these waits may take together; a later reset ends the run at once."""
+    """Seconds that these waits may take together; if the limit resets later, the run ends at
+    once."""
     max_retries: int = Field(default=0, ge=0)
     """How often in a row an agent is retried after a transient failure (overload, lost
     connection)."""
@@ -56,18 +58,20 @@ class SupervisionSettings(_Settings):
     tool_timeout: float | None = Field(default=None, gt=0, le=_LONGEST)
     """Seconds that an agent may be silent while a tool runs."""
     stage_timeout: float | None = Field(default=None, gt=0, le=_LONGEST)
-    """Seconds that one agent's whole stage may take."""
+    """Seconds that the whole stage of one agent may take."""
     repetition_limit: int | None = Field(default=None, ge=2)
-    """Equal tool calls with equal results in a row before an agent is nudged, then replaced."""
+    """Identical tool calls with identical results in a row before an agent is nudged, then
+    replaced."""
     progress_patience: int | None = Field(default=None, ge=1)
-    """Implementing agents in a row without a change before planning again, then before stopping."""
+    """Implementing agents in a row without a change before the work is planned again; after as many
+    more, the run ends."""
 
 
 class ReviewSettings(_Settings):
     """The limit on repeated reviews."""
 
     review_patience: int | None = Field(default=None, ge=1)
-    """Reviews in a row with the same findings before stopping."""
+    """Reviews in a row with the same findings before the run ends."""
 
 
 class CommandSettings(_Settings):
@@ -109,13 +113,13 @@ class GuardSettings(_Settings):
     specs_path: str = ".specs"
     """The folder with the specifications, relative to the project."""
     guard: Literal["roles", "full", "off"] = "roles"
-    """`roles` lets any program run; `full` only listed ones; `off`: no guard."""
+    """`roles` lets any program run, `full` only listed ones; `off` turns the guard off."""
     profile: str | list[str] | None = None
     """Languages whose programs `full` allows; default: all."""
     allow_commands: Names = Field(default=[])
-    """More programs that `full` allows: one list, or one per kind of session."""
+    """Additional programs that `full` allows: one list, or one per kind of session."""
     allow_pkill_targets: list[str] = Field(default=[])
-    """More names of processes that agents may end with `pkill`."""
+    """Additional processes, by name, that agents may end with `pkill`."""
     allow_destructive: bool = False
     """Let agents push, publish and discard work with git, and use `rm` and `mv` under `full`."""
     sandbox: Literal["auto", "require", "off"] = "auto"
@@ -124,11 +128,11 @@ class GuardSettings(_Settings):
     sandbox_hide: list[str] = Field(default=[])
     """Paths that agents and their commands cannot read, such as `~/.ssh`; needs bubblewrap."""
     sandbox_show: list[str] = Field(default=[])
-    """Paths that agents and their commands reach although the sandbox would hide them, such as
-    `/run/docker.sock` (whoever reaches Docker can write anywhere) or `~/.config/gh` (which leaves
-    them the login of `gh`)."""
+    """Paths that the sandbox would hide but that agents and their commands need, such as
+    `/run/docker.sock` (whoever can reach Docker can write anywhere) or `~/.config/gh` (which gives
+    them your login to `gh`)."""
     sandbox_domains: list[str] = Field(default=[])
-    """More hosts that sandboxed commands may connect to, such as `*.example.com`."""
+    """Additional hosts that sandboxed commands may connect to, such as `*.example.com`."""
 
     @field_validator("specs_path", mode="after")
     @classmethod
@@ -206,11 +210,11 @@ class LoopSettings(RunSettings, ReviewSettings, CommandSettings, CommitSettings)
     """The settings of the coding loop, set in a project's configuration or by a caller."""
 
     max_iterations: int = Field(default=10, ge=1)
-    """The most iterations, from planning to review, of a run."""
+    """The most iterations of a run; each goes from planning to review."""
     max_tasks_per_plan: int = Field(default=50, ge=1)
-    """The most implementing agents per plan; then it is reviewed anyway."""
+    """The most implementing agents per plan; then the work is reviewed, finished or not."""
     setup_command: str | None = None
-    """A shell command to run once after each planning. Blank means none."""
+    """A shell command to run after each planning. Blank means none."""
     check_command: str | None = None
     """A shell command to run before each implementing agent and each review. Blank means none."""
     setup_strict: bool = False
@@ -219,13 +223,13 @@ class LoopSettings(RunSettings, ReviewSettings, CommandSettings, CommitSettings)
     """Leave what the setup command starts in the background running until the run ends."""
     gate: Literal["context", "block"] = "context"
     """`block`: an approval counts only if the check command before that review exited with 0, and
-    nobody changed the check itself unexplained."""
+    no agent changed the check itself without being asked to."""
     gate_paths: list[str] = Field(default=[])
-    """More files that the check rests on, as paths or globs in the project: `tests/**`."""
+    """Additional files that the check depends on, as paths or globs in the project: `tests/**`."""
     commit: bool = False
     """Commit after each task, without the specifications and `.cuggino/`."""
     push: str | None = None
-    """Push after each commit to this `remote/branch`, never forced; default: no push."""
+    """Push to this `remote/branch` after each commit, never with force; default: no push."""
 
     @field_validator("setup_command", "check_command", mode="after")
     @classmethod
@@ -312,18 +316,18 @@ class Config(WatchSettings):
     commit_timeout: float = Field(default=600.0, gt=0, le=_LONGEST)
     """Seconds that a commit, with its hooks and signature, or a push may take."""
     snapshot_max_file: float = Field(default=50.0, gt=0)
-    """Megabytes of the largest file that snapshots hold; larger ones are named instead."""
+    """Megabytes of the largest file that snapshots hold; larger files are listed instead."""
     notify: str | list[str] | NotifySettings = "bell"
-    """How a person is notified: `bell`, `none`, or one or more Apprise URLs; or an object with
-    `to`, `command`, `on` and `at`."""
+    """How you are notified: `bell`, `none`, or one or more Apprise URLs; or an object with `to`,
+    `command`, `on` and `at`."""
     agent: str = Field(default="claude", pattern=r"\S")
     """The agent: a name, `acp:NAME`, `scripted:FILE`, `replay:FILE`, or `package.module:Class`."""
     agent_path: str | None = None
     """The agent's program; default: found on PATH."""
     acp: AcpPrograms = Field(default={})
-    """More programs that speak the Agent Client Protocol, by the name after `acp:`."""
+    """Additional programs that speak the Agent Client Protocol, by the name after `acp:`."""
     agents: RoleAgents = Field(default={})
-    """Other agents or models for single roles."""
+    """Agents and models for individual roles."""
     fallback: list[FallbackAgent] = Field(default=[])
     """Agents to fall back to, in order, after a usage limit or a permanent failure."""
     allow_sleep: bool = False
@@ -336,13 +340,13 @@ class Config(WatchSettings):
     pull_requests: PullRequestSettings = Field(default=PullRequestSettings())
     """The pull requests of `"landOn": "pr"`."""
     hooks: dict[HookName, str] = Field(default={})
-    """Shell commands that run when something happens, by its name such as `item.landed`; each gets
+    """Shell commands to run when something happens, by its name, such as `item.landed`; each gets
     the event as JSON on its standard input."""
     hook_timeout: float = Field(default=60.0, gt=0, le=3600)
-    """Seconds that the command of a hook may take."""
+    """Seconds that a hook's command may take."""
     login_check: bool = True
-    """Ask the agent's program, before a run starts, whether somebody is logged in. A positive
-    answer holds for an hour."""
+    """Ask the agent's program, before a run starts, whether you are logged in. A positive answer is
+    remembered for an hour."""
 
     @field_validator("notify", mode="before")
     @classmethod
