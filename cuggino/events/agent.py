@@ -52,11 +52,11 @@ class UserMessage(LlmAgentEvent):
 
 
 class Steered(LlmAgentEvent):
-    """A person has told the agent something (`SteerAsked`)."""
+    """The agent has received a message of a person (`SteerAsked`)."""
 
     text: str
     to: Literal["session", "prompt"]
-    """Whether the running session was told, or the prompt of a new one holds it."""
+    """`session`: the running session received it; `prompt`: the prompt of a new one contains it."""
 
 
 class Thinking(LlmAgentEvent):

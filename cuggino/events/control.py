@@ -1,7 +1,7 @@
-"""What a person asks of a run while it works, and what comes of it.
+"""Commands of a person to a working run, and their effects.
 
-The commands are events of one control stream (`Runtime.control`). A run records a command when it
-hears it, so its journal tells who stopped it.
+The commands are events of one control stream (`Runtime.control`). A run records each command that
+it receives, so its journal shows why it paused or stopped.
 """
 
 from cuggino.events.base import category_guard
@@ -9,33 +9,33 @@ from cuggino.events.resumed import SupervisionEvent
 
 
 class ControlEvent(SupervisionEvent, category=True):
-    """Category: what a person asks of a run, and what comes of it."""
+    """Category: commands of a person to a run, and their effects."""
 
 
 class PauseAsked(ControlEvent):
-    """The run is to stand still before its next agent session."""
+    """A person asks the run to pause before its next agent session."""
 
 
 class ContinueAsked(ControlEvent):
-    """The run is to continue after a pause."""
+    """A person asks a paused run to continue."""
 
 
 class StopAsked(ControlEvent):
-    """The run is to end before its next agent session, so that it can be resumed."""
+    """A person asks the run to end before its next agent session; it can be resumed."""
 
     now: bool = False
     """End the running session at once, like Ctrl-C."""
 
 
 class SkipAsked(ControlEvent):
-    """The watch is to end its work on an item at once, or to land none of it, and to park it."""
+    """A person asks the watch to stop work on an item, land none of it, and park it."""
 
     item: str | None = None
     """The name of the item's file; None for the only one at work."""
 
 
 class SteerAsked(ControlEvent):
-    """An agent is to be told something: the running one, or else the next."""
+    """A person has a message for an agent: the running one, or else the next."""
 
     text: str
     item: str | None = None
@@ -43,14 +43,14 @@ class SteerAsked(ControlEvent):
 
 
 class RunPaused(ControlEvent):
-    """The run stands still until a person lets it continue."""
+    """The run is paused until a person continues it."""
 
 
 class PauseEnded(ControlEvent):
     """The run continues after a pause."""
 
     seconds: float
-    """How long it stood still."""
+    """The duration of the pause."""
 
 
 class ControlIgnored(ControlEvent):

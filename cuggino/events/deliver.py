@@ -82,7 +82,7 @@ class DeliverSessionEnded(DeliverEvent):
 
 
 class DeliverSessionRetry(DeliverEvent):
-    """The session failed and is followed by another one."""
+    """A session failed; another one follows."""
 
     attempt: int
     """Failed sessions in a row."""

@@ -32,12 +32,12 @@ class WatchSourceFailed(WatchLoopEvent):
 
 
 class WatchForgeWaiting(WatchLoopEvent):
-    """A call to a forge failed and is repeated: a limit on requests, no connection, no login."""
+    """A call to a forge failed and is retried: a rate limit, no connection, or no login."""
 
     forge: str
     """Its host and repository, such as `github.com/owner/repo`."""
     doing: str
-    """What is repeated, such as "comment on issue 7"."""
+    """What is retried, such as "comment on issue 7"."""
     message: str
     retry_in: float
     """Seconds."""
@@ -53,7 +53,7 @@ class WatchIssueReported(WatchLoopEvent):
 
 
 class WatchReportFailed(WatchLoopEvent):
-    """The forge refuses what is written to the issue of an item; it is not repeated."""
+    """The forge refused an update to the issue of an item; it is not retried."""
 
     filename: str
     url: str
@@ -73,7 +73,7 @@ class WatchIssueAnswered(WatchLoopEvent):
 
 
 class WatchProposed(WatchLoopEvent):
-    """A pull request has the work on an item, which waits until that is merged."""
+    """The work on an item is in a pull request; the item waits until it is merged."""
 
     filename: str
     number: int
@@ -84,7 +84,7 @@ class WatchProposed(WatchLoopEvent):
     candidate: str
     """The candidate that the commit contains."""
     is_new: bool = True
-    """False if the pull request was there already."""
+    """False if the pull request existed already."""
 
 
 class WatchProposal(WatchLoopEvent):
@@ -99,7 +99,7 @@ class WatchProposal(WatchLoopEvent):
 
 
 class HookFailed(WatchLoopEvent):
-    """The command of a hook failed or took too long; the watch goes on."""
+    """The command of a hook failed or took too long; the watch continues."""
 
     hook: str
     """The key under `hooks`, such as `item.landed`."""

@@ -35,7 +35,7 @@ class PlanWritten(LoopPhaseEvent):
     """The planning agent has written a plan."""
 
     text: str
-    """The plan as Markdown, its end left out if it is very long."""
+    """The plan as Markdown, cut if it is very long."""
 
 
 class ImplementingStart(LoopPhaseEvent):
@@ -74,7 +74,7 @@ class CommandOutputEvent(LoopPhaseEvent, category=True):
 
 
 class SetupCommandOutput(CommandOutputEvent):
-    """The setup command has ended; its failure does not stop the loop (CUG-041)."""
+    """The setup command has ended; its failure ends the run only with `setupStrict` (CUG-041)."""
 
 
 class CheckCommandOutput(CommandOutputEvent):
@@ -88,7 +88,7 @@ class CommitPerformed(LoopPhaseEvent):
     """Abbreviated, as by `git rev-parse --short`."""
     message: str
     left: tuple[str, ...] = ()
-    """Submodules with uncommitted changes, which only a commit inside them can hold."""
+    """Submodules with uncommitted changes, which have to be committed inside them."""
 
 
 class CommitFailed(LoopPhaseEvent):
@@ -118,13 +118,13 @@ class TaskLimitReached(LoopPhaseEvent):
 
 
 class GateChanged(LoopPhaseEvent):
-    """What an approval rests on has changed since the start of the run; the reviewer is told."""
+    """Files that an approval depends on have changed since the start; the reviewer is informed."""
 
     paths: tuple[str, ...]
     """Files that the check command names or `gatePaths` lists, specifications, and tests that are
     removed or newly skipped."""
     check: tuple[str, ...] = ()
-    """Those of the check whose change neither the focus nor a specification asks for."""
+    """Files of the check that neither the focus nor a specification asks to change."""
     weakened: tuple[str, ...] = ()
     """Test files with fewer tests, or more skip markers, than at the start."""
 
@@ -138,7 +138,8 @@ class SpecsChanged(LoopPhaseEvent):
 class ApprovalBlocked(LoopPhaseEvent):
     """With `gate: block`, an approval was rejected.
 
-    The check before it had failed, or files of the check itself were changed unexplained.
+    The check before it had failed, or files of the check itself were changed although neither the
+    focus nor a specification asks for that.
     """
 
     exit_code: int | None

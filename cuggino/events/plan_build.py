@@ -80,7 +80,7 @@ class PlanBuildSessionEnded(PlanBuildEvent):
 
 
 class PlanBuildSessionRetry(PlanBuildEvent):
-    """The session failed and is followed by another one."""
+    """A session failed; another one follows."""
 
     attempt: int
     """Failed sessions in a row."""

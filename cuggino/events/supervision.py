@@ -73,13 +73,13 @@ class AgentNudged(SupervisionEvent):
     idle: float | None = None
     """Seconds without an event; None if the stage timed out."""
     tool: str | None = None
-    """The running tool, if any, or the one that was called again and again."""
+    """The running tool, if any, or the one that was called repeatedly."""
     repeated: int | None = None
     """The number of equal calls of the tool in a row; None for another reason."""
 
 
 class AgentReplaced(SupervisionEvent):
-    """An agent was nudged in vain, or timed out; a new agent starts the stage again."""
+    """An agent stalled, again after a nudge if it got one; a new agent starts the stage again."""
 
     idle: float | None = None
     """Seconds without an event; None if the stage timed out."""
@@ -88,7 +88,7 @@ class AgentReplaced(SupervisionEvent):
 
 
 class SandboxChosen(SupervisionEvent):
-    """What confines the agents of a run to their roles; each process of the run emits it once.
+    """The sandbox that confines agents to their roles; emitted once by each process of a run.
 
     A watch emits it for all its items. It is not emitted where the sandbox is turned off, or where
     no agent of the loop can be started in one.
@@ -99,13 +99,13 @@ class SandboxChosen(SupervisionEvent):
     held: tuple[str, ...]
     """The roles whose agents the system confines, with everything that they start."""
     not_held: tuple[str, ...] = ()
-    """The other roles: what they may not write is put back after each session."""
+    """The other roles; what they change without permission is reverted after each session."""
     reason: str = ""
     """Why it is not the best sandbox, or not for all roles."""
 
 
 class RoleViolated(SupervisionEvent):
-    """A session or a command changed what its role may not write. It was put back."""
+    """A session or a command changed something that its role may not write; it was reverted."""
 
     role: str
     paths: tuple[str, ...]
@@ -113,16 +113,16 @@ class RoleViolated(SupervisionEvent):
     kept: str | None = None
     """The reference, or without git the folder, that keeps what the session wrote."""
     failed: tuple[str, ...] = ()
-    """What could not be put back."""
+    """The paths that could not be restored."""
     void: bool = True
-    """Whether the verdict is void and the agent is replaced. Not for commands of a run, nor for new
-    files alone, such as those of a test run."""
+    """True if the verdict is void and the agent is replaced; false for commands of a run, and if
+    there are only new files, such as those of a test run."""
 
 
 class ProtectedChanged(SupervisionEvent):
-    """Something that the role may not write has changed during a session, and stays.
+    """Something that the role may not write changed during a session, and was left as it is.
 
-    A person may have edited it, so nobody takes it back.
+    A person may have edited it.
     """
 
     role: str
@@ -159,11 +159,12 @@ class ContradictoryMarkers(SupervisionEvent):
     counted: str
     """The tag that counts, such as `REQUEST_CHANGES`."""
     markers: tuple[tuple[str, str], ...]
-    """Tag and content of each terminal marker, in the order of the agent."""
+    """Tag and content of each terminal marker, in the order in which the
+    agent wrote them."""
 
 
 class NoProgress(SupervisionEvent):
-    """Agents work and nothing changes, or earlier states return."""
+    """Agents work, but nothing changes or earlier states return."""
 
     kind: Literal["unchanged", "oscillating"]
     agents: int
@@ -172,7 +173,7 @@ class NoProgress(SupervisionEvent):
 
 
 class SnapshotTaken(SupervisionEvent):
-    """The files of the project were kept before a stage; `cuggino undo` goes back to them."""
+    """The files of the project were saved before a stage; `cuggino undo` restores them."""
 
     stage: str
     """The stage that follows, such as `implementing-2`."""
@@ -184,7 +185,7 @@ class SnapshotTaken(SupervisionEvent):
 
 
 class SnapshotFailed(SupervisionEvent):
-    """The files of the project could not be kept before a stage; the run goes on."""
+    """The files of the project could not be saved before a stage; the run continues."""
 
     stage: str
     message: str
@@ -202,7 +203,7 @@ class DirtyFilesKept(SupervisionEvent):
 class DirtyFilesCommitted(SupervisionEvent):
     """Files that had uncommitted changes before the run have been changed by it, too.
 
-    The next commit holds both.
+    The next commit contains both.
     """
 
     paths: tuple[str, ...]

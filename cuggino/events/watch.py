@@ -84,9 +84,9 @@ class WatchItemSkipped(WatchLoopEvent):
 
 
 class WatchDiskFull(WatchLoopEvent):
-    """The disk is full; the watch has stood still, and continues after a pause.
+    """The disk is full; the watch has stopped working, and tries to continue after a pause.
 
-    It is in no journal. `RunContinued` follows in the journal when there is room.
+    The journal does not contain this event; `RunContinued` follows there when there is room.
     """
 
     message: str
@@ -95,7 +95,7 @@ class WatchDiskFull(WatchLoopEvent):
 
 
 class WatchItemHeld(WatchLoopEvent):
-    """A backlog item cannot begin: of an item before it, or a spec issue of its own."""
+    """A backlog item cannot begin, because of an item before it or a spec issue of its own."""
 
     filename: str
     reason: str
@@ -115,7 +115,7 @@ class WatchSlotPrepared(WatchLoopEvent):
 
 
 class WatchPlaced(WatchLoopEvent):
-    """An attempt has begun on a worker, or goes on there while the watch was away."""
+    """An attempt has begun on a worker, or has continued there while the watch was not running."""
 
     filename: str
     slot: int
@@ -157,9 +157,9 @@ class WatchWorkers(WatchLoopEvent):
 
     workers: tuple[ClusterWorker, ...] = ()
     joined: tuple[str, ...] = ()
-    """The names of those that were not there before."""
+    """The names of new workers."""
     left: tuple[str, ...] = ()
-    """The names of those that are gone."""
+    """The names of workers that are gone."""
     dashboard: str = ""
     """The address of Dask's own dashboard; empty without one."""
 
@@ -185,7 +185,7 @@ class WatchWorkKept(WatchLoopEvent):
 
 
 class WatchSlotsChanged(WatchLoopEvent):
-    """From now on, another number of slots may be at work."""
+    """The number of slots that may be at work has changed."""
 
     active: int
     slots: int
@@ -202,17 +202,17 @@ class WatchCandidate(WatchLoopEvent):
     base: str
     """The commit on which the work was built."""
     attempt: int
-    """From 1; every return and every failure before it was one."""
+    """Counted from 1; each earlier return or failure was one."""
 
 
 class WatchLanding(WatchLoopEvent):
-    """The landing of a candidate begins: it is merged into the trunk, and checked."""
+    """The landing of a candidate begins: it is merged into the trunk and checked."""
 
     filename: str
     commit: str
     """The candidate."""
     trunk: str
-    """What has landed so far."""
+    """The commit of the trunk so far."""
     returns: int = 0
     """How often the item was sent back before."""
 
@@ -225,7 +225,7 @@ class WatchLanded(WatchLoopEvent):
     """The trunk from now on, or the head of the item's branch."""
     trunk_was: str
     nothing: bool = False
-    """The trunk held all of the work already."""
+    """True if the trunk contained all of the work already."""
     branch: str | None = None
     """The item's own branch, if items land on branches."""
     url: str = ""
@@ -256,7 +256,7 @@ class WatchFollowed(WatchLoopEvent):
 
 
 class WatchFollowDelayed(WatchLoopEvent):
-    """The user's branch cannot follow the trunk yet; it is tried again."""
+    """The user's branch cannot follow the trunk yet; this is retried."""
 
     branch: str
     commit: str
@@ -267,7 +267,7 @@ class WatchFollowDelayed(WatchLoopEvent):
 
 
 class WatchFollowHealed(WatchLoopEvent):
-    """The files of a killed process that had half moved the user's branch were put back."""
+    """Files were restored after a process was killed while it moved the user's branch forward."""
 
     branch: str
     restored: int

@@ -64,7 +64,7 @@ markers = runtime.run(focus="the login page").pipe(ops.filter(is_llm_marker_even
 _ORDER = """\
 ## Order
 
-`[x]` is optional, `{x}` repeats, `x|y` is one of both, a final `|` is the end of the stream, and
+`[x]` is optional, `{x}` repeats, `x|y` is one of the two, a final `|` is the end of the stream, and
 `agent` is a session of an agent. Supervision events may occur anywhere within a stage; `RunResumed`
 is the first event of a resumed run. An error ends a stream without a further event, unless noted
 otherwise.
@@ -79,15 +79,15 @@ _AGENT = """\
   | UsageUpdate | RateLimited | UserMessage } SessionEnded|
 ```
 
-In a loop, a marker is emitted in the place of its tag: the text before it, the marker, the text
-after it. A terminal marker ends the stage; of different ones the most cautious counts, after
+In a loop, a marker is emitted in place of its tag: the text before it, the marker, the text after
+it. A terminal marker ends the stage; of different ones the most cautious counts, after
 `ContradictoryMarkers`.
 """
 
 _RUN = """\
-`RequestChanges` in the place of `Approved` is followed by the next `IterationStart`, or by
+`RequestChanges` instead of `Approved` is followed by the next `IterationStart`, or by
 `LoopMaxIterations` after the last one; so is an `Approved` that does not count, after
-`ApprovalBlocked`. `SpecIssue` of any agent is followed by `LoopSpecIssue`, the last event.
+`ApprovalBlocked`. A `SpecIssue` of any agent is followed by `LoopSpecIssue`, the last event.
 `CommitFailed` and `PushFailed` replace `CommitPerformed` and `PushPerformed`. `TaskLimitReached`
 precedes an early review. `LoopStalled` ends a loop without progress.
 """
