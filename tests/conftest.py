@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import wraps
 from pathlib import Path
 
@@ -112,14 +114,30 @@ def no_signal_handler_left() -> Iterator[None]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Iterator[None]:
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
     """Exempt modules and tests from garbage collection, a third of the time of collecting them."""
     gc.disable()
     try:
+        _import_a_share(session.config)
         yield
     finally:
         gc.freeze()
         gc.enable()
+
+
+def _import_a_share(config: pytest.Config) -> None:
+    """Import a part of the test modules first, another one in each worker.
+
+    In a fresh checkout each module is then compiled by one worker and not by all at once.
+    """
+    worker = getattr(config, "workerinput", None)
+    if worker is None or config.args != config.getini("testpaths"):
+        return
+    modules = sorted(Path(__file__).parent.rglob("test_*.py"))
+    for path in modules[int(worker["workerid"][2:]) :: worker["workercount"]]:
+        name = ".".join(path.relative_to(config.rootpath).with_suffix("").parts)
+        with suppress(pytest.skip.Exception):  # collecting it reports it
+            importlib.import_module(name)
 
 
 @pytest.hookimpl(tryfirst=True)
