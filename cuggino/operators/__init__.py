@@ -1,7 +1,7 @@
 """Operators that RxPY does not have.
 
 A loop is written with `flow`; `extract_markers` turns an agent's text into markers; the operators
-of `supervision` go around the stream of an agent's events. The rest are general building blocks.
+of `supervision` wrap the stream of an agent's events. The rest are general building blocks.
 
 All of them keep one contract, beyond the Rx grammar:
 

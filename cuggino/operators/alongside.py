@@ -23,8 +23,8 @@ def alongside(*others: Observable[T]) -> Callable[[Observable[T]], Observable[T]
         other:              --x--y--z
         alongside(other):   -ax-by|
 
-    The others are subscribed first. The completion of another changes nothing; its error is the
-    stream's error. All must be on one thread. (RxPY's `merge` waits for all of them.)
+    The others are subscribed first. When one of them completes, nothing changes; when one fails,
+    the stream fails. All must be on one thread. (RxPY's `merge` waits for all of them.)
     """
 
     def operator(source: Observable[T]) -> Observable[T]:

@@ -37,7 +37,7 @@ Operator: TypeAlias = Callable[[Observable[Any]], Observable[Any]]
 class EventBatch:
     """Plain events of one session that came at once, in order; never empty.
 
-    `is_cut` returns whether the session has been disposed since: what is left counts for nothing.
+    `is_cut` returns whether the session has been disposed since; then the rest is ignored.
     """
 
     __slots__ = ("events", "is_cut")
@@ -53,7 +53,8 @@ class EventBatch:
 class Batched(Stream[T]):
     """A stream that carries batches to `unopened` operators, and single events to all others.
 
-    The subscription is asked before each event: what disposes it in mid-batch gets no more.
+    The subscription is checked before each event: after a disposal in the middle of a batch,
+    nothing more is emitted.
     """
 
     def __init__(self, carrier: Observable[Any]) -> None:
@@ -133,14 +134,14 @@ def carrier(stream: Observable[T]) -> Observable[Any]:
 
 
 def deferred(make: Callable[[], Observable[T]]) -> Observable[T]:
-    """Return a stream that is made anew for each subscription.
+    """Return a stream that calls `make` for each subscription.
 
     ::
 
         made:       -a-b|
         deferred:   -a-b|
 
-    An exception of `make` is the stream's error. (RxPY's `defer` does not know batches.)
+    An exception of `make` is the stream's error. (RxPY's `defer` does not support batches.)
     """
 
     def subscribe(
@@ -156,7 +157,7 @@ def deferred(make: Callable[[], Observable[T]]) -> Observable[T]:
 
 
 def unopened(operator: Operator) -> Operator:
-    """Return the operator for streams of batches, which it takes for events of an unknown kind."""
+    """Return the operator for streams of batches; it takes a batch for an unknown event."""
 
     def apply(source: Observable[Any]) -> Observable[Any]:
         bare = carrier(source)
@@ -184,7 +185,7 @@ def each(look: Callable[[Any], object]) -> Operator:
 
 
 def each_alone(look: Callable[[Any], object]) -> Operator:
-    """Do the same with every event that is not plain, and so never in a batch."""
+    """Call `look` with every event that is not plain, and so never in a batch."""
     return _peek(look, skipped=PLAIN | {EventBatch})
 
 

@@ -33,9 +33,9 @@ def catch_tag(
 
         session.pipe(catch_tag(QuotaExceeded, lambda limit: notice(limit.resets_at)))
 
-    The source is released before `handle` is called. Other errors pass on, and so does a
-    subscriber's exception. An exception of `handle` is the stream's error. (RxPY's `catch` takes
-    every error, and releases the source after its successor has begun.)
+    The source is released before `handle` is called. Other errors pass unchanged, and so does an
+    exception of the subscriber. An exception of `handle` is the stream's error. (RxPY's `catch`
+    takes every error, and releases the source after its successor has begun.)
     """
 
     def operator(source: Observable[T]) -> Observable[T]:

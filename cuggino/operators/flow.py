@@ -55,7 +55,7 @@ class Recorder(Protocol):
     With a method `batch(events, *, at)` it records events of the running stage that are about to
     be emitted at once; without one they are recorded one by one.
 
-    An exception of any method is the stream's error: what cannot be recorded is not done.
+    An exception of any method is the stream's error: nothing happens that cannot be recorded.
     """
 
     def replay(self, name: str) -> Recorded | None:
@@ -123,7 +123,7 @@ def flow(make: Callable[[], Flow[Any]], *, recorder: Recorder | None = None) -> 
     Events are emitted in order, without a queue. A finished stage is released (its process reaped,
     its `finally_action` run) before the generator continues. A stage's error is thrown into the
     generator at its `yield`, so `try`, `except`, `finally` and `with` work; an uncaught one is the
-    stream's error. Disposal disposes the running stage and then closes the generator, also while
+    stream's error. Disposal disposes the running stage and then closes the generator, even while
     the generator's body runs; a `finally` block can therefore not run another stream. The stack
     stays constant over any number of stages.
 
@@ -132,8 +132,8 @@ def flow(make: Callable[[], Flow[Any]], *, recorder: Recorder | None = None) -> 
 
     With a `recorder` the flow is durable: each stage's start, events and outcome are recorded
     before anything acts on them, and a stage with a recorded outcome is not run again but returns
-    that outcome. The generator must then be a pure function of its stages' outcomes: clocks,
-    random values and file reads that steer it are stages too. A failed stage has no outcome: a
+    that outcome. The generator must then be a pure function of its stages' outcomes: clocks, random
+    values and file reads that influence it must be stages too. A failed stage has no outcome: a
     resumed run continues with it. A recorder serves one subscription.
 
     ::

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Stream(Observable[T]):
-    """An Observable that is made quickly, as a stage consists of dozens of them."""
+    """An Observable that is cheap to make: a stage consists of dozens."""
 
     def __init__(self, subscribe: abc.Subscription[T]) -> None:
         self._subscribe = subscribe
@@ -69,10 +69,11 @@ def _ignore(_value: object) -> None:
 
 
 class Holder(abc.DisposableBase):
-    """Holds what a subscription has acquired, and disposes it once.
+    """The resources of a subscription, disposed of once.
 
-    As RxPY's `SingleAssignmentDisposable`, without its lock, which every link of every chain paid
-    for: what is disposed by two threads at the same moment is asked twice, and answers once.
+    Like RxPY's `SingleAssignmentDisposable`, but without its lock, whose cost every operator in a
+    chain would bear. Two threads that dispose it at the same moment both dispose of what it holds,
+    which has to allow that.
     """
 
     closed = False
@@ -205,9 +206,9 @@ class Subscription(Holder, abc.ObserverBase[T]):
 
 
 class Broadcast(Managed[T]):
-    """A hot stream that never ends: `send` emits to those that are subscribed then.
+    """A hot stream that never ends: `send` emits to the current subscribers.
 
-    For one thread. (RxPY's `Subject` has a lock, and an end that nobody here needs.)
+    For use on one thread. (RxPY's `Subject` has a lock, and can end.)
     """
 
     def __init__(self) -> None:

@@ -34,9 +34,9 @@ def merge_at_most(
     fails; a stream that must not end the others handles its own errors. All must be on one thread.
 
     A failure or disposal releases every running stream before it returns, in order. `on_release` is
-    called before the first of them: signal what takes long to end there, so that all of it ends at
-    the same time (`cuggino.sources.interrupt_processes`). (RxPY's `merge` with `max_concurrent`
-    holds a lock during `on_next`, and releases after the end.)
+    called before the first of them: use it to signal whatever takes long to end, so that everything
+    ends at the same time (`cuggino.sources.interrupt_processes`). (RxPY's `merge` with
+    `max_concurrent` holds a lock during `on_next`, and releases after the end.)
     """
     if n < 1:
         raise ValueError(f"n is {n}, but at least one stream must run")

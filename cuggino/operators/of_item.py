@@ -22,7 +22,7 @@ def of_item(item: str) -> Callable[[Observable[T]], Observable[T]]:
         source:         -a-b|
         of_item("x"):   -c-d|
 
-    Values that are not events pass unchanged. (RxPY's `map` does not know batches.)
+    Values that are not events pass unchanged. (RxPY's `map` does not support batches.)
     """
 
     def marked(value: Any) -> Any:

@@ -40,11 +40,11 @@ def until_terminal(
     `on_terminal` is called with each terminal event when it arrives. After the first the source has
     `linger` seconds to end by itself, in which only events that `settle` accepts are passed on (an
     agent's `SessionEnded`, with its cost). Then it is released, and the terminal event is emitted
-    last: it is the outcome of the stage. `choose` decides between several terminal events that came
-    by then, the first by default. An event that `reopen` accepts voids all terminal ones before it:
-    the source goes on as if there had been none. Errors after the terminal event are ignored
-    (CUG-018). A source without a terminal event ends the stream as it ends. (RxPY's `take_while`
-    cannot wait for what follows the terminal event.)
+    last: it is the outcome of the stage. `choose` picks one of several terminal events that have
+    arrived by then; by default the first. An event that `reopen` accepts voids all terminal events
+    before it: the source continues as if there had been none. Errors after the terminal event are
+    ignored (CUG-018). A source without a terminal event ends the stream as it ends. (RxPY's
+    `take_while` cannot wait for what follows the terminal event.)
     """
 
     def operator(source: Observable[T]) -> Observable[T]:

@@ -54,22 +54,22 @@ def extract_markers(
         source:             -d-e-m-|        d, e: m in deltas, cut within the tag
         extract_markers:    -p-(lNq)-o-|    p, q: deltas of l and o
 
-    Pieces are trimmed and empty ones dropped; other events pass unchanged. Only the given tags
-    are recognized, and never inside Markdown fences and code spans. The first closing tag closes;
-    of several opening tags of one name the nearest to it counts; a different tag inside a marker
+    Pieces are trimmed and empty ones dropped; other events pass unchanged. Only the given tags are
+    recognized, and never inside Markdown fences and code spans. A marker ends at the first closing
+    tag; of several opening tags of that name, the nearest counts; a different tag inside a marker
     is content. Consecutive parts of one message (the same `message_id`) are joined; an unfinished
-    marker at the end of the message is text. A sub-agent's text is not searched, nor what follows a
-    `SessionEnded` that is an error. The work is linear in the length of a message.
+    marker at the end of the message is text. The text of a sub-agent is not searched, nor is
+    anything after a `SessionEnded` with an error. The work is linear in the length of a message.
 
-    A tag in `at_line_start` counts only where it opens a line of Markdown text, or follows such a
+    A tag in `at_line_start` counts only where it begins a line of Markdown text, or follows such a
     marker: after at most three spaces, and outside code (indented code too), block quotes and HTML.
-    `cuggino help markers` has the whole rule.
+    `cuggino help markers` has all the rules.
 
     For a message that also arrives in deltas (`MessageDelta`), a marker and the text before it are
     emitted as soon as the closing tag is complete, and the rest with the `AgentMessage`. The pieces
     and their order are the same as without deltas. A marker is delayed, at most to the end of its
-    part, while the following text could still make it text or content: while an earlier tag of
-    another name is open; after unmatched backticks, until the paragraph ends; in a line that
+    part, while the text that follows could still turn it into text or content: while an earlier tag
+    of another name is open; after unmatched backticks, until the paragraph ends; in a line that
     begins with a backtick fence, until the line ends; one of `at_line_start`, and all after it,
     until its paragraph ends. A marker that `at_end` accepts, and all after it, wait for the end of
     the part.

@@ -104,13 +104,13 @@ def within_budget(
       without subscribing the source; a stream of several sessions fails at the first event of the
       next one, or at an event that announces it (`PlanningStart`, `AgentRetry`, ...).
 
-    Time counts from the ledger's start, and the scheduler cuts at the very second. At `warn_at` of
-    a limit `BudgetWarning` is emitted, once for each kind and ledger, right before the event that
-    reached it, so that the source's last event stays the last. The event that causes the cut is
-    passed on.
+    Time counts from the ledger's start; when it is up, the stream is cut at that exact second. At
+    `warn_at` of a limit `BudgetWarning` is emitted, once for each kind and ledger, right before the
+    event that reached it, so that the source's last event stays the last. The event that causes the
+    cut is passed on.
 
     Errors: `BudgetExceeded`, after the release of the source; the agent's own `BudgetExceeded`
-    becomes the run's when the run's budget is used up with it.
+    becomes the run's if it has used up the run's budget.
     """
 
     def operator(source: Observable[T]) -> Observable[T | BudgetWarning]:

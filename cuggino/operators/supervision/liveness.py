@@ -87,12 +87,12 @@ def idle_timeout(
        subscribed, by default the source again.
     3. Silent again: the agent is released, and the stream fails with `AgentStalled`.
 
-    Each remedy is taken once per subscription; operators with the same `remedies`
-    (`stage_timeout`) share them. Exceptions of `nudge` and `replace` are the stream's error.
+    Each remedy is used once per subscription; operators with the same `remedies` (`stage_timeout`)
+    share them. Exceptions of `nudge` and `replace` are the stream's error.
 
     Put it next to the agent, inside `retry_session` and `wait_for_quota`, whose pauses would count
     as silence. With `idle=None` the source itself is returned. Raises ValueError for a limit that
-    is not positive. (RxPY's `timeout` knows one limit and no remedy, and releases the source after
+    is not positive. (RxPY's `timeout` has one limit and no remedy, and releases the source after
     its replacement has begun.)
     """
     _check_limit("idle", idle)
@@ -115,7 +115,7 @@ def stage_timeout(
         replace(error):          b-b-b
         stage_timeout:      a-a-a(Rb)-b-b#      R: AgentReplaced
 
-    `AgentNudged` and `nudge(error)` if given; then `AgentReplaced` (`idle` is None) and
+    First `AgentNudged` and `nudge(error)`, if given; then `AgentReplaced` (`idle` is None) and
     `replace(error)`, by default the source again; then the stream fails with `AgentStalled`. Each
     remedy has the full time again. A stage that completes at the very instant of the timeout is in
     time.
@@ -155,8 +155,8 @@ def repetition_limit(
         replace(error):     Cc-d|
         repetition_limit:   CcC(cNC)cC(cRC)c-d|        N: AgentNudged, R: AgentReplaced
 
-    An agent repeats itself when it has called a tool `times` times in a row with the same input
-    and the same result, or two or three such calls in turn. `AgentNudged` and `nudge(error)` if
+    An agent repeats itself when it has called a tool `times` times in a row with the same input and
+    the same result, or two or three such calls in turn. First `AgentNudged` and `nudge(error)`, if
     given; then `AgentReplaced` and `replace(error)`, by default the source again; then the stream
     fails with `AgentStalled`. Each remedy starts a new count. Operators with the same `remedies`
     share them.
@@ -189,7 +189,7 @@ def liveness(
 
     Each remedy starts the agent's silence, time and count anew. The limits are those of
     `idle_timeout(idle=idle, tool=tool)`, `stage_timeout(stage)` and `repetition_limit(times)`,
-    which check them. (RxPY's `timeout` knows one limit and no remedy.)
+    which validate them. (RxPY's `timeout` has one limit and no remedy.)
     """
     limits = _Limits(_delta(idle), _delta(tool), _delta(stage), times)
 

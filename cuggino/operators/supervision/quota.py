@@ -160,10 +160,10 @@ def wait_for_quota(
         again(error):       a|
         wait_for_quota:     -aW 59s W 59s (La)|     W: QuotaWaiting, L: QuotaLifted
 
-    On `QuotaExceeded`, or a `LoopError` caused by one, the source is released and the gate
-    closed. `QuotaWaiting` is emitted at once and then every `every` seconds, with the seconds
-    that remain, until the reset plus `margin` seconds; then `QuotaLifted`. A limit with an unknown
-    end is waited for with the delays of `QUOTA_SCHEDULE`.
+    On `QuotaExceeded`, or a `LoopError` caused by one, the source is released and the gate closed.
+    `QuotaWaiting` is emitted at once and then every `every` seconds, with the seconds that remain,
+    until the reset plus `margin` seconds; then `QuotaLifted`. If the reset is unknown, the waits
+    have the delays of `QUOTA_SCHEDULE`.
 
     The error passes on, without another wait, when those delays are exhausted, after `max_waits`
     waits (None: any number), when the reset is so far away that all waits together would take
@@ -173,8 +173,8 @@ def wait_for_quota(
     The `gate` (by default one for each subscription) is also closed by a rejected `RateLimited`,
     and opened by a session that completes or by another agent taking over (`AgentFellBack`). A
     subscription to a closed gate waits in the same way before it subscribes the source; without
-    `wait` it fails with `QuotaExceeded`. A change of the gate during a wait counts from the next
-    tick on.
+    `wait` it fails with `QuotaExceeded`. A change of the gate during a wait takes effect at the
+    next tick.
     """
     if every <= 0:
         raise ValueError(f"every must be positive, not {every}")

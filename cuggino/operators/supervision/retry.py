@@ -81,8 +81,8 @@ def retry_session(
 
     Errors: a failure that is not `transient`, at once and without an event; the last failure when
     the schedule is exhausted; whatever `transient` or `again` raise. Each subscription counts its
-    own retries, unless it is given `retries` to share. (RxPY's `retry` neither waits nor asks which
-    error it was.)
+    own retries, unless it is given `retries` to share. (RxPY's `retry` neither waits nor
+    distinguishes errors.)
     """
 
     def operator(source: Observable[T]) -> Observable[T | AgentRetry]:
