@@ -49,7 +49,7 @@ def attach(
     *,
     scheduler: abc.SchedulerBase | None,
 ) -> abc.DisposableBase:
-    """Subscribe as `source.subscribe` does, with one call less for each event.
+    """Subscribe as `source.subscribe` does, with one call fewer for each event.
 
     For our own operators, whose chains are long: RxPY puts an observer before every subscriber.
     """
@@ -97,7 +97,7 @@ class _Nothing(abc.DisposableBase):
 
 
 NOTHING: abc.DisposableBase = _Nothing()
-"""What a stream returns that ends within its subscription."""
+"""The disposable of a stream that ends within its subscription."""
 
 
 class Both(abc.DisposableBase):

@@ -35,7 +35,7 @@ def on_loop(source: Observable[T]) -> Observable[T]:
 def within_loop(source: Observable[T]) -> Observable[T]:
     """Return the stream without its crossing, for a subscriber that is on its scheduler already.
 
-    A loop that runs another one as a stage uses it, as its own stream crosses for both.
+    For a loop that runs another loop as a stage: its own stream crosses for both.
     """
     return source.uncrossed if isinstance(source, _OnLoop) else source
 

@@ -36,7 +36,7 @@ Played: TypeAlias = AgentRun | Observable[Any] | Iterable[Item]
 
 @dataclass(slots=True)
 class InMemoryAgent(LlmAgent):
-    """An agent without a process: each session that is spawned plays the next one of its role.
+    """An agent without a process: each spawned session plays the next run of its role.
 
     ::
 
@@ -65,7 +65,7 @@ class InMemoryAgent(LlmAgent):
 
     @property
     def capabilities(self) -> Capabilities:
-        """Return what its streams can do; it can be resumed if constructed so."""
+        """Return what its streams support; resuming, if it was constructed so."""
         return Capabilities(resume=self.can_resume)
 
     def check(self) -> str:

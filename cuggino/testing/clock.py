@@ -46,10 +46,9 @@ class VirtualClock(VirtualTimeScheduler):
     """A scheduler on which five hours take only as long as the work in them.
 
     Time stands still while work is due at the current instant, and while a thread that cuggino has
-    started since works outside: it reads a process or sends a notification, say. When there is
-    none, time jumps to the next timer. So real commands, git and files work together with virtual
-    waits: work outside takes no virtual time, and its results arrive at the instant at which it
-    began.
+    started works outside: it reads from a process, for example, or sends a notification. Otherwise
+    time jumps to the next timer. So real commands, git and files work together with virtual waits:
+    work outside takes no virtual time, and its results arrive at the instant at which it began.
 
     The clock begins at `start`; `elapsed` counts from there. `patience` is how many real seconds
     one instant may wait for work outside.
@@ -203,7 +202,7 @@ def workers() -> list[threading.Thread]:
 
 
 def spoken(when: float) -> str:
-    """Format a time for a person: `90 s` up to two minutes, then `1h 02m 03s`."""
+    """Format a time for display: `90 s` up to two minutes, then `1h 02m 03s`."""
     if when < 120:
         return f"{when:g} s"
     whole = int(when)

@@ -39,7 +39,7 @@ class ForgeCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CiRun:
-    """What CI makes of one pushed commit: a job that ends after some time."""
+    """The CI job of one pushed commit, which ends after some time."""
 
     state: Literal["passed", "failed", "skipped"] = "passed"
     takes: float | str | timedelta = 60.0
@@ -109,7 +109,7 @@ _READS = frozenset(
 
 
 class InMemoryForge:
-    """A repository of a forge in memory, with persons and CI that act in virtual time.
+    """A repository of a forge in memory, with people and CI that act in virtual time.
 
     ::
 
@@ -122,12 +122,12 @@ class InMemoryForge:
         assert len(forge.writes("add_comment")) == 1
 
     Calls are cold. The first half of the latency passes before the effect of a call, the second
-    half after it: a call that is disposed in between has been carried out, and nobody knows.
+    half after it: a call disposed in between has been carried out, but its answer is lost.
 
     `calls` lists all calls that had an effect or an answer. `login` returns the same repository
     seen by another login. `heads` returns the commit of a branch, by default the one of `push`;
     with real repositories, read it there. CI takes the next of `ci` for each new head, and repeats
-    the last; there are no jobs without. `merge` carries out a merge and returns the commit.
+    the last; without `ci` there are no jobs. `merge` carries out a merge and returns the commit.
     """
 
     def __init__(
@@ -187,7 +187,7 @@ class InMemoryForge:
         ]
 
     def at(self, when: float | str | timedelta, do: Callable[[], object]) -> None:
-        """Do something at a moment of the clock, such as what a person does."""
+        """Call a function at a moment of the clock, for example to act as a person."""
 
         def act(*_: object) -> None:
             do()
@@ -303,7 +303,7 @@ class InMemoryForge:
     def change_labels(
         self, number: int, *, add: tuple[str, ...], remove: tuple[str, ...]
     ) -> Observable[None]:
-        """Add and remove labels; one that is there, or is not, is no error."""
+        """Add and remove labels; adding a present one or removing a missing one is no error."""
         text = " ".join([*(f"+{name}" for name in add), *(f"-{name}" for name in remove)])
         change = self._change_labels
         return self._call("change_labels", number, lambda: change(number, add, remove), text=text)
@@ -582,7 +582,7 @@ class ForgePerson:
         return issue
 
     def labels(self, number: int, *names: str) -> None:
-        """Add labels; a trusted person vouches for the issue thereby."""
+        """Add labels; a trusted person thereby vouches for the issue."""
         issue = self.forge._issue(number)
         self.forge._change_labels(number, names, ())
         trusted = issue.is_trusted or self.forge._trusts(self.name)

@@ -49,7 +49,7 @@ class Story(Generic[T]):
 
     @property
     def completed(self) -> bool:
-        """Return whether the stream completed, so neither failed nor was disposed."""
+        """Return whether the stream completed: it neither failed nor was disposed."""
         return bool(self.seen) and self.seen[-1][1] == "completed"
 
     @property

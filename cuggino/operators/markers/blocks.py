@@ -14,7 +14,7 @@ _QUOTE = 0
 
 
 class Kind(Enum):
-    """What a line belongs to."""
+    """The block to which a line belongs."""
 
     TEXT = auto()
     """A paragraph or heading."""

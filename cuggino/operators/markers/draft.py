@@ -1,4 +1,4 @@
-"""A message while it is being written, as far as it can be emitted already."""
+"""The parts of an unfinished message that can already be emitted."""
 
 from __future__ import annotations
 

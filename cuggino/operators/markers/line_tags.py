@@ -57,7 +57,7 @@ def _patterns_of(names: frozenset[str]) -> _Patterns:
 
 
 class LineTags:
-    """A reader of a growing text that returns those of these tags that count, in order.
+    """A reader of a growing text that returns the tags that count, in order.
 
     An opening tag counts if it opens a line of a paragraph, after at most three spaces, and is not
     in a block quote; or if it directly follows a closing tag, which must then have closed a marker
@@ -109,7 +109,7 @@ class LineTags:
 
     @property
     def sure_until(self) -> int:
-        """Up to here no further text adds a tag."""
+        """The offset before which no further text adds a tag."""
         if self._is_reading:
             return self._start if self._pending is None else self._pending
         half = self._patterns.half.search(self._recent) if "<" in self._recent else None

@@ -21,7 +21,7 @@ class Tag(NamedTuple):
     name: str
     closes: bool
     after: int | None = None
-    """The end of a closing tag: this one counts only if that has closed a marker."""
+    """The end of a closing tag; this tag counts only if that one has closed a marker."""
 
     def shifted(self, by: int) -> Tag:
         """Return the tag as an offset into a text that begins so much earlier."""

@@ -133,7 +133,7 @@ class OpenMarkers:
 
     @property
     def plain_until(self) -> int:
-        """Up to here, everything outside the returned pairs is certainly text."""
+        """The offset before which everything outside the returned pairs is certainly text."""
         return int(min(self._sure_until, self._first_open()))
 
     @property

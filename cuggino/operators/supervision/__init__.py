@@ -2,8 +2,8 @@
 
 Each operator takes the stream of one agent's events and may be used alone. Together they are
 composed from the inside out: `idle_timeout`, `repetition_limit` and `stage_timeout`,
-`retry_session`, `wait_for_quota`, `within_budget`. Pauses of an outer one are then no silence to an
-inner one.
+`retry_session`, `wait_for_quota`, `within_budget`. Then an inner one does not count the pauses of
+an outer one as silence.
 """
 
 from cuggino.operators.supervision.budget import Ledger, within_budget

@@ -64,8 +64,8 @@ class Ledger:
     def remaining_usd(self, budget: Budget) -> float | None:
         """Return the US dollars that may still be spent, at least 0; None without a limit.
 
-        Use it for the agent's own limit (`SpawnOptions.max_budget_usd`): only that can cut an
-        agent in flight that reports its cost at the end.
+        Use it for the agent's own limit (`SpawnOptions.max_budget_usd`): only that limit can stop a
+        running agent that reports its cost at the end.
         """
         if budget.cost_usd is None:
             return None

@@ -51,7 +51,7 @@ class Remedies:
     nudged: bool = False
     replaced: bool = False
     since: datetime | None = None
-    """When the last remedy was taken, by the scheduler's clock."""
+    """When the last remedy was used, by the scheduler's clock."""
 
     def __str__(self) -> str:
         """Name what was tried, for a sentence; empty if nothing was."""

@@ -47,8 +47,8 @@ class QuotaWaits:
 class QuotaGate:
     """The usage limit in force, if any, for all streams that share the gate.
 
-    An audit agent must not burn what the loop waits for. All its streams run on one scheduler,
-    whose times are passed as arguments.
+    An audit agent must not use up the quota that the loop waits for. All its streams run on one
+    scheduler, whose times are passed as arguments.
     """
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class QuotaGate:
         self._accounts: dict[Hashable, QuotaGate] = {}
 
     def of(self, account: Hashable | None) -> QuotaGate:
-        """Return the gate of an account, whose limits bind nobody else; None: this gate."""
+        """Return the gate of an account, whose limits affect no other; for None, this gate."""
         return self if account is None else self._accounts.setdefault(account, QuotaGate())
 
     def remaining(self, now: datetime, *, margin: float = 0.0) -> float:
@@ -101,7 +101,7 @@ class QuotaGate:
         self._reported, self._pauses = None, 0
 
     def pass_by(self) -> None:
-        """Open the gate for another agent, which the limit does not bind; keep the backoff."""
+        """Open the gate for another agent, which the limit does not affect; keep the backoff."""
         self._until, self.resets_at, self.message = None, None, ""
 
     def met(self, *, now: datetime, resets_at: datetime | None = None, message: str = "") -> bool:

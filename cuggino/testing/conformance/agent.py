@@ -305,7 +305,7 @@ class AgentConformance(Rules):
 
     @rule
     def test_message(self, arena: Arena) -> None:
-        """What a person says reaches the model as it is, and is announced before the answer."""
+        """A person's message reaches the model unchanged, and is announced before the answer."""
         said, speak = _person(arena, ODD)
         turns = ((Meanwhile(speak), Write("new.txt", "new\n")), Say("One."), Say("Two."))
         outcome = succeeded(arena.session(turns, messages=said))
@@ -332,7 +332,7 @@ class AgentConformance(Rules):
 
     @rule
     def test_no_messages(self, arena: Arena) -> None:
-        """A session to which nobody says anything is like one to which nobody can."""
+        """A session that gets no messages is like one that cannot get any."""
         quiet, open_ = (
             succeeded(arena.session((Say("One."),), messages=messages))
             for messages in (None, rx.never())

@@ -78,7 +78,7 @@ class Running:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the stream has completed or failed."""
+        """True if the stream has completed or failed."""
         return self._ended.is_set()
 
     def dispose(self) -> None:
@@ -138,7 +138,7 @@ class Arena(Protocol):
 
     @property
     def patience(self) -> float:
-        """Seconds that a session may take, the agent's retries included, and to leave nothing."""
+        """Seconds that a session may take, the agent's retries included, and its release too."""
 
     @property
     def folder(self) -> Path:
@@ -162,7 +162,7 @@ class Arena(Protocol):
 
     @property
     def hearing(self) -> float:
-        """Seconds in which the agent's program hears a message, as it is another process."""
+        """Seconds after which the agent's program, another process, has received a message."""
 
     @property
     def agent(self) -> LlmAgent:

@@ -35,7 +35,7 @@ from cuggino.testing.conformance.rules import (
 
 
 class FailureConformance(Rules):
-    """Rules for an agent whose service, program or subscriber fails it, or that is disposed of.
+    """Rules for failures of the service, the program or the subscriber, and for disposal.
 
     "In time" means within the arena's `patience`.
     """

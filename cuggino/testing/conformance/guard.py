@@ -219,7 +219,7 @@ class GuardConformance(Rules):
 
     @rule
     def test_broken_at_the_start(self, arena: GuardArena) -> None:
-        """With a guard that does not work no tool runs, and the session is a `GuardNotLive`."""
+        """With a broken guard, no tool runs, and the session fails with `GuardNotLive`."""
         for number, fault in enumerate(_faults(arena, "at the start")):
             place = project(arena, f"project {number}")
             with arena.break_guard("at the start", fault):
@@ -232,7 +232,7 @@ class GuardConformance(Rules):
 
     @rule
     def test_broken_later(self, arena: GuardArena) -> None:
-        """From the moment the guard fails no tool runs, model and subscriber are informed."""
+        """Once the guard fails, no tool runs, and model and subscriber are informed."""
         for number, fault in enumerate(_faults(arena, "later")):
             place = project(arena, f"project {number}")
             with arena.break_guard("later", fault) as break_now:
