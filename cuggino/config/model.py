@@ -63,8 +63,8 @@ class SupervisionSettings(_Settings):
     """Identical tool calls with identical results in a row before an agent is nudged, then
     replaced."""
     progress_patience: int | None = Field(default=None, ge=1)
-    """Implementing agents in a row without a change before the work is planned again; after as many
-    more, the run ends."""
+    """Implementing agents in a row without a change before the work is planned again; the second
+    time, the run ends."""
 
 
 class ReviewSettings(_Settings):
@@ -223,7 +223,7 @@ class LoopSettings(RunSettings, ReviewSettings, CommandSettings, CommitSettings)
     """Leave what the setup command starts in the background running until the run ends."""
     gate: Literal["context", "block"] = "context"
     """`block`: an approval counts only if the check command before that review exited with 0, and
-    no agent changed the check itself without being asked to."""
+    the check itself is unchanged, unless the focus or a specification asks for the change."""
     gate_paths: list[str] = Field(default=[])
     """Additional files that the check depends on, as paths or globs in the project: `tests/**`."""
     commit: bool = False
