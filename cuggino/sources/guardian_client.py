@@ -39,6 +39,10 @@ exec "$0" "$@" $groups
 """Reads the groups, then runs the program and the arguments that follow, with those that remain."""
 
 
+_LEAVING = 1.0
+"""Seconds that a guardian with nothing to do is waited for."""
+
+
 class GuardianClient:
     """Issues cookies and reports living process groups to the guardian.
 
@@ -93,7 +97,7 @@ class GuardianClient:
                     _pipe(process).write(b"quit\n")
             _pipe(process).close()
         with suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=1.0)
+            process.wait(timeout=_LEAVING)
 
     def _report(self, line: str) -> None:
         if self._process is not None:

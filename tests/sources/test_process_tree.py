@@ -16,7 +16,7 @@ from cuggino.sources.process_tree import COOKIE, Birth, ProcessTree, _candidates
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="ids and forks are read from /proc")
 
-MARK = "process-tree-test."
+MARK = f"process-tree-test-{os.getpid()}."  # another worker may run these tests as well
 
 
 @pytest.fixture
