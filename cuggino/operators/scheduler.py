@@ -124,7 +124,9 @@ class LoopScheduler(EventLoopScheduler):
     ) -> abc.DisposableBase:
         try:
             returned = action(self, state)
-        except Exception:
+        except Exception as raised:
+            if self._is_disposed and isinstance(raised, DisposedException):
+                return NOTHING  # what ends a run may come of a timer, which RxPY then starts again
             kind, error, traceback = sys.exc_info()
             assert kind is not None
             threading.excepthook(

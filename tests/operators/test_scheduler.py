@@ -23,8 +23,9 @@ from reactivex.testing import TestScheduler
 
 from cuggino.operators import LoopScheduler, default_scheduler, serial
 from cuggino.testing import no_leaks
+from tests.limits import LIMIT
 
-WAIT = 10.0
+WAIT = LIMIT
 
 
 def test_a_lane_outlives_an_exception(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,6 +39,23 @@ def test_a_lane_outlives_an_exception(monkeypatch: pytest.MonkeyPatch) -> None:
         assert ran.wait(WAIT)
         lane.close()
     assert [IndexError] == [report.exc_type for report in reported]
+
+
+def test_a_timer_that_ends_its_own_lane(monkeypatch: pytest.MonkeyPatch) -> None:
+    """RxPY starts a periodic timer again after its event has ended the run, and so the lane."""
+    reported: list[Any] = []
+    monkeypatch.setattr(threading, "excepthook", reported.append)
+    with no_leaks():
+        lane, ran = LoopScheduler(), threading.Event()
+
+        def end(_state: object) -> None:
+            lane.dispose()
+            ran.set()
+
+        lane.schedule_periodic(0.01, end)
+        assert ran.wait(WAIT)
+        lane.close()
+    assert [] == reported
 
 
 def test_close_ends_the_thread() -> None:
