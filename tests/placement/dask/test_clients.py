@@ -134,9 +134,9 @@ def test_two_clients_receive_one_attempt(cluster: Cluster, detached: DaskLink) -
     earlier.wait_first()
     with DaskLink(cluster.address, detach=True) as link:
         later = Recorder(link.events(attached(link, "detached-5")))
+        earlier.wait()  # the order could overtake the later one's wish to receive
         link.tell(placed, "b")
         assert eventually(lambda: later.items[-1:] == ["b"])
-        earlier.wait()
         link.tell(placed, "end")
         assert later.wait().completed
     assert ["a"] == earlier.items
