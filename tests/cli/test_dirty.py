@@ -126,9 +126,12 @@ def test_the_set_survives_kill_9(project: GitProject) -> None:
         [*command, "--focus", "all"], stdout=subprocess.PIPE, env={**os.environ}
     ) as first:
         assert first.stdout is not None
+        told: list[str] = []
+        while "DirtyFilesKept" not in told:  # the agent may work before it is printed
+            told.append(json.loads(first.stdout.readline())["_tag"])
         assert eventually(lambda: (project.root / "new.txt").exists())
         first.send_signal(signal.SIGKILL)
-        told = [json.loads(line)["_tag"] for line in first.stdout]
+        told += [json.loads(line)["_tag"] for line in first.stdout]
     assert 1 == told.count("DirtyFilesKept")
     project.write("go")
     second = subprocess.run(

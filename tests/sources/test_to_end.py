@@ -14,6 +14,7 @@ from cuggino import run
 from cuggino.errors import SpawnFailed
 from cuggino.operators import LoopScheduler
 from cuggino.sources import Ended, process_to_end
+from cuggino.testing import VirtualClock
 from tests.limits import LIMIT
 from tests.sources.subscribers import eventually
 
@@ -51,8 +52,9 @@ def test_disposal_waits(tmp_path: Path) -> None:
     """A disposed command comes to its end, and nothing is emitted any more."""
     script = "touch begun; while [ ! -e go ]; do sleep 0.01; done; touch done"
     emitted: list[Ended] = []
+    clock = VirtualClock()  # it may end just before it is disposed of
     started = process_to_end(["sh", "-c", script], cwd=tmp_path, env=os.environ).subscribe(
-        emitted.append
+        emitted.append, scheduler=clock
     )
     eventually((tmp_path / "begun").exists)
     disposing = threading.Thread(target=started.dispose)
@@ -61,6 +63,7 @@ def test_disposal_waits(tmp_path: Path) -> None:
     disposing.join(LIMIT)
     assert not disposing.is_alive()
     assert (tmp_path / "done").exists()
+    clock.advance_to(clock.at(1))
     assert [] == emitted
 
 

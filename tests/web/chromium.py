@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page as Tab, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page as Tab, expect, sync_playwright
+
+from tests.limits import LIMIT
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 _WATCH = """
@@ -66,7 +68,8 @@ def chromium() -> Iterator[Chromium]:
         browser = playwright.chromium.launch(executable_path=path, args=options)
         try:
             context = browser.new_context(viewport={"width": 1280, "height": 900})
-            context.set_default_timeout(60_000)
+            context.set_default_timeout(LIMIT * 1000)
+            expect.set_options(timeout=LIMIT * 1000)
             yield Chromium(browser, context)
             context.close()
         finally:

@@ -52,7 +52,7 @@ def test_twenty_tabs_share_one_stream(served: Page, project: Path, chromium: Chr
     chromium.tab(served.server.url).close()
     tabs = [chromium.tab(_url(served, run)) for _ in range(20)]
     hub = served.server.app.hub
-    assert eventually(lambda: hub.streams == 1, 30)
+    assert eventually(lambda: hub.streams == 1)
     for number in range(1, 4):
         _write(run, number)
         for tab in tabs:
@@ -63,7 +63,7 @@ def test_twenty_tabs_share_one_stream(served: Page, project: Path, chromium: Chr
     assert [] == chromium.console
     for tab in tabs:
         tab.close()
-    assert eventually(lambda: hub.streams == 0, 30)
+    assert eventually(lambda: hub.streams == 0)
     run.journal.close()
 
 
@@ -79,7 +79,7 @@ def test_tabs_of_several_pages(served: Page, project: Path, chromium: Chromium) 
     assert [[1], [2]] == [_notes(tab) for tab in tabs]
     three = Writer(project)
     expect(overview.locator("#board li")).to_have_count(3)
-    assert eventually(lambda: served.server.app.hub.streams == 1, 30)
+    assert eventually(lambda: served.server.app.hub.streams == 1)
     for run in (one, two, three):
         run.journal.close()
 
@@ -136,7 +136,7 @@ def test_page_without_shared_workers(served: Page, project: Path, chromium: Chro
     hide = "Object.defineProperty(document, 'hidden', {value: %s, configurable: true});"
     hide += "document.dispatchEvent(new Event('visibilitychange'))"
     tab.evaluate(hide % "true")
-    assert eventually(lambda: hub.streams == 0, 30)
+    assert eventually(lambda: hub.streams == 0)
     _write(run, 2)
     tab.evaluate(hide % "false")
     _wait(tab, 2)

@@ -94,7 +94,6 @@ def at_the_page(
     project: WatchProject, chromium: Chromium, url: str, *, open_gate: Callable[[], object]
 ) -> None:
     """Work with the page while a watch runs."""
-    expect.set_options(timeout=LIMIT * 1000)
     tab = chromium.tab(url)
     add(tab, "Order history", "As in `.specs/words.md`.")
     working = tab.locator(".column.working")
@@ -173,7 +172,7 @@ def test_with_the_scripted_agent(place: Path, chromium: Chromium) -> None:
         at_the_page(
             project, chromium, served.server.url, open_gate=lambda: (place / "gate").touch()
         )
-        watch.process.wait(60)
+        watch.process.wait(LIMIT)
 
 
 @pytest.mark.real_agent
@@ -193,7 +192,7 @@ def test_with_claude_code(place: Path, chromium: Chromium, claude_cli: Path) -> 
             at_the_page(
                 project, chromium, served.server.url, open_gate=lambda: (place / "gate").touch()
             )
-            watch.process.wait(60)
+            watch.process.wait(LIMIT)
         asked = "\n".join(request.messages_text for request in server.requests)
     assert TOLD in asked
     assert ANSWER in asked

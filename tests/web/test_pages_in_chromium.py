@@ -29,7 +29,6 @@ from cuggino.events import (
 )
 from cuggino.storage import Backlog, Workspace, new_run_id
 from cuggino.storage.journal import Journal
-from tests.limits import LIMIT
 from tests.report.hostile import BAD, MARKDOWN
 from tests.web.chromium import Chromium
 from tests.web.server import Page
@@ -167,7 +166,6 @@ def test_what_is_used_is_not_replaced(served: Page, run: Run, chromium: Chromium
     run.add(AgentMessage(text="I begin."), call, stage="implementing#1")
     tab = chromium.tab(served.server.url)
     tab.goto(url(served, "r", run.id))
-    expect.set_options(timeout=LIMIT * 1000)
     expect(tab.locator("#stages")).to_contain_text("I begin.")
     steer = tab.get_by_label("Message to the agent")
     steer.fill("half a sen")

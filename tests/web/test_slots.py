@@ -65,7 +65,6 @@ WIDE, PHONE = 1280, 390
 @pytest.fixture(autouse=True)
 def patient() -> None:
     """A busy machine draws slowly."""
-    expect.set_options(timeout=LIMIT * 1000)
 
 
 @pytest.fixture
