@@ -18,6 +18,9 @@ from reactivex.disposable import Disposable
 from cuggino.errors import SpawnFailed
 from cuggino.operators import Managed, lane_of
 
+_LOOK = 0.01
+"""Seconds between two looks whether a command has been started."""
+
 
 class Ended(NamedTuple):
     """The exit code of a program (negative: killed by that signal) and all that it printed."""
@@ -72,6 +75,8 @@ class _Running:
         self._closed = True
         if threading.current_thread() is not self._thread:
             self._thread.join(self._patience)
+            while self._thread.is_alive() and self._process is None:  # it is being started
+                self._thread.join(_LOOK)
             process = self._process
             if self._thread.is_alive() and process is not None:
                 with suppress(OSError):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -67,8 +68,18 @@ def test_disposal_waits(tmp_path: Path) -> None:
     assert [] == emitted
 
 
-def test_disposal_does_not_wait_indefinitely(tmp_path: Path) -> None:
-    """What hangs is killed in the end, with all it has started."""
+@pytest.mark.parametrize("seconds", [0.0, 0.1])
+def test_disposal_does_not_wait_indefinitely(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    """What hangs is killed in the end, with all it has started, also if it works before `Popen`."""
+
+    class Slow(subprocess.Popen[bytes]):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            threading.Event().wait(seconds)
+
+    monkeypatch.setattr("cuggino.sources.to_end.subprocess.Popen", Slow)
     script = "touch begun; sleep 1000 & wait"
     started = process_to_end(
         ["sh", "-c", script], cwd=tmp_path, env=os.environ, patience=0.01
