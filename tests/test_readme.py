@@ -17,6 +17,7 @@ from cuggino_cli.help import TOPICS
 from tests.command_lines import parse_line
 from tests.documents.exit_codes import exit_codes
 from tests.documents.models import default_text
+from tests.vectors import each
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -112,7 +113,7 @@ def test_json_blocks_are_configurations_or_events(page: str, block: str) -> None
     assert "_tag" in value or isinstance(parse_config(value), Config)
 
 
-@pytest.mark.parametrize(("page", "line"), command_lines())
+@each("page, line", command_lines())
 def test_command_lines(page: str, line: str) -> None:
     """Each command line names an existing command with options it takes."""
     assert parse_line(line)

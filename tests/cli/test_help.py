@@ -19,6 +19,7 @@ from cuggino_cli.help import TOPICS, schemas
 from cuggino_cli.main import main
 from tests.documents.exit_codes import exit_codes
 from tests.screen.samples import all_event_types, own_fields, sample
+from tests.vectors import each
 
 
 def told(capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -80,7 +81,7 @@ def test_a_section_of_a_page(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Containers" not in out
 
 
-@pytest.mark.parametrize("cls", all_event_types(), ids=lambda cls: cls.__name__)
+@each("cls", all_event_types())
 def test_lines_fit_their_schema(cls: type[Event]) -> None:
     """An event matches its schema; another tag does not."""
     validator = Draft202012Validator(schemas.event_schema(cls))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from cuggino.domain import touches_ci
+from tests.vectors import each
 
 
-@pytest.mark.parametrize(
+@each(
     "path",
     [
         ".github/workflows/ci.yml",

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from cuggino.domain import ready_order
+from tests.vectors import each
 
 
 def test_without_dependencies_all_are_ready() -> None:
@@ -101,7 +102,7 @@ def test_a_long_circle_is_shortened() -> None:
     assert "comes after itself: 0 -> 1 -> 2 -> 3 -> 4 -> ... -> 0" == ready_order(items).held["0"]
 
 
-@pytest.mark.parametrize("seed", range(200))
+@each("seed", range(200))
 def test_every_item_is_in_one_place(seed: int) -> None:
     """Landing what is ready lands all that is not held, and each after those before it."""
     chance = random.Random(seed)

@@ -22,7 +22,7 @@ from cuggino.events import (
     event_types,
 )
 from cuggino.operators import extract_markers, marker_tags
-from tests.vectors import event_of, matches, not_followed, rows
+from tests.vectors import each, event_of, matches, not_followed, rows
 
 TAGS = marker_tags(Note, Done)
 
@@ -61,7 +61,7 @@ MARKERS = {
 ROWS = rows("markers")
 
 
-@pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
+@each("row", ROWS)
 def test_recorded_case(row: dict[str, Any]) -> None:
     """Every recorded case is followed, or listed with its reason and then really differs."""
     tags = {tag: (lambda content, cls=MARKERS[tag]: cls(content=content)) for tag in row["tags"]}

@@ -27,6 +27,7 @@ from tests.operators.written import (
     split,
     steps,
 )
+from tests.vectors import each
 
 MARKDOWN: Any = importlib.import_module("markdown_it").MarkdownIt("commonmark")
 MANY = settings().max_examples
@@ -143,7 +144,7 @@ def test_what_counts(text: str) -> None:
     assert 1 == len([piece for piece in seen if piece.startswith("Done(")]), seen
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "so: <DONE>x</DONE>",

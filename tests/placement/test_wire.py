@@ -40,6 +40,7 @@ from cuggino.stages.slots import Slot
 from cuggino.storage import Workspace
 from cuggino.testing import InMemoryAgent
 from tests.placement.test_faults import NONSENSE
+from tests.vectors import each
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 JOURNAL = "journal/01a20886-dc05-752e-872a-41b48325e2ab.jsonl"
@@ -52,7 +53,7 @@ KINDS = [
 ]
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@each("kind", KINDS)
 def test_every_error(kind: type[CugginoError]) -> None:
     """An error keeps its class, its fields, its words and its exit code."""
     error = kind.__new__(kind)

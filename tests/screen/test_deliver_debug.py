@@ -23,7 +23,7 @@ from cuggino.events import (
 )
 from cuggino_cli.screen.deliver_text import Line, debug_line, received, sent_line
 from cuggino_cli.screen.text import clip
-from tests.vectors import not_followed, rows
+from tests.vectors import each, not_followed, rows
 
 Row = dict[str, Any]
 
@@ -59,7 +59,7 @@ def event_of(raw: Row) -> Event:
             return UnknownEvent(raw={"_tag": other})
 
 
-@pytest.mark.parametrize("name", ROWS)
+@each("name", ROWS)
 def test_recorded_events(name: str) -> None:
     """A recorded event is printed as recorded, under its recorded kind."""
     row = ROWS[name]

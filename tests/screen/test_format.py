@@ -62,6 +62,7 @@ from cuggino.events import (
 )
 from cuggino_cli.screen.format import format_event
 from cuggino_cli.screen.fragments import Fragment, Verbosity, paint
+from tests.vectors import each
 
 from .samples import all_event_types, sample
 
@@ -90,13 +91,13 @@ def plain(event: Event, verbosity: Verbosity = Verbosity.VERBOSE) -> str | None:
     return None if fragments is None else paint(fragments, color=False)
 
 
-@pytest.mark.parametrize("cls", all_event_types(), ids=lambda cls: cls.__name__)
+@each("cls", all_event_types())
 def test_every_event_is_handled(cls: type[Event]) -> None:
     """At full verbosity every event shows, except heartbeats and journal events."""
     assert (not issubclass(cls, NEVER)) == bool(plain(sample(cls)))
 
 
-@pytest.mark.parametrize("cls", all_event_types(), ids=lambda cls: cls.__name__)
+@each("cls", all_event_types())
 def test_least_verbosity(cls: type[Event]) -> None:
     """An event shows from its level on: prose last, tool calls and results by default."""
     least = Verbosity.QUIET

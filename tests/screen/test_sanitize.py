@@ -13,6 +13,7 @@ from cuggino.events import Event
 from cuggino_cli.screen.format import format_event, numbered_lines
 from cuggino_cli.screen.fragments import THEME, Fragment, Verbosity, paint
 from cuggino_cli.screen.text import inert
+from tests.vectors import each
 
 from .samples import all_event_types, sample
 
@@ -75,7 +76,7 @@ def test_painted_text_has_no_active_character(fragments: list[Fragment]) -> None
     assert paint(fragments, color=False) == uncolored
 
 
-@pytest.mark.parametrize("cls", all_event_types(), ids=lambda cls: cls.__name__)
+@each("cls", all_event_types())
 def test_hostile_event_is_inert(cls: type[Event]) -> None:
     """Every text field of every event is shown inert."""
     hostile: dict[str, Any] = {

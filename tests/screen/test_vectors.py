@@ -11,7 +11,7 @@ from cuggino.events import UnknownEvent, parse_event
 from cuggino_cli.screen.format import format_event
 from cuggino_cli.screen.fragments import Verbosity, paint
 from cuggino_cli.screen.status import spinner_line
-from tests.vectors import not_followed, rows, snake
+from tests.vectors import each, not_followed, rows, snake
 
 Row = dict[str, Any]
 
@@ -33,9 +33,7 @@ def _answer(row: Row) -> str | None:
     return None if fragments is None else paint(fragments, color=True)
 
 
-@pytest.mark.parametrize(
-    "row", [pytest.param(row, id=row["id"]) for row in ROWS if row["id"] not in NOT_FOLLOWED]
-)
+@each("row", [row for row in ROWS if row["id"] not in NOT_FOLLOWED])
 def test_recorded_output(row: Row) -> None:
     """A recorded event gives its recorded text, escape codes included."""
     assert row["output"] == _answer(row)

@@ -10,6 +10,7 @@ import pytest
 import cuggino.testing
 from cuggino.testing import plugin
 from tests.limits import LIMIT
+from tests.vectors import each
 
 pytest_plugins = ["pytester"]
 
@@ -62,7 +63,7 @@ def test_documented_links_resolve() -> None:
             assert (PAGE.parent / link).exists(), link
 
 
-@pytest.mark.parametrize("name", cuggino.testing.__all__)
+@each("name", cuggino.testing.__all__)
 def test_public_name(name: str) -> None:
     """Every public name resolves and has a docstring unless it is a plain alias."""
     value = getattr(cuggino.testing, name)

@@ -14,6 +14,7 @@ from hypothesis import given, settings, strategies as st
 import cuggino
 from cuggino.agents.cassettes.masking import MARK, Masker, is_secret_name, put, put_in_parts
 from tests.agents.cassettes.secret_corpus import NEGATIVES, POSITIVES
+from tests.vectors import each
 
 KEY_BLOCK = (
     "-----BEGIN OPENSSH PRIVATE KEY-----\n"
@@ -254,7 +255,7 @@ def test_formats_in_bytes(encoding: str) -> None:
     assert Masker({}).is_in(b"\xff\x00" + f"x {TOKEN} y".encode(encoding))
 
 
-@pytest.mark.parametrize(("text", "secret"), POSITIVES, ids=range(len(POSITIVES)))
+@each("text, secret", POSITIVES)
 def test_formats_of_secrets(text: str, secret: str) -> None:
     """The secret is masked, and something of the text around it stays."""
     done = masked(text)

@@ -9,7 +9,7 @@ import pytest
 from cuggino.agents.claude.wire import ClaudeSession
 from cuggino.events import AgentMessage, LlmAgentEvent, MessageDelta
 from tests.agents.claude.claude_lines import kind
-from tests.vectors import DATA
+from tests.vectors import DATA, each
 
 LETTER = {
     "AgentMessage": "A",
@@ -88,7 +88,7 @@ def replay(name: str) -> tuple[ClaudeSession, list[LlmAgentEvent]]:
     return session, [event for line in lines for event in session.feed(line, now=0.0)]
 
 
-@pytest.mark.parametrize("capture", CAPTURES, ids=lambda capture: capture.name)
+@each("capture", CAPTURES)
 def test_captures(capture: Capture) -> None:
     """A recorded run yields its events in order, its cost and its outcome."""
     session, events = replay(capture.name)
@@ -102,7 +102,7 @@ def test_captures(capture: Capture) -> None:
     assert ended.duration == 2.5
 
 
-@pytest.mark.parametrize("capture", CAPTURES, ids=lambda capture: capture.name)
+@each("capture", CAPTURES)
 def test_deltas_make_up_their_message(capture: Capture) -> None:
     """The deltas before a message join to its text; the remaining ones were retracted."""
     written: dict[str, str] = {}

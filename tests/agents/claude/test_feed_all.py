@@ -7,13 +7,12 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-import pytest
 from hypothesis import given, strategies as st
 
 from cuggino.agents.base.stream import feed_each
 from cuggino.agents.claude.wire import ClaudeSession
 from cuggino.events import LlmAgentEvent, MessageDelta, PingEvent
-from tests.vectors import DATA
+from tests.vectors import DATA, each
 
 CAPTURES = sorted((DATA / "claude").glob("*.jsonl"))
 NOW = 1_700_000_000.0
@@ -54,7 +53,7 @@ def at_once(parts: Iterable[list[bytes]]) -> list[LlmAgentEvent]:
     return events
 
 
-@pytest.mark.parametrize("capture", CAPTURES, ids=lambda path: path.stem)
+@each("capture", CAPTURES)
 def test_captures(capture: Path) -> None:
     """Every recorded run, read as a whole, in halves and line by line."""
     lines = capture.read_bytes().splitlines()

@@ -12,7 +12,7 @@ import pytest
 from cuggino.agents.claude.wire import ClaudeSession
 from cuggino.events import LlmAgentEvent, PingEvent, Usage, UsageUpdate
 from tests.agents.claude.claude_lines import api_error, result
-from tests.vectors import DATA
+from tests.vectors import DATA, each
 
 
 def started(**usage: int) -> dict[str, Any]:
@@ -177,7 +177,7 @@ def test_retries_after_a_cut(name: str, expected: tuple[int, int]) -> None:
     assert expected == (ended.usage.input_tokens, ended.usage.output_tokens)
 
 
-@pytest.mark.parametrize("path", sorted((DATA / "claude").iterdir()), ids=lambda path: path.stem)
+@each("path", sorted((DATA / "claude").iterdir()))
 def test_updates_agree_with_the_end(path: Path) -> None:
     """In recorded runs the count never decreases and never exceeds the final one."""
     session = ClaudeSession()

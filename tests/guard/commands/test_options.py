@@ -7,6 +7,7 @@ import pytest
 from cuggino.guard.commands.base import plain_word
 from cuggino.guard.commands.options import Syntax, parse_options
 from cuggino.guard.shell.tree import Word
+from tests.vectors import each
 
 SYNTAX = Syntax("to", ("target-directory", "output"), ("verbose", "verify"), attached="i")
 
@@ -35,8 +36,8 @@ def test_options_and_operands(
     assert operands == [word.value for word in given.operands]
 
 
-@pytest.mark.parametrize(
-    ("word", "is_unclear"),
+@each(
+    "word, is_unclear",
     [
         (Word('"$f"', None), True),
         (Word('"src/$f"', None, "src/"), False),

@@ -6,6 +6,7 @@ import pytest
 
 from cuggino.guard.shell.tree import Assignment, Command
 from tests.guard.shell.parsed import command, names, script, statement
+from tests.vectors import each
 
 
 class TestCommands:
@@ -128,7 +129,7 @@ class TestRedirects:
         )
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "a $(b)",

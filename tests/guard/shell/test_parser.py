@@ -29,7 +29,7 @@ from tests.guard.shell.parsed import (
     statement,
     values,
 )
-from tests.vectors import not_followed, rows
+from tests.vectors import each, not_followed, rows
 
 UNFOLLOWED = not_followed("bash_parser")
 
@@ -48,7 +48,7 @@ def as_row(row: dict[str, Any]) -> object:
     return {"base": str(first).rpartition("/")[2], "fullCommand": first, "args": rest}
 
 
-@pytest.mark.parametrize("row", rows("bash_parser"), ids=lambda row: row["id"])
+@each("row", rows("bash_parser"))
 def test_follows_the_cases(row: dict[str, Any]) -> None:
     """Every case is split and parsed as it says, except those that bash reads otherwise."""
     assert (row["id"] in UNFOLLOWED) == (row["output"] != as_row(row))

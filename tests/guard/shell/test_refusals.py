@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.guard.shell.parsed import names, refusal
+from tests.vectors import each
 
 QUOTES = "inside `${...}`"
 BODY_END = "where a here-document ends"
@@ -12,8 +13,8 @@ COMMENT = "comment"
 EXPRESSION = "expression"
 
 
-@pytest.mark.parametrize(
-    ("text", "part"),
+@each(
+    "text, part",
     [
         # R1: quotes inside "${...}"
         ("a \"${x:-'$(b)'}\"", QUOTES),

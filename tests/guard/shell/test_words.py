@@ -12,10 +12,11 @@ import pytest
 
 from cuggino.guard.shell.tree import Refused
 from tests.guard.shell.parsed import command, refusal, values, words
+from tests.vectors import each
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
+@each(
+    "text, value",
     [
         ("x'y'\"z\"", "xyz"),
         ("r\\m", "rm"),
