@@ -35,13 +35,17 @@ _NEW = (
     ("config", "user.name", "Tester"),
     ("config", "user.email", "tester@example.org"),
 )
+_QUICK = (
+    ("config", "maintenance.auto", "false"),  # otherwise each commit starts two more processes
+    ("config", "core.fsync", "none"),
+)
 
 
 @cache
 def _new_repository() -> dict[Path, bytes | None]:
     """Return the content of a new `.git` with an author: without hooks, None for folders."""
     with tempfile.TemporaryDirectory(prefix="cuggino-git-") as place:
-        for args in _NEW:
+        for args in (*_NEW, *_QUICK):
             subprocess.run(["git", *args], cwd=place, check=True, timeout=LIMIT)
         git = Path(place, ".git")
         return {

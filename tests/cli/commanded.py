@@ -143,7 +143,7 @@ class Commanded:
 
     def has(self, tag: str, times: int = 1) -> None:
         """Wait until the journals have so many events with this tag."""
-        assert eventually(lambda: self.tags().count(tag) >= times or self._has_ended())
+        assert eventually(lambda: self.tags().count(tag) >= times or self._has_ended(), every=0.1)
         assert self.tags().count(tag) >= times, self.said()
 
     def _has_ended(self) -> bool:

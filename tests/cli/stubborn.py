@@ -25,7 +25,7 @@ class StubbornTools:
 
     def wait(self) -> None:
         """Wait until a tool ignores signals, which it does as soon as it sleeps."""
-        assert eventually(self._found), "no tool was started"
+        assert eventually(self._found, every=0.1), "no tool was started"
 
     @property
     def are_alive(self) -> bool:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 
@@ -88,10 +88,18 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """List one built-in agent instead of all, as each is inspected in a process of its own."""
-    others = BUILT_IN.keys() - {"claude"}
+    _leave_out(BUILT_IN.keys() - {"claude"}, monkeypatch)
 
+
+@pytest.fixture
+def no_built_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """List no built-in agent."""
+    _leave_out(BUILT_IN.keys(), monkeypatch)
+
+
+def _leave_out(names: Set[str], monkeypatch: pytest.MonkeyPatch) -> None:
     def listed() -> tuple[AgentEntry, ...]:
-        return tuple(entry for entry in agent_entries() if entry.name not in others)
+        return tuple(entry for entry in agent_entries() if entry.name not in names)
 
     monkeypatch.setattr("cuggino.doctor.agents.agent_entries", listed)
 
@@ -152,13 +160,14 @@ def test_colours() -> None:
     assert "\x1b[1;31mbroken" in lines[4]
 
 
-def test_json(packages: Path, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json(few: None, packages: Path, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With `--json` each agent is one object per line, built-in agents first."""
     install(packages, "theirs", AGENT)
     save_config(project, Config(agent="theirs"))
     assert 0 == main(["agents", "--json"])
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [*BUILT_IN, "theirs"] == [row["name"] for row in rows]
+    assert [*BUILT_IN, "theirs"] == [entry.name for entry in agent_entries()]
+    assert ["claude", "theirs"] == [row["name"] for row in rows]
     assert {"cuggino"} == {row["origin"] for row in rows[:-1]}
     assert {
         "name": "theirs",
@@ -199,7 +208,7 @@ def test_without_a_terminal(
     assert "a very small house " * 19 in out
 
 
-def test_broken_packages(few: None, packages: Path, project: Path) -> None:
+def test_broken_packages(no_built_in: None, packages: Path, project: Path) -> None:
     """A package that fails, prints, exits or holds no agent affects only its own row."""
     install(packages, "absent", "", agents={"absent": "no_such_module:Agent"})
     install(packages, "ends", "import os\nos._exit(3)\n")
@@ -221,7 +230,7 @@ def test_broken_packages(few: None, packages: Path, project: Path) -> None:
         assert part in (looks[name].problem or "")
 
 
-def test_a_probe_that_hangs(few: None, packages: Path, project: Path) -> None:
+def test_a_probe_that_hangs(no_built_in: None, packages: Path, project: Path) -> None:
     """A probe that takes too long is terminated with its process tree."""
     hangs = "import subprocess, sys, time\nsubprocess.Popen(['sleep', '31417'])\ntime.sleep(600)\n"
     install(packages, "hangs", hangs)
@@ -235,7 +244,7 @@ def test_a_probe_that_hangs(few: None, packages: Path, project: Path) -> None:
     assert [] == alive
 
 
-def test_the_projects_own(few: None, packages: Path, project: Path) -> None:
+def test_the_projects_own(no_built_in: None, packages: Path, project: Path) -> None:
     """An agent that only the project configures is listed with the configured program."""
     install(packages, "theirs", AGENT, agents={})
     save_config(project, Config(agent="theirs:Agent", agent_path="nowhere"))
@@ -277,7 +286,7 @@ def test_an_agent_that_is_too_old(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("no_color", ["", pytest.param("1", marks=pytest.mark.real_agent)])
 def test_on_a_terminal(
-    few: None, packages: Path, project: Path, monkeypatch: pytest.MonkeyPatch, no_color: str
+    no_built_in: None, packages: Path, project: Path, monkeypatch: pytest.MonkeyPatch, no_color: str
 ) -> None:
     """A terminal gets colors, unless NO_COLOR is set, and lines that fit."""
     install(packages, "theirs", AGENT)

@@ -71,13 +71,13 @@ def python(code: str) -> list[str]:
     return [sys.executable, "-I", "-S", "-c", code]
 
 
-def eventually(condition: Callable[[], bool], limit: float = LIMIT) -> bool:
+def eventually(condition: Callable[[], bool], limit: float = LIMIT, *, every: float = 0.01) -> bool:
     """Return whether `condition` becomes true within `limit` seconds."""
     deadline = time.monotonic() + limit
     while not condition():
         if time.monotonic() > deadline:
             return False
-        threading.Event().wait(0.01)
+        threading.Event().wait(every)
     return True
 
 

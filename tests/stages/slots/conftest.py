@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,11 @@ class SlottedProject(GitProject):
         return self.head(cwd)
 
     def head(self, cwd: Path | None = None) -> str:
+        """Return the current commit, without a process where its branch is a file."""
+        git = (cwd or self.root) / ".git"
+        with suppress(OSError):
+            name = (git / "HEAD").read_text().strip()
+            return (git / name[5:]).read_text().strip() if name.startswith("ref: ") else name
         return self.git("rev-parse", "HEAD", cwd=cwd).strip()
 
     def refs(self, below: str = "refs/cuggino") -> dict[str, str]:
