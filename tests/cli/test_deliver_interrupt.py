@@ -70,7 +70,10 @@ def command(
         yield process
 
 
-@pytest.mark.parametrize(("args", "code"), [([], 130), (["--compat-exit-codes"], 0)])
+@pytest.mark.parametrize(
+    ("args", "code"),
+    [([], 130), pytest.param(["--compat-exit-codes"], 0, marks=pytest.mark.real_agent)],
+)
 def test_the_first_one_stops_the_loop(args: list[str], code: int, stubborn: Path) -> None:
     """The session is stopped, and the loop prints its progress and how to resume."""
     with command(stubborn, *args) as process:

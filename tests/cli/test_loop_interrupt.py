@@ -100,7 +100,13 @@ def keyboard() -> Iterator[Keyboard]:
     ("args", "code"),
     [([], 130), pytest.param(["--compat-exit-codes"], 0, marks=pytest.mark.real_agent)],
 )
-@pytest.mark.parametrize("phase", ["plan", "build"])
+@pytest.mark.parametrize(
+    "phase",
+    [
+        pytest.param("plan", marks=pytest.mark.real_agent),  # with the second command
+        "build",
+    ],
+)
 def test_while_an_agent_works(phase: str, args: list[str], code: int, tmp_path: Path) -> None:
     """The session stops, no partial line remains, and the loop prints its progress (LOP-008)."""
     project = project_of(tmp_path, scenario(phase), guard="off")

@@ -53,7 +53,10 @@ def _serve(
                 process.kill()
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.real_agent)],
+)
 def test_signal_ends_the_server(tmp_path: Path, number: signal.Signals, code: int) -> None:
     """A signal ends the server although a browser has an open stream; the link is removed."""
     state = tmp_path / "state"

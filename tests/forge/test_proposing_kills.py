@@ -99,7 +99,7 @@ def test_kills_around_every_call(work: Proposed, monkeypatch: pytest.MonkeyPatch
     story(work, "whole")
     count = mortal.calls
     assert count > 15
-    stride = int(os.environ.get("KILL_STRIDE", "7"))
+    stride = int(os.environ.get("KILL_STRIDE", "13"))
     moments = [(at, after) for at in range(1, count + 1) for after in (False, True)]
     for number, moment in enumerate(moments[::stride]):
         mortal.calls, mortal.dies_at = 0, moment

@@ -40,7 +40,7 @@ from tests.loops.plan_build_loop import is_of_job
 Whole = Callable[[str], Uninterrupted]
 
 
-@pytest.mark.parametrize("share", [3, pytest.param(1, marks=pytest.mark.real_agent)])
+@pytest.mark.parametrize("share", [5, pytest.param(1, marks=pytest.mark.real_agent)])
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_killed_run(name: str, share: int, whole: Whole, tmp_path: Path) -> None:
     """A run killed at any change of its folder, also within a journal line, ends as if it had not.

@@ -300,6 +300,7 @@ class TestBranches:
 class TestGate:
     """Candidates that land in another way than by a merge."""
 
+    @pytest.mark.real_agent  # the landing itself is in tests/stages/slots: with the second command
     def test_the_same_work_twice(self, tmp_path: Path) -> None:
         """The second item lands as nothing to do."""
         project = SlotProject(tmp_path)
@@ -311,6 +312,7 @@ class TestGate:
         assert [False, True] == nothing
         assert 2 == len(project.first_parents())
 
+    @pytest.mark.real_agent  # the landing itself is in tests/stages/slots: with the second command
     def test_a_check_that_changes_files(self, tmp_path: Path) -> None:
         """What was tested is not what would land, so it does not."""
         project = SlotProject(tmp_path, check_command="date +%N >>shared.txt", max_attempts=2)

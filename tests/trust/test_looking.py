@@ -26,16 +26,15 @@ LOOKS = (
     "doctor --agent claude",
     "agents --json",
     "runs",
-    "runs --json",
     "backlog list",
     "issues list",
     "report -o report.html",
     "guard check ls",
     "help",
-    "help config",
-    "run --help",
     "--version",
 )
+MORE_LOOKS = ("agents", "runs --json", "help config", "run --help")
+"""Those that read what others read and show it otherwise: with the second command."""
 
 
 @pytest.fixture
@@ -72,7 +71,7 @@ def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HostileProject:
 
 @pytest.mark.parametrize(
     "command",
-    [*LOOKS, pytest.param("agents", marks=pytest.mark.real_agent)],  # as --json, only as a table
+    [*LOOKS, *(pytest.param(command, marks=pytest.mark.real_agent) for command in MORE_LOOKS)],
 )
 def test_a_look_starts_nothing(hostile: HostileProject, command: str) -> None:
     """Neither programs nor modules of a project run when somebody looks at it."""
@@ -109,12 +108,14 @@ def test_as_a_module_of_python(hostile: HostileProject) -> None:
     assert [] == hostile.ran()
 
 
-def test_a_destructive_import_path(hostile: HostileProject) -> None:
+@pytest.mark.parametrize(
+    "command", ["doctor", pytest.param("agents", marks=pytest.mark.real_agent)]
+)
+def test_a_destructive_import_path(hostile: HostileProject, command: str) -> None:
     """A function of Python's library is an import path too, with the program as its argument."""
     hostile.configure(agent="shutil:rmtree", agentPath=str(hostile.root / "bin"))
-    for command in ("doctor", "agents"):
-        _cuggino(hostile, command)
-        assert (hostile.root / "bin" / "claude").exists()
+    _cuggino(hostile, command)
+    assert (hostile.root / "bin" / "claude").exists()
 
 
 def test_doctor_names_what_it_left_out(hostile: HostileProject) -> None:

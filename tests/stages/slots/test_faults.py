@@ -52,8 +52,8 @@ class Steps:
         return throw(Killed())
 
 
-strides = pytest.mark.parametrize("stride", [4, pytest.param(1, marks=pytest.mark.real_agent)])
-"""Kill at every fourth command of git, and at each of them with the second command."""
+strides = pytest.mark.parametrize("stride", [8, pytest.param(1, marks=pytest.mark.real_agent)])
+"""Kill at every eighth command of git, and at each of them with the second command."""
 
 
 def survives(

@@ -117,7 +117,7 @@ def test_kills_at_every_step(work: Landings) -> None:
     is_settled(work, ["a.txt", "b.txt"])
     count = int(victim.counter.read_text())
     assert count > 30
-    stride = int(os.environ.get("KILL_STRIDE", "29"))
+    stride = int(os.environ.get("KILL_STRIDE", "53"))
     moments = [f"{n}.{when}" for n in range(1, count + 1) for when in ("before", "after")]
     for moment in moments[::stride]:
         for folder in (work.project.root, work.root / "gate"):
