@@ -15,7 +15,7 @@ from cuggino.config import Config, configured_policy, configured_sandbox
 from cuggino.errors import AgentFailed
 from cuggino.events import AgentMessage, LlmAgentEvent, Steered, ToolCall, ToolResult
 from tests.limits import LIMIT
-from tests.model_script import Block, Text, always
+from tests.model_script import Block, Text, Tool, always
 from tests.real_claude import (
     Claude,
     ClaudeSdk,
@@ -26,11 +26,27 @@ from tests.real_claude import (
     needs_sdk,
 )
 from tests.real_program import in_a_project, required
+from tests.sources.subscribers import eventually
 
 pytestmark = pytest.mark.real_agent
 
-WAITS = bash("until test -e said; do sleep 0.05; done; sleep 0.3; echo out")
-"""A command that runs until the person has spoken, and a moment longer."""
+
+def waits(claude: Claude, said: str) -> Tool:
+    """Return a command that runs until the program has taken a message with these words.
+
+    The program writes both to its transcript, so the words are not in the command.
+    """
+    grep = f"grep -rqs '[{said[0]}]{said[1:]}' '{transcripts(claude)}'"
+    return bash(f"until {grep}; do sleep 0.05; done; echo out")
+
+
+def transcripts(claude: Claude) -> Path:
+    return claude.home / ".claude" / "projects"
+
+
+def has_taken(claude: Claude, said: str) -> bool:
+    """Return whether the program has taken a message with these words."""
+    return any(said in file.read_text() for file in transcripts(claude).rglob("*.jsonl"))
 
 
 @pytest.fixture(params=[Claude, ClaudeSdk])
@@ -44,22 +60,22 @@ def claude(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Claude]:
 class Person:
     """Says something once, when the first event of a kind comes."""
 
-    def __init__(self, claude: Claude, kind: type[LlmAgentEvent], *texts: str) -> None:
+    def __init__(self, kind: type[LlmAgentEvent], *texts: str) -> None:
         self.messages: Subject[str] = Subject()
-        self._claude, self._kind, self._texts = claude, kind, texts
+        self._kind, self._texts = kind, texts
 
     def __call__(self, event: LlmAgentEvent) -> None:
         if isinstance(event, self._kind):
             texts, self._texts = self._texts, ()
             for text in texts:
                 self.messages.on_next(text)
-            self._claude.write("said", "")
 
 
 def test_a_message_while_a_tool_runs(claude: Claude) -> None:
     """It is in the very next request to the model, as it was said, and in the same turn."""
-    person = Person(claude, ToolCall, "/clear the table, @app.py è\n\nand use tabs", "second")
-    done = claude.run(WAITS, Text("one"), messages=person.messages, on_event=person)
+    person = Person(ToolCall, "/clear the table, @app.py è\n\nand use tabs", "mind the gap")
+    command = waits(claude, "mind the gap")
+    done = claude.run(command, Text("one"), messages=person.messages, on_event=person)
     assert ["ToolCall", "ToolResult", "Steered", "Steered", "AgentMessage", "SessionEnded"] == (
         done.tags
     )
@@ -85,7 +101,7 @@ def test_a_message_during_the_last_answer(claude: Claude) -> None:
     def say() -> None:
         assert asked.wait(LIMIT)
         messages.on_next("use tabs")
-        threading.Event().wait(0.5)  # the program is another process
+        assert eventually(lambda: has_taken(claude, "use tabs"))
         said.set()
 
     person = threading.Thread(target=say)
@@ -100,7 +116,7 @@ def test_a_message_during_the_last_answer(claude: Claude) -> None:
 
 def test_a_message_while_a_sub_agent_works(claude: Claude) -> None:
     """The agent itself is told, when its sub-agent has ended."""
-    helper = [WAITS, Text("helped")]
+    helper = [waits(claude, "use tabs"), Text("helped")]
     commands: list[ToolCall] = []
 
     def on_event(event: LlmAgentEvent) -> None:
@@ -108,7 +124,7 @@ def test_a_message_while_a_sub_agent_works(claude: Claude) -> None:
             commands.append(event)
             person(event)
 
-    person = Person(claude, ToolCall, "use tabs")
+    person = Person(ToolCall, "use tabs")
     done = claude.run(
         delegate(), Text("one"), helper=helper, messages=person.messages, on_event=on_event
     )
@@ -131,7 +147,7 @@ def test_a_session_that_nobody_speaks_to(claude: Claude) -> None:
 
 def test_a_guarded_session_takes_messages(claude: Claude) -> None:
     """The guard stays live in every turn."""
-    person = Person(claude, ToolResult, "use tabs")
+    person = Person(ToolResult, "use tabs")
     turns = (bash("echo a"), bash("rm -rf .specs"), Text("one"))
     done = claude.run(
         *turns, messages=person.messages, on_event=person, guard=claude.policy(), retries=0
@@ -171,10 +187,10 @@ def test_a_failure_with_an_open_input(claude: Claude) -> None:
 def test_a_resumed_session_takes_messages(claude: Claude) -> None:
     """Each process of a session has its own messages, and its own cost."""
     first = claude.run(Text("one"), messages=never())
-    person = Person(claude, ToolCall, "use tabs")
+    person = Person(ToolCall, "use tabs")
     again = claude.run(
         Text("one"),
-        WAITS,
+        waits(claude, "use tabs"),
         Text("two"),
         messages=person.messages,
         on_event=person,
