@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
+from tests.limits import LIMIT
+
 if TYPE_CHECKING:
     from playwright.sync_api import Page, Playwright
 
@@ -20,7 +22,7 @@ _ON_MAC = (
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
 )
-_TIMEOUT = 60_000
+_TIMEOUT = LIMIT * 1000
 
 WIDE, PHONE = 1280, 390
 """The widths, in pixels, in which pages are looked at."""

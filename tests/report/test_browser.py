@@ -34,6 +34,7 @@ def test_console_errors_are_captured(browser: Browser, tmp_path: Path) -> None:
     )
     path.write_text(page, encoding="utf-8")
     with browser.show(path) as shown:
+        shown.page.title()  # what came before its answer has been heard
         console = "\n".join(shown.console)
     assert "192.0.2.1/x.png" in console
     assert "inline script" in console

@@ -64,12 +64,13 @@ def chromium() -> Iterator[Chromium]:
             pytest.fail("the live page must be tested in a real browser on CI")
         pytest.skip("Chromium is not installed")
     options = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+    limit = LIMIT * 1000
+    expect.set_options(timeout=limit)  # five seconds may be short on a busy machine
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=options)
+        browser = playwright.chromium.launch(executable_path=path, args=options, timeout=limit)
         try:
             context = browser.new_context(viewport={"width": 1280, "height": 900})
-            context.set_default_timeout(LIMIT * 1000)
-            expect.set_options(timeout=LIMIT * 1000)
+            context.set_default_timeout(limit)
             yield Chromium(browser, context)
             context.close()
         finally:

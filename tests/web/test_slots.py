@@ -62,11 +62,6 @@ OPEN = [name for name in TITLES if name != LOGIN]
 WIDE, PHONE = 1280, 390
 
 
-@pytest.fixture(autouse=True)
-def patient() -> None:
-    """A busy machine draws slowly."""
-
-
 @pytest.fixture
 def watch(tmp_path: Path) -> Iterator[Callable[[float], Path]]:
     """Return a function that writes a watch with slots, at work up to a moment."""
