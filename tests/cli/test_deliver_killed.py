@@ -34,7 +34,10 @@ PARTS = {
 
 
 def scenario() -> str:
-    """Return sessions that report one deliverable after another, each reporting all of them."""
+    """Return sessions that report one deliverable after another, each reporting all of them.
+
+    They wait for the file `killed` before the last one, so that they can be killed in time.
+    """
     items = [
         f'{{ id = "{name}", description = "do {name}", acceptanceCriteria = ["it is"] }}'
         for name in NAMES
@@ -44,6 +47,7 @@ def scenario() -> str:
         f'input = {{ deliverableId = "{name}", status = "passed" }}\n'
         for name in NAMES
     ]
+    steps.insert(-1, '[[coding.steps]]\nrun = "until test -e killed; do sleep 0.02; done"\n')
     return (
         "pause = 0.02\nrepeat = true\n\n[[initializer]]\n[[initializer.steps]]\n"
         f'tool = "create_deliverable"\ninput.deliverables = [{", ".join(items)}]\n\n'
@@ -120,6 +124,7 @@ def test_acknowledged_statuses_survive(part: str, project: Path) -> None:
         moment = chance.random() * 0.03
         eventually(lambda: False, limit=moment)  # somewhere within the next call
         assert kill(root, part)
+        (project / "killed").touch()
         if part == "cuggino":
             assert -signal.SIGKILL == command.wait(LIMIT)
         else:

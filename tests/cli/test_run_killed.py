@@ -16,6 +16,7 @@ import pytest
 from cuggino.events import LoopApproved, StageFinished
 from cuggino.storage import Workspace, list_journals, read_journal
 from tests.limits import LIMIT
+from tests.sources.subscribers import eventually
 
 pytestmark = pytest.mark.real_agent  # many processes for a long time: with the second command
 
@@ -137,5 +138,5 @@ def assert_as_undisturbed(folder: Path) -> None:
     assert [] == list(Workspace(folder).wip.iterdir())
     with Workspace(folder).lock():
         pass
-    ours = [p for p in psutil.process_iter(["cwd"]) if p.info["cwd"] == str(folder)]
-    assert [] == ours
+    here = str(folder)
+    assert eventually(lambda: all(p.info["cwd"] != here for p in psutil.process_iter(["cwd"])))

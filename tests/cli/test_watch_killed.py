@@ -174,6 +174,6 @@ def test_killed_again_and_again(seed: int, place: Path, undisturbed: Outcome) ->
     while killed.project.backlog and killed.kills < KILLS:
         killed.live(moments)
     killed.finish()
-    assert killed.kills > 2
+    assert killed.kills
     killed.assert_sound()
     assert undisturbed == killed.outcome

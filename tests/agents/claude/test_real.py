@@ -85,7 +85,7 @@ def test_version(claude: Claude) -> None:
     [
         (rate_limited(1), {}, 2),
         (rate_limited(3600), {}, 1),
-        (Hang(), {"CLAUDE_CODE_MAX_RETRIES": "0", "API_TIMEOUT_MS": "1000"}, 1),
+        (Hang(), {"CLAUDE_CODE_MAX_RETRIES": "0", "API_TIMEOUT_MS": "10000"}, 1),
         # It retries once without streaming.
         (Drop(LONG, after_events=4), {"CLAUDE_CODE_MAX_RETRIES": "0"}, 2),
     ],

@@ -20,7 +20,7 @@ from cuggino.events import AgentMessage, Event, MessageDelta, Note, SessionEnded
 from cuggino.operators import extract_markers, marker_tags
 from cuggino_cli.commands.demo import make_project
 from tests.limits import LIMIT
-from tests.model_script import Hang, Message, Script, Text, Thought, Tool, always, replies
+from tests.model_script import Drop, Hang, Message, Script, Text, Thought, Tool, always, replies
 from tests.model_server import ModelServer
 from tests.real_claude import clean_env
 from tests.real_program import nothing_leaks
@@ -40,10 +40,17 @@ def spawned(server: ModelServer, program: Path, folder: Path) -> Observable[Even
     return session.pipe(extract_markers(marker_tags(Note)))
 
 
-def seen_of(script: Script, program: Path, folder: Path) -> list[Event]:
+def seen_of(
+    script: Script, program: Path, folder: Path, on_event: Callable[[Event], object] = bool
+) -> list[Event]:
     seen: list[Event] = []
+
+    def keep(event: Event) -> None:
+        seen.append(event)
+        on_event(event)
+
     with ModelServer(script) as server:
-        cuggino.run(spawned(server, program, folder), seen.append)
+        cuggino.run(spawned(server, program, folder), keep)
     return seen
 
 
@@ -115,8 +122,14 @@ def test_deltas_make_up_each_message(claude_cli: Path, tmp_path: Path) -> None:
 
 def test_a_restarted_message(claude_cli: Path, tmp_path: Path) -> None:
     """A message interrupted after its marker is restarted, and the marker counts once."""
-    broken = Hang(seconds=1.0, message=Message([Text(SAID)]), after_events=NOTED)
-    seen = seen_of(replies(broken, then=Message([Text(SAID)])), claude_cli, tmp_path)
+    noted = threading.Event()
+
+    def look(event: Event) -> None:
+        if isinstance(event, Note):
+            noted.set()
+
+    broken = Drop(Message([Text(SAID)]), after_events=NOTED, once=noted)
+    seen = seen_of(replies(broken, then=Message([Text(SAID)])), claude_cli, tmp_path, look)
     texts = [event for event in seen if isinstance(event, AgentMessage)]
     tail = "and the message goes on for a good while after that."
     assert ["Look,", "Look,", tail] == [event.text for event in texts]

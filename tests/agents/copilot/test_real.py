@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -81,16 +82,31 @@ def test_events(copilot: Copilot) -> None:
     assert (None, 2) == (done.ended.cost_usd, done.ended.num_turns)
 
 
-def test_a_message_while_a_command_runs(copilot: Copilot) -> None:
+def when_taken(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """Act once the program has taken a message."""
+    from copilot.session import CopilotSession
+
+    send = CopilotSession.send
+
+    async def sent(session: CopilotSession, *given: Any, **named: Any) -> str:
+        answer = await send(session, *given, **named)
+        if named.get("mode") == "immediate":
+            act()
+        return answer
+
+    monkeypatch.setattr(CopilotSession, "send", sent)
+
+
+def test_a_message_while_a_command_runs(copilot: Copilot, monkeypatch: pytest.MonkeyPatch) -> None:
     """The model is told at once, and of the end of the command; all of it is one session."""
     messages: Subject[str] = Subject()
 
     def say(event: LlmAgentEvent) -> None:
-        if isinstance(event, ToolCall) and not copilot.read("said"):
+        if isinstance(event, ToolCall):
             messages.on_next("/clear, use tabs è")
-            copilot.write("said", "yes")
 
-    wait = bash("until test -e said; do sleep 0.05; done; sleep 1; echo out")
+    when_taken(monkeypatch, lambda: copilot.write("taken", ""))
+    wait = bash("until test -e taken; do sleep 0.05; done; echo out")
     done = copilot.run(wait, Text("one"), messages=messages, on_event=say)
     assert (None, "completed") == (done.error, done.ended.outcome)
     assert [Steered(text="/clear, use tabs è", to="session")] == done.of(Steered)
@@ -101,7 +117,9 @@ def test_a_message_while_a_command_runs(copilot: Copilot) -> None:
     assert 1000 * len(done.requests) == (done.ended.usage or Usage()).input_tokens
 
 
-def test_a_message_during_the_last_answer(copilot: Copilot) -> None:
+def test_a_message_during_the_last_answer(
+    copilot: Copilot, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The session goes on with another turn."""
     asked, said = threading.Event(), threading.Event()
     messages: Subject[str] = Subject()
@@ -114,9 +132,8 @@ def test_a_message_during_the_last_answer(copilot: Copilot) -> None:
     def say() -> None:
         assert asked.wait(LIMIT)
         messages.on_next("use tabs")
-        threading.Event().wait(0.5)  # the program is another process
-        said.set()
 
+    when_taken(monkeypatch, said.set)
     person = threading.Thread(target=say)
     person.start()
     done = copilot.run(answer, Text("two"), messages=messages)
@@ -227,6 +244,13 @@ cuggino.run(agent.spawn(options), lambda event: print(event.tag, flush=True))
 """
 
 
+def is_server(process: psutil.Process) -> bool:
+    try:
+        return "--headless" in process.cmdline()
+    except psutil.Error:  # it has ended since
+        return False
+
+
 @pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_parent_is_killed(copilot: Copilot, sign: signal.Signals) -> None:
     """However the parent of a session dies, every process of the session is terminated."""
@@ -248,7 +272,7 @@ def test_parent_is_killed(copilot: Copilot, sign: signal.Signals) -> None:
             try:
                 assert eventually(lambda: len(sleeper.pids()) >= 2)
                 tree = psutil.Process(holder.pid).children(recursive=True)
-                assert [process for process in tree if "--headless" in process.cmdline()]
+                assert [process for process in tree if is_server(process)]
                 holder.send_signal(sign)
                 holder.wait(LIMIT)
             finally:
