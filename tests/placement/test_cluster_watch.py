@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from cuggino.placement.dask.task import ABSENT
 from tests.endurance.place import Command, until
 from tests.endurance.trials import watch_place
 from tests.placement.dask.cluster import Cluster, running_cluster
@@ -20,8 +21,11 @@ pytestmark = pytest.mark.real_agent
 
 KINDS = ("good", "shared", "rounds", "shared", "check", "good")
 WORKERS = ("w1", "w2", "w3")
-TTL = 5.0
-"""Seconds without a sign of life after which the scheduler gives a worker up."""
+TTL = 20.0
+"""Seconds without a sign of life after which the scheduler gives a worker up.
+
+More than a busy machine keeps a worker from its signs of life.
+"""
 
 
 class Team:
@@ -99,7 +103,7 @@ def test_killed_workers(team: Callable[[int], Team]) -> None:
         for number in (1, 2):
             assert watch.until(lambda: bool(made.at_work(f"w{number}")))
             made.workers[f"w{number}"].kill()
-            assert until(lambda: not made.at_work(f"w{number}"), seconds=5.0)
+            assert until(lambda: not made.at_work(f"w{number}"))
             assert watch.until(lambda: Counter(watch.tags())["WatchPlaceGone"] >= 1)
         made.cluster.add_worker("w4", threads=4, resources="any=4")
         finish(made, watch)
@@ -121,10 +125,9 @@ def test_killed_client(team: Callable[[int], Team]) -> None:
     """Agents end with the watch that placed them; the next one resumes."""
     made = team(6)
     with made.watch() as watch:
-        assert prepared(watch, 3), watch.errors
-        assert watch.until(lambda: bool(made.at_work()))
+        assert watch.until(lambda: "ImplementingStart" in watch.tags()), watch.errors
         watch.kill()
-    assert until(lambda: not made.at_work(), seconds=5.0), made.at_work()
+    assert until(lambda: not made.at_work()), made.at_work()
     with made.watch() as watch:
         finish(made, watch)
         assert "RunResumed" in watch.tags()
@@ -138,8 +141,7 @@ def test_detached_client(team: Callable[[int], Team], end: Callable[[Command], o
         assert prepared(watch, 3), watch.errors
         assert watch.until(lambda: bool(made.at_work()))
         end(watch)
-    assert until(lambda: bool(made.at_work()), seconds=10.0)
-    time.sleep(2 * TTL)
+    time.sleep(2 * ABSENT)  # they notice that nobody is there
     with made.watch("--detach") as watch:
         finish(made, watch)
         assert "RunResumed" not in watch.tags()

@@ -15,6 +15,7 @@ from cuggino import run
 from cuggino.errors import ConfigError
 from cuggino.placement.dask import AttemptLost, DaskLink, PlaceGone
 from cuggino.testing import no_leaks
+from tests.limits import LIMIT
 from tests.placement.dask.cluster import Cluster, running_cluster
 from tests.placement.dask.test_workers import NO_CUGGINO, started_with
 from tests.placement.dask.watching import all_gone, begun, begun_agent, listed
@@ -67,13 +68,19 @@ def test_tls(secured: Cluster, authority: Files) -> None:
 
 def test_client_of_another_authority_is_refused(secured: Cluster, tmp_path: Path) -> None:
     other = certificate(tmp_path / "other").security
-    with no_leaks(), pytest.raises(ConfigError, match="cannot connect to the scheduler at tls://"):
+    with (
+        no_leaks(within=LIMIT),
+        pytest.raises(ConfigError, match="cannot connect to the scheduler at tls://"),
+    ):
         DaskLink(secured.address, security=other, timeout=1.0)
 
 
 def test_client_without_a_certificate_is_refused(secured: Cluster) -> None:
     for address in (secured.address, secured.address.replace("tls:", "tcp:")):
-        with no_leaks(), pytest.raises(ConfigError, match="cannot connect to the scheduler at"):
+        with (
+            no_leaks(within=LIMIT),
+            pytest.raises(ConfigError, match="cannot connect to the scheduler at"),
+        ):
             DaskLink(address, timeout=1.0)
 
 
@@ -81,7 +88,7 @@ def test_nobody_listens() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
-        with no_leaks(), pytest.raises(ConfigError, match="cannot connect") as raised:
+        with no_leaks(within=LIMIT), pytest.raises(ConfigError, match="cannot connect") as raised:
             DaskLink(address, timeout=0.5)
     assert 2 == raised.value.code
 
@@ -98,7 +105,7 @@ def test_scheduler_without_cuggino(tmp_path: Path) -> None:
     env = started_with(tmp_path / "bare", NO_CUGGINO)
     with (
         running_cluster(tmp_path, config=env) as cluster,
-        no_leaks(),
+        no_leaks(within=LIMIT),
         pytest.raises(ConfigError, match="cannot run cuggino: ") as raised,
     ):
         DaskLink(cluster.address)
@@ -110,8 +117,8 @@ def test_killed_scheduler(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> 
     """Attempts are lost at once, their processes end, and closing does not wait for it."""
     with (
         running_cluster(tmp_path, "s1") as cluster,
-        no_leaks(),
-        DaskLink(cluster.address, timeout=2.0) as link,
+        no_leaks(within=LIMIT),
+        DaskLink(cluster.address, timeout=LIMIT) as link,
     ):
         placed, texts, pids = begun_agent(link, "unscheduled")
         gone = Recorder(link.gone(placed))

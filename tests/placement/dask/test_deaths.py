@@ -12,6 +12,7 @@ from distributed import Client
 
 from cuggino import run
 from cuggino.placement.dask import AttemptLost, DaskLink
+from tests.limits import LIMIT
 from tests.placement.dask.cluster import running_cluster
 from tests.placement.dask.watching import all_gone, any_alive, begun_agent
 from tests.sources.subscribers import Recorder, eventually
@@ -60,7 +61,7 @@ def test_worker_is_stopped(tmp_path: Path, nanny: bool) -> None:
     """A worker without a sign of life is gone; when it comes back it ends what it ran."""
     runs = tmp_path / "runs"
     with (
-        running_cluster(tmp_path, *NAMES, nanny=nanny, config={TTL: "1 s"}) as cluster,
+        running_cluster(tmp_path, *NAMES, nanny=nanny, config={TTL: "15 s"}) as cluster,
         DaskLink(cluster.address) as link,
     ):
         assert eventually(lambda: len(run(link.workers()) or ()) == 3)
@@ -86,7 +87,7 @@ def test_scheduler_ends(tmp_path: Path, number: signal.Signals) -> None:
     """Every attempt on every worker ends."""
     with (
         running_cluster(tmp_path, *NAMES) as cluster,
-        DaskLink(cluster.address, timeout=2.0) as link,
+        DaskLink(cluster.address, timeout=LIMIT) as link,
     ):
         begun = [begun_agent(link, f"all-{number}") for number in range(6)]
         gone = [Recorder(link.gone(placed)) for placed, _, _ in begun]
@@ -111,4 +112,4 @@ def test_many_cancelled(tmp_path: Path) -> None:
         for end in ends:
             run(end)
         assert not any_alive([pid for _, _, pids in begun for pid in pids])
-        assert not any(each.attempts for each in run(link.workers()) or ())
+        assert eventually(lambda: not any(each.attempts for each in run(link.workers()) or ()))
