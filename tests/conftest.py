@@ -61,7 +61,7 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     patch = pytest.MonkeyPatch()
     patch.setattr(os, "fsync", os.fstat)  # which still fails for a closed file
-    patch.setattr(shfmt, "TIMEOUT_SECONDS", LIMIT)  # two seconds may be short on a busy machine
+    patch.setattr(shfmt, "TIMEOUT_SECONDS", LIMIT)  # a busy machine
     state = tempfile.TemporaryDirectory(prefix="cuggino-state-")
     (Path(state.name) / "config.json").write_text('{"trust": "off"}')
     patch.setenv("XDG_STATE_HOME", state.name)
@@ -98,7 +98,7 @@ def no_child_left() -> Iterator[None]:
     """Fail a test that leaves a process behind, at the test itself and not at a later one."""
     before = children()
     yield
-    assert eventually(lambda: not children() - before, 30), children() - before
+    assert eventually(lambda: not children() - before), children() - before
 
 
 @pytest.fixture(autouse=True)

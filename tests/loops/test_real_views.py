@@ -234,10 +234,9 @@ def site(
             yield made
             assert before == made.state()
         finally:
-            left = made.left
-            if not eventually(lambda: not made.left, 5):
-                for pid in left:
-                    os.kill(pid, signal.SIGKILL)
+            left = [] if eventually(lambda: not made.left) else made.left
+            for pid in left:
+                os.kill(pid, signal.SIGKILL)
         assert not (folder / "outside.txt").exists()
         assert not (real.home / "outside.txt").exists()
         assert [] == left
