@@ -28,6 +28,7 @@ from cuggino.guard import hook
 from cuggino.testing import Call, Delegate, Edit, Read, Run, Write
 from cuggino.testing.conformance.acts import FailKind
 from cuggino.testing.conformance.arena import GuardFault
+from tests.limits import LIMIT
 from tests.model_script import HELPER, ApiError, Tool, usage_limit
 from tests.real_program import CACHE, Outcome, RealProgram, ToolAct, install, trusting, write_file
 
@@ -111,6 +112,9 @@ def clean_env(home: Path, base_url: str) -> dict[str, str]:
         "DISABLE_ERROR_REPORTING": "1",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "IS_SANDBOX": "1",
+        # Without these it begins without the tools of a server that takes 5 seconds to start.
+        "MCP_CONNECT_TIMEOUT_MS": f"{LIMIT * 1000:.0f}",
+        "MCP_TIMEOUT": f"{LIMIT * 1000:.0f}",
     }
 
 
@@ -204,6 +208,8 @@ class Claude(RealProgram):
                 fields = {"program": str(site / "cuggino" / "guard" / "hook.py")}
             case "no verdict":
                 fields = {"python": interpreter(now, "echo {}; exit 0")}
+            case "slow":
+                fields = {"python": interpreter(now, HOOK_FAULTS[fault]), "timeout": 10}
             case _:
                 fields = {"python": interpreter(now, HOOK_FAULTS[fault])}
         with changed_guard(**fields):
@@ -269,7 +275,8 @@ class ClaudeSdk(Claude):
     @override
     @contextmanager
     def break_guard(self, when: GuardFault, fault: str) -> Iterator[Callable[[], None]]:
-        from cuggino.agents.claude_sdk.guard import JUDGE_SECONDS, SdkGate
+        from cuggino.agents.claude_sdk import guard as sdk_guard
+        from cuggino.agents.claude_sdk.guard import SdkGate
 
         answer, hooks = hook.answer, SdkGate.hooks
         broken: list[bool] = []
@@ -280,13 +287,15 @@ class ClaudeSdk(Claude):
             if broken and fault == "nonsense":
                 return {"x": "y"}
             if broken:
-                time.sleep(JUDGE_SECONDS + 2)
+                time.sleep(sdk_guard.JUDGE_SECONDS + 2)
             return answer(data, *given, **named)
 
         def without(event: str) -> Callable[[SdkGate], Any]:
             return lambda gate: {name: to for name, to in hooks(gate).items() if name != event}
 
         with pytest.MonkeyPatch.context() as patch:
+            if fault == "slow":
+                patch.setattr(sdk_guard, "JUDGE_SECONDS", 8.0)
             match fault:
                 case "no parser":
                     made = lambda *given: replace(make_guard(*given), shfmt="/bin/false")  # noqa: E731

@@ -163,6 +163,8 @@ class OpenCode(RealProgram):
                 patch.setattr(source, lambda _orders: "throw 1")
             else:
                 patch.setattr("cuggino.agents.opencode.agent.hook_command", judge)
+            if fault == "slow":
+                patch.setattr("cuggino.agents.opencode.plugin.JUDGE_SECONDS", 10)
             yield now.touch
 
 

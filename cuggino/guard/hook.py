@@ -27,7 +27,7 @@ policy's rules decide about to the agent, which has been given these rules. `jud
 without such rules: the guard applies them.
 """
 
-ALARM_SECONDS = 8
+ALARM_SECONDS = 45
 """Seconds after which the program ends itself, before an agent times out and allows the call."""
 
 LIVE = "live"

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from cuggino.agents.base.guard import TIMEOUT_SECONDS
 from cuggino.guard import hook, tools
 from cuggino.guard.policy import Policy
 from cuggino.guard.shell.shfmt import find_shfmt
@@ -97,7 +98,7 @@ def test_it_ends_itself(policy: Policy) -> None:
         assert b"" == process.stdout.read()
         assert 0 != process.wait()
     assert time.monotonic() - began < LIMIT
-    assert 0 < hook.ALARM_SECONDS < 10
+    assert 0 < hook.ALARM_SECONDS < TIMEOUT_SECONDS
 
 
 @pytest.mark.parametrize(

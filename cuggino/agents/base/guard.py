@@ -19,7 +19,7 @@ from cuggino.guard import Policy, hook
 LEAST_BASH = 5
 """The parser reads the syntax of this version; macOS ships 3.2."""
 
-TIMEOUT_SECONDS = 10
+TIMEOUT_SECONDS = 60
 """Timeout of the agent's program for one call of the hook, which ends itself earlier."""
 
 NOT_JUDGED = (
@@ -124,7 +124,7 @@ def _bash_version(path: str) -> int:
             env={},
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=10,
+            timeout=60,
             check=True,
         ).stdout
         return int(said)

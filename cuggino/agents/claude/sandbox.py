@@ -118,7 +118,7 @@ def _own_ignores(cwd: Path, env: Mapping[str, str]) -> str:
             env=dict(env),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=10,
+            timeout=60,
             check=True,
         ).stdout
         path = Path(os.fsdecode(said).rstrip("\n"))
@@ -134,7 +134,7 @@ def _tried(bwrap: str) -> str:
             [bwrap, *_TRY],
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=10,
+            timeout=60,
             check=False,
         )
     except (OSError, subprocess.SubprocessError) as error:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from claude_agent_sdk import HookMatcher
     from claude_agent_sdk.types import HookEvent
 
-JUDGE_SECONDS = 8.0
+JUDGE_SECONDS = 45.0
 """A call that takes longer to check is denied."""
 
 ANSWER_SECONDS = 600.0

@@ -78,7 +78,7 @@ def codex_home(env: Mapping[str, str]) -> Path:
         env=dict(env),
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        timeout=10,
+        timeout=60,
         check=False,
     )
     return Path(os.fsdecode(asked.stdout))

@@ -61,9 +61,9 @@ _NOBODY = "cuggino-nobody"
 _NOWHERE = "http://127.0.0.1:9/v1"
 """A port that nothing listens on."""
 
-_TRY_SECONDS = 30
+_TRY_SECONDS = 60
 _TIMEOUT = 3600
-"""Timeout of Codex for the hook, which takes ten seconds at most."""
+"""Timeout of Codex for the hook, which ends itself earlier."""
 
 _SHELL = (
     "no=$1; log=$2; shift 2; "

@@ -50,7 +50,7 @@ from cuggino.events import GuardDenied
 from cuggino.guard import Policy
 from cuggino.guard.hook import LIVE
 
-TIMEOUT_MS = 20_000
+TIMEOUT_MS = 60_000
 """Timeout of the program for the hook, which ends itself earlier."""
 
 UNMARKED = "The guard did not allow this call, so it did not run."

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Json: TypeAlias = dict[str, Any]
 
-ALARM_SECONDS = 8
+ALARM_SECONDS = 45
 """The program ends itself after this time."""
 
 _PATHS = ("file_path", "path", "include", "paths")

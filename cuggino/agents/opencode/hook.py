@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from cuggino.guard import Policy
 
-ALARM_SECONDS = 8
+ALARM_SECONDS = 45
 """The program ends itself after this time, before the plugin gives up on it."""
 
 _SHELL_KEYS = frozenset({"command", "description", "timeout", "workdir"})

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 from cuggino.agents.base.guard import NOT_JUDGED
 
-JUDGE_SECONDS = 10
+JUDGE_SECONDS = 60
 """A hook without an answer is killed after this time, and the call denied."""
 
 
