@@ -169,7 +169,8 @@ class Codex(RealProgram):
         }
         said = json.dumps({"hookSpecificOutput": made})
         # The program takes the answer of the hook that ends last.
-        ours = "while grep -aqs 'codex/[h]ook.py' /proc/[0-9]*/cmdline; do sleep 0.1; done"
+        runs = "grep -zqsx '/.*/codex/[h]ook.py' /proc/[0-9]*/cmdline"
+        ours = f"while {runs}; do sleep 0.1; done"
         write_file(program, f"#!/bin/sh\nsleep 1\n{ours}\necho '{said}'\n")
         program.chmod(0o755)
         entry = {"type": "command", "command": str(program), "timeout": 600}

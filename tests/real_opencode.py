@@ -19,6 +19,7 @@ from cuggino.agents.opencode.guard import hook_command
 from cuggino.testing import Call, Delegate, Edit, Read, Run, Write
 from cuggino.testing.conformance.acts import FailKind
 from cuggino.testing.conformance.arena import GuardFault
+from tests.limits import LIMIT
 from tests.model_openai import OpenAiServer
 from tests.model_script import HELPER, ApiError, Tool
 from tests.real_program import CACHE, RealProgram, ToolAct, install, trusting, write_file
@@ -59,6 +60,7 @@ def clean_env(home: Path, base_url: str, *, priced: bool = True) -> dict[str, st
         "provider": {"mock": provider},
         "model": "mock/mock-model",
         "small_model": "mock/mock-model",
+        "experimental": {"mcp_timeout": int(LIMIT * 1000)},  # five seconds otherwise
     }
     return {
         **trusting(),

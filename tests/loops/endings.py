@@ -161,7 +161,9 @@ def _cookie(process: psutil.Process) -> str | None:
 
 def _is_own_guardian(process: psutil.Process) -> bool:
     """The guardian of this process stays; that of another is a part of its tree."""
-    return process.ppid() == os.getpid() and any("guardian.py" in w for w in process.cmdline())
+    with suppress(psutil.Error):  # it has ended since
+        return process.ppid() == os.getpid() and any("guardian.py" in w for w in process.cmdline())
+    return False
 
 
 class Endings:

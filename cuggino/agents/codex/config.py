@@ -32,6 +32,9 @@ OFF_WHEN_GUARDED = (
     *("multi_agent", "multi_agent_v2", "image_generation", "memories"),
 )
 
+_START_SECONDS = 60
+"""Time for an MCP server to start: without it there would be no session."""
+
 _RETRIES = {"request_max_retries": 3, "stream_max_retries": 3, "stream_idle_timeout_ms": 300_000}
 """Defaults for a custom model provider."""
 
@@ -120,7 +123,7 @@ def _server(name: str, told: object, approved: bool, allowed: Sequence[str]) -> 
     table: dict[str, Any] = {key: given[key] for key in ("command", "args", "env") if key in given}
     if "url" in given:
         table = {"url": given["url"], "http_headers": given.get("headers")}
-    table |= {"required": True, "enabled": True}
+    table |= {"required": True, "enabled": True, "startup_timeout_sec": _START_SECONDS}
     if approved or f"mcp__{name}" in allowed:
         table["default_tools_approval_mode"] = "approve"
         return table

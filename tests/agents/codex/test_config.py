@@ -59,7 +59,7 @@ def test_servers() -> None:
     rules = ["mcp__local__get", "mcp__remote", "Bash"]
     given_servers = {"local": local, "remote": remote}
     table = server_table(given_servers, approved=False, allowed_tools=rules)
-    common = {"required": True, "enabled": True}
+    common = {"required": True, "enabled": True, "startup_timeout_sec": 60}
     assert {
         "local": {
             "command": "run",
