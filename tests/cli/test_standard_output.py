@@ -74,7 +74,9 @@ def test_a_reader_that_leaves(ready: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [("--json", "--verbose"), ("--verbose",)], ids=["json", "text"])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.real_agent)]
+)
 def test_a_reader_that_does_not_read(
     ready: Path, number: signal.Signals, options: tuple[str, ...]
 ) -> None:
