@@ -52,7 +52,7 @@ class Team:
             try:
                 home = process.environ().get("HOME", "")
                 command = " ".join(process.cmdline())
-            except psutil.Error:
+            except (psutil.Error, OSError):
                 continue
             is_its = home.startswith(str(self.cluster.folder / worker))
             if is_its and "distributed.cli" not in command and "guardian.py" not in command:

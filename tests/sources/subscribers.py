@@ -118,6 +118,13 @@ def _child_pids() -> list[int]:
     return pids
 
 
+def words_of(process: psutil.Process) -> list[str]:
+    """Return its command line; nothing if it has ended since it was found."""
+    with suppress(psutil.Error):
+        return process.cmdline()
+    return []
+
+
 def _is_guardian(pid: int) -> bool:
     try:
         return any(word.endswith("guardian.py") for word in psutil.Process(pid).cmdline())

@@ -25,6 +25,7 @@ from cuggino.testing import no_leaks
 from tests.agents.scripted.stub import STUB, play, results, session, stub
 from tests.limits import LIMIT
 from tests.mcp_server import arguments, create, status_of
+from tests.sources.subscribers import words_of
 
 
 @pytest.fixture(autouse=True)
@@ -167,8 +168,8 @@ def test_a_session_that_is_killed(tmp_path: Path) -> None:
 def running() -> list[psutil.Process]:
     """Return the programs and servers of sessions among the children of this process."""
     below = psutil.Process().children(recursive=True)
-    return [process for process in below if is_program(process) or STUB in process.cmdline()]
+    return [process for process in below if is_program(process) or STUB in words_of(process)]
 
 
 def is_program(process: psutil.Process) -> bool:
-    return process.cmdline()[-1].endswith("scripted/process.py")
+    return any(word.endswith("scripted/process.py") for word in words_of(process)[-1:])
