@@ -21,6 +21,7 @@ from typing import Any
 
 import pytest
 
+from cuggino_cli.screen import live
 from cuggino_cli.screen.fragments import Fragment
 from cuggino_cli.screen.live import KeyActions, LiveScreen
 from cuggino_cli.screen.terminal import PlainLines, columns_of, rows_of
@@ -157,6 +158,13 @@ class Terminal:
         self.stream.close()
         self.reader.join(LIMIT)
         os.close(self.ours)
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for the thread of the screen however busy the machine is."""
+    monkeypatch.setattr(live, "_START_S", LIMIT)
+    monkeypatch.setattr(live, "_STOP_S", LIMIT)
 
 
 @pytest.fixture
