@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import functools
 import json
 import math
 import os
@@ -23,7 +22,6 @@ DEEPEST = 100
 """Levels of nested objects and lists that `parse_json` accepts."""
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
-_TEMPORARY = re.compile(r"\.cuggino-[0-9a-f]{16}\.tmp")
 
 
 class storing:  # noqa: N801 - used as a function; a generator would take thrice as long
@@ -140,8 +138,9 @@ def write_atomic(
     A long text may come in parts, encoded. A reader sees the old or the new text, never a part of
     it, and of several writers at the same time the last one wins. An existing file keeps its
     permissions, and missing folders are created. A link at `path` is replaced, unless
-    `follow_links` replaces its target. Without `sync` a crash of the machine may leave an empty
-    file. A `private` file can be read and written by its owner alone, also one that replaces
+    `follow_links` replaces its target. The temporary file is never an existing one, so a link
+    planted in its place is not written through. Without `sync` a crash of the machine may leave an
+    empty file. A `private` file can be read and written by its owner alone, also one that replaces
     another.
 
     Raises:
@@ -149,8 +148,7 @@ def write_atomic(
     """
     target = Path(os.path.realpath(path)) if follow_links else path
     target.parent.mkdir(parents=True, exist_ok=True)
-    _sweep(target.parent)
-    beside, descriptor = _temporary(target.parent, 0o600 if private else 0o666)
+    beside, descriptor = _temporary(target, 0o600 if private else 0o666)
     try:
         with open(descriptor, "wb") as file:  # noqa: PTH123
             with suppress(FileNotFoundError):
@@ -198,31 +196,36 @@ def is_linked(folder: Path) -> bool:
     return folder.is_symlink() or folder.parent.is_symlink()
 
 
-def _temporary(folder: Path, mode: int) -> tuple[Path, int]:
-    """Create a temporary file; its lock keeps it from being swept."""
+def _temporary(target: Path, mode: int) -> tuple[Path, int]:
+    """Create a locked file beside the target.
+
+    Its name is the same each time, so that the next write removes what a killed process has left;
+    a random one while another process is writing.
+    """
+    beside = target.with_name(f".{target.name}.tmp")
     while True:
-        beside = folder / f".cuggino-{os.urandom(8).hex()}.tmp"
-        descriptor = os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
-        if _lock(descriptor) is not False and os.path.lexists(beside):
-            return beside, descriptor
-        os.close(descriptor)  # swept before it was locked
-        beside.unlink(missing_ok=True)
+        if _is_being_written(beside):
+            beside = target.with_name(f".{target.name}.{os.urandom(8).hex()}.tmp")
+        else:
+            beside.unlink(missing_ok=True)
+        with suppress(FileExistsError):  # another process was faster
+            descriptor = os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
+            with suppress(FileNotFoundError):
+                is_ours = _lock(descriptor) is not False
+                if is_ours and os.path.samestat(beside.lstat(), os.fstat(descriptor)):
+                    return beside, descriptor
+            os.close(descriptor)  # another process took it for a left one before it was locked
 
 
-@functools.lru_cache(maxsize=256)
-def _sweep(folder: Path) -> None:
-    """Remove the temporary files of killed processes, once in each process."""
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            if _TEMPORARY.fullmatch(entry.name):
-                with suppress(OSError):
-                    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-                    descriptor = os.open(entry.path, flags)
-                    try:
-                        if _lock(descriptor):
-                            Path(entry.path).unlink(missing_ok=True)
-                    finally:
-                        os.close(descriptor)
+def _is_being_written(path: Path) -> bool:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:  # it is missing, or a link
+        return False
+    try:
+        return _lock(descriptor) is False
+    finally:
+        os.close(descriptor)
 
 
 def _lock(descriptor: int) -> bool | None:

@@ -6,7 +6,6 @@ import fcntl
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -78,46 +77,58 @@ def test_writers_at_the_same_time_do_not_mix(tmp_path: Path) -> None:
     assert [file] == list(tmp_path.iterdir())
 
 
-def test_temporary_files_of_killed_processes_are_swept(tmp_path: Path) -> None:
-    """The first write to a folder removes them; those of running processes, and others, stay."""
-    swept, running, linked, other = (
-        tmp_path / name
-        for name in (
-            ".cuggino-0123456789abcdef.tmp",
-            ".cuggino-123456789abcdef0.tmp",
-            ".cuggino-23456789abcdef01.tmp",
-            ".cuggino-0123.tmp",
-        )
-    )
-    for path in (swept, running, other):
-        path.write_text("some of it")
-    linked.symlink_to(other)
+def test_what_a_killed_process_has_left_is_removed(tmp_path: Path) -> None:
+    """The next write of the same file removes it; that of a running process stays."""
+    left, running = tmp_path / ".a.tmp", tmp_path / ".b.tmp"
+    left.write_text("some of it")
+    running.write_text("some of it")
     with running.open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         write_atomic(tmp_path / "a", "text")
-    assert {running, linked, other, tmp_path / "a"} == set(tmp_path.iterdir())
+        write_atomic(tmp_path / "b", "text")
+    assert {running, tmp_path / "a", tmp_path / "b"} == set(tmp_path.iterdir())
+    assert ["text", "some of it"] == [file.read_text() for file in (tmp_path / "b", running)]
 
 
-def test_a_write_is_locked_against_the_sweep(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("planted", ["link", "file"])
+def test_planted_temporary_file_is_not_followed(planted: str, tmp_path: Path) -> None:
+    """A link left as the temporary file by an agent or a killed process is removed."""
+    other, beside = tmp_path / "other", tmp_path / ".a.json.tmp"
+    other.write_text("unrelated")
+    if planted == "link":
+        beside.symlink_to(other)
+    else:
+        beside.hardlink_to(other)
+    write_atomic(tmp_path / "a.json", "ours")
+    assert "unrelated" == other.read_text()
+    assert ("ours", False) == (
+        (tmp_path / "a.json").read_text(),
+        (tmp_path / "a.json").is_symlink(),
+    )
+    assert not beside.exists()
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_file_that_is_removed_before_it_is_locked(
+    replaced: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A temporary file is locked until it is renamed; one swept before that is written anew."""
-    locked: list[str] = []
+    """Another process may take a file that is not locked yet for one that was left."""
+    beside, locked = tmp_path / ".a.tmp", 0
 
     def lock(descriptor: int, operation: int) -> None:
-        [found] = tmp_path.iterdir()
+        nonlocal locked
+        locked += 1
+        if locked == 1:
+            beside.unlink()
+            if replaced:
+                beside.write_text("of the other process")
         flock(descriptor, operation)
-        with found.open("rb") as file, suppress(BlockingIOError):
-            flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-            pytest.fail("it is not locked")
-        locked.append(found.name)
-        if len(locked) == 1:
-            found.unlink()  # as another process does that was first
 
     flock = fcntl.flock
     monkeypatch.setattr(fcntl, "flock", lock)
     write_atomic(tmp_path / "a", "text")
-    assert ("text", 2) == ((tmp_path / "a").read_text(), len(set(locked)))
+    assert [tmp_path / "a"] == list(tmp_path.iterdir())
+    assert "text" == (tmp_path / "a").read_text()
 
 
 def test_folder_is_not_replaced(tmp_path: Path) -> None:

@@ -23,7 +23,6 @@ from cuggino.storage.session import Session
 
 WORKSPACE_FOLDER = ".cuggino"
 _IGNORED = """# What belongs to runs of cuggino on this machine.
-.cuggino-*.tmp
 /agent.sha256
 /attempt.json
 /browser/

@@ -50,15 +50,9 @@ def test_an_existing_gitignore_is_kept(tmp_path: Path) -> None:
     assert "/journal/" in before
 
 
-def test_a_gitignore_that_cannot_be_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_gitignore_that_cannot_be_written(tmp_path: Path) -> None:
     """The workspace error names the operation."""
-
-    def full(*_: object, **_more: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("cuggino.storage.workspace.write_atomic", full)
+    (tmp_path / ".cuggino" / "..gitignore.tmp").mkdir(parents=True)
     with pytest.raises(StorageError, match="gitignore") as refused:
         Workspace(tmp_path).open()
     assert "ignore run files" == refused.value.operation
