@@ -20,6 +20,7 @@ from cuggino.storage import served_page
 from cuggino_cli.follow import serving
 from cuggino_cli.main import main
 from tests.limits import LIMIT
+from tests.ports import own_port
 from tests.sources.subscribers import eventually
 
 
@@ -93,12 +94,12 @@ def test_next_server_knows_no_old_link(tmp_path: Path) -> None:
     """A killed server's cookie and link are worthless to the next one on its port."""
     state = tmp_path / "state"
     with httpx.Client(timeout=LIMIT, follow_redirects=True) as browser:
-        with _serve(tmp_path, state=state) as (process, old):
+        port = str(own_port())
+        with _serve(tmp_path, "serve", "--port", port, state=state) as (process, old):
             assert 200 == browser.get(old).status_code
             process.kill()
             process.wait()
         assert served_page(tmp_path, state=state / "cuggino") is None
-        port = old.split(":")[2].partition("/")[0]
         with _serve(tmp_path, "serve", "--port", port, state=state) as (_, new):
             assert port == new.split(":")[2].partition("/")[0]
             assert 401 == browser.get(old).status_code

@@ -8,7 +8,6 @@ import json
 import os
 import re
 import shlex
-import socket
 import subprocess
 import sys
 from importlib.metadata import distribution
@@ -21,6 +20,7 @@ import pytest
 from cuggino.placement import RULES
 from cuggino_cli.help import page
 from tests.limits import LIMIT
+from tests.ports import own_port
 from tests.sources.subscribers import eventually
 
 pytest.importorskip("distributed")
@@ -147,9 +147,7 @@ def test_ssh_hosts(tmp_path: Path) -> None:
     ssh = programs / "ssh"
     ssh.write_text('#!/bin/sh\nshift 2\nexec sh -c "exec $*"\n')  # the host is this machine
     ssh.chmod(0o755)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = own_port()
     dask = Path(sys.executable).parent / "dask"
     text = block("ssh.sh").replace("8786", str(port))
     text = re.sub(r"^head=.*$", "head=127.0.0.1", text, flags=re.MULTILINE)

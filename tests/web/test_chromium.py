@@ -6,7 +6,6 @@ import contextlib
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -18,6 +17,7 @@ import pytest
 from playwright.sync_api import Page as Tab, expect
 
 from tests.limits import LIMIT
+from tests.ports import own_port
 from tests.sources.subscribers import eventually
 from tests.web.chromium import Chromium
 from tests.web.journals import Writer
@@ -333,19 +333,10 @@ def _process(project: Path, state: Path, *args: str) -> Iterator[tuple[subproces
             process.kill()
 
 
-def _own_port() -> int:
-    """Return a free port below those that systems give to connections and listeners of others."""
-    for port in range(16_000 + os.getpid() % 10_000, 30_000):
-        with contextlib.suppress(OSError), socket.socket() as tried:
-            tried.bind(("127.0.0.1", port))
-            return port
-    raise AssertionError("no port is free")
-
-
 def test_killed_server(project: Path, tmp_path: Path, chromium: Chromium) -> None:
     """A killed server is said on its open pages; the next one on its port knows none of them."""
     Writer(project).journal.close()
-    port = str(_own_port())
+    port = str(own_port())
     with _process(project, tmp_path / "state", "--port", port) as (process, url):
         tab = chromium.tab(url)
         live = tab.locator("#live")
