@@ -149,8 +149,8 @@ def write_atomic(
     target = Path(os.path.realpath(path)) if follow_links else path
     target.parent.mkdir(parents=True, exist_ok=True)
     beside, descriptor = _temporary(target, 0o600 if private else 0o666)
-    try:
-        with open(descriptor, "wb") as file:  # noqa: PTH123
+    with open(descriptor, "wb") as file:  # noqa: PTH123
+        try:
             with suppress(FileNotFoundError):
                 mode = target.lstat().st_mode
                 if stat.S_ISREG(mode) and not private:
@@ -159,11 +159,11 @@ def write_atomic(
             file.flush()
             if sync:
                 os.fsync(file.fileno())
-            beside.replace(target)  # while it is locked
-    except BaseException:
-        with suppress(OSError):
-            beside.unlink(missing_ok=True)
-        raise
+            beside.replace(target)
+        except BaseException:
+            with suppress(OSError):
+                beside.unlink(missing_ok=True)
+            raise
 
 
 def remove(path: Path) -> None:
@@ -204,28 +204,39 @@ def _temporary(target: Path, mode: int) -> tuple[Path, int]:
     """
     beside = target.with_name(f".{target.name}.tmp")
     while True:
-        if _is_being_written(beside):
+        if not _remove_left(beside):
             beside = target.with_name(f".{target.name}.{os.urandom(8).hex()}.tmp")
-        else:
-            beside.unlink(missing_ok=True)
         with suppress(FileExistsError):  # another process was faster
             descriptor = os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
-            with suppress(FileNotFoundError):
-                is_ours = _lock(descriptor) is not False
-                if is_ours and os.path.samestat(beside.lstat(), os.fstat(descriptor)):
-                    return beside, descriptor
+            if _lock(descriptor) is not False and _is_at(beside, descriptor):
+                return beside, descriptor
             os.close(descriptor)  # another process took it for a left one before it was locked
 
 
-def _is_being_written(path: Path) -> bool:
+def _remove_left(path: Path) -> bool:
+    """Remove a temporary file; return False if a process writes it."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:  # it is missing, or a link
-        return False
+    except FileNotFoundError:
+        return True
+    except OSError:  # a link
+        path.unlink(missing_ok=True)
+        return True
     try:
-        return _lock(descriptor) is False
+        if _lock(descriptor) is False:
+            return False
+        if _is_at(path, descriptor):  # while it is locked, nobody else puts another one there
+            path.unlink(missing_ok=True)
+        return True
     finally:
         os.close(descriptor)
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(path.lstat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
 
 
 def _lock(descriptor: int) -> bool | None:

@@ -6,6 +6,7 @@ import fcntl
 import os
 import stat
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,23 @@ def test_writers_at_the_same_time_do_not_mix(tmp_path: Path) -> None:
 
     write_atomic(file, parts())
     assert (["quick"], "slow writer") == (between, file.read_text())
+    assert [file] == list(tmp_path.iterdir())
+
+
+def test_many_writers_of_a_file(tmp_path: Path) -> None:
+    """Each of them succeeds, and what a reader sees is from one of them."""
+    file = tmp_path / "file"
+    write_atomic(file, "")
+
+    def write(letter: str) -> set[int]:
+        seen = set()
+        for _ in range(100):
+            write_atomic(file, letter * 10_000, sync=False)
+            seen.add(len(set(file.read_text())))
+        return seen
+
+    with ThreadPoolExecutor() as pool:
+        assert [{1}] * 4 == list(pool.map(write, "abcd"))
     assert [file] == list(tmp_path.iterdir())
 
 
