@@ -52,7 +52,7 @@ from tests.real_copilot import Copilot
 from tests.real_gemini import MODEL as GEMINI_MODEL, Gemini
 from tests.real_opencode import OpenCode
 from tests.real_program import CACHE, RealProgram, nothing_leaks
-from tests.sandbox.arena import OTHER, ROOT, needs_bubblewrap
+from tests.sandbox.arena import OTHER, ROOT, needs_bubblewrap, needs_visible
 from tests.sources.subscribers import eventually
 
 pytestmark = pytest.mark.real_agent
@@ -516,6 +516,7 @@ print(json.dumps([event.output for event in events if isinstance(event, ToolResu
 def test_the_sandbox_of_codex_within_the_view(user: str, codex_cli: Path) -> None:
     """Without permission to write, the program's own sandbox confines the commands."""
     # Not in a folder for temporary files, where the program does without its sandbox.
+    needs_visible(CACHE)
     with tempfile.TemporaryDirectory(prefix=".home-", dir=CACHE) as name:
         folder = Path(name).resolve()
         folder.chmod(0o755)

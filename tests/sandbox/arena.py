@@ -8,6 +8,7 @@ import os
 import shutil
 import stat
 import subprocess
+import tempfile
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -59,6 +60,12 @@ def needs_bubblewrap(folder: Path) -> Boundary:
     if found.engine != "bubblewrap":
         pytest.skip(f"the sandbox cannot be tested here: {found.reason}")
     return found
+
+
+def needs_visible(path: Path) -> None:
+    """Skip the test where the views of roles hide the path, as they do everything in `/tmp`."""
+    if any(path.resolve().is_relative_to(folder) for folder in ("/tmp", tempfile.gettempdir())):
+        pytest.skip(f"the sandbox hides {path}, a folder for temporary files")
 
 
 class Arena:

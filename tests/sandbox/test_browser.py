@@ -11,7 +11,7 @@ import pytest
 
 from cuggino.sandbox import ViewRole
 from tests.report.browser import Browser, browser
-from tests.sandbox.arena import Arena, enclosed_as_other, needs_bubblewrap
+from tests.sandbox.arena import Arena, enclosed_as_other, needs_bubblewrap, needs_visible
 
 __all__ = ["browser"]
 
@@ -44,6 +44,7 @@ def test_playwright(
     role: ViewRole, user: str, browser: Browser, playwright_server: Path, open_folder: Path
 ) -> None:
     """A page is shown, by an ordinary user in the browser's own sandbox, too."""
+    needs_visible(playwright_server)
     boundary = needs_bubblewrap(open_folder)
     if role == "reviewing" and not boundary.overlay:
         pytest.skip(f"the project is read-only: {boundary.reason}")
