@@ -229,7 +229,7 @@ def test_guarded_patch(codex: Codex) -> None:
     assert done.error is None
     assert ("old = 1\n", None) == (codex.read("app.py"), codex.read(".codex/config.toml"))
     assert ["MultiEdit", "Bash"] == [event.tool for event in done.of(GuardDenied)]
-    assert {"command": "echo last; echo 'it''s'"} == done.of(ToolCall)[-1].input
+    assert {"command": "echo last; echo 'it''s'"} in [call.input for call in done.of(ToolCall)]
 
 
 def test_guarded_alternatives(codex: Codex) -> None:
