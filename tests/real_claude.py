@@ -209,7 +209,7 @@ class Claude(RealProgram):
             case "no verdict":
                 fields = {"python": interpreter(now, "echo {}; exit 0")}
             case "slow":
-                fields = {"python": interpreter(now, HOOK_FAULTS[fault]), "timeout": 10}
+                fields = {"python": interpreter(now, HOOK_FAULTS[fault]), "timeout": 30}
             case _:
                 fields = {"python": interpreter(now, HOOK_FAULTS[fault])}
         with changed_guard(**fields):
@@ -281,6 +281,11 @@ class ClaudeSdk(Claude):
         answer, hooks = hook.answer, SdkGate.hooks
         broken: list[bool] = []
 
+        def break_now() -> None:
+            broken.append(True)
+            if fault == "slow":
+                patch.setattr(sdk_guard, "JUDGE_SECONDS", 1.0)
+
         def failing(data: Mapping[str, Any], *given: Any, **named: Any) -> dict[str, Any]:
             if broken and fault == "raises":
                 raise OSError("no more files")
@@ -294,8 +299,6 @@ class ClaudeSdk(Claude):
             return lambda gate: {name: to for name, to in hooks(gate).items() if name != event}
 
         with pytest.MonkeyPatch.context() as patch:
-            if fault == "slow":
-                patch.setattr(sdk_guard, "JUDGE_SECONDS", 8.0)
             match fault:
                 case "no parser":
                     made = lambda *given: replace(make_guard(*given), shfmt="/bin/false")  # noqa: E731
@@ -306,7 +309,7 @@ class ClaudeSdk(Claude):
                     patch.setattr(SdkGate, "hooks", without("PreToolUse"))
                 case _:
                     patch.setattr(hook, "answer", failing)
-            yield lambda: broken.append(True)
+            yield break_now
 
 
 def bash(command: str) -> Tool:

@@ -145,7 +145,7 @@ class Gemini(RealProgram):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(gemini_guard, "_script", made)
             if fault == "slow":
-                patch.setattr(gemini_guard, "TIMEOUT_MS", 10_000)
+                patch.setattr(gemini_guard, "TIMEOUT_MS", 30_000)
             yield lambda: write_file(file, fault)
 
 
@@ -158,7 +158,7 @@ case $data in
   silent) exit 0 ;;
   talking) echo 'I allow it'; exit 0 ;;
   allowing) echo '{{"decision": "allow"}}'; exit 0 ;;
-  slow) sleep 30 ;;
+  slow) sleep 60 ;;
   gone) rm -f {script}; exit 3 ;;
   esac ;;
 esac

@@ -166,7 +166,7 @@ class OpenCode(RealProgram):
             else:
                 patch.setattr("cuggino.agents.opencode.agent.hook_command", judge)
             if fault == "slow":
-                patch.setattr("cuggino.agents.opencode.plugin.JUDGE_SECONDS", 10)
+                patch.setattr("cuggino.agents.opencode.plugin.JUDGE_SECONDS", 30)
             yield now.touch
 
 

@@ -61,8 +61,8 @@ DEAR = Message(WORK.blocks, input_tokens=50_000, output_tokens=10_000)
 PROMPT = "Do the next task of the plan"
 
 
-RESETS_IN = 15
-SILENCE = 20.0
+RESETS_IN = 30
+SILENCE = 40.0
 """Seconds that pass in real time, longer than the program takes to start on a busy machine."""
 
 
@@ -125,7 +125,7 @@ class Project:
         with ModelServer(model) as server:
             agent = ClaudeAgent(path=self.program, env=self.agent_env(server, env or {}))
             runtime = Runtime.live(cwd=self.folder, agent=agent)
-            short = {"retry_pause": 0.1, "quota_margin": 0.0, "linger": 30.0}
+            short = {"retry_pause": 0.1, "quota_margin": 0.0, "linger": LIMIT}
             given = {**dict(runtime.loop_options(focus="the task")), **short, **options}
             cuggino.run(runtime.loop.run(LoopRunOptions(**given)), events.append)
         return events

@@ -241,7 +241,7 @@ def hear(
     return CompositeDisposable(closed, attach(messages, post, ignore, ignore, scheduler=lane))
 
 
-_PATIENCE = 5.0
+_PATIENCE = 30.0
 """Seconds without any output after which a program may be waiting for the end of its input."""
 
 

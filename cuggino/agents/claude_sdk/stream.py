@@ -20,7 +20,7 @@ from cuggino.events import LlmAgentEvent
 from cuggino.guard import hook
 from cuggino.sources import InputPipe, process_duplex
 
-LOST_SECONDS = 5.0
+LOST_SECONDS = 30.0
 """Time for the program to end by itself when the SDK can no longer reach it."""
 
 

@@ -73,7 +73,7 @@ class Exits:
     def hooks(self) -> dict[str, Any]:
         """Return the settings that install the hook."""
         command = f"/bin/sh {shlex.quote(str(self._script))}"
-        entry = {"type": "command", "command": command, "timeout": 10_000}
+        entry = {"type": "command", "command": command, "timeout": 60_000}
         return {"AfterTool": [{"matcher": f"^{SHELL}$", "hooks": [entry]}]}
 
     def code(self, arguments: Any) -> int:

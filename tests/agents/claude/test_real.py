@@ -33,6 +33,7 @@ from cuggino.operators import extract_markers, marker_tags, until_terminal
 from cuggino.testing import AgentConformance, FailureConformance, GuardConformance
 from tests.agents.arenas import RealSuite
 from tests.agents.claude.claude_lines import kind
+from tests.limits import LIMIT
 from tests.model_script import (
     SUBSCRIPTION,
     ApiError,
@@ -180,7 +181,7 @@ def test_marker_beyond_the_budget(claude: Claude) -> None:
             extract_markers(marker_tags(Done)),
             until_terminal(
                 is_llm_terminal_marker_event,
-                linger=30.0,
+                linger=LIMIT,
                 settle=lambda event: isinstance(event, SessionEnded),
             ),
         )

@@ -46,7 +46,9 @@ def transcripts(claude: Claude) -> Path:
 
 def has_taken(claude: Claude, said: str) -> bool:
     """Return whether the program has taken a message with these words."""
-    return any(said in file.read_text() for file in transcripts(claude).rglob("*.jsonl"))
+    return any(
+        said in file.read_text(errors="replace") for file in transcripts(claude).rglob("*.jsonl")
+    )
 
 
 @pytest.fixture(params=[Claude, ClaudeSdk])
@@ -148,7 +150,12 @@ def test_a_session_that_nobody_speaks_to(claude: Claude) -> None:
 def test_a_guarded_session_takes_messages(claude: Claude) -> None:
     """The guard stays live in every turn."""
     person = Person(ToolResult, "use tabs")
-    turns = (bash("echo a"), bash("rm -rf .specs"), Text("one"))
+
+    def denied() -> Block:
+        assert eventually(lambda: has_taken(claude, "use tabs"))
+        return bash("rm -rf .specs")
+
+    turns = (bash("echo a"), denied, Text("one"))
     done = claude.run(
         *turns, messages=person.messages, on_event=person, guard=claude.policy(), retries=0
     )
