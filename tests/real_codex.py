@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from typing import Any, TypeAlias
 import pytest
 from typing_extensions import override
 
+from cuggino.agents.base.private_files import PREFIX
 from cuggino.agents.codex import CodexAgent, guard as codex_guard
 from cuggino.agents.codex.config import toml
 from cuggino.agents.codex.guard import CodexGuard
@@ -169,9 +171,10 @@ class Codex(RealProgram):
         }
         said = json.dumps({"hookSpecificOutput": made})
         # The program takes the answer of the hook that ends last.
+        judged = f"grep -Fqs '{self.project}' {tempfile.gettempdir()}/{PREFIX}*.log"
         runs = "grep -zqsx '/.*/codex/[h]ook.py' /proc/[0-9]*/cmdline"
-        ours = f"while {runs}; do sleep 0.1; done"
-        write_file(program, f"#!/bin/sh\nsleep 1\n{ours}\necho '{said}'\n")
+        ours = f"until {judged}; do sleep 0.1; done\nwhile {runs}; do sleep 0.1; done\nsleep 1"
+        write_file(program, f"#!/bin/sh\n{ours}\necho '{said}'\n")
         program.chmod(0o755)
         entry = {"type": "command", "command": str(program), "timeout": 600}
         key = f"{self.home}/.codex/config.toml:pre_tool_use:0:0"
@@ -242,8 +245,8 @@ def _turns(turns: Sequence[Turn]) -> Script:
 
 
 def bash(command: str, **more: Any) -> Tool:
-    """Return a call of the shell."""
-    return Tool("exec_command", {"cmd": command, **more})
+    """Return a call of the shell; a command that takes half a minute runs on in the background."""
+    return Tool("exec_command", {"cmd": command, "yield_time_ms": 30_000, **more})
 
 
 def patch(*lines: str) -> Tool:

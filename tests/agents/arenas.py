@@ -71,6 +71,7 @@ class ModelArena(PlayArena):
         self.real = real
         self.options = real.usual
         self.patience = LIMIT
+        self.hearing = 3.0
         self.unknown_session = real.unknown_session
         self.other_model = real.other_model
         self.harmless_tools = real.harmless_tools

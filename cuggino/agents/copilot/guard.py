@@ -30,7 +30,7 @@ from cuggino.errors import GuardNotLive
 from cuggino.events import GuardDenied
 from cuggino.guard import hook
 
-JUDGE_SECONDS = 8.0
+JUDGE_SECONDS = 45.0
 """A call that takes longer to check is denied."""
 
 _ATTENDED = "This session is read-only: nobody is there to ask. Mention that in your report."

@@ -47,6 +47,7 @@ from cuggino.testing.conformance.rules import (
     has,
     needs,
     nothing_left,
+    once,
     requests_of,
     rule,
     same,
@@ -240,12 +241,15 @@ class AgentConformance(Rules):
         """A session starts its MCP servers and asks for their tools."""
         needs(capabilities(arena).mcp, "MCP")
         log = arena.folder / "asked.log"
+
+        def asked() -> list[str]:
+            return log.read_text(encoding="utf-8").split() if log.exists() else []
+
         # Its tools may be offered at once or found by a search.
-        outcome = succeeded(
-            arena.session([Run("echo one"), Say("Over.")], mcp_servers=tool_server(log))
-        )
-        asked = outcome.files.get("asked.log", "").split()
-        assert "tools/list" in asked, f"it was asked {asked} in {outcome}"
+        started = once(lambda: "tools/list" in asked(), arena)
+        turns = ((started, Run("echo one")), Say("Over."))
+        outcome = succeeded(arena.session(turns, mcp_servers=tool_server(log)))
+        assert "tools/list" in asked(), f"it was asked {asked()} in {outcome}"
 
     @rule
     def test_mcp_tool(self, arena: Arena) -> None:

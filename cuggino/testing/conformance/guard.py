@@ -29,6 +29,7 @@ from cuggino.testing.conformance.rules import (
     capabilities,
     has,
     needs,
+    once,
     rule,
     same,
     succeeded,
@@ -188,7 +189,7 @@ class GuardConformance(Rules):
         """A command that a hook of the user replaces is judged, or ends the session."""
         place = project(arena)
         arena.rewriting_hook(DENIED.command)
-        outcome = guarded(arena, place, [Run("echo yes"), Run("echo more > more.txt")])
+        outcome = _ending(arena, place, [Run("echo yes")], Run("echo more > more.txt"))
         _assert_files(place, outcome)
         if outcome.error is None:
             assert outcome.of(GuardDenied), f"the call was not judged: {outcome}"
@@ -257,12 +258,12 @@ class GuardConformance(Rules):
         for number, fault in enumerate(_faults(arena, "unasked")):
             place = project(arena, f"project {number}")
             with arena.break_guard("unasked", fault) as break_now:
-                turns: list[Turn] = [
-                    (Meanwhile(break_now), Run("ls")),
-                    Run("ls -a"),
+                outcome = _ending(
+                    arena,
+                    place,
+                    [(Meanwhile(break_now), Run("ls")), Run("ls -a")],
                     Run("touch more.txt"),
-                ]
-                outcome = guarded(arena, place, turns)
+                )
             error = outcome.error
             assert isinstance(error, GuardNotLive), f"{fault}: it is not noticed: {outcome}"
             assert "without its verdict" in error.message, f"{fault}: {error}"
@@ -290,6 +291,19 @@ def guarded(
     """Run a session in the project, by default with the policy of that role."""
     policy = role_policy(role, project=place, level=level)
     return arena.session([*turns, Say("Over.")], **{"cwd": place, "guard": policy, **options})
+
+
+def _ending(arena: GuardArena, place: Path, turns: Sequence[Turn], last: Run) -> Outcome:
+    """Run a guarded session whose last call comes once it has ended, or a call was denied."""
+
+    def is_noticed() -> bool:
+        denied = any(isinstance(event, GuardDenied) for event in running.events)
+        return denied or running.has_ended
+
+    policy = role_policy("implementing", project=place, level="roles")
+    whole = [*turns, (once(is_noticed, arena), last), Say("Over.")]
+    with arena.start(whole, cwd=place, guard=policy) as running:
+        return running.outcome()
 
 
 def _hostile(arena: GuardArena) -> Sequence[Mapping[str, str]]:

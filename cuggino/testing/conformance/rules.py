@@ -19,7 +19,7 @@ import psutil
 
 from cuggino.agents import Capabilities
 from cuggino.errors import AgentFailed, LlmSessionError, QuotaExceeded
-from cuggino.testing.conformance.acts import CannotPlay, ModelRequest, Outcome
+from cuggino.testing.conformance.acts import CannotPlay, Meanwhile, ModelRequest, Outcome
 from cuggino.testing.conformance.arena import Arena
 from cuggino.testing.leaks import no_leaks
 
@@ -107,6 +107,17 @@ def requests_of(outcome: Outcome) -> tuple[ModelRequest, ...]:
 def same(expected: object, found: object, outcome: Outcome) -> None:
     """Assert equality."""
     assert expected == found, f"expected {_short(expected)}, found {_short(found)} in {outcome}"
+
+
+def once(condition: Callable[[], bool], arena: Arena) -> Meanwhile:
+    """Hold back the answer until the condition is met, for half a minute at most."""
+
+    def wait() -> None:
+        deadline = time.monotonic() + min(arena.patience / 4, 30.0)
+        while not condition() and time.monotonic() < deadline:
+            threading.Event().wait(0.05)
+
+    return Meanwhile(wait)
 
 
 def succeeded(outcome: Outcome) -> Outcome:

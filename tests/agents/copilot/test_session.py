@@ -201,8 +201,9 @@ class ProcessExitedError(Exception):
     """An error with the same name as the SDK's."""
 
 
-def test_a_program_that_ends(tmp_path: Path) -> None:
+def test_a_program_that_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error reports the exit code and stderr of the program, not the broken connection."""
+    monkeypatch.setattr(copilot_stream, "LOST_SECONDS", LIMIT)
     script = "echo listening on port 1; sleep 0.1; echo it broke >&2; exit 3"
     done = Session(tmp_path, FakeLink(*BEGUN, ProcessExitedError("gone")), script=script)
     assert isinstance(done.error, AgentFailed)
