@@ -41,7 +41,7 @@ from cuggino.stages.supervision import Supervision
 
 _OF_NO_ACCOUNT = frozenset({PingEvent, MessageDelta})
 
-LINGER = 10.0
+LINGER = 30.0
 """Seconds after the terminal marker in which an agent may deliver its result."""
 
 

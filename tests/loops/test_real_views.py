@@ -522,7 +522,7 @@ def test_the_sandbox_of_codex_within_the_view(user: str, codex_cli: Path) -> Non
         folder.chmod(0o755)
         needs_bubblewrap(folder)
         with site(Codex, codex_cli, user, folder) as project:
-            command = "cat src/app.py; touch src/x.txt || echo denied"
+            command = "cat src/app.py; touch src/x.txt 2> /dev/null || echo denied"
             project.sessions["x"] = [project.shell(command)]
             said = subprocess.run(
                 [*project.user, project.python, "-c", _CODEX, str(project.real.program)],

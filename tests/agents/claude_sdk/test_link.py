@@ -47,7 +47,7 @@ def test_lines_from_another_thread(stdin: InputPipe) -> None:
         lines = [b'{"n": %d}' % number for number in range(1, 500)]
         other = threading.Thread(target=lambda: list(map(transport.put, lines)))
         other.start()
-        messages = await asyncio.wait_for(heard(transport, 500), 20)
+        messages = await asyncio.wait_for(heard(transport, 500), LIMIT)
         other.join()
         await transport.close()
         transport.put(b'{"n": "too late"}')
