@@ -208,9 +208,9 @@ class Cluster:
             key = self._new_key(work)
             assignment = yield from self._assignment(key, work)
             text = assignment.model_dump_json()
-            workers = (yield from ask(self._link.workers())) or ()
-            needs = self._needs(work, [worker.resources for worker in workers])
             try:
+                workers = (yield from ask(self._link.workers())) or ()
+                needs = self._needs(work, [worker.resources for worker in workers])
                 found = yield from ask(self._link.place(key, text, TASK, needs=needs))
             except AttemptLost as error:
                 raise _lost(error.gone) from error

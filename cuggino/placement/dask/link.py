@@ -8,9 +8,9 @@ import json
 import logging
 import threading
 import zlib
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from types import TracebackType
 from typing import Any, Literal, Protocol, TypeVar
@@ -118,7 +118,7 @@ class DaskLink:
         except BaseException as error:
             with suppress(Exception):
                 await client.close(timeout=_CLOSING)
-            if isinstance(error, (OSError, ValueError, TypeError)):
+            if isinstance(error, Exception) and not isinstance(error, CugginoError):
                 raise ConfigError(
                     f"cannot connect to the scheduler at {self.address}: {error}",
                     hint="check the address, that the scheduler runs, and its TLS settings",
@@ -187,7 +187,9 @@ class DaskLink:
 
         async def work_on(emit: Emit) -> None:
             start = self._registry.PREFIX
-            for name in await self._client.list_datasets():
+            with self._calling():
+                names = await self._client.list_datasets()
+            for name in names:
                 key = str(name).removeprefix(start)
                 if str(name).startswith(start + prefix):
                     attempt = self._attempts.get(key)
@@ -214,7 +216,10 @@ class DaskLink:
 
         async def work_on(emit: Emit) -> None:
             attempt = self._attempt(placed)
-            over = await _Reading(self, attempt, emit, after).read()
+            try:
+                over = await _Reading(self, attempt, emit, after).read()
+            except AttemptLost as error:
+                raise AttemptLost(attempt.gone("scheduler", error.gone.reason)) from None
             await self._release(attempt)
             if over.error is not None:
                 raise over.error
@@ -296,20 +301,23 @@ class DaskLink:
             except BaseException:
                 self._quietly(self._registry.forget, key, name)
                 raise
-            future = self._client.submit(
-                self._task.run,
-                *(key, zlib.compress(work.encode("utf-8", "surrogatepass")), task, self._detach),
-                key=name,
-                pure=False,
-                retries=0,
-                resources=needs or None,
-                workers=[address],
-                allow_other_workers=False,
-            )
+            packed = zlib.compress(work.encode("utf-8", "surrogatepass"))
+            with self._calling():
+                future = self._client.submit(
+                    self._task.run,
+                    *(key, packed, task, self._detach),
+                    key=name,
+                    pure=False,
+                    retries=0,
+                    resources=needs or None,
+                    workers=[address],
+                    allow_other_workers=False,
+                )
             attempt = self._follow(key, future)
             try:
                 if self._detach:
-                    await self._client.publish_dataset(future, name=self._registry.PREFIX + key)
+                    with self._calling():
+                        await self._client.publish_dataset(future, name=self._registry.PREFIX + key)
                 over = await self._until_begun(attempt, emit)
             except asyncio.CancelledError:
                 if not attempt.begun.done():
@@ -328,10 +336,11 @@ class DaskLink:
         """
         if (address, task) in self._able:
             return
-        asked = self._client.run(
-            self._task.probe, task, __version__, workers=[address], on_error="return"
-        )
-        said = (await asyncio.wait_for(asked, _ANSWER))[address]
+        with self._calling(OSError):
+            asked = self._client.run(
+                self._task.probe, task, __version__, workers=[address], on_error="return"
+            )
+            said = (await asyncio.wait_for(asked, _ANSWER))[address]
         if isinstance(said, OSError):
             raise said
         if isinstance(said, Exception):
@@ -352,7 +361,8 @@ class DaskLink:
 
     async def _attached(self, key: str, name: str) -> _Attempt | None:
         try:
-            future = await self._client.get_dataset(name)
+            with self._calling():
+                future = await self._client.get_dataset(name)
         except KeyError:  # it was released meanwhile
             return None
         return self._follow(key, future)
@@ -429,9 +439,8 @@ class DaskLink:
         try:
             result = json.loads(await attempt.future)
         except self._distributed.client.FutureCancelledError as error:
-            if error.reason == "scheduler-connection-lost":
-                gone = attempt.gone("scheduler", self._disconnected())
-                return _Over("lost", gone=gone)
+            if error.reason == "scheduler-connection-lost" or not self._is_running():
+                return self._cut_off(attempt)
             reason = "the scheduler has dropped the attempt, as if somebody had cancelled it"
             return _Over("lost", gone=attempt.gone("scheduler", reason))
         except self._distributed.KilledWorker:
@@ -442,6 +451,8 @@ class DaskLink:
         except asyncio.CancelledError:
             raise
         except Exception as error:
+            if attempt.future.status != "error":  # the result could not be fetched
+                return self._cut_off(attempt)
             failed = RemoteFailed(attempt.key, f"{type(error).__name__}: {error}")
             return _Over("failed", error=failed)
         match result:
@@ -456,6 +467,9 @@ class DaskLink:
             case _:
                 raise AssertionError(result)
 
+    def _cut_off(self, attempt: _Attempt) -> _Over:
+        return _Over("lost", gone=attempt.gone("scheduler", self._disconnected()))
+
     async def _told(self, placed: Placed, order: str) -> None:
         self._post(self._attempt(placed), {"order": order})
 
@@ -468,13 +482,12 @@ class DaskLink:
     async def _deliver(self, attempt: _Attempt) -> None:
         name = self._registry.queue_name(attempt.key, "orders")
         try:
-            if attempt.orders is None:
-                attempt.orders = await self._distributed.Queue(name, client=self._client)
-            while attempt.messages and not attempt.over.done():
-                await attempt.orders.put(json.dumps(attempt.messages[0]), timeout="10s")
-                attempt.messages.pop(0)
-        except (KeyError, OSError):  # it is over, or the scheduler is gone
-            pass
+            with suppress(KeyError, AttemptLost), self._calling():  # over, or disconnected
+                if attempt.orders is None:
+                    attempt.orders = await self._distributed.Queue(name, client=self._client)
+                while attempt.messages and not attempt.over.done():
+                    await attempt.orders.put(json.dumps(attempt.messages[0]), timeout="10s")
+                    attempt.messages.pop(0)
         finally:
             attempt.messages.clear()
 
@@ -499,7 +512,7 @@ class DaskLink:
 
     async def _until_released(self, attempt: _Attempt) -> None:
         """Wait until the worker has released everything, or is gone."""
-        while self._client.status == "running":
+        while self._is_running():
             record = await self._ask(self._registry.observe, attempt.key, "running", _OBSERVE)
             if record is None or record["state"] != "running":
                 return
@@ -534,10 +547,29 @@ class DaskLink:
         """
         while self._client.status == "connecting":
             await asyncio.sleep(0.1)
-        try:
+        with self._calling():
             return await self._client.run_on_scheduler(function, *args)
-        except (OSError, AttributeError, ValueError):  # Dask's of a closed client
+
+    @contextmanager
+    def _calling(self, *kept: type[Exception]) -> Iterator[None]:
+        """Translate the errors of a lost connection, except those to keep.
+
+        Raises:
+            AttemptLost: the connection is lost. Calls of a closed client fail with many types.
+        """
+        try:
+            yield
+        except Exception as error:
+            if isinstance(error, kept) or not self._is_lost(error):
+                raise
             raise AttemptLost(PlaceGone("", "", "scheduler", self._disconnected())) from None
+
+    def _is_lost(self, error: Exception) -> bool:
+        """Return whether a call of the client failed because of its connection."""
+        return isinstance(error, OSError) or not self._is_running()
+
+    def _is_running(self) -> bool:
+        return bool(self._client.status == "running")
 
     def _quietly(self, function: Callable[..., Any], *args: Any) -> None:
         """Run a function of the registry whose outcome does not matter."""
@@ -686,7 +718,8 @@ class _Reading:
             if not attempt.over.done():
                 queue = self._link._distributed.Queue
                 size = self._link._task.QUEUE
-                self._queue = await queue(self._name, client=self._link._client, maxsize=size)
+                with self._link._calling():
+                    self._queue = await queue(self._name, client=self._link._client, maxsize=size)
                 self._post({"take": self._name, "after": attempt.received})
                 if self._link._detach:
                     alive = self._link._spawn(self._keep_alive())
@@ -719,10 +752,15 @@ class _Reading:
             return
         except KeyError:  # it ends, or another client receives it now
             await asyncio.wait({self._attempt.over}, timeout=_GET)
-            if not self._attempt.over.done():
+            if self._attempt.over.done():
+                return
+            record = await self._link._record(self._attempt)
+            if record is not None and record["state"] == "running":
                 message = f"another client receives the attempt {self._attempt.key}"
                 raise RemoteFailed(self._attempt.key, message) from None
-        except OSError:
+        except Exception as error:
+            if not self._link._is_lost(error):
+                raise
             await asyncio.sleep(self._link._task.LOOK)
         else:
             await self._take(batch["from"], batch["texts"])

@@ -157,7 +157,9 @@ class _Attempt:
         return json.dumps({"from": start, "texts": texts, "failed": self._failure})
 
     def _exchanged(self, exchange: Future[None]) -> None:
-        if not exchange.cancelled() and isinstance(error := exchange.exception(), Exception):
+        if exchange.cancelled() or not self._is_wanted():  # a closing worker closes its client
+            return
+        if isinstance(error := exchange.exception(), Exception):
             self._fail(error)
 
     def _fail(self, error: Exception) -> None:

@@ -10,12 +10,13 @@ from functools import partial
 
 from cuggino import run
 from cuggino.placement.dask import DaskLink
+from tests.limits import LIMIT
 from tests.placement.dask.watching import begun
 
 
 def main() -> None:
     address, key, task, work, *rest = sys.argv[1:]
-    with DaskLink(address, detach="detach" in rest) as link:
+    with DaskLink(address, detach="detach" in rest, timeout=LIMIT) as link:
         run(link.events(begun(link, key, task, work)), partial(print, flush=True))
 
 

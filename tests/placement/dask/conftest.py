@@ -13,6 +13,7 @@ import pytest
 from distributed import Client
 
 from cuggino.placement.dask import DaskLink
+from tests.limits import LIMIT
 from tests.placement.dask.cluster import Cluster, running_cluster
 
 FOLDER = Path(__file__).parent
@@ -33,7 +34,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture
 def link(cluster: Cluster) -> Iterator[DaskLink]:
-    with DaskLink(cluster.address) as connected:
+    with DaskLink(cluster.address, timeout=LIMIT) as connected:
         yield connected
 
 

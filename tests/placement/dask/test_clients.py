@@ -17,6 +17,7 @@ from reactivex import operators as ops
 from cuggino import run
 from cuggino.placement.dask import DaskLink, Placed, RemoteFailed
 from cuggino.placement.dask.task import ABSENT
+from tests.limits import LIMIT
 from tests.placement.dask.cluster import ROOT, Cluster
 from tests.placement.dask.watching import all_gone, any_alive, begun, begun_agent, queues
 from tests.sources.subscribers import Recorder, eventually, wait_for
@@ -45,7 +46,7 @@ def lines(process: subprocess.Popen[str], count: int) -> list[str]:
 
 @pytest.fixture
 def detached(cluster: Cluster) -> Iterator[DaskLink]:
-    with DaskLink(cluster.address, detach=True) as connected:
+    with DaskLink(cluster.address, detach=True, timeout=LIMIT) as connected:
         yield connected
 
 
@@ -86,16 +87,17 @@ def test_detached_attempt_outlives_its_client(
     first = int(texts.items[0])
     assert [str(number) for number in range(processed)] == before
     assert [str(first + number) for number in range(len(texts.items))] == texts.items
-    assert processed - 64 <= first <= processed + 2 * 64
+    assert 0 < first <= processed
     assert [] == run(detached.attach("detached-1").pipe(ops.to_list()))
     assert eventually(lambda: not queues(observer, "detached-1"))
 
 
 def test_texts_of_an_ended_attempt_are_kept(cluster: Cluster, detached: DaskLink) -> None:
     """An attempt that ends while nobody receives keeps its texts and frees its place."""
-    with DaskLink(cluster.address, detach=True) as link:
+    with DaskLink(cluster.address, detach=True, timeout=LIMIT) as link:
         before = Recorder(link.events(begun(link, "detached-2", "count", "50000")))
         before.wait_first()
+    before.wait()  # for texts that were on their way
     placed = attached(detached, "detached-2")
     assert eventually(lambda: _runs_nothing(detached))
     texts = Recorder(detached.events(placed, after=len(before.items))).wait()
@@ -105,7 +107,7 @@ def test_texts_of_an_ended_attempt_are_kept(cluster: Cluster, detached: DaskLink
 
 def test_detached_attempt_outlives_its_link(cluster: Cluster, detached: DaskLink) -> None:
     """Closing leaves it, and a new client can cancel what an earlier one has placed."""
-    with DaskLink(cluster.address, detach=True) as link:
+    with DaskLink(cluster.address, detach=True, timeout=LIMIT) as link:
         _, texts, pids = begun_agent(link, "detached-3")
     assert "the connection to the cluster was closed" == str(texts.wait().error)
     placed = attached(detached, "detached-3")
@@ -136,7 +138,7 @@ def test_two_clients_receive_one_attempt(cluster: Cluster, detached: DaskLink) -
     earlier = Recorder(detached.events(placed))
     detached.tell(placed, "a")
     earlier.wait_first()
-    with DaskLink(cluster.address, detach=True) as link:
+    with DaskLink(cluster.address, detach=True, timeout=LIMIT) as link:
         later = Recorder(link.events(attached(link, "detached-5")))
         earlier.wait()  # the order could overtake the later one's wish to receive
         link.tell(placed, "b")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from cuggino.testing import no_leaks
 from tests.limits import LIMIT
 from tests.placement.dask.cluster import Cluster, running_cluster
 from tests.placement.dask.test_workers import NO_CUGGINO, started_with
-from tests.placement.dask.watching import all_gone, begun, begun_agent, listed
+from tests.placement.dask.watching import TASKS, all_gone, begun, begun_agent, listed
 from tests.sources.subscribers import Recorder
 
 
@@ -62,7 +62,7 @@ def secured(authority: Files, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 def test_tls(secured: Cluster, authority: Files) -> None:
     assert secured.address.startswith("tls://")
-    with DaskLink(secured.address, security=authority.security) as link:
+    with DaskLink(secured.address, security=authority.security, timeout=LIMIT) as link:
         assert ["0", "1", "2"] == listed(link, begun(link, "tls", "count", "3"))
 
 
@@ -118,7 +118,7 @@ def test_killed_scheduler(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> 
     with (
         running_cluster(tmp_path, "s1") as cluster,
         no_leaks(within=LIMIT),
-        DaskLink(cluster.address, timeout=LIMIT) as link,
+        DaskLink(cluster.address, timeout=30) as link,  # as long it tries to connect again
     ):
         placed, texts, pids = begun_agent(link, "unscheduled")
         gone = Recorder(link.gone(placed))
@@ -131,3 +131,36 @@ def test_killed_scheduler(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> 
         with pytest.raises(AttemptLost, match=r"the connection to the scheduler at .* is lost"):
             begun(link, "unscheduled-2", "echo")
     assert "" == capfd.readouterr().err
+
+
+async def _closing(client: Any) -> None:
+    """Leave the client in the midst of its closing."""
+    client.status = "closing"
+    await client.rpc.close()
+
+
+async def _closed(client: Any) -> None:
+    await client.close()
+
+
+@pytest.mark.parametrize("close", [_closing, _closed])
+def test_closed_client(cluster: Cluster, close: Callable[[Any], Coroutine[Any, Any, None]]) -> None:
+    """Every call of a closed client is a lost attempt, whatever Dask raises."""
+    with DaskLink(cluster.address, detach=True, timeout=LIMIT) as link:
+        placed = begun(link, f"kept-{close.__name__}", "echo")
+        link._call(close(link._client)).result(LIMIT)
+        link.tell(placed, "lost")
+        later = link.place("later", "", f"{TASKS}:echo")
+        for call in (link.workers(), later, link.attach(), link.events(placed)):
+            with pytest.raises(AttemptLost, match="the connection to the scheduler at"):
+                run(call)
+
+
+def test_failed_call(link: DaskLink) -> None:
+    """An error of what was called keeps its type while there is a connection."""
+
+    def broken(dask_scheduler: Any) -> None:
+        raise RuntimeError("ConnectionPool is closed")
+
+    with pytest.raises(RuntimeError, match="ConnectionPool is closed"):
+        link._call(link._ask(broken)).result(LIMIT)

@@ -40,7 +40,7 @@ def test_worker_ends(tmp_path: Path, failures: str, nanny: bool, number: signal.
     config = {ALLOWED: failures}
     with (
         running_cluster(tmp_path, *NAMES, nanny=nanny, config=config) as cluster,
-        DaskLink(cluster.address) as link,
+        DaskLink(cluster.address, timeout=LIMIT) as link,
     ):
         assert eventually(lambda: len(run(link.workers()) or ()) == 3)
         for attempt in ("ends-1", "ends-2"):
@@ -62,7 +62,7 @@ def test_worker_is_stopped(tmp_path: Path, nanny: bool) -> None:
     runs = tmp_path / "runs"
     with (
         running_cluster(tmp_path, *NAMES, nanny=nanny, config={TTL: "15 s"}) as cluster,
-        DaskLink(cluster.address) as link,
+        DaskLink(cluster.address, timeout=LIMIT) as link,
     ):
         assert eventually(lambda: len(run(link.workers()) or ()) == 3)
         placed, texts, pids = begun_agent(link, "stopped", str(runs))
@@ -101,7 +101,7 @@ def test_many_cancelled(tmp_path: Path) -> None:
     """Attempts are cancelled one after the other and all at once, and leave no process."""
     with (
         running_cluster(tmp_path, *NAMES) as cluster,
-        DaskLink(cluster.address) as link,
+        DaskLink(cluster.address, timeout=LIMIT) as link,
     ):
         for number in range(20):
             placed, _, pids = begun_agent(link, f"one-{number}")

@@ -10,7 +10,14 @@ import pytest
 from distributed import Client, Future
 
 from cuggino import run
-from cuggino.placement.dask import AttemptLost, DaskLink, DaskWorker, Placed, RemoteFailed
+from cuggino.placement.dask import (
+    AttemptLost,
+    DaskLink,
+    DaskWorker,
+    Placed,
+    RemoteFailed,
+    link as of_link,
+)
 from cuggino.testing import no_leaks
 from tests.limits import LIMIT
 from tests.placement.dask.cluster import Cluster
@@ -33,6 +40,7 @@ def test_texts_come_in_order(link: DaskLink) -> None:
 
 def test_texts_of_several_attempts(link: DaskLink) -> None:
     """Attempts on all workers at once do not mix their texts."""
+    assert eventually(lambda: len(_workers(link)) == 3)
     placed = [begun(link, f"several-{number}", "count", "2000") for number in range(6)]
     received = [Recorder(link.events(each)) for each in placed]
     assert [[str(number) for number in range(2000)]] * 6 == [each.wait().items for each in received]
@@ -139,7 +147,8 @@ def test_needs_bound_attempts(link: DaskLink) -> None:
     begun_at_once = [each for each in placing if each.completed]
     first = [each.items[0] for each in begun_at_once]
     assert {"w1", "w2", "w3"} == {each.worker for each in first}
-    assert [{"alone": 1.0, "place": 0}] * 3 == [dict(each.used) for each in _workers(link)]
+    used = [{"alone": 1.0, "place": 0}] * 3
+    assert eventually(lambda: used == [dict(each.used) for each in _workers(link)])
     link.tell(first[1], "end")
     (last,) = (each for each in placing if each not in begun_at_once)
     assert first[1].worker == last.wait().items[0].worker
@@ -200,19 +209,23 @@ def test_subscriber_that_raises(link: DaskLink) -> None:
     run(link.cancel(placed))
 
 
-def test_closed_link_leaves_nothing(cluster: Cluster) -> None:
+def test_closed_link_leaves_nothing(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Closing ends the attempts, and the threads and connections in this process."""
+    monkeypatch.setattr(of_link, "_CLOSING", LIMIT)
     with no_leaks(within=LIMIT):
-        with DaskLink(cluster.address) as link:
+        with DaskLink(cluster.address, timeout=LIMIT) as link:
             _, texts, pids = begun_agent(link, "closed")
             assert any_alive(pids)
         assert not any_alive(pids)
         assert texts.wait().completed
 
 
-def test_closing_waits_for_what_is_cancelled(cluster: Cluster) -> None:
+def test_closing_waits_for_what_is_cancelled(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whoever cancels and closes at once leaves no process."""
-    with DaskLink(cluster.address) as link:
+    monkeypatch.setattr(of_link, "_CLOSING", LIMIT)
+    with DaskLink(cluster.address, timeout=LIMIT) as link:
         at_work = [begun_agent(link, f"closing-{number}") for number in range(3)]
         for placed, _, _ in at_work:
             link.cancel(placed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from cuggino.operators import on_loop
 from cuggino.placement.dask import DaskLink
 from cuggino.placement.seen import workers_seen
+from tests.limits import LIMIT
 from tests.placement.dask.cluster import Cluster
 from tests.placement.dask.watching import begun, listed
 from tests.sources.subscribers import Recorder, eventually
@@ -12,7 +13,7 @@ from tests.sources.subscribers import Recorder, eventually
 
 def test_workers_and_their_load(cluster: Cluster) -> None:
     """An attempt takes a place of its worker until it is over; there is no dashboard."""
-    with DaskLink(cluster.address) as link:
+    with DaskLink(cluster.address, timeout=LIMIT) as link:
         seen = Recorder(on_loop(workers_seen(link, every=0.05)))
         assert eventually(lambda: bool(seen.items) and len(seen.items[-1].workers) == 3)
         joined = [name for event in seen.items for name in event.joined]
