@@ -10,8 +10,20 @@ from typing import IO
 
 import psutil
 
+from tests.limits import LIMIT
 from tests.sources.subscribers import eventually
 
+ORDINARY = "from cuggino_cli.main import entry; entry()"
+PATIENT = f"""
+from cuggino.sources import process
+
+Command = process.Command
+process.Command = lambda **given: Command(**{{**given, "grace": {LIMIT}}})
+from cuggino_cli.main import entry
+
+entry()
+"""
+"""A `cuggino` that waits for stubborn tools as long as a test does, and kills none of them."""
 RUN_STUBBORN = """run = "trap '' INT TERM; while :; do sleep 1; done\""""
 """The step of a scenario in which the tool runs."""
 
@@ -26,6 +38,12 @@ class StubbornTools:
     def wait(self) -> None:
         """Wait until a tool ignores signals, which it does as soon as it sleeps."""
         assert eventually(self._found, every=0.1), "no tool was started"
+
+    def kill(self) -> None:
+        """Kill them, for whom the command waits."""
+        for tool in self._tools:
+            with suppress(psutil.NoSuchProcess):
+                tool.kill()
 
     @property
     def are_alive(self) -> bool:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from cuggino import Config, parse_event, save_config
-from tests.cli.stubborn import RUN_STUBBORN, StubbornTools, ended, read_until
+from tests.cli.stubborn import ORDINARY, PATIENT, RUN_STUBBORN, StubbornTools, ended, read_until
 from tests.limits import LIMIT
 from tests.screen.screen import Screen
 
@@ -48,11 +48,15 @@ def stubborn(ready: Path) -> Path:
 
 @contextmanager
 def command(
-    project: Path, *args: str, out: int = subprocess.PIPE, err: int = subprocess.PIPE
+    project: Path,
+    *args: str,
+    program: str = ORDINARY,
+    out: int = subprocess.PIPE,
+    err: int = subprocess.PIPE,
 ) -> Iterator[tuple[subprocess.Popen[bytes], StubbornTools]]:
     """Run the command while its tool works, and terminate everything afterwards."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "cuggino_cli", "run", "--focus", "x", *args],
+        [sys.executable, "-c", program, "run", "--focus", "x", *args],
         cwd=project,
         stdin=subprocess.DEVNULL,
         stdout=out,
@@ -67,11 +71,12 @@ def command(
 
 def test_the_first_one_is_answered_at_once(stubborn: Path) -> None:
     """One line on standard error reports the stop immediately; the summary follows."""
-    with command(stubborn) as (process, tools):
+    with command(stubborn, program=PATIENT) as (process, tools):
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
         assert NOTICE == process.stderr.readline().decode()
         assert tools.are_alive, "it is still being ended"
+        tools.kill()
         out, err = process.communicate(timeout=LIMIT)
     assert 130 == process.returncode
     assert b"[Summary] Interrupted" in out
@@ -81,7 +86,7 @@ def test_the_first_one_is_answered_at_once(stubborn: Path) -> None:
 
 def test_the_second_one_exits_immediately(stubborn: Path) -> None:
     """A second Ctrl-C during termination exits without further output."""
-    with command(stubborn) as (process, _):
+    with command(stubborn, program=PATIENT) as (process, _):
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
         process.stderr.readline()

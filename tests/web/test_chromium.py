@@ -59,7 +59,7 @@ def test_twenty_tabs_share_one_stream(served: Page, project: Path, chromium: Chr
         for tab in tabs:
             _wait(tab, number)
     assert [[0, 1, 2, 3]] * 20 == [_notes(tab) for tab in tabs]
-    assert 1 == hub.streams
+    assert eventually(lambda: hub.streams == 1)
     assert [] == [found for tab in tabs for found in chromium.violations(tab)]
     assert [] == chromium.console
     for tab in tabs:
@@ -277,7 +277,7 @@ def test_other_ports_get_neither_cookie_nor_way_in(served: Page, chromium: Chrom
     entered = chromium.tab(served.server.url)
     with _other_port() as (url, seen):
         tab = chromium.tab(url)
-        assert [None] * len(seen) == [headers.get("Cookie") for headers in seen]
+        assert not [headers for headers in seen if "Cookie" in headers]
         target = served.origin + served.base
         answers = tab.evaluate(
             """async (url) => {

@@ -107,6 +107,7 @@ def at_the_page(
     expect(tab.locator("#now")).to_contain_text("Bash")
     tab.get_by_label("Message to the agent").fill(TOLD)
     tab.get_by_role("button", name="Send").click()
+    tab.wait_for_function("!window.same")  # the form loads the page again
     expect(tab.locator("#stages")).to_contain_text("I look at the orders first.")
     tab.evaluate("window.same = true")
     tool = tab.locator("#stages details.tool", has_text="sleep 0.1")

@@ -267,8 +267,7 @@ def test_nothing_is_read_while_no_page_is_open(served: Page, project: Path) -> N
         _write(run, 1)
         _notes(messages, "1")
     assert eventually(lambda: hub.streams == 0)
-    time.sleep(0.3)  # what was begun
-    before = hub.polls
+    before = hub.polls  # a poll is counted when it begins, and none begins without a stream
     _write(run, 2)
     time.sleep(1.2)
     assert before == hub.polls
@@ -363,7 +362,7 @@ def test_message_that_is_too_long_reloads(
     seq, _ = _open(served, run)
     with served.stream(_key(served, run), after=seq) as messages:
         run.write(*["y" * 300] * 10)
-        assert "reload" == next(messages).kind
+        next(message for message in messages if message.kind == "reload")  # the stage's may precede
         _write(run, 1)
         assert ["1"] == _notes(messages, "1")
     run.journal.close()
