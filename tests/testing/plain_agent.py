@@ -65,6 +65,7 @@ from cuggino.testing import (
     acts_of,
 )
 from cuggino.testing.conformance.arena import GuardFault
+from tests.limits import LIMIT
 
 REASONS: dict[str, AgentFailure] = {
     "bad_request": "bad_request",
@@ -345,7 +346,7 @@ class PlainPlay:
 class PlainArena(PlayArena):
     """The plain agent, or a broken variant."""
 
-    patience = 10.0
+    patience = LIMIT
     limit_lasts = LIFTED.total_seconds()
     other_model = "other-model"
     hearing = 0.0

@@ -30,7 +30,7 @@ from cuggino.sources import process_lines
 START_SECONDS = 60.0
 """Time for the program to listen; its first start ever unpacks a quarter of a gigabyte."""
 
-LOST_SECONDS = 5.0
+LOST_SECONDS = 30.0
 """Time for the program to end after its connection is lost."""
 
 _LISTENING = re.compile(rb"listening on port (\d+)", re.IGNORECASE)
