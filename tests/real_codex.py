@@ -249,6 +249,11 @@ def bash(command: str, **more: Any) -> Tool:
     return Tool("exec_command", {"cmd": command, "yield_time_ms": 30_000, **more})
 
 
+def code(program: str) -> Tool:
+    """Return a call of JavaScript, which is waited for even on a busy machine."""
+    return Tool("exec", {"input": f'// @exec: {{"yield_time_ms": 120000}}\n{program}'})
+
+
 def patch(*lines: str) -> Tool:
     """Return a call that changes files."""
     text = "\n".join(["*** Begin Patch", *lines, "*** End Patch"])

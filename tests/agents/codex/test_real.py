@@ -15,7 +15,7 @@ from cuggino.testing import AgentConformance, FailureConformance, GuardConforman
 from tests.agents.arenas import RealSuite
 from tests.file_server import MCP_SERVER
 from tests.model_script import ApiError, Drop, Hang, Message, Text, Tool, always, replies
-from tests.real_codex import CODE_MODEL, VERSION, Codex, bash, create, patch
+from tests.real_codex import CODE_MODEL, VERSION, Codex, bash, code, create, patch
 from tests.real_program import NOBODY, SPEC
 
 
@@ -103,10 +103,11 @@ def test_code_mode(codex: Codex) -> None:
     """Tools called by a program of the model are reported as its calls."""
     text = "*** Begin Patch\\n*** Add File: made.txt\\n+made\\n*** End Patch\\n"
     program = (
-        'const r = await tools.exec_command({cmd: "echo one"}); text(r.output);'
+        'const r = await tools.exec_command({cmd: "echo one", yield_time_ms: 30000});'
+        "text(r.output);"
         f'await tools.apply_patch("{text}");'
     )
-    done = codex.run(Tool("exec", {"input": program}), model=CODE_MODEL)
+    done = codex.run(code(program), model=CODE_MODEL)
     assert done.error is None
     assert "made\n" == codex.read("made.txt")
     assert ["Bash", "Write"] == [call.name for call in done.of(ToolCall)]
@@ -246,14 +247,14 @@ def test_guarded_alternatives(codex: Codex) -> None:
     assert "a'; touch .specs/x #\n" in done.conversation
     assert "TTY execution is disabled" in done.conversation
     program = 'try { await tools.exec_command({cmd: "touch .specs/w"}) } catch (e) { text(`${e}`) }'
-    code = codex.run(
-        Tool("exec", {"input": program}),
+    coded = codex.run(
+        code(program),
         Tool("collaboration__spawn_agent", {"message": "Go.", "task_name": "x"}),
         model=CODE_MODEL,
         guard=codex.policy(),
     )
-    assert code.error is None
-    denied = [event.tool for event in code.of(GuardDenied)]
+    assert coded.error is None
+    denied = [event.tool for event in coded.of(GuardDenied)]
     assert ["Bash", "collaborationspawn_agent"] == denied
     assert ["task.md"] == [file.name for file in (codex.project / ".specs").iterdir()]
 
@@ -277,10 +278,11 @@ def test_guarded_working_directories(codex: Codex) -> None:
     assert 3 == len(done.of(GuardDenied))
     program = (
         'for (const [cmd, workdir] of [["touch a", ".specs"], ["touch b", "made it\'s"]]) '
-        "try { await tools.exec_command({cmd, workdir}) } catch (e) { text(`${e}`) }"
+        "try { await tools.exec_command({cmd, workdir, yield_time_ms: 30000}) } "
+        "catch (e) { text(`${e}`) }"
     )
-    code = codex.run(Tool("exec", {"input": program}), model=CODE_MODEL, guard=codex.policy())
-    assert code.error is None
+    coded = codex.run(code(program), model=CODE_MODEL, guard=codex.policy())
+    assert coded.error is None
     assert (None, "") == (codex.read(".specs/a"), codex.read("made it's/b"))
 
 
