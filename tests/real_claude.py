@@ -292,7 +292,7 @@ class ClaudeSdk(Claude):
             if broken and fault == "nonsense":
                 return {"x": "y"}
             if broken:
-                time.sleep(sdk_guard.JUDGE_SECONDS + 2)
+                time.sleep(30.0)
             return answer(data, *given, **named)
 
         def without(event: str) -> Callable[[SdkGate], Any]:
