@@ -76,7 +76,8 @@ QWEN = Profile(
         # A person would have to end the mode again.
         *("--exclude-tools", "enter_plan_mode", "--exclude-tools", "exit_plan_mode"),
     ),
-    env=MappingProxyType({"QWEN_DISABLE_AUTO_TITLE": "1"}),
+    # Without the second one the session begins before the tools of its servers are there.
+    env=MappingProxyType({"QWEN_DISABLE_AUTO_TITLE": "1", "QWEN_CODE_LEGACY_MCP_BLOCKING": "1"}),
     overrides=MappingProxyType(
         {
             # It would wait for up to an hour more; the loop waits for quota itself.
