@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from cuggino.agents.acp import stream
+from cuggino.agents.base import program
 from cuggino.guard.shell import shfmt
 from cuggino.sandbox import Boundary, boundary
 from tests.browser_tools import install_server
@@ -61,7 +63,11 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     patch = pytest.MonkeyPatch()
     patch.setattr(os, "fsync", os.fstat)  # which still fails for a closed file
-    patch.setattr(shfmt, "TIMEOUT_SECONDS", LIMIT)  # a busy machine
+    for module, name in (
+        *((shfmt, "TIMEOUT_SECONDS"), (program, "_VERSION_TIMEOUT"), (boundary, "_TIMEOUT")),
+        (stream, "START_SECONDS"),
+    ):
+        patch.setattr(module, name, LIMIT)  # a busy machine
     state = tempfile.TemporaryDirectory(prefix="cuggino-state-")
     (Path(state.name) / "config.json").write_text('{"trust": "off"}')
     patch.setenv("XDG_STATE_HOME", state.name)

@@ -30,6 +30,8 @@ def ran(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run a Python module in the project, with no pytest plugin but cuggino's."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     env |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": ""}
+    # It would close the folder of this run's tests to other users.
+    env["PYTEST_DEBUG_TEMPROOT"] = str(project.parent)
     return subprocess.run(
         [sys.executable, "-m", *words],
         cwd=project,

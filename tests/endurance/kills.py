@@ -12,13 +12,13 @@ from pathlib import Path
 
 from tests.endurance.place import Command, Place, until
 from tests.endurance.trials import Trial
+from tests.limits import LIMIT
 
 MOMENTS = ("start", "stage", "commit")
 STARTING = 0.8
 """Seconds: about what a command takes to begin with its work."""
 _EVENTS = 60
 """A command is killed at most so many events after its start."""
-_PATIENCE = 240.0
 
 
 @dataclass
@@ -69,7 +69,7 @@ def finish(trial: Trial, place: Place) -> list[str]:
 
 def _ended(trial: Trial, command: Command) -> list[str]:
     """Wait until the command has ended, or is idle; return what went wrong."""
-    if not until(lambda: not command.is_running or command.is_idle, seconds=_PATIENCE):
+    if not until(lambda: not command.is_running or command.is_idle, seconds=LIMIT):
         return [f"the command did not end: {command.tags()[-20:]}"]
     code, expected = (command.interrupt(), 130) if command.is_running else (command.wait(), 0)
     broke = "Traceback" in command.errors

@@ -23,8 +23,6 @@ from tests.limits import LIMIT
 ROOT = Path(__file__).parents[2]
 COOKIE = "ENDURANCE_PLACE"
 """The variable by which all processes of a place are found."""
-ENDING = 60.0
-"""Seconds within which the processes of a killed command end, on a busy machine."""
 _GIT_LOCK = re.compile(r"\.git/.*\.lock")
 _LOOK = 0.005
 _HOOK = "echo . >>.git/count-{name}; sleep 0.05\n"
@@ -242,7 +240,7 @@ class Command:
         return int(self.process.wait(LIMIT))
 
 
-def until(reached: Callable[[], bool], *, seconds: float = ENDING) -> bool:
+def until(reached: Callable[[], bool], *, seconds: float = LIMIT) -> bool:
     """Wait for something; return whether it was reached."""
     deadline = time.monotonic() + seconds
     while not reached():

@@ -14,7 +14,6 @@ import os
 import ssl
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -29,6 +28,7 @@ from tests.forge.github_routes import GitHubRoutes
 from tests.forge.gitlab_routes import GitLabRoutes
 from tests.forge.state import State
 from tests.forge.wire import Reply, Request
+from tests.limits import LIMIT
 
 
 @dataclass
@@ -66,6 +66,7 @@ class ForgeServer:
         self.requests: list[Served] = []
         self.accepts_login = True
         self._faults: list[Fault] = []
+        self._closing = threading.Event()
         self._make_repository(bare)
         self._certificate = folder / "certificate.pem"
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
@@ -91,6 +92,7 @@ class ForgeServer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._closing.set()
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -152,7 +154,7 @@ class ForgeServer:
         self._faults.append(Fault(1, act=act, path=path))
 
     def slow(self, seconds: float, *, times: int = 1) -> None:
-        """Let the next requests wait."""
+        """Let the next requests wait, at most until the server is left."""
         self._faults.append(Fault(times, wait=seconds))
 
     def answer(self, request: Request) -> Reply:
@@ -161,7 +163,7 @@ class ForgeServer:
                 fault.times -= 1
                 if not fault.times:
                     self._faults.remove(fault)
-                time.sleep(fault.wait)
+                self._closing.wait(fault.wait)
                 fault.act()
                 if fault.reply is not None:
                     return fault.reply
@@ -223,7 +225,7 @@ def _certificate(place: Path) -> tuple[Path, Path]:
 def _handler(server: ForgeServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-        timeout = 30
+        timeout = LIMIT
 
         def log_message(self, format: str, *args: Any) -> None:
             pass

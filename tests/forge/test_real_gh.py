@@ -25,6 +25,7 @@ from cuggino.forge import Api, Comment, Forge, GitHub, GitLab, Issue, Job, PullR
 from tests.forge.programs import debian_gh, gh, glab, version_of
 from tests.forge.server import ForgeServer
 from tests.forge.state import ME, Association, State
+from tests.limits import LIMIT
 
 pytestmark = pytest.mark.real_agent
 
@@ -54,7 +55,7 @@ class Arena:
             given["host"],
             program=str(given.pop("program", self.program)),
             env=given.pop("env"),
-            timeout=given.pop("timeout", 60.0),
+            timeout=given.pop("timeout", LIMIT),
         )
         make = GitHub if self.is_github else GitLab
         return make(given.pop("repo"), api=api, **given)
@@ -592,7 +593,7 @@ class TestFaults:
             every(arena.forge(env={**arena.server.env, "SSL_CERT_FILE": os.devnull}).viewer())
 
     def test_a_slow_forge_is_an_outage(self, arena: Arena) -> None:
-        arena.server.slow(5.0)
+        arena.server.slow(LIMIT)
         with pytest.raises(ForgeUnreachable, match="did not answer within"):
             every(arena.forge(timeout=1.0).viewer())
 
@@ -629,7 +630,7 @@ class TestFaults:
         assert [comment.body for comment in every(forge.comments(number))] == ["Begun."]
 
     def test_a_call_that_is_given_up_leaves_no_process(self, arena: Arena) -> None:
-        arena.server.slow(5.0)
+        arena.server.slow(LIMIT)
         seen: list[Any] = []
         arena.forge().viewer().subscribe(seen.append).dispose()
         assert seen == []

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from cuggino.events import (
     Event,
     GuardDenied,
     McpServerFailed,
+    ToolCall,
     ToolResult,
 )
 from cuggino.sources import process_lines
@@ -95,7 +96,9 @@ class Project:
 
     @property
     def answers(self) -> list[str]:
-        return [result.output for result in self.of(ToolResult)]
+        """Return the results in the order of their calls; those of one message end in any order."""
+        outputs = {result.name: result.output for result in self.of(ToolResult)}
+        return [outputs[call.id] for call in self.of(ToolCall)]
 
     def read(self, name: str) -> str | None:
         file = self.folder / name
@@ -248,6 +251,8 @@ def test_the_browser(
     (project.folder / "node_modules").symlink_to(playwright_server.parent.parent)
     project.env["PLAYWRIGHT_MCP_EXECUTABLE_PATH"] = browser.program
     project.env["PLAYWRIGHT_MCP_SANDBOX"] = "false"  # unavailable to root and in containers
+    for what in ("ACTION", "NAVIGATION"):
+        project.env[f"PLAYWRIGHT_MCP_TIMEOUT_{what}"] = f"{LIMIT * 1000:g}"  # a busy machine
     with serving(PAGE) as url:
         project.deliver(
             [
@@ -290,7 +295,8 @@ def serving(page: bytes) -> Iterator[str]:
         def log_message(self, format: str, *args: Any) -> None:
             pass
 
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+    # A browser may open a connection without a request.
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -28,8 +28,10 @@ from cuggino.events import (
     WatchSentBack,
 )
 from cuggino.loops import Returned
+from cuggino.sources.process_tree import Ladder, ProcessTree
 from cuggino.storage.journal import list_journals, read_journal
 from tests.git_project import isolate_git
+from tests.limits import LIMIT
 from tests.loops.slot_project import SlotProject
 from tests.sources.subscribers import eventually
 
@@ -70,6 +72,15 @@ time.sleep(600)
 @pytest.fixture(autouse=True)
 def isolated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     isolate_git(monkeypatch, tmp_path / "home")
+
+
+def patient(end: Callable[..., None]) -> Callable[..., None]:
+    """Return the end of a process tree that gives a busy machine time before it kills."""
+
+    def patient(tree: ProcessTree, ladder: Ladder, *pause: Callable[[float], object]) -> None:
+        end(tree, tuple((sign, LIMIT) for sign, _ in ladder), *pause)
+
+    return patient
 
 
 def completed(events: Sequence[Event]) -> list[str]:
@@ -235,8 +246,11 @@ class TestEndings:
         assert landed + 1 == len(project.first_parents())
 
     @pytest.mark.real_agent  # the same in virtual time in test_slots.py: with the second command
-    def test_agents_and_a_check_that_linger_end_at_the_same_time(self, tmp_path: Path) -> None:
+    def test_agents_and_a_check_that_linger_end_at_the_same_time(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """None is waited for before all have been asked, and the next watch goes on with them."""
+        monkeypatch.setattr(ProcessTree, "end", patient(ProcessTree.end))
         place = tmp_path / "lingering"
         place.mkdir()
         (tmp_path / "linger.py").write_text(LINGERS)

@@ -12,7 +12,7 @@ from cuggino.events import ToolCall, ToolResult
 from cuggino.testing import AgentConformance, FailureConformance, GuardConformance, Run, Write
 from tests.agents.arenas import RealSuite
 from tests.git_project import GitProject
-from tests.model_script import Message, Text, Tool
+from tests.model_script import Text, Tool
 from tests.real_acp import AcpProgram, Kimi, Qwen, Vibe
 from tests.real_program import in_a_project
 
@@ -149,13 +149,11 @@ def test_requests(kind: type[AcpProgram], request: pytest.FixtureRequest, tmp_pa
 def test_settings_of_an_administrator(qwen: Qwen, tmp_path: Path) -> None:
     """Settings of an administrator stay as they are."""
     system = tmp_path / "system.json"
-    system.write_text('{"ui": {"enableFollowupSuggestions": true}}')
-    done = qwen.run(
-        env={"QWEN_CODE_SYSTEM_SETTINGS_PATH": str(system)},
-        script=lambda request: Message([Text("I have written what you asked for. " * 9)]),
-    )
-    assert done.error is None
-    assert 1 < len(done.requests)
+    system.write_text('{"tools": {"exclude": ["glob"]}}')
+    usual = qwen.run()
+    done = qwen.run(env={"QWEN_CODE_SYSTEM_SETTINGS_PATH": str(system)})
+    assert (None, None) == (usual.error, done.error)
+    assert ["glob"] == sorted({*usual.requests[0].tool_names} - {*done.requests[0].tool_names})
 
 
 def test_system_prompt_in_front(kimi: Kimi) -> None:
