@@ -61,7 +61,7 @@ _NOBODY = "cuggino-nobody"
 _NOWHERE = "http://127.0.0.1:9/v1"
 """A port that nothing listens on."""
 
-_TRY_SECONDS = 60
+_TRY_SECONDS = 120
 _TIMEOUT = 3600
 """Timeout of Codex for the hook, which ends itself earlier."""
 

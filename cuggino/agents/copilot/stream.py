@@ -27,7 +27,7 @@ from cuggino.errors import (
 from cuggino.events import LlmAgentEvent
 from cuggino.sources import process_lines
 
-START_SECONDS = 60.0
+START_SECONDS = 120.0
 """Time for the program to listen; its first start ever unpacks a quarter of a gigabyte."""
 
 LOST_SECONDS = 30.0

@@ -291,7 +291,9 @@ def test_rewriting_hook(codex: Codex) -> None:
     codex.rewriting_hook("touch rewritten")
     done = codex.run(bash("echo 1"), Text("on"), bash("touch no.txt"), guard=codex.policy())
     assert isinstance(done.error, GuardNotLive)
-    assert ("", None) == (codex.read("rewritten"), codex.read("no.txt"))
+    assert "Bash was used without its verdict" in done.error.message
+    assert [{"command": "touch rewritten"}] == [call.input for call in done.of(ToolCall)]
+    assert codex.read("no.txt") is None
 
 
 def test_check_guard_starts_no_session(codex: Codex) -> None:
