@@ -16,8 +16,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from cuggino import logins, preflight
 from cuggino.agents.acp import stream
 from cuggino.agents.base import program
+from cuggino.doctor import inspect_agents, machine
 from cuggino.guard.shell import shfmt
 from cuggino.sandbox import Boundary, boundary
 from tests.browser_tools import install_server
@@ -65,9 +67,12 @@ def pytest_configure(config: pytest.Config) -> None:
     patch.setattr(os, "fsync", os.fstat)  # which still fails for a closed file
     for module, name in (
         *((shfmt, "TIMEOUT_SECONDS"), (program, "_VERSION_TIMEOUT"), (boundary, "_TIMEOUT")),
-        (stream, "START_SECONDS"),
+        *((stream, "START_SECONDS"), (logins, "ANSWER_SECONDS"), (preflight, "GIT_LIMIT")),
+        (machine, "GIT_SECONDS"),
     ):
         patch.setattr(module, name, LIMIT)  # a busy machine
+    defaults = {**(inspect_agents.__kwdefaults__ or {}), "seconds": LIMIT}
+    patch.setattr(inspect_agents, "__kwdefaults__", defaults)
     state = tempfile.TemporaryDirectory(prefix="cuggino-state-")
     (Path(state.name) / "config.json").write_text('{"trust": "off"}')
     patch.setenv("XDG_STATE_HOME", state.name)
