@@ -36,8 +36,8 @@ KILL_LIMIT = 10.0
 _FEW = 1000
 """Ids that are looked at one by one, in less time than it takes to list all processes."""
 
-_LOADING = 5
-"""How often a process without an environment is looked at, a millisecond apart."""
+_LOADING = 1000
+"""How often a process whose program is being loaded is looked at, a millisecond apart."""
 
 Ladder = Sequence[tuple[signal.Signals, float]]
 """Signals to send before SIGKILL, each with the seconds to wait for its effect."""
@@ -271,12 +271,20 @@ def _proc_environment(pid: int) -> bytes:
         said = _read_environment(pid)
         if said != b"\0":
             return said
-        try:
-            os.readlink(f"/proc/{pid}/exe")  # noqa: PTH115 - no Path here
-        except OSError:  # a thread of the kernel
+        if not _is_being_loaded(pid):
             break
-        time.sleep(0.001)  # its program is just being loaded
+        time.sleep(0.001)
     return b""
+
+
+def _is_being_loaded(pid: int) -> bool:
+    """Return True while the process has a program, but no place for its environment yet."""
+    try:
+        os.readlink(f"/proc/{pid}/exe")  # noqa: PTH115 - no Path here
+        end_of_environment = _read(f"/proc/{pid}/stat").rpartition(b") ")[2].split()[48]
+    except (OSError, IndexError):  # a thread of the kernel, or it ended meanwhile
+        return False
+    return end_of_environment == b"0"
 
 
 def _read_environment(pid: int) -> bytes:

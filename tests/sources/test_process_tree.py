@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -84,6 +85,18 @@ def test_a_program_that_is_being_loaded() -> None:
                 assert {process.pid} == found(Birth(process.pid, before))
             finally:
                 process.kill()
+
+
+@linux
+def test_a_program_without_an_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not waited for: only a program that is being loaded gets one."""
+    with subprocess.Popen(["/bin/cat"], env={}, stdin=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        while process_tree._is_being_loaded(process.pid):
+            pass
+        monkeypatch.delattr(time, "sleep")
+        assert process_tree._environment(process.pid) == b""
+        process.stdin.close()
 
 
 @linux
