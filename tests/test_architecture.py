@@ -206,6 +206,7 @@ def test_rooms_are_entered_by_their_doors() -> None:
     assert [] == wrong
 
 
+@pytest.mark.real_agent
 def test_no_import_cycles() -> None:
     """There are no import cycles, not even within a package, a function or a type check.
 
@@ -237,6 +238,7 @@ def test_command_line_uses_public_names() -> None:
     assert [] == wrong
 
 
+@pytest.mark.real_agent
 def test_library_does_no_terminal_io() -> None:
     """No file of the library prints, prompts, reads `sys.argv` or uses the home folder."""
     found = [
@@ -247,6 +249,7 @@ def test_library_does_no_terminal_io() -> None:
     assert [] == found
 
 
+@pytest.mark.real_agent
 def test_imports_are_light() -> None:
     """Importing a room loads no heavy library that the room does not need."""
     loaded = {

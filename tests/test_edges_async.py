@@ -23,6 +23,7 @@ __all__ = ["nothing_left"]
 
 
 class TestAiterate:
+    @pytest.mark.real_agent
     def test_leaving_early_disposes(self) -> None:
         """`aclosing` disposes the stream before the block is left."""
         ticks = Ticks()
@@ -39,6 +40,7 @@ class TestAiterate:
 
         assert [0, 1, 2] == asyncio.run(consume())
 
+    @pytest.mark.real_agent
     def test_task_cancellation_disposes(self) -> None:
         """A canceled task has released its stream when it ends."""
         released, started = threading.Event(), threading.Event()
@@ -53,6 +55,7 @@ class TestAiterate:
 
         asyncio.run(main())
 
+    @pytest.mark.real_agent
     def test_timeout_disposes(self) -> None:
         """`asyncio.timeout` terminates a silent process."""
 
@@ -63,6 +66,7 @@ class TestAiterate:
 
         asyncio.run(main())
 
+    @pytest.mark.real_agent
     def test_event_loop_is_not_blocked(self) -> None:
         """Other tasks run while a stream is silent and during its disposal."""
         begun, enough, released = threading.Event(), threading.Event(), threading.Event()
@@ -92,6 +96,7 @@ class TestAiterate:
         asyncio.run(main())
         assert released.is_set()
 
+    @pytest.mark.real_agent
     def test_backpressure(self) -> None:
         """While the consumer works, at most two more events are produced."""
         ticks = Ticks()
@@ -108,6 +113,7 @@ class TestAiterate:
 
         assert asyncio.run(main()) <= 2
 
+    @pytest.mark.real_agent
     def test_concurrent_streams(self) -> None:
         """Streams that are iterated concurrently do not wait for each other."""
 

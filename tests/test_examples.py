@@ -18,6 +18,7 @@ def test_examples_are_found() -> None:
     assert len(EXAMPLES) >= 9
 
 
+@pytest.mark.real_agent
 @pytest.mark.parametrize("path", EXAMPLES, ids=[path.name for path in EXAMPLES])
 def test_example(path: Path, tmp_path: Path) -> None:
     """The example's output is the text under `# prints:`."""

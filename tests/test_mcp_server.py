@@ -19,6 +19,7 @@ from tests.mcp_server import ALL_TOOLS, call, client, client_within, create, sta
 NOW = datetime(2026, 3, 4, tzinfo=UTC)
 
 
+@pytest.mark.real_agent
 def test_session(tmp_path: Path) -> None:
     """An agent creates, lists, verifies and deprecates; each answer is one JSON text."""
     kept = VerifiedFile(tmp_path / "verified.json")

@@ -42,6 +42,7 @@ INPUTS: list[object] = [
 ]
 
 
+@pytest.mark.real_agent
 def test_server_survives_any_input(tmp_path: Path) -> None:
     """After any line and any input the next call is answered, and only JSON is written."""
     with no_leaks(), wire(tmp_path) as server:
@@ -70,6 +71,7 @@ def test_server_survives_any_input(tmp_path: Path) -> None:
     assert {"A": "pending"} == status_of(tmp_path)
 
 
+@pytest.mark.real_agent
 def test_server_ends_with_its_input(tmp_path: Path) -> None:
     """When standard input closes, it exits with 0 silently; answered changes are in the file."""
     with no_leaks(), wire(tmp_path) as server:

@@ -28,6 +28,7 @@ def seconds(argv: Sequence[str], data: bytes) -> float:
     return time.perf_counter() - began
 
 
+@pytest.mark.real_agent
 @pytest.mark.parametrize("level", ["roles", "full"])
 def test_cost_of_a_call(
     tmp_path: Path, level: str, record_property: Callable[[str, object], None]

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
+
 from tests.benchmarks.placed import simulate
 from tests.benchmarks.simulation import Model
 
 
+@pytest.mark.real_agent
 def test_every_item_lands_once() -> None:
     """However many workers are lost, no item lands twice and none is left at work."""
     found = simulate(Model(items=120, check=0.2), 20, lost=0.3)

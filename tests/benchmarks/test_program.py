@@ -40,6 +40,7 @@ def benchmarks(*words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.real_agent
 def test_table_and_json(tmp_path: Path) -> None:
     """Each figure is a row of the table and in the JSON."""
     file = tmp_path / "figures.json"
@@ -108,6 +109,7 @@ def test_all_groups(tmp_path: Path) -> None:
     assert 0 == benchmarks("--quick", "--against", "claude -p x | cat >/dev/null").returncode
 
 
+@pytest.mark.real_agent
 def test_unknown_group() -> None:
     """An unknown group is rejected with the list of known ones."""
     done = benchmarks("speed")

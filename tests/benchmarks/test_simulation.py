@@ -59,6 +59,7 @@ def test_the_same_seed_gives_the_same_figures() -> None:
     assert row(simulate(SMALL, 8)) == row(simulate(SMALL, 8))
 
 
+@pytest.mark.real_agent
 def test_program() -> None:
     """It prints a row for each number of slots."""
     words = ["-m", "tests.benchmarks.simulation", "--items", "30", "--slots", "2", "4"]

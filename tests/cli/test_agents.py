@@ -160,6 +160,7 @@ def test_colours() -> None:
     assert "\x1b[1;31mbroken" in lines[4]
 
 
+@pytest.mark.real_agent
 def test_json(few: None, packages: Path, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With `--json` each agent is one object per line, built-in agents first."""
     install(packages, "theirs", AGENT)
@@ -191,6 +192,7 @@ def test_json(few: None, packages: Path, project: Path, capsys: pytest.CaptureFi
     } == rows[-1]
 
 
+@pytest.mark.real_agent
 def test_without_a_terminal(
     few: None,
     packages: Path,
@@ -208,6 +210,7 @@ def test_without_a_terminal(
     assert "a very small house " * 19 in out
 
 
+@pytest.mark.real_agent
 def test_broken_packages(no_built_in: None, packages: Path, project: Path) -> None:
     """A package that fails, prints, exits or holds no agent affects only its own row."""
     install(packages, "absent", "", agents={"absent": "no_such_module:Agent"})
@@ -230,6 +233,7 @@ def test_broken_packages(no_built_in: None, packages: Path, project: Path) -> No
         assert part in (looks[name].problem or "")
 
 
+@pytest.mark.real_agent
 def test_a_probe_that_hangs(no_built_in: None, packages: Path, project: Path) -> None:
     """A probe that takes too long is terminated with its process tree."""
     hangs = "import subprocess, sys, time\nsubprocess.Popen(['sleep', '31417'])\ntime.sleep(600)\n"
@@ -244,6 +248,7 @@ def test_a_probe_that_hangs(no_built_in: None, packages: Path, project: Path) ->
     assert [] == alive
 
 
+@pytest.mark.real_agent
 def test_the_projects_own(no_built_in: None, packages: Path, project: Path) -> None:
     """An agent that only the project configures is listed with the configured program."""
     install(packages, "theirs", AGENT, agents={})

@@ -43,6 +43,7 @@ def test_an_agent_cannot_send(run: Commanded) -> None:
     assert said.startswith("cuggino: agents and commands of a run cannot command it")
 
 
+@pytest.mark.real_agent
 def test_steer_is_in_the_next_prompt(run: Commanded) -> None:
     """A message to an agent that takes none is in the prompt of the next one."""
     run.start(*FOCUS)
@@ -55,6 +56,7 @@ def test_steer_is_in_the_next_prompt(run: Commanded) -> None:
     ]
 
 
+@pytest.mark.real_agent
 def test_pause_outlasts_a_kill(run: Commanded) -> None:
     """A run that was killed while paused is still paused when it is resumed."""
     run.start(*FOCUS)
@@ -93,6 +95,7 @@ def test_nothing_to_continue(run: Commanded) -> None:
     )
 
 
+@pytest.mark.real_agent
 def test_stop_and_resume(run: Commanded) -> None:
     """A stopped run ends after its stage with exit code 130, and continues when resumed."""
     run.start(*FOCUS)
@@ -107,6 +110,7 @@ def test_stop_and_resume(run: Commanded) -> None:
     assert 1 == run.tags().count("PlanningStart")
 
 
+@pytest.mark.real_agent
 def test_stop_now(run: Commanded) -> None:
     """`stop --now` terminates the agent, and waits for the end."""
     run.start(*FOCUS)
@@ -118,6 +122,7 @@ def test_stop_now(run: Commanded) -> None:
     assert "PlanComplete" not in run.tags()
 
 
+@pytest.mark.real_agent
 def test_a_file_written_by_hand_is_ignored(run: Commanded) -> None:
     """A file that no person has signed is renamed, and the run goes on."""
     run.start(*FOCUS)
@@ -136,6 +141,7 @@ def test_a_file_written_by_hand_is_ignored(run: Commanded) -> None:
     assert not forged.exists()
 
 
+@pytest.mark.real_agent
 def test_skip_parks_the_item(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`skip` parks the item at work, and the watch takes the next one."""
     isolate_git(monkeypatch, tmp_path)
@@ -175,6 +181,7 @@ def test_messages_outlast_a_kill(run: Commanded) -> None:
     ]
 
 
+@pytest.mark.real_agent
 def test_follow_goes_on_after_a_kill(run: Commanded) -> None:
     """`follow` shows a run across a kill and its resumption, and ends with its exit code."""
     run.start(*FOCUS)
@@ -198,6 +205,7 @@ def test_follow_goes_on_after_a_kill(run: Commanded) -> None:
     assert "[Summary] Approved" in rest
 
 
+@pytest.mark.real_agent
 def test_follow_ends_with_the_code_of_the_run(run: Commanded) -> None:
     """`follow` of a run that ends otherwise has its code, also afterwards."""
     run.start(*FOCUS)
@@ -211,6 +219,7 @@ def test_follow_ends_with_the_code_of_the_run(run: Commanded) -> None:
     assert '{"_tag":"StopAsked","now":true}' in said.splitlines()
 
 
+@pytest.mark.real_agent
 def test_follow_of_a_killed_run(run: Commanded) -> None:
     """A run that was killed before is shown, with the command that resumes it."""
     run.start(*FOCUS)
@@ -225,6 +234,7 @@ def test_follow_of_a_killed_run(run: Commanded) -> None:
     assert "was killed; resume it: cuggino run --resume" in said
 
 
+@pytest.mark.real_agent
 def test_follow_a_watch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`follow` of a watch shows the runs of its items, each event once."""
     isolate_git(monkeypatch, tmp_path)

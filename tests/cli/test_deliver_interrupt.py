@@ -118,6 +118,7 @@ def test_with_json(stubborn: Path) -> None:
     assert "interrupted" == last.reason
 
 
+@pytest.mark.real_agent
 def test_sigterm(stubborn: Path) -> None:
     """SIGTERM stops the agent and exits with its own code; the run can be resumed."""
     with command(stubborn) as process:
@@ -127,6 +128,7 @@ def test_sigterm(stubborn: Path) -> None:
     assert RESUME == out.decode().splitlines()[-1]
 
 
+@pytest.mark.real_agent
 def test_on_a_terminal(tmp_path: Path) -> None:
     """The list stays below the lines until the first Ctrl-C, then disappears."""
     project = project_of(tmp_path / "project", BESIDES, guard="off")

@@ -118,6 +118,7 @@ def test_a_rewritten_history(project: GitProject, capsys: pytest.CaptureFixture[
     assert f"  Rewritten  {lost[:12]}, the start of the run, left the history\n" in said
 
 
+@pytest.mark.real_agent
 def test_the_set_survives_kill_9(project: GitProject) -> None:
     """A resumed run knows the files that were dirty before its first process."""
     scenario(project, "test -e go || sleep 60")

@@ -77,6 +77,7 @@ def test_links_to_files_of_others(
     assert before == _files(other)
 
 
+@pytest.mark.real_agent
 @pytest.mark.parametrize("name", [".cuggino", ".cuggino/journal"])
 def test_links_to_a_folder_of_ones_own(project: GitProject, tmp_path: Path, name: str) -> None:
     """A user can keep the workspace, or the journals, elsewhere; nothing is pruned there."""

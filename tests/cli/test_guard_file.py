@@ -190,6 +190,7 @@ values = st.recursive(
 option_names = ("profiles", "extra_commands", "cwd", "project_dir", "mode", "level")
 
 
+@pytest.mark.real_agent
 @settings(max_examples=100, deadline=None)
 @given(
     st.lists(

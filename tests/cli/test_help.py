@@ -91,6 +91,7 @@ def test_lines_fit_their_schema(cls: type[Event]) -> None:
         validator.validate({**line, "_tag": "Other"})
 
 
+@pytest.mark.real_agent
 def test_schema_of_all_events(capsys: pytest.CaptureFixture[str]) -> None:
     """One schema accepts every line of `--json` and rejects other lines."""
     schema = json.loads(told(capsys, "events", "--json"))

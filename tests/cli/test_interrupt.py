@@ -69,6 +69,7 @@ def command(
         yield process, tools
 
 
+@pytest.mark.real_agent
 def test_the_first_one_is_answered_at_once(stubborn: Path) -> None:
     """One line on standard error reports the stop immediately; the summary follows."""
     with command(stubborn, program=PATIENT) as (process, tools):
@@ -84,6 +85,7 @@ def test_the_first_one_is_answered_at_once(stubborn: Path) -> None:
     assert b"" == err.strip()
 
 
+@pytest.mark.real_agent
 def test_the_second_one_exits_immediately(stubborn: Path) -> None:
     """A second Ctrl-C during termination exits without further output."""
     with command(stubborn, program=PATIENT) as (process, _):
@@ -96,6 +98,7 @@ def test_the_second_one_exits_immediately(stubborn: Path) -> None:
     assert (False, b"") == (b"Summary" in out, err)
 
 
+@pytest.mark.real_agent
 def test_json_stays_as_it_is(stubborn: Path) -> None:
     """With `--json` standard output has only events, and standard error is empty."""
     with command(stubborn, "--json") as (process, _):
@@ -107,6 +110,7 @@ def test_json_stays_as_it_is(stubborn: Path) -> None:
     assert "ToolCall" == [parse_event(line) for line in out.splitlines()][-1].tag
 
 
+@pytest.mark.real_agent
 def test_on_a_terminal(stubborn: Path) -> None:
     """The line replaces the status, and the summary starts below it."""
     ours, theirs = pty.openpty()

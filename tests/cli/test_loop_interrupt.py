@@ -139,6 +139,7 @@ def test_with_json(tmp_path: Path) -> None:
     assert (130, "interrupted") == (process.returncode, last.reason)
 
 
+@pytest.mark.real_agent
 def test_at_the_question(tmp_path: Path, keyboard: Keyboard) -> None:
     """Ctrl-C at the question starts nothing and restores the terminal."""
     with command(project_of(tmp_path), terminal=keyboard.theirs) as (process, _tools):
@@ -149,6 +150,7 @@ def test_at_the_question(tmp_path: Path, keyboard: Keyboard) -> None:
     assert keyboard.is_intact
 
 
+@pytest.mark.real_agent
 def test_on_a_terminal(tmp_path: Path, keyboard: Keyboard) -> None:
     """After an answer the loop runs; Ctrl-C ends it without a spinner and restores the terminal."""
     project = project_of(tmp_path, scenario("build"), guard="off")

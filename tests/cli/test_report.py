@@ -143,6 +143,7 @@ def test_a_device(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert f"Wrote {os.devnull}\n" == capsys.readouterr().out
 
 
+@pytest.mark.real_agent
 def test_standard_output(runs: Path) -> None:
     """`-` writes only the page, as UTF-8 whatever the terminal's encoding."""
     run_id = "019aa000-0000-7000-8000-000000000007"

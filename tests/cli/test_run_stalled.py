@@ -10,6 +10,7 @@ from cuggino_cli.main import main
 from tests.cli.rounds import PLANS, implements, reviews as reviewing
 
 
+@pytest.mark.real_agent
 @pytest.mark.parametrize(
     ("reviews", "code"),
     [

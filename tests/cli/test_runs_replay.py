@@ -164,6 +164,7 @@ def test_a_subscriber_that_disposes_in_an_event(tmp_path: Path) -> None:
     assert WORDS[:2] == seen
 
 
+@pytest.mark.real_agent
 def test_a_long_replay(project: Path) -> None:
     """Twenty thousand events at once neither overflow the stack nor get lost."""
     path = record(project, ONE, *[(1, None, WORDS[0])] * 20_000)

@@ -165,6 +165,7 @@ say = "<APPROVED>Good.</APPROVED>"
 """
 
 
+@pytest.mark.real_agent
 def test_named_paths(
     project: GitProject,
     tmp_path: Path,

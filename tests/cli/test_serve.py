@@ -90,6 +90,7 @@ def test_token_is_nowhere_but_in_the_link(tmp_path: Path) -> None:
         assert not [text for text in texts if token in text or cap in text]
 
 
+@pytest.mark.real_agent
 def test_next_server_knows_no_old_link(tmp_path: Path) -> None:
     """A killed server's cookie and link are worthless to the next one on its port."""
     state = tmp_path / "state"
@@ -166,6 +167,7 @@ def test_without_journals(project: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert '"journal" is false' in capsys.readouterr().err
 
 
+@pytest.mark.real_agent
 def test_watch_serves_its_page(ready: Path) -> None:
     """A watch and its page are one process, which ends as the watch does."""
     with (

@@ -161,6 +161,7 @@ WRONG_NUMBERS = ("0", "-1", "1.5", "ten", "", "1_0", "٣", pasted("9" * 5000))
 """The last one has more digits than Python converts."""
 
 
+@pytest.mark.real_agent
 def test_wrong_numbers_are_corrected(project: Path, type_in: Setup) -> None:
     """Enter rejects an invalid number and asks again; the corrected one is saved."""
     keys = ENTER + "".join(map(answer, WRONG_NUMBERS)) + answer("7") + ENTER * 4

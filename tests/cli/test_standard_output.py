@@ -54,6 +54,7 @@ def test_full(ready: Path, command: str) -> None:
         assert (2, "") == shell('"$@" runs show nope 2>/dev/full', ready)
 
 
+@pytest.mark.real_agent
 def test_a_file_in_the_project(ready: Path) -> None:
     """What a run prints into a file of its project is no work of an agent that may not write."""
     git = ("git", "-c", "user.name=a", "-c", "user.email=a@example.org")
@@ -94,6 +95,7 @@ def test_a_reader_that_does_not_read(
         assert 128 + number == run.wait(timeout=LIMIT)
 
 
+@pytest.mark.real_agent
 def test_a_locale_without_other_letters(ready: Path) -> None:
     """Names and arguments are UTF-8 where the locale knows only ASCII."""
     ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}

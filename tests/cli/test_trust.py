@@ -243,6 +243,7 @@ def test_a_command_of_a_run_cannot_accept(ready: Path, cleared: str) -> None:
     assert not store.folder.exists()
 
 
+@pytest.mark.real_agent
 def test_a_hostile_project_on_a_terminal(
     tmp_path: Path, user: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,6 +33,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GitProject:
     return project
 
 
+@pytest.mark.real_agent
 def test_refused_by_a_hook(project: GitProject, capsys: pytest.CaptureFixture[str]) -> None:
     """A run whose commits are refused exits with 1; mended and resumed, it commits and ends."""
     project.hook("pre-commit", "echo 'no: app.py has no tests' >&2; exit 1")

@@ -110,6 +110,7 @@ def test_a_stage(destroyed: Destroyed, capsys: pytest.CaptureFixture[str]) -> No
     assert before == tree_of(project.root)
 
 
+@pytest.mark.real_agent
 def test_a_person_is_asked(
     destroyed: Destroyed, answer: Answer, capsys: pytest.CaptureFixture[str]
 ) -> None:

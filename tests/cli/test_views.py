@@ -160,6 +160,7 @@ def test_hooks_have_the_implementers_view(project: GitProject, tmp_path: Path) -
     assert "work" in project.git("show", "--format=", "--name-only", "HEAD").split()
 
 
+@pytest.mark.real_agent
 def test_the_first_setup_is_the_users_own(project: GitProject, tmp_path: Path) -> None:
     """The first one may configure git, as husky does; later ones run what agents have written.
 
@@ -201,6 +202,7 @@ def told(capsys: pytest.CaptureFixture[str], kind: str) -> list[tuple[str, list[
     return [(event["role"], event["paths"]) for event in events if event["_tag"] == kind]
 
 
+@pytest.mark.real_agent
 def test_what_commands_change_without_a_view_is_put_back(
     project: GitProject, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -219,6 +221,7 @@ def test_what_commands_change_without_a_view_is_put_back(
     assert not (project.root / ".mcp.json").exists()
 
 
+@pytest.mark.real_agent
 def test_a_new_name_in_a_view_is_put_back(
     project: GitProject, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -198,6 +198,7 @@ class TestLedger:
         assert answers[cut:] == [second.add(review) for review in reviews[cut:]]
         assert first == second
 
+    @pytest.mark.real_agent
     @each(
         "line",
         [

@@ -26,6 +26,7 @@ SHOWN = set(
 LINE_ENDS = set("\n\r\v\f\x1c\x1d\x1e\x85")
 
 
+@pytest.mark.real_agent
 def test_every_character_without_a_shape_is_removed() -> None:
     """Those of the categories for controls and formats, but for tabs and a few with a shape."""
     every = [chr(point) for point in range(sys.maxunicode + 1)]

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from cuggino import events
 
 ROOT = Path(events.__file__).parents[2]
@@ -32,6 +34,7 @@ def tables() -> Iterator[tuple[str, set[str]]]:
                 yield f"{path.relative_to(ROOT)}:{node.lineno}", texts
 
 
+@pytest.mark.real_agent
 def test_tables_of_tags_name_events() -> None:
     """A tag in a table is that of an event."""
     found = list(tables())

@@ -28,6 +28,7 @@ from tests.events.generated import EVENTS, events_of, json_values
 from tests.vectors import each
 
 
+@pytest.mark.real_agent
 @each("cls", EVENTS)
 @settings(max_examples=10, deadline=None)
 @given(data=st.data())

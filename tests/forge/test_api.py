@@ -156,6 +156,7 @@ class TestAnswers:
         assert ended(api(program).pages("repos/o/r/issues")) == ([[1]], [])
         assert program.calls == 1
 
+    @pytest.mark.real_agent
     def test_a_list_without_an_end_is_refused(self, program: Program) -> None:
         program.says(200, [1], link='<https://api.github.com/x?page=2>; rel="next"')
         error = error_of(api(program).pages("x"))

@@ -26,6 +26,7 @@ def two(folder: Path, *, same_login: bool = False, latency: float = 1) -> tuple[
     return machines
 
 
+@pytest.mark.real_agent
 @given(begin=MOMENTS, kill=MOMENTS, late=MOMENTS, same_login=st.booleans(), lost=st.booleans())
 @example(begin=0, kill=0, late=0, same_login=False, lost=False)
 @example(begin=0.5, kill=1.0, late=0.5, same_login=True, lost=True)

@@ -394,6 +394,7 @@ def test_what_comes_after_an_item_of_a_part(watch: Watch, tracker: Tracker) -> N
     assert watch.go() == [("new", SEVEN)]
 
 
+@pytest.mark.real_agent
 def test_a_thousand_items(watch: Watch, tracker: Tracker, monkeypatch: Any) -> None:
     """A look at unchanged items writes nothing and reads no file of them again."""
     for number in range(1000):

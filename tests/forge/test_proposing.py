@@ -122,6 +122,7 @@ class TestLanding:
         assert 1 == len(work.forge.writes("open_pull_request"))
         assert 1 == len(work.forge.writes("edit_pull_request"))
 
+    @pytest.mark.real_agent
     def test_what_somebody_has_pushed_meanwhile_is_part_of_it(self, work: Proposed) -> None:
         trunk = work.landing()
         work.play(trunk.open())
@@ -144,6 +145,7 @@ class TestLanding:
             work.play(trunk.land(again, title="t", returns=1))
         assert theirs == work.remote_head("cuggino/page")
 
+    @pytest.mark.real_agent
     def test_a_closed_one_parks_its_item_and_is_not_opened_again(self, work: Proposed) -> None:
         """Back in the backlog later, the item gets another branch and pull request."""
         trunk = work.landing()
@@ -263,6 +265,7 @@ class TestWaiting:
         (merge,) = work.forge.writes("merge_when_allowed")
         assert merge.at >= 60.0
 
+    @pytest.mark.real_agent
     def test_what_changes_ci_files_is_merged_by_a_person(self, work: Proposed) -> None:
         trunk = work.landing(auto_merge=True)
         work.play(trunk.open())
@@ -275,6 +278,7 @@ class TestWaiting:
         assert isinstance(told, WatchProposal)
         assert told.message.endswith(".github/workflows/ci.yml")
 
+    @pytest.mark.real_agent
     def test_a_refused_merge_is_reported_once(self, work: Proposed) -> None:
         trunk, proposed = self.began(work, auto_merge=True)
         work.forge.fail("merge_when_allowed", ForgeRefused("not allowed", status=405), times=1000)
@@ -311,6 +315,7 @@ class TestWaiting:
         assert "slow" in back.output
         assert work.clock.elapsed < 200
 
+    @pytest.mark.real_agent
     def test_a_job_that_takes_hours_is_only_waited_for(self, work: Proposed) -> None:
         work.forge._ci[:] = [(CiRun(takes="20h"),)]
         trunk, proposed = self.began(work, every=600.0, auto_merge=True)
@@ -382,6 +387,7 @@ class TestReviews:
         assert "review" == back.reason
         assert "ada:\nNice\n\nada on page.html:3:\nUse h1\n" in back.output
 
+    @pytest.mark.real_agent
     def test_talk_and_strangers_change_nothing(self, work: Proposed) -> None:
         trunk, proposed = self.began(work)
         ada, eve = work.forge.person("ada"), work.forge.person("eve", trusted=False)
@@ -391,6 +397,7 @@ class TestReviews:
         happened = work.play(trunk.proposal(proposed, returns=0))
         assert ["pending", "green"] == states(happened)
 
+    @pytest.mark.real_agent
     def test_it_is_answered_by_the_next_push(self, work: Proposed) -> None:
         """Nothing is sent back twice; what comes meanwhile is not lost."""
         trunk, proposed = self.began(work)
@@ -412,6 +419,7 @@ class TestOthers:
     def began(self, work: Proposed, **settings: Any) -> tuple[Any, WatchProposed]:
         return TestWaiting().began(work, **settings)
 
+    @pytest.mark.real_agent
     def test_what_somebody_pushes_is_theirs_to_merge(self, work: Proposed) -> None:
         trunk, proposed = self.began(work, auto_merge=True)
         work.person_pushes("cuggino/page", {"theirs.txt": "theirs\n"})
@@ -430,6 +438,7 @@ class TestOthers:
         with pytest.raises(ForgeRefused, match=r"somebody else has pushed.*fails there: test"):
             work.play(trunk.proposal(proposed, returns=0))
 
+    @pytest.mark.real_agent
     @pytest.mark.parametrize("force", [False, True])
     def test_a_review_of_it_goes_on_with_their_work(self, work: Proposed, force: bool) -> None:
         """The next attempt begins with it, and the push after that keeps it."""
@@ -445,6 +454,7 @@ class TestOthers:
         second = work.proposed(trunk, again, returns=1)
         assert theirs in work.git("rev-list", second.commit, cwd=work.remote)
 
+    @pytest.mark.real_agent
     def test_an_updated_branch_is_still_ours(self, work: Proposed) -> None:
         """As the button of a forge does it: the target is merged into the branch."""
         trunk, proposed = self.began(work, auto_merge=True)

@@ -93,6 +93,7 @@ def lasting(work: Proposed, step: Callable[[Any], Observable[Any]]) -> Any:
             continue
 
 
+@pytest.mark.real_agent
 def test_kills_around_every_call(work: Proposed, monkeypatch: pytest.MonkeyPatch) -> None:
     """One branch and one pull request come of it, with the latest work, and it is merged."""
     mortal = Mortal(work, monkeypatch)

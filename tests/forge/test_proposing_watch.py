@@ -89,6 +89,7 @@ def is_idle(event: Event) -> bool:
     return isinstance(event, WatchBacklogWaiting) and not event.proposals
 
 
+@pytest.mark.real_agent
 def test_three_items_are_merged(tmp_path: Path) -> None:
     """One after another that waits for it; a red job is worked on; the user's branch stays."""
     project = ProposingProject(tmp_path, ci=[RED, GREEN])
@@ -131,6 +132,7 @@ def test_a_watch_that_ends_in_between_goes_on(tmp_path: Path, end: type[Event]) 
     assert "one\none\n" == text, "the item was worked on twice: once more after the red job"
 
 
+@pytest.mark.real_agent
 def test_what_is_proposed_says_what_was_done(tmp_path: Path) -> None:
     project = ProposingProject(tmp_path, ci=[GREEN])
     project.item("one", "echo one >>one.txt", "# Fix #7 for @ada\n")

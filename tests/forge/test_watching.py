@@ -48,6 +48,7 @@ def runtime(project: Path, **settings: Any) -> cuggino.Runtime:
 COMMAND = {"type": "command", "command": 'printf \'{"id": 9, "title": "C"}\''}
 
 
+@pytest.mark.real_agent
 @pytest.mark.parametrize("slots", [1, 2])
 def test_a_watch_imports_and_works(project: Path, slots: int) -> None:
     """Sources of the program and of the configuration, with one slot or several."""

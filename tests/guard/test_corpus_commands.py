@@ -50,6 +50,7 @@ def is_met(row: dict[str, Any], project: str) -> bool:
     return allowed == (not reason) and text in reason
 
 
+@pytest.mark.real_agent
 @pytest.mark.parametrize("name", FILES)
 def test_rows_of_a_file(name: str, project: str) -> None:
     """Every row gets its decision, with its text in the reason (AUT-160 to AUT-219)."""

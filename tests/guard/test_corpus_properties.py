@@ -84,6 +84,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(folder)
 
 
+@pytest.mark.real_agent
 @settings(
     max_examples=150,
     deadline=None,

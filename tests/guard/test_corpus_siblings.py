@@ -30,12 +30,14 @@ def wrong(cases: list[Case], project: str) -> list[Case]:
     return found
 
 
+@pytest.mark.real_agent
 @pytest.mark.parametrize("section", sorted({case.section for case in SIBLINGS}))
 def test_variants(section: str, project: str) -> None:
     """No spelling of a denied command is allowed, at either level."""
     assert [] == wrong([case for case in SIBLINGS if case.section == section], project)
 
 
+@pytest.mark.real_agent
 @pytest.mark.parametrize("section", sorted({case.section for case in EVERYDAY}))
 def test_everyday_commands(section: str, project: str) -> None:
     """Everyday commands are allowed, except those listed."""

@@ -33,6 +33,7 @@ def test_few_commands_are_refused_under_the_allowlist(found: list[Count]) -> Non
     assert [] == [str(count) for count in full if count.share > 0.05]
 
 
+@pytest.mark.real_agent
 def test_nothing_harmless_is_refused_where_any_program_may_run(found: list[Count]) -> None:
     """The level `roles` refuses none of them."""
     roles = [count for count in found if count.level == "roles"]

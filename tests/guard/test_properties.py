@@ -49,6 +49,7 @@ TOOLS = st.sampled_from(
 KEYS = st.sampled_from(["file_path", "command", "path", "notebook_path", "args", "destination"])
 
 
+@pytest.mark.real_agent
 @slow
 @given(
     role=st.sampled_from(PERMISSION_SETS),
@@ -98,6 +99,7 @@ TARGETS = st.sampled_from(
 STARTS = st.sampled_from(["", "./", "{0}/", "{0}//", "../project/", "{0}/self/", "/../{0}/"])
 
 
+@pytest.mark.real_agent
 @slow
 @given(
     start=STARTS, steps=STEPS, target=TARGETS, upper=st.booleans(), level=st.sampled_from(LEVELS)

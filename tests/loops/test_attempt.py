@@ -85,6 +85,7 @@ def test_an_unfinished_run_is_resumed_in_its_slot(home: Home) -> None:
     assert ["approved"] == home.states()
 
 
+@pytest.mark.real_agent
 def test_a_run_without_a_result_is_followed_on_its_work(home: Home) -> None:
     """The next run of the item begins with what the stalled one has left."""
     idle = [[Say("<PROGRESS>Nothing</PROGRESS>")] for _ in range(9)]
@@ -151,6 +152,7 @@ def test_a_run_whose_slot_is_gone_begins_anew(home: Home) -> None:
     assert isinstance(seen[-1], WatchCandidate)
 
 
+@pytest.mark.real_agent
 def test_a_slot_that_is_taken_keeps_the_run_of_its_item(home: Home) -> None:
     """Another item in the slot moves the work out of the way; it is resumed later all the same."""
     begun = [Write("c.txt", "c\n"), Say("<PROGRESS>Begin</PROGRESS>")]
@@ -303,6 +305,7 @@ def test_a_conflict_that_is_left(conflict: Conflict) -> None:
     assert "conflict markers are left in a.txt" in (agent.spawned[1].system_prompt or "")
 
 
+@pytest.mark.real_agent
 def test_a_merge_that_was_given_up(conflict: Conflict) -> None:
     """It is begun anew, on top of what the agent has written instead."""
 
@@ -335,6 +338,7 @@ def test_an_agent_that_commits_the_merge(conflict: Conflict) -> None:
     assert "" == conflict.git("status", "--porcelain")
 
 
+@pytest.mark.real_agent
 def test_specifications_of_a_slot_are_not_merged(conflict: Conflict) -> None:
     """Those that a person has not committed stay in the slot, and out of the commit."""
 
@@ -361,6 +365,7 @@ def test_a_resolution_is_resumed(conflict: Conflict) -> None:
     assert "TWO zwei" in conflict.git("show", "HEAD:a.txt")
 
 
+@pytest.mark.real_agent
 def test_a_resolution_is_resumed_in_another_slot(conflict: Conflict) -> None:
     """The merge is under way there, too, with what the first agent has left of it."""
     left = [Say("<DONE>Done</DONE>")]
@@ -394,6 +399,7 @@ def test_a_merge_that_was_killed_is_begun_anew(conflict: Conflict) -> None:
     assert conflict.home.head() == conflict.git("rev-parse", "MERGE_HEAD").strip()
 
 
+@pytest.mark.real_agent
 def test_a_review_of_a_resolution(conflict: Conflict) -> None:
     """What the reviewer of a resolution finds is planned and done as in every iteration."""
     review = AgentRun([Say("<REQUEST_CHANGES>More</REQUEST_CHANGES>")], review="one is missing")

@@ -133,6 +133,7 @@ def failed(seen: list[Event]) -> int:
     return sum(event.is_error for event in seen if isinstance(event, ToolResult))
 
 
+@pytest.mark.real_agent
 def test_the_guard_denies_what_leaves_the_slot(home: Home) -> None:
     """It does so without a sandbox, and gives the reason."""
     seen = played(home, (*WRITES, *GIT), "off")
@@ -140,12 +141,14 @@ def test_the_guard_denies_what_leaves_the_slot(home: Home) -> None:
     assert len(WRITES) + len(GIT) == len(calls) == failed(seen)
 
 
+@pytest.mark.real_agent
 def test_the_sandbox_holds_what_the_guard_cannot_know(home: Home, tmp_path: Path) -> None:
     """Programs that write on their own reach neither the project nor another slot."""
     needs_bubblewrap(tmp_path)
     played(home, (*WRITES, *GIT, *HIDDEN), "require")
 
 
+@pytest.mark.real_agent
 def test_settings_of_a_slot_are_put_back(home: Home) -> None:
     """The guard allows git to change them, but the session is void then."""
     config = home.slots[0].root / ".git" / "config"
@@ -156,6 +159,7 @@ def test_settings_of_a_slot_are_put_back(home: Home) -> None:
     assert "Mallory" not in config.read_text()
 
 
+@pytest.mark.real_agent
 @pytest.mark.parametrize("sandbox", ["off", "auto"])
 def test_what_is_done_in_the_slot_stays_there(home: Home, sandbox: str) -> None:
     """A stash, a branch and settings are the slot's own, and gone with the next item."""

@@ -181,6 +181,7 @@ def test_half_a_review_is_not_read(tmp_path: Path) -> None:
     assert "Three is missing" not in (second.system_prompt or "")
 
 
+@pytest.mark.real_agent
 def test_a_verdict_is_recorded_once(whole: Whole, tmp_path: Path) -> None:
     """A run killed after a refutation counts it once, and does not verify the job again."""
     run = whole("plan_build refuted")
@@ -239,6 +240,7 @@ def test_a_lost_end_is_recorded(whole: Whole, tmp_path: Path) -> None:
         run.assert_resumes(process)
 
 
+@pytest.mark.real_agent
 def test_an_approved_item_is_not_run_again(whole: Whole, tmp_path: Path) -> None:
     """An item whose run was approved is archived without another run, however often it is cut."""
     run = whole("watch")

@@ -27,6 +27,7 @@ class Longer(WatchProcess):
     lasts: ClassVar[float] = WatchProcess.lasts + 65.0
 
 
+@pytest.mark.real_agent
 def test_a_watch(whole: Whole, tmp_path: Path) -> None:
     """It waits for a minute wherever it stands, repeats no finished session, and ends the same."""
     run = whole("watch")

@@ -72,6 +72,7 @@ def assert_failed(process: Process, story: Story[Any], *, why: str = "No space l
     process.assert_released()
 
 
+@pytest.mark.real_agent
 @pytest.mark.parametrize("name", LOOPS)
 def test_a_new_run(name: str, whole: Whole, tmp_path: Path) -> None:
     """A run on a full disk ends before it does anything that is not recorded."""
@@ -156,6 +157,7 @@ def _synced(entries: Iterable[Entry]) -> list[Entry]:
     return synced
 
 
+@pytest.mark.real_agent
 def test_a_disk_that_cannot_sync(
     whole: Whole, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, strategies as st
 
 from cuggino.errors import AgentFailed, BudgetExceeded, ConfigError, QuotaExceeded
@@ -95,6 +96,7 @@ OPTIONS = st.fixed_dictionaries(
 RESUMABLE = ("quota_exceeded", "budget_exceeded", "failed")
 
 
+@pytest.mark.real_agent
 @given(st.lists(TURNS, max_size=8), st.lists(JUDGES, max_size=12), OPTIONS, FILES, st.booleans())
 def test_random_sessions(
     turns: list[Turn], judges: list[Turn], options: dict[str, Any], start: Files, progress: bool

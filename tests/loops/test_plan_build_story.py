@@ -173,6 +173,7 @@ def project(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Project]
             yield Project(folder, ClaudeAgent(path=program, env=env))
 
 
+@pytest.mark.real_agent
 def test_five_breads(project: Project) -> None:
     """Each job is done when it is verified; the refuted one is reopened and repaired."""
     ended = project.run()

@@ -552,6 +552,7 @@ class TestControl:
         assert ["0: work 1, work 2", "50: candidate 1, landing 1, work 3, candidate 2"] == story[:2]
 
 
+@pytest.mark.real_agent
 def test_many_items(tmp_path: Path) -> None:
     names = [f"{n:04}.md" for n in range(300)]
     slots = watching(tmp_path, *names, slots=16)

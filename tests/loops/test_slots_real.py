@@ -136,6 +136,7 @@ def test_conflicts_and_red_gates(tmp_path: Path, most: int) -> None:
     assert "" == project.git.git("status", "--short")
 
 
+@pytest.mark.real_agent
 def test_journal_of_landings(tmp_path: Path) -> None:
     """The journal of the watch holds the check of each landing, and of no attempt."""
     project = SlotProject(tmp_path, journal=True)
@@ -156,6 +157,7 @@ def test_journal_of_landings(tmp_path: Path) -> None:
 class TestPieces:
     """One attempt and one landing, for a loop of one's own."""
 
+    @pytest.mark.real_agent
     def test_an_item_sent_back_lands_in_the_end(self, tmp_path: Path) -> None:
         project = SlotProject(tmp_path, slots=1)
         for name in "12":
@@ -176,6 +178,7 @@ class TestPieces:
         assert ["2.md"] == completed([*cuggino.iterate(runtime.land(third, returns=1))])
         assert "begin 1 2" == " ".join((project.folder / "shared.txt").read_text().split())
 
+    @pytest.mark.real_agent
     def test_an_attempt_builds_on_what_has_landed(self, tmp_path: Path) -> None:
         """Also when the user's branch could not follow yet."""
         project = SlotProject(tmp_path)
@@ -193,6 +196,7 @@ class TestPieces:
         assert second.base == trunk != project.git.git("rev-parse", "HEAD").strip()
         assert "1\n" == project.git.git("show", f"{second.commit}:word2.txt")
 
+    @pytest.mark.real_agent
     def test_an_edited_item_stays(self, tmp_path: Path) -> None:
         project = SlotProject(tmp_path)
         project.item("1", "echo 1 >word1.txt")
@@ -219,6 +223,7 @@ class TestPieces:
 class TestEndings:
     """What ends a watch, and what the next one finds."""
 
+    @pytest.mark.real_agent
     def test_candidates_of_an_interrupted_watch_land(self, tmp_path: Path) -> None:
         """What was paid is not paid again, also by a watch that begins a journal of its own."""
         closed = tmp_path / "closed"
@@ -296,6 +301,7 @@ class TestEndings:
 class TestBranches:
     """Items that land on branches of their own."""
 
+    @pytest.mark.real_agent
     def test_an_item_begins_with_what_it_comes_after(self, tmp_path: Path) -> None:
         project = SlotProject(tmp_path, land_on="branch")
         project.item("1", "echo 1 >word1.txt")

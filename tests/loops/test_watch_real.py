@@ -176,6 +176,7 @@ def see_the_whole_cycle(project: WatchProject, watch: Watch) -> None:
     assert project.is_free
 
 
+@pytest.mark.real_agent
 def test_the_whole_cycle(place: Path) -> None:
     """A finding, two items in order, a spec issue and its resolution, an end: nothing is left."""
     project = WatchProject(place, audit=True)

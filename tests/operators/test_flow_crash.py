@@ -346,6 +346,7 @@ def test_killed_at_every_instant(steps: tuple[Step, ...], data: st.DataObject) -
                     law.assert_resumes(law.world_at(again))
 
 
+@pytest.mark.real_agent
 @LAW
 @given(STORIES)
 def test_disposed_at_every_instant(steps: tuple[Step, ...]) -> None:

@@ -79,6 +79,7 @@ def test_disposal_by_the_event_itself() -> None:
     assert 0 == pending(t)
 
 
+@pytest.mark.real_agent
 def test_the_stack_stays_constant() -> None:
     """A source that fails within `subscribe` again and again takes no more stack at the end."""
     depths: list[int] = []

@@ -22,6 +22,7 @@ from tests.placement.linked import Attempt, ClusterProject
 FULL = ["planning", "implementing", "reviewing"]
 
 
+@pytest.mark.real_agent
 def test_fence(project: ClusterProject) -> None:
     """A worker that was cut off and comes back cannot push over the attempt that took over."""
     taken: ReplaySubject[str] = ReplaySubject()
@@ -66,6 +67,7 @@ NONSENSE = [
 ]
 
 
+@pytest.mark.real_agent
 @pytest.mark.parametrize("text", [NONSENSE[0]])
 def test_nonsense(project: ClusterProject, text: str) -> None:
     """An invalid message fails its item in one sentence, and ends the attempt on its worker."""
@@ -189,6 +191,7 @@ def test_lost_scheduler(project: ClusterProject) -> None:
     assert 1 == sessions("one").count("planning")
 
 
+@pytest.mark.real_agent
 def test_killed_git(project: ClusterProject) -> None:
     """Locks that a killed worker has left in its clone are in nobody's way."""
     project.item("one")

@@ -31,6 +31,7 @@ def local(state: Path) -> ClusterAddress:
     return found
 
 
+@pytest.mark.real_agent
 def test_only_certificates_connect(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -61,6 +61,7 @@ def orders(attempt: Attempt) -> list[str]:
     return [type(decode(text)).__name__ for text in attempt.told]
 
 
+@pytest.mark.real_agent
 def test_message(project: ClusterProject) -> None:
     """A message reaches one agent of its item, once, and no other item."""
     commands = Commands(project)
@@ -109,6 +110,7 @@ def test_pause(project: ClusterProject) -> None:
     assert any(isinstance(event, PauseEnded) for event in events)
 
 
+@pytest.mark.real_agent
 def test_stop(project: ClusterProject) -> None:
     """A stop ends the items after their agents; the next watch continues."""
     commands = Commands(project)
@@ -123,6 +125,7 @@ def test_stop(project: ClusterProject) -> None:
     assert (["one"], FULL) == (project.landed(), sessions("one"))
 
 
+@pytest.mark.real_agent
 def test_skip(project: ClusterProject) -> None:
     """A skipped item is ended on its worker and parked; the other one lands."""
     commands = Commands(project)
@@ -154,6 +157,7 @@ def costing(usd: float, *more: Item) -> Callable[[SpawnOptions], Sequence[Item]]
     ]
 
 
+@pytest.mark.real_agent
 def test_budget_of_all(project: ClusterProject) -> None:
     """What the attempts spend together ends the watch, and what is at work."""
     PLAYS["one", "implementing"] = [costing(0.6)]

@@ -82,6 +82,7 @@ def assert_works(options: dict[str, Any], folder: str) -> None:
     assert [f"{folder}/cert.pem", f"{folder}/cert.pem", f"{folder}/key.pem"] == files
 
 
+@pytest.mark.real_agent
 @pytest.mark.parametrize(
     ("name", "directives"),
     [

@@ -39,6 +39,7 @@ def test_ended_client(project: ClusterProject, role: str) -> None:
     assert [*FULL[: at + 1], *FULL[at:]] == sessions("one")
 
 
+@pytest.mark.real_agent
 def test_killed_client(project: ClusterProject, tmp_path: Path) -> None:
     """A client that had no time to write anything more resumes all the same."""
     kept = tmp_path / "kept"
@@ -68,6 +69,7 @@ def left_at(project: ClusterProject, kind: type[Event]) -> Observable[Event]:
     return project.stream().pipe(ops.take_while(goes_on))
 
 
+@pytest.mark.real_agent
 def test_detached_attempts(project: ClusterProject) -> None:
     """A new client takes over the attempts that the old one has left at work."""
     project.item("one", "two")

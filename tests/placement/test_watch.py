@@ -26,6 +26,7 @@ from tests.placement.linked import ClusterProject, tags
 FULL = ["planning", "implementing", "reviewing"]
 
 
+@pytest.mark.real_agent
 def test_conflict(project: ClusterProject) -> None:
     """Both candidates land, the second after its agents have resolved the conflict."""
 
@@ -88,6 +89,7 @@ def test_lost_worker(project: ClusterProject, role: str) -> None:
     assert 1 == tags(events, "LoopApproved").count("LoopApproved one")
 
 
+@pytest.mark.real_agent
 def test_worker_lost_with_its_candidate(project: ClusterProject) -> None:
     """A candidate that was pushed but not reported needs no agent again."""
     project.link.when("WatchCandidate", project.link.kill)
@@ -164,6 +166,7 @@ def test_files_that_git_does_not_have(project: ClusterProject, tmp_path: Path, w
     assert not [name for name in project.git.committed() if "secret" in name or "new.md" in name]
 
 
+@pytest.mark.real_agent
 def test_spec_issue(project: ClusterProject) -> None:
     """The question of a remote agent waits for a person here, and the run has ended."""
     PLAYS["one", "planning"] = [lambda _: [Say("<SPEC_ISSUE>How is it spelled?</SPEC_ISSUE>")]]
@@ -181,6 +184,7 @@ def test_spec_issue(project: ClusterProject) -> None:
     assert ["planning", *FULL] == sessions("one")
 
 
+@pytest.mark.real_agent
 def test_refs_of_landed_items(project: ClusterProject) -> None:
     """The next watch removes the refs of what has landed, and of nothing else."""
     project.item("one")
@@ -214,6 +218,7 @@ say = "<APPROVED>fine</APPROVED>"
 """
 
 
+@pytest.mark.real_agent
 def test_file_of_a_scripted_agent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The scenario in the project travels, committed or not, and is not part of the work."""
     isolate_git(monkeypatch, tmp_path / "home")

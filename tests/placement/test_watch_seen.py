@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from cuggino.events import WatchPlaced, WatchPlaceGone, WatchWorkers
 from cuggino.report import NightReport, load_report
 from cuggino.runs import Activity
@@ -9,6 +11,7 @@ from cuggino.storage.journal import list_journals, read_journal
 from tests.placement.linked import ClusterProject
 
 
+@pytest.mark.real_agent
 def test_a_lost_worker_is_seen(project: ClusterProject) -> None:
     """Its item names it, then waits, then names the next one, in the journal as in the stream."""
     project.item("one")

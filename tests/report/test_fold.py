@@ -45,6 +45,7 @@ def test_every_journal_is_tested() -> None:
     assert known == NAMES
 
 
+@pytest.mark.real_agent
 def test_spending_of_a_long_run() -> None:
     """A long run keeps some moments of spending, in order, with the first and the last."""
     updates = [UsageUpdate(usage=Usage(input_tokens=n)) for n in range(1, 3 * MOST_POINTS)]

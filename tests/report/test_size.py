@@ -105,6 +105,7 @@ def run_of(count: int, *, seed: int = 1, **options: str) -> RunReport:
     return build_report(entries, diffs=dict.fromkeys(hashes, diff))
 
 
+@pytest.mark.real_agent
 @pytest.mark.parametrize("count", [10, 1000, 5000, 20_000])
 def test_page_of_a_run(count: int) -> None:
     """A page stays below 600 kB, and says what it leaves out."""
@@ -119,6 +120,7 @@ def test_page_of_a_run(count: int) -> None:
         assert "Task 1" in page
 
 
+@pytest.mark.real_agent
 def test_page_of_a_night() -> None:
     """Ten runs of 1,000 events share the budget of one page."""
     runs = [run_of(1000, seed=n, item=f"{n:03}.md x", focus=f"# Item {n}") for n in range(1, 11)]
@@ -196,6 +198,7 @@ def journal_of(folder: Path, said: list[tuple[str | None, Event]]) -> Path:
     return journal.path
 
 
+@pytest.mark.real_agent
 def test_lines_are_parsed_when_needed(tmp_path: Path) -> None:
     """A report on the lines of a file equals that on its entries, also of long stages."""
     said = [*events(400)]

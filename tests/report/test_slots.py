@@ -286,6 +286,7 @@ def test_paths_in_a_slot(tmp_path: Path) -> None:
     assert "cat '/a/b c/x' x.py && cd" == shown_input(command, slot=3).what.strip()
 
 
+@pytest.mark.real_agent
 def test_a_long_watch_fits_on_its_page(tmp_path: Path) -> None:
     """The charts of 1,000 attempts and landings are small; their bars stand for all of them."""
     watch = SlotWatch(tmp_path)

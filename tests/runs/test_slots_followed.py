@@ -37,6 +37,7 @@ def lasting(events: list[Event]) -> Counter[str]:
     return Counter(dump_event(event) for event in events if not isinstance(event, kinds))
 
 
+@pytest.mark.real_agent
 def test_followed_as_it_was_seen(tmp_path: Path) -> None:
     """Each event comes once, with its item; the status counts what the events say."""
     project = SlotProject(tmp_path)

@@ -57,6 +57,7 @@ def test_a_role_that_writes_is_kept_in_the_project(arena: Arena, tmp_path: Path)
     assert not (arena.home / "z").exists()
 
 
+@pytest.mark.real_agent
 def test_commands_of_roles_that_look(tmp_path: Path) -> None:
     """Of the recorded commands of such roles, none changes the project."""
     found: dict[object, list[str]] = {}

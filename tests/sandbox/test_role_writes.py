@@ -38,6 +38,7 @@ def changed_by(rows: list[dict[str, Any]], folder: Path) -> dict[str, list[str]]
     return {name: paths for name, paths in found.items() if paths}
 
 
+@pytest.mark.real_agent
 def test_a_role_writes_only_what_it_may(tmp_path: Path) -> None:
     """No command changes a protected path, or anything in the project for a role that looks."""
     assert {} == changed_by(QUICK[::8], tmp_path)
@@ -50,6 +51,7 @@ def test_all_commands(tmp_path: Path, part: int) -> None:
     assert {} == changed_by(ROWS[part::4], tmp_path)
 
 
+@pytest.mark.real_agent
 def test_a_role_of_an_ordinary_user_writes_only_what_it_may(tmp_path: Path) -> None:
     """The same for some commands, run by a user who is not root."""
     needs_bubblewrap(tmp_path)

@@ -199,6 +199,7 @@ def test_the_status_changes_in_place(terminal: Terminal) -> None:
     terminal.until(lambda: terminal.screen.visible() == ["e"])
 
 
+@pytest.mark.real_agent
 def test_many_lines_come_whole_and_in_order(terminal: Terminal) -> None:
     """A burst of lines is neither lost nor reordered, nor broken by the status."""
     for number in range(20_000):

@@ -69,6 +69,7 @@ def test_the_real_folder(tmp_path: Path) -> None:
     assert recorder.error is None
 
 
+@pytest.mark.real_agent
 def test_five_thousand_files_at_once(tmp_path: Path) -> None:
     """5,000 files dropped in a burst are few numbers, of which the last is right."""
     with no_leaks():

@@ -150,6 +150,7 @@ def test_without_stdin_the_input_is_empty() -> None:
     assert Recorder(process_lines(["cat"])).wait().items == []
 
 
+@pytest.mark.real_agent
 def test_5_mb_pass_through_cat() -> None:
     """Input and output of 5 MB do not block each other."""
     data = b"".join(b"%07d\n" % number for number in range(655_360))

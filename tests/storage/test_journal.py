@@ -271,6 +271,7 @@ def test_no_file_stays_open(journal: Journal) -> None:
     assert before == len(list(Path("/dev/fd").iterdir()))
 
 
+@pytest.mark.real_agent
 @settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -104,6 +104,7 @@ def attributes_of(span: Any) -> dict[str, Any]:
     }
 
 
+@pytest.mark.real_agent
 @needs_otel
 def test_a_run(project: Path, receiver: Receiver) -> None:
     """A run sends its spans and metrics, in a trace with the id of the run."""
@@ -145,6 +146,7 @@ def test_a_run(project: Path, receiver: Receiver) -> None:
     )
 
 
+@pytest.mark.real_agent
 @needs_otel
 def test_nothing_is_sent_or_loaded_unasked(project: Path, receiver: Receiver) -> None:
     """Without an endpoint or exporter, or with the SDK disabled, nothing is loaded and sent."""
@@ -173,6 +175,7 @@ def test_nothing_is_sent_or_loaded_unasked(project: Path, receiver: Receiver) ->
     assert not receiver.arrived.is_set()
 
 
+@pytest.mark.real_agent
 @needs_otel
 def test_nobody_receives(project: Path) -> None:
     """A run whose telemetry nobody takes ends as ever, with one warning."""
@@ -225,6 +228,7 @@ def test_no_thread_is_left_without_a_receiver(monkeypatch: pytest.MonkeyPatch) -
             assert (list(EVENTS), [LOST]) == (seen, problems)
 
 
+@pytest.mark.real_agent
 def test_the_extra_is_missing(project: Path) -> None:
     """A run that should be exported and cannot be begins with one warning, and goes on."""
     (project / "opentelemetry").mkdir()

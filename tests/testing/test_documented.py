@@ -19,6 +19,7 @@ TEXT = PAGE.read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.real_agent
 def test_documented_python_runs(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     """All code blocks form one test file in which every test passes."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")

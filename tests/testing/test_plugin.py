@@ -52,6 +52,7 @@ def test_unused_plugin_loads_nothing(ran: Ran) -> None:
     result.assert_outcomes(passed=1)
 
 
+@pytest.mark.real_agent
 def test_all_together(ran: Ran) -> None:
     """A loop runs in virtual time with drawn, listed or scripted agents and leaves nothing."""
     result = ran(
@@ -113,6 +114,7 @@ def test_all_together(ran: Ran) -> None:
     result.assert_outcomes(passed=5)
 
 
+@pytest.mark.real_agent
 def test_git_is_isolated(ran: Ran, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Neither the machine's git settings nor a surrounding git process affect a project."""
     settings = tmp_path / "gitconfig"
@@ -131,6 +133,7 @@ def test_git_is_isolated(ran: Ran, monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     result.assert_outcomes(passed=1)
 
 
+@pytest.mark.real_agent
 def test_marble_failure_is_readable(ran: Ran) -> None:
     """A failure shows both diagrams and the differing lines."""
     result = ran(
@@ -156,6 +159,7 @@ def test_marble_failure_is_readable(ran: Ran) -> None:
     )
 
 
+@pytest.mark.real_agent
 def test_open_subscription_fails_the_test(ran: Ran) -> None:
     """A stream that is still subscribed at the end fails the test."""
     result = ran(
@@ -201,6 +205,7 @@ def test_leaks_are_reported(ran: Ran, pytester: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["E * left behind: *process * sleep"])
 
 
+@pytest.mark.real_agent
 def test_leak_check_is_optional(ran: Ran) -> None:
     """Without the option, or with the exempting mark, nothing is checked."""
     ran(LEAKING).assert_outcomes(passed=1)

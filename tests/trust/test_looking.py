@@ -118,6 +118,7 @@ def test_a_destructive_import_path(hostile: HostileProject, command: str) -> Non
     assert (hostile.root / "bin" / "claude").exists()
 
 
+@pytest.mark.real_agent
 def test_doctor_names_what_it_left_out(hostile: HostileProject) -> None:
     """Each agent that is not checked is reported with the reason, and so are git's programs."""
     said = " ".join(_cuggino(hostile, "doctor").stdout.split())

@@ -301,6 +301,7 @@ def _raw(served: Page, run: Writer, after: int) -> socket.socket:
     return client
 
 
+@pytest.mark.real_agent
 def test_browsers_that_disconnect_1000_times(served: Page, project: Path) -> None:
     """Streams that come and go leave nothing behind: no task, no thread, no descriptor.
 

@@ -147,6 +147,7 @@ def test_bytes() -> None:
     assert not masker.is_in(b"\0\1\2 value of the token")
 
 
+@pytest.mark.real_agent
 @pytest.mark.parametrize("piece", ["a", "eyJ-", "a://", "sk-", "Bearer ", "ghp_", "/", "-----B"])
 def test_long_texts(piece: str) -> None:
     """The CPU time of masking is linear in the length of the text."""
@@ -271,6 +272,7 @@ def test_everyday_lines() -> None:
     assert [] == wrong
 
 
+@pytest.mark.real_agent
 def test_our_own_code_is_hardly_masked() -> None:
     """In the package itself, which has many names such as `token`, nothing is masked."""
     root = Path(cuggino.__file__).parent

@@ -125,6 +125,7 @@ def course(folder: Path, agent: InMemoryAgent | str, record: Path | None = None)
     return [tag for tag in tags if tag in STOPS]
 
 
+@pytest.mark.real_agent
 def test_a_recording_is_no_progress(tmp_path: Path) -> None:
     """A growing recording inside the project does not count as progress of the loop."""
     folders = [make(tmp_path / name) for name in ("plain", "recorded", "replayed")]

@@ -70,6 +70,7 @@ def test_secrets_are_masked_everywhere(tmp_path: Path, project: Path) -> None:
     assert "its bytes contain a secret" == states["b.bin"].omitted
 
 
+@pytest.mark.real_agent
 @settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

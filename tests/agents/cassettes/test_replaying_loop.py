@@ -85,6 +85,7 @@ def state(project: Path) -> tuple[dict[str, str], list[str]]:
     return files, git.git("log", "--format=%s").splitlines()
 
 
+@pytest.mark.real_agent
 def test_a_replay_equals_its_recording(demo: Recorded) -> None:
     """A replayed run emits the same events and leaves the same files and commits."""
     project = demo.new()
@@ -97,6 +98,7 @@ def test_a_replay_equals_its_recording(demo: Recorded) -> None:
     assert () == runtime.agent.unplayed
 
 
+@pytest.mark.real_agent
 def test_cassettes_in_the_project(demo: Recorded) -> None:
     """A cassette inside the project, read or made, is not committed, and names no folder of it."""
     project = demo.new()
@@ -112,6 +114,7 @@ def test_cassettes_in_the_project(demo: Recorded) -> None:
     assert 7 == len(sessions(project / "new.jsonl"))
 
 
+@pytest.mark.real_agent
 def test_a_changed_template(demo: Recorded) -> None:
     """A changed prompt template ends the run, and the error names the session and the line."""
     project = demo.new()
@@ -172,6 +175,7 @@ def test_a_looser_policy(tmp_path: Path) -> None:
     assert 2 == tags[0].count("GuardDenied")
 
 
+@pytest.mark.real_agent
 def test_more_sessions_than_were_recorded(demo: Recorded, tmp_path: Path) -> None:
     """A run that needs more sessions than recorded reports the missing one."""
     cut = tmp_path / "cut.jsonl"
@@ -183,6 +187,7 @@ def test_more_sessions_than_were_recorded(demo: Recorded, tmp_path: Path) -> Non
         play(runtime)
 
 
+@pytest.mark.real_agent
 def test_fewer_sessions_than_were_recorded(demo: Recorded) -> None:
     """Sessions that a run did not reach are reported afterwards."""
     runtime = demo.runtime(demo.new(), max_iterations=1)
@@ -191,6 +196,7 @@ def test_fewer_sessions_than_were_recorded(demo: Recorded) -> None:
     assert [5, 6, 7] == [int(title.split()[1]) for title in runtime.agent.unplayed]
 
 
+@pytest.mark.real_agent
 def test_the_testing_helper(demo: Recorded) -> None:
     """`cuggino.testing.replay` returns the events of the whole run and fails if sessions remain."""
     project = demo.new()
@@ -205,6 +211,7 @@ def test_the_testing_helper(demo: Recorded) -> None:
         replay(demo.path, lambda runtime: runtime.run(focus=_FOCUS), cwd=project, config=short)
 
 
+@pytest.mark.real_agent
 def test_a_replay_can_be_recorded(demo: Recorded, tmp_path: Path) -> None:
     """The recording of a replay plays like the original."""
     project = demo.new()

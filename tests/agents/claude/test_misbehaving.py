@@ -177,6 +177,7 @@ def test_a_program_that_closes_its_output_and_stays(tmp_path: Path) -> None:
     assert 0.5 <= (session.ended.duration or 0)
 
 
+@pytest.mark.real_agent
 def test_a_flood_in_flat_memory(tmp_path: Path) -> None:
     """200,000 lines arrive, keepalives only where nothing else was said, in constant memory."""
     count = 200_000

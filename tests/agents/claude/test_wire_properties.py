@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given, settings, strategies as st
 
 from cuggino.agents.base.wire import parse_json_line
@@ -68,6 +69,7 @@ LINES: st.SearchStrategy[Any] = st.builds(
 )
 
 
+@pytest.mark.real_agent
 @settings(max_examples=50)
 @given(st.lists(LINES | JSON, max_size=5))
 def test_no_line_breaks_the_session(values: list[Any]) -> None:

@@ -125,6 +125,7 @@ class TestRegistry:
             agent.check(),
         )
 
+    @pytest.mark.real_agent
     def test_with_an_argument(self, tmp_path: Path) -> None:
         """The agent takes no argument."""
         with pytest.raises(ConfigError) as caught:

@@ -238,6 +238,7 @@ DATA = st.dictionaries(
 )
 
 
+@pytest.mark.real_agent
 @settings(max_examples=50)
 @given(st.lists(st.tuples(KINDS, DATA | JSON), max_size=5))
 def test_arbitrary_events(events: list[tuple[str, Any]]) -> None:

@@ -49,6 +49,7 @@ def status(id: str, status: str) -> dict[str, Any]:
     }
 
 
+@pytest.mark.real_agent
 def test_tools_are_really_used(tmp_path: Path) -> None:
     """Each step emits a call and its result, in order; a refusal is a result, not an error."""
     steps: list[dict[str, Any]] = [
@@ -76,6 +77,7 @@ def test_tools_are_really_used(tmp_path: Path) -> None:
     assert {"A": "passed", "B": "pending"} == status_of(tmp_path)
 
 
+@pytest.mark.real_agent
 def test_the_documented_scenario(tmp_path: Path) -> None:
     """A scenario file may call tools; a resumed session repeats no call."""
     file = tmp_path / "scenario.toml"
@@ -111,6 +113,7 @@ def test_the_documented_scenario(tmp_path: Path) -> None:
     assert {"DL-001": "passed"} == status_of(tmp_path)
 
 
+@pytest.mark.real_agent
 def test_a_guarded_session(tmp_path: Path) -> None:
     """The guard allows the loop's own tools even in a restricted session."""
     policy = role_policy("verify", project=tmp_path, level="full")

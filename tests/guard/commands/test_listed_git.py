@@ -181,6 +181,7 @@ def test_known_git_commands_are_allowed(project: str) -> None:
     )
 
 
+@pytest.mark.real_agent
 def test_only_harmless_settings_are_changed(project: str) -> None:
     """Only known harmless settings may be changed, for one command or permanently."""
     forms = [f"git config {key} x" for key in SETS]

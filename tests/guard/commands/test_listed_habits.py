@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from cuggino.guard.commands.wordlist import words
 from cuggino.guard.policy import Policy
 from tests.guard.commands.listed import allowed, denied
@@ -114,6 +116,7 @@ HARMLESS = (
 )
 
 
+@pytest.mark.real_agent
 def test_publishing_and_global_settings_are_denied(project: str) -> None:
     """Under the allowlist a package manager may work only for the project."""
     commands = [f"{name} {verb}" for name, verbs in PUBLISHES.items() for verb in words(verbs)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from cuggino.guard.commands.wordlist import words
 from cuggino.guard.policy import Policy
 from tests.guard.commands.listed import allowed_when_listed, denied
@@ -293,6 +295,7 @@ def test_rewritten_files_are_checked(project: str) -> None:
     assert [] == allowed_when_listed(REWRITERS, project)
 
 
+@pytest.mark.real_agent
 def test_writing_programs_are_checked_with_any_options(project: str) -> None:
     """The value of a preceding option is not mistaken for the file."""
     assert [] == allowed_when_listed((*WRITERS, *TRANSFERS), project)

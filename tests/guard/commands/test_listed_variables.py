@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from cuggino.guard.commands.assignments import assignment_reason
 from cuggino.guard.commands.wordlist import words
 from cuggino.guard.policy import Policy
@@ -65,6 +67,7 @@ def test_unknown_values_are_denied() -> None:
     assert [] == [name for name in names if not assignment_reason(name, None, policy)]
 
 
+@pytest.mark.real_agent
 def test_setting_before_a_program_is_denied(project: str) -> None:
     """Literal values are denied too, also with `env` or `export`."""
     names = [name for name in LOADERS if name != "IFS"]

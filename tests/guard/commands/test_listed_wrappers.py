@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from cuggino.guard.commands.wordlist import words
 from cuggino.guard.policy import Policy
 from tests.guard.commands.listed import allowed, allowed_when_listed, denied
@@ -115,6 +117,7 @@ SYSTEM = words(
 )
 
 
+@pytest.mark.real_agent
 def test_wrapped_program_is_checked(project: str) -> None:
     """Options and their values are not mistaken for the program, at any level."""
     commands = [f"{starter} rm -rf .git" for starter in STARTERS]

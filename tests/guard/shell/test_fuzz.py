@@ -19,6 +19,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+@pytest.mark.real_agent
 def test_every_command_of_bash_is_in_the_tree() -> None:
     """Of 150 snippets, every command that bash would run is in the tree."""
     made = Snippets(4)

@@ -48,6 +48,7 @@ def as_row(row: dict[str, Any]) -> object:
     return {"base": str(first).rpartition("/")[2], "fullCommand": first, "args": rest}
 
 
+@pytest.mark.real_agent
 @each("row", rows("bash_parser"))
 def test_follows_the_cases(row: dict[str, Any]) -> None:
     """Every case is split and parsed as it says, except those that bash reads otherwise."""
@@ -165,6 +166,7 @@ class TestCompounds:
         assert Timed(None) == alone
 
 
+@pytest.mark.real_agent
 @settings(max_examples=150, deadline=None)
 @given(
     st.text(

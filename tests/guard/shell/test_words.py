@@ -167,6 +167,7 @@ def test_substitutions_next_to_braces() -> None:
     assert [1, 0] == [len(word.scripts) for word in words("a $(b){c,d}")]
 
 
+@pytest.mark.real_agent
 @pytest.mark.skipif(
     not os.environ.get("CI") and shutil.which("bash") is None,
     reason="there is no bash to compare with",

@@ -131,6 +131,7 @@ def test_worker_that_does_not_answer(tmp_path: Path, project: Path) -> None:
     assert any("codex was not found" in what for what in told(second))
 
 
+@pytest.mark.real_agent
 def test_no_workers(tmp_path: Path, project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """A cluster without workers cannot work, nor can a project without a remote."""
     git(project, "remote", "remove", "origin")

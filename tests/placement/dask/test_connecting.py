@@ -75,6 +75,7 @@ def test_client_of_another_authority_is_refused(secured: Cluster, tmp_path: Path
         DaskLink(secured.address, security=other, timeout=1.0)
 
 
+@pytest.mark.real_agent
 def test_client_without_a_certificate_is_refused(secured: Cluster) -> None:
     for address in (secured.address, secured.address.replace("tls:", "tcp:")):
         with (

@@ -80,6 +80,7 @@ def survives(
     raise AssertionError("there are more commands than expected")
 
 
+@pytest.mark.real_agent
 @strides
 def test_a_kill_at_a_step(
     project: SlottedProject, monkeypatch: pytest.MonkeyPatch, stride: int
@@ -131,6 +132,7 @@ def test_a_killed_clone_at_a_step(
     survives(steps, prepare, check, most=40, stride=stride)
 
 
+@pytest.mark.real_agent
 @strides
 def test_a_kill_while_work_moves(
     project: SlottedProject, monkeypatch: pytest.MonkeyPatch, stride: int

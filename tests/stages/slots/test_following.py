@@ -327,6 +327,7 @@ class TestPersonsMoves:
         assert ["Add b", "Start"] == work.first_parents("main")
         assert ["b.txt", "base.txt"] == work.git("ls-files").split()
 
+    @pytest.mark.real_agent
     def test_a_reset_before_it_has_followed(self, work: Landings) -> None:
         """What had not followed lands again on the rewritten branch; what was removed does not."""
         trunk = work.opened()
@@ -364,6 +365,7 @@ class TestPersonsMoves:
         assert "conflict" in kept[0].reason
         assert work.head() == work.head(TRUNK)
 
+    @pytest.mark.real_agent
     def test_rebase_and_gc(self, work: Landings) -> None:
         """Rebased history without the old objects: work goes on, and bytes of the user stay."""
         work.git("branch", "upstream")

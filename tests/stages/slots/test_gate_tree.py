@@ -209,6 +209,7 @@ class TestBranches:
         parents = work.git("log", "-1", "--format=%P", "cuggino/a").split()
         assert [mine, candidate.commit] == parents
 
+    @pytest.mark.real_agent
     def test_a_branch_that_exists(self, work: Landings) -> None:
         """A branch of that name is a person's, and stays."""
         work.git("branch", "cuggino/a")
@@ -304,6 +305,7 @@ def _with_submodule(work: Landings) -> Path:
 
 
 class TestSubmodules:
+    @pytest.mark.real_agent
     def test_the_gate_has_them(self, work: Landings) -> None:
         """Submodules of the project are checked out at the gate, in the landed version."""
         lib = _with_submodule(work)

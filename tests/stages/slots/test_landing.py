@@ -70,6 +70,7 @@ class TestLanding:
         work.git("reset", "--quiet", "--hard", "HEAD~1")
         assert work.head() == run(trunk.head())
 
+    @pytest.mark.real_agent
     def test_a_conflict_is_sent_back(self, work: Landings) -> None:
         """Two items that change the same line: the second is sent back with the paths."""
         trunk = work.opened()
@@ -180,6 +181,7 @@ class TestLanding:
             work.git("ls-tree", "--name-only", TRUNK).split()
         )
 
+    @pytest.mark.real_agent
     def test_a_trunk_that_never_rests(self, work: Landings) -> None:
         """A trunk that moves at each check is an error in the end."""
         other = [work.candidate("o.md", {"o.txt": "1\n"}, base=work.head()).commit]

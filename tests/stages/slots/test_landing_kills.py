@@ -109,6 +109,7 @@ def two(work: Landings) -> list[WatchCandidate]:
     ]
 
 
+@pytest.mark.real_agent
 def test_kills_at_every_step(work: Landings) -> None:
     """Killed before and after chosen commands of git, the next start lands each item once."""
     candidates = two(work)

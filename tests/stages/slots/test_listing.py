@@ -125,6 +125,7 @@ class TestListing:
 
 
 class TestCleaning:
+    @pytest.mark.real_agent
     def test_what_is_safe(self, used: SlottedProject) -> None:
         """Slots without unlanded work go, the others and all refs with work stay."""
         before = listed(used)
@@ -140,6 +141,7 @@ class TestCleaning:
             *("slot-3", "slot-3.json", "slot-4", "slot-4.json"),
         ]
 
+    @pytest.mark.real_agent
     def test_landed_refs(self, used: SlottedProject) -> None:
         """Refs whose work has landed go with their slots; the folder goes when it is empty."""
         used.prepare(used.slot(3), "e.md")
