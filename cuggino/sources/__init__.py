@@ -35,6 +35,7 @@ NAMES = {
         "InputPipe OpenInput interrupt_processes process_batches process_duplex process_lines "
         "process_output"
     ),
+    "reader_threads": "IDLE_READER",
     "terminal": "run_in_terminal",
     "to_end": "Ended process_to_end",
 }

@@ -73,6 +73,9 @@ from cuggino.sources.protection import (
     Protection,
     files_of,
 )
+from cuggino.sources.reader_threads import (
+    IDLE_READER,
+)
 from cuggino.sources.terminal import (
     run_in_terminal,
 )
@@ -83,6 +86,7 @@ from cuggino.sources.to_end import (
 
 __all__ = [
     "GUARDIAN",
+    "IDLE_READER",
     "CommitObstacle",
     "Ended",
     "GitSetting",

@@ -1,7 +1,7 @@
 """A child process as a cold Observable of the lines that it prints.
 
-One thread per process reads its pipes and only *posts* to the subscription's scheduler. Everything
-the two share is in `_Subscription`, behind one lock.
+One thread per process reads its pipes and only *posts* to the subscription's scheduler; it is used
+again for the next process. Everything the two share is in `_Subscription`, behind one lock.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from cuggino.sandbox import Enclosure
 from cuggino.sources.command import Command
 from cuggino.sources.guardian_client import GUARDIAN
 from cuggino.sources.process_reader import ProcessReader
+from cuggino.sources.reader_threads import READERS
 
 IN_FLIGHT = 2
 """Most chunks posted to the scheduler and not yet delivered."""
@@ -319,11 +320,10 @@ class _Subscription(abc.DisposableBase):
         self._cwd = command.cwd
         self._lane, self._close_lane = lane_of(scheduler)
         self._reader = ProcessReader(command, self)
-        self._thread = threading.Thread(
-            target=self._run,
-            name=f"cuggino-{os.path.basename(command.argv0)}",  # noqa: PTH119
-            daemon=True,
-        )
+        self._name = f"cuggino-{os.path.basename(command.argv0)}"  # noqa: PTH119
+        self._thread: threading.Thread | None = None
+        self._reading = threading.Lock()
+        """Held until the process has ended and is reaped."""
         self._lock = threading.Lock()
         self._in_flight = 0
         self._cancelled = False
@@ -331,11 +331,13 @@ class _Subscription(abc.DisposableBase):
         os.set_blocking(self._wake_end, False)
 
     def start(self) -> None:
+        self._reading.acquire()
         try:
             _LIVE.add(self)
-            self._thread.start()
+            self._thread = READERS.run(self._run, name=self._name)
         except BaseException:
             self._release()
+            self._reading.release()
             self._close_lane()
             raise
 
@@ -362,7 +364,8 @@ class _Subscription(abc.DisposableBase):
 
     def join(self) -> None:
         if threading.current_thread() is not self._thread:
-            self._thread.join()
+            with self._reading:
+                pass
 
     # -- on the reader's thread
 
@@ -385,6 +388,7 @@ class _Subscription(abc.DisposableBase):
         except Exception as error:  # a defect: report it rather than hang
             failure = error
         self._release()
+        self._reading.release()
         self._schedule(lambda: self._finish(failure))
 
     def _release(self) -> None:

@@ -10,16 +10,16 @@ from contextlib import contextmanager, suppress
 
 import psutil
 
-from cuggino.sources import GUARDIAN
+from cuggino.sources import GUARDIAN, IDLE_READER
 
 
 @contextmanager
 def no_leaks(*, within: float = 30.0) -> Iterator[None]:
     """Assert that the block leaves no child process, thread or open file behind.
 
-    Resources that are still closing get up to `within` seconds. The guardian process and the
-    default lane live as long as this process and do not count. An exception of the block itself is
-    raised without a check.
+    Resources that are still closing get up to `within` seconds. The guardian process, the default
+    lane and idle threads that have read processes live as long as this process and do not count.
+    An exception of the block itself is raised without a check.
 
     Raises:
         AssertionError: something was left behind; the message lists it.
@@ -39,6 +39,8 @@ def no_leaks(*, within: float = 30.0) -> Iterator[None]:
 
 
 _FILES = "open files"
+_KEPT = ("cuggino-loop", IDLE_READER)
+"""The names of threads that are kept."""
 
 
 def _held() -> dict[str, int]:
@@ -46,9 +48,7 @@ def _held() -> dict[str, int]:
     children = me.children(recursive=True)
     guardians = [c for c in children if is_guardian(c)]
     held = {f"process {c.pid} {_name(c)}": 1 for c in children if c not in guardians}
-    held |= {
-        f"thread {t.name} {t.ident}": 1 for t in threading.enumerate() if t.name != "cuggino-loop"
-    }
+    held |= {f"thread {t.name} {t.ident}": 1 for t in threading.enumerate() if t.name not in _KEPT}
     # The pipe to the guardian stays as long as the guardian.
     held[_FILES] = me.num_fds() - len(guardians) if os.name == "posix" else 0
     return held

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from cuggino.errors import LineTooLong, ProcessFailed, SpawnFailed
-from cuggino.sources import process_lines, process_reader
+from cuggino.sources import IDLE_READER, process, process_lines, process_reader
+from cuggino.sources.reader_threads import ReaderThreads
 from cuggino.testing import VirtualClock, no_leaks
 from tests.limits import LIMIT
 from tests.sources.enclosures import plain_only
@@ -355,6 +356,7 @@ def test_a_thread_that_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> Non
         start(thread)
 
     monkeypatch.setattr(threading.Thread, "start", no_threads_left)
+    monkeypatch.setattr(process, "READERS", ReaderThreads())
     with no_leaks():
         recorder = Recorder(process_lines(["true"])).wait()
     assert "can't start new thread" == str(recorder.error)
@@ -410,9 +412,9 @@ def test_nothing_leaks_in_100_runs() -> None:
 
 
 def _own_threads() -> int:
-    """Threads of this test: the main thread and those of subscriptions, not the shared lane."""
+    """Threads of this test: the main thread and those of subscriptions, not those that are kept."""
     return sum(
         thread is threading.main_thread() or "cuggino" in thread.name or "run" in thread.name
         for thread in threading.enumerate()
-        if thread.name != "cuggino-loop"
+        if thread.name not in ("cuggino-loop", IDLE_READER)
     )
