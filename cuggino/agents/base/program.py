@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import re
 import shutil
@@ -251,9 +250,11 @@ def check_package(distribution: str, *, title: str, least: tuple[int, ...], hint
     Raises:
         AgentNotFound: it is not installed, or older than `least`.
     """
+    from importlib import metadata
+
     try:
-        version = importlib.metadata.version(distribution)
-    except importlib.metadata.PackageNotFoundError:
+        version = metadata.version(distribution)
+    except metadata.PackageNotFoundError:
         raise AgentNotFound(f"{title} is not installed", hint=hint) from None
     check_version(version, name=distribution, least=least, hint=hint)
     return version

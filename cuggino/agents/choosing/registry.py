@@ -15,16 +15,18 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cuggino._lazy import pattern
 from cuggino.agents.base.agent import AgentLike, LlmAgent, adopt
 from cuggino.agents.choosing.routing import Candidate, RoutedAgent
 from cuggino.config import CONFIG_FILE, AcpProgram, Config, FallbackAgent
 from cuggino.errors import ConfigError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "cuggino.agents"
 """Group of the entry points."""
@@ -133,6 +135,9 @@ def is_import_path(name: str) -> bool:
 
 
 def _installed() -> dict[str, EntryPoint]:
+    # With its own imports, which take longer than those of an agent; most runs ask for none.
+    from importlib.metadata import entry_points
+
     return {entry.name: entry for entry in entry_points(group=GROUP)}
 
 
