@@ -8,14 +8,13 @@ from cuggino._lazy import lazy
 
 NAMES = {
     "agent_file": (
-        "AGENT_FILE AgentFile AgentSettings change_note missing_programs "
-        "parse_agent_file read_agent_file"
+        "AgentFile AgentSettings change_note missing_programs parse_agent_file read_agent_file"
     ),
     "agents": "AcpProgram FallbackAgent RoleAgent",
     "cluster": "RESOURCE ClusterSettings",
     "file": (
-        "CONFIG_FILE PLAN_BUILD_CONFIG_FILE changed_config config_path load_config parse_config "
-        "save_config"
+        "AGENT_FILE CONFIG_FILE PLAN_BUILD_CONFIG_FILE changed_config config_path load_config "
+        "parse_config save_config"
     ),
     "forges": "BacklogSource ForgeKind HookName PullRequestSettings ReportState",
     "guarding": "configured_policy configured_sandbox deliver_policy policy_of_run",

@@ -1,7 +1,6 @@
 """Public names of `cuggino.config`; written by `python -m tests.stubs`."""
 
 from cuggino.config.agent_file import (
-    AGENT_FILE,
     AgentFile,
     AgentSettings,
     change_note,
@@ -19,6 +18,7 @@ from cuggino.config.cluster import (
     ClusterSettings,
 )
 from cuggino.config.file import (
+    AGENT_FILE,
     CONFIG_FILE,
     PLAN_BUILD_CONFIG_FILE,
     changed_config,

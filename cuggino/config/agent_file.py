@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from cuggino._lazy import pattern
 from cuggino.config.browser import BROWSER_SERVER, BROWSER_TOOLS
+from cuggino.config.file import AGENT_FILE
 from cuggino.config.model import GuardSettings
 from cuggino.errors import ConfigError, StorageError
 from cuggino.files import parse_json, read_regular
@@ -30,9 +31,6 @@ from cuggino.guard import (
 )
 
 Settings = TypeVar("Settings", bound=GuardSettings)
-
-AGENT_FILE = ".autonoe/agent.json"
-"""Path of the file, relative to the project."""
 
 PERMISSION_RULES = (
     "Read(./**)",

@@ -17,6 +17,8 @@ from cuggino.errors import ConfigError
 from cuggino.files import describe, read_json_object, render_json, write_atomic
 
 CONFIG_FILE = ".cuggino.json"
+AGENT_FILE = ".autonoe/agent.json"
+"""The path of what a project adds to the settings of `cuggino deliver`."""
 PLAN_BUILD_CONFIG_FILE = ".lopen/loop-config.json"
 """The path of the settings of the plan/build loop, in a project and in a user's home."""
 _SCHEMA = "$schema"

@@ -1,6 +1,7 @@
 """Markers: tags with which an agent declares something in its text (CUG-010, CUG-016)."""
 
 import re
+from functools import cache
 
 from cuggino.events.base import Event, category_guard
 
@@ -14,6 +15,7 @@ class LlmMarkerEvent(Event, category=True):
     content: str
 
     @classmethod
+    @cache
     def tag_name(cls) -> str:
         """Return the tag as an agent writes it: `SpecIssue` is `SPEC_ISSUE`."""
         return re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).upper()

@@ -29,6 +29,7 @@ _STARTS = re.compile(
 )
 _HARMLESS = ("", "true", "false")
 """Values that name no program; `core.fsmonitor = true` is git's own."""
+_HEAD = re.compile(rb"ref: refs/[^\s]+\n?|(?:[0-9a-f]{40}|[0-9a-f]{64})\n?")
 _FILTER = pattern(r"(filter\..+)\.(?:clean|smudge|process)", re.IGNORECASE | re.DOTALL)
 
 
@@ -55,9 +56,28 @@ def program_settings(folder: Path) -> tuple[GitSetting, ...]:
 
 
 def git_folder(folder: Path) -> Path | None:
-    """Return the folder with the hooks and refs of the repository around `folder`, if any."""
+    """Return the folder with the hooks and refs of the repository around `folder`, if any.
+
+    Git is asked only if the folder itself is not the top of an ordinary repository.
+    """
+    own = folder / ".git"
+    if _is_ordinary(own):
+        return own
     told = _git(folder, "rev-parse", "--git-common-dir")
     return None if told is None else folder / os.fsdecode(told.rstrip(b"\n"))
+
+
+def _is_ordinary(git: Path) -> bool:
+    """Return whether git takes the folder for a repository that shares nothing with another."""
+    try:
+        head = (git / "HEAD").read_bytes()
+    except OSError:
+        return False
+    return (
+        _HEAD.fullmatch(head) is not None
+        and all((git / name).is_dir() for name in ("objects", "refs"))
+        and not (git / "commondir").exists()
+    )
 
 
 def looking_environment(folder: Path) -> dict[str, str]:

@@ -31,7 +31,7 @@ from cuggino.stages.repository import CommitEvent
 from cuggino.stages.shadow import Contents
 from cuggino.stages.snapshot import GitSnapshots, Snapshot
 from cuggino.stages.undo import Undone, undo_plan, undo_stage
-from cuggino.storage import Backlog, Workspace
+from cuggino.storage import Workspace
 
 T = TypeVar("T")
 
@@ -158,6 +158,8 @@ class _Verification:
             told = {**{p: v for p, v in changed.items() if p not in its}, **told}
             changed = {path: changed[path] for path in its}
         if told:  # an import writes items, too, while an agent works in the project
+            from cuggino.storage import Backlog  # most runs have none
+
             backlog = Backlog(Workspace(protected.project))
             told = {path: it for path, it in told.items() if not backlog.is_as_imported(path)}
         if told:

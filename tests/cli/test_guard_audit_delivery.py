@@ -8,8 +8,7 @@ from typing import Any, get_args
 
 import pytest
 
-from cuggino.config import Config, deliver_policy, save_config
-from cuggino.config.agent_file import AGENT_FILE, parse_agent_file
+from cuggino.config import AGENT_FILE, Config, deliver_policy, parse_agent_file, save_config
 from cuggino.events import DeliverInstruction, RunStarted, ToolCall
 from cuggino.guard.roles import PERMISSIONS
 from cuggino.guard_audit.audit import deliver_settings

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from cuggino.config import AGENT_FILE
 from cuggino.config.agent_file import (
-    AGENT_FILE,
     AgentFile,
     AgentSettings,
     ExtraHook,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -78,6 +79,26 @@ def test_the_folder_of_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         found = git_folder(folder)
         assert found is not None
         assert (project.root / ".git").samefile(found)
+
+
+@pytest.mark.parametrize("broken", ["HEAD", "objects", "refs", "commondir"])
+def test_the_folder_of_git_is_the_one_that_git_uses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    """A folder that only looks like a repository is passed over, as git does."""
+    isolate_git(monkeypatch, tmp_path / "home")
+    around = GitProject(tmp_path / "around")
+    within = GitProject(around.root / "within").root / ".git"
+    assert within == git_folder(within.parent)
+    if broken == "commondir":  # the hooks are elsewhere
+        (within / broken).write_text("../../.git\n")
+    elif broken == "HEAD":
+        (within / broken).write_text("nonsense\n")
+    else:
+        shutil.rmtree(within / broken)
+    found = git_folder(within.parent)
+    assert found is not None
+    assert (around.root / ".git").samefile(found)
 
 
 @pytest.mark.parametrize(
