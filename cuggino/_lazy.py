@@ -7,7 +7,7 @@ import importlib
 import re
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any, AnyStr, cast
 
 
 def lazy(
@@ -37,20 +37,20 @@ def module_name(package: str, module: str) -> str:
     return module if module.startswith("cuggino.") else f"{package}.{module}"
 
 
-def pattern(text: str, flags: int = 0) -> re.Pattern[str]:
+def pattern(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     """Return a pattern whose methods work as those of `re.compile`, which is called on first use.
 
     For modules with long patterns that most runs never search for.
     """
-    return cast("re.Pattern[str]", _Pattern(text, flags))
+    return cast("re.Pattern[AnyStr]", _Pattern(text, flags))
 
 
 class _Pattern:
-    def __init__(self, text: str, flags: int) -> None:
-        self._compile = functools.partial(re.compile, text, flags)
+    def __init__(self, text: str | bytes, flags: int) -> None:
+        self._compile: Callable[[], re.Pattern[Any]] = functools.partial(re.compile, text, flags)
 
     @functools.cached_property
-    def _compiled(self) -> re.Pattern[str]:
+    def _compiled(self) -> re.Pattern[Any]:
         return self._compile()
 
     def __getattr__(self, name: str) -> Any:

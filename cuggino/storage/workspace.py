@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
@@ -230,6 +229,8 @@ class Workspace:
             )
             for old, new in pairs:
                 if old.exists() and not is_linked(other.wip):
+                    import shutil  # with its archives it takes as long as the rest
+
                     shutil.move(old, new)
 
     def write_spec_issue(self, content: str, *, name: str | None = None) -> str:
