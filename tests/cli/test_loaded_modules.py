@@ -33,6 +33,9 @@ def at_agent(event, arguments):
             os._exit(0)
 
 sys.addaudithook(at_agent)
+from cuggino_cli import startup
+
+startup.begin()
 from cuggino_cli.main import main
 
 code = main(sys.argv[1:])
@@ -97,19 +100,21 @@ def test_a_run_loads_one_loop_and_one_provider(
         *(f"cuggino.events.{name}" for name in _LOOPS),
         *(f"cuggino.agents.{name}" for name in _PROVIDERS if name != "claude"),
         "cuggino.agents.cassettes.cassette",
+        "cuggino.config.agent_file",
         "cuggino.doctor.checks",
         "cuggino.guard.shell",
         "cuggino.guard_audit.audit",
         "cuggino.notify.notifier",
         "cuggino.report",
         "cuggino.runs.listing",
+        "cuggino.storage.backlog",
         "cuggino_cli.follow.resumable",
         "cuggino_cli.screen.deliver_text",
         "cuggino_cli.screen.plan_build_text",
         "cuggino_cli.screen.watch_text",
     )
     assert set() == _within(modules, "git", "watchdog", "prompt_toolkit", "wcwidth", "apprise")
-    assert set() == _within(modules, "ctypes", "difflib")
+    assert set() == _within(modules, "ctypes", "difflib", "importlib.metadata", "email", "zipfile")
 
 
 @pytest.mark.parametrize("arguments", [["runs"], ["backlog", "list"], ["issues", "list"]])
