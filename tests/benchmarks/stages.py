@@ -51,14 +51,14 @@ def _small(key: str, name: str, taken: Took, least: Took) -> Iterator[Figure]:
 _KINDS = {"wall": "wall time", "cpu": "CPU"}
 
 
-def stages(*, many: int = 8, rounds: int = 9) -> Iterator[Figure]:
+def stages(*, many: int = 25, rounds: int = 9) -> Iterator[Figure]:
     """Compare a stage of `cuggino run` with one `git status` and one process.
 
     The cost of a stage is the difference between a run of `many` iterations, of three stages each,
     and a run of one. What snapshots and verification add is measured apart, beside
     one `git status`.
     """
-    with project() as here:
+    with project(maxIterations=many) as here:
 
         def of(tool: Tool, count: int) -> Took:
             here.plays(*iterations(count))
