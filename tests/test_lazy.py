@@ -17,6 +17,13 @@ def test_a_pattern_works_as_a_compiled_one() -> None:
     assert ("B", ["b"], "-") == (found[1], words.findall("ab"), words.sub("-", "ab"))
 
 
+def test_a_pattern_of_bytes_works_as_a_compiled_one() -> None:
+    """Bytes are matched as text is."""
+    found = pattern(rb"a(\d)").fullmatch(b"a1")
+    assert found is not None
+    assert b"1" == found[1]
+
+
 def test_a_pattern_is_compiled_on_first_use() -> None:
     """An unused pattern costs nothing: not even its errors are found."""
     broken = pattern("(")

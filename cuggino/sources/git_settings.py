@@ -75,7 +75,7 @@ def _is_ordinary(git: Path) -> bool:
         return False
     return (
         _HEAD.fullmatch(head) is not None
-        and all((git / name).is_dir() for name in ("objects", "refs"))
+        and all(os.access(git / name, os.X_OK) for name in ("objects", "refs"))
         and not (git / "commondir").exists()
     )
 

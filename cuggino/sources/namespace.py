@@ -84,8 +84,8 @@ class StatusPipe:
             return True
         return False
 
-    def _find(self, pattern: re.Pattern[bytes]) -> int | None:
-        found = pattern.search(self._reports)
+    def _find(self, wanted: re.Pattern[bytes]) -> int | None:
+        found = wanted.search(self._reports)
         return None if found is None else int(found[1])
 
 

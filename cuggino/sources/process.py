@@ -1,7 +1,7 @@
 """A child process as a cold Observable of the lines that it prints.
 
-One thread per process reads its pipes and only *posts* to the subscription's scheduler; it is used
-again for the next process. Everything the two share is in `_Subscription`, behind one lock.
+One thread per process reads its pipes and only *posts* to the subscription's scheduler. Threads are
+reused. Everything the two share is in `_Subscription`, behind one lock.
 """
 
 from __future__ import annotations

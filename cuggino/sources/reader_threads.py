@@ -1,4 +1,4 @@
-"""Threads that read processes, each one process at a time, kept for the next process."""
+"""Threads that read processes, one process at a time, and are kept for later ones."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Callable
 from queue import SimpleQueue
 
 IDLE_READER = "cuggino-idle-reader"
-"""The name of a thread that waits for work; a working one has the name of its work."""
+"""The name of a thread without work; while it works, it has the name of the work."""
 
 _KEPT = 2
-"""The most threads that wait. Starting one takes as much CPU as starting a process."""
+"""The most idle threads. Starting a thread takes as much CPU as starting a process."""
 
 
 class ReaderThreads:
-    """Starts daemon threads, or gives work to one that has ended its last."""
+    """A pool of daemon threads that grows as needed and keeps a few idle ones."""
 
     def __init__(self) -> None:
         self._hooked = False
@@ -36,18 +36,17 @@ class ReaderThreads:
                 self._hooked = True
                 os.register_at_fork(after_in_child=self._reset)  # a copy has no threads
             reader = self._idle.pop() if self._idle else None
+        is_new = reader is None
         if reader is None:
             reader = _Reader(self._keep)
-            reader.thread.name = name
-            reader.work.put(work)
+        reader.thread.name = name
+        reader.work.put(work)
+        if is_new:
             reader.thread.start()
-        else:
-            reader.thread.name = name
-            reader.work.put(work)
         return reader.thread
 
     def _keep(self, reader: _Reader) -> bool:
-        """Let the thread wait; return False if enough others do."""
+        """Keep the thread as an idle one; return False if there are enough."""
         with self._lock:
             is_kept = len(self._idle) < _KEPT
             if is_kept:

@@ -158,7 +158,7 @@ class _Verification:
             told = {**{p: v for p, v in changed.items() if p not in its}, **told}
             changed = {path: changed[path] for path in its}
         if told:  # an import writes items, too, while an agent works in the project
-            from cuggino.storage import Backlog  # most runs have none
+            from cuggino.storage import Backlog  # slow to import, and rarely needed
 
             backlog = Backlog(Workspace(protected.project))
             told = {path: it for path, it in told.items() if not backlog.is_as_imported(path)}

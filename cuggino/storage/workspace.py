@@ -229,7 +229,7 @@ class Workspace:
             )
             for old, new in pairs:
                 if old.exists() and not is_linked(other.wip):
-                    import shutil  # with its archives it takes as long as the rest
+                    import shutil  # slow to import: it loads archive formats
 
                     shutil.move(old, new)
 

@@ -135,7 +135,7 @@ def is_import_path(name: str) -> bool:
 
 
 def _installed() -> dict[str, EntryPoint]:
-    # With its own imports, which take longer than those of an agent; most runs ask for none.
+    # Slow to import, and needed for agents of packages only.
     from importlib.metadata import entry_points
 
     return {entry.name: entry for entry in entry_points(group=GROUP)}
