@@ -23,7 +23,6 @@ from cuggino.errors import ConfigError
 from cuggino.events import Event, LoopEvent
 from cuggino.files import state_folder
 from cuggino.guard import Level, Role
-from cuggino.logins import Login, LoginMemory, check_logins, logins_of
 from cuggino.loops import LoopRunOptions, LoopService, RunOptions, Services, resumed_options
 from cuggino.operators import Flow, ask, flow, forward, on_loop, within_loop
 from cuggino.preflight import (
@@ -42,17 +41,11 @@ from cuggino.stages import (
     Enclose,
     GitRepository,
     GitSnapshots,
-    Snapshot,
-    Undone,
-    UndoPlan,
     act,
     control_commands,
     enclose_commands,
-    find_snapshot,
     lane,
     no_enclosure,
-    undo_plan,
-    undo_stage,
 )
 from cuggino.storage import (
     WORKSPACE_FOLDER,
@@ -60,7 +53,6 @@ from cuggino.storage import (
     Workspace,
     find_run,
     read_focus,
-    served_page,
 )
 from cuggino.wakefulness import awake, keeping_awake
 
@@ -70,9 +62,10 @@ if TYPE_CHECKING:
     from cuggino.doctor import CheckResult
     from cuggino.forge import Look, Source
     from cuggino.guard_audit import JudgedCall
+    from cuggino.logins import Login
     from cuggino.project_manager import PlanSession
     from cuggino.runs import RecordedRun, UnreadableRun
-    from cuggino.stages import SlotListing, SlotsCleaned
+    from cuggino.stages import SlotListing, SlotsCleaned, Snapshot, Undone, UndoPlan
     from cuggino.telemetry import AgentIdentity
 
 _Options = TypeVar("_Options", bound=RunOptions)
@@ -574,6 +567,7 @@ class Runtime:
 
         Errors: `RunNotFound`, `ProcessError`, `OSError`.
         """
+        from cuggino.stages import find_snapshot, undo_plan
 
         def story() -> Flow[None]:
             snapshot = find_snapshot((yield from ask(self.snapshots())) or [], name)
@@ -586,6 +580,7 @@ class Runtime:
 
         Errors: `WorkspaceLocked` while a run works here, and those of `undo_stage`.
         """
+        from cuggino.stages import undo_stage
 
         def story() -> Flow[None]:
             with self.workspace.lock(command="cuggino undo"):
@@ -683,7 +678,10 @@ class Runtime:
                 assert prepared is not None
                 options, journal = prepared
                 found = yield from ask_unless(interrupt, logins)
-                check_logins(self.agent, options.roles, found or ())
+                if found:
+                    from cuggino.logins import check_logins
+
+                    check_logins(self.agent, options.roles, found)
             loop = start(options, interrupt=interrupt, resume=journal)
             if notifier is not None:
                 loop = loop.pipe(self._notifications(notifier, options, interrupt))
@@ -699,6 +697,8 @@ class Runtime:
     def _notifications(
         self, notifier: notify.Notifier, options: RunOptions, interrupt: Observable[object] | None
     ) -> Callable[[Observable[Any]], Observable[Any]]:
+        from cuggino.storage import served_page
+
         settings = self.config.notifications
 
         def mask(text: str) -> str:
@@ -722,6 +722,8 @@ class Runtime:
     def _logins(self) -> Observable[list[Login]]:
         if not self.config.login_check:
             return just([])
+        from cuggino.logins import LoginMemory, logins_of
+
         memory = LoginMemory(state_folder(os.environ))
         agents = [one for role in get_args(Role) for one in self.agent.agents_for(role)]
         return logins_of(agents, cwd=self.cwd, memory=memory)

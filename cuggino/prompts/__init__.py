@@ -3,8 +3,8 @@
 from cuggino._lazy import lazy
 
 NAMES = {
-    "deliver": "RUN SYNC choose_instruction is_planning load_instruction",
-    "overriding": "own_prompts",
+    "deliver": "choose_instruction is_planning load_instruction",
+    "overriding": "RUN SYNC own_prompts",
     "plan_build": (
         "PromptNotFound PromptPhase build_verification_prompt check_verification_prompts "
         "init_plan_build job_verification_prompt read_prompt"

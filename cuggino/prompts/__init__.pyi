@@ -1,13 +1,13 @@
 """Public names of `cuggino.prompts`; written by `python -m tests.stubs`."""
 
 from cuggino.prompts.deliver import (
-    RUN,
-    SYNC,
     choose_instruction,
     is_planning,
     load_instruction,
 )
 from cuggino.prompts.overriding import (
+    RUN,
+    SYNC,
     own_prompts,
 )
 from cuggino.prompts.plan_build import (

@@ -8,26 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from cuggino.files import describe, read_text
+from cuggino.prompts.overriding import OVERRIDES, RUN, SYNC, InstructionName, Workflow
 from cuggino.prompts.rendering import Prompts
-
-InstructionName: TypeAlias = Literal["initializer", "coding", "sync", "verify"]
-
-OVERRIDES = ".autonoe"
-"""The folder of a project's own instructions, as `<name>.md`."""
-
-
-class Workflow(NamedTuple):
-    """The instruction for planning, and the one for every later session (AUT-271)."""
-
-    planning: InstructionName
-    working: InstructionName
-
-
-RUN = Workflow("initializer", "coding")
-SYNC = Workflow("sync", "verify")
 
 
 class Instruction(NamedTuple):

@@ -5,11 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias
 
 from cuggino.files import read_regular
-from cuggino.prompts.deliver import OVERRIDES, RUN, SYNC
-from cuggino.prompts.plan_build import BUILD_PROMPT, PLAN_PROMPT
 from cuggino.prompts.rendering import Prompts
+
+InstructionName: TypeAlias = Literal["initializer", "coding", "sync", "verify"]
+
+OVERRIDES = ".autonoe"
+"""The folder of a project's own instructions, as `<name>.md`."""
+PLAN_PROMPT = "PLAN.PROMPT.md"
+BUILD_PROMPT = "BUILD.PROMPT.md"
+
+
+class Workflow(NamedTuple):
+    """The instruction for planning, and the one for every later session (AUT-271)."""
+
+    planning: InstructionName
+    working: InstructionName
+
+
+RUN = Workflow("initializer", "coding")
+SYNC = Workflow("sync", "verify")
 
 
 def own_prompts(

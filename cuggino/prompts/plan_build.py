@@ -12,10 +12,8 @@ from typing import Literal, TypeAlias
 
 from cuggino.errors import ConfigError, StorageError
 from cuggino.files import describe, read_text
+from cuggino.prompts.overriding import BUILD_PROMPT, PLAN_PROMPT
 from cuggino.prompts.rendering import Prompts
-
-PLAN_PROMPT = "PLAN.PROMPT.md"
-BUILD_PROMPT = "BUILD.PROMPT.md"
 
 PromptPhase: TypeAlias = Literal["plan", "build"]
 

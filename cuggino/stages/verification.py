@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from reactivex import Observable, operators as ops
 
@@ -30,8 +30,10 @@ from cuggino.stages.history import History
 from cuggino.stages.repository import CommitEvent
 from cuggino.stages.shadow import Contents
 from cuggino.stages.snapshot import GitSnapshots, Snapshot
-from cuggino.stages.undo import Undone, undo_plan, undo_stage
 from cuggino.storage import Workspace
+
+if TYPE_CHECKING:
+    from cuggino.stages.undo import Undone
 
 T = TypeVar("T")
 
@@ -320,6 +322,8 @@ class _Tree:
         Raises:
             ProcessError, StorageError, OSError: they cannot be read or restored.
         """
+        from cuggino.stages.undo import undo_plan, undo_stage
+
         before = self._before
         now = yield from ask(clock())
         if before is None or now is None:

@@ -56,7 +56,7 @@ def loaded(tmp_path: Path) -> Callable[[list[str]], frozenset[str]]:
     program = tmp_path / "claude"
     program.write_text('#!/bin/sh\necho "2.1.329 (Claude Code)"\n')
     program.chmod(0o755)
-    config = {"agentPath": str(program), "guard": "off"}
+    config = {"agentPath": str(program), "guard": "off", "loginCheck": False}
     (tmp_path / ".cuggino.json").write_text(json.dumps(config))
 
     def run(arguments: list[str]) -> frozenset[str]:
@@ -104,10 +104,15 @@ def test_a_run_loads_one_loop_and_one_provider(
         "cuggino.doctor.checks",
         "cuggino.guard.shell",
         "cuggino.guard_audit.audit",
+        "cuggino.logins",
         "cuggino.notify.notifier",
+        "cuggino.prompts.deliver",
+        "cuggino.prompts.plan_build",
         "cuggino.report",
         "cuggino.runs.listing",
+        "cuggino.stages.undo",
         "cuggino.storage.backlog",
+        "cuggino.storage.served",
         "cuggino_cli.follow.resumable",
         "cuggino_cli.screen.deliver_text",
         "cuggino_cli.screen.plan_build_text",

@@ -14,16 +14,8 @@ from cuggino.domain.deliverable_tools import TOOLS_OF, ToolName, agent_tool
 from cuggino.errors import ConfigError
 from cuggino.guard.policy import Mode, Policy
 from cuggino.prompts import Prompts
-from cuggino.prompts.deliver import (
-    RUN,
-    SYNC,
-    Instruction,
-    InstructionName,
-    Workflow,
-    choose_instruction,
-    is_planning,
-    load_instruction,
-)
+from cuggino.prompts.deliver import Instruction, choose_instruction, is_planning, load_instruction
+from cuggino.prompts.overriding import RUN, SYNC, InstructionName, Workflow
 from tests.guard.judging import make_project, reason_of
 from tests.vectors import each, not_followed, rows
 

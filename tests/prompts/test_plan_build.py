@@ -12,9 +12,8 @@ from hypothesis import given, strategies as st
 
 from cuggino.errors import ConfigError, StorageError
 from cuggino.prompts import Prompts
+from cuggino.prompts.overriding import BUILD_PROMPT, PLAN_PROMPT
 from cuggino.prompts.plan_build import (
-    BUILD_PROMPT,
-    PLAN_PROMPT,
     VERIFY_JOB_VARIABLES,
     PromptNotFound,
     build_verification_prompt,

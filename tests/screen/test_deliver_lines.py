@@ -19,7 +19,8 @@ from cuggino.events import (
     DeliverWarning,
     QuotaWaiting,
 )
-from cuggino.prompts.deliver import RUN, choose_instruction, is_planning, load_instruction
+from cuggino.prompts.deliver import choose_instruction, is_planning, load_instruction
+from cuggino.prompts.overriding import RUN
 from cuggino_cli.follow.resumable import autonoe_code
 from cuggino_cli.screen.deliver_screen import activity_line
 from cuggino_cli.screen.deliver_text import (
