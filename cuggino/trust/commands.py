@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from cuggino._lazy import pattern
 from cuggino.config import AGENT_FILE, CONFIG_FILE, PLAN_BUILD_CONFIG_FILE
 from cuggino.files import read_json_object, read_regular
 from cuggino.prompts import own_prompts
@@ -53,7 +54,7 @@ _GIT_HOOKS = (
     *("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "pre-push"),
     *("post-checkout", "post-index-change", "reference-transaction", "post-merge", "pre-rebase"),
 )
-_IMPORT_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*", re.ASCII)
+_IMPORT_PATH = pattern(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*", re.ASCII)
 
 
 class ProjectCommand(NamedTuple):

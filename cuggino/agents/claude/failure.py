@@ -13,6 +13,7 @@ from collections.abc import Callable
 from datetime import datetime, tzinfo
 from typing import Any
 
+from cuggino._lazy import pattern
 from cuggino._values import dataclass
 from cuggino.agents.base.failure import (
     CONNECTION,
@@ -43,19 +44,19 @@ _HINTS: dict[AgentFailure, str] = {
 }
 _REFUSALS: tuple[tuple[re.Pattern[str], str], ...] = (
     (
-        re.compile(r"cannot be used with root"),
+        pattern(r"cannot be used with root"),
         "run as a normal user, or set IS_SANDBOX=1 inside a container",
     ),
     (
-        re.compile(r"error: unknown option"),
+        pattern(r"error: unknown option"),
         "this claude lacks a required option: update it with `claude update`",
     ),
     (
-        re.compile(r"No conversation found with session ID"),
+        pattern(r"No conversation found with session ID"),
         "the session cannot be resumed: start a new one",
     ),
     (
-        re.compile(r"Session ID \S+ is already in use"),
+        pattern(r"Session ID \S+ is already in use"),
         "resume the session, or start one with another id",
     ),
 )
@@ -131,8 +132,8 @@ def _of_result(result: Json, ending: Ending) -> LlmSessionError:
         return interrupted(ending.program)
     if terminal in ("prompt_too_long", "blocking_limit"):
         return failed(message, "prompt_too_long", hints=_HINTS)
-    for pattern, hint in _REFUSALS:
-        if pattern.search(message):
+    for refusal, hint in _REFUSALS:
+        if refusal.search(message):
             return AgentFailed(message, reason="bad_request", hint=hint)
     reason = _api_reason(result, ending.api_error or {}, message)
     # A limit may be reached and the work continue (at a price), to fail later for another reason.
@@ -183,8 +184,8 @@ def _without_result(ending: Ending, *, exit_code: int, stderr_tail: str) -> LlmS
             return _quota(cut(text), ending)
     if _limit_told(ending):
         return _quota(cut(said or tail or "a usage limit was met"), ending)
-    for pattern, hint in _REFUSALS:
-        if pattern.search(stderr_tail):
+    for refusal, hint in _REFUSALS:
+        if refusal.search(stderr_tail):
             return AgentFailed(cut(tail), reason="bad_request", hint=hint)
     return crash(ending.program, exit_code, stderr_tail)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, tzinfo
@@ -17,6 +16,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
+from cuggino._lazy import pattern
 from cuggino.agents.base.failure import local_zone, outcome_of
 from cuggino.agents.base.program import encodable
 from cuggino.agents.base.stream import Told
@@ -363,19 +363,19 @@ _STREAM_EVENT = b'{"type":"stream_event",'
 _BLOCK_EVENT = b'{"type":"stream_event","event":{"type":"content_block_'
 _WITH_TEXT = (b'"text_delta"', b'"content_block_start"')
 """Every block event with text contains one of these."""
-_TEXT_DELTA = re.compile(
+_TEXT_DELTA = pattern(
     rb'\{"type":"stream_event","event":\{"type":"content_block_delta","index":\d+,'
     rb'"delta":\{"type":"text_delta","text":"([^"\\]*(?:\\(?:u[0-9a-fA-F]{4}|[^u])[^"\\]*)*)"\}\},'
     rb'"session_id":"[^"\\]*","parent_tool_use_id":null'
     rb'(?:,"(?:uuid|api_message_id)":"[^"\\]*")*\}'
-).fullmatch
+)
 """A delta of the model's own text with its text as JSON, in the usual order of keys."""
 
-_NOTHING_SAID = re.compile(
+_NOTHING_SAID = pattern(
     rb'\{"type":"stream_event","event":\{"type":"(?:message_stop"\}|content_block_(?:stop",'
     rb'|delta","index":\d+,"delta":\{"type":"(?:input_json|thinking|signature)_delta",'
     rb'|start","index":\d+,"content_block":\{"type":"(?:tool_use|thinking)",))'
-).match
+)
 """The beginning of a stream event that is only a sign of life."""
 
 _THINKING = b'{"type":"system","subtype":"thinking_tokens",'
@@ -657,6 +657,7 @@ class ClaudeSession:
         texts are joined as they are, and decoded once. All other lines are parsed.
         """
         told = Told()
+        delta_of, nothing_said_in = _TEXT_DELTA.fullmatch, _NOTHING_SAID.match
         deltas: list[bytes] = []
         texts: list[bytes] = []
 
@@ -669,11 +670,11 @@ class ClaudeSession:
         try:
             for line in lines:
                 if line.startswith(_STREAM_EVENT):
-                    if (delta := _TEXT_DELTA(line)) is not None:
+                    if (delta := delta_of(line)) is not None:
                         deltas.append(line)
                         texts.append(delta[1])
                         continue
-                    if _NOTHING_SAID(line) is not None:
+                    if nothing_said_in(line) is not None:
                         told.add(self._alive(now))
                         continue
                 elif line.startswith(_THINKING):
