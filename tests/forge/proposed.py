@@ -13,6 +13,7 @@ from cuggino.forge import PullRequest, PullRequests, pull_requests
 from cuggino.stages.slots import Gate
 from cuggino.storage import Proposals, Workspace
 from cuggino.testing import CiRun, InMemoryForge, VirtualClock
+from tests.git_project import commit_at
 from tests.stages.slots.landings import Landings
 
 GREEN = CiRun(takes=60.0)
@@ -23,15 +24,9 @@ class Proposed(Landings):
     """The project, its remote, its forge, and the landing between them."""
 
     def __init__(self, root: Path, *, ci: Sequence[CiRun | Sequence[CiRun]] = (GREEN,)) -> None:
+        self.remote, self.person = root / "remote.git", root / "person"
         super().__init__(root)
         self.clock = VirtualClock()
-        self.remote = root / "remote.git"
-        self.git("clone", "--quiet", "--bare", str(self.project.root), str(self.remote))
-        self.git("remote", "add", "origin", str(self.remote))
-        self.person = root / "person"
-        self.git("clone", "--quiet", str(self.remote), str(self.person))
-        for name, value in (("user.name", "Ada"), ("user.email", "ada@example.org")):
-            self.git("config", name, value, cwd=self.person)
         self.forge = InMemoryForge(
             self.clock,
             ci=ci,
@@ -41,9 +36,17 @@ class Proposed(Landings):
         )
         self.workspace = Workspace(self.project.root)
         self.workspace.open()
-        self.git("config", "core.excludesFile", str(root / "excluded"))
-        (root / "excluded").write_text(".cuggino/\n")
         self.proposals = Proposals(self.workspace)
+
+    def _make(self) -> None:
+        super()._make()
+        self.git("clone", "--quiet", "--bare", str(self.project.root), str(self.remote))
+        self.git("remote", "add", "origin", str(self.remote))
+        self.git("clone", "--quiet", str(self.remote), str(self.person))
+        for name, value in (("user.name", "Ada"), ("user.email", "ada@example.org")):
+            self.git("config", name, value, cwd=self.person)
+        (self.root / "excluded").write_text(".cuggino/\n")
+        self.git("config", "core.excludesFile", str(self.root / "excluded"))
 
     def landing(self, *, check: str = "test ! -e red", **settings: Any) -> PullRequests:
         """Return the landing, as a new process makes it."""
@@ -80,13 +83,7 @@ class Proposed(Landings):
         return last
 
     def remote_head(self, branch: str) -> str | None:
-        ran = subprocess.run(
-            ["git", "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}"],
-            cwd=self.remote,
-            capture_output=True,
-            check=False,
-        )
-        return ran.stdout.decode().strip() or None
+        return commit_at(self.remote, f"refs/heads/{branch}")
 
     def person_pushes(
         self, branch: str, files: dict[str, str], *, force: bool = False, merge: str = ""

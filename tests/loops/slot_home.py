@@ -18,7 +18,7 @@ from cuggino.stages import GitRepository, GitSnapshots, act
 from cuggino.stages.slots import Slot, candidate_ref, prepare_slot, slots_of
 from cuggino.storage import Workspace, list_journals, read_journal
 from cuggino.testing import AgentRun, InMemoryAgent, Say, Write
-from tests.git_project import GitProject
+from tests.git_project import GitProject, commit_at, fetch_into, make_once
 
 PLAN = AgentRun([Say("<PLAN_COMPLETE>One task.</PLAN_COMPLETE>")], plan="# Plan")
 GOOD = [Say("<APPROVED>Fine.</APPROVED>")]
@@ -35,10 +35,7 @@ class Home:
 
     def __init__(self, project: GitProject) -> None:
         self.project = project
-        project.write(".gitignore", ".cuggino\n")
-        project.write(".specs/a.md", "spec\n")
-        project.git("add", "-A")
-        project.git("commit", "-q", "-m", "Start")
+        make_once("slot home", project.root, self._make)
         self.workspace = Workspace(project.root)
         self.workspace.open()
         self.slots = slots_of(project.root, None, 3)
@@ -46,8 +43,14 @@ class Home:
         self.ledger = Ledger()
         self.publish: Callable[[Slot, str], Observable[Any]] = self._publish
 
+    def _make(self) -> None:
+        self.project.write(".gitignore", ".cuggino\n")
+        self.project.write(".specs/a.md", "spec\n")
+        self.project.git("add", "-A")
+        self.project.git("commit", "-q", "-m", "Start")
+
     def head(self) -> str:
-        return self.project.git("rev-parse", "HEAD").strip()
+        return commit_at(self.project.root / ".git", "HEAD") or ""
 
     def attempt(
         self, sessions: dict[str, list[Any]], slot: int = 1, **given: Any
@@ -99,8 +102,9 @@ class Home:
 
     def _publish(self, slot: Slot, base: str) -> Observable[Any]:
         def make() -> WatchCandidate:
-            commit = self.git(slot, "rev-parse", "HEAD").strip()
-            self.project.git("fetch", "-q", str(slot.root), f"+HEAD:{candidate_ref(self.name)}")
+            commit = commit_at(slot.root / ".git", "HEAD")
+            assert commit is not None
+            fetch_into(self.project.root / ".git", slot.root / ".git", candidate_ref(self.name))
             return WatchCandidate(
                 filename="a.md", slot=slot.number, commit=commit, base=base, attempt=1
             )

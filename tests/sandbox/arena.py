@@ -17,6 +17,7 @@ import pytest
 
 import cuggino
 from cuggino.sandbox import Boundary, Enclosure, RoleView, ViewRole, make_granted, probe, role_view
+from tests.git_project import GitProject, make_once
 from tests.limits import LIMIT
 
 ROOT = Path(cuggino.__file__).parents[1]
@@ -78,16 +79,17 @@ class Arena:
         self.state = self.home / ".claude"
         for folder in (self.project, self.state):
             folder.mkdir(parents=True)
-        self._git("init", "--quiet", "--initial-branch=main")
-        self._git("config", "user.name", "Tester")
-        self._git("config", "user.email", "tester@example.org")
+        make_once("arena", self.project, self._make)
+        self.write(_UNTRACKED)
+        self.folder.mkdir(parents=True)
+
+    def _make(self) -> None:
+        GitProject(self.project)
         self.write({".specs/a.md": "spec a v1\n", **_FILES})
         self._commit("one")
         self._git("branch", "other")
         self.write({".specs/a.md": "spec a v2\n", "src/app.py": 'print("foo 2")\n'})
         self._commit("two")
-        self.write(_UNTRACKED)
-        self.folder.mkdir(parents=True)
 
     def write(self, files: dict[str, str]) -> None:
         for name, text in files.items():

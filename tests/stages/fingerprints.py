@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cuggino import run
 from cuggino.stages.fingerprint import DIGITS, fingerprint_stage
-from tests.git_project import EXCLUDED, GitProject
+from tests.git_project import EXCLUDED, GitProject, make_once
 
 LATER = 2_000_000_000
 
@@ -28,9 +28,13 @@ def commit_all(project: GitProject, message: str = "work") -> None:
 
 def fill(project: GitProject) -> GitProject:
     """A repository with a commit of some files, and an ignored file."""
-    project.write(".gitignore", "*.log\n.cuggino/\n")
-    project.write("a.txt", "a\n")
-    project.write("sub/b.txt", "b\n")
-    project.write("build.log", "1\n")
-    commit_all(project)
+
+    def make() -> None:
+        project.write(".gitignore", "*.log\n.cuggino/\n")
+        project.write("a.txt", "a\n")
+        project.write("sub/b.txt", "b\n")
+        project.write("build.log", "1\n")
+        commit_all(project)
+
+    make_once("fingerprints", project.root, make)
     return project

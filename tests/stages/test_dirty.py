@@ -10,24 +10,28 @@ import pytest
 from cuggino import run
 from cuggino.events import CommitPerformed, DirtyFilesCommitted, Event
 from cuggino.stages import GitRepository, commit_stage
-from tests.git_project import GitProject
+from tests.git_project import GitProject, make_once
 
 
 @pytest.fixture
 def mine(project: GitProject) -> GitProject:
     """A repository in which a person has changed files in every way."""
-    for name in ("changed", "gone", "staged", "removed", "same", "sub/deep"):
-        project.write(name, "old\n")
-    project.git("add", "--all")
-    project.git("commit", "--quiet", "--message", "first")
-    project.write("changed", "mine\n")
-    (project.root / "gone").unlink()
-    project.write("staged", "mine\n")
-    project.write("added", "mine\n")
-    project.git("add", "staged", "added")
-    project.git("rm", "--quiet", "removed")
-    project.write("untracked", "mine\n")
-    project.write("sub/deep", "mine\n")
+
+    def make() -> None:
+        for name in ("changed", "gone", "staged", "removed", "same", "sub/deep"):
+            project.write(name, "old\n")
+        project.git("add", "--all")
+        project.git("commit", "--quiet", "--message", "first")
+        project.write("changed", "mine\n")
+        (project.root / "gone").unlink()
+        project.write("staged", "mine\n")
+        project.write("added", "mine\n")
+        project.git("add", "staged", "added")
+        project.git("rm", "--quiet", "removed")
+        project.write("untracked", "mine\n")
+        project.write("sub/deep", "mine\n")
+
+    make_once("dirty", project.root, make)
     return project
 
 

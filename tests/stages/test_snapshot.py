@@ -19,7 +19,7 @@ from reactivex import Observable, operators as ops
 from cuggino import run
 from cuggino.events import SnapshotFailed, SnapshotTaken, dump_event, parse_event
 from cuggino.stages import GitSnapshots, NoSnapshots, shadow, snapshot_stage
-from tests.git_project import GitProject
+from tests.git_project import GitProject, make_once
 from tests.stages.trees import snapshots_of, take, tree_of, undo
 
 SOON = timedelta(hours=1)
@@ -28,11 +28,15 @@ SOON = timedelta(hours=1)
 @pytest.fixture
 def filled(project: GitProject) -> GitProject:
     """A repository with a commit."""
-    project.write(".gitignore", "*.log\n")
-    project.write("a.txt", "a\n")
-    project.write("src/b.txt", "b\n")
-    project.git("add", "--all")
-    project.git("commit", "--quiet", "--message", "first")
+
+    def make() -> None:
+        project.write(".gitignore", "*.log\n")
+        project.write("a.txt", "a\n")
+        project.write("src/b.txt", "b\n")
+        project.git("add", "--all")
+        project.git("commit", "--quiet", "--message", "first")
+
+    make_once("snapshots", project.root, make)
     return project
 
 

@@ -14,27 +14,31 @@ import pytest
 from cuggino import run
 from cuggino.errors import RunNotFound, StorageError
 from cuggino.stages import Snapshot, UndoPlan, find_snapshot, undo_stage
-from tests.git_project import GitProject
+from tests.git_project import GitProject, make_once
 from tests.stages.trees import plan, snapshots_of, take, tree_of, undo, undo_latest
 
 
 @pytest.fixture
 def filled(project: GitProject) -> GitProject:
     """A repository with a commit, and a person's uncommitted work of every kind."""
-    project.write(".gitignore", "*.log\nbuild/\n")
-    for name in ("a.txt", "src/b.txt", "src/deep/c.txt", "gone.txt"):
-        project.write(name, f"{name}\n")
-    project.write("run.sh", "#!/bin/sh\n").chmod(0o755)
-    (project.root / "link").symlink_to("a.txt")
-    project.git("add", "--all")
-    project.git("commit", "--quiet", "--message", "first")
-    project.write("a.txt", "dirty\n")
-    project.write("src/staged.txt", "staged\n")
-    project.git("add", "src/staged.txt")
-    project.write("src/new.txt", "untracked\n")
-    project.write("tool", "#!/bin/sh\n").chmod(0o755)
-    (project.root / "gone.txt").unlink()
-    project.write("out.log", "ignored\n")
+
+    def make() -> None:
+        project.write(".gitignore", "*.log\nbuild/\n")
+        for name in ("a.txt", "src/b.txt", "src/deep/c.txt", "gone.txt"):
+            project.write(name, f"{name}\n")
+        project.write("run.sh", "#!/bin/sh\n").chmod(0o755)
+        (project.root / "link").symlink_to("a.txt")
+        project.git("add", "--all")
+        project.git("commit", "--quiet", "--message", "first")
+        project.write("a.txt", "dirty\n")
+        project.write("src/staged.txt", "staged\n")
+        project.git("add", "src/staged.txt")
+        project.write("src/new.txt", "untracked\n")
+        project.write("tool", "#!/bin/sh\n").chmod(0o755)
+        (project.root / "gone.txt").unlink()
+        project.write("out.log", "ignored\n")
+
+    make_once("undone", project.root, make)
     return project
 
 

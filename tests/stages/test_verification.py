@@ -21,7 +21,7 @@ from cuggino.guard import NOTE
 from cuggino.sandbox import Protected, ViewRole, protected_for
 from cuggino.stages import KEPT, verified
 from cuggino.storage import Origins, Workspace
-from tests.git_project import GitProject
+from tests.git_project import GitProject, make_once
 
 VERDICT = Approved(content="ok")
 SAID = AgentMessage(text="working")
@@ -30,13 +30,17 @@ SAID = AgentMessage(text="working")
 @pytest.fixture
 def work(project: GitProject) -> GitProject:
     """A project with specifications, settings of agents, code, and two branches."""
-    for name in (".specs/a.md", ".specs/b.md", ".claude/settings.json", "src/app.py"):
-        project.write(name, f"{name} as it was\n")
-    project.write(".cuggino/backlog/one.md", "as it was")
-    project.git("add", "--all")
-    project.git("commit", "--quiet", "--message", "start")
-    project.git("branch", "other")
-    project.git("tag", "v1")
+
+    def make() -> None:
+        for name in (".specs/a.md", ".specs/b.md", ".claude/settings.json", "src/app.py"):
+            project.write(name, f"{name} as it was\n")
+        project.write(".cuggino/backlog/one.md", "as it was")
+        project.git("add", "--all")
+        project.git("commit", "--quiet", "--message", "start")
+        project.git("branch", "other")
+        project.git("tag", "v1")
+
+    make_once("verification", project.root, make)
     return project
 
 

@@ -11,7 +11,7 @@ import pytest
 from cuggino import run
 from cuggino.events import WatchSlotPrepared, WatchWorkKept
 from cuggino.stages.slots import Slot, prepare_slot, slots_of
-from tests.git_project import GitProject, isolate_git
+from tests.git_project import GitProject, isolate_git, make_once
 from tests.stages.slots.landings import Landings
 
 
@@ -25,6 +25,9 @@ class SlottedProject(GitProject):
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
+        make_once("slotted", root, self._make)
+
+    def _make(self) -> None:
         self.write(".gitignore", ".cuggino/\n.env\ncache/\n")
         self.write("app.py", "one\n")
         self.write("lib/util.py", "util\n")

@@ -9,7 +9,7 @@ from typing import Any
 from cuggino import iterate
 from cuggino.events import Event, WatchCandidate
 from cuggino.stages.slots import TRUNK, Gate, Trunk, candidate_ref
-from tests.git_project import GitProject
+from tests.git_project import GitProject, commit_at, fetch_into, make_once
 
 
 class Landings:
@@ -17,11 +17,15 @@ class Landings:
 
     def __init__(self, root: Path, *, files: Mapping[str, str] | None = None) -> None:
         self.root = root
-        self.project = GitProject(root / "project")
-        for path, text in {"base.txt": "base\n", **(files or {})}.items():
-            self.project.write(path, text)
-        self.commit("Start")
+        root.mkdir(parents=True, exist_ok=True)
         self.slot = root / "slot"
+        self.files = {"base.txt": "base\n", **(files or {})}
+        make_once((type(self), *self.files.items()), root, self._make)
+        self.project = GitProject(root / "project", made=True)
+
+    def _make(self) -> None:
+        self.project = GitProject(self.root / "project")
+        self.commit("Start", self.files)
         self.git("clone", "--quiet", str(self.project.root), str(self.slot))
         for name, value in (("user.name", "Agent"), ("user.email", "agent@example.org")):
             self.git("config", name, value, cwd=self.slot)
@@ -38,7 +42,7 @@ class Landings:
         return self.head()
 
     def head(self, name: str = "HEAD") -> str:
-        return self.git("rev-parse", name)
+        return commit_at(self.project.root / ".git", name) or self.git("rev-parse", name)
 
     def trunk(self, **options: Any) -> Trunk:
         land_on = options.pop("land_on", "follow")
@@ -61,7 +65,7 @@ class Landings:
         """Commit these files in a slot on top of `base`, by default the trunk."""
         base = base or self.head(TRUNK)
         slot = self.slot
-        self.git("fetch", "--quiet", str(self.project.root), base, cwd=slot)
+        fetch_into(slot / ".git", self.project.root / ".git")
         self.git("checkout", "--quiet", "--force", "--detach", base, cwd=slot)
         for path, text in files.items():
             place = slot / path
@@ -74,8 +78,9 @@ class Landings:
                     place.chmod(0o755)
         self.git("add", "--all", cwd=slot)
         self.git("commit", "--quiet", "--allow-empty", "--message", f"Work on {item}", cwd=slot)
-        commit = self.git("rev-parse", "HEAD", cwd=slot)
-        self.git("fetch", "--quiet", str(slot), f"+HEAD:{candidate_ref(item)}")
+        commit = commit_at(slot / ".git", "HEAD")
+        assert commit is not None
+        fetch_into(self.project.root / ".git", slot / ".git", candidate_ref(item))
         return WatchCandidate(filename=item, slot=1, commit=commit, base=base, attempt=attempt)
 
     def first_parents(self, name: str = "HEAD") -> list[str]:
