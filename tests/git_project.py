@@ -82,7 +82,7 @@ class _Copy:
     def of(cls, path: Path, folder: Path) -> _Copy:
         state, name = path.lstat(), path.relative_to(folder)
         if path.is_symlink():
-            return cls(name, 0, 0, target=os.readlink(path))
+            return cls(name, 0, 0, target=str(path.readlink()))
         content = None if path.is_dir() else path.read_bytes()
         return cls(name, state.st_mode & 0o777, state.st_mtime_ns, content)
 
