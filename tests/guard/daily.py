@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -56,11 +56,12 @@ def make_daily_project(folder: Path) -> Path:
     return project
 
 
-def counts(cases: list[Case], project: Path) -> Iterator[Count]:
+def counts(
+    cases: list[Case], project: Path, levels: Iterable[Level] = ("full", "roles")
+) -> Iterator[Count]:
     """Yield the refusals by level and role."""
     scripts = {case.command: parse(case.command, shfmt=SHFMT) for case in cases}
     cwds = frozenset({str(project)})
-    levels: tuple[Level, ...] = ("full", "roles")
     for level in levels:
         for role in PERMISSION_SETS:
             policy = role_policy(

@@ -14,10 +14,14 @@ CASES = list(listed_cases(LIST))
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> list[Count]:
-    """Return the refusals of every role, at both levels."""
-    project = make_daily_project(tmp_path_factory.mktemp("daily") / "home")
-    return list(counts(CASES, project))
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_daily_project(tmp_path_factory.mktemp("daily") / "home")
+
+
+@pytest.fixture(scope="module")
+def full(project: Path) -> list[Count]:
+    """Return the refusals of every role at the level `full`."""
+    return list(counts(CASES, project, ["full"]))
 
 
 def test_the_list_is_long_enough() -> None:
@@ -26,24 +30,23 @@ def test_the_list_is_long_enough() -> None:
     assert {"looks", "works"} == {case.section for case in CASES}
 
 
-def test_few_commands_are_refused_under_the_allowlist(found: list[Count]) -> None:
+def test_few_commands_are_refused_under_the_allowlist(full: list[Count]) -> None:
     """The level `full` refuses at most 5 % to any role."""
-    full = [count for count in found if count.level == "full"]
     assert 8 == len(full)
     assert [] == [str(count) for count in full if count.share > 0.05]
 
 
 @pytest.mark.real_agent
-def test_nothing_harmless_is_refused_where_any_program_may_run(found: list[Count]) -> None:
+def test_nothing_harmless_is_refused_where_any_program_may_run(project: Path) -> None:
     """The level `roles` refuses none of them."""
-    roles = [count for count in found if count.level == "roles"]
+    roles = list(counts(CASES, project, ["roles"]))
     assert 8 == len(roles)
     assert [] == [str(count) for count in roles if count.refused]
 
 
-def test_refusals_are_named_with_their_reasons(found: list[Count]) -> None:
+def test_refusals_are_named_with_their_reasons(full: list[Count]) -> None:
     """The message lists what stays refused, such as removing sources."""
-    [count] = [one for one in found if (one.level, one.role) == ("full", "implementing")]
+    [count] = [one for one in full if one.role == "implementing"]
     assert "rm -rf node_modules package-lock.json" in count.refused
     assert "is not in the allowlist" in str(count)
 
