@@ -59,6 +59,8 @@ async def collect(stream: Observable[Any]) -> list[Any]:
 @pytest.fixture
 def nothing_left() -> Iterator[None]:
     """Check that no thread, process or open file is left."""
+    gc.collect(1)
+    gc.freeze()  # only what the test makes is searched
     with no_leaks():
         lanes = lane_threads()
         yield

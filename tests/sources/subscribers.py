@@ -101,6 +101,9 @@ def exists(pid: int) -> bool:
     return found is not None and psutil.pid_exists(found)
 
 
+_LISTS = Path("/proc/thread-self/children").exists()
+
+
 def children() -> set[int]:
     """Children of this process, zombies included, without the guardian, which stays."""
     return {pid for pid in _child_pids() if not _is_guardian(pid)}
@@ -108,13 +111,17 @@ def children() -> set[int]:
 
 def _child_pids() -> list[int]:
     """Ask the kernel where it keeps a list, which takes no search through all processes."""
-    lists = list(Path("/proc/self/task").glob("*/children"))
-    if not lists:
-        return [child.pid for child in psutil.Process().children()]
     pids: list[int] = []
-    for path in lists:
+    if not _LISTS:
+        return [child.pid for child in psutil.Process().children()]
+    for thread in os.listdir("/proc/self/task"):  # noqa: PTH208 (after each test)
         with suppress(OSError):  # a thread that has ended since
-            pids += map(int, path.read_text().split())
+            file = os.open(f"/proc/self/task/{thread}/children", os.O_RDONLY)
+            try:
+                while read := os.read(file, 4096):
+                    pids += map(int, read.split())
+            finally:
+                os.close(file)
     return pids
 
 
