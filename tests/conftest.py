@@ -35,7 +35,7 @@ from tests.sources.subscribers import children, eventually
 
 pytest.register_assert_rewrite("tests.loops.endings")
 
-for profile, examples in (("quick", 25), ("thorough", 1000)):
+for profile, examples in (("quick", 15), ("thorough", 1000)):
     settings.register_profile(
         profile,
         max_examples=examples,

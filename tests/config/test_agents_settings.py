@@ -129,7 +129,10 @@ roles: st.SearchStrategy[dict[Role, RoleAgent]] = st.dictionaries(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    max_examples=2 * settings().max_examples,
+)
 @given(roles, fallbacks)
 def test_settings_round_trip(
     tmp_path: Path, agents: dict[Role, RoleAgent], fallback: list[FallbackAgent]

@@ -292,7 +292,10 @@ class TestSaving:
     shown = texts.filter(str.strip)
     seconds = st.floats(0.001, 1e6)
 
-    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+    @settings(
+        suppress_health_check=[HealthCheck.function_scoped_fixture],
+        max_examples=2 * settings().max_examples,
+    )
     @given(
         st.builds(
             Config,

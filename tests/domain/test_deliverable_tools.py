@@ -232,7 +232,7 @@ INPUTS = (
 NAMES = st.sampled_from([*TOOLS, *ALIASES, "nothing"])
 
 
-@settings(max_examples=50)
+@settings(max_examples=2 * settings().max_examples)
 @given(calls=st.lists(st.tuples(NAMES, INPUTS), max_size=15), strict=st.booleans())
 def test_any_calls_keep_the_order(calls: list[tuple[str, object]], strict: bool) -> None:
     """After any calls IDs are unique, order and entries are kept, and each answer is JSON."""

@@ -30,7 +30,7 @@ def two(folder: Path, *, same_login: bool = False, latency: float = 1) -> tuple[
 @given(begin=MOMENTS, kill=MOMENTS, late=MOMENTS, same_login=st.booleans(), lost=st.booleans())
 @example(begin=0, kill=0, late=0, same_login=False, lost=False)
 @example(begin=0.5, kill=1.0, late=0.5, same_login=True, lost=True)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=2 * settings().max_examples, deadline=None)
 def test_every_interleaving(
     begin: float, kill: float, late: float, same_login: bool, lost: bool
 ) -> None:

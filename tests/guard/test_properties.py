@@ -18,7 +18,9 @@ from cuggino.guard.verdict import Verdict
 SHFMT = find_shfmt()
 LEVELS: tuple[Level, ...] = ("roles", "full")
 slow = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=2 * settings().max_examples,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 
 

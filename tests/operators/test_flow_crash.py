@@ -323,7 +323,7 @@ class Law:
 # -- the law
 
 LAW = settings(
-    max_examples=settings().max_examples // 6,
+    max_examples=max(4, settings().max_examples // 6),
     deadline=None,
     # Shrinking would take minutes, and the stories are short.
     phases=(Phase.explicit, Phase.reuse, Phase.generate),

@@ -260,7 +260,10 @@ def test_a_killed_writer_leaves_a_whole_file(store: DeliverableStore, tmp_path: 
         store.path.unlink()
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=2 * settings().max_examples,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(
     content=st.none() | st.binary(max_size=40) | st.just(b'{"deliverables": [{"id": "A"}]}'),
     calls=st.lists(

@@ -273,7 +273,9 @@ def test_no_file_stays_open(journal: Journal) -> None:
 
 @pytest.mark.real_agent
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=2 * settings().max_examples,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
     said=st.lists(

@@ -108,7 +108,7 @@ BEGUN = [
 
 @pytest.mark.parametrize("profile", [replace(PROFILE, mode=None), *PROFILES.values()], ids=NAMES)
 @pytest.mark.parametrize("is_begun", [True, False])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=2 * settings().max_examples, deadline=None)
 @given(lines=LINES, is_allowed=st.booleans(), is_guarded=st.booleans())
 def test_no_line_breaks_a_session(
     profile: Profile, is_begun: bool, lines: list[bytes], is_allowed: bool, is_guarded: bool

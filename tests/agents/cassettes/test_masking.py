@@ -173,7 +173,7 @@ SECRETS = st.sampled_from(
 )
 
 
-@settings(max_examples=50)
+@settings(max_examples=2 * settings().max_examples)
 @given(st.lists(st.tuples(st.text(max_size=20), SECRETS), min_size=1, max_size=4), st.data())
 def test_split_texts_never_leak_a_secret(
     pieces: list[tuple[str, str]], data: st.DataObject
@@ -190,7 +190,7 @@ def test_split_texts_never_leak_a_secret(
         assert secret not in "".join(done)
 
 
-@settings(max_examples=50)
+@settings(max_examples=2 * settings().max_examples)
 @given(st.text(max_size=60), st.lists(st.integers(0, 60), max_size=5))
 def test_parts_without_secrets_are_unchanged(text: str, cuts: list[int]) -> None:
     """Parts without secrets are returned unchanged."""

@@ -72,7 +72,9 @@ def test_secrets_are_masked_everywhere(tmp_path: Path, project: Path) -> None:
 
 @pytest.mark.real_agent
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=2 * settings().max_examples,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
     secret=st.text(st.sampled_from("aZ09+/\"'\\ \n=é漢"), min_size=8, max_size=30),

@@ -70,7 +70,7 @@ LINES: st.SearchStrategy[Any] = st.builds(
 
 
 @pytest.mark.real_agent
-@settings(max_examples=50)
+@settings(max_examples=2 * settings().max_examples)
 @given(st.lists(LINES | JSON, max_size=5))
 def test_no_line_breaks_the_session(values: list[Any]) -> None:
     """With any JSON input the session continues to an end, and every event can be serialized."""
@@ -82,7 +82,7 @@ def test_no_line_breaks_the_session(values: list[Any]) -> None:
     assert (ended.outcome == "completed") == (error is None)
 
 
-@settings(max_examples=50)
+@settings(max_examples=2 * settings().max_examples)
 @given(JSON | LINES, st.booleans())
 def test_a_line_is_read_as_json_reads_it(value: Any, ascii_only: bool) -> None:
     """The fast parser returns the same objects as `json`, with exact numbers."""

@@ -36,7 +36,7 @@ LINES: st.SearchStrategy[Any] = st.builds(
 )
 
 
-@settings(max_examples=50)
+@settings(max_examples=2 * settings().max_examples)
 @given(st.lists(LINES.map(lambda line: json.dumps(line).encode()) | st.binary(), max_size=8))
 def test_no_line_breaks_a_session(lines: list[bytes]) -> None:
     """Any lines yield serializable events, and the session has an outcome."""
@@ -48,7 +48,7 @@ def test_no_line_breaks_a_session(lines: list[bytes]) -> None:
     assert isinstance(ended, SessionEnded)
 
 
-@settings(max_examples=50)
+@settings(max_examples=2 * settings().max_examples)
 @given(st.text(), JSON)
 def test_no_call_breaks_the_hook(name: str, given_input: Any) -> None:
     """Any call is either known or unknown, without errors."""
@@ -58,7 +58,7 @@ def test_no_call_breaks_the_hook(name: str, given_input: Any) -> None:
         assert isinstance(call.tool, str)
 
 
-@settings(max_examples=50)
+@settings(max_examples=2 * settings().max_examples)
 @given(st.lists(st.text(alphabet="abc ./", min_size=1).filter(str.strip), max_size=4))
 def test_every_file_of_a_patch_is_found(names: list[str]) -> None:
     """Each name in a patch is among its files, both verbatim and stripped."""

@@ -239,7 +239,7 @@ DATA = st.dictionaries(
 
 
 @pytest.mark.real_agent
-@settings(max_examples=50)
+@settings(max_examples=2 * settings().max_examples)
 @given(st.lists(st.tuples(KINDS, DATA | JSON), max_size=5))
 def test_arbitrary_events(events: list[tuple[str, Any]]) -> None:
     """Arbitrary events never raise, and all results can be serialized."""

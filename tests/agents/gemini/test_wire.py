@@ -185,7 +185,7 @@ LINES = st.builds(
 ANY = st.lists(LINES | st.binary(max_size=40), max_size=12)
 
 
-@settings(max_examples=50)
+@settings(max_examples=2 * settings().max_examples)
 @given(ANY, st.integers(-15, 255), st.text(max_size=40), st.booleans())
 def test_no_line_breaks_a_session(
     lines: list[bytes], exit_code: int, stderr: str, is_guarded: bool
@@ -200,7 +200,7 @@ def test_no_line_breaks_a_session(
     assert error is None or isinstance(error, LlmSessionError)
 
 
-@settings(max_examples=50)
+@settings(max_examples=2 * settings().max_examples)
 @given(ANY)
 def test_messages_are_their_deltas(lines: list[bytes]) -> None:
     """For arbitrary output, a message's text equals its preceding deltas."""

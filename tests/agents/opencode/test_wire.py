@@ -286,7 +286,7 @@ LINE = st.fixed_dictionaries(
 
 
 @pytest.mark.real_agent
-@settings(max_examples=50)
+@settings(max_examples=2 * settings().max_examples)
 @given(st.lists(LINE.map(json.dumps).map(str.encode) | st.binary(max_size=40), max_size=6))
 def test_no_line_raises(given_lines: list[bytes]) -> None:
     """Arbitrary output never raises."""

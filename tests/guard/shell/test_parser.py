@@ -179,7 +179,7 @@ def test_random_text(text: str) -> None:
     assert isinstance(refusal(text), str)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=2 * settings().max_examples, deadline=None)
 @given(st.text(max_size=80))
 def test_random_characters(text: str) -> None:
     """Random characters are parsed or refused."""
