@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.key_binding.defaults import load_key_bindings
 from prompt_toolkit.output import DummyOutput, Output
 
 from cuggino.config import Config, save_config
@@ -25,6 +27,15 @@ SCENARIO = """\
 [[planning]]
 steps = [{ say = "hello" }]
 """
+
+
+@pytest.fixture(scope="session", autouse=True)
+def same_keys() -> Iterator[None]:
+    """Make the default keys of a prompt once: they take half of its time."""
+    with pytest.MonkeyPatch.context() as patch:
+        made = cache(load_key_bindings)
+        patch.setattr("prompt_toolkit.application.application.load_key_bindings", made)
+        yield
 
 
 @pytest.fixture
