@@ -136,6 +136,19 @@ def pytest_collection(session: pytest.Session) -> Iterator[None]:
         gc.enable()
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no file whose tests are all of the other suite, unless it is named."""
+    if config.args == config.getini("testpaths") and _is_deselected(collection_path, config):
+        return True
+    return None
+
+
+def _is_deselected(path: Path, config: pytest.Config) -> bool:
+    if config.option.markexpr != "not real_agent" or not path.match("test_*.py"):
+        return False
+    return "\npytestmark = pytest.mark.real_agent" in path.read_text(encoding="utf-8")
+
+
 def _import_a_share(config: pytest.Config) -> None:
     """Import a part of the test modules first, another one in each worker.
 
@@ -146,6 +159,8 @@ def _import_a_share(config: pytest.Config) -> None:
         return
     modules = sorted(Path(__file__).parent.rglob("test_*.py"))
     for path in modules[int(worker["workerid"][2:]) :: worker["workercount"]]:
+        if _is_deselected(path, config):
+            continue
         name = ".".join(path.relative_to(config.rootpath).with_suffix("").parts)
         with suppress(Exception, pytest.skip.Exception):  # collecting it reports this
             importlib.import_module(name)
