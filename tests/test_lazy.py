@@ -29,9 +29,3 @@ def test_a_pattern_is_compiled_on_first_use() -> None:
     broken = pattern("(")
     with pytest.raises(re.error):
         broken.search("x")
-
-
-def test_a_pattern_of_bytes_works_as_a_compiled_one() -> None:
-    found = pattern(rb"a(\d)").fullmatch(b"a1")
-    assert found is not None
-    assert found[1] == b"1"
