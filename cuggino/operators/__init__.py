@@ -30,6 +30,7 @@ from cuggino.operators.batches import (
     each_alone,
     events_in,
     in_batches,
+    same_subscription,
     unopened,
 )
 from cuggino.operators.catch_tag import catch_tag
@@ -117,6 +118,7 @@ __all__ = [
     "pause",
     "repetition_limit",
     "retry_session",
+    "same_subscription",
     "scoped",
     "serial",
     "stage_timeout",

@@ -145,15 +145,27 @@ def deferred(make: Callable[[], Observable[T]]) -> Observable[T]:
     """
 
     def subscribe(
-        observer: Subscription[T], scheduler: abc.SchedulerBase | None
+        observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None
     ) -> abc.DisposableBase:
         try:
-            stream = carrier(make())
+            stream = make()
         except Exception as error:
             stream = throw(error)
-        return observer.follow(stream, scheduler)
+        return same_subscription(stream, observer, scheduler)
 
-    return Batched(managed(subscribe))
+    return Batched(Managed(subscribe))
+
+
+def same_subscription(
+    stream: Observable[T], observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None
+) -> abc.DisposableBase:
+    """Subscribe an observer to the stream, with its batches, in place of the stream around it.
+
+    For a stream that only chooses another one when it is subscribed: no event passes it.
+    """
+    source = carrier(stream)
+    kept = source if isinstance(source, Managed) else managed(lambda o, s: o.follow(source, s))
+    return kept._subscribe_core(observer, scheduler)
 
 
 def unopened(operator: Operator) -> Operator:

@@ -7,7 +7,7 @@ from cuggino._lazy import lazy
 
 NAMES = {
     "acts": "act clock lane",
-    "agent": "LINGER agent_stage",
+    "agent": "LINGER agent_stage agent_story",
     "command": (
         "Shell command_lines command_stage enclosed_shell keeping_shell must_succeed shell_input "
         "shell_lines shell_with"

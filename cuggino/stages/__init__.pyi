@@ -18,6 +18,7 @@ from cuggino.stages.acts import (
 from cuggino.stages.agent import (
     LINGER,
     agent_stage,
+    agent_story,
 )
 from cuggino.stages.command import (
     Shell,
@@ -138,6 +139,7 @@ __all__ = [
     "Undone",
     "act",
     "agent_stage",
+    "agent_story",
     "changed_tests",
     "clean_slots",
     "clock",

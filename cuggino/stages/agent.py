@@ -13,6 +13,7 @@ from cuggino.events import (
     Event,
     LlmAgentEvent,
     LlmMarkerEvent,
+    LlmTerminalMarkerEvent,
     MessageDelta,
     PingEvent,
     SessionEnded,
@@ -20,26 +21,21 @@ from cuggino.events import (
     Steered,
     SupervisionEvent,
     UsageUpdate,
-    is_llm_marker_event,
     is_llm_terminal_marker_event,
 )
 from cuggino.operators import (
-    EventBatch,
     Flow,
     MarkerTags,
     emit,
     extract_markers,
     flow,
     forward,
-    mapcat,
-    unopened,
     until_terminal,
 )
+from cuggino.operators.supervision import Looks
 from cuggino.stages.endings import contradictions, endings_of, reminder, terminal_tags
 from cuggino.stages.sessions import Sessions
 from cuggino.stages.supervision import Supervision
-
-_OF_NO_ACCOUNT = frozenset({PingEvent, MessageDelta})
 
 LINGER = 30.0
 """Seconds after the terminal marker in which an agent may deliver its result."""
@@ -73,10 +69,37 @@ def agent_stage(
     of CUG-034 when there was no terminal marker.
     """
     return flow(
-        lambda: _AgentStage(
-            agent, options, phase, tags, on_marker, linger, supervision or Supervision()
-        ).run()
+        lambda: agent_story(
+            agent,
+            options,
+            phase=phase,
+            tags=tags,
+            on_marker=on_marker,
+            linger=linger,
+            supervision=supervision,
+        )
     )
+
+
+def agent_story(
+    agent: LlmAgent,
+    options: SpawnOptions,
+    *,
+    phase: str,
+    tags: MarkerTags,
+    on_marker: Callable[[LlmMarkerEvent], None],
+    before_marker: Callable[[LlmMarkerEvent], Iterable[Event]] = lambda _marker: (),
+    linger: float = LINGER,
+    supervision: Supervision | None = None,
+) -> Flow[LlmTerminalMarkerEvent]:
+    """Run `agent_stage` within a flow; return its terminal marker.
+
+    What `before_marker` returns is emitted before each marker.
+    """
+    stage = _AgentStage(
+        agent, options, phase, tags, on_marker, before_marker, linger, supervision or Supervision()
+    )
+    return stage.run()
 
 
 class _AgentStage:
@@ -87,20 +110,31 @@ class _AgentStage:
         phase: str,
         tags: MarkerTags,
         on_marker: Callable[[LlmMarkerEvent], None],
+        before_marker: Callable[[LlmMarkerEvent], Iterable[Event]],
         linger: float,
         supervision: Supervision,
     ) -> None:
         self._phase = phase
         self._tags = tags
         self._on_marker = on_marker
+        self._before_marker = before_marker
         self._linger = linger
         self._supervision = supervision
         self._sessions = Sessions(agent, options, read=self._read, budget=supervision.remaining)
         self._last: Event | None = None
         self._spent = Spending()
         self._duration = 0.0
+        self._looks: Looks = {
+            Event: self._says,
+            LlmMarkerEvent: self._marks,
+            MessageDelta: None,
+            PingEvent: None,
+            SessionEnded: self._ends,
+            SupervisionEvent: self._spends,
+            UsageUpdate: self._spends,
+        }
 
-    def run(self) -> Flow[None]:
+    def run(self) -> Flow[LlmTerminalMarkerEvent]:
         try:
             last = yield from forward(self._around(self._sessions.first()))
             if not is_llm_terminal_marker_event(last) and self._sessions.can_be_resumed:
@@ -112,15 +146,16 @@ class _AgentStage:
             yield from emit(*contradictions(self._phase, self._sessions.endings))
             if is_llm_terminal_marker_event(outcome):  # cut off after its terminal marker
                 self._on_marker(outcome)
-                return (yield from emit(outcome))
+                yield from emit(*self._before_marker(outcome), outcome)
+                return outcome
             raise LoopError(self._phase, error.message, cause=error) from error
         if not is_llm_terminal_marker_event(last):
             yield from emit(*self._cost())
             raise LoopError(self._phase, self._without_marker(), cause=None)
+        return last
 
     def _around(self, session: Observable[Event]) -> Observable[Event]:
-        supervised = self._supervision.around(self._sessions, session)
-        return supervised.pipe(unopened(mapcat(self._seen)))
+        return self._supervision.around(self._sessions, session, looks=self._looks)
 
     def _read(self, session: Observable[Event]) -> Observable[Event]:
         ending: Callable[[Observable[Event]], Observable[Event]] = until_terminal(
@@ -150,28 +185,26 @@ class _AgentStage:
             self._sessions.endings = []
         return is_told
 
-    def _seen(self, value: Event | EventBatch) -> Iterable[Event | EventBatch]:
-        """Keep account of the events, and emit the cost before the terminal marker."""
-        if isinstance(value, EventBatch):
-            for event in value.events:
-                if type(event) is UsageUpdate:
-                    self._spent = self._spent.add(event)
-                elif type(event) not in _OF_NO_ACCOUNT:
-                    self._last = event
-            return (value,)
-        return (value,) if type(value) in _OF_NO_ACCOUNT else self._seen_alone(value)
-
-    def _seen_alone(self, event: Event) -> Iterable[Event]:
+    def _spends(self, event: Event) -> Iterable[Event]:
         self._spent = self._spent.add(event)
-        if is_llm_marker_event(event):
-            self._on_marker(event)
-        if isinstance(event, SessionEnded):
-            self._duration += event.duration or 0.0
-        elif not isinstance(event, UsageUpdate | SupervisionEvent):
-            self._last = event
-        if is_llm_terminal_marker_event(event):
-            return (*self._cost(), *contradictions(self._phase, self._sessions.endings), event)
-        return (event,)
+        return ()
+
+    def _ends(self, event: SessionEnded) -> Iterable[Event]:
+        self._duration += event.duration or 0.0
+        return self._spends(event)
+
+    def _says(self, event: Event) -> Iterable[Event]:
+        self._last = event
+        return self._spends(event)
+
+    def _marks(self, event: LlmMarkerEvent) -> Iterable[Event]:
+        """Pass the marker on, and emit the cost before a terminal one."""
+        self._on_marker(event)
+        self._says(event)
+        before = self._before_marker(event)
+        if not is_llm_terminal_marker_event(event):
+            return before
+        return (*self._cost(), *contradictions(self._phase, self._sessions.endings), *before)
 
     def _cost(self) -> Iterable[Event]:
         """Yield the cost of the stage, if known."""

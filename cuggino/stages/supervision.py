@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import field
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
-from reactivex import Observable
+from reactivex import Observable, abc
 
 from cuggino._values import dataclass
 from cuggino.agents.base import LlmAgent, SpawnOptions
 from cuggino.domain import Budget, Schedule
 from cuggino.errors import LlmSessionError
-from cuggino.events import Event
-from cuggino.operators import Flow, catch_tag, flow, forward
+from cuggino.events import AgentFellBack, Event, RateLimited, SessionEnded
+from cuggino.operators import Batched, Flow, Managed, flow, forward, same_subscription, serial
 from cuggino.operators.supervision import (
     Ledger,
+    Look,
+    Looks,
+    LookTable,
     QuotaGate,
+    QuotaWaiter,
     Remedies,
     Retries,
     is_transient,
     liveness,
-    retry_session,
-    wait_for_quota,
+    retrying,
     within_budget,
 )
 from cuggino.stages.sessions import Sessions
@@ -91,65 +95,84 @@ class Supervision:
         sessions = Sessions(agent, options, read=read, budget=self.remaining)
         return self.around(sessions, sessions.first())
 
-    def around(self, sessions: Sessions, first: Observable[Event]) -> Observable[Event]:
+    def around(
+        self,
+        sessions: Sessions,
+        first: Observable[Event],
+        *,
+        looks: Looks = MappingProxyType({}),
+    ) -> Observable[Event]:
         """Return `first`, one of the `sessions`, supervised.
 
         Timeouts are inside retries, so that no delay counts as silence; quota waits are outside of
         them, so that they cost no retry and restore none; the budget is outermost. Successors of a
         session are supervised alike. When the retries are used up, the fallback agent starts with
         retries of its own. Without one, the failure is the error. The first session of a resumed
-        run continues the counts of the earlier process.
+        run continues the counts of the earlier process. `looks` are those of `within_budget`.
         """
         earlier = self.earlier.take()
         remedies, retries = Remedies(), Retries(earlier.retries)
         sessions.waits.count += earlier.waits
         sessions.waits.seconds += earlier.waited
-        again, fresh = sessions.again, sessions.fresh
 
         alive: _Operator = liveness(
             idle=self.idle_timeout,
             tool=self.tool_timeout,
             stage=self.stage_timeout,
             times=self.repetition_limit,
-            nudge=again if sessions.can_resume else None,
-            replace=fresh,
+            nudge=sessions.again if sessions.can_resume else None,
+            replace=sessions.fresh,
             remedies=remedies,
         )
 
-        def retried(agent: Observable[Event]) -> Observable[Event]:
-            retry: _Operator = retry_session(
-                _retries(self.retry_pause, self.max_retries),
-                transient=self.transient,
-                again=lambda error: alive(again(error)),
-                retries=retries,
-            )
-            return retry(alive(agent)).pipe(
-                catch_tag(Exception, lambda error: flow(lambda: elsewhere(error)))
-            )
+        def attempt(agent: Observable[Event]) -> Flow[None]:
+            """Run an agent with its retries, and then its fallbacks with theirs."""
+            while True:
+                try:
+                    yield from retrying(
+                        alive(agent),
+                        _retries(self.retry_pause, self.max_retries),
+                        transient=self.transient,
+                        again=lambda error: alive(sessions.again(error)),
+                        retries=retries,
+                    )
+                    return
+                except Exception as error:
+                    failure = error
+                yield from self._fall_back(sessions, failure)
+                retries.count = 0
+                agent = sessions.fresh()
 
-        def elsewhere(error: Exception) -> Flow[None]:
-            left: Exception | None = None
-            try:
-                yield from forward(sessions.fall_back(error))
-            except LlmSessionError as failure:
-                # A retryable failure of the fallback needs no wait for a usage limit.
-                left = failure if self.transient(error) else error
-            if left is not None:
-                raise left
-            retries.count = 0
-            yield from forward(retried(fresh()))
+        def subscribe(
+            observer: abc.ObserverBase[Event], scheduler: abc.SchedulerBase | None = None
+        ) -> abc.DisposableBase:
+            quota = QuotaWaiter(
+                self.gate.of(sessions.account),
+                serial(scheduler),
+                wait=self.wait_for_quota,
+                margin=self.quota_margin,
+                max_waits=self.max_quota_waits,
+                longest=self.max_quota_wait,
+                waits=sessions.waits,
+            )
+            story = flow(lambda: quota.story(first, again=sessions.again, attempt=attempt))
+            spending: _Operator = within_budget(
+                self.budget, ledger=self.ledger, looks=_with(quota, looks)
+            )
+            return same_subscription(spending(story), observer, scheduler)
 
-        waiting: _Operator = wait_for_quota(
-            gate=self.gate.of(sessions.account),
-            wait=self.wait_for_quota,
-            margin=self.quota_margin,
-            max_waits=self.max_quota_waits,
-            longest=self.max_quota_wait,
-            waits=sessions.waits,
-            again=lambda error: retried(again(error)),
-        )
-        spending: _Operator = within_budget(self.budget, ledger=self.ledger)
-        return spending(waiting(retried(first)))
+        return Batched(Managed(subscribe))
+
+    def _fall_back(self, sessions: Sessions, error: Exception) -> Flow[None]:
+        """Announce the agent that takes over; raise the failure if there is none."""
+        left: Exception | None = None
+        try:
+            yield from forward(sessions.fall_back(error))
+        except LlmSessionError as failure:
+            # A retryable failure of the fallback needs no wait for a usage limit.
+            left = failure if self.transient(error) else error
+        if left is not None:
+            raise left
 
     def remaining(self) -> float | None:
         """Return the US dollars that are left; None without a limit."""
@@ -162,3 +185,18 @@ class Supervision:
         return command.pipe(
             within_budget(Budget(duration=self.budget.duration), ledger=self.ledger)
         )
+
+
+def _with(quota: QuotaWaiter, looks: Looks) -> Looks:
+    """Return the looks, with the quota informed first."""
+    table = LookTable(looks)
+
+    def informed(look: Look | None) -> Look:
+        def informing(event: Event) -> Iterable[Event]:
+            quota.notice(event)
+            return look(event) if look is not None else ()
+
+        return informing
+
+    kinds = (AgentFellBack, RateLimited, SessionEnded)
+    return {**looks, **{kind: informed(table[kind]) for kind in kinds}}

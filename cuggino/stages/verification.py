@@ -22,7 +22,7 @@ from cuggino.events import (
     RoleViolated,
     is_llm_terminal_marker_event,
 )
-from cuggino.operators import Flow, ask, emit, flow, forward, unopened
+from cuggino.operators import Flow, ask, emit, flow, forward, mapcat, unopened
 from cuggino.sandbox import Protected, git_folders
 from cuggino.sources import PathVersion, Protection, files_of, git_output
 from cuggino.stages.acts import clock
@@ -121,11 +121,11 @@ class _Verification:
     def around(self, source: Observable[Any], is_last: Callable[[Any], bool]) -> Flow[None]:
         held: list[Any] = []
 
-        def keep(event: Any) -> bool:
-            if is_last(event):
-                held.append(event)
-                return False
-            return True
+        def but_last(value: Any) -> Iterable[Any]:
+            if is_last(value):  # never a batch, as it is not plain
+                held.append(value)
+                return ()
+            return (value,)
 
         self._files.take()
         self._told.take()
@@ -133,7 +133,7 @@ class _Verification:
             self._history.take()
         yield from self._take_tree()
         try:
-            yield from forward(source.pipe(unopened(ops.filter(keep))))
+            yield from forward(source.pipe(unopened(mapcat(but_last))))
         except Exception:
             yield from self._compare()
             raise

@@ -9,8 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from reactivex import Observable
-
 from cuggino.agents.base import Role, SpawnOptions, is_guarded
 from cuggino.config import configured_policy
 from cuggino.errors import LoopError
@@ -31,9 +29,9 @@ from cuggino.guard import PERMISSIONS, Policy
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.frame.run import Run
 from cuggino.loops.frame.spawning import spawn_options
-from cuggino.operators import Flow, ask, flow, forward, mapcat, marker_tags, unopened
+from cuggino.operators import Flow, ask, flow, forward, marker_tags
 from cuggino.prompts import Prompts
-from cuggino.stages import act, agent_stage
+from cuggino.stages import act, agent_story
 from cuggino.storage import check_specs
 
 ROLE_MARKERS: dict[Role, tuple[type[LlmMarkerEvent], ...]] = {
@@ -211,30 +209,28 @@ class Roles:
         if role == "reviewing":
             session.clear_review()
         options = yield from self._begin_session(options)
-        stage: Observable[Any] = agent_stage(
+        marker = yield from agent_story(
             self._agent,
             options,
             phase=role,
             tags=marker_tags(*ROLE_MARKERS[role]),
             on_marker=session.append,
+            before_marker=self._plan_of,
             linger=self._options.linger,
             supervision=self._supervision,
         )
-        if self._shows_plans and role == "planning":
-            stage = stage.pipe(unopened(mapcat(self._with_plan)))
-        marker: Any = yield from forward(stage)
         if not isinstance(marker, endings):
             raise LoopError(role, f"unexpected end of the agent: {marker}")
         if isinstance(marker, PlanComplete):
             session.commit_plan()
 
-    def _with_plan(self, event: object) -> tuple[object, ...]:
-        """Emit the plan just before the marker that declares it complete."""
-        text = self._session.plan_text() if isinstance(event, PlanComplete) else ""
+    def _plan_of(self, marker: LlmMarkerEvent) -> tuple[PlanWritten, ...]:
+        """Return the plan that the marker declares complete, if it is to be shown."""
+        is_shown = self._shows_plans and isinstance(marker, PlanComplete)
+        text = self._session.plan_text() if is_shown else ""
         if not text:
-            return (event,)
-        plan = PlanWritten(iteration=self._turns["planning"], text=text[:_LONGEST_PLAN])
-        return (plan, event)
+            return ()
+        return (PlanWritten(iteration=self._turns["planning"], text=text[:_LONGEST_PLAN]),)
 
     def _guard(self, role: Role) -> Policy | None:
         """Return the policy of the role, None if the agent cannot be guarded."""

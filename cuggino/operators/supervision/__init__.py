@@ -6,7 +6,7 @@ composed from the inside out: `idle_timeout`, `repetition_limit` and `stage_time
 an outer one as silence.
 """
 
-from cuggino.operators.supervision.budget import Ledger, within_budget
+from cuggino.operators.supervision.budget import Ledger, Look, Looks, LookTable, within_budget
 from cuggino.operators.supervision.liveness import (
     Remedies,
     idle_timeout,
@@ -14,19 +14,29 @@ from cuggino.operators.supervision.liveness import (
     repetition_limit,
     stage_timeout,
 )
-from cuggino.operators.supervision.quota import QuotaGate, QuotaWaits, wait_for_quota
+from cuggino.operators.supervision.quota import (
+    QuotaGate,
+    QuotaWaiter,
+    QuotaWaits,
+    wait_for_quota,
+)
 from cuggino.operators.supervision.retry import (
     RETRIES,
     Retries,
     is_outage,
     is_transient,
     retry_session,
+    retrying,
 )
 
 __all__ = [
     "RETRIES",
     "Ledger",
+    "Look",
+    "LookTable",
+    "Looks",
     "QuotaGate",
+    "QuotaWaiter",
     "QuotaWaits",
     "Remedies",
     "Retries",
@@ -36,6 +46,7 @@ __all__ = [
     "liveness",
     "repetition_limit",
     "retry_session",
+    "retrying",
     "stage_timeout",
     "wait_for_quota",
     "within_budget",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from typing import Any, TypeVar
+from types import MappingProxyType
+from typing import Any, TypeAlias, TypeVar
 
 from reactivex import Observable, abc
 
@@ -26,6 +27,10 @@ from cuggino.operators.scheduler import serial
 __all__ = ["Budget", "Ledger", "within_budget"]
 
 T = TypeVar("T")
+
+Look: TypeAlias = Callable[[Any], Iterable[Any]]
+"""Looks at an event, and returns what is to be emitted before it."""
+Looks: TypeAlias = Mapping[type, Look | None]
 
 
 class Ledger:
@@ -81,7 +86,11 @@ class Ledger:
 
 
 def within_budget(
-    budget: Budget, *, ledger: Ledger | None = None, warn_at: float = 0.8
+    budget: Budget,
+    *,
+    ledger: Ledger | None = None,
+    warn_at: float = 0.8,
+    looks: Looks = MappingProxyType({}),
 ) -> Callable[[Observable[T]], Observable[T | BudgetWarning]]:
     """Pass the source on while the budget lasts; then release it and fail.
 
@@ -109,6 +118,10 @@ def within_budget(
     event that reached it, so that the source's last event stays the last. The event that causes the
     cut is passed on.
 
+    `looks` are functions by the class of an event or its nearest base: the function is called with
+    the event before it is passed on, and what it returns is emitted before it. So other policies
+    need no observer of their own.
+
     Errors: `BudgetExceeded`, after the release of the source; the agent's own `BudgetExceeded`
     becomes the run's if it has used up the run's budget.
     """
@@ -119,7 +132,9 @@ def within_budget(
             scheduler: abc.SchedulerBase | None = None,
         ) -> abc.DisposableBase:
             shared = Ledger() if ledger is None else ledger
-            account = _Account(observer, serial(scheduler), budget, shared, warn_at)
+            account = _Account(
+                observer, serial(scheduler), budget, shared, warn_at, LookTable(looks)
+            )
             account.begin(
                 lambda: attach(
                     source,
@@ -136,6 +151,19 @@ def within_budget(
     return unopened(operator)
 
 
+class LookTable(dict[type, Look | None]):
+    """The look at the events of each class: its own, or that of its nearest base; None without."""
+
+    def __init__(self, looks: Looks) -> None:
+        super().__init__()
+        self._looks = looks
+
+    def __missing__(self, kind: type) -> Look | None:
+        found = (self._looks[base] for base in kind.__mro__ if base in self._looks)
+        look = self[kind] = next(found, None)
+        return look
+
+
 class _Account(abc.ObserverBase[Any], abc.DisposableBase):
     """One subscription and the spending of its agents."""
 
@@ -146,6 +174,7 @@ class _Account(abc.ObserverBase[Any], abc.DisposableBase):
         budget: Budget,
         ledger: Ledger,
         warn_at: float,
+        looks: LookTable,
     ) -> None:
         self.spent = Spending()
         self._observer = observer
@@ -153,6 +182,7 @@ class _Account(abc.ObserverBase[Any], abc.DisposableBase):
         self._budget = budget
         self._ledger = ledger
         self._warn_at = warn_at
+        self._looks = looks
         self._source = Holder()
         self._timers: list[abc.DisposableBase] = []
         self._farewell = Holder()
@@ -325,11 +355,19 @@ class _Account(abc.ObserverBase[Any], abc.DisposableBase):
             self._lane.schedule(lambda *_: self._observer.on_error(budget_exceeded(level)))
         )
 
-    def _send(self, event: Any) -> None:
+    def _send(self, value: Any) -> None:
         if self._closed:
             return
         try:
-            self._observer.on_next(event)
-        except Exception as error:  # the subscriber failed, not the agent
+            if type(value) is EventBatch:
+                for event in value.events:  # plain: nothing is emitted before it
+                    if (look := self._looks[type(event)]) is not None:
+                        look(event)
+            elif (look := self._looks[type(value)]) is not None:
+                for event in look(value):
+                    self._observer.on_next(event)
+            if not self._closed:
+                self._observer.on_next(value)
+        except Exception as error:  # the subscriber or a look failed, not the agent
             self._release()
             self._observer.on_error(error)

@@ -19,9 +19,9 @@ from cuggino.events import (
     SessionEnded,
     SupervisionEvent,
 )
-from cuggino.operators.batches import Batched, carrier, each_alone
+from cuggino.operators.batches import Batched, each_alone, same_subscription
 from cuggino.operators.flow import Flow, emit, flow, forward, pause
-from cuggino.operators.managed import Managed, attach
+from cuggino.operators.managed import Managed
 from cuggino.operators.scheduler import serial
 
 T = TypeVar("T")
@@ -184,78 +184,120 @@ def wait_for_quota(
             observer: abc.ObserverBase[T | SupervisionEvent],
             scheduler: abc.SchedulerBase | None = None,
         ) -> abc.DisposableBase:
-            shared, lane = gate if gate is not None else QuotaGate(), serial(scheduler)
-            past = waits if waits is not None else QuotaWaits()
-
-            def attempt(stream: Observable[T]) -> Flow[None]:
-                """Forward one session and keep the gate informed."""
-                outcome = "completed"
-
-                def notice(event: object) -> None:
-                    nonlocal outcome
-                    outcome = event.outcome if isinstance(event, SessionEnded) else outcome
-                    shared._notice(event, lane.now)
-
-                yield from forward(stream.pipe(each_alone(notice)))
-                if outcome == "completed":
-                    shared.open()
-
-            def waiting(error: Exception) -> Flow[None]:
-                """Wait until the gate is open; raise `error` where that takes too long."""
-                if not wait:
-                    raise error
-                if max_waits is not None and past.count >= max_waits:
-                    raise _given_up(error, f"{past.count} waits did not help, see maxQuotaWaits")
-                past.count += 1
-                began, accepted = lane.now, datetime.min
-                while True:
-                    now = lane.now
-                    # A reset time is judged when it is new, not when the clock was changed.
-                    is_new, accepted = shared._until != accepted, shared._until or accepted
-                    waited = past.seconds + max(0.0, (now - began).total_seconds())
-                    if is_new and waited + shared.remaining(now) > longest + _MOMENT:
-                        raise _given_up(error, "the wait is too long, see maxQuotaWait")
-                    left = shared.remaining(now, margin=margin)
-                    if left < _MOMENT:
-                        break
-                    reset, message = shared.resets_at, shared.message
-                    yield from emit(QuotaWaiting(remaining=left, resets_at=reset, message=message))
-                    yield from pause(min(every, left))
-                waited = max(0.0, (lane.now - began).total_seconds())
-                past.seconds += waited
-                yield from emit(QuotaLifted(waited=waited))
-
-            def story() -> Flow[None]:
-                stream = source
-                if shared.remaining(lane.now, margin=margin if wait else 0.0) >= _MOMENT:
-                    detail = f": {shared.message}" if shared.message else ""
-                    text = f"a usage limit is in force{detail}"
-                    yield from waiting(QuotaExceeded(text, resets_at=shared.resets_at))
-                while True:
-                    try:
-                        yield from attempt(stream)
-                        return
-                    except Exception as error:
-                        limit = _limit_of(error)
-                        if limit is None or not shared.met(
-                            now=lane.now, resets_at=limit.resets_at, message=limit.message
-                        ):
-                            raise
-                        failure = error
-                    yield from waiting(failure)
-                    stream = again(limit) if again is not None else source
-
-            return attach(
-                carrier(flow(story)),
-                lambda event: observer.on_next(event),
-                observer.on_error,
-                observer.on_completed,
-                scheduler=lane,
+            lane = serial(scheduler)
+            waiting = QuotaWaiter(
+                gate if gate is not None else QuotaGate(),
+                lane,
+                wait=wait,
+                margin=margin,
+                every=every,
+                max_waits=max_waits,
+                longest=longest,
+                waits=waits if waits is not None else QuotaWaits(),
             )
+
+            def attempt(stream: Observable[T]) -> Flow[T | None]:
+                return forward(stream.pipe(each_alone(waiting.notice)))
+
+            following = again if again is not None else lambda _limit: source
+            story = flow(lambda: waiting.story(source, again=following, attempt=attempt))
+            return same_subscription(story, observer, lane)
 
         return Batched(Managed(subscribe))
 
     return operator
+
+
+class QuotaWaiter:
+    """The policy of `wait_for_quota` for one subscription, as a part of a larger flow.
+
+    `notice` has to be called with each `RateLimited`, `SessionEnded` and `AgentFellBack`, before
+    anyone acts on it.
+    """
+
+    def __init__(
+        self,
+        gate: QuotaGate,
+        lane: abc.SchedulerBase,
+        *,
+        wait: bool,
+        margin: float,
+        max_waits: int | None,
+        longest: float,
+        waits: QuotaWaits,
+        every: float = 60.0,
+    ) -> None:
+        self._gate = gate
+        self._lane = lane
+        self._wait = wait
+        self._margin = margin
+        self._every = every
+        self._max_waits = max_waits
+        self._longest = longest
+        self._waits = waits
+        self._outcome = "completed"
+
+    def notice(self, event: object) -> None:
+        """Keep the gate informed."""
+        if isinstance(event, SessionEnded):
+            self._outcome = event.outcome
+        self._gate._notice(event, self._lane.now)
+
+    def story(
+        self,
+        source: Observable[T],
+        *,
+        again: Callable[[QuotaExceeded], Observable[T]],
+        attempt: Callable[[Observable[T]], Flow[object]],
+    ) -> Flow[None]:
+        """Run one attempt after the other until one ends without a usage limit."""
+        gate, lane, stream = self._gate, self._lane, source
+        if gate.remaining(lane.now, margin=self._margin if self._wait else 0.0) >= _MOMENT:
+            detail = f": {gate.message}" if gate.message else ""
+            text = f"a usage limit is in force{detail}"
+            yield from self._waiting(QuotaExceeded(text, resets_at=gate.resets_at))
+        while True:
+            try:
+                self._outcome = "completed"
+                yield from attempt(stream)
+                if self._outcome == "completed":
+                    gate.open()
+                return
+            except Exception as error:
+                limit = _limit_of(error)
+                if limit is None or not gate.met(
+                    now=lane.now, resets_at=limit.resets_at, message=limit.message
+                ):
+                    raise
+                failure = error
+            yield from self._waiting(failure)
+            stream = again(limit)
+
+    def _waiting(self, error: Exception) -> Flow[None]:
+        """Wait until the gate is open; raise `error` where that takes too long."""
+        gate, lane, past = self._gate, self._lane, self._waits
+        if not self._wait:
+            raise error
+        if self._max_waits is not None and past.count >= self._max_waits:
+            raise _given_up(error, f"{past.count} waits did not help, see maxQuotaWaits")
+        past.count += 1
+        began, accepted = lane.now, datetime.min
+        while True:
+            now = lane.now
+            # A reset time is judged when it is new, not when the clock was changed.
+            is_new, accepted = gate._until != accepted, gate._until or accepted
+            waited = past.seconds + max(0.0, (now - began).total_seconds())
+            if is_new and waited + gate.remaining(now) > self._longest + _MOMENT:
+                raise _given_up(error, "the wait is too long, see maxQuotaWait")
+            left = gate.remaining(now, margin=self._margin)
+            if left < _MOMENT:
+                break
+            reset, message = gate.resets_at, gate.message
+            yield from emit(QuotaWaiting(remaining=left, resets_at=reset, message=message))
+            yield from pause(min(self._every, left))
+        waited = max(0.0, (lane.now - began).total_seconds())
+        past.seconds += waited
+        yield from emit(QuotaLifted(waited=waited))
 
 
 def _given_up(error: Exception, why: str) -> Exception:

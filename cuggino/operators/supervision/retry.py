@@ -87,24 +87,44 @@ def retry_session(
 
     def operator(source: Observable[T]) -> Observable[T | AgentRetry]:
         def story() -> Flow[None]:
-            attempt, taken = source, retries if retries is not None else Retries()
-            while True:
-                try:
-                    yield from forward(attempt)
-                    return
-                except Exception as error:
-                    delay = schedule.delay(taken.count, random=random) if transient(error) else None
-                    if delay is None:
-                        raise
-                    failure = error
-                taken.count += 1
-                yield from emit(_announcement(failure, schedule, taken.count, delay))
-                yield from pause(delay)
-                attempt = again(failure) if again is not None else source
+            return retrying(
+                source,
+                schedule,
+                transient=transient,
+                again=again if again is not None else lambda _error: source,
+                retries=retries if retries is not None else Retries(),
+                random=random,
+            )
 
         return flow(story)
 
     return operator
+
+
+def retrying(
+    source: Observable[T],
+    schedule: Schedule,
+    *,
+    transient: Callable[[Exception], bool],
+    again: Callable[[Exception], Observable[T]],
+    retries: Retries,
+    random: Callable[[], float] = chance.random,
+) -> Flow[None]:
+    """Run `source` as `retry_session` does, within a flow."""
+    attempt = source
+    while True:
+        try:
+            yield from forward(attempt)
+            return
+        except Exception as error:
+            delay = schedule.delay(retries.count, random=random) if transient(error) else None
+            if delay is None:
+                raise
+            failure = error
+        retries.count += 1
+        yield from emit(_announcement(failure, schedule, retries.count, delay))
+        yield from pause(delay)
+        attempt = again(failure)
 
 
 def _announcement(error: Exception, schedule: Schedule, attempt: int, delay: float) -> AgentRetry:
