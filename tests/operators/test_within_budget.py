@@ -11,15 +11,19 @@ from reactivex import operators as ops
 from cuggino.domain.spending import Budget, Spending
 from cuggino.errors import AgentFailed, BudgetExceeded
 from cuggino.events import (
+    AgentMessage,
     AgentRetry,
     CommitPerformed,
     Done,
     Event,
     ImplementingStart,
+    LlmMarkerEvent,
+    Note,
     SessionEnded,
+    UsageUpdate,
     is_llm_terminal_marker_event,
 )
-from cuggino.operators import Flow, emit, flow, forward, until_terminal
+from cuggino.operators import Batched, EventBatch, Flow, emit, flow, forward, until_terminal
 from cuggino.operators.supervision import Ledger, retry_session
 from cuggino.testing import Marbles
 from tests.operators.budgets import (
@@ -250,3 +254,56 @@ class TestNextStart:
         )
         assert (7.0, "error", TOKENS_SPENT.format(100)) == drawn(t, stream)[-1]
         t.check_subscriptions(source, "^-!")
+
+
+class TestLooks:
+    """Functions that see the events of a class before these are passed on."""
+
+    def test_a_look_by_class_and_by_base(self) -> None:
+        """The nearest class decides; what a look returns precedes the event."""
+        t = Marbles(a=A, u=update(30), n=Note(content="n"), d=D, b=A)
+        seen: list[Event] = []
+
+        def marker(event: Event) -> list[Event]:
+            seen.append(event)
+            return [A] if event is D else []
+
+        looks = {LlmMarkerEvent: marker, UsageUpdate: lambda event: [event, A], Event: None}
+        stream = t.cold("a-u-n-d|").pipe(within_budget(UNBOUNDED, looks=looks))
+        t.check(stream, "a-(uau)-n-(bd)|")
+        assert [t.events["n"], D] == seen
+
+    def test_it_sees_the_events_of_a_batch(self) -> None:
+        """A batch stays one, up to the event that overdraws the budget."""
+        seen: list[Event] = []
+
+        def look(event: Event) -> tuple[()]:
+            seen.append(event)
+            return ()
+
+        u, v = update(60), update(101)
+        t = Marbles(a=A, u=u, v=v, x=EventBatch([A, u, v, A]))
+        stream = Batched(t.cold("x")).pipe(within_budget(TOKENS, looks={UsageUpdate: look}))
+        assert ["a", "u", "W", "v"] == [
+            mark for _, kind, mark in drawn(t, stream) if kind == "next"
+        ]
+        assert [u, v] == seen
+
+    def test_its_exception_is_the_error(self) -> None:
+        """The source is released first."""
+
+        def fail(_event: Event) -> list[Event]:
+            raise ValueError("no")
+
+        t = Marbles(a=A, error=ValueError("no"))
+        source = t.cold("a-a|")
+        t.check(source.pipe(within_budget(UNBOUNDED, looks={AgentMessage: fail})), "#")
+        t.check_subscriptions(source, "(^!)")
+
+    def test_a_subscriber_that_leaves_with_what_precedes(self) -> None:
+        """After a disposal the event itself is not emitted."""
+        t = Marbles(a=A, d=D)
+        stream = t.cold("d-a|").pipe(
+            within_budget(UNBOUNDED, looks={Done: lambda _event: [A]}), ops.take(1)
+        )
+        t.check(stream, "(a|)")
