@@ -14,13 +14,10 @@ from cuggino.events import (
     LlmAgentEvent,
     LlmMarkerEvent,
     LlmTerminalMarkerEvent,
-    MessageDelta,
-    PingEvent,
     SessionEnded,
     StageCost,
     Steered,
     SupervisionEvent,
-    UsageUpdate,
     is_llm_terminal_marker_event,
 )
 from cuggino.operators import (
@@ -125,13 +122,13 @@ class _AgentStage:
         self._spent = Spending()
         self._duration = 0.0
         self._looks: Looks = {
-            Event: self._says,
-            LlmMarkerEvent: self._marks,
-            MessageDelta: None,
-            PingEvent: None,
-            SessionEnded: self._ends,
-            SupervisionEvent: self._spends,
-            UsageUpdate: self._spends,
+            "Event": self._says,
+            "LlmMarkerEvent": self._marks,
+            "MessageDelta": None,
+            "PingEvent": None,
+            "SessionEnded": self._ends,
+            "SupervisionEvent": self._spends,
+            "UsageUpdate": self._spends,
         }
 
     def run(self) -> Flow[LlmTerminalMarkerEvent]:

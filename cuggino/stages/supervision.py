@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import field
 from functools import lru_cache
 from types import MappingProxyType
@@ -14,13 +14,11 @@ from cuggino._values import dataclass
 from cuggino.agents.base import LlmAgent, SpawnOptions
 from cuggino.domain import Budget, Schedule
 from cuggino.errors import LlmSessionError
-from cuggino.events import AgentFellBack, Event, RateLimited, SessionEnded
+from cuggino.events import Event
 from cuggino.operators import Batched, Flow, Managed, flow, forward, same_subscription, serial
 from cuggino.operators.supervision import (
     Ledger,
-    Look,
     Looks,
-    LookTable,
     QuotaGate,
     QuotaWaiter,
     Remedies,
@@ -108,7 +106,7 @@ class Supervision:
         them, so that they cost no retry and restore none; the budget is outermost. Successors of a
         session are supervised alike. When the retries are used up, the fallback agent starts with
         retries of its own. Without one, the failure is the error. The first session of a resumed
-        run continues the counts of the earlier process. `looks` are those of `within_budget`.
+        run continues the counts of the earlier process. `looks` is one of those of `within_budget`.
         """
         earlier = self.earlier.take()
         remedies, retries = Remedies(), Retries(earlier.retries)
@@ -157,7 +155,7 @@ class Supervision:
             )
             story = flow(lambda: quota.story(first, again=sessions.again, attempt=attempt))
             spending: _Operator = within_budget(
-                self.budget, ledger=self.ledger, looks=_with(quota, looks)
+                self.budget, ledger=self.ledger, looks=(quota.looks, looks)
             )
             return same_subscription(spending(story), observer, scheduler)
 
@@ -185,18 +183,3 @@ class Supervision:
         return command.pipe(
             within_budget(Budget(duration=self.budget.duration), ledger=self.ledger)
         )
-
-
-def _with(quota: QuotaWaiter, looks: Looks) -> Looks:
-    """Return the looks, with the quota informed first."""
-    table = LookTable(looks)
-
-    def informed(look: Look | None) -> Look:
-        def informing(event: Event) -> Iterable[Event]:
-            quota.notice(event)
-            return look(event) if look is not None else ()
-
-        return informing
-
-    kinds = (AgentFellBack, RateLimited, SessionEnded)
-    return {**looks, **{kind: informed(table[kind]) for kind in kinds}}

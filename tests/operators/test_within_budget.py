@@ -11,16 +11,13 @@ from reactivex import operators as ops
 from cuggino.domain.spending import Budget, Spending
 from cuggino.errors import AgentFailed, BudgetExceeded
 from cuggino.events import (
-    AgentMessage,
     AgentRetry,
     CommitPerformed,
     Done,
     Event,
     ImplementingStart,
-    LlmMarkerEvent,
     Note,
     SessionEnded,
-    UsageUpdate,
     is_llm_terminal_marker_event,
 )
 from cuggino.operators import Batched, EventBatch, Flow, emit, flow, forward, until_terminal
@@ -268,10 +265,17 @@ class TestLooks:
             seen.append(event)
             return [A] if event is D else []
 
-        looks = {LlmMarkerEvent: marker, UsageUpdate: lambda event: [event, A], Event: None}
-        stream = t.cold("a-u-n-d|").pipe(within_budget(UNBOUNDED, looks=looks))
+        looks = {"LlmMarkerEvent": marker, "UsageUpdate": lambda event: [event, A], "Event": None}
+        stream = t.cold("a-u-n-d|").pipe(within_budget(UNBOUNDED, looks=[looks]))
         t.check(stream, "a-(uau)-n-(bd)|")
         assert [t.events["n"], D] == seen
+
+    def test_several_looks_are_called_in_order(self) -> None:
+        """What each returns comes in the same order."""
+        t = Marbles(a=A, d=D, n=Note(content="n"))
+        first, second = {"Done": lambda _event: [A]}, {"Event": lambda _event: [t.events["n"]]}
+        stream = t.cold("d|").pipe(within_budget(UNBOUNDED, looks=[first, second]))
+        t.check(stream, "(and)|")
 
     def test_it_sees_the_events_of_a_batch(self) -> None:
         """A batch stays one, up to the event that overdraws the budget."""
@@ -283,7 +287,7 @@ class TestLooks:
 
         u, v = update(60), update(101)
         t = Marbles(a=A, u=u, v=v, x=EventBatch([A, u, v, A]))
-        stream = Batched(t.cold("x")).pipe(within_budget(TOKENS, looks={UsageUpdate: look}))
+        stream = Batched(t.cold("x")).pipe(within_budget(TOKENS, looks=[{"UsageUpdate": look}]))
         assert ["a", "u", "W", "v"] == [
             mark for _, kind, mark in drawn(t, stream) if kind == "next"
         ]
@@ -297,13 +301,13 @@ class TestLooks:
 
         t = Marbles(a=A, error=ValueError("no"))
         source = t.cold("a-a|")
-        t.check(source.pipe(within_budget(UNBOUNDED, looks={AgentMessage: fail})), "#")
+        t.check(source.pipe(within_budget(UNBOUNDED, looks=[{"AgentMessage": fail}])), "#")
         t.check_subscriptions(source, "(^!)")
 
     def test_a_subscriber_that_leaves_with_what_precedes(self) -> None:
         """After a disposal the event itself is not emitted."""
         t = Marbles(a=A, d=D)
         stream = t.cold("d-a|").pipe(
-            within_budget(UNBOUNDED, looks={Done: lambda _event: [A]}), ops.take(1)
+            within_budget(UNBOUNDED, looks=[{"Done": lambda _event: [A]}]), ops.take(1)
         )
         t.check(stream, "(a|)")

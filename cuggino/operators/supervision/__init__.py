@@ -6,7 +6,7 @@ composed from the inside out: `idle_timeout`, `repetition_limit` and `stage_time
 an outer one as silence.
 """
 
-from cuggino.operators.supervision.budget import Ledger, Look, Looks, LookTable, within_budget
+from cuggino.operators.supervision.budget import Ledger, Looks, within_budget
 from cuggino.operators.supervision.liveness import (
     Remedies,
     idle_timeout,
@@ -32,8 +32,6 @@ from cuggino.operators.supervision.retry import (
 __all__ = [
     "RETRIES",
     "Ledger",
-    "Look",
-    "LookTable",
     "Looks",
     "QuotaGate",
     "QuotaWaiter",

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 
 from reactivex import Observable, abc
@@ -30,7 +29,8 @@ T = TypeVar("T")
 
 Look: TypeAlias = Callable[[Any], Iterable[Any]]
 """Looks at an event, and returns what is to be emitted before it."""
-Looks: TypeAlias = Mapping[type, Look | None]
+Looks: TypeAlias = Mapping[str, Look | None]
+"""By the name of a class of events, so that none is loaded for it."""
 
 
 class Ledger:
@@ -90,7 +90,7 @@ def within_budget(
     *,
     ledger: Ledger | None = None,
     warn_at: float = 0.8,
-    looks: Looks = MappingProxyType({}),
+    looks: Sequence[Looks] = (),
 ) -> Callable[[Observable[T]], Observable[T | BudgetWarning]]:
     """Pass the source on while the budget lasts; then release it and fail.
 
@@ -118,9 +118,9 @@ def within_budget(
     event that reached it, so that the source's last event stays the last. The event that causes the
     cut is passed on.
 
-    `looks` are functions by the class of an event or its nearest base: the function is called with
-    the event before it is passed on, and what it returns is emitted before it. So other policies
-    need no observer of their own.
+    Each of `looks` has functions by the name of an event's class or its nearest base: the function
+    is called with the event before it is passed on, and what it returns is emitted before it. So
+    other policies need no observer of their own.
 
     Errors: `BudgetExceeded`, after the release of the source; the agent's own `BudgetExceeded`
     becomes the run's if it has used up the run's budget.
@@ -133,7 +133,7 @@ def within_budget(
         ) -> abc.DisposableBase:
             shared = Ledger() if ledger is None else ledger
             account = _Account(
-                observer, serial(scheduler), budget, shared, warn_at, LookTable(looks)
+                observer, serial(scheduler), budget, shared, warn_at, _LookTable(looks)
             )
             account.begin(
                 lambda: attach(
@@ -151,17 +151,23 @@ def within_budget(
     return unopened(operator)
 
 
-class LookTable(dict[type, Look | None]):
-    """The look at the events of each class: its own, or that of its nearest base; None without."""
+class _LookTable(dict[type, Look | None]):
+    """What looks at the events of each class, as one function; None without any."""
 
-    def __init__(self, looks: Looks) -> None:
+    def __init__(self, looks: Sequence[Looks]) -> None:
         super().__init__()
         self._looks = looks
 
     def __missing__(self, kind: type) -> Look | None:
-        found = (self._looks[base] for base in kind.__mro__ if base in self._looks)
-        look = self[kind] = next(found, None)
+        names = [base.__name__ for base in kind.__mro__]
+        nearest = (next((by[name] for name in names if name in by), None) for by in self._looks)
+        found = [look for look in nearest if look is not None]
+        look = self[kind] = found[0] if len(found) == 1 else _all_of(found) if found else None
         return look
+
+
+def _all_of(looks: Sequence[Look]) -> Look:
+    return lambda event: [before for look in looks for before in look(event)]
 
 
 class _Account(abc.ObserverBase[Any], abc.DisposableBase):
@@ -174,7 +180,7 @@ class _Account(abc.ObserverBase[Any], abc.DisposableBase):
         budget: Budget,
         ledger: Ledger,
         warn_at: float,
-        looks: LookTable,
+        looks: _LookTable,
     ) -> None:
         self.spent = Spending()
         self._observer = observer

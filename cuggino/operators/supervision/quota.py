@@ -23,6 +23,7 @@ from cuggino.operators.batches import Batched, each_alone, same_subscription
 from cuggino.operators.flow import Flow, emit, flow, forward, pause
 from cuggino.operators.managed import Managed
 from cuggino.operators.scheduler import serial
+from cuggino.operators.supervision.budget import Looks
 
 T = TypeVar("T")
 
@@ -211,8 +212,7 @@ def wait_for_quota(
 class QuotaWaiter:
     """The policy of `wait_for_quota` for one subscription, as a part of a larger flow.
 
-    `notice` has to be called with each `RateLimited`, `SessionEnded` and `AgentFellBack`, before
-    anyone acts on it.
+    Its `looks` have to see the events.
     """
 
     def __init__(
@@ -237,11 +237,17 @@ class QuotaWaiter:
         self._waits = waits
         self._outcome = "completed"
 
-    def notice(self, event: object) -> None:
-        """Keep the gate informed."""
+    @property
+    def looks(self) -> Looks:
+        """What has to be called with the events, for `within_budget`."""
+        return dict.fromkeys(("RateLimited", "SessionEnded", "AgentFellBack"), self.notice)
+
+    def notice(self, event: object) -> tuple[()]:
+        """Keep the gate informed; return nothing to emit."""
         if isinstance(event, SessionEnded):
             self._outcome = event.outcome
         self._gate._notice(event, self._lane.now)
+        return ()
 
     def story(
         self,
