@@ -33,33 +33,5 @@ class ToBeDiscussed(LlmMarkerEvent):
     """A finding of the audit agent."""
 
 
-class SpecIssue(LlmTerminalMarkerEvent):
-    """The specification is unclear or contradicts itself; a person has to decide."""
-
-
-class PlanComplete(LlmTerminalMarkerEvent):
-    """The plan is complete."""
-
-
-class Progress(LlmTerminalMarkerEvent):
-    """One task is done and more remain."""
-
-
-class Done(LlmTerminalMarkerEvent):
-    """All tasks of the plan are done."""
-
-
-class NoMoreWork(LlmTerminalMarkerEvent):
-    """There is nothing left to do; treated as `Done` without a commit."""
-
-
-class Approved(LlmTerminalMarkerEvent):
-    """The reviewer approves: the work matches the specification."""
-
-
-class RequestChanges(LlmTerminalMarkerEvent):
-    """The reviewer requests changes."""
-
-
 is_llm_marker_event = category_guard(LlmMarkerEvent)
 is_llm_terminal_marker_event = category_guard(LlmTerminalMarkerEvent)

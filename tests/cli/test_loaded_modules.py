@@ -132,7 +132,7 @@ def test_listings_load_no_loop(
     rooms = ("agents", "config", "guard", "loops", "operators", "sources", "stages", "runtime")
     assert set() == _within(modules, *(f"cuggino.{room}" for room in rooms))
     assert set() == _within(modules, "reactivex", "psutil", "git", "watchdog", "wcwidth")
-    assert _events(modules) <= {"base", "journal", "result", "resumed", "usage"}
+    assert _events(modules) <= {"base", "journal", "result", "resumed", "supervision", "usage"}
 
 
 def test_runs_reads_kept_digests(
@@ -148,7 +148,7 @@ def test_runs_reads_kept_digests(
     modules = loaded(["runs"])
     assert "cuggino.storage.journal.digest" in modules
     assert "cuggino.storage.journal.totals" not in modules
-    assert {"base", "journal", "result", "resumed", "usage"} == _events(modules)
+    assert {"base", "journal", "result", "resumed", "supervision", "usage"} == _events(modules)
 
 
 @pytest.mark.parametrize("arguments", [["status", "--json"], ["pause"]])
