@@ -67,6 +67,12 @@ from cuggino.events.gate import (
     ApprovalBlocked,
     GateChanged,
 )
+from cuggino.events.implementing_markers import (
+    Done,
+    NoMoreWork,
+    Note,
+    Progress,
+)
 from cuggino.events.journal import (
     JournalEvent,
     RunContinued,
@@ -98,8 +104,6 @@ from cuggino.events.loop_event import (
 from cuggino.events.marker import (
     LlmMarkerEvent,
     LlmTerminalMarkerEvent,
-    Note,
-    ToBeDiscussed,
     is_llm_marker_event,
     is_llm_terminal_marker_event,
 )
@@ -109,6 +113,7 @@ from cuggino.events.message import (
     PingEvent,
     SystemMessage,
     Thinking,
+    UsageUpdate,
     UserMessage,
 )
 from cuggino.events.plan import (
@@ -139,7 +144,7 @@ from cuggino.events.plan_build import (
     VerificationEnded,
     is_plan_build_event,
 )
-from cuggino.events.plan_markers import (
+from cuggino.events.planning_markers import (
     PlanComplete,
     SpecIssue,
 )
@@ -164,9 +169,10 @@ from cuggino.events.retry import (
     QuotaLifted,
     QuotaWaiting,
 )
-from cuggino.events.review_markers import (
+from cuggino.events.reviewing_markers import (
     Approved,
     RequestChanges,
+    ToBeDiscussed,
 )
 from cuggino.events.role import (
     ProtectedChanged,
@@ -179,7 +185,6 @@ from cuggino.events.session import (
     SessionEnded,
     SessionOutcome,
     Steered,
-    UsageUpdate,
 )
 from cuggino.events.snapshot import (
     SnapshotFailed,
@@ -199,11 +204,6 @@ from cuggino.events.stall import (
 from cuggino.events.supervision import (
     SupervisionEvent,
     is_supervision_event,
-)
-from cuggino.events.task_markers import (
-    Done,
-    NoMoreWork,
-    Progress,
 )
 from cuggino.events.tool import (
     GuardDenied,

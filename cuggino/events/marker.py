@@ -1,4 +1,4 @@
-"""Markers: tags with which an agent declares something in its text (CUG-010, CUG-016)."""
+"""The categories of markers, tags with which an agent declares something (CUG-010, CUG-016)."""
 
 import re
 from functools import cache
@@ -23,14 +23,6 @@ class LlmMarkerEvent(Event, category=True):
 
 class LlmTerminalMarkerEvent(LlmMarkerEvent, category=True):
     """Category: a marker that ends the stage of its agent."""
-
-
-class Note(LlmMarkerEvent):
-    """A note for the agents that follow."""
-
-
-class ToBeDiscussed(LlmMarkerEvent):
-    """A finding of the audit agent."""
 
 
 is_llm_marker_event = category_guard(LlmMarkerEvent)

@@ -1,6 +1,7 @@
-"""Texts of an agent's session, and its signs of life."""
+"""What an agent emits all the time: texts, usage, signs of life."""
 
 from cuggino.events.agent import LlmAgentEvent
+from cuggino.events.usage import Usage
 
 
 class SystemMessage(LlmAgentEvent):
@@ -50,3 +51,11 @@ class PingEvent(LlmAgentEvent):
 
     timestamp: float
     """Seconds since the epoch, by the scheduler's clock."""
+
+
+class UsageUpdate(LlmAgentEvent):
+    """The usage of the running session so far, if the agent reports it while it works."""
+
+    usage: Usage
+    cost_usd: float | None = None
+    """US dollars so far; None if the agent reports cost only at the end."""

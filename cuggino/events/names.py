@@ -6,9 +6,11 @@ from types import MappingProxyType
 NAMES: Mapping[str, str] = MappingProxyType(
     {
         "agent": "LlmAgentEvent is_llm_agent_event",
-        "message": ("AgentMessage MessageDelta PingEvent SystemMessage Thinking UserMessage"),
+        "message": (
+            "AgentMessage MessageDelta PingEvent SystemMessage Thinking UsageUpdate UserMessage"
+        ),
         "tool": "GuardDenied ToolCall ToolResult",
-        "session": ("McpServerFailed RateLimited SessionEnded SessionOutcome Steered UsageUpdate"),
+        "session": ("McpServerFailed RateLimited SessionEnded SessionOutcome Steered"),
         "base": "Event UnknownEvent",
         "control": (
             "ContinueAsked ControlEvent ControlIgnored PauseAsked PauseEnded RunPaused SkipAsked "
@@ -45,12 +47,11 @@ NAMES: Mapping[str, str] = MappingProxyType(
         ),
         "loop_event": "LoopEvent",
         "marker": (
-            "LlmMarkerEvent LlmTerminalMarkerEvent Note ToBeDiscussed is_llm_marker_event "
-            "is_llm_terminal_marker_event"
+            "LlmMarkerEvent LlmTerminalMarkerEvent is_llm_marker_event is_llm_terminal_marker_event"
         ),
-        "plan_markers": "PlanComplete SpecIssue",
-        "task_markers": "Done NoMoreWork Progress",
-        "review_markers": "Approved RequestChanges",
+        "planning_markers": "PlanComplete SpecIssue",
+        "implementing_markers": "Done NoMoreWork Note Progress",
+        "reviewing_markers": "Approved RequestChanges ToBeDiscussed",
         "plan_build": (
             "BuildVerified CommitSeen DoneFileRejected FileTouched JobBlocked JobsCounted "
             "JobVerified PlanBuildEnded PlanBuildEvent PlanBuildExit PlanBuildIterationEnded "

@@ -1,4 +1,4 @@
-"""The state of an agent's session: messages of a person, usage, limits, its end."""
+"""The state of an agent's session: messages of a person, limits, its end."""
 
 from datetime import datetime
 from typing import Literal
@@ -31,14 +31,6 @@ class RateLimited(LlmAgentEvent):
     resets_at: datetime | None = None
     limit: str | None = None
     """The agent's name of the limit, such as `five_hour`."""
-
-
-class UsageUpdate(LlmAgentEvent):
-    """The usage of the running session so far, if the agent reports it while it works."""
-
-    usage: Usage
-    cost_usd: float | None = None
-    """US dollars so far; None if the agent reports cost only at the end."""
 
 
 class SessionEnded(LlmAgentEvent):

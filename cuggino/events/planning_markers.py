@@ -1,4 +1,4 @@
-"""Markers that end planning. Each role may emit `SpecIssue`."""
+"""Markers of the planning agent; each role may emit `SpecIssue`."""
 
 from cuggino.events.marker import LlmTerminalMarkerEvent
 

@@ -1,6 +1,10 @@
-"""Markers that end the work on a task."""
+"""Markers of the implementing agents."""
 
-from cuggino.events.marker import LlmTerminalMarkerEvent
+from cuggino.events.marker import LlmMarkerEvent, LlmTerminalMarkerEvent
+
+
+class Note(LlmMarkerEvent):
+    """A note for the agents that follow."""
 
 
 class Progress(LlmTerminalMarkerEvent):
