@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from reactivex import Observable
 
@@ -10,18 +11,14 @@ from cuggino.agents.base import LlmAgent, SpawnOptions
 from cuggino.domain import Spending, most_cautious
 from cuggino.errors import LlmSessionError, LoopError
 from cuggino.events import (
-    Event,
-    LlmAgentEvent,
     LlmMarkerEvent,
     MessageDelta,
     PingEvent,
-    SessionEnded,
-    StageCost,
-    Steered,
     SupervisionEvent,
     UsageUpdate,
     is_llm_marker_event,
     is_llm_terminal_marker_event,
+    on_use as events,
 )
 from cuggino.operators import (
     EventBatch,
@@ -38,6 +35,9 @@ from cuggino.operators import (
 from cuggino.stages.endings import contradictions, endings_of, reminder, terminal_tags
 from cuggino.stages.sessions import Sessions
 from cuggino.stages.supervision import Supervision
+
+if TYPE_CHECKING:
+    from cuggino.events import Event, LlmAgentEvent
 
 _OF_NO_ACCOUNT = frozenset({PingEvent, MessageDelta})
 
@@ -126,7 +126,7 @@ class _AgentStage:
         ending: Callable[[Observable[Event]], Observable[Event]] = until_terminal(
             is_llm_terminal_marker_event,
             linger=self._linger,
-            settle=lambda event: isinstance(event, SessionEnded),
+            settle=lambda event: isinstance(event, events.SessionEnded),
             choose=lambda _endings: most_cautious(self._sessions.endings),
             on_terminal=self._note,
             reopen=self._is_told,
@@ -145,7 +145,7 @@ class _AgentStage:
 
     def _is_told(self, event: Event) -> bool:
         """Return whether a person tells the session something: it goes on after its end."""
-        is_told = isinstance(event, Steered) and event.to == "session"
+        is_told = isinstance(event, events.Steered) and event.to == "session"
         if is_told:
             self._sessions.endings = []
         return is_told
@@ -165,7 +165,7 @@ class _AgentStage:
         self._spent = self._spent.add(event)
         if is_llm_marker_event(event):
             self._on_marker(event)
-        if isinstance(event, SessionEnded):
+        if isinstance(event, events.SessionEnded):
             self._duration += event.duration or 0.0
         elif not isinstance(event, UsageUpdate | SupervisionEvent):
             self._last = event
@@ -178,7 +178,7 @@ class _AgentStage:
         spent, total = self._spent, self._supervision.ledger.spent
         if spent.cost_usd is None and not spent.total_tokens:
             return
-        yield StageCost(
+        yield events.StageCost(
             phase=self._phase,
             cost_usd=spent.cost_usd,
             usage=spent.usage,

@@ -12,7 +12,7 @@ import os
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, tzinfo
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json
 
@@ -36,12 +36,8 @@ from cuggino.agents.claude.guard import GuardWatch
 from cuggino.errors import LlmSessionError
 from cuggino.events import (
     AgentMessage,
-    LlmAgentEvent,
     MessageDelta,
     PingEvent,
-    RateLimited,
-    SessionEnded,
-    Steered,
     SystemMessage,
     Thinking,
     ToolCall,
@@ -49,7 +45,11 @@ from cuggino.events import (
     Usage,
     UsageUpdate,
     UserMessage,
+    on_use as events,
 )
+
+if TYPE_CHECKING:
+    from cuggino.events import LlmAgentEvent, RateLimited, SessionEnded
 
 
 def to_events(raw: Json, *, now: float) -> list[LlmAgentEvent]:
@@ -183,7 +183,7 @@ def _retry_text(raw: Json) -> str:
 def _rate_limited(raw: Json) -> RateLimited:
     info = raw.get("rate_limit_info")
     info = info if isinstance(info, dict) else raw
-    return RateLimited(
+    return events.RateLimited(
         status=text_or_none(info.get("status")) or "unknown",
         resets_at=_time(info.get("resetsAt")),
         limit=text_or_none(info.get("rateLimitType")),
@@ -492,7 +492,7 @@ class _Messages:
         if not is_answer or raw.get("parent_tool_use_id") is not None:
             return []
         asked, self._asked = self._asked, {}
-        return [Steered(text=text, to="session") for text in asked.values()]
+        return [events.Steered(text=text, to="session") for text in asked.values()]
 
     @property
     def are_asked(self) -> bool:
@@ -638,8 +638,7 @@ class ClaudeSession:
             case "user":
                 self._interrupted = self._interrupted or any(map(_is_interruption, events))
             case "rate_limit_event":
-                limits = (event for event in events if isinstance(event, RateLimited))
-                self._limit = next(limits, self._limit)
+                self._limit = _rate_limited(raw)
             case "result":
                 self._add_result(raw)
             case "command_lifecycle":
@@ -720,7 +719,7 @@ class ClaudeSession:
             zone=self._zone,
         )
         error = failure_of(ending, exit_code=exit_code, stderr_tail=stderr_tail)
-        ended = SessionEnded(
+        ended = events.SessionEnded(
             outcome=outcome_of(error),
             cost_usd=self._meter.cost,
             usage=self._meter.usage,

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from reactivex import Observable
 
@@ -17,11 +18,14 @@ from cuggino.domain import (
     finding_as_markdown,
     parse_findings,
 )
-from cuggino.events import LoopStalled, NoProgress
+from cuggino.events import on_use as events
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.operators import Flow, ask, emit
 from cuggino.stages import act, state_of_paths
 from cuggino.storage import Workspace
+
+if TYPE_CHECKING:
+    from cuggino.events import LoopStalled, NoProgress
 
 REPLAN = (
     "The last agents worked and nothing changed in the project, or it went back and forth between "
@@ -64,7 +68,7 @@ class Convergence:
         kind = self._progress.observe(now)
         if kind is None:
             return None
-        standstill = NoProgress(
+        standstill = events.NoProgress(
             kind=kind,
             agents=self._progress.agents,
             action="stop" if self._replanned else "replan",
@@ -78,7 +82,7 @@ class Convergence:
         if standstill.action == "replan":
             return None
         how = "changed nothing" if standstill.kind == "unchanged" else "came back to the same state"
-        return LoopStalled(
+        return events.LoopStalled(
             iteration=n,
             reason="no_progress",
             message=f"{standstill.agents} agents in a row {how}, also after a new plan",
@@ -102,7 +106,7 @@ class Convergence:
             name = yield from ask(act(workspace.new_name), name="finding-name")
             store = partial(_store, workspace.write_tbd_item, finding, name)
             filenames.append((yield from ask(act(store), name="finding")) or "")
-        return LoopStalled(
+        return events.LoopStalled(
             iteration=n,
             reason="same_findings",
             message=f"{stalled.reviews} reviews in a row found the same",

@@ -7,26 +7,14 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reactivex import Observable
 
 from cuggino.agents.base import Role, SpawnOptions, is_guarded
 from cuggino.config import configured_policy
 from cuggino.errors import LoopError
-from cuggino.events import (
-    Approved,
-    CheckCommandOutput,
-    Done,
-    LlmMarkerEvent,
-    NoMoreWork,
-    Note,
-    PlanComplete,
-    PlanWritten,
-    Progress,
-    RequestChanges,
-    SpecIssue,
-)
+from cuggino.events import on_use as events
 from cuggino.guard import PERMISSIONS, Policy
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.frame.run import Run
@@ -36,12 +24,18 @@ from cuggino.prompts import Prompts
 from cuggino.stages import act, agent_stage
 from cuggino.storage import check_specs
 
-ROLE_MARKERS: dict[Role, tuple[type[LlmMarkerEvent], ...]] = {
-    "planning": (SpecIssue, PlanComplete),
-    "implementing": (Note, SpecIssue, Progress, Done, NoMoreWork),
-    "reviewing": (SpecIssue, Approved, RequestChanges),
-}
-"""Which markers a role may emit (CUG-017); in its text any other tag is text."""
+if TYPE_CHECKING:
+    from cuggino.events import (
+        Approved,
+        CheckCommandOutput,
+        Done,
+        LlmMarkerEvent,
+        NoMoreWork,
+        PlanComplete,
+        Progress,
+        RequestChanges,
+        SpecIssue,
+    )
 
 _LONGEST_PLAN = 50_000
 """The most characters of a plan in an event."""
@@ -59,6 +53,23 @@ CONFLICT = "conflict"
 """The template for an implementing agent that resolves a conflict."""
 
 CONFLICT_VARIABLES = (*_PATHS, "focus", "problem", "paths", "ours", "theirs", "landed")
+
+
+def role_markers(role: Role) -> tuple[type[LlmMarkerEvent], ...]:
+    """Return the markers that a role may emit (CUG-017); in its text any other tag is text."""
+    match role:
+        case "planning":
+            return (events.SpecIssue, events.PlanComplete)
+        case "implementing":
+            return (events.Note, events.SpecIssue, *_task_endings())
+        case "reviewing":
+            return (events.SpecIssue, events.Approved, events.RequestChanges)
+        case _:
+            raise ValueError(f"the coding loop has no role {role}")
+
+
+def _task_endings() -> tuple[type[LlmMarkerEvent], ...]:
+    return (events.Progress, events.Done, events.NoMoreWork)
 
 
 def check_prompts(prompts: Prompts) -> None:
@@ -104,7 +115,7 @@ class Roles:
         )
         variables = {"focus": self._options.focus, "review": _review_section(review)}
         ending: PlanComplete | SpecIssue = yield from self._spawn(
-            "planning", prompt, variables, (PlanComplete, SpecIssue)
+            "planning", prompt, variables, (events.PlanComplete, events.SpecIssue)
         )
         return ending
 
@@ -118,7 +129,7 @@ class Roles:
         )
         variables = {"focus": self._options.focus, "check": _check_section(check)}
         ending: Progress | Done | NoMoreWork | SpecIssue = yield from self._spawn(
-            "implementing", prompt, variables, (Progress, Done, NoMoreWork, SpecIssue)
+            "implementing", prompt, variables, (*_task_endings(), events.SpecIssue)
         )
         return ending
 
@@ -130,7 +141,7 @@ class Roles:
         )
         variables = {"focus": self._options.focus, **variables}
         ending: Done | SpecIssue = yield from self._spawn(
-            "implementing", prompt, variables, (Done, Progress, NoMoreWork, SpecIssue), CONFLICT
+            "implementing", prompt, variables, (*_task_endings(), events.SpecIssue), CONFLICT
         )
         return ending
 
@@ -157,7 +168,10 @@ class Roles:
             "scope": "" if finished else _UNFINISHED,
         }
         ending: Approved | RequestChanges | SpecIssue = yield from self._spawn(
-            "reviewing", prompt, variables, (Approved, RequestChanges, SpecIssue)
+            "reviewing",
+            prompt,
+            variables,
+            (events.Approved, events.RequestChanges, events.SpecIssue),
         )
         return ending
 
@@ -215,7 +229,7 @@ class Roles:
             self._agent,
             options,
             phase=role,
-            tags=marker_tags(*ROLE_MARKERS[role]),
+            tags=marker_tags(*role_markers(role)),
             on_marker=session.append,
             linger=self._options.linger,
             supervision=self._supervision,
@@ -225,15 +239,15 @@ class Roles:
         marker: Any = yield from forward(stage)
         if not isinstance(marker, endings):
             raise LoopError(role, f"unexpected end of the agent: {marker}")
-        if isinstance(marker, PlanComplete):
+        if isinstance(marker, events.PlanComplete):
             session.commit_plan()
 
     def _with_plan(self, event: object) -> tuple[object, ...]:
         """Emit the plan just before the marker that declares it complete."""
-        text = self._session.plan_text() if isinstance(event, PlanComplete) else ""
+        text = self._session.plan_text() if isinstance(event, events.PlanComplete) else ""
         if not text:
             return (event,)
-        plan = PlanWritten(iteration=self._turns["planning"], text=text[:_LONGEST_PLAN])
+        plan = events.PlanWritten(iteration=self._turns["planning"], text=text[:_LONGEST_PLAN])
         return (plan, event)
 
     def _guard(self, role: Role) -> Policy | None:

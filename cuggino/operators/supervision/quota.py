@@ -4,25 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from datetime import datetime, timedelta
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from reactivex import Observable, abc
 
 from cuggino._values import dataclass
 from cuggino.domain import QUOTA_SCHEDULE
 from cuggino.errors import CugginoError, LoopError, QuotaExceeded
-from cuggino.events import (
-    AgentFellBack,
-    QuotaLifted,
-    QuotaWaiting,
-    RateLimited,
-    SessionEnded,
-    SupervisionEvent,
-)
+from cuggino.events import on_use as events
 from cuggino.operators.batches import Batched, carrier, each_alone
 from cuggino.operators.flow import Flow, emit, flow, forward, pause
 from cuggino.operators.managed import Managed, attach
 from cuggino.operators.scheduler import serial
+
+if TYPE_CHECKING:
+    from cuggino.events import SupervisionEvent
 
 T = TypeVar("T")
 
@@ -131,11 +127,11 @@ class QuotaGate:
 
     def _notice(self, event: object, now: datetime) -> None:
         match event:
-            case RateLimited(status="rejected"):
+            case events.RateLimited(status="rejected"):
                 self.met(now=now, resets_at=event.resets_at, message=event.limit or "")
-            case SessionEnded(outcome="completed"):
+            case events.SessionEnded(outcome="completed"):
                 self.open()
-            case AgentFellBack():
+            case events.AgentFellBack():
                 self.pass_by()
             case _:
                 pass
@@ -193,7 +189,7 @@ def wait_for_quota(
 
                 def notice(event: object) -> None:
                     nonlocal outcome
-                    outcome = event.outcome if isinstance(event, SessionEnded) else outcome
+                    outcome = event.outcome if isinstance(event, events.SessionEnded) else outcome
                     shared._notice(event, lane.now)
 
                 yield from forward(stream.pipe(each_alone(notice)))
@@ -219,11 +215,13 @@ def wait_for_quota(
                     if left < _MOMENT:
                         break
                     reset, message = shared.resets_at, shared.message
-                    yield from emit(QuotaWaiting(remaining=left, resets_at=reset, message=message))
+                    yield from emit(
+                        events.QuotaWaiting(remaining=left, resets_at=reset, message=message)
+                    )
                     yield from pause(min(every, left))
                 waited = max(0.0, (lane.now - began).total_seconds())
                 past.seconds += waited
-                yield from emit(QuotaLifted(waited=waited))
+                yield from emit(events.QuotaLifted(waited=waited))
 
             def story() -> Flow[None]:
                 stream = source
