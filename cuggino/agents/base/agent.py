@@ -12,12 +12,12 @@ from reactivex import Observable, throw
 
 from cuggino._values import dataclass
 from cuggino.agents.base.login import LoginCheck
-from cuggino.domain import AgentCooldown
 from cuggino.errors import AgentFailed, GuardNotLive
 from cuggino.guard import Policy, Role, Sandbox
 from cuggino.sandbox import Protected, RoleView, without_logins
 
 if TYPE_CHECKING:
+    from cuggino.domain import AgentCooldown
     from cuggino.events import LlmAgentEvent, SupervisionEvent
 
 

@@ -12,6 +12,7 @@ import os
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, tzinfo
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json
@@ -249,7 +250,6 @@ _USAGE_KEYS = {
     "cache_read_tokens": "cache_read_input_tokens",
     "cache_creation_tokens": "cache_creation_input_tokens",
 }
-_NOTHING = Usage()
 
 
 class UsageMeter:
@@ -321,9 +321,9 @@ class UsageMeter:
         return self._add(_usage(dict_or_empty(message.get("usage")), _USAGE_KEYS))
 
     def _add(self, usage: Usage) -> bool:
-        if usage == _NOTHING:
+        if usage == _nothing():
             return False
-        self._counted = _each(int.__add__, self._counted or _NOTHING, usage)
+        self._counted = _each(int.__add__, self._counted or _nothing(), usage)
         return True
 
     def _settle(self, raw: Json) -> None:
@@ -339,12 +339,17 @@ class UsageMeter:
                 self._own_cost += _number(model.get("costUSD"))
         elif isinstance(usage := raw.get("usage"), dict):
             # It excludes the sub-agents.
-            self._tell(_each(max, _usage(usage, _USAGE_KEYS), counted or _NOTHING))
+            self._tell(_each(max, _usage(usage, _USAGE_KEYS), counted or _nothing()))
         elif counted is not None:
             self._tell(counted)
 
     def _tell(self, usage: Usage) -> None:
-        self._told = _each(int.__add__, self._told or _NOTHING, usage)
+        self._told = _each(int.__add__, self._told or _nothing(), usage)
+
+
+@cache
+def _nothing() -> Usage:
+    return Usage()
 
 
 def _each(of: Callable[[int, int], int], a: Usage, b: Usage) -> Usage:
@@ -545,7 +550,7 @@ class ClaudeSession:
         self._messages = _Messages()
         self._questions: list[Json] = []
         """What the program has asked since the last answer."""
-        self._ping = PingEvent(timestamp=0.0)
+        self._ping: PingEvent | None = None
         """The last ping, reused for lines of the same batch."""
 
     @property
@@ -730,7 +735,7 @@ class ClaudeSession:
         return ended, error
 
     def _alive(self, now: float) -> PingEvent:
-        if self._ping.timestamp != now:
+        if self._ping is None or self._ping.timestamp != now:
             self._ping = PingEvent(timestamp=now)
         return self._ping
 

@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING
 
 from reactivex import Observable
 
-from cuggino.domain import (
-    Finding,
-    ProgressWatch,
-    ReviewLedger,
-    files_named,
-    finding_as_markdown,
-    parse_findings,
-)
+from cuggino.domain import ProgressWatch
 from cuggino.events import on_use as events
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.operators import Flow, ask, emit
@@ -25,6 +18,7 @@ from cuggino.stages import act, state_of_paths
 from cuggino.storage import Workspace
 
 if TYPE_CHECKING:
+    from cuggino.domain import Finding, ReviewLedger
     from cuggino.events import LoopStalled, NoProgress
 
 REPLAN = (
@@ -45,9 +39,8 @@ class Convergence:
         self._options = settings
         patience = settings.progress_patience
         self._progress = ProgressWatch(patience) if patience else None
-        self._findings = (
-            ReviewLedger(settings.review_patience) if settings.review_patience else None
-        )
+        self._findings: ReviewLedger | None = None
+        """The findings of reviews; None before the first one that asks for changes."""
         self._replanned = False
         self._state = ""
         self.changed = False
@@ -94,8 +87,12 @@ class Convergence:
         Returns the end of the loop if they keep coming back, else None. They are stored for a
         person then, unless another run begins with them (`store_findings`).
         """
-        if self._findings is None:
+        from cuggino.domain import ReviewLedger, files_named, parse_findings
+
+        if not self._options.review_patience:
             return None
+        if self._findings is None:
+            self._findings = ReviewLedger(self._options.review_patience)
         names = [*files_named(parse_findings(review)), *self._findings.named]
         read = act(partial(_states, self._options.cwd, self._options.specs_path, names))
         stalled = self._findings.add(review, (yield from ask(read, name="finding-files")))
@@ -152,4 +149,6 @@ _LARGE = frozenset({"node_modules", "target", "vendor", "venv"})
 
 
 def _store(write: Callable[..., str], finding: Finding, name: str | None) -> str:
+    from cuggino.domain import finding_as_markdown
+
     return write(finding_as_markdown(finding), name=name)

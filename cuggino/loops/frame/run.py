@@ -13,7 +13,6 @@ from reactivex import Observable, abc, empty, just, timer
 
 from cuggino._values import dataclass
 from cuggino.agents.base import Role, SpawnOptions, remove_abandoned
-from cuggino.domain import recorded_cooldowns
 from cuggino.errors import (
     WorkspaceLocked,
 )
@@ -212,6 +211,8 @@ def framed(
         if resumed is not None:
             counted = DigestFold(resumed.entries.only(DIGESTED))
             earlier = counted.totals
+            from cuggino.domain import recorded_cooldowns
+
             fallbacks = resumed.entries.only(("AgentFellBack",))
             cooldowns = recorded_cooldowns(
                 ((entry.at, entry.event) for entry in fallbacks), here.now
