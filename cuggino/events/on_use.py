@@ -1,8 +1,11 @@
 """The names of `cuggino.events`, each loaded when it is first read.
 
-Modules that only some runs need events of import them as `from cuggino.events import on_use as
-events`. The package itself would do, but importing it from `cuggino` makes type checkers depend on
-all of `cuggino`.
+A module that needs an event only in some runs imports this module instead of the event:
+
+    from cuggino.events import on_use as events
+
+The package itself would do the same, but `from cuggino import events` makes every module depend on
+all of `cuggino` for type checkers.
 """
 
 from typing import TYPE_CHECKING

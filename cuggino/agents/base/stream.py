@@ -18,7 +18,6 @@ from reactivex.disposable import (
 )
 
 from cuggino._values import dataclass
-from cuggino.agents.base.failure import local_zone
 from cuggino.errors import (
     AgentFailed,
     AgentNotFound,
@@ -34,6 +33,8 @@ from cuggino.sandbox import Enclosure
 from cuggino.sources import OpenInput, process_batches
 
 if TYPE_CHECKING:
+    from datetime import tzinfo
+
     from cuggino.events import LlmAgentEvent, RateLimited, SessionEnded
 
 
@@ -324,8 +325,13 @@ def stream_json(
     def subscribe(
         observer: abc.ObserverBase[LlmAgentEvent], scheduler: abc.SchedulerBase | None = None
     ) -> abc.DisposableBase:
+        def zone() -> tzinfo:
+            from cuggino.agents.base.failure import local_zone  # for a time that is reported
+
+            return local_zone(env)
+
         lane = serial(scheduler)
-        reader = session(program=program, zone=lambda: local_zone(env))
+        reader = session(program=program, zone=zone)
         read = reader.feed_all if isinstance(reader, BatchReader) else partial(feed_each, reader)
         started = lane.now
 

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import from_json
 
 from cuggino._lazy import pattern
-from cuggino.agents.base.failure import local_zone, outcome_of
 from cuggino.agents.base.program import encodable
 from cuggino.agents.base.stream import Told
 from cuggino.agents.base.wire import (
@@ -32,7 +31,6 @@ from cuggino.agents.base.wire import (
     parse_json_line,
     text_or_none,
 )
-from cuggino.agents.claude.failure import Ending, failure_of, refused_login
 from cuggino.agents.claude.guard import GuardWatch
 from cuggino.errors import LlmSessionError
 from cuggino.events import (
@@ -514,6 +512,12 @@ _REFUSALS = 2
 """Refused logins in a row that end a session."""
 
 
+def _local_zone() -> tzinfo:
+    from cuggino.agents.base.failure import local_zone
+
+    return local_zone(os.environ)
+
+
 class ClaudeSession:
     """The fold over one run of the program: feed it every line of stdout, then end it once.
 
@@ -528,7 +532,7 @@ class ClaudeSession:
         self,
         *,
         program: str = "claude",
-        zone: Callable[[], tzinfo] = lambda: local_zone(os.environ),
+        zone: Callable[[], tzinfo] = _local_zone,
         guard: GuardWatch | None = None,
     ) -> None:
         self._program = program
@@ -600,6 +604,8 @@ class ClaudeSession:
         may have renewed the login after the first.
         """
         if self._refused >= _REFUSALS:
+            from cuggino.agents.claude.failure import refused_login
+
             return refused_login(self._program)
         return self._guard.breach if self._guard else None
 
@@ -713,6 +719,9 @@ class ClaudeSession:
         in seconds since the epoch. A session without a result has no known cost, and the usage of
         its messages.
         """
+        from cuggino.agents.base.failure import outcome_of
+        from cuggino.agents.claude.failure import Ending, failure_of
+
         ending = Ending(
             result=self._result,
             api_error=self._api_error,
