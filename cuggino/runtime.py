@@ -18,9 +18,7 @@ from cuggino._values import dataclass
 from cuggino.agents import AgentLike, LlmAgent, configured_agent
 from cuggino.config import Config, load_config
 from cuggino.control import check_receiver, control_folder
-from cuggino.domain import title_of
 from cuggino.errors import ConfigError
-from cuggino.events import Event, LoopEvent
 from cuggino.files import state_folder
 from cuggino.guard import Level, Role
 from cuggino.loops import LoopRunOptions, LoopService, RunOptions, Services, resumed_options
@@ -60,6 +58,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cuggino.doctor import CheckResult
+    from cuggino.events import Event, LoopEvent
     from cuggino.forge import Look, Source
     from cuggino.guard_audit import JudgedCall
     from cuggino.logins import Login
@@ -697,6 +696,7 @@ class Runtime:
     def _notifications(
         self, notifier: notify.Notifier, options: RunOptions, interrupt: Observable[object] | None
     ) -> Callable[[Observable[Any]], Observable[Any]]:
+        from cuggino.domain import title_of
         from cuggino.storage import served_page
 
         settings = self.config.notifications

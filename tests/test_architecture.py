@@ -142,6 +142,9 @@ PROGRAMS = frozenset(
 )
 """Files that run as separate processes, with arguments and standard streams."""
 
+ON_USE = "cuggino.events.on_use"
+"""A module with the public names of its package, which may be imported in its place."""
+
 READS_HOME = frozenset(
     {
         *("agents/gemini/config.py", "agents/opencode/config.py", "agents/opencode/guard.py"),
@@ -192,15 +195,16 @@ def test_imports_go_downward() -> None:
 def test_rooms_are_entered_by_their_doors() -> None:
     """A file imports public names of other rooms, from the package that exports them.
 
-    Only separate programs are imported as modules: they load nothing that they do not need.
+    Only separate programs, which load nothing that they do not need, and the events on use are
+    imported as modules.
     """
-    programs = {_module_of(ROOT / file) for file in PROGRAMS}
+    modules = {ON_USE, *(_module_of(ROOT / file) for file in PROGRAMS)}
     wrong = [
         f"{path.relative_to(ROOT)} imports {name} of {module}"
         for path in _files(ROOT)
         for module, name in _imported_names(path)
         if module.startswith("cuggino.") and module.split(".")[1] != _room_of(path)
-        if not {module, f"{module}.{name}"} & programs
+        if not {module, f"{module}.{name}"} & modules
         if not (name in _public_names(module) if _is_package(module) else module.count(".") == 1)
     ]
     assert [] == wrong
@@ -230,7 +234,7 @@ def test_command_line_uses_public_names() -> None:
         for path in _files(CLI)
         for module, name in _imported_names(path)
         if not (
-            name in _public_names(module)
+            name in _public_names(module) or f"{module}.{name}" == ON_USE
             if module in {"cuggino", *public, *providers}
             else module.partition(".")[0] in {"cuggino_cli", *CLI_LIBRARIES, *STANDARD}
         )

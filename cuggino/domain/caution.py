@@ -5,26 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from cuggino.events import (
-    Approved,
-    Done,
-    Event,
-    NoMoreWork,
-    PlanComplete,
-    Progress,
-    RequestChanges,
-    SpecIssue,
-)
+from cuggino.events import Event
 
-MOST_CAUTIOUS_FIRST: tuple[type[Event], ...] = (
-    SpecIssue,
-    RequestChanges,
-    Progress,
-    PlanComplete,
-    Done,
-    NoMoreWork,
-    Approved,
+MOST_CAUTIOUS_FIRST = (
+    "SpecIssue",
+    "RequestChanges",
+    "Progress",
+    "PlanComplete",
+    "Done",
+    "NoMoreWork",
+    "Approved",
 )
+"""The tags of the terminal markers."""
 
 T = TypeVar("T", bound=Event)
 
@@ -35,5 +27,5 @@ def most_cautious(endings: Sequence[T]) -> T:
 
 
 def _boldness(ending: Event) -> int:
-    kinds = MOST_CAUTIOUS_FIRST
-    return kinds.index(type(ending) if type(ending) in kinds else PlanComplete)
+    tags = MOST_CAUTIOUS_FIRST
+    return tags.index(ending.tag if ending.tag in tags else "PlanComplete")

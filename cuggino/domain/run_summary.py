@@ -8,28 +8,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from cuggino._values import dataclass
 from cuggino.domain.spending import Spending
 from cuggino.events import (
-    CommitFailed,
-    CommitPerformed,
-    Done,
-    Event,
-    GateChanged,
-    HistoryRewritten,
     ImplementingStart,
     IterationStart,
-    LoopApproved,
-    LoopMaxIterations,
-    LoopSpecIssue,
-    LoopStalled,
     PlanningStart,
-    Progress,
     ReviewingStart,
-    RunOutcome,
-    RunResumed,
-    Usage,
+    on_use as events,
 )
 
 if TYPE_CHECKING:
-    from cuggino.events import DeliverablesListed
+    from cuggino.events import DeliverablesListed, Event, RunOutcome, RunResumed, Usage
 
 _COUNTED = frozenset(
     {
@@ -123,7 +110,7 @@ class RunSummary:
 
     def add(self, event: Event) -> RunSummary:
         """Return the summary with one more event; most events change nothing."""
-        if isinstance(event, RunResumed) and (
+        if event.tag == "RunResumed" and (
             event.item is not None or self.agents or self.rounds or self.items
         ):
             return self  # a watch resumes a run of its own, which is already counted
@@ -133,30 +120,30 @@ class RunSummary:
 
     def _counted(self, event: Event) -> RunSummary:
         match event:
-            case RunResumed():
-                return self.recounted(event)
             case IterationStart():
                 return replace(self, rounds=self.rounds + 1)
             case PlanningStart() | ImplementingStart() | ReviewingStart():
                 return replace(self, agents=self.agents + 1)
-            case Progress() | Done():
+            case events.Progress() | events.Done():
                 return replace(self, tasks=self.tasks + 1)
-            case CommitPerformed(commit_hash=commit_hash, message=message):
+            case events.CommitPerformed(commit_hash=commit_hash, message=message):
                 subject = message.strip().partition("\n")[0]
                 return replace(self, commits=(*self.commits, SummaryCommit(commit_hash, subject)))
-            case CommitFailed(message=message):
+            case events.CommitFailed(message=message):
                 return replace(self, failed_commits=(*self.failed_commits, message))
-            case GateChanged(paths=paths):
+            case events.RunResumed():
+                return self.recounted(event)
+            case events.GateChanged(paths=paths):
                 return replace(self, gate_changed=paths)
-            case HistoryRewritten(base=base):
+            case events.HistoryRewritten(base=base):
                 return replace(self, lost_base=base)
-            case LoopApproved():
+            case events.LoopApproved():
                 return self.ended("approved")
-            case LoopMaxIterations():
+            case events.LoopMaxIterations():
                 return self.ended("max_iterations")
-            case LoopStalled(filenames=names):
+            case events.LoopStalled(filenames=names):
                 return replace(self, outcome="stalled", tbd_files=names)
-            case LoopSpecIssue(filename=filename):
+            case events.LoopSpecIssue(filename=filename):
                 return replace(self, outcome="spec_issue", spec_issue_file=filename)
             case _:
                 return self._counted_of_others(event)

@@ -6,18 +6,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 from functools import cache, reduce
-from typing import NamedTuple, assert_never
+from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 from cuggino._values import dataclass
 from cuggino.errors import BudgetExceeded
-from cuggino.events import (
-    BudgetKind,
-    Event,
-    RunResumed,
-    SessionEnded,
-    Usage,
-    UsageUpdate,
-)
+from cuggino.events import Usage, UsageUpdate, on_use as events
+
+if TYPE_CHECKING:
+    from cuggino.events import BudgetKind, Event
 
 SESSION_BEGINS = frozenset(
     {
@@ -126,13 +122,13 @@ class Spending:
             return self._add_of(event.item, event)
         if type(event).__name__ == "RunContinued":
             return self.settle()._add(event)
-        if self.of_items and not isinstance(event, RunResumed):
+        if self.of_items and not isinstance(event, events.RunResumed):
             return replace(replace(self, of_items=())._add(event), of_items=self.of_items)
         return self._add(event)
 
     def _add_of(self, item: str, event: Event) -> Spending:
         """Return the spending with one more event of the session of an item."""
-        if isinstance(event, RunResumed):
+        if isinstance(event, events.RunResumed):
             return self  # the cost of earlier processes is not that of this one
         running = next((one for one in self.of_items if one.item == item), None)
         alone = replace(self, running=running, of_items=())._add(event)
@@ -145,17 +141,19 @@ class Spending:
 
     def _add(self, event: Event) -> Spending:
         match event:
+            case _ if _is_any(type(event), _SESSION_IS_OVER):
+                return self.settle()
             case UsageUpdate():
                 was = self.settle() if self._is_of_another_session(event) else self
                 return Spending(was.settled_usd, was.settled_usage, was.settled_sessions, event)
-            case SessionEnded(cost_usd=cost, usage=usage):
+            case events.SessionEnded(cost_usd=cost, usage=usage):
                 seen = self.running
                 return Spending(
                     _sum(self.settled_usd, cost if cost is not None or not seen else seen.cost_usd),
                     _together(self.settled_usage, usage or (seen.usage if seen else None)),
                     self.settled_sessions + 1,
                 )
-            case RunResumed(cost_usd=cost, usage=usage, agents=agents):
+            case events.RunResumed(cost_usd=cost, usage=usage, agents=agents):
                 return Spending(cost, usage, max(agents, self.sessions))
             case _:
                 return self.settle()

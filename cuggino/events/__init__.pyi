@@ -1,27 +1,27 @@
 """Public names of `cuggino.events`; written by `python -m tests.stubs`."""
 
 from cuggino.events.agent import (
-    AgentMessage,
-    GuardDenied,
     LlmAgentEvent,
-    McpServerFailed,
-    MessageDelta,
-    PingEvent,
-    RateLimited,
-    SessionEnded,
-    SessionOutcome,
-    Steered,
-    SystemMessage,
-    Thinking,
-    ToolCall,
-    ToolResult,
-    UsageUpdate,
-    UserMessage,
     is_llm_agent_event,
 )
 from cuggino.events.base import (
     Event,
     UnknownEvent,
+)
+from cuggino.events.command import (
+    CheckCommandOutput,
+    CheckCommandStarted,
+    CommandOutputEvent,
+    CommandStartedEvent,
+    SetupCommandOutput,
+    SetupCommandStarted,
+    is_command_output_event,
+)
+from cuggino.events.commit import (
+    CommitFailed,
+    CommitPerformed,
+    PushFailed,
+    PushPerformed,
 )
 from cuggino.events.control import (
     ContinueAsked,
@@ -63,6 +63,16 @@ from cuggino.events.forge import (
     WatchReportFailed,
     WatchSourceFailed,
 )
+from cuggino.events.gate import (
+    ApprovalBlocked,
+    GateChanged,
+)
+from cuggino.events.implementing_markers import (
+    Done,
+    NoMoreWork,
+    Note,
+    Progress,
+)
 from cuggino.events.journal import (
     JournalEvent,
     RunContinued,
@@ -73,50 +83,43 @@ from cuggino.events.journal import (
     is_journal_event,
 )
 from cuggino.events.loop import (
-    ApprovalBlocked,
-    CheckCommandOutput,
-    CheckCommandStarted,
-    CommandOutputEvent,
-    CommandStartedEvent,
-    CommitFailed,
-    CommitPerformed,
-    GateChanged,
     ImplementingStart,
     IterationStart,
-    LoopApproved,
-    LoopEvent,
-    LoopMaxIterations,
     LoopPhaseEvent,
+    PlanningStart,
+    ReviewingStart,
+    is_loop_phase_event,
+)
+from cuggino.events.loop_end import (
+    LoopApproved,
+    LoopMaxIterations,
     LoopSpecIssue,
     LoopStalled,
     LoopTerminalEvent,
-    PlanningStart,
-    PlanWritten,
-    PushFailed,
-    PushPerformed,
-    ReviewingStart,
-    SetupCommandOutput,
-    SetupCommandStarted,
-    SpecsChanged,
-    TaskLimitReached,
-    is_command_output_event,
-    is_loop_phase_event,
     is_loop_terminal_event,
 )
+from cuggino.events.loop_event import (
+    LoopEvent,
+)
 from cuggino.events.marker import (
-    Approved,
-    Done,
     LlmMarkerEvent,
     LlmTerminalMarkerEvent,
-    NoMoreWork,
-    Note,
-    PlanComplete,
-    Progress,
-    RequestChanges,
-    SpecIssue,
-    ToBeDiscussed,
     is_llm_marker_event,
     is_llm_terminal_marker_event,
+)
+from cuggino.events.message import (
+    AgentMessage,
+    MessageDelta,
+    PingEvent,
+    SystemMessage,
+    Thinking,
+    UsageUpdate,
+    UserMessage,
+)
+from cuggino.events.plan import (
+    PlanWritten,
+    SpecsChanged,
+    TaskLimitReached,
 )
 from cuggino.events.plan_build import (
     BuildVerified,
@@ -141,6 +144,15 @@ from cuggino.events.plan_build import (
     VerificationEnded,
     is_plan_build_event,
 )
+from cuggino.events.planning_markers import (
+    PlanComplete,
+    SpecIssue,
+)
+from cuggino.events.repository import (
+    DirtyFilesCommitted,
+    DirtyFilesKept,
+    HistoryRewritten,
+)
 from cuggino.events.result import (
     KnownState,
     RunOutcome,
@@ -150,29 +162,53 @@ from cuggino.events.result import (
 )
 from cuggino.events.resumed import (
     RunResumed,
-    SupervisionEvent,
 )
-from cuggino.events.supervision import (
+from cuggino.events.retry import (
     AgentFellBack,
-    AgentNudged,
-    AgentReplaced,
     AgentRetry,
-    BudgetKind,
-    BudgetWarning,
-    ContradictoryMarkers,
-    DirtyFilesCommitted,
-    DirtyFilesKept,
-    HistoryRewritten,
-    NoProgress,
-    ProtectedChanged,
     QuotaLifted,
     QuotaWaiting,
+)
+from cuggino.events.reviewing_markers import (
+    Approved,
+    RequestChanges,
+    ToBeDiscussed,
+)
+from cuggino.events.role import (
+    ProtectedChanged,
     RoleViolated,
     SandboxChosen,
+)
+from cuggino.events.session import (
+    McpServerFailed,
+    RateLimited,
+    SessionEnded,
+    SessionOutcome,
+    Steered,
+)
+from cuggino.events.snapshot import (
     SnapshotFailed,
     SnapshotTaken,
+)
+from cuggino.events.spending import (
+    BudgetKind,
+    BudgetWarning,
     StageCost,
+)
+from cuggino.events.stall import (
+    AgentNudged,
+    AgentReplaced,
+    ContradictoryMarkers,
+    NoProgress,
+)
+from cuggino.events.supervision import (
+    SupervisionEvent,
     is_supervision_event,
+)
+from cuggino.events.tool import (
+    GuardDenied,
+    ToolCall,
+    ToolResult,
 )
 from cuggino.events.usage import (
     Usage,

@@ -5,7 +5,7 @@ it receives, so its journal shows why it paused or stopped.
 """
 
 from cuggino.events.base import category_guard
-from cuggino.events.resumed import SupervisionEvent
+from cuggino.events.supervision import SupervisionEvent
 
 
 class ControlEvent(SupervisionEvent, category=True):

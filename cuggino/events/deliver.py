@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 from cuggino.events.agent import LlmAgentEvent
 from cuggino.events.base import Event, category_guard
 from cuggino.events.result import RunOutcome, RunResult
-from cuggino.events.resumed import SupervisionEvent
+from cuggino.events.supervision import SupervisionEvent
 
 DeliverInstruction = Literal["initializer", "coding", "sync", "verify"]
 """The instruction of a session: plan deliverables, implement, compare with the specification,

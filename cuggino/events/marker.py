@@ -1,4 +1,4 @@
-"""Markers: tags with which an agent declares something in its text (CUG-010, CUG-016)."""
+"""The categories of markers, tags with which an agent declares something (CUG-010, CUG-016)."""
 
 import re
 from functools import cache
@@ -23,42 +23,6 @@ class LlmMarkerEvent(Event, category=True):
 
 class LlmTerminalMarkerEvent(LlmMarkerEvent, category=True):
     """Category: a marker that ends the stage of its agent."""
-
-
-class Note(LlmMarkerEvent):
-    """A note for the agents that follow."""
-
-
-class ToBeDiscussed(LlmMarkerEvent):
-    """A finding of the audit agent."""
-
-
-class SpecIssue(LlmTerminalMarkerEvent):
-    """The specification is unclear or contradicts itself; a person has to decide."""
-
-
-class PlanComplete(LlmTerminalMarkerEvent):
-    """The plan is complete."""
-
-
-class Progress(LlmTerminalMarkerEvent):
-    """One task is done and more remain."""
-
-
-class Done(LlmTerminalMarkerEvent):
-    """All tasks of the plan are done."""
-
-
-class NoMoreWork(LlmTerminalMarkerEvent):
-    """There is nothing left to do; treated as `Done` without a commit."""
-
-
-class Approved(LlmTerminalMarkerEvent):
-    """The reviewer approves: the work matches the specification."""
-
-
-class RequestChanges(LlmTerminalMarkerEvent):
-    """The reviewer requests changes."""
 
 
 is_llm_marker_event = category_guard(LlmMarkerEvent)

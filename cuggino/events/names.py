@@ -5,11 +5,12 @@ from types import MappingProxyType
 
 NAMES: Mapping[str, str] = MappingProxyType(
     {
-        "agent": (
-            "AgentMessage GuardDenied LlmAgentEvent McpServerFailed MessageDelta PingEvent "
-            "RateLimited SessionEnded SessionOutcome SystemMessage Thinking ToolCall ToolResult "
-            "Steered UsageUpdate UserMessage is_llm_agent_event"
+        "agent": "LlmAgentEvent is_llm_agent_event",
+        "message": (
+            "AgentMessage MessageDelta PingEvent SystemMessage Thinking UsageUpdate UserMessage"
         ),
+        "tool": "GuardDenied ToolCall ToolResult",
+        "session": ("McpServerFailed RateLimited SessionEnded SessionOutcome Steered"),
         "base": "Event UnknownEvent",
         "control": (
             "ContinueAsked ControlEvent ControlIgnored PauseAsked PauseEnded RunPaused SkipAsked "
@@ -30,19 +31,27 @@ NAMES: Mapping[str, str] = MappingProxyType(
             "is_journal_event"
         ),
         "loop": (
-            "ApprovalBlocked CheckCommandOutput CheckCommandStarted CommandOutputEvent "
-            "CommandStartedEvent CommitFailed CommitPerformed GateChanged "
-            "ImplementingStart IterationStart LoopApproved LoopEvent LoopMaxIterations "
-            "LoopPhaseEvent LoopSpecIssue LoopStalled LoopTerminalEvent PlanWritten PlanningStart "
-            "PushFailed PushPerformed ReviewingStart SetupCommandOutput SetupCommandStarted "
-            "SpecsChanged TaskLimitReached "
-            "is_command_output_event is_loop_phase_event is_loop_terminal_event"
+            "ImplementingStart IterationStart LoopPhaseEvent PlanningStart ReviewingStart "
+            "is_loop_phase_event"
         ),
+        "plan": "PlanWritten SpecsChanged TaskLimitReached",
+        "command": (
+            "CheckCommandOutput CheckCommandStarted CommandOutputEvent CommandStartedEvent "
+            "SetupCommandOutput SetupCommandStarted is_command_output_event"
+        ),
+        "commit": "CommitFailed CommitPerformed PushFailed PushPerformed",
+        "gate": "ApprovalBlocked GateChanged",
+        "loop_end": (
+            "LoopApproved LoopMaxIterations LoopSpecIssue LoopStalled LoopTerminalEvent "
+            "is_loop_terminal_event"
+        ),
+        "loop_event": "LoopEvent",
         "marker": (
-            "Approved Done LlmMarkerEvent LlmTerminalMarkerEvent NoMoreWork Note PlanComplete "
-            "Progress RequestChanges SpecIssue ToBeDiscussed is_llm_marker_event "
-            "is_llm_terminal_marker_event"
+            "LlmMarkerEvent LlmTerminalMarkerEvent is_llm_marker_event is_llm_terminal_marker_event"
         ),
+        "planning_markers": "PlanComplete SpecIssue",
+        "implementing_markers": "Done NoMoreWork Note Progress",
+        "reviewing_markers": "Approved RequestChanges ToBeDiscussed",
         "plan_build": (
             "BuildVerified CommitSeen DoneFileRejected FileTouched JobBlocked JobsCounted "
             "JobVerified PlanBuildEnded PlanBuildEvent PlanBuildExit PlanBuildIterationEnded "
@@ -51,13 +60,14 @@ NAMES: Mapping[str, str] = MappingProxyType(
             "VerificationEnded is_plan_build_event"
         ),
         "result": "KnownState RunOutcome RunResult RunState is_resumable",
-        "resumed": "RunResumed SupervisionEvent",
-        "supervision": (
-            "AgentFellBack AgentNudged AgentReplaced AgentRetry BudgetKind BudgetWarning "
-            "ContradictoryMarkers DirtyFilesCommitted DirtyFilesKept HistoryRewritten NoProgress "
-            "ProtectedChanged QuotaLifted QuotaWaiting "
-            "RoleViolated SandboxChosen SnapshotFailed SnapshotTaken StageCost is_supervision_event"
-        ),
+        "resumed": "RunResumed",
+        "supervision": "SupervisionEvent is_supervision_event",
+        "retry": "AgentFellBack AgentRetry QuotaLifted QuotaWaiting",
+        "spending": "BudgetKind BudgetWarning StageCost",
+        "stall": "AgentNudged AgentReplaced ContradictoryMarkers NoProgress",
+        "role": "ProtectedChanged RoleViolated SandboxChosen",
+        "snapshot": "SnapshotFailed SnapshotTaken",
+        "repository": "DirtyFilesCommitted DirtyFilesKept HistoryRewritten",
         "usage": "Usage",
         "watch": (
             "ClusterWorker NotificationFailed WatchAuditEnded WatchAuditFailed "
@@ -73,7 +83,7 @@ NAMES: Mapping[str, str] = MappingProxyType(
         "wire": "dump_event dump_event_bytes event_type event_types parse_event",
     }
 )
-"""The public names of `cuggino.events` by module."""
+"""The public names of `cuggino.events` by module, in the order of `event_types`."""
 
 HOMES: Mapping[str, str] = MappingProxyType(
     {name: module for module, names in NAMES.items() for name in names.split()}

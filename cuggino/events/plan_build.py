@@ -7,10 +7,10 @@ from pydantic import Field
 
 from cuggino.events.agent import LlmAgentEvent
 from cuggino.events.base import Event, category_guard
+from cuggino.events.command import CheckCommandStarted
 from cuggino.events.deliver import DeliverOutcome
-from cuggino.events.loop import CheckCommandStarted
 from cuggino.events.result import RunOutcome, RunResult
-from cuggino.events.resumed import SupervisionEvent
+from cuggino.events.supervision import SupervisionEvent
 
 PlanBuildPhase = Literal["plan", "build", "verify"]
 

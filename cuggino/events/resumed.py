@@ -1,11 +1,7 @@
-"""The totals of a run, which a resumed run begins with, and their category."""
+"""The totals of a run, which a resumed run begins with."""
 
-from cuggino.events.base import Event
+from cuggino.events.supervision import SupervisionEvent
 from cuggino.events.usage import Usage
-
-
-class SupervisionEvent(Event, category=True):
-    """Category: a limit, retry, wait or fallback took effect, or is about to."""
 
 
 class RunResumed(SupervisionEvent):

@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict
 
 from cuggino.events.base import Event, category_guard
-from cuggino.events.loop import LoopEvent
+from cuggino.events.loop_event import LoopEvent
 
 
 class WatchLoopEvent(Event, category=True):

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from cuggino.guard.policy import Mode
-from cuggino.guard.profiles import EXTENDED_NAME, PROFILES
+if TYPE_CHECKING:
+    from cuggino.guard.policy import Mode
 
-PROFILE_NAMES = ("base", *PROFILES, EXTENDED_NAME)
-"""Valid profile names; `base` is always active."""
+
+def profile_names() -> tuple[str, ...]:
+    """Return the valid profile names; `base` is always active."""
+    from cuggino.guard.profiles import EXTENDED_NAME, PROFILES  # few projects choose profiles
+
+    return ("base", *PROFILES, EXTENDED_NAME)
 
 
 class UnknownProfile(ValueError):
@@ -18,8 +22,9 @@ class UnknownProfile(ValueError):
         super().__init__(f'unknown profile "{name}"')
         import difflib
 
-        near = difflib.get_close_matches(name, PROFILE_NAMES, n=1)
-        valid = "valid profiles: " + ", ".join(PROFILE_NAMES)
+        names = profile_names()
+        near = difflib.get_close_matches(name, names, n=1)
+        valid = "valid profiles: " + ", ".join(names)
         self.hint = f'did you mean "{near[0]}"? {valid}' if near else valid
 
 
@@ -71,6 +76,6 @@ def chosen_profiles(value: object) -> tuple[str, ...] | None:
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
         raise ValueError("neither a text nor a list of texts")
     for name in names:
-        if name not in PROFILE_NAMES:
+        if name not in profile_names():
             raise UnknownProfile(name)
     return tuple(dict.fromkeys(names))

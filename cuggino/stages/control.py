@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reactivex import Observable, abc
 from reactivex.disposable import SerialDisposable
 
-from cuggino.events import ControlEvent
 from cuggino.operators import Managed, serial
 from cuggino.storage import ControlFolder
+
+if TYPE_CHECKING:
+    from cuggino.events import ControlEvent
 
 PERIOD = 0.5
 """Seconds between two looks into the folder."""

@@ -10,7 +10,7 @@ from contextlib import ExitStack, suppress
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from reactivex import Observable, from_iterable, operators as ops, throw, timer
 
@@ -18,13 +18,7 @@ from cuggino._lazy import pattern
 from cuggino._values import dataclass
 from cuggino.domain import begins_test, has_test_name, is_test_file, skips_tests
 from cuggino.errors import ProcessError, ProcessFailed, WorkNotCommitted
-from cuggino.events import (
-    CommitFailed,
-    CommitPerformed,
-    DirtyFilesCommitted,
-    PushFailed,
-    PushPerformed,
-)
+from cuggino.events import on_use as events
 from cuggino.operators import Flow, ask, emit, flow, forward, interrupt_when
 from cuggino.sandbox import Enclosure
 from cuggino.sources import (
@@ -42,6 +36,15 @@ from cuggino.stages.enclosing import Enclose, no_enclosure
 from cuggino.stages.fingerprint import prefix_of
 from cuggino.stages.merging import Merge, is_ancestor, is_merging, merge_flow, stage_resolution
 from cuggino.storage import WORKSPACE_FOLDER
+
+if TYPE_CHECKING:
+    from cuggino.events import (
+        CommitFailed,
+        CommitPerformed,
+        DirtyFilesCommitted,
+        PushFailed,
+        PushPerformed,
+    )
 
 SUBJECT_LIMIT = 72
 _SIGNS = ("--type=bool", "commit.gpgSign")
@@ -520,7 +523,7 @@ class GitRepository:
         return _said(output, command)
 
 
-CommitEvent: TypeAlias = DirtyFilesCommitted | CommitPerformed | CommitFailed
+CommitEvent: TypeAlias = "DirtyFilesCommitted | CommitPerformed | CommitFailed"
 """The events of a commit."""
 
 
@@ -560,15 +563,17 @@ def commit_stage(
                     subject = commit_message(message).partition("\n")[0]
                     commit = Commit(hash=head[:_SHORT], message=subject)
         except ProcessError as error:
-            yield from emit(CommitFailed(iteration=iteration, message=error.message))
+            yield from emit(events.CommitFailed(iteration=iteration, message=error.message))
             return
         if commit is not None:
             if commit.mixed:
-                yield from emit(DirtyFilesCommitted(paths=commit.mixed))
+                yield from emit(events.DirtyFilesCommitted(paths=commit.mixed))
             if commit.left:
-                yield from emit(CommitFailed(iteration=iteration, message=_left(commit.left)))
+                yield from emit(
+                    events.CommitFailed(iteration=iteration, message=_left(commit.left))
+                )
             yield from emit(
-                CommitPerformed(
+                events.CommitPerformed(
                     iteration=iteration,
                     commit_hash=commit.hash,
                     message=commit.message,
@@ -593,7 +598,7 @@ def must_commit(
         failures: list[str] = []
 
         def note(event: CommitEvent) -> None:
-            if isinstance(event, CommitFailed):
+            if isinstance(event, events.CommitFailed):
                 failures.append(event.message)
 
         yield from forward(committed.pipe(ops.do_action(note)))
@@ -616,9 +621,11 @@ def push_stage(
         try:
             yield from ask(repository.push(remote, branch))
         except ProcessError as error:
-            yield from emit(PushFailed(iteration=iteration, message=error.message))
+            yield from emit(events.PushFailed(iteration=iteration, message=error.message))
             return
-        yield from emit(PushPerformed(iteration=iteration, commit_hash=commit_hash, remote=target))
+        yield from emit(
+            events.PushPerformed(iteration=iteration, commit_hash=commit_hash, remote=target)
+        )
 
     return flow(run)
 

@@ -15,20 +15,15 @@ import secrets
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from cuggino.errors import ConfigError, StorageError
-from cuggino.events import (
-    ControlEvent,
-    ControlIgnored,
-    Event,
-    SteerAsked,
-    dump_event,
-    is_control_event,
-    parse_event,
-)
+from cuggino.events import dump_event, on_use as events, parse_event
 from cuggino.files import describe, parse_json, read_regular, storing, write_atomic
 from cuggino.storage.ids import new_id
+
+if TYPE_CHECKING:
+    from cuggino.events import ControlEvent, Event
 
 LONGEST_MESSAGE = 16_000
 """The most characters of a message to an agent."""
@@ -75,7 +70,7 @@ class ControlFolder:
             ConfigError: there is no key to sign it with, or the message is empty or too long.
             StorageError: it could not be written.
         """
-        if isinstance(command, SteerAsked):
+        if isinstance(command, events.SteerAsked):
             if not command.text.strip():
                 raise ConfigError("the message is empty", hint="say what the agent is to do")
             if len(command.text) > LONGEST_MESSAGE:
@@ -100,16 +95,16 @@ class ControlFolder:
         A file that is no command, or was not signed by the user, is renamed to `*.ignored` and
         returned as `ControlIgnored`.
         """
-        events: list[ControlEvent] = []
+        commands: list[ControlEvent] = []
         for path in self._paths():
             if path.name in seen:
                 continue
             seen.add(path.name)
-            events.append(self._read(path).event)
-            if isinstance(events[-1], ControlIgnored):
+            commands.append(self._read(path).event)
+            if isinstance(commands[-1], events.ControlIgnored):
                 with suppress(OSError):
                     path.rename(path.with_suffix(_IGNORED))
-        return events
+        return commands
 
     def settle(self, command: ControlEvent) -> None:
         """Remove the files of a command that has taken effect."""
@@ -121,7 +116,7 @@ class ControlFolder:
     def clear(self, *, messages: bool = True) -> None:
         """Remove all commands, which were for a run that is over; optionally keep messages."""
         for pending in self.pending():
-            if messages or not isinstance(pending.event, SteerAsked):
+            if messages or not isinstance(pending.event, events.SteerAsked):
                 with suppress(OSError):
                     pending.path.unlink(missing_ok=True)
 
@@ -137,7 +132,7 @@ class ControlFolder:
         try:
             event = self._command(parse_json(read_regular(path, biggest=_BIGGEST)))
         except (OSError, ValueError) as error:
-            event = ControlIgnored(source=path.name, reason=describe(error))
+            event = events.ControlIgnored(source=path.name, reason=describe(error))
         return Command(path, event)
 
     def _command(self, said: object) -> ControlEvent:
@@ -149,7 +144,7 @@ class ControlFolder:
         if not hmac.compare_digest(self._signature(key, said).encode(), signature.encode()):
             raise ValueError("it is not signed by this user")
         event: Event = parse_event(json.dumps(said["command"]))
-        if not is_control_event(event):
+        if not events.is_control_event(event):
             raise ValueError("this version does not know the command")
         return event
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from cuggino.agents import Candidate, LlmAgent, Role
+    from cuggino.agents import Candidate, LlmAgent, Role, RoutedAgent
     from cuggino.config import Config
 
     _Type = click.ParamType[float]
@@ -177,9 +177,8 @@ def warn_if_loose(config: Config, agent: LlmAgent, *, roles: Sequence[Role]) -> 
 
     Only agents of these roles are checked. Of several agents, missing ones are reported too.
     """
-    from cuggino.agents import RoutedAgent
-
-    if agent.is_router and not isinstance(agent, RoutedAgent):
+    router = _as_router(agent)
+    if agent.is_router and router is None:
         from cuggino.agents.cassettes import ReplayAgent
 
         if isinstance(agent, ReplayAgent):
@@ -193,15 +192,24 @@ def warn_if_loose(config: Config, agent: LlmAgent, *, roles: Sequence[Role]) -> 
     if config.sandbox == "auto" and not any(one.capabilities.view for one in each.values()):
         # Otherwise an event of the run names the roles that are not confined.
         _warn(f"{', '.join(each)} cannot run in a sandbox: changes beyond a role are put back")
-    if not isinstance(agent, RoutedAgent):
+    if router is None:
         _warn_of(config, agent, agent.name, roles)
         return
-    for candidate in agent.candidates(roles):
-        chains = {role: agent.candidates_for(role) for role in roles}
+    for candidate in router.candidates(roles):
+        chains = {role: router.candidates_for(role) for role in roles}
         if any(len(chain) > 1 and candidate in chain for chain in chains.values()):
             _warn_if_missing(candidate)
         its = [role for role, chain in chains.items() if candidate in chain]
         _warn_of(config, candidate.agent, f"{candidate.name} ({', '.join(its)})", its)
+
+
+def _as_router(agent: LlmAgent) -> RoutedAgent | None:
+    """Return the agent if it is a router itself; a single agent loads no router."""
+    if not agent.is_router:
+        return None
+    from cuggino.agents import RoutedAgent
+
+    return agent if isinstance(agent, RoutedAgent) else None
 
 
 def _warn_of(config: Config, agent: LlmAgent, name: str, roles: Sequence[Role]) -> None:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from cuggino.events import ControlEvent, Event, MessageDelta, PingEvent
+from cuggino.events import Event, MessageDelta, PingEvent, on_use as events
 from cuggino_cli.screen.fragments import Verbosity
 from cuggino_cli.screen.terminal import Lines
 
 if TYPE_CHECKING:
+    from cuggino.events import ControlEvent
     from cuggino_cli.screen.status import RunStatus
 
-Send = Callable[[ControlEvent], object]
+Send: TypeAlias = "Callable[[ControlEvent], object]"
 """Give a command to the run."""
 
 _NOTE_S = 5.0
@@ -61,7 +62,7 @@ class Controls:
         if status is None or type(event) is MessageDelta or type(event) is PingEvent:
             return
         status = status.add(event, at=at)
-        if status.note and isinstance(event, ControlEvent):
+        if status.note and isinstance(event, events.ControlEvent):
             status = replace(status, note="")  # the event reports it
         self._status = status
 

@@ -13,9 +13,6 @@ from cuggino.events import (
     LlmTerminalMarkerEvent,
     MessageDelta,
     PingEvent,
-    QuotaWaiting,
-    SessionEnded,
-    StageCost,
     SystemMessage,
     Thinking,
     ToolCall,
@@ -77,26 +74,29 @@ class EventLines:
             return self._result(cast("ToolResult", event), verbosity)
         if kind is ToolCall:
             return self._call(cast("ToolCall", event), verbosity)
-        waited, self._waits = self._waits, type(event) is QuotaWaiting
+        waited, self._waits = self._waits, event.tag == "QuotaWaiting"
         match event:
             case AgentMessage() | MessageDelta():
                 return self._words(event, verbosity)
-            case QuotaWaiting() if waited:
-                return None  # printed once; the status counts down
             case GuardDenied(tool_use_id=denied):
                 self._denied.add(denied)
-            case SessionEnded():
-                self._tools.clear()
-                self._denied.clear()
-            case StageCost():
-                self._stage = ""
             case LlmTerminalMarkerEvent():
                 return self._marker(event, verbosity, at)
-            case _ if event.tag in _STAGES:
-                self._stage, self._stage_began = _STAGES[event.tag], at
+            case _ if waited and self._waits:
+                return None  # printed once; the status counts down
             case _:
-                pass
+                self._follow(event.tag, at)
         return format_event(event, verbosity=verbosity)
+
+    def _follow(self, tag: str, at: datetime) -> None:
+        """Note the beginning and the end of stages and sessions; their events stay unloaded."""
+        if tag in _STAGES:
+            self._stage, self._stage_began = _STAGES[tag], at
+        elif tag == "StageCost":
+            self._stage = ""
+        elif tag == "SessionEnded":
+            self._tools.clear()
+            self._denied.clear()
 
     def relative(self, text: str) -> str:
         """Return the text with paths relative to the project."""

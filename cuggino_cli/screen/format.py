@@ -3,84 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 
 from cuggino.events import (
-    AgentFellBack,
     AgentMessage,
-    AgentNudged,
-    AgentReplaced,
-    AgentRetry,
-    ApprovalBlocked,
-    Approved,
-    BudgetWarning,
-    CheckCommandOutput,
-    CommandOutputEvent,
-    CommandStartedEvent,
-    CommitFailed,
-    CommitPerformed,
-    ContinueAsked,
-    ContradictoryMarkers,
-    ControlEvent,
-    ControlIgnored,
-    DirtyFilesCommitted,
-    DirtyFilesKept,
-    Done,
     Event,
-    GateChanged,
     GuardDenied,
-    HistoryRewritten,
     ImplementingStart,
     IterationStart,
+    LlmAgentEvent,
     LlmMarkerEvent,
-    LoopApproved,
-    LoopMaxIterations,
-    LoopSpecIssue,
-    LoopStalled,
-    McpServerFailed,
+    LoopPhaseEvent,
     MessageDelta,
-    NoProgress,
-    PauseAsked,
-    PauseEnded,
     PingEvent,
-    PlanComplete,
     PlanningStart,
-    PlanWritten,
-    Progress,
-    ProtectedChanged,
-    PushFailed,
-    PushPerformed,
-    QuotaLifted,
-    QuotaWaiting,
-    RateLimited,
     ReviewingStart,
-    RoleViolated,
-    RunPaused,
-    RunResumed,
-    SandboxChosen,
-    SessionEnded,
-    SetupCommandOutput,
-    SetupCommandStarted,
-    SkipAsked,
     SnapshotFailed,
     SnapshotTaken,
-    SpecIssue,
-    SpecsChanged,
-    StageCost,
-    SteerAsked,
-    Steered,
-    StopAsked,
     SupervisionEvent,
     SystemMessage,
-    TaskLimitReached,
     Thinking,
-    ToBeDiscussed,
     ToolCall,
     ToolResult,
     UsageUpdate,
     UserMessage,
+    on_use as events,
 )
 from cuggino_cli.screen.fragments import (
     Fragment,
@@ -102,15 +51,32 @@ from cuggino_cli.screen.text import (
     inert,
 )
 
+if TYPE_CHECKING:
+    from cuggino.events import (
+        AgentFellBack,
+        CommandOutputEvent,
+        ContradictoryMarkers,
+        ControlEvent,
+        NoProgress,
+        RateLimited,
+        RoleViolated,
+        RunResumed,
+        SandboxChosen,
+        SessionEnded,
+        StageCost,
+        Steered,
+    )
+
+
 _OUTPUT_LIMIT = 500
 
-_MARKER_LABELS: dict[type[LlmMarkerEvent], Label] = {
-    SpecIssue: "problem",
-    Progress: "progress",
-    Done: "success",
-    Approved: "success",
-    PlanComplete: "success",
-    ToBeDiscussed: "discussion",
+_MARKER_LABELS: dict[str, Label] = {
+    "SpecIssue": "problem",
+    "Progress": "progress",
+    "Done": "success",
+    "Approved": "success",
+    "PlanComplete": "success",
+    "ToBeDiscussed": "discussion",
 }
 """The others are `caution` (CUG-132)."""
 
@@ -144,18 +110,40 @@ def _show(event: Event, verbosity: Verbosity) -> Shown | None:
     if (show := _FREQUENT.get(kind)) is not None:
         return show(event)
     match event:
-        # The agent
-        case GuardDenied(tool=tool, part=part, reason=reason):
-            return always("warning", denied_line(tool, part, reason))
-        case McpServerFailed(server=server):
-            return always("warning", f"[Agent] MCP server {server} did not start")
-        case RateLimited():
-            return always("warning", _rate_limit(event))
-        case SessionEnded():
-            return _session_ended(event)
+        case LlmAgentEvent():
+            return _agent_shown(event)
         case LlmMarkerEvent():
             return Shown(Verbosity.NORMAL, _marker(event))
-        # The coding loop
+        case LoopPhaseEvent():
+            return _phase_shown(event, verbosity)
+        case SupervisionEvent():
+            return supervision_shown(event)
+        case _:
+            return _of_another_loop(event, verbosity)
+
+
+def _agent_shown(event: LlmAgentEvent) -> Shown | None:
+    match event:
+        case GuardDenied(tool=tool, part=part, reason=reason):
+            return always("warning", denied_line(tool, part, reason))
+        case events.McpServerFailed(server=server):
+            return always("warning", f"[Agent] MCP server {server} did not start")
+        case events.RateLimited():
+            return always("warning", _rate_limit(event))
+        case events.SessionEnded():
+            return _session_ended(event)
+        case events.Steered():
+            return normal("success", _steered(event))
+        case _:
+            return None
+
+
+def _phase_shown(event: LoopPhaseEvent, verbosity: Verbosity) -> Shown | None:
+    """Return the lines of an event of the coding loop; the early ones come first.
+
+    Each of the others is loaded when it is first asked for.
+    """
+    match event:
         case IterationStart(iteration=n, max_iterations=last):
             return always("heading", f"[Loop] === Iteration {n}/{last} ===", above=True)
         case PlanningStart():
@@ -164,53 +152,51 @@ def _show(event: Event, verbosity: Verbosity) -> Shown | None:
             return always("phase", "[Implementing] Starting...", above=True)
         case ReviewingStart():
             return always("phase", "[Reviewing] Starting...", above=True)
-        case CommandStartedEvent(command=command):
-            name = "Setup" if isinstance(event, SetupCommandStarted) else "Check"
+        case events.PlanWritten(text=text):
+            return verbose("prose", text)
+        case events.CommandStartedEvent(command=command):
+            name = "Setup" if isinstance(event, events.SetupCommandStarted) else "Check"
             return normal("command", f"[{name}] Running: {first_line(command)}")
-        case SetupCommandOutput():
+        case events.SetupCommandOutput():
             return _command("Setup", event, verbosity)
-        case CheckCommandOutput():
+        case events.CheckCommandOutput():
             return _command("Check", event, verbosity)
-        case CommitPerformed(commit_hash=commit, message=message):
+        case events.CommitPerformed(commit_hash=commit, message=message):
             return normal("commit", f"[Commit] {commit}: {message}", above=True)
-        case CommitFailed(message=message):
+        case events.CommitFailed(message=message):
             return always("failure", f"[Commit] Failed: {message}", above=True)
-        case PushPerformed(commit_hash=commit, remote=remote):
+        case events.PushPerformed(commit_hash=commit, remote=remote):
             return normal("commit", f"[Push] {commit} → {remote}", above=True)
-        case PushFailed(message=message):
+        case events.PushFailed(message=message):
             return always("failure", f"[Push] Failed: {message}", above=True)
-        case TaskLimitReached(max_tasks=limit):
+        case events.TaskLimitReached(max_tasks=limit):
             return always("warning", f"[Loop] Task limit ({limit}) reached", above=True)
-        case GateChanged(paths=paths):
+        case events.GateChanged(paths=paths):
             return always("warning", f"[Loop] What approvals rest on changed: {', '.join(paths)}")
-        case SpecsChanged(paths=paths):
+        case events.SpecsChanged(paths=paths):
             return always(
                 "warning", f"[Loop] Specifications changed: {', '.join(paths)}; replanning"
             )
-        case ApprovalBlocked(changed=paths) if paths:
+        case events.ApprovalBlocked(changed=paths) if paths:
             told = f"[Loop] Approval does not count: the check was changed ({', '.join(paths)})"
             return always("warning", told, above=True)
-        case ApprovalBlocked(exit_code=code):
+        case events.ApprovalBlocked(exit_code=code):
             reason = "the check failed" if code is None else f"the check exited with {code}"
             return always("warning", f"[Loop] Approval does not count: {reason}", above=True)
-        case LoopApproved():
+        case events.LoopApproved():
             return always("success", "[Loop] Implementation approved!", above=True)
-        case LoopMaxIterations(max_iterations=limit):
+        case events.LoopMaxIterations(max_iterations=limit):
             return always("caution", f"[Loop] Max iterations ({limit}) reached", above=True)
-        case LoopSpecIssue(content=content, filename=filename):
+        case events.LoopSpecIssue(content=content, filename=filename):
             issue = always("problem", f"[Loop] Spec issue: {content}", above=True)
             issue.fragments.append(Fragment("plain", f"\nSaved to: {filename}"))
             if event.item is not None:  # other items go on, so nothing else calls a person
                 issue.fragments.append(Fragment("bell", ""))
             return issue
-        case LoopStalled(message=message):
+        case events.LoopStalled(message=message):
             return always("problem", f"[Loop] Stalled: {message}", above=True)
-        case PlanWritten(text=text):
-            return verbose("prose", text)
-        case SupervisionEvent():
-            return supervision_shown(event)
         case _:
-            return _of_another_loop(event, verbosity)
+            return None
 
 
 def _of_another_loop(event: Event, verbosity: Verbosity) -> Shown | None:
@@ -237,7 +223,6 @@ def _of_another_loop(event: Event, verbosity: Verbosity) -> Shown | None:
 _FREQUENT: dict[type[Event], Callable[[Any], Shown]] = {
     SystemMessage: lambda event: verbose("prose", f"[System] {event.text}"),
     UserMessage: lambda event: verbose("prose", f"[User] {event.text}"),
-    Steered: lambda event: normal("success", _steered(event)),
     Thinking: lambda event: verbose("prose", f"[Thinking] {event.text}"),
     AgentMessage: lambda event: verbose("prose", event.text),
     ToolCall: lambda event: normal("tool", tool_line(event.name, event.input)),
@@ -252,7 +237,7 @@ def _steered(event: Steered) -> str:
 
 
 def _marker(event: LlmMarkerEvent) -> list[Fragment]:
-    label = _MARKER_LABELS.get(type(event), "caution")
+    label = _MARKER_LABELS.get(event.tag, "caution")
     return [
         Fragment("plain", "\n"),
         Fragment(label, f"[{event.tag_name()}]"),
@@ -355,95 +340,95 @@ def numbered_lines(output: str) -> str:
 
 
 def supervision_shown(event: SupervisionEvent) -> Shown | None:
-    """Return the line of the event; None for an unknown one."""
+    """Return the line of the event; None for an unknown one. The early ones come first."""
     match event:
-        case ControlEvent():
-            return _control(event)
-        case AgentRetry():
-            again = f"again in {format_pause(event.retry_in)}"
-            of = f"retry {event.attempt} of {event.max_retries}"
-            text = f"[Agent] {event.reason.replace('_', ' ')} ({of}, {again}): {event.message}"
-            return always("warning", text)
-        case QuotaWaiting(resets_at=at, remaining=remaining):
-            until = f" until {at:%Y-%m-%d %H:%M %Z}".rstrip() if at else ""
-            waiting = f"[Agent] Waiting for the usage limit{until}, {countdown(remaining)}"
-            return always("warning", waiting)
-        case QuotaLifted(waited=waited):
-            return always("warning", f"[Agent] Resuming after {format_duration(waited)}")
-        case BudgetWarning():
-            share = f"{event.spent / event.limit:.0%}" if event.limit else "all"
-            spent = f"{_amount(event.budget, event.spent)} of {_amount(event.budget, event.limit)}"
-            return always("warning", f"[Budget] {share} of the {event.budget} spent: {spent}")
-        case StageCost():
-            return normal("prose", _cost(event))
-        case AgentNudged(repeated=int(times), tool=str(tool)):
-            return always("warning", f"[Agent] {_repeated(tool, times)}: resuming its session")
-        case AgentNudged(idle=None):
-            return always("warning", "[Agent] Stage timeout: resuming its session")
-        case AgentNudged(idle=float(idle), tool=tool):
-            silent = f"silent for {format_duration(idle)}{_during(tool)}"
-            return always("warning", f"[Agent] {silent}: resuming its session")
-        case AgentReplaced(repeated=int(times), tool=str(tool)):
-            return always("warning", f"[Agent] {_repeated(tool, times)}: starting a fresh agent")
-        case AgentReplaced(idle=None):
-            return always("warning", "[Agent] Stage timeout: starting a fresh agent")
-        case AgentReplaced(idle=float(idle), tool=tool):
-            silent = f"silent for {format_duration(idle)}{_during(tool)}"
-            return always("warning", f"[Agent] {silent}: starting a fresh agent")
-        case AgentFellBack():
-            return always("warning", _fallen_back(event))
-        case ContradictoryMarkers():
-            return always("warning", _contradiction(event))
-        case SandboxChosen(not_held=()):
-            return normal("prose", f"[Sandbox] {_confined(event)}")
-        case SandboxChosen():
-            return always("warning", f"[Sandbox] {_confined(event)}")
-        case RoleViolated(void=void):
-            return always("failure" if void else "warning", _violation(event))
-        case ProtectedChanged():
-            changed = _some(event.paths)
-            return always("warning", f"[Project] Changed during {inert(event.role)}: {changed}")
-        case NoProgress():
-            return always("caution", _standstill(event))
-        case RunResumed():
-            return always("heading", _resumed(event))
         case SnapshotTaken(left_out=left_out) if left_out:
             files = ", ".join(f"{path} ({why})" for path, why in left_out)
             return always("warning", f"[Snapshot] Without {clip(files, 300)}")
         case SnapshotTaken(stage=stage):
             return verbose("prose", f"[Snapshot] {stage}")
-        case DirtyFilesKept(paths=paths):
-            told = f"Uncommitted before the run, so left out of commits: {_some(paths)}"
-            return always("warning", f"[Commit] {told}")
-        case DirtyFilesCommitted(paths=paths):
-            told = f"The next commit holds your own uncommitted changes, too: {_some(paths)}"
-            return always("warning", f"[Commit] {told}")
-        case HistoryRewritten(base=base):
-            told = f"The commit that the run began with, {base[:12]}, is no longer in the history"
-            return always("warning", f"[Loop] {told}")
         case SnapshotFailed(stage=stage, message=message):
             return always("warning", f"[Snapshot] None before {stage}: {inert(message)}")
+        case events.SandboxChosen(not_held=()):
+            return normal("prose", f"[Sandbox] {_confined(event)}")
+        case events.SandboxChosen():
+            return always("warning", f"[Sandbox] {_confined(event)}")
+        case events.RoleViolated(void=void):
+            return always("failure" if void else "warning", _violation(event))
+        case events.ProtectedChanged():
+            changed = _some(event.paths)
+            return always("warning", f"[Project] Changed during {inert(event.role)}: {changed}")
+        case events.DirtyFilesKept(paths=paths):
+            told = f"Uncommitted before the run, so left out of commits: {_some(paths)}"
+            return always("warning", f"[Commit] {told}")
+        case events.DirtyFilesCommitted(paths=paths):
+            told = f"The next commit holds your own uncommitted changes, too: {_some(paths)}"
+            return always("warning", f"[Commit] {told}")
+        case events.HistoryRewritten(base=base):
+            told = f"The commit that the run began with, {base[:12]}, is no longer in the history"
+            return always("warning", f"[Loop] {told}")
+        case events.StageCost():
+            return normal("prose", _cost(event))
+        case events.BudgetWarning():
+            share = f"{event.spent / event.limit:.0%}" if event.limit else "all"
+            spent = f"{_amount(event.budget, event.spent)} of {_amount(event.budget, event.limit)}"
+            return always("warning", f"[Budget] {share} of the {event.budget} spent: {spent}")
+        case events.ControlEvent():
+            return _control(event)
+        case events.AgentRetry():
+            again = f"again in {format_pause(event.retry_in)}"
+            of = f"retry {event.attempt} of {event.max_retries}"
+            text = f"[Agent] {event.reason.replace('_', ' ')} ({of}, {again}): {event.message}"
+            return always("warning", text)
+        case events.QuotaWaiting(resets_at=at, remaining=remaining):
+            until = f" until {at:%Y-%m-%d %H:%M %Z}".rstrip() if at else ""
+            waiting = f"[Agent] Waiting for the usage limit{until}, {countdown(remaining)}"
+            return always("warning", waiting)
+        case events.QuotaLifted(waited=waited):
+            return always("warning", f"[Agent] Resuming after {format_duration(waited)}")
+        case events.AgentNudged(repeated=int(times), tool=str(tool)):
+            return always("warning", f"[Agent] {_repeated(tool, times)}: resuming its session")
+        case events.AgentNudged(idle=None):
+            return always("warning", "[Agent] Stage timeout: resuming its session")
+        case events.AgentNudged(idle=float(idle), tool=tool):
+            silent = f"silent for {format_duration(idle)}{_during(tool)}"
+            return always("warning", f"[Agent] {silent}: resuming its session")
+        case events.AgentReplaced(repeated=int(times), tool=str(tool)):
+            return always("warning", f"[Agent] {_repeated(tool, times)}: starting a fresh agent")
+        case events.AgentReplaced(idle=None):
+            return always("warning", "[Agent] Stage timeout: starting a fresh agent")
+        case events.AgentReplaced(idle=float(idle), tool=tool):
+            silent = f"silent for {format_duration(idle)}{_during(tool)}"
+            return always("warning", f"[Agent] {silent}: starting a fresh agent")
+        case events.AgentFellBack():
+            return always("warning", _fallen_back(event))
+        case events.ContradictoryMarkers():
+            return always("warning", _contradiction(event))
+        case events.NoProgress():
+            return always("caution", _standstill(event))
+        case events.RunResumed():
+            return always("heading", _resumed(event))
         case _:
             return None
 
 
 def _control(event: ControlEvent) -> Shown | None:
     match event:
-        case PauseAsked():
+        case events.PauseAsked():
             return always("caution", "[Control] Pausing after this stage")
-        case ContinueAsked():
+        case events.ContinueAsked():
             return verbose("prose", "[Control] Asked to continue")
-        case StopAsked(now=now):
+        case events.StopAsked(now=now):
             return always("caution", f"[Control] Stopping {'now' if now else 'after this stage'}")
-        case SkipAsked(item=item):
+        case events.SkipAsked(item=item):
             return always("caution", f"[Control] Skipping {inert(item or 'the current item')}")
-        case SteerAsked(text=text):
+        case events.SteerAsked(text=text):
             return always("success", f"[Control] Message: {text}")
-        case RunPaused():
+        case events.RunPaused():
             return always("caution", "[Control] Paused; `cuggino continue` goes on")
-        case PauseEnded(seconds=seconds):
+        case events.PauseEnded(seconds=seconds):
             return always("caution", f"[Control] Continuing after {format_duration(seconds)}")
-        case ControlIgnored(source=source, reason=reason):
+        case events.ControlIgnored(source=source, reason=reason):
             return always("warning", f"[Control] Ignored {inert(source)}: {inert(reason)}")
         case _:
             return None

@@ -100,8 +100,13 @@ def test_a_run_loads_one_loop_and_one_provider(
         *(f"cuggino.events.{name}" for name in _LOOPS),
         *(f"cuggino.agents.{name}" for name in _PROVIDERS if name != "claude"),
         "cuggino.agents.cassettes.cassette",
+        "cuggino.agents.choosing.routing",
         "cuggino.config.agent_file",
         "cuggino.doctor.checks",
+        "cuggino.domain.fallback",
+        "cuggino.domain.findings",
+        "cuggino.domain.titles",
+        "cuggino.guard.profiles",
         "cuggino.guard.shell",
         "cuggino.guard_audit.audit",
         "cuggino.logins",
@@ -112,6 +117,7 @@ def test_a_run_loads_one_loop_and_one_provider(
         "cuggino.runs.listing",
         "cuggino.stages.undo",
         "cuggino.storage.backlog",
+        "cuggino.storage.journal.digest",
         "cuggino.storage.served",
         "cuggino_cli.follow.resumable",
         "cuggino_cli.screen.deliver_text",
@@ -120,6 +126,14 @@ def test_a_run_loads_one_loop_and_one_provider(
     )
     assert set() == _within(modules, "git", "watchdog", "prompt_toolkit", "wcwidth", "apprise")
     assert set() == _within(modules, "ctypes", "difflib", "importlib.metadata", "email", "zipfile")
+
+
+def test_a_run_loads_few_events(loaded: Callable[[list[str]], frozenset[str]]) -> None:
+    """Up to its first agent, `cuggino run` loads the events that it emits or reads by then."""
+    emitted = {"journal", "loop", "role", "snapshot"}
+    awaited = {"agent", "marker", "message", "planning_markers", "tool"}
+    below = {"base", "result", "supervision", "usage"}
+    assert _events(loaded(_RUN)) <= emitted | awaited | below
 
 
 @pytest.mark.parametrize("arguments", [["runs"], ["backlog", "list"], ["issues", "list"]])
@@ -132,7 +146,7 @@ def test_listings_load_no_loop(
     rooms = ("agents", "config", "guard", "loops", "operators", "sources", "stages", "runtime")
     assert set() == _within(modules, *(f"cuggino.{room}" for room in rooms))
     assert set() == _within(modules, "reactivex", "psutil", "git", "watchdog", "wcwidth")
-    assert _events(modules) <= {"base", "journal", "result", "resumed", "usage"}
+    assert _events(modules) <= {"base", "journal", "result", "resumed", "supervision", "usage"}
 
 
 def test_runs_reads_kept_digests(
@@ -148,7 +162,7 @@ def test_runs_reads_kept_digests(
     modules = loaded(["runs"])
     assert "cuggino.storage.journal.digest" in modules
     assert "cuggino.storage.journal.totals" not in modules
-    assert {"base", "journal", "result", "resumed", "usage"} == _events(modules)
+    assert {"base", "journal", "result", "resumed", "supervision", "usage"} == _events(modules)
 
 
 @pytest.mark.parametrize("arguments", [["status", "--json"], ["pause"]])

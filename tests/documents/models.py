@@ -11,12 +11,12 @@ from pydantic.fields import FieldInfo
 
 from cuggino.events import Event, LlmMarkerEvent
 from cuggino.events.wire import event_types
-from cuggino.loops.coding.roles import ROLE_MARKERS
+from cuggino.loops.coding.roles import ROLE_VARIABLES, role_markers
 
 
 def marker_roles(marker: type[LlmMarkerEvent]) -> list[str]:
     """Return the roles that may emit the marker."""
-    return [str(role) for role, allowed in ROLE_MARKERS.items() if marker in allowed] or ["audit"]
+    return [str(role) for role in ROLE_VARIABLES if marker in role_markers(role)] or ["audit"]
 
 
 def own_fields(*models: type[BaseModel]) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from cuggino.events import (
     SessionEnded,
     parse_event,
 )
-from cuggino.loops.coding.roles import ROLE_MARKERS
+from cuggino.loops.coding.roles import role_markers
 from cuggino.operators import marker_tags
 from cuggino.sources import process_lines
 from cuggino.stages import agent_stage
@@ -107,7 +107,7 @@ def test_an_agent_without_a_marker_is_asked_again(claude_cli: Path, tmp_path: Pa
                 role="implementing",
             ),
             phase="implementing",
-            tags=marker_tags(*ROLE_MARKERS["implementing"]),
+            tags=marker_tags(*role_markers("implementing")),
             on_marker=markers.append,
         )
         last = cuggino.run(stage, events.append)

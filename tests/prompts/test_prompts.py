@@ -15,9 +15,9 @@ from cuggino.loops import LoopRunOptions, Services
 from cuggino.loops.coding.roles import (
     CONFLICT,
     CONFLICT_VARIABLES,
-    ROLE_MARKERS,
     ROLE_VARIABLES,
     Roles,
+    role_markers,
 )
 from cuggino.loops.frame.control import Control
 from cuggino.loops.frame.interruption import Interruption
@@ -31,7 +31,7 @@ from cuggino.testing import InMemoryAgent, Marbles
 from cuggino.testing.clock import VirtualClock
 from tests.vectors import each
 
-ROLES = tuple(ROLE_MARKERS)
+ROLES = tuple(ROLE_VARIABLES)
 CHECK = CheckCommandOutput(iteration=1, output="3 failed", exit_code=1)
 
 
@@ -90,7 +90,7 @@ def test_a_template_uses_the_variables_of_its_role(role: Role, tmp_path: Path) -
     assert set(re.findall(r"\{\{(\w+)\}\}", template)) <= set(variables)
     assert set(ROLE_VARIABLES[role]) == set(variables)
     assert "{{" not in text
-    tags = {cls.tag_name() for cls in ROLE_MARKERS[role]}
+    tags = {cls.tag_name() for cls in role_markers(role)}
     assert tags == set(re.findall(r"`<([A-Z_]+)>", text))
 
 
@@ -131,7 +131,7 @@ def test_the_template_for_a_conflict() -> None:
     """It uses its variables, and names markers of an implementing agent."""
     template = Prompts().template(CONFLICT).read_text()
     assert set(re.findall(r"\{\{(\w+)\}\}", template)) <= set(CONFLICT_VARIABLES)
-    tags = {cls.tag_name() for cls in ROLE_MARKERS["implementing"]}
+    tags = {cls.tag_name() for cls in role_markers("implementing")}
     assert {"NOTE", "DONE", "SPEC_ISSUE"} == tags & set(re.findall(r"`<([A-Z_]+)>", template))
 
 

@@ -7,6 +7,7 @@ import struct
 from collections.abc import Mapping
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from cuggino._lazy import pattern
@@ -18,7 +19,9 @@ from cuggino.errors import (
     LlmSessionError,
     QuotaExceeded,
 )
-from cuggino.events import SessionOutcome
+
+if TYPE_CHECKING:
+    from cuggino.events import SessionOutcome
 
 STDERR_LINES = 5
 _MESSAGE_LIMIT = 2000

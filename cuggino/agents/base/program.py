@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import MappingProxyType
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from reactivex import Observable
 
@@ -20,10 +20,12 @@ from cuggino.agents.base.enclosing import enclosure_of
 from cuggino.agents.base.login import LoginCheck, login_key
 from cuggino.agents.base.private_files import Session
 from cuggino.errors import AgentNotFound, AgentTooOld, GuardNotLive
-from cuggino.events import LlmAgentEvent
 from cuggino.operators import acquire_release, deferred
 from cuggino.sandbox import Enclosure, home_of, without_logins
 from cuggino.sources import current_environment, run_in_terminal
+
+if TYPE_CHECKING:
+    from cuggino.events import LlmAgentEvent
 
 _VERSION_TIMEOUT = 60.0
 """Seconds for `--version`."""

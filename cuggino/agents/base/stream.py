@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 from reactivex import Observable, abc
 from reactivex.disposable import (
@@ -18,7 +18,6 @@ from reactivex.disposable import (
 )
 
 from cuggino._values import dataclass
-from cuggino.agents.base.failure import local_zone
 from cuggino.errors import (
     AgentFailed,
     AgentNotFound,
@@ -28,10 +27,15 @@ from cuggino.errors import (
     QuotaExceeded,
     SpawnFailed,
 )
-from cuggino.events import LlmAgentEvent, MessageDelta, PingEvent, RateLimited, SessionEnded
+from cuggino.events import MessageDelta, PingEvent, on_use as events
 from cuggino.operators import Batched, Managed, attach, batched, serial
 from cuggino.sandbox import Enclosure
 from cuggino.sources import OpenInput, process_batches
+
+if TYPE_CHECKING:
+    from datetime import tzinfo
+
+    from cuggino.events import LlmAgentEvent, RateLimited, SessionEnded
 
 
 def conclude(
@@ -54,7 +58,7 @@ def conclude(
         return
     told = limit()
     if isinstance(error, QuotaExceeded) and (told is None or told.status != "rejected"):
-        observer.on_next(RateLimited(status="rejected", resets_at=error.resets_at))
+        observer.on_next(events.RateLimited(status="rejected", resets_at=error.resets_at))
     observer.on_next(ended)
     if error := failure or error:
         observer.on_error(error)
@@ -321,8 +325,13 @@ def stream_json(
     def subscribe(
         observer: abc.ObserverBase[LlmAgentEvent], scheduler: abc.SchedulerBase | None = None
     ) -> abc.DisposableBase:
+        def zone() -> tzinfo:
+            from cuggino.agents.base.failure import local_zone  # for a time that is reported
+
+            return local_zone(env)
+
         lane = serial(scheduler)
-        reader = session(program=program, zone=lambda: local_zone(env))
+        reader = session(program=program, zone=zone)
         read = reader.feed_all if isinstance(reader, BatchReader) else partial(feed_each, reader)
         started = lane.now
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 from pydantic_core import from_json
 
-from cuggino.events import McpServerFailed
+from cuggino.events import on_use as events
+
+if TYPE_CHECKING:
+    from cuggino.events import McpServerFailed
 
 Json: TypeAlias = dict[str, Any]
 
@@ -78,7 +81,7 @@ def compact(value: Any) -> str:
 def failed_servers(servers: Any) -> list[McpServerFailed]:
     """Return one event for each MCP server of the list that failed."""
     return [
-        McpServerFailed(server=text_or_none(server.get("name")) or "unknown")
+        events.McpServerFailed(server=text_or_none(server.get("name")) or "unknown")
         for server in (servers if isinstance(servers, list) else [])
         if isinstance(server, dict) and server.get("status") == "failed"
     ]

@@ -21,12 +21,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cuggino._lazy import pattern
 from cuggino.agents.base.agent import AgentLike, LlmAgent, adopt
-from cuggino.agents.choosing.routing import Candidate, RoutedAgent
 from cuggino.config import CONFIG_FILE, AcpProgram, Config, FallbackAgent
 from cuggino.errors import ConfigError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
+    from cuggino.agents.choosing.routing import Candidate, RoutedAgent
 
 GROUP = "cuggino.agents"
 """Group of the entry points."""
@@ -228,6 +229,8 @@ class _Maker:
         self._config = config
         self._cwd = cwd
         self._name = name
+        from cuggino.agents.choosing.routing import Candidate
+
         self._usual = Candidate(agent=made, name=name)
         self._candidates: dict[tuple[str, str | None, str | None], Candidate] = {
             (name, None, None): self._usual
@@ -236,6 +239,8 @@ class _Maker:
 
     def routed(self) -> RoutedAgent:
         """Return the agent for all roles."""
+        from cuggino.agents.choosing.routing import RoutedAgent
+
         rest = self._chain(self._config.fallback, "fallback")
         chains = {}
         for role, chosen in self._config.agents.items():
@@ -256,6 +261,8 @@ class _Maker:
     def _candidate(
         self, name: str | None, model: str | None, path: str | None, place: str
     ) -> Candidate:
+        from cuggino.agents.choosing.routing import Candidate
+
         name = self._name if name is None else name
         key = (name, model, path)
         if key not in self._candidates:

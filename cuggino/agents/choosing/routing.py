@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from reactivex import Observable, abc, operators as ops, throw
 from reactivex.disposable import Disposable
@@ -30,16 +30,12 @@ from cuggino.domain import (
     when_to_fall_back,
 )
 from cuggino.errors import AgentFailed, AgentNotFound, ConfigError, GuardNotLive, LlmSessionError
-from cuggino.events import (
-    AgentFellBack,
-    Event,
-    LlmAgentEvent,
-    RateLimited,
-    SessionEnded,
-    SupervisionEvent,
-)
+from cuggino.events import on_use as events
 from cuggino.guard import Role
 from cuggino.operators import Flow, ask, emit, events_in, flow, forward, serial, unopened
+
+if TYPE_CHECKING:
+    from cuggino.events import AgentFellBack, Event, LlmAgentEvent, RateLimited, SupervisionEvent
 
 _Cost = Literal["dollars", "tokens", "none"]
 
@@ -331,7 +327,7 @@ class RoutedAgent(LlmAgent):
         cooldown = self._roster.failed(candidate, error, now)
         if other is None:
             raise self._roster.left_over(names, candidate, error, now)
-        return other, AgentFellBack(
+        return other, events.AgentFellBack(
             role=role or "",
             from_agent=candidate.name,
             to_agent=other.name,
@@ -342,14 +338,14 @@ class RoutedAgent(LlmAgent):
 
     def _seen(self, event: Event, session: _Session, now: datetime) -> Event:
         match event:
-            case SessionEnded():
+            case events.SessionEnded():
                 if event.session_id is not None:
                     session.session_id = event.session_id
                     self._remember(event.session_id, session)
                 if event.outcome == "completed":
                     session.is_over = True
                     self._roster.succeeded(session.candidate)
-            case RateLimited(status="rejected"):
+            case events.RateLimited(status="rejected"):
                 return self._limited(event, session, now)
             case _:
                 pass

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from reactivex import Observable
 
@@ -21,9 +22,11 @@ from cuggino.agents.claude import sandbox as claude_sandbox
 from cuggino.agents.claude.guard import LEAST_VERSION, GuardWatch, guard_settings, try_out
 from cuggino.agents.claude.wire import ClaudeSession, input_line, input_message
 from cuggino.errors import AgentTooOld
-from cuggino.events import LlmAgentEvent
 from cuggino.files import read_json_object
 from cuggino.guard import Policy
+
+if TYPE_CHECKING:
+    from cuggino.events import LlmAgentEvent
 
 _INTERACTIVE_TOOLS = "AskUserQuestion,ScheduleWakeup,Monitor"
 """Tools that wait for a person, or keep the program running after its answer."""

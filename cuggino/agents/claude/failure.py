@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import datetime, tzinfo
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cuggino._lazy import pattern
 from cuggino._values import dataclass
@@ -33,7 +33,9 @@ from cuggino.errors import (
     LlmSessionError,
     QuotaExceeded,
 )
-from cuggino.events import RateLimited
+
+if TYPE_CHECKING:
+    from cuggino.events import RateLimited
 
 _LOGIN = "log in with `claude` and /login, or set ANTHROPIC_API_KEY"
 

@@ -12,12 +12,12 @@ import os
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, tzinfo
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json
 
 from cuggino._lazy import pattern
-from cuggino.agents.base.failure import local_zone, outcome_of
 from cuggino.agents.base.program import encodable
 from cuggino.agents.base.stream import Told
 from cuggino.agents.base.wire import (
@@ -31,17 +31,12 @@ from cuggino.agents.base.wire import (
     parse_json_line,
     text_or_none,
 )
-from cuggino.agents.claude.failure import Ending, failure_of, refused_login
 from cuggino.agents.claude.guard import GuardWatch
 from cuggino.errors import LlmSessionError
 from cuggino.events import (
     AgentMessage,
-    LlmAgentEvent,
     MessageDelta,
     PingEvent,
-    RateLimited,
-    SessionEnded,
-    Steered,
     SystemMessage,
     Thinking,
     ToolCall,
@@ -49,7 +44,11 @@ from cuggino.events import (
     Usage,
     UsageUpdate,
     UserMessage,
+    on_use as events,
 )
+
+if TYPE_CHECKING:
+    from cuggino.events import LlmAgentEvent, RateLimited, SessionEnded
 
 
 def to_events(raw: Json, *, now: float) -> list[LlmAgentEvent]:
@@ -183,7 +182,7 @@ def _retry_text(raw: Json) -> str:
 def _rate_limited(raw: Json) -> RateLimited:
     info = raw.get("rate_limit_info")
     info = info if isinstance(info, dict) else raw
-    return RateLimited(
+    return events.RateLimited(
         status=text_or_none(info.get("status")) or "unknown",
         resets_at=_time(info.get("resetsAt")),
         limit=text_or_none(info.get("rateLimitType")),
@@ -249,7 +248,6 @@ _USAGE_KEYS = {
     "cache_read_tokens": "cache_read_input_tokens",
     "cache_creation_tokens": "cache_creation_input_tokens",
 }
-_NOTHING = Usage()
 
 
 class UsageMeter:
@@ -321,9 +319,9 @@ class UsageMeter:
         return self._add(_usage(dict_or_empty(message.get("usage")), _USAGE_KEYS))
 
     def _add(self, usage: Usage) -> bool:
-        if usage == _NOTHING:
+        if usage == _nothing():
             return False
-        self._counted = _each(int.__add__, self._counted or _NOTHING, usage)
+        self._counted = _each(int.__add__, self._counted or _nothing(), usage)
         return True
 
     def _settle(self, raw: Json) -> None:
@@ -339,12 +337,17 @@ class UsageMeter:
                 self._own_cost += _number(model.get("costUSD"))
         elif isinstance(usage := raw.get("usage"), dict):
             # It excludes the sub-agents.
-            self._tell(_each(max, _usage(usage, _USAGE_KEYS), counted or _NOTHING))
+            self._tell(_each(max, _usage(usage, _USAGE_KEYS), counted or _nothing()))
         elif counted is not None:
             self._tell(counted)
 
     def _tell(self, usage: Usage) -> None:
-        self._told = _each(int.__add__, self._told or _NOTHING, usage)
+        self._told = _each(int.__add__, self._told or _nothing(), usage)
+
+
+@cache
+def _nothing() -> Usage:
+    return Usage()
 
 
 def _each(of: Callable[[int, int], int], a: Usage, b: Usage) -> Usage:
@@ -492,7 +495,7 @@ class _Messages:
         if not is_answer or raw.get("parent_tool_use_id") is not None:
             return []
         asked, self._asked = self._asked, {}
-        return [Steered(text=text, to="session") for text in asked.values()]
+        return [events.Steered(text=text, to="session") for text in asked.values()]
 
     @property
     def are_asked(self) -> bool:
@@ -509,6 +512,12 @@ _REFUSALS = 2
 """Refused logins in a row that end a session."""
 
 
+def _local_zone() -> tzinfo:
+    from cuggino.agents.base.failure import local_zone
+
+    return local_zone(os.environ)
+
+
 class ClaudeSession:
     """The fold over one run of the program: feed it every line of stdout, then end it once.
 
@@ -523,7 +532,7 @@ class ClaudeSession:
         self,
         *,
         program: str = "claude",
-        zone: Callable[[], tzinfo] = lambda: local_zone(os.environ),
+        zone: Callable[[], tzinfo] = _local_zone,
         guard: GuardWatch | None = None,
     ) -> None:
         self._program = program
@@ -545,7 +554,7 @@ class ClaudeSession:
         self._messages = _Messages()
         self._questions: list[Json] = []
         """What the program has asked since the last answer."""
-        self._ping = PingEvent(timestamp=0.0)
+        self._ping: PingEvent | None = None
         """The last ping, reused for lines of the same batch."""
 
     @property
@@ -595,6 +604,8 @@ class ClaudeSession:
         may have renewed the login after the first.
         """
         if self._refused >= _REFUSALS:
+            from cuggino.agents.claude.failure import refused_login
+
             return refused_login(self._program)
         return self._guard.breach if self._guard else None
 
@@ -638,8 +649,7 @@ class ClaudeSession:
             case "user":
                 self._interrupted = self._interrupted or any(map(_is_interruption, events))
             case "rate_limit_event":
-                limits = (event for event in events if isinstance(event, RateLimited))
-                self._limit = next(limits, self._limit)
+                self._limit = _rate_limited(raw)
             case "result":
                 self._add_result(raw)
             case "command_lifecycle":
@@ -709,6 +719,9 @@ class ClaudeSession:
         in seconds since the epoch. A session without a result has no known cost, and the usage of
         its messages.
         """
+        from cuggino.agents.base.failure import outcome_of
+        from cuggino.agents.claude.failure import Ending, failure_of
+
         ending = Ending(
             result=self._result,
             api_error=self._api_error,
@@ -720,7 +733,7 @@ class ClaudeSession:
             zone=self._zone,
         )
         error = failure_of(ending, exit_code=exit_code, stderr_tail=stderr_tail)
-        ended = SessionEnded(
+        ended = events.SessionEnded(
             outcome=outcome_of(error),
             cost_usd=self._meter.cost,
             usage=self._meter.usage,
@@ -731,7 +744,7 @@ class ClaudeSession:
         return ended, error
 
     def _alive(self, now: float) -> PingEvent:
-        if self._ping.timestamp != now:
+        if self._ping is None or self._ping.timestamp != now:
             self._ping = PingEvent(timestamp=now)
         return self._ping
 

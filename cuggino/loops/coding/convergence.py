@@ -6,22 +6,20 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from reactivex import Observable
 
-from cuggino.domain import (
-    Finding,
-    ProgressWatch,
-    ReviewLedger,
-    files_named,
-    finding_as_markdown,
-    parse_findings,
-)
-from cuggino.events import LoopStalled, NoProgress
+from cuggino.domain import ProgressWatch
+from cuggino.events import on_use as events
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.operators import Flow, ask, emit
 from cuggino.stages import act, state_of_paths
 from cuggino.storage import Workspace
+
+if TYPE_CHECKING:
+    from cuggino.domain import Finding, ReviewLedger
+    from cuggino.events import LoopStalled, NoProgress
 
 REPLAN = (
     "The last agents worked and nothing changed in the project, or it went back and forth between "
@@ -41,9 +39,8 @@ class Convergence:
         self._options = settings
         patience = settings.progress_patience
         self._progress = ProgressWatch(patience) if patience else None
-        self._findings = (
-            ReviewLedger(settings.review_patience) if settings.review_patience else None
-        )
+        self._findings: ReviewLedger | None = None
+        """The findings of reviews; None before the first one that asks for changes."""
         self._replanned = False
         self._state = ""
         self.changed = False
@@ -64,7 +61,7 @@ class Convergence:
         kind = self._progress.observe(now)
         if kind is None:
             return None
-        standstill = NoProgress(
+        standstill = events.NoProgress(
             kind=kind,
             agents=self._progress.agents,
             action="stop" if self._replanned else "replan",
@@ -78,7 +75,7 @@ class Convergence:
         if standstill.action == "replan":
             return None
         how = "changed nothing" if standstill.kind == "unchanged" else "came back to the same state"
-        return LoopStalled(
+        return events.LoopStalled(
             iteration=n,
             reason="no_progress",
             message=f"{standstill.agents} agents in a row {how}, also after a new plan",
@@ -90,8 +87,12 @@ class Convergence:
         Returns the end of the loop if they keep coming back, else None. They are stored for a
         person then, unless another run begins with them (`store_findings`).
         """
-        if self._findings is None:
+        from cuggino.domain import ReviewLedger, files_named, parse_findings
+
+        if not self._options.review_patience:
             return None
+        if self._findings is None:
+            self._findings = ReviewLedger(self._options.review_patience)
         names = [*files_named(parse_findings(review)), *self._findings.named]
         read = act(partial(_states, self._options.cwd, self._options.specs_path, names))
         stalled = self._findings.add(review, (yield from ask(read, name="finding-files")))
@@ -102,7 +103,7 @@ class Convergence:
             name = yield from ask(act(workspace.new_name), name="finding-name")
             store = partial(_store, workspace.write_tbd_item, finding, name)
             filenames.append((yield from ask(act(store), name="finding")) or "")
-        return LoopStalled(
+        return events.LoopStalled(
             iteration=n,
             reason="same_findings",
             message=f"{stalled.reviews} reviews in a row found the same",
@@ -148,4 +149,6 @@ _LARGE = frozenset({"node_modules", "target", "vendor", "venv"})
 
 
 def _store(write: Callable[..., str], finding: Finding, name: str | None) -> str:
+    from cuggino.domain import finding_as_markdown
+
     return write(finding_as_markdown(finding), name=name)

@@ -6,19 +6,13 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reactivex import Observable, operators as ops
 
 from cuggino._lazy import pattern
 from cuggino.errors import ConfigError, ProcessError
-from cuggino.events import (
-    CommitFailed,
-    CommitPerformed,
-    ImplementingStart,
-    LoopStalled,
-    SpecIssue,
-)
+from cuggino.events import ImplementingStart, on_use as events
 from cuggino.files import read_text
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.coding.roles import Roles
@@ -26,6 +20,9 @@ from cuggino.loops.frame.run import Run
 from cuggino.operators import Flow, ask, emit, flow, forward
 from cuggino.sandbox import Protected
 from cuggino.stages import Merge, Merges, act, verified_commit
+
+if TYPE_CHECKING:
+    from cuggino.events import CommitFailed, CommitPerformed, LoopStalled, SpecIssue
 
 _TRIES = 3
 """The most agents that resolve one merge."""
@@ -84,15 +81,15 @@ class Merging:
         for _ in range(_TRIES) if self._merge.paths else ():
             yield from emit(ImplementingStart(iteration=n))
             ending = yield from self._roles.resolve(self._variables(problem))
-            if isinstance(ending, SpecIssue):
+            if isinstance(ending, events.SpecIssue):
                 return ending
             outcome = yield from self._commit(n, ending.content)
-            if not isinstance(outcome, CommitFailed):
+            if not isinstance(outcome, events.CommitFailed):
                 return None
             problem = outcome.message
         if not problem:
             return None
-        return LoopStalled(
+        return events.LoopStalled(
             iteration=n,
             reason="no_progress",
             message=f"the merge with what has landed could not be resolved: {problem}",
@@ -136,11 +133,11 @@ class Merging:
                 )
                 done = yield from ask(made)
             except ProcessError as error:
-                yield from emit(CommitFailed(iteration=n, message=error.message))
+                yield from emit(events.CommitFailed(iteration=n, message=error.message))
                 return
             if done is not None:
                 yield from emit(
-                    CommitPerformed(iteration=n, commit_hash=done.hash, message=done.message)
+                    events.CommitPerformed(iteration=n, commit_hash=done.hash, message=done.message)
                 )
 
         stage: Observable[CommitPerformed | CommitFailed] = flow(record)

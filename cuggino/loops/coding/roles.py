@@ -7,24 +7,12 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cuggino.agents.base import Role, SpawnOptions, is_guarded
 from cuggino.config import configured_policy
 from cuggino.errors import LoopError
-from cuggino.events import (
-    Approved,
-    CheckCommandOutput,
-    Done,
-    LlmMarkerEvent,
-    NoMoreWork,
-    Note,
-    PlanComplete,
-    PlanWritten,
-    Progress,
-    RequestChanges,
-    SpecIssue,
-)
+from cuggino.events import on_use as events
 from cuggino.guard import PERMISSIONS, Policy
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.frame.run import Run
@@ -34,12 +22,19 @@ from cuggino.prompts import Prompts
 from cuggino.stages import act, agent_story
 from cuggino.storage import check_specs
 
-ROLE_MARKERS: dict[Role, tuple[type[LlmMarkerEvent], ...]] = {
-    "planning": (SpecIssue, PlanComplete),
-    "implementing": (Note, SpecIssue, Progress, Done, NoMoreWork),
-    "reviewing": (SpecIssue, Approved, RequestChanges),
-}
-"""Which markers a role may emit (CUG-017); in its text any other tag is text."""
+if TYPE_CHECKING:
+    from cuggino.events import (
+        Approved,
+        CheckCommandOutput,
+        Done,
+        LlmMarkerEvent,
+        NoMoreWork,
+        PlanComplete,
+        PlanWritten,
+        Progress,
+        RequestChanges,
+        SpecIssue,
+    )
 
 _LONGEST_PLAN = 50_000
 """The most characters of a plan in an event."""
@@ -57,6 +52,23 @@ CONFLICT = "conflict"
 """The template for an implementing agent that resolves a conflict."""
 
 CONFLICT_VARIABLES = (*_PATHS, "focus", "problem", "paths", "ours", "theirs", "landed")
+
+
+def role_markers(role: Role) -> tuple[type[LlmMarkerEvent], ...]:
+    """Return the markers that a role may emit (CUG-017); in its text any other tag is text."""
+    match role:
+        case "planning":
+            return (events.SpecIssue, events.PlanComplete)
+        case "implementing":
+            return (events.Note, events.SpecIssue, *_task_endings())
+        case "reviewing":
+            return (events.SpecIssue, events.Approved, events.RequestChanges)
+        case _:
+            raise ValueError(f"the coding loop has no role {role}")
+
+
+def _task_endings() -> tuple[type[LlmMarkerEvent], ...]:
+    return (events.Progress, events.Done, events.NoMoreWork)
 
 
 def check_prompts(prompts: Prompts) -> None:
@@ -102,7 +114,7 @@ class Roles:
         )
         variables = {"focus": self._options.focus, "review": _review_section(review)}
         ending: PlanComplete | SpecIssue = yield from self._spawn(
-            "planning", prompt, variables, (PlanComplete, SpecIssue)
+            "planning", prompt, variables, (events.PlanComplete, events.SpecIssue)
         )
         return ending
 
@@ -116,7 +128,7 @@ class Roles:
         )
         variables = {"focus": self._options.focus, "check": _check_section(check)}
         ending: Progress | Done | NoMoreWork | SpecIssue = yield from self._spawn(
-            "implementing", prompt, variables, (Progress, Done, NoMoreWork, SpecIssue)
+            "implementing", prompt, variables, (*_task_endings(), events.SpecIssue)
         )
         return ending
 
@@ -128,7 +140,7 @@ class Roles:
         )
         variables = {"focus": self._options.focus, **variables}
         ending: Done | SpecIssue = yield from self._spawn(
-            "implementing", prompt, variables, (Done, Progress, NoMoreWork, SpecIssue), CONFLICT
+            "implementing", prompt, variables, (*_task_endings(), events.SpecIssue), CONFLICT
         )
         return ending
 
@@ -155,7 +167,10 @@ class Roles:
             "scope": "" if finished else _UNFINISHED,
         }
         ending: Approved | RequestChanges | SpecIssue = yield from self._spawn(
-            "reviewing", prompt, variables, (Approved, RequestChanges, SpecIssue)
+            "reviewing",
+            prompt,
+            variables,
+            (events.Approved, events.RequestChanges, events.SpecIssue),
         )
         return ending
 
@@ -213,7 +228,7 @@ class Roles:
             self._agent,
             options,
             phase=role,
-            tags=marker_tags(*ROLE_MARKERS[role]),
+            tags=marker_tags(*role_markers(role)),
             on_marker=session.append,
             before_marker=self._plan_of,
             linger=self._options.linger,
@@ -221,16 +236,16 @@ class Roles:
         )
         if not isinstance(marker, endings):
             raise LoopError(role, f"unexpected end of the agent: {marker}")
-        if isinstance(marker, PlanComplete):
+        if isinstance(marker, events.PlanComplete):
             session.commit_plan()
 
     def _plan_of(self, marker: LlmMarkerEvent) -> tuple[PlanWritten, ...]:
         """Return the plan that the marker declares complete, if it is to be shown."""
-        is_shown = self._shows_plans and isinstance(marker, PlanComplete)
+        is_shown = self._shows_plans and isinstance(marker, events.PlanComplete)
         text = self._session.plan_text() if is_shown else ""
         if not text:
             return ()
-        return (PlanWritten(iteration=self._turns["planning"], text=text[:_LONGEST_PLAN]),)
+        return (events.PlanWritten(iteration=self._turns["planning"], text=text[:_LONGEST_PLAN]),)
 
     def _guard(self, role: Role) -> Policy | None:
         """Return the policy of the role, None if the agent cannot be guarded."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from reactivex import abc
 
@@ -20,20 +20,16 @@ from cuggino.errors import (
     RunNotResumable,
 )
 from cuggino.events import (
-    ControlEvent,
-    Event,
-    LoopTerminalEvent,
     MessageDelta,
     PingEvent,
     RunContinued,
     RunEnded,
     RunResult,
     RunStarted,
-    RunState,
-    SandboxChosen,
     StageFinished,
     StageStarted,
     is_journal_event,
+    on_use as events,
 )
 from cuggino.loops.frame.options import RunOptions
 from cuggino.loops.frame.services import Services
@@ -48,6 +44,9 @@ from cuggino.storage import (
     prune,
 )
 from cuggino.storage.journal import DigestFold
+
+if TYPE_CHECKING:
+    from cuggino.events import Event, RunState
 
 ADDED_STAGES = frozenset(
     {
@@ -70,12 +69,12 @@ _OF_NO_USE_LATER = (PingEvent, MessageDelta)
 
 def _ends_process(event: Event) -> bool:
     """Return whether the event is the result of a loop that each process of a run emits anew."""
-    return isinstance(event, RunResult) and not isinstance(event, LoopTerminalEvent)
+    return isinstance(event, RunResult) and not isinstance(event, events.LoopTerminalEvent)
 
 
 def _is_of_process(event: Event) -> bool:
     """Return whether each process of a run emits the event anew."""
-    return isinstance(event, SandboxChosen | ControlEvent) or _ends_process(event)
+    return isinstance(event, events.SandboxChosen | events.ControlEvent) or _ends_process(event)
 
 
 class RunRecorder:
@@ -141,7 +140,7 @@ class RunRecorder:
             # The result is always emitted: subscribers need it. So is the start of the session that
             # runs now, when it begins again.
             begins_anew = self._ordinal >= len(self._finished)
-            return isinstance(event, LoopTerminalEvent) or (
+            return isinstance(event, events.LoopTerminalEvent) or (
                 begins_anew and event.tag == "DeliverSessionStarted"
             )
         if type(event) not in _OF_NO_USE_LATER:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from cuggino.errors import RunNotResumable
-from cuggino.events import RunStarted
 from cuggino.loops.frame.options import RunOptions
 from cuggino.storage import (
     JournalFile,
@@ -16,6 +15,9 @@ from cuggino.storage import (
     origin_of,
     scan_journal,
 )
+
+if TYPE_CHECKING:
+    from cuggino.events import RunStarted
 
 Options = TypeVar("Options", bound=RunOptions)
 

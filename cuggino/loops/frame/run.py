@@ -7,17 +7,15 @@ from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from functools import wraps
 from pathlib import Path
-from typing import Any, ParamSpec, Protocol
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol
 
 from reactivex import Observable, abc, empty, just, timer
 
 from cuggino._values import dataclass
 from cuggino.agents.base import Role, SpawnOptions, remove_abandoned
-from cuggino.domain import recorded_cooldowns
 from cuggino.errors import (
     WorkspaceLocked,
 )
-from cuggino.events import AgentFellBack, Event, RunResumed
 from cuggino.loops.frame.companions import Companion, accompanied
 from cuggino.loops.frame.control import Announce, Control, announcing
 from cuggino.loops.frame.interruption import Interruption
@@ -55,6 +53,9 @@ from cuggino.storage import (
     new_run_id,
 )
 from cuggino.storage.journal import DIGESTED, DigestFold
+
+if TYPE_CHECKING:
+    from cuggino.events import Event, RunResumed
 
 P = ParamSpec("P")
 
@@ -210,7 +211,9 @@ def framed(
         if resumed is not None:
             counted = DigestFold(resumed.entries.only(DIGESTED))
             earlier = counted.totals
-            fallbacks = resumed.entries.only((AgentFellBack.__name__,))
+            from cuggino.domain import recorded_cooldowns
+
+            fallbacks = resumed.entries.only(("AgentFellBack",))
             cooldowns = recorded_cooldowns(
                 ((entry.at, entry.event) for entry in fallbacks), here.now
             )

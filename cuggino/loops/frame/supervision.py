@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from cuggino.domain import Budget, Spending
-from cuggino.events import (
-    AgentFellBack,
-    AgentRetry,
-    QuotaLifted,
-    QuotaWaiting,
-    RunEnded,
-    RunResumed,
-    StageFinished,
-    StageStarted,
-)
+from cuggino.events import RunEnded, StageFinished, StageStarted, on_use as events
 from cuggino.loops.frame.options import RunOptions
 from cuggino.operators import Ledger, QuotaGate, is_transient
 from cuggino.stages import Earlier, Supervision
 from cuggino.storage import JournalFile
 
-_COUNTED = tuple(
-    kind.__name__
-    for kind in (
-        *(AgentFellBack, AgentRetry, QuotaLifted, QuotaWaiting),
-        *(RunEnded, StageFinished, StageStarted),
-    )
+if TYPE_CHECKING:
+    from cuggino.events import RunResumed
+
+_COUNTED = (
+    *("AgentFellBack", "AgentRetry", "QuotaLifted", "QuotaWaiting"),
+    *("RunEnded", "StageFinished", "StageStarted"),
 )
+"""The tags of the events that `earlier_counts` needs."""
 
 
 def supervision(
@@ -85,15 +78,15 @@ def earlier_counts(resumed: JournalFile | None) -> Earlier:
                 found, stage = Earlier(), ""
             case RunEnded(state=state) if state != "interrupted":
                 found, stage = Earlier(), ""
-            case AgentRetry(attempt=attempt):
+            case events.AgentRetry(attempt=attempt):
                 found.retries = attempt
-            case AgentFellBack():
+            case events.AgentFellBack():
                 found.retries = 0
-            case QuotaWaiting():
+            case events.QuotaWaiting():
                 if waiting is not None:
                     found.waited += (entry.at - waiting).total_seconds()
                 waiting = entry.at
-            case QuotaLifted():
+            case events.QuotaLifted():
                 if waiting is not None:
                     found.waited += (entry.at - waiting).total_seconds()
                 found.waits += 1

@@ -5,25 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
+from typing import TYPE_CHECKING
 
 from reactivex import Observable, abc
 
 from cuggino.domain import begins_session
-from cuggino.events import (
-    AgentMessage,
-    Event,
-    LlmMarkerEvent,
-    MessageDelta,
-    PingEvent,
-    SessionEnded,
-    Thinking,
-)
+from cuggino.events import AgentMessage, Event, MessageDelta, PingEvent, Thinking, on_use as events
 from cuggino.operators.batches import EventBatch, batched, unopened
 from cuggino.operators.managed import Subscription, attach, managed
 from cuggino.operators.markers.draft import Draft, Piece
 from cuggino.operators.markers.line_tags import LineTags
 from cuggino.operators.markers.open_tags import Tag
 from cuggino.operators.markers.pairs import MarkerPair, OpenMarkers, find_markers, tag_pattern
+
+if TYPE_CHECKING:
+    from cuggino.events import LlmMarkerEvent
 
 MarkerTags = Mapping[str, Callable[[str], Event]]
 """The tags that a role may emit, each with a function from its content to its event."""
@@ -129,7 +125,7 @@ _ASIDE = (PingEvent, Thinking)
 @cache
 def _is_read(cls: type[Event]) -> bool:
     """Return whether events of this class are read; a check of each event would be slow."""
-    return issubclass(cls, AgentMessage | MessageDelta | SessionEnded)
+    return issubclass(cls, AgentMessage | MessageDelta | events.SessionEnded)
 
 
 class _Reader:
@@ -175,7 +171,7 @@ class _Reader:
                     return self._read_delta(event)
                 case MessageDelta():
                     return [event]
-                case SessionEnded():
+                case events.SessionEnded():
                     self._has_failed = not _is_success(event)
                     return [*self.end(), event]
                 case _:
@@ -301,7 +297,7 @@ class _Reader:
 
 
 def _is_success(event: Event) -> bool:
-    return isinstance(event, SessionEnded) and event.outcome == "completed"
+    return isinstance(event, events.SessionEnded) and event.outcome == "completed"
 
 
 def _cut(text: str, pairs: Iterable[MarkerPair]) -> list[Piece]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from enum import Enum, auto
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from reactivex import Observable, abc
 from reactivex.disposable import SerialDisposable
@@ -16,20 +16,13 @@ from reactivex.disposable import SerialDisposable
 from cuggino._values import dataclass
 from cuggino.domain import RepetitionWatch
 from cuggino.errors import AgentStalled
-from cuggino.events import (
-    AgentFellBack,
-    AgentNudged,
-    AgentReplaced,
-    AgentRetry,
-    QuotaWaiting,
-    SessionEnded,
-    SupervisionEvent,
-    ToolCall,
-    ToolResult,
-)
+from cuggino.events import ToolCall, ToolResult, on_use as events
 from cuggino.operators.batches import EventBatch, carrier, events_in, unopened
 from cuggino.operators.managed import Managed, attach
 from cuggino.operators.scheduler import serial
+
+if TYPE_CHECKING:
+    from cuggino.events import SupervisionEvent
 
 T = TypeVar("T")
 
@@ -385,12 +378,14 @@ class _Ladder(abc.DisposableBase, Generic[T]):
         )
         if self._nudge is not None and not self._remedies.nudged:
             self._remedies.nudged = True
-            nudged = AgentNudged(idle=idle, tool=tool, repeated=repeated)
+            nudged = events.AgentNudged(idle=idle, tool=tool, repeated=repeated)
             self._instead(nudged, self._nudge, error)
         elif not self._remedies.replaced:
             self._remedies.replaced = True
             again = self._replace or (lambda _error: self._source)
-            self._instead(AgentReplaced(idle=idle, tool=tool, repeated=repeated), again, error)
+            self._instead(
+                events.AgentReplaced(idle=idle, tool=tool, repeated=repeated), again, error
+            )
         else:
             self._on_error(error)
 
@@ -438,9 +433,11 @@ class _Ladder(abc.DisposableBase, Generic[T]):
         self._run(agent)
 
 
-_SESSION_OVER = (
-    *(SessionEnded, AgentRetry, QuotaWaiting),
-    *(AgentNudged, AgentReplaced, AgentFellBack),
+_SESSION_OVER = frozenset(
+    {
+        *("SessionEnded", "AgentRetry", "QuotaWaiting"),
+        *("AgentNudged", "AgentReplaced", "AgentFellBack"),
+    }
 )
 """After these no earlier tool is running: the session ended, or another operator ended it."""
 
@@ -469,7 +466,8 @@ def _kind_by_base(cls: type[Any]) -> _Kind:
         return _Kind.CALL
     if issubclass(cls, ToolResult):
         return _Kind.RESULT
-    return _Kind.SESSION_OVER if issubclass(cls, _SESSION_OVER) else _Kind.OTHER
+    is_over = any(base.__name__ in _SESSION_OVER for base in cls.__mro__)
+    return _Kind.SESSION_OVER if is_over else _Kind.OTHER
 
 
 class _RunningTools:

@@ -7,13 +7,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from cuggino.events import RunContinued, RunEnded, RunResumed, RunStarted
-from cuggino.storage.journal.digest import JournalDigest
+from cuggino.events import RunContinued, RunEnded, RunStarted
 from cuggino.storage.journal.reader import Entry, iter_entries
 from cuggino.storage.journal.totals import COUNTED, DELIVERED, Totals
 
 if TYPE_CHECKING:
+    from cuggino.events import RunResumed
     from cuggino.storage.journal.delivery import DeliveryFold
+    from cuggino.storage.journal.digest import JournalDigest
 
 DIGESTED = COUNTED | DELIVERED
 """The event tags that a digest needs, as the `only` of a reader."""
@@ -80,6 +81,8 @@ class DigestFold:
 
     def digest(self, status: os.stat_result) -> JournalDigest:
         """Return the digest of a journal with this status; it has a first entry."""
+        from cuggino.storage.journal.digest import JournalDigest
+
         first, began, last = self._first, self._began, self._last
         assert first is not None and began is not None and last is not None
         assert isinstance(first.event, RunStarted)

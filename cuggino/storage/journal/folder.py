@@ -7,18 +7,12 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 from uuid import UUID
 
 from cuggino.errors import RunNotResumable, StorageError
-from cuggino.events import RunEnded, RunStarted, is_resumable
+from cuggino.events import RunEnded, RunStarted, on_use as events
 from cuggino.files import is_linked, storing
-from cuggino.storage.journal.digest import (
-    JournalDigest,
-    keep_digest,
-    kept_digest,
-    remove_digest,
-)
 from cuggino.storage.journal.reader import (
     JournalFile,
     iter_entries,
@@ -26,6 +20,9 @@ from cuggino.storage.journal.reader import (
     list_journals,
     scan_journal,
 )
+
+if TYPE_CHECKING:
+    from cuggino.storage.journal.digest import JournalDigest
 
 _OPENING = b'{"v":'
 """The beginning of every entry."""
@@ -125,6 +122,8 @@ def digest_of(path: Path) -> JournalDigest:
     Raises:
         StorageError: as `read_journal`.
     """
+    from cuggino.storage.journal.digest import keep_digest, kept_digest
+
     with storing("read journal", path):
         status = path.stat()
     if kept := kept_digest(path, size=status.st_size, modified=status.st_mtime_ns):
@@ -180,9 +179,15 @@ def prune(
             path.unlink()
         except OSError:
             continue
-        remove_digest(path)
+        _forget_digest(path)
         removed.append(path)
     return removed
+
+
+def _forget_digest(path: Path) -> None:
+    from cuggino.storage.journal.digest import remove_digest  # few runs remove a journal
+
+    remove_digest(path)
 
 
 def has_only_journals(folder: Path) -> bool:
@@ -231,6 +236,8 @@ def _end_of(path: Path) -> _End:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _end(path: Path, size: int, modified: int) -> _End:
+    from cuggino.storage.journal.digest import kept_digest
+
     if kept := kept_digest(path, size=size, modified=modified):
         at, event = kept.last, kept.ended
         is_known = kept.started.run_id == path.stem
@@ -239,7 +246,7 @@ def _end(path: Path, size: int, modified: int) -> _End:
         is_known = False
     else:
         return _End(datetime.fromtimestamp(modified / 1e9, UTC), False, False, False)
-    is_final = event is not None and not is_resumable(event.state)
+    is_final = event is not None and not events.is_resumable(event.state)
     return _End(at, event is not None, is_final, is_known)
 
 

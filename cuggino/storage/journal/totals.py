@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 from functools import reduce
+from typing import TYPE_CHECKING
 
 from cuggino.domain import SESSION_BEGINS, Spending
 from cuggino.events import (
-    CommitPerformed,
-    Event,
     ImplementingStart,
     IterationStart,
     PlanningStart,
     ReviewingStart,
     RunContinued,
-    RunResumed,
     RunStarted,
     StageFinished,
     StageStarted,
+    on_use as events,
 )
 from cuggino.storage.journal.reader import Entry, JournalFile
+
+if TYPE_CHECKING:
+    from cuggino.events import Event, RunResumed
 
 _OF_OTHER_LOOPS = frozenset(
     {
@@ -129,8 +131,6 @@ class Totals:
     def _spend(self, stage: str | None, event: Event) -> None:
         before = self._running.get(stage, _NOTHING)
         match event:
-            case RunResumed():  # repeats earlier lines
-                return
             case StageFinished():
                 self._spent = self._spent.plus(before)
                 self._running.pop(stage, None)
@@ -144,6 +144,8 @@ class Totals:
 
     def _count(self, event: Event) -> None:
         match event:
+            case StageStarted() | RunContinued():
+                pass
             case RunStarted(run_id=run_id):
                 self._run_id = run_id
             case StageFinished(outcome=outcome):
@@ -153,7 +155,7 @@ class Totals:
                 self._rounds.add((self._laps, iteration))
             case PlanningStart() | ImplementingStart() | ReviewingStart():
                 self._agents += 1
-            case CommitPerformed(commit_hash=commit_hash, message=message):
+            case events.CommitPerformed(commit_hash=commit_hash, message=message):
                 self._commits[commit_hash] = message.strip().partition("\n")[0]
             case _ if event.tag in _OF_OTHER_LOOPS:
                 self._count_of_others(event)
@@ -192,7 +194,7 @@ class Totals:
     def result(self) -> RunResumed:
         """Return the totals, from which a resumed run continues."""
         spent = reduce(Spending.plus, self._running.values(), self._spent)
-        return RunResumed(
+        return events.RunResumed(
             run_id=self._run_id,
             stages=self._stages,
             rounds=len(self._rounds),

@@ -1,0 +1,42 @@
+"""Events of the setup and check commands."""
+
+from cuggino.events.base import category_guard
+from cuggino.events.loop import LoopPhaseEvent
+
+
+class CommandStartedEvent(LoopPhaseEvent, category=True):
+    """Category: a setup or check command is about to run."""
+
+    command: str
+
+
+class SetupCommandStarted(CommandStartedEvent):
+    """The setup command is about to run."""
+
+
+class CheckCommandStarted(CommandStartedEvent):
+    """The check command is about to run."""
+
+
+class CommandOutputEvent(LoopPhaseEvent, category=True):
+    """Category: a setup or check command has ended."""
+
+    output: str = ""
+    """Standard output and error together; only the end of a long output."""
+    exit_code: int | None = None
+    """127 if the command could not be started, 124 if it timed out."""
+    file_path: str | None = None
+    """The file with the whole output; it is removed with the session."""
+    truncated: bool = False
+    """True if `output` is not the whole output."""
+
+
+class SetupCommandOutput(CommandOutputEvent):
+    """The setup command has ended; its failure ends the run only with `setupStrict` (CUG-041)."""
+
+
+class CheckCommandOutput(CommandOutputEvent):
+    """The check command has ended; its output is given to the next agent (CUG-042)."""
+
+
+is_command_output_event = category_guard(CommandOutputEvent)

@@ -1,0 +1,30 @@
+"""Uncommitted changes of a person, and a rewritten history."""
+
+from cuggino.events.supervision import SupervisionEvent
+
+
+class DirtyFilesKept(SupervisionEvent):
+    """Files had uncommitted changes when the run began.
+
+    They stay out of its commits until somebody changes them.
+    """
+
+    paths: tuple[str, ...]
+
+
+class DirtyFilesCommitted(SupervisionEvent):
+    """Files that had uncommitted changes before the run have been changed by it, too.
+
+    The next commit contains both.
+    """
+
+    paths: tuple[str, ...]
+
+
+class HistoryRewritten(SupervisionEvent):
+    """The commit that the run began with is no longer an ancestor of the current one."""
+
+    base: str
+    """That commit; it is still there."""
+    head: str | None
+    """The current commit."""

@@ -1,0 +1,47 @@
+"""The state of an agent's session: messages of a person, limits, its end."""
+
+from datetime import datetime
+from typing import Literal
+
+from cuggino.events.agent import LlmAgentEvent
+from cuggino.events.usage import Usage
+
+SessionOutcome = Literal["completed", "failed", "interrupted", "max_turns", "budget", "quota"]
+
+
+class Steered(LlmAgentEvent):
+    """The agent has received a message of a person (`SteerAsked`)."""
+
+    text: str
+    to: Literal["session", "prompt"]
+    """`session`: the running session received it; `prompt`: the prompt of a new one contains it."""
+
+
+class McpServerFailed(LlmAgentEvent):
+    """An MCP server of the session did not start, so its tools are missing."""
+
+    server: str
+    """Its name in the settings."""
+
+
+class RateLimited(LlmAgentEvent):
+    """The agent reports a usage limit: near (`allowed_warning`) or reached (`rejected`)."""
+
+    status: str
+    resets_at: datetime | None = None
+    limit: str | None = None
+    """The agent's name of the limit, such as `five_hour`."""
+
+
+class SessionEnded(LlmAgentEvent):
+    """The last event of an agent's stream: the outcome, cost and duration of the session."""
+
+    outcome: SessionOutcome
+    cost_usd: float | None = None
+    """US dollars spent by this session alone; None if the agent does not report it."""
+    usage: Usage | None = None
+    duration: float | None = None
+    """Seconds from the start of the program to its end."""
+    num_turns: int | None = None
+    session_id: str | None = None
+    """The id with which the session can be resumed."""
