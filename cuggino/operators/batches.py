@@ -16,18 +16,6 @@ from typing import Any, TypeAlias, TypeVar
 
 from reactivex import Observable, abc, throw
 
-from cuggino.events import (
-    AgentMessage,
-    GuardDenied,
-    MessageDelta,
-    PingEvent,
-    SystemMessage,
-    Thinking,
-    ToolCall,
-    ToolResult,
-    UsageUpdate,
-    UserMessage,
-)
 from cuggino.operators.managed import Managed, Stream, Subscription, attach, managed
 
 T = TypeVar("T")
@@ -84,19 +72,11 @@ class Batched(Stream[T]):
 
 PLAIN = frozenset(
     {
-        AgentMessage,
-        GuardDenied,
-        MessageDelta,
-        PingEvent,
-        SystemMessage,
-        Thinking,
-        ToolCall,
-        ToolResult,
-        UsageUpdate,
-        UserMessage,
+        *("AgentMessage", "GuardDenied", "MessageDelta", "PingEvent", "SystemMessage"),
+        *("Thinking", "ToolCall", "ToolResult", "UsageUpdate", "UserMessage"),
     }
 )
-"""The kinds of events that may be in a batch; no operator ends, waits for or announces one."""
+"""The tags of the events that may be in a batch; no operator ends, waits for or announces one."""
 
 
 def batched(events: Iterable[Any], is_cut: Callable[[], bool] = lambda: False) -> Iterator[Any]:
@@ -107,7 +87,7 @@ def batched(events: Iterable[Any], is_cut: Callable[[], bool] = lambda: False) -
     plain: list[Any] = []
     try:
         for event in events:
-            if type(event) in PLAIN:
+            if type(event).__name__ in PLAIN:
                 plain.append(event)
                 continue
             if plain:
@@ -198,16 +178,16 @@ def each(look: Callable[[Any], object]) -> Operator:
 
 def each_alone(look: Callable[[Any], object]) -> Operator:
     """Call `look` with every event that is not plain, and so never in a batch."""
-    return _peek(look, skipped=PLAIN | {EventBatch})
+    return _peek(look, skipped=PLAIN | {EventBatch.__name__})
 
 
-def _peek(look: Callable[[Any], object], *, skipped: frozenset[type] = frozenset()) -> Operator:
+def _peek(look: Callable[[Any], object], *, skipped: frozenset[str] = frozenset()) -> Operator:
     def operator(source: Observable[Any]) -> Observable[Any]:
         def subscribe(
             observer: Subscription[Any], scheduler: abc.SchedulerBase | None
         ) -> abc.DisposableBase:
             def on_next(value: Any) -> None:
-                if type(value) not in skipped:
+                if type(value).__name__ not in skipped:
                     try:
                         look(value)
                     except Exception as error:

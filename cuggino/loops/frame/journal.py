@@ -20,8 +20,6 @@ from cuggino.errors import (
     RunNotResumable,
 )
 from cuggino.events import (
-    MessageDelta,
-    PingEvent,
     RunContinued,
     RunEnded,
     RunResult,
@@ -64,7 +62,7 @@ ADDED_STAGES = frozenset(
     }
 )
 """Stages that version 0.1.0 did not have: the replay of a run of its gives them no outcome."""
-_OF_NO_USE_LATER = (PingEvent, MessageDelta)
+_OF_NO_USE_LATER = frozenset({"PingEvent", "MessageDelta"})
 
 
 def _ends_process(event: Event) -> bool:
@@ -143,13 +141,13 @@ class RunRecorder:
             return isinstance(event, events.LoopTerminalEvent) or (
                 begins_anew and event.tag == "DeliverSessionStarted"
             )
-        if type(event) not in _OF_NO_USE_LATER:
+        if type(event).__name__ not in _OF_NO_USE_LATER:
             self._journal.append(event, at=at, stage=self._stage if staged else None)
         return True
 
     def batch(self, events: Sequence[Event], *, at: datetime) -> None:
         self.last = events[-1]
-        kept = [event for event in events if type(event) not in _OF_NO_USE_LATER]
+        kept = [event for event in events if type(event).__name__ not in _OF_NO_USE_LATER]
         self._journal.append_all(kept, at=at, stage=self._stage)
 
     def finished(self, outcome: Any, *, at: datetime) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from reactivex import Observable, abc
 
 from cuggino.domain import begins_session
-from cuggino.events import AgentMessage, Event, MessageDelta, PingEvent, Thinking, on_use as events
+from cuggino.events import Event, on_use as events
 from cuggino.operators.batches import EventBatch, batched, unopened
 from cuggino.operators.managed import Subscription, attach, managed
 from cuggino.operators.markers.draft import Draft, Piece
@@ -19,7 +19,7 @@ from cuggino.operators.markers.open_tags import Tag
 from cuggino.operators.markers.pairs import MarkerPair, OpenMarkers, find_markers, tag_pattern
 
 if TYPE_CHECKING:
-    from cuggino.events import LlmMarkerEvent
+    from cuggino.events import AgentMessage, LlmMarkerEvent, MessageDelta
 
 MarkerTags = Mapping[str, Callable[[str], Event]]
 """The tags that a role may emit, each with a function from its content to its event."""
@@ -118,14 +118,14 @@ def extract_markers(
     return unopened(operator)
 
 
-_ASIDE = (PingEvent, Thinking)
+_ASIDE = frozenset({"PingEvent", "Thinking"})
 """Events that say nothing about a message."""
 
 
 @cache
 def _is_read(cls: type[Event]) -> bool:
     """Return whether events of this class are read; a check of each event would be slow."""
-    return issubclass(cls, AgentMessage | MessageDelta | events.SessionEnded)
+    return issubclass(cls, events.AgentMessage | events.MessageDelta | events.SessionEnded)
 
 
 class _Reader:
@@ -161,15 +161,15 @@ class _Reader:
         if self._has_failed:
             self._has_failed = not (begins_session(event) or _is_success(event))
             return [event]
-        if type(event) in _ASIDE:
+        if type(event).__name__ in _ASIDE:
             return [event]
         if _is_read(type(event)):
             match event:
-                case AgentMessage(parent_tool_use_id=None):
+                case events.AgentMessage(parent_tool_use_id=None):
                     return self._read_part(event)
-                case MessageDelta(parent_tool_use_id=None):
+                case events.MessageDelta(parent_tool_use_id=None):
                     return self._read_delta(event)
-                case MessageDelta():
+                case events.MessageDelta():
                     return [event]
                 case events.SessionEnded():
                     self._has_failed = not _is_success(event)
@@ -191,7 +191,7 @@ class _Reader:
         if self._draft is None:
             if self._message is None or self._message.message_id != delta.message_id:
                 before += self._end_message()
-            self._message = AgentMessage(text="", message_id=delta.message_id)
+            self._message = events.AgentMessage(text="", message_id=delta.message_id)
             self._draft = Draft(
                 delta.message_id,
                 OpenMarkers(
@@ -270,7 +270,7 @@ class _Reader:
         if not shown or not pieces or self._message is None or self._message.message_id is None:
             return []
         left = pieces[0].text.removeprefix(shown) if not pieces[0].tag else ""
-        return [MessageDelta(text=left, message_id=self._message.message_id)] if left else []
+        return [events.MessageDelta(text=left, message_id=self._message.message_id)] if left else []
 
     def _take_back(self) -> list[Event]:
         """Discard the part that was being written."""

@@ -10,7 +10,7 @@ from reactivex import Observable, abc
 
 from cuggino.domain import Budget, BudgetLevel, Spending, begins_session, budget_exceeded
 from cuggino.errors import BudgetExceeded
-from cuggino.events import Event, LlmAgentEvent, UsageUpdate, on_use as events
+from cuggino.events import Event, LlmAgentEvent, on_use as events
 from cuggino.operators.batches import PLAIN, EventBatch, unopened
 from cuggino.operators.managed import Holder, Managed, attach
 from cuggino.operators.scheduler import serial
@@ -26,6 +26,9 @@ Look: TypeAlias = Callable[[Any], Iterable[Any]]
 """Looks at an event, and returns what is to be emitted before it."""
 Looks: TypeAlias = Mapping[str, Look | None]
 """By the name of a class of events, so that none is loaded for it."""
+
+
+_SPENDS_NOTHING = PLAIN - {"UsageUpdate"}
 
 
 class Ledger:
@@ -229,7 +232,7 @@ class _Account(abc.ObserverBase[Any], abc.DisposableBase):
         kind = type(value)
         if kind is EventBatch:
             self._on_batch(value)
-        elif self._in_flight and kind in PLAIN and kind is not UsageUpdate:
+        elif self._in_flight and kind.__name__ in _SPENDS_NOTHING:
             self._send(value)
         else:
             self._on_single(value)
@@ -246,7 +249,7 @@ class _Account(abc.ObserverBase[Any], abc.DisposableBase):
         self._send(value)
         if begins and (level := self._used_up()) is not None:
             self._cut(level)
-        if spends and isinstance(value, UsageUpdate | events.SessionEnded):
+        if spends and isinstance(value, events.UsageUpdate | events.SessionEnded):
             for account in list(self._ledger._accounts):
                 account.check()
 
@@ -256,7 +259,7 @@ class _Account(abc.ObserverBase[Any], abc.DisposableBase):
         if self._in_flight:  # else its first event begins another session
             for event in batch.events:
                 before = self.spent
-                if type(event) is UsageUpdate:
+                if type(event) is events.UsageUpdate:
                     self.spent = before.add(event)
                     if self._is_due():
                         self.spent = before

@@ -16,13 +16,13 @@ from reactivex.disposable import SerialDisposable
 from cuggino._values import dataclass
 from cuggino.domain import RepetitionWatch
 from cuggino.errors import AgentStalled
-from cuggino.events import ToolCall, ToolResult, on_use as events
+from cuggino.events import on_use as events
 from cuggino.operators.batches import EventBatch, carrier, events_in, unopened
 from cuggino.operators.managed import Managed, attach
 from cuggino.operators.scheduler import serial
 
 if TYPE_CHECKING:
-    from cuggino.events import SupervisionEvent
+    from cuggino.events import SupervisionEvent, ToolCall
 
 T = TypeVar("T")
 
@@ -462,9 +462,9 @@ def _kind_of(event: Any) -> _Kind:
 
 
 def _kind_by_base(cls: type[Any]) -> _Kind:
-    if issubclass(cls, ToolCall):
+    if issubclass(cls, events.ToolCall):
         return _Kind.CALL
-    if issubclass(cls, ToolResult):
+    if issubclass(cls, events.ToolResult):
         return _Kind.RESULT
     is_over = any(base.__name__ in _SESSION_OVER for base in cls.__mro__)
     return _Kind.SESSION_OVER if is_over else _Kind.OTHER
