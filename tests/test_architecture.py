@@ -48,7 +48,7 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         "files": _room("errors"),
         "guard": _room("_lazy errors"),
         "sandbox": _room("_lazy _values errors files guard"),
-        "config": _room("_lazy _values events errors files guard", "pydantic"),
+        "config": _room("_lazy _values events errors files guard", "pydantic pydantic_core"),
         "domain": _room("_lazy _values events errors"),
         "prompts": _room("_lazy errors files"),
         "operators": _room("_lazy _values events errors domain", "reactivex"),

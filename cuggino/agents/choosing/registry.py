@@ -22,11 +22,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cuggino._lazy import pattern
 from cuggino.agents.base.agent import AgentLike, LlmAgent, adopt
 from cuggino.agents.choosing.routing import Candidate, RoutedAgent
-from cuggino.config import CONFIG_FILE, AcpProgram, Config, FallbackAgent
+from cuggino.config import CONFIG_FILE, Config
 from cuggino.errors import ConfigError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
+    from cuggino.config import AcpProgram, FallbackAgent
 
 GROUP = "cuggino.agents"
 """Group of the entry points."""
