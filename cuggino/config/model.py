@@ -5,10 +5,9 @@ import re
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
-from pydantic.alias_generators import to_camel
 
 from cuggino.config.on_use import OnUse
-from cuggino.config.pull_requests import PullRequestSettings
+from cuggino.config.pull_requests import PullRequestSettings, camel_case
 from cuggino.guard import UnknownProfile, allowed_commands, chosen_profiles
 
 if TYPE_CHECKING:
@@ -213,8 +212,8 @@ class RunSettings(SupervisionSettings, JournalSettings, SnapshotSettings, GuardS
     """The agent's model; default: the agent's own."""
 
 
-class LoopSettings(RunSettings, ReviewSettings, CommandSettings, CommitSettings):
-    """The settings of the coding loop, set in a project's configuration or by a caller."""
+class LoopSettings(_Settings):
+    """The settings of the coding loop, besides those that it shares with others."""
 
     max_iterations: int = Field(default=10, ge=1)
     """The most iterations of a run; each goes from planning to review."""
@@ -306,10 +305,10 @@ class WatchSettings(LoopSettings):
         return self
 
 
-class Config(WatchSettings):
+class Config(WatchSettings, RunSettings, ReviewSettings, CommandSettings, CommitSettings):
     """The settings in `.cuggino.json`, whose keys are in camelCase."""
 
-    model_config = ConfigDict(strict=True, alias_generator=to_camel, populate_by_name=True)
+    model_config = ConfigDict(strict=True, alias_generator=camel_case, populate_by_name=True)
 
     max_retries: int = Field(default=3, ge=0)
     idle_timeout: float | None = Field(default=900.0, gt=0, le=_LONGEST)
