@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from cuggino._tuples import NamedTuple
 from cuggino.guard.policy import Mode
 from cuggino.guard.profiles import EXTENDED_NAME, PROFILES
 

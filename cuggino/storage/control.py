@@ -15,8 +15,8 @@ import secrets
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
 
+from cuggino._tuples import NamedTuple
 from cuggino.errors import ConfigError, StorageError
 from cuggino.events import (
     ControlEvent,

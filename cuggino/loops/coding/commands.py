@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from reactivex import Observable, of, operators as ops
 
+from cuggino._tuples import NamedTuple
 from cuggino.events import (
     CheckCommandOutput,
     CheckCommandStarted,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import NamedTuple
 
+from cuggino._tuples import NamedTuple
 from cuggino.events import Event, MessageDelta
 from cuggino.operators.markers.pairs import MarkerPair, OpenMarkers
 
