@@ -19,7 +19,8 @@ else:
 
         For classes that are imported often and instantiated rarely: one takes about a tenth of the
         time to define, and twice as long to instantiate. The functions of `dataclasses`, such as
-        `replace` and `fields`, accept it.
+        `replace` and `fields`, accept it. A class that is instantiated often can have an
+        `__init__` of its own.
         """
         return lambda cls: _made(cls, eq, frozen, slots, kw_only)
 
@@ -30,9 +31,10 @@ def _made(cls: type, eq: bool, frozen: bool, slots: bool, kw_only: bool) -> Any:
     make = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)
     made: Any = make(cls)
     fields = dataclasses.fields(made)
-    made.__init__ = _init(fields, hasattr(made, "__post_init__"))
-    made.__signature__ = _Signature()
     own = cls.__dict__
+    if "__init__" not in own:
+        made.__init__ = _init(fields, hasattr(made, "__post_init__"))
+        made.__signature__ = _Signature()
     if "__repr__" not in own:
         made.__repr__ = _repr(tuple(field.name for field in fields if field.repr))
     if eq and "__eq__" not in own:

@@ -41,33 +41,36 @@ def _room(rooms: str = "", libraries: str = "") -> Room:
 ROOMS: Mapping[str, Room] = MappingProxyType(
     {
         "_lazy": _room(),
+        "_tuples": _room(),
         "_values": _room(),
         "_version": _room(),
         "events": _room("_lazy", "pydantic pydantic_core typing_extensions"),
         "errors": _room(),
         "files": _room("errors"),
-        "guard": _room("_lazy errors"),
-        "sandbox": _room("_lazy _values errors files guard"),
-        "config": _room("_lazy _values events errors files guard", "pydantic"),
-        "domain": _room("_lazy _values events errors"),
-        "prompts": _room("_lazy errors files"),
-        "operators": _room("_lazy _values events errors domain", "reactivex"),
-        "sources": _room("_lazy _values errors sandbox operators", "reactivex watchdog git psutil"),
-        "trust": _room("_lazy errors files config prompts sources"),
-        "storage": _room("_lazy _values events errors files domain", "pydantic filelock"),
+        "guard": _room("_lazy _tuples errors"),
+        "sandbox": _room("_lazy _tuples _values errors files guard"),
+        "config": _room("_lazy _values events errors files guard", "pydantic pydantic_core"),
+        "domain": _room("_lazy _tuples _values events errors"),
+        "prompts": _room("_lazy _tuples errors files"),
+        "operators": _room("_lazy _tuples _values events errors domain", "reactivex"),
+        "sources": _room(
+            "_lazy _tuples _values errors sandbox operators", "reactivex watchdog git psutil"
+        ),
+        "trust": _room("_lazy _tuples errors files config prompts sources"),
+        "storage": _room("_lazy _tuples _values events errors files domain", "pydantic filelock"),
         "agents": _room(
-            "_lazy _values _version events errors files guard sandbox config domain sources "
-            "operators",
+            "_lazy _tuples _values _version events errors files guard sandbox config domain "
+            "sources operators",
             "pydantic pydantic_core reactivex copilot claude_agent_sdk",
         ),
         "stages": _room(
-            "_lazy _values events errors files guard sandbox domain agents.base prompts operators "
-            "sources storage",
+            "_lazy _tuples _values events errors files guard sandbox domain agents.base prompts "
+            "operators sources storage",
             "reactivex",
         ),
         "loops": _room(
-            "_lazy _values events errors files guard sandbox config domain prompts operators "
-            "storage agents.base stages",
+            "_lazy _tuples _values events errors files guard sandbox config domain prompts "
+            "operators storage agents.base stages",
             "pydantic reactivex",
         ),
         "edges": _room("operators", "reactivex"),

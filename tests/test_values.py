@@ -146,6 +146,9 @@ def test_keeps_methods_of_the_class() -> None:
     class Named:
         name: str
 
+        def __init__(self, name: str, *more: str) -> None:
+            object.__setattr__(self, "name", " ".join((name, *more)))
+
         def __repr__(self) -> str:
             return f"<{self.name}>"
 
@@ -155,7 +158,8 @@ def test_keeps_methods_of_the_class() -> None:
         def __hash__(self) -> int:
             return 7
 
-    assert repr(Named("a")) == "<a>"
+    assert repr(Named("a", "b")) == "<a b>"
+    assert str(inspect.signature(Named)) == "(name: 'str', *more: 'str') -> 'None'"
     assert Named("a") == Named("b")
     assert hash(Named("a")) == 7
 

@@ -16,7 +16,7 @@ NAMES = {
         "AGENT_FILE CONFIG_FILE PLAN_BUILD_CONFIG_FILE changed_config config_path load_config "
         "parse_config save_config"
     ),
-    "forges": "BacklogSource ForgeKind HookName PullRequestSettings ReportState",
+    "forges": "BacklogSource HookName ReportState",
     "guarding": "configured_policy configured_sandbox deliver_policy policy_of_run",
     "model": (
         "CommandSettings CommitSettings Config GuardSettings JournalSettings LoopSettings "
@@ -27,6 +27,7 @@ NAMES = {
         "LogLevel PlanBuildConfig PlanBuildSettings change_plan_build_config chosen_agent "
         "chosen_options load_plan_build_config reset_plan_build_config"
     ),
+    "pull_requests": "ForgeKind PullRequestSettings",
     "user": "UserConfig load_user_config",
 }
 """Public names by module."""

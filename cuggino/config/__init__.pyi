@@ -29,9 +29,7 @@ from cuggino.config.file import (
 )
 from cuggino.config.forges import (
     BacklogSource,
-    ForgeKind,
     HookName,
-    PullRequestSettings,
     ReportState,
 )
 from cuggino.config.guarding import (
@@ -68,6 +66,10 @@ from cuggino.config.plan_build import (
     chosen_options,
     load_plan_build_config,
     reset_plan_build_config,
+)
+from cuggino.config.pull_requests import (
+    ForgeKind,
+    PullRequestSettings,
 )
 from cuggino.config.user import (
     UserConfig,

@@ -66,6 +66,7 @@ class AcpProgram(BaseModel):
 
 
 AcpPrograms: TypeAlias = dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*$")], AcpProgram]
+FallbackAgents: TypeAlias = list[FallbackAgent]
 RoleAgents: TypeAlias = dict[Role, RoleAgent]
 
 

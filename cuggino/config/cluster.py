@@ -1,13 +1,15 @@
 """The cluster that a watch places its attempts on: the setting `cluster`."""
 
 from collections.abc import Mapping
-from typing import Self
+from typing import Annotated, Self, TypeAlias
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
+    ValidationError,
     field_validator,
     model_validator,
 )
@@ -75,3 +77,21 @@ class ClusterSettings(BaseModel):
     def _as_written(self, handler: SerializerFunctionWrapHandler) -> object:
         fields = type(self).model_fields
         return {key: value for key, value in handler(self).items() if value != fields[key].default}
+
+
+def _known_cluster(value: object) -> object:
+    if value is None or isinstance(value, ClusterSettings):
+        return value
+    try:
+        settings = ClusterSettings.model_validate(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"])) if isinstance(value, dict) else ""
+        message = first["msg"].removeprefix("Value error, ")
+        if first["type"] == "extra_forbidden":
+            message = f"unknown key; it has {', '.join(ClusterSettings.model_fields)}"
+        raise ValueError(f"{place}: {message}" if place else message) from None
+    return value if isinstance(value, str) else settings
+
+
+Cluster: TypeAlias = Annotated[str | ClusterSettings | None, BeforeValidator(_known_cluster)]

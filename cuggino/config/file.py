@@ -11,7 +11,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from cuggino.config.agents import place_of, words_of
 from cuggino.config.model import Config
 from cuggino.errors import ConfigError
 from cuggino.files import describe, read_json_object, render_json, write_atomic
@@ -93,6 +92,8 @@ def parse_config(raw: dict[str, Any], *, where: str = CONFIG_FILE) -> Config:
             raise ConfigError(f"{where}: {message}") from error
         key = str(first["loc"][0])
         if key == "acp":
+            from cuggino.config.agents import place_of
+
             raise ConfigError(
                 f'{where}: "{place_of(first)}": {message}',
                 hint='define a program as {"mine": {"command": ["my-agent", "--acp"]}}',
@@ -115,6 +116,8 @@ _WRITE = {
 
 def _nested(error: Mapping[str, Any], where: str) -> ConfigError:
     """Return the error for a value inside `agents` or `fallback`."""
+    from cuggino.config.agents import place_of, words_of
+
     if (words := words_of(error)) is not None:
         return ConfigError(f"{where}: {words[0]}", hint=words[1])
     message = error["msg"].removeprefix("Value error, ")
@@ -130,7 +133,9 @@ def changed_config(config: Config, values: dict[str, Any]) -> Config:
     Raises:
         ConfigError: an invalid value.
     """
-    return parse_config({**config.model_dump(by_alias=True), **_aliased(values)}, where="options")
+    # Without defaults, which need no check. The agent counts as given: `agentPath` is its path.
+    given = {"agent": config.agent, **config.model_dump(by_alias=True, exclude_unset=True)}
+    return parse_config({**given, **_aliased(values)}, where="options")
 
 
 def _aliased(values: dict[str, Any]) -> dict[str, Any]:

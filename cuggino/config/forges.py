@@ -1,15 +1,13 @@
-"""Trackers and forges: the settings `backlogSources`, `pullRequests` and `hooks`.
+"""Trackers and hooks: the settings `backlogSources` and `hooks`.
 
 The annotations are not postponed, because pydantic would compile each.
 """
 
 from typing import Literal, Self, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
-from pydantic.alias_generators import to_camel
+from pydantic import Field, model_validator
 
-ForgeKind: TypeAlias = Literal["github", "gitlab"]
-"""Where issues and pull requests are: GitHub by `gh`, GitLab by `glab`."""
+from cuggino.config.pull_requests import HOST, REPO, ForgeSettings
 
 ReportState: TypeAlias = Literal[
     "working", "waiting", "question", "proposed", "landed", "parked", "removed"
@@ -28,22 +26,8 @@ HookName: TypeAlias = Literal[
 ]
 """When the command of a hook runs."""
 
-_REPO = r"^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)+$"
-_HOST = r"^[A-Za-z0-9.-]+(:[0-9]+)?$"
 
-
-class _Settings(BaseModel):
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        strict=True,
-        defer_build=True,
-        alias_generator=to_camel,
-        populate_by_name=True,
-    )
-
-
-class BacklogSource(_Settings):
+class BacklogSource(ForgeSettings):
     """A source of backlog items: the issues of a repository, or the output of a command."""
 
     type: Literal["github", "gitlab", "command"]
@@ -51,9 +35,9 @@ class BacklogSource(_Settings):
     per line."""
     name: str | None = Field(default=None, pattern=r"^[a-z][a-z0-9-]{0,31}$")
     """The prefix of its items' file names; default: the type."""
-    repo: str | None = Field(default=None, pattern=_REPO)
+    repo: str | None = Field(default=None, pattern=REPO)
     """The repository as `owner/name`; default: that of the git remote `origin`."""
-    host: str | None = Field(default=None, pattern=_HOST)
+    host: str | None = Field(default=None, pattern=HOST)
     """Its host; default: that of the remote, or `github.com` or `gitlab.com`."""
     label: str | None = Field(default=None, pattern=r"\S")
     """Only issues with this label are imported. Required for `github` and `gitlab` without a
@@ -102,23 +86,5 @@ class BacklogSource(_Settings):
         return self
 
 
-class PullRequestSettings(_Settings):
-    """What `"landOn": "pr"` proposes, and how it is merged."""
-
-    type: ForgeKind | None = None
-    """The forge; default: `gitlab` if the host's name contains that word, otherwise `github`."""
-    repo: str | None = Field(default=None, pattern=_REPO)
-    """The repository as `owner/name`; default: that of the remote."""
-    host: str | None = Field(default=None, pattern=_HOST)
-    """Its host; default: that of the remote."""
-    remote: str = Field(default="origin", pattern=r"^[^\s:-][^\s:]*$")
-    """The git remote that branches are pushed to."""
-    target: str | None = Field(default=None, pattern=r"^[^\s:-][^\s:]*$")
-    """The branch to merge into; default: the default branch of the repository."""
-    draft: bool = False
-    """Open pull requests as drafts, which you mark as ready."""
-    auto_merge: bool = False
-    """Let the forge merge what its rules allow, through its merge queue if it has one. Changes to
-    CI files are never merged automatically."""
-    every: float = Field(default=30.0, ge=5, le=3600)
-    """Seconds between two looks at an open pull request."""
+BacklogSources: TypeAlias = list[BacklogSource]
+Hooks: TypeAlias = dict[HookName, str]

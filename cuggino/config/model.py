@@ -2,23 +2,29 @@
 
 import os
 import re
-from typing import Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
-from pydantic.alias_generators import to_camel
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from cuggino.config.agents import AcpPrograms, FallbackAgent, RoleAgents
-from cuggino.config.cluster import ClusterSettings
-from cuggino.config.forges import BacklogSource, HookName, PullRequestSettings
-from cuggino.config.notifying import NotifySettings
+from cuggino.config.on_use import OnUse
+from cuggino.config.pull_requests import PullRequestSettings, camel_case
 from cuggino.guard import UnknownProfile, allowed_commands, chosen_profiles
+
+if TYPE_CHECKING:
+    from cuggino.config.agents import AcpPrograms, FallbackAgents, RoleAgents
+    from cuggino.config.cluster import Cluster, ClusterSettings
+    from cuggino.config.forges import BacklogSources, Hooks
+    from cuggino.config.notifying import Notify, NotifySettings
+    from cuggino.config.pull_requests import PullRequests
+else:
+    AcpPrograms = Annotated[Any, OnUse("agents", "AcpPrograms")]
+    BacklogSources = Annotated[Any, OnUse("forges", "BacklogSources")]
+    Cluster = Annotated[Any, OnUse("cluster", "Cluster")]
+    FallbackAgents = Annotated[Any, OnUse("agents", "FallbackAgents")]
+    Hooks = Annotated[Any, OnUse("forges", "Hooks")]
+    Notify = Annotated[Any, OnUse("notifying", "Notify")]
+    PullRequests = Annotated[Any, OnUse("pull_requests", "PullRequestSettings")]
+    RoleAgents = Annotated[Any, OnUse("agents", "RoleAgents")]
 
 Names: TypeAlias = list[str] | dict[Literal["base", "run", "sync"], list[str]]
 """One list, or one per kind of session."""
@@ -206,8 +212,8 @@ class RunSettings(SupervisionSettings, JournalSettings, SnapshotSettings, GuardS
     """The agent's model; default: the agent's own."""
 
 
-class LoopSettings(RunSettings, ReviewSettings, CommandSettings, CommitSettings):
-    """The settings of the coding loop, set in a project's configuration or by a caller."""
+class LoopSettings(_Settings):
+    """The settings of the coding loop, besides those that it shares with others."""
 
     max_iterations: int = Field(default=10, ge=1)
     """The most iterations of a run; each goes from planning to review."""
@@ -299,10 +305,10 @@ class WatchSettings(LoopSettings):
         return self
 
 
-class Config(WatchSettings):
+class Config(WatchSettings, RunSettings, ReviewSettings, CommandSettings, CommitSettings):
     """The settings in `.cuggino.json`, whose keys are in camelCase."""
 
-    model_config = ConfigDict(strict=True, alias_generator=to_camel, populate_by_name=True)
+    model_config = ConfigDict(strict=True, alias_generator=camel_case, populate_by_name=True)
 
     max_retries: int = Field(default=3, ge=0)
     idle_timeout: float | None = Field(default=900.0, gt=0, le=_LONGEST)
@@ -317,7 +323,7 @@ class Config(WatchSettings):
     """Seconds that a commit, with its hooks and signature, or a push may take."""
     snapshot_max_file: float = Field(default=50.0, gt=0)
     """Megabytes of the largest file that snapshots hold; larger files are listed instead."""
-    notify: str | list[str] | NotifySettings = "bell"
+    notify: Notify = "bell"
     """How you are notified: `bell`, `none`, or one or more Apprise URLs; or an object with `to`,
     `command`, `on` and `at`."""
     agent: str = Field(default="claude", pattern=r"\S")
@@ -328,18 +334,18 @@ class Config(WatchSettings):
     """Additional programs that speak the Agent Client Protocol, by the name after `acp:`."""
     agents: RoleAgents = Field(default={})
     """Agents and models for individual roles."""
-    fallback: list[FallbackAgent] = Field(default=[])
+    fallback: FallbackAgents = Field(default=[])
     """Agents to fall back to, in order, after a usage limit or a permanent failure."""
     allow_sleep: bool = False
     """Let the machine sleep while a loop works."""
-    cluster: str | ClusterSettings | None = None
+    cluster: Cluster = None
     """The Dask cluster that works on the items of `watch` (`cuggino help clusters`): its address,
     or an object with TLS files and more; default: this machine."""
-    backlog_sources: list[BacklogSource] = Field(default=[])
+    backlog_sources: BacklogSources = Field(default=[])
     """Where `watch` takes items from, besides `.cuggino/backlog/` (`cuggino help trackers`)."""
-    pull_requests: PullRequestSettings = Field(default=PullRequestSettings())
+    pull_requests: PullRequests = Field(default=PullRequestSettings.model_construct())
     """The pull requests of `"landOn": "pr"`."""
-    hooks: dict[HookName, str] = Field(default={})
+    hooks: Hooks = Field(default={})
     """Shell commands to run when something happens, by its name, such as `item.landed`; each gets
     the event as JSON on its standard input."""
     hook_timeout: float = Field(default=60.0, gt=0, le=3600)
@@ -348,42 +354,11 @@ class Config(WatchSettings):
     """Ask the agent's program, before a run starts, whether you are logged in. A positive answer is
     remembered for an hour."""
 
-    @field_validator("notify", mode="before")
-    @classmethod
-    def _known_notify(cls, value: object) -> object:
-        if isinstance(value, NotifySettings):
-            return value
-        given = value if isinstance(value, dict) else {"to": value}
-        try:
-            settings = NotifySettings.model_validate(given)
-        except ValidationError as error:
-            first = error.errors()[0]
-            name = f"{first['loc'][0]}: " if isinstance(value, dict) else ""
-            message = first["msg"].removeprefix("Value error, ")
-            if first["type"] == "extra_forbidden":
-                message = "unknown key; it has `to`, `command`, `on` and `at`"
-            raise ValueError(name + message) from None
-        return settings if isinstance(value, dict) else value
-
-    @field_validator("cluster", mode="before")
-    @classmethod
-    def _known_cluster(cls, value: object) -> object:
-        if value is None or isinstance(value, ClusterSettings):
-            return value
-        try:
-            settings = ClusterSettings.model_validate(value)
-        except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(map(str, first["loc"])) if isinstance(value, dict) else ""
-            message = first["msg"].removeprefix("Value error, ")
-            if first["type"] == "extra_forbidden":
-                message = f"unknown key; it has {', '.join(ClusterSettings.model_fields)}"
-            raise ValueError(f"{place}: {message}" if place else message) from None
-        return value if isinstance(value, str) else settings
-
     @property
-    def cluster_settings(self) -> ClusterSettings:
+    def cluster_settings(self) -> "ClusterSettings":
         """The settings of `cluster`, whichever way they are written."""
+        from cuggino.config.cluster import ClusterSettings
+
         given = self.cluster
         if isinstance(given, ClusterSettings):
             return given
@@ -398,16 +373,18 @@ class Config(WatchSettings):
     def sends(self) -> bool:
         """Return whether notifications are sent, besides the terminal's bell."""
         given = self.notify
-        has_command = isinstance(given, NotifySettings) and given.command is not None
+        has_command = not isinstance(given, str | list) and given.command is not None
         return has_command or any("://" in way for way in self._ways)
 
     @property
     def _ways(self) -> list[str]:
-        given = self.notify.to if isinstance(self.notify, NotifySettings) else self.notify
+        given = self.notify if isinstance(self.notify, str | list) else self.notify.to
         return [given] if isinstance(given, str) else given
 
     @property
-    def notifications(self) -> NotifySettings:
+    def notifications(self) -> "NotifySettings":
         """The settings of `notify`, whichever way they are written."""
+        from cuggino.config.notifying import NotifySettings
+
         given = self.notify
         return given if isinstance(given, NotifySettings) else NotifySettings(to=given)

@@ -1,9 +1,16 @@
 """Notifications: how a person is notified, and on which occasions."""
 
 import re
-from typing import Literal, TypeAlias, get_args
+from typing import Annotated, Literal, TypeAlias, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+)
 
 Occasion: TypeAlias = Literal[
     "end", "failed", "spec_issue", "login", "item", "parked", "quota", "budget"
@@ -47,3 +54,22 @@ class NotifySettings(BaseModel):
         if value is not None and not re.fullmatch(r"([01]\d|2[0-3]):[0-5]\d", value, re.ASCII):
             raise ValueError('must be a time such as "07:00"')
         return value
+
+
+def _known_notify(value: object) -> object:
+    if isinstance(value, NotifySettings):
+        return value
+    given = value if isinstance(value, dict) else {"to": value}
+    try:
+        settings = NotifySettings.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = f"{first['loc'][0]}: " if isinstance(value, dict) else ""
+        message = first["msg"].removeprefix("Value error, ")
+        if first["type"] == "extra_forbidden":
+            message = "unknown key; it has `to`, `command`, `on` and `at`"
+        raise ValueError(name + message) from None
+    return settings if isinstance(value, dict) else value
+
+
+Notify: TypeAlias = Annotated[str | list[str] | NotifySettings, BeforeValidator(_known_notify)]

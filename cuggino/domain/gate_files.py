@@ -6,9 +6,10 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 from cuggino._lazy import pattern
+from cuggino._tuples import NamedTuple
 
 PathState: TypeAlias = Mapping[str, str]
 """Paths, relative to the project, with a digest of their content each."""

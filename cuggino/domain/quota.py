@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
-from typing import NamedTuple
 
 from cuggino._lazy import pattern
+from cuggino._tuples import NamedTuple
 from cuggino.domain.schedule import Schedule
 
 _READ = 20_000  # characters; messages about limits are short

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from typing import Any, NamedTuple
+from typing import Any
+
+from cuggino._tuples import NamedTuple
 
 LONGEST_CYCLE = 3
 """The most different calls that are recognized when they come in turn."""

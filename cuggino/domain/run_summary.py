@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from cuggino._tuples import NamedTuple
 from cuggino._values import dataclass
 from cuggino.domain.spending import Spending
 from cuggino.events import (

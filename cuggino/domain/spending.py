@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 from functools import cache, reduce
-from typing import TYPE_CHECKING, NamedTuple, assert_never
+from typing import TYPE_CHECKING, assert_never
 
+from cuggino._tuples import NamedTuple
 from cuggino._values import dataclass
 from cuggino.errors import BudgetExceeded
 from cuggino.events import Usage, UsageUpdate, on_use as events

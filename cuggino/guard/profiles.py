@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from cuggino._tuples import NamedTuple
 from cuggino.guard.commands.wordlist import words
 from cuggino.guard.policy import Policy
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
+from cuggino._tuples import NamedTuple
 from cuggino.files import read_regular
 from cuggino.prompts.rendering import Prompts
 

@@ -10,8 +10,9 @@ from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
+from cuggino._tuples import NamedTuple
 from cuggino._values import dataclass
 from cuggino.files import state_folder
 from cuggino.guard import CACHES, NOTE, Role

@@ -10,9 +10,9 @@ import os
 import re
 import subprocess
 from pathlib import Path
-from typing import NamedTuple
 
 from cuggino._lazy import pattern
+from cuggino._tuples import NamedTuple
 from cuggino.sources.bounded import run_bounded
 from cuggino.sources.git import git_environment
 

@@ -10,11 +10,12 @@ from contextlib import ExitStack, suppress
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from reactivex import Observable, from_iterable, operators as ops, throw, timer
 
 from cuggino._lazy import pattern
+from cuggino._tuples import NamedTuple
 from cuggino._values import dataclass
 from cuggino.domain import begins_test, has_test_name, is_test_file, skips_tests
 from cuggino.errors import ProcessError, ProcessFailed, WorkNotCommitted

@@ -15,8 +15,9 @@ import secrets
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from cuggino._tuples import NamedTuple
 from cuggino.errors import ConfigError, StorageError
 from cuggino.events import dump_event, on_use as events, parse_event
 from cuggino.files import describe, parse_json, read_regular, storing, write_atomic

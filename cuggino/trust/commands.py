@@ -14,9 +14,10 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from cuggino._lazy import pattern
+from cuggino._tuples import NamedTuple
 from cuggino.config import AGENT_FILE, CONFIG_FILE, PLAN_BUILD_CONFIG_FILE
 from cuggino.files import read_json_object, read_regular
 from cuggino.prompts import own_prompts

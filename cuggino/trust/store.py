@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from cuggino._tuples import NamedTuple
 from cuggino.errors import ConfigError
 from cuggino.files import read_json_object, render_json, storing, write_atomic
 from cuggino.trust.commands import ProjectCommand, project_commands

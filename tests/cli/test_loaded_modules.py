@@ -44,6 +44,7 @@ sys.exit(code)
 """
 
 _RUN = ["run", "--focus", "x"]
+_SECTIONS = ("agents", "cluster", "forges", "notifying")
 _LOOPS = ("coding", "watch", "deliver", "plan_build")
 _PROVIDERS = ("claude", "claude_sdk", "codex", "copilot", "gemini", "opencode", "scripted")
 
@@ -101,7 +102,7 @@ def test_a_run_loads_one_loop_and_one_provider(
         *(f"cuggino.agents.{name}" for name in _PROVIDERS if name != "claude"),
         "cuggino.agents.cassettes.cassette",
         "cuggino.agents.choosing.routing",
-        "cuggino.config.agent_file",
+        *(f"cuggino.config.{name}" for name in ("agent_file", *_SECTIONS)),
         "cuggino.doctor.checks",
         "cuggino.domain.fallback",
         "cuggino.domain.findings",

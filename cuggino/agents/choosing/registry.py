@@ -17,17 +17,19 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from cuggino._lazy import pattern
+from cuggino._tuples import NamedTuple
 from cuggino.agents.base.agent import AgentLike, LlmAgent, adopt
-from cuggino.config import CONFIG_FILE, AcpProgram, Config, FallbackAgent
+from cuggino.config import CONFIG_FILE, Config
 from cuggino.errors import ConfigError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
     from cuggino.agents.choosing.routing import Candidate, RoutedAgent
+    from cuggino.config import AcpProgram, FallbackAgent
 
 GROUP = "cuggino.agents"
 """Group of the entry points."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from reactivex import Observable, of, operators as ops
 
+from cuggino._tuples import NamedTuple
 from cuggino.events import on_use as events
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.frame.run import Run

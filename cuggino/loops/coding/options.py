@@ -5,13 +5,13 @@ from pathlib import Path
 from pydantic import Field
 
 from cuggino.agents.base import Role
-from cuggino.config import LoopSettings
+from cuggino.config import CommandSettings, CommitSettings, LoopSettings, ReviewSettings
 from cuggino.loops.frame.options import RunOptions
 from cuggino.stages import LINGER
 
 
-class CodingOptions(RunOptions, LoopSettings):
-    """The options of a coding loop that a watch passes on to the run of each item."""
+class CodingOptions(LoopSettings, ReviewSettings, CommandSettings, CommitSettings):
+    """The options of the coding loop that a watch passes on to the run of each item."""
 
     linger: float = Field(default=LINGER, ge=0)
     """Seconds an agent gets after its terminal marker to deliver its result."""
@@ -24,7 +24,7 @@ class CodingOptions(RunOptions, LoopSettings):
         return ("planning", "implementing", "reviewing")
 
 
-class LoopRunOptions(CodingOptions):
+class LoopRunOptions(CodingOptions, RunOptions):
     """The options of one run of the coding loop (CUG-030)."""
 
     kind = "run"

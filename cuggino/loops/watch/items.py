@@ -41,7 +41,7 @@ from cuggino.events import (
     WatchPolling,
     WatchProcessingItem,
 )
-from cuggino.loops.coding.options import CodingOptions, LoopRunOptions
+from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.frame.run import Run
 from cuggino.loops.frame.services import Changes
 from cuggino.loops.watch.audit import audit_stage
@@ -367,7 +367,8 @@ def item_options(
     options: WatchRunOptions, backlog: Backlog, name: str, digest: str, *, review: str | None = None
 ) -> LoopRunOptions:
     """Return the options of an item's run: those of the watch, with it as focus (CUG-106)."""
-    shared = {key: getattr(options, key) for key in CodingOptions.model_fields}
+    given = dict(options)
+    shared = {key: given[key] for key in LoopRunOptions.model_fields if key in given}
     if options.dirty == "refuse":  # looked at once, when the watch began
         shared["dirty"] = "keep"
     shared["limits_network"] = backlog.limits_network(name)

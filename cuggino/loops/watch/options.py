@@ -5,9 +5,10 @@ from __future__ import annotations
 from cuggino.agents.base import Role
 from cuggino.config import WatchSettings
 from cuggino.loops.coding.options import CodingOptions
+from cuggino.loops.frame.options import RunOptions
 
 
-class WatchRunOptions(CodingOptions, WatchSettings):
+class WatchRunOptions(CodingOptions, WatchSettings, RunOptions):
     """The options of a watch; those of the coding loop apply to every item."""
 
     kind = "watch"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from cuggino._tuples import NamedTuple
 from cuggino.events import on_use
 from cuggino.operators.markers.pairs import MarkerPair, OpenMarkers
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from reactivex import Observable, abc
 from reactivex.disposable import SerialDisposable
 
+from cuggino._tuples import NamedTuple
 from cuggino._values import dataclass
 from cuggino.domain import RepetitionWatch
 from cuggino.errors import AgentStalled

@@ -7,9 +7,10 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 from uuid import UUID
 
+from cuggino._tuples import NamedTuple
 from cuggino.errors import RunNotResumable, StorageError
 from cuggino.events import RunEnded, RunStarted, on_use as events
 from cuggino.files import is_linked, storing

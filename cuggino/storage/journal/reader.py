@@ -44,7 +44,7 @@ _LINE = pattern(
 _TAIL = 64 * 1024
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)  # made for every line
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """One line of a journal."""
 
@@ -55,6 +55,14 @@ class Entry:
     stage: str | None
     """The stage of the event, as `name#ordinal`; None for the loop itself."""
     event: Event
+
+    # Written out, because one is made for every line.
+    def __init__(self, *, seq: int, at: datetime, stage: str | None, event: Event) -> None:
+        write = object.__setattr__
+        write(self, "seq", seq)
+        write(self, "at", at)
+        write(self, "stage", stage)
+        write(self, "event", event)
 
 
 class Line:

@@ -1,0 +1,103 @@
+"""Settings whose types are imported with the first value."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from pydantic.alias_generators import to_camel
+
+from cuggino.config import (
+    Config,
+    FallbackAgent,
+    NotifySettings,
+    PullRequestSettings,
+    changed_config,
+    parse_config,
+)
+from tests.limits import LIMIT
+
+_SCRIPT = """
+import json, sys
+from cuggino.config import changed_config, parse_config
+
+changed_config(parse_config(json.loads(sys.argv[1])), {"max_iterations": 3})
+names = [name for name in sys.modules if name.startswith("cuggino.config.")]
+print(json.dumps([name.removeprefix("cuggino.config.") for name in names]))
+"""
+
+_VALUES: Mapping[str, Any] = {
+    "acp": {"mine": {"command": ["my-agent", "--acp"]}},
+    "agents": {"reviewing": {"fallback": ["claude", {"agent": "codex", "model": "x"}]}},
+    "fallback": ["codex", {"agent": "gemini", "path": "/opt/gemini"}],
+    "cluster": {"address": "tls://host:8786", "needs": {"gpu": 1.0}},
+    "backlogSources": [{"type": "github", "label": "agent", "closeIssues": True}],
+    "pullRequests": {"draft": True},
+    "hooks": {"item.landed": "make"},
+    "notify": {"to": "none", "on": ["end"]},
+}
+
+
+@pytest.mark.parametrize(
+    ("key", "module"),
+    [
+        ("acp", {"agents"}),
+        ("agents", {"agents"}),
+        ("fallback", {"agents"}),
+        ("cluster", {"cluster"}),
+        ("backlogSources", {"forges"}),
+        ("hooks", {"forges"}),
+        ("notify", {"notifying"}),
+        ("pullRequests", set()),
+        (None, set()),
+    ],
+)
+def test_a_type_is_imported_with_its_key(key: str | None, module: set[str]) -> None:
+    """Reading and changing a configuration imports only the types of the keys in it."""
+    given = {key: _VALUES[key]} if key else {"maxTasksPerPlan": 5}
+    answer = subprocess.run(
+        [sys.executable, "-c", _SCRIPT, json.dumps(given)],
+        check=True,
+        capture_output=True,
+        timeout=LIMIT,
+    )
+    assert module == set(json.loads(answer.stdout)) & {"agents", "cluster", "forges", "notifying"}
+
+
+@pytest.mark.parametrize("key", _VALUES)
+def test_values_are_written_as_read(key: str) -> None:
+    """A value is dumped as its type dumps it, in both modes, and reads as the same value."""
+    config = parse_config({key: _VALUES[key]})
+    given = config.model_dump(by_alias=True, exclude_unset=True)
+    assert {key: _VALUES[key]} == given == json.loads(json.dumps(given))
+    assert given == json.loads(config.model_dump_json(by_alias=True, exclude_unset=True))
+    assert config == parse_config(config.model_dump(by_alias=True))
+    assert config == changed_config(config, {})
+    assert config != Config()
+
+
+def test_values_have_their_types() -> None:
+    """Values are instances of the imported models, by whichever name a key is given."""
+    config = Config(pull_requests=PullRequestSettings(draft=True), notify={"on": ["end"]})  # type: ignore[arg-type]
+    assert config.pull_requests.draft
+    assert isinstance(config.notify, NotifySettings)
+    assert [FallbackAgent(agent="codex")] == parse_config({"fallback": ["codex"]}).fallback
+    assert PullRequestSettings() == Config().pull_requests
+
+
+def test_changing_keeps_defaults_unset() -> None:
+    """Changing a configuration marks the changed values and the agent as given, and no other."""
+    changed = changed_config(parse_config({"audit": True}), {"max_iterations": 3})
+    assert {"agent", "audit", "max_iterations"} == changed.model_fields_set
+
+
+def test_keys_are_in_camel_case() -> None:
+    """The keys of a configuration and of its pull requests are those of pydantic's generator."""
+    for cls in (Config, PullRequestSettings):
+        assert [field.alias for field in cls.model_fields.values()] == list(
+            map(to_camel, cls.model_fields)
+        )
