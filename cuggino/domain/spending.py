@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, assert_never
 from cuggino._tuples import NamedTuple
 from cuggino._values import dataclass
 from cuggino.errors import BudgetExceeded
-from cuggino.events import Usage, UsageUpdate, on_use as events
+from cuggino.events import on_use as events
 
 if TYPE_CHECKING:
-    from cuggino.events import BudgetKind, Event
+    from cuggino.events import BudgetKind, Event, Usage, UsageUpdate
 
 SESSION_BEGINS = frozenset(
     {
@@ -144,7 +144,7 @@ class Spending:
         match event:
             case _ if _is_any(type(event), _SESSION_IS_OVER):
                 return self.settle()
-            case UsageUpdate():
+            case events.UsageUpdate():
                 was = self.settle() if self._is_of_another_session(event) else self
                 return Spending(was.settled_usd, was.settled_usage, was.settled_sessions, event)
             case events.SessionEnded(cost_usd=cost, usage=usage):
@@ -271,4 +271,4 @@ def _sum(one: float | None, other: float | None) -> float | None:
 def _together(one: Usage | None, other: Usage | None) -> Usage | None:
     if one is None or other is None:
         return one or other
-    return Usage(**{name: count + getattr(other, name) for name, count in one})
+    return events.Usage(**{name: count + getattr(other, name) for name, count in one})

@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import os
 from datetime import datetime
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from cuggino.events import (
-    AgentMessage,
-    Event,
-    GuardDenied,
-    LlmTerminalMarkerEvent,
-    MessageDelta,
-    PingEvent,
-    SystemMessage,
-    Thinking,
-    ToolCall,
-    ToolResult,
-    UsageUpdate,
-    UserMessage,
-)
+from cuggino.events import Event, LlmTerminalMarkerEvent, on_use as events
 from cuggino_cli.screen.format import format_event, tool_line
 from cuggino_cli.screen.fragments import Fragment, Verbosity
 from cuggino_cli.screen.partial import Partial
 from cuggino_cli.screen.text import clip, first_line, format_duration
 
+if TYPE_CHECKING:
+    from cuggino.events import AgentMessage, GuardDenied, MessageDelta, ToolCall, ToolResult
+
 _REASON = 200
-_HIDDEN = frozenset({MessageDelta, PingEvent, SystemMessage, Thinking, UsageUpdate, UserMessage})
+_HIDDEN = frozenset(
+    {"MessageDelta", "PingEvent", "SystemMessage", "Thinking", "UsageUpdate", "UserMessage"}
+)
 """Frequent events that only `VERBOSE` shows."""
 _STAGES = {
     "PlanningStart": "Planning",
@@ -67,33 +59,34 @@ class EventLines:
         self, event: Event, verbosity: Verbosity, *, at: datetime
     ) -> list[Fragment] | None:
         """Return the event as fragments; None shows nothing."""
-        kind = type(event)
+        kind = type(event).__name__
         if kind in _HIDDEN and verbosity < Verbosity.VERBOSE:
             return None
-        if kind is ToolResult:
+        if kind == "ToolResult":
             return self._result(cast("ToolResult", event), verbosity)
-        if kind is ToolCall:
+        if kind == "ToolCall":
             return self._call(cast("ToolCall", event), verbosity)
-        waited, self._waits = self._waits, event.tag == "QuotaWaiting"
+        waited, self._waits = self._waits, kind == "QuotaWaiting"
+        if kind in ("AgentMessage", "MessageDelta"):
+            return self._words(cast("AgentMessage | MessageDelta", event), verbosity)
         match event:
-            case AgentMessage() | MessageDelta():
-                return self._words(event, verbosity)
-            case GuardDenied(tool_use_id=denied):
-                self._denied.add(denied)
             case LlmTerminalMarkerEvent():
                 return self._marker(event, verbosity, at)
             case _ if waited and self._waits:
                 return None  # printed once; the status counts down
             case _:
-                self._follow(event.tag, at)
+                self._follow(event, at)
         return format_event(event, verbosity=verbosity)
 
-    def _follow(self, tag: str, at: datetime) -> None:
+    def _follow(self, event: Event, at: datetime) -> None:
         """Note the beginning and the end of stages and sessions; their events stay unloaded."""
+        tag = event.tag
         if tag in _STAGES:
             self._stage, self._stage_began = _STAGES[tag], at
         elif tag == "StageCost":
             self._stage = ""
+        elif tag == "GuardDenied":
+            self._denied.add(cast("GuardDenied", event).tool_use_id)
         elif tag == "SessionEnded":
             self._tools.clear()
             self._denied.clear()
@@ -129,7 +122,7 @@ class EventLines:
         if verbosity >= Verbosity.VERBOSE:
             shown = self._partial.read(event)
             return None if shown is None else format_event(shown, verbosity=verbosity)
-        if verbosity < Verbosity.NORMAL or isinstance(event, MessageDelta):
+        if verbosity < Verbosity.NORMAL or isinstance(event, events.MessageDelta):
             return None
         return own_words(event)
 

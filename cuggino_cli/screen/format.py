@@ -8,27 +8,17 @@ from typing import TYPE_CHECKING, Any
 from pydantic import JsonValue
 
 from cuggino.events import (
-    AgentMessage,
     Event,
-    GuardDenied,
     ImplementingStart,
     IterationStart,
     LlmAgentEvent,
     LlmMarkerEvent,
     LoopPhaseEvent,
-    MessageDelta,
-    PingEvent,
     PlanningStart,
     ReviewingStart,
     SnapshotFailed,
     SnapshotTaken,
     SupervisionEvent,
-    SystemMessage,
-    Thinking,
-    ToolCall,
-    ToolResult,
-    UsageUpdate,
-    UserMessage,
     on_use as events,
 )
 from cuggino_cli.screen.fragments import (
@@ -80,8 +70,10 @@ _MARKER_LABELS: dict[str, Label] = {
 }
 """The others are `caution` (CUG-132)."""
 
-_NEVER = frozenset({MessageDelta, PingEvent, UsageUpdate})
-_VERBOSE_ONLY = frozenset({AgentMessage, SystemMessage, Thinking, ToolResult, UserMessage})
+_NEVER = frozenset({"MessageDelta", "PingEvent", "UsageUpdate"})
+_VERBOSE_ONLY = frozenset(
+    {"AgentMessage", "SystemMessage", "Thinking", "ToolResult", "UserMessage"}
+)
 """Frequent events that nobody is shown, and those that only `--verbose` shows; skipped early."""
 
 _SESSION_ENDINGS = {
@@ -104,7 +96,7 @@ def format_event(event: Event, *, verbosity: Verbosity) -> list[Fragment] | None
 
 
 def _show(event: Event, verbosity: Verbosity) -> Shown | None:
-    kind = type(event)
+    kind = type(event).__name__
     if kind in _NEVER or (verbosity < Verbosity.VERBOSE and kind in _VERBOSE_ONLY):
         return None
     if (show := _FREQUENT.get(kind)) is not None:
@@ -124,7 +116,7 @@ def _show(event: Event, verbosity: Verbosity) -> Shown | None:
 
 def _agent_shown(event: LlmAgentEvent) -> Shown | None:
     match event:
-        case GuardDenied(tool=tool, part=part, reason=reason):
+        case events.GuardDenied(tool=tool, part=part, reason=reason):
             return always("warning", denied_line(tool, part, reason))
         case events.McpServerFailed(server=server):
             return always("warning", f"[Agent] MCP server {server} did not start")
@@ -220,13 +212,13 @@ def _of_another_loop(event: Event, verbosity: Verbosity) -> Shown | None:
             return None
 
 
-_FREQUENT: dict[type[Event], Callable[[Any], Shown]] = {
-    SystemMessage: lambda event: verbose("prose", f"[System] {event.text}"),
-    UserMessage: lambda event: verbose("prose", f"[User] {event.text}"),
-    Thinking: lambda event: verbose("prose", f"[Thinking] {event.text}"),
-    AgentMessage: lambda event: verbose("prose", event.text),
-    ToolCall: lambda event: normal("tool", tool_line(event.name, event.input)),
-    ToolResult: lambda event: verbose("prose", numbered_lines(event.output)),
+_FREQUENT: dict[str, Callable[[Any], Shown]] = {
+    "SystemMessage": lambda event: verbose("prose", f"[System] {event.text}"),
+    "UserMessage": lambda event: verbose("prose", f"[User] {event.text}"),
+    "Thinking": lambda event: verbose("prose", f"[Thinking] {event.text}"),
+    "AgentMessage": lambda event: verbose("prose", event.text),
+    "ToolCall": lambda event: normal("tool", tool_line(event.name, event.input)),
+    "ToolResult": lambda event: verbose("prose", numbered_lines(event.output)),
 }
 """What an agent emits most, found without trying one class after the other."""
 

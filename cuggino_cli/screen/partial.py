@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from cuggino.events import AgentMessage, Event, MessageDelta
+from cuggino.events import Event, on_use as events
+
+if TYPE_CHECKING:
+    from cuggino.events import AgentMessage, MessageDelta
 
 
 class _Text:
@@ -38,9 +42,9 @@ class Partial:
         rest. Any other event is returned unchanged.
         """
         match event:
-            case MessageDelta():
+            case events.MessageDelta():
                 return self._lines(event)
-            case AgentMessage():
+            case events.AgentMessage():
                 return self._rest(event)
             case _:
                 return event
@@ -56,7 +60,7 @@ class Partial:
         lines = "".join([*text.line, head])
         text.given.append(lines + newline)
         text.line = [tail]
-        return AgentMessage(
+        return events.AgentMessage(
             text=lines.removesuffix("\r"),
             message_id=delta.message_id,
             parent_tool_use_id=delta.parent_tool_use_id,

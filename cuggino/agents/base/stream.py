@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, cast
 
 from reactivex import Observable, abc
 from reactivex.disposable import (
@@ -27,7 +27,7 @@ from cuggino.errors import (
     QuotaExceeded,
     SpawnFailed,
 )
-from cuggino.events import MessageDelta, PingEvent, on_use as events
+from cuggino.events import on_use as events
 from cuggino.operators import Batched, Managed, attach, batched, serial
 from cuggino.sandbox import Enclosure
 from cuggino.sources import OpenInput, process_batches
@@ -35,7 +35,13 @@ from cuggino.sources import OpenInput, process_batches
 if TYPE_CHECKING:
     from datetime import tzinfo
 
-    from cuggino.events import LlmAgentEvent, RateLimited, SessionEnded
+    from cuggino.events import (
+        LlmAgentEvent,
+        MessageDelta,
+        PingEvent,
+        RateLimited,
+        SessionEnded,
+    )
 
 
 def conclude(
@@ -204,16 +210,14 @@ class SessionReader(Protocol):
         """
 
 
-@runtime_checkable
-class BatchReader(Protocol):
+class BatchReader(SessionReader, Protocol):
     """A `SessionReader` with a faster way to read lines that came at once."""
 
     def feed_all(self, lines: Sequence[bytes], *, now: float) -> Iterator[LlmAgentEvent]:
         """Yield the same events as `feed_each`."""
 
 
-@runtime_checkable
-class Listener(Protocol):
+class Listener(SessionReader, Protocol):
     """A `SessionReader` of a program that takes messages while it runs."""
 
     @property
@@ -256,9 +260,9 @@ class _Talk:
     starts the program. What is said later is not taken then.
     """
 
-    def __init__(self, messages: Observable[str], reader: SessionReader, prompt: bytes) -> None:
-        if not isinstance(reader, Listener):
-            raise TypeError(f"{type(reader).__name__} takes no messages")
+    def __init__(
+        self, messages: Observable[str], reader: Callable[[], Listener], prompt: bytes
+    ) -> None:
         self._messages, self._reader = messages, reader
         self._heard = SingleAssignmentDisposable()
         self._patience = SingleAssignmentDisposable()
@@ -270,15 +274,15 @@ class _Talk:
         self._patience.disposable = lane.schedule_relative(_PATIENCE, lambda *_: self._end())
 
     def _say(self, text: str) -> None:
-        if not self._reader.is_over:
-            self.input.add(self._reader.say(text))
+        if not self._reader().is_over:
+            self.input.add(self._reader().say(text))
 
     def look(self) -> None:
         """Answer the program, and end its input if it waits for that."""
         self._patience.dispose()
-        if answers := self._reader.answers():
+        if answers := self._reader().answers():
             self.input.add(answers)
-        if self._reader.is_over:
+        if self._reader().is_over:
             self._end()
 
     def _end(self) -> None:
@@ -305,7 +309,8 @@ def stream_json(
     """Run the program and emit the events of its lines, `SessionEnded` last.
 
     `program` is its name in messages. `session` creates the reader of the lines, from `program` and
-    `zone`, which returns the time zone for times without one. A usage limit that appears only in
+    `zone`, which returns the time zone for times without one; it is called when the program has
+    started, so that what it imports does not delay that. A usage limit that appears only in
     the program's messages is emitted as `RateLimited` before `SessionEnded`. `enclosure` confines
     the program.
 
@@ -331,22 +336,21 @@ def stream_json(
             return local_zone(env)
 
         lane = serial(scheduler)
-        reader = session(program=program, zone=zone)
-        read = reader.feed_all if isinstance(reader, BatchReader) else partial(feed_each, reader)
+        reader = cache(lambda: session(program=program, zone=zone))
         started = lane.now
 
         def is_cut() -> bool:
             return subscription.is_disposed
 
         def on_next(batch: list[bytes]) -> None:
-            events = read(batch, now=lane.now.timestamp())
-            for event in batched(events, is_cut):
+            told = _read(reader(), batch, now=lane.now.timestamp())
+            for event in batched(told, is_cut):
                 if subscription.is_disposed:
                     return
                 observer.on_next(event)
             if talk is not None:
                 talk.look()
-            if breach := reader.breach:
+            if breach := reader().breach:
                 subscription.dispose()
                 end(-9, "", breach)
 
@@ -356,13 +360,13 @@ def stream_json(
             now = lane.now
             conclude(
                 observer,
-                lambda: reader.end(
+                lambda: reader().end(
                     exit_code=exit_code,
                     stderr_tail=stderr_tail,
                     duration=(now - started).total_seconds(),
                     now=now.timestamp(),
                 ),
-                limit=lambda: reader.limit,
+                limit=lambda: reader().limit,
                 failure=failure,
             )
 
@@ -381,7 +385,9 @@ def stream_json(
 
         # Lone surrogates (from a command line that is not UTF-8) cannot be encoded.
         words = stdin.encode("utf-8", "replace")
-        talk = None if messages is None else _Talk(messages, reader, words)
+        talk = None
+        if messages is not None:
+            talk = _Talk(messages, cast("Callable[[], Listener]", reader), words)
         source = words if talk is None else talk.input
         subscription = SingleAssignmentDisposable()
         subscription.disposable = attach(
@@ -391,12 +397,19 @@ def stream_json(
             lambda: end(0, ""),
             scheduler=lane,
         )
+        reader()
         if talk is None:
             return subscription
         talk.start(lane)
         return CompositeDisposable(subscription, Disposable(talk.close))
 
     return Batched(Managed(subscribe))
+
+
+def _read(reader: SessionReader, lines: Sequence[bytes], *, now: float) -> Iterator[LlmAgentEvent]:
+    if hasattr(reader, "feed_all"):
+        return cast("BatchReader", reader).feed_all(lines, now=now)
+    return feed_each(reader, lines, now=now)
 
 
 def feed_each(
@@ -430,10 +443,10 @@ class Told:
         self._texts: list[str] = []
 
     def add(self, event: LlmAgentEvent) -> None:
-        kind = type(event)
-        if kind is PingEvent:
+        kind = type(event).__name__
+        if kind == "PingEvent":
             self._ping = cast("PingEvent", event)
-        elif kind is MessageDelta:
+        elif kind == "MessageDelta":
             self._add_delta(cast("MessageDelta", event))
         else:
             self._flush()

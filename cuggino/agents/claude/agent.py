@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from reactivex import Observable
 
@@ -19,13 +19,14 @@ from cuggino.agents.base.private_files import private_file
 from cuggino.agents.base.program import ProgramAgent, version_numbers
 from cuggino.agents.base.stream import stream_json
 from cuggino.agents.claude import sandbox as claude_sandbox
-from cuggino.agents.claude.guard import LEAST_VERSION, GuardWatch, guard_settings, try_out
-from cuggino.agents.claude.wire import ClaudeSession, input_line, input_message
+from cuggino.agents.claude.guard import LEAST_VERSION, guard_settings, try_out
+from cuggino.agents.claude.input import input_line, input_message
 from cuggino.errors import AgentTooOld
 from cuggino.files import read_json_object
 from cuggino.guard import Policy
 
 if TYPE_CHECKING:
+    from cuggino.agents.claude.wire import ClaudeSession
     from cuggino.events import LlmAgentEvent
 
 _INTERACTIVE_TOOLS = "AskUserQuestion,ScheduleWakeup,Monitor"
@@ -125,12 +126,10 @@ class ClaudeAgent(ProgramAgent):
     def _start(self, options: SpawnOptions, stack: ExitStack) -> Observable[LlmAgentEvent]:
         env = self._session_env(options, stack)
         order = claude_sandbox.with_sandbox(options, env)
-        session: Callable[..., ClaudeSession] = ClaudeSession
         guard: Guard | None = None
         if options.guard is not None:
             guard = self._make_guard(options.guard, env)
             env = dict(guard.env)
-            session = partial(ClaudeSession, guard=GuardWatch(guard.token))
         words = self.arguments(
             order,
             system_prompt_file(options, stack),
@@ -148,7 +147,7 @@ class ClaudeAgent(ProgramAgent):
             program=self.name,
             cwd=options.cwd,
             env=env,
-            session=session,
+            session=partial(_session, guard),
             messages=messages,
             enclosure=self.enclosure(options, env, stack),
             stdin=prompt,
@@ -224,6 +223,15 @@ class ClaudeAgent(ProgramAgent):
                 hint='update it with `claude update` or through npm, or set "guard": "off"',
             )
         return make_guard(policy, env)
+
+
+def _session(guard: Guard | None, **given: Any) -> ClaudeSession:
+    """Make the reader of a program that has started; its module is imported meanwhile."""
+    from cuggino.agents.claude.guard import GuardWatch
+    from cuggino.agents.claude.wire import ClaudeSession
+
+    watch = GuardWatch(guard.token) if guard is not None else None
+    return ClaudeSession(**given, guard=watch)
 
 
 def system_prompt_file(options: SpawnOptions, stack: ExitStack) -> Path | None:

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import from_json
 
 from cuggino._lazy import pattern
-from cuggino.agents.base.program import encodable
 from cuggino.agents.base.stream import Told
 from cuggino.agents.base.wire import (
     MOST_LEVELS,
@@ -32,6 +31,7 @@ from cuggino.agents.base.wire import (
     text_or_none,
 )
 from cuggino.agents.claude.guard import GuardWatch
+from cuggino.agents.claude.input import input_line, input_message, refusal
 from cuggino.errors import LlmSessionError
 from cuggino.events import (
     AgentMessage,
@@ -70,28 +70,6 @@ def to_events(raw: Json, *, now: float) -> list[LlmAgentEvent]:
             return [_rate_limited(raw)]
         case _:
             return []
-
-
-def input_message(text: str, **fields: str) -> Json:
-    """Return a person's text as a message of the program's input.
-
-    The program delivers it as it is written, also if it begins with the slash of a command.
-    """
-    said = {"role": "user", "content": encodable(text)}
-    return {"type": "user", "message": said, "client_composed": True, **fields}
-
-
-def refusal(request: Json) -> Json:
-    """Return the answer to a question of the program, which asks for a person if it can."""
-    number = text_or_none(request.get("request_id")) or ""
-    why = "Nobody is there to ask."
-    said = {"subtype": "error", "request_id": number, "error": why}
-    return {"type": "control_response", "response": said}
-
-
-def input_line(message: Json) -> str:
-    """Return the message as a line of the program's input."""
-    return json.dumps(message) + "\n"
 
 
 def is_api_error(raw: Json) -> bool:

@@ -17,7 +17,7 @@ from reactivex import Observable
 
 from cuggino.agents.base.link import AsyncLink
 from cuggino.agents.base.wire import Json
-from cuggino.agents.claude.wire import input_message
+from cuggino.agents.claude.input import input_message
 from cuggino.agents.claude_sdk.guard import SdkGate
 from cuggino.sources import InputPipe
 
