@@ -23,7 +23,9 @@ NAMES = {
     "git_head": "commit_at_head commit_of",
     "git_locks": "remove_stale_locks",
     "git_obstacles": "CommitObstacle commit_obstacles git_failure git_refusal has_work_tree",
-    "git_settings": "GitSetting git_folder looking_environment program_settings",
+    "git_settings": (
+        "GitSetting git_folder looking_environment ordinary_repository program_settings"
+    ),
     "git_state": "RepositoryState repository_state",
     "guardian_client": "GUARDIAN",
     "kept": "KeptProcesses",

@@ -38,6 +38,7 @@ from cuggino.sources.git_settings import (
     GitSetting,
     git_folder,
     looking_environment,
+    ordinary_repository,
     program_settings,
 )
 from cuggino.sources.git_state import (
@@ -115,6 +116,7 @@ __all__ = [
     "interrupt_processes",
     "is_started_by_run",
     "looking_environment",
+    "ordinary_repository",
     "orphans_gone",
     "process_batches",
     "process_duplex",

@@ -55,6 +55,20 @@ def program_settings(folder: Path) -> tuple[GitSetting, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def ordinary_repository(folder: Path) -> Path | None:
+    """Return the `.git` of a folder that git takes for the top of a repository like any other.
+
+    One that shares nothing with another repository and belongs to this user. Its settings may still
+    name another work tree.
+    """
+    git = folder / ".git"
+    try:
+        owners = {path.stat().st_uid for path in (folder, git)}
+    except OSError:
+        return None
+    return git if owners == {os.geteuid()} and not git.is_file() and _is_ordinary(git) else None
+
+
 def git_folder(folder: Path) -> Path | None:
     """Return the folder with the hooks and refs of the repository around `folder`, if any.
 

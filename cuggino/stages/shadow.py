@@ -26,7 +26,13 @@ from cuggino.errors import ProcessError, ProcessFailed
 from cuggino.files import write_atomic
 from cuggino.operators import Flow, ask, pause
 from cuggino.sandbox import git_folders
-from cuggino.sources import commit_at_head, git_environment, git_output, process_output
+from cuggino.sources import (
+    commit_at_head,
+    git_environment,
+    git_output,
+    ordinary_repository,
+    process_output,
+)
 from cuggino.stages.conversion import SettingsState, settings_of, settings_state, stores_as_is
 from cuggino.stages.fingerprint import remember_top
 from cuggino.stages.objects import Entry, Objects, UnknownObject
@@ -164,16 +170,23 @@ class Shadow:
         return known[1]
 
     def _read_layout(self) -> Flow[Layout]:
+        """Ask git, unless the repository is one like any other."""
+        settings = yield from settings_of(self._cwd.absolute())
+        found = ordinary_repository(self._cwd)
+        if found is not None and settings is not None and _is_around_its_git(settings):
+            remember_top(self._cwd.absolute())
+            git = found.resolve()
+            objects, index, exclude = (git / name for name in _PARTS)
+            return Layout(self._cwd.resolve(), git, git, objects, index, exclude, settings)
         words = ("--show-toplevel", "--absolute-git-dir", "--git-common-dir")
         paths = (word for name in _PARTS for word in ("--git-path", name))
         said = yield from self._read("rev-parse", *words, *paths)
         top, *others = os.fsdecode(said).removesuffix("\n").split("\n")
         if Path(top) == self._cwd.absolute():
             remember_top(self._cwd.absolute())
-        settings = (yield from settings_of(self._cwd.absolute())) or {}
         places = [(self._cwd / path).resolve() for path in others]
         git_dir, common, objects, index, exclude = places
-        return Layout(Path(top), git_dir, common, objects, index, exclude, settings)
+        return Layout(Path(top), git_dir, common, objects, index, exclude, settings or {})
 
     def contents(self, *, force: Iterable[str] = ()) -> Flow[Contents]:
         """Store every file that is tracked or not ignored, and `force`, and return their tree.
@@ -437,6 +450,11 @@ _MOST = 1000
 
 def _whole(output: Observable[bytes]) -> Flow[bytes]:
     return (yield from ask(output.pipe(ops.last_or_default(b"")))) or b""
+
+
+def _is_around_its_git(settings: Mapping[str, str]) -> bool:
+    """Return whether the work tree of a repository is the folder that its `.git` is in."""
+    return "core.worktree" not in settings and settings.get("core.bare", "false") == "false"
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -1,0 +1,123 @@
+"""Where a repository keeps its parts: found without git where it is one like any other."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from reactivex import operators as ops
+
+from cuggino import run
+from cuggino.errors import ProcessError
+from cuggino.operators import Flow, flow
+from cuggino.stages import shadow
+from cuggino.stages.shadow import Layout, Shadow
+from tests.git_project import GitProject
+
+
+def layout_of(folder: Path) -> Layout:
+    """The layout of the repository around the folder, found anew."""
+    shadow._layouts.clear()
+    found: list[Layout] = []
+
+    def story() -> Flow[None]:
+        found.append((yield from Shadow(folder, folder / ".cuggino/snapshots").layout()))
+
+    run(flow(story).pipe(ops.default_if_empty(None)))
+    return found[0]
+
+
+def moved(project: GitProject, tmp_path: Path) -> Path:
+    """The `.git` is a link to another folder."""
+    shutil.move(project.root / ".git", tmp_path / "kept")
+    (project.root / ".git").symlink_to(tmp_path / "kept")
+    return project.root
+
+
+def linked(project: GitProject, tmp_path: Path) -> Path:
+    (tmp_path / "link").symlink_to(project.root)
+    return tmp_path / "link"
+
+
+def worktree(project: GitProject, tmp_path: Path) -> Path:
+    project.write("a.txt")
+    project.git("add", "--all")
+    project.git("commit", "--quiet", "--message", "first")
+    project.git("worktree", "add", "--quiet", str(tmp_path / "other"))
+    return tmp_path / "other"
+
+
+def separate(project: GitProject, tmp_path: Path) -> Path:
+    project.git("init", "--quiet", f"--separate-git-dir={tmp_path / 'apart'}")
+    return project.root
+
+
+def elsewhere(project: GitProject, tmp_path: Path) -> Path:
+    (tmp_path / "tree").mkdir()
+    project.git("config", "core.worktree", str(tmp_path / "tree"))
+    return project.root
+
+
+def within(project: GitProject, _tmp_path: Path) -> Path:
+    (project.root / "sub").mkdir()
+    return project.root / "sub"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda project, _: project.root, moved, linked, worktree, separate, elsewhere, within],
+    ids=["usual", "moved", "linked", "worktree", "separate", "elsewhere", "within"],
+)
+def test_it_is_what_git_says(
+    make: Callable[[GitProject, Path], Path],
+    project: GitProject,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Both ways to find a layout give the same."""
+    folder = make(project, tmp_path)
+    found = layout_of(folder)
+    monkeypatch.setattr(shadow, "ordinary_repository", lambda _folder: None)
+    assert layout_of(folder) == found
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The commands that git is asked with."""
+    commands: list[str] = []
+    read = Shadow._read
+
+    def noted(self: Shadow, *args: str) -> Flow[bytes]:
+        commands.append(args[0])
+        return read(self, *args)
+
+    monkeypatch.setattr(Shadow, "_read", noted)
+    return commands
+
+
+def test_git_is_not_asked_about_a_usual_repository(project: GitProject, asked: list[str]) -> None:
+    layout_of(project.root)
+    assert [] == asked
+
+
+def test_git_is_asked_about_another_work_tree(project: GitProject, asked: list[str]) -> None:
+    project.git("config", "core.worktree", "..")
+    layout_of(project.root)
+    assert ["rev-parse"] == asked
+
+
+def test_git_decides_whether_it_trusts_another_owner(
+    project: GitProject, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 12345)
+    layout_of(project.root)
+    assert ["rev-parse"] == asked
+
+
+def test_a_repository_without_a_work_tree(project: GitProject) -> None:
+    """A bare one has no layout, although its folder looks like any other."""
+    project.git("config", "core.bare", "true")
+    with pytest.raises(ProcessError):
+        layout_of(project.root)
