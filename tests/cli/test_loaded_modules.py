@@ -101,6 +101,7 @@ def test_a_run_loads_one_loop_and_one_provider(
         *(f"cuggino.events.{name}" for name in _LOOPS),
         *(f"cuggino.agents.{name}" for name in _PROVIDERS if name != "claude"),
         "cuggino.agents.cassettes.cassette",
+        "cuggino.agents.claude.wire",
         "cuggino.agents.choosing.routing",
         *(f"cuggino.config.{name}" for name in ("agent_file", *_SECTIONS)),
         "cuggino.doctor.checks",
@@ -132,8 +133,8 @@ def test_a_run_loads_one_loop_and_one_provider(
 def test_a_run_loads_few_events(loaded: Callable[[list[str]], frozenset[str]]) -> None:
     """Up to its first agent, `cuggino run` loads the events that it emits or reads by then."""
     emitted = {"journal", "loop", "role", "snapshot"}
-    awaited = {"agent", "marker", "message", "planning_markers", "tool"}
-    below = {"base", "result", "supervision", "usage"}
+    awaited = {"agent", "marker", "planning_markers"}
+    below = {"base", "result", "supervision"}
     assert _events(loaded(_RUN)) <= emitted | awaited | below
 
 

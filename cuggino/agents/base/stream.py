@@ -309,10 +309,10 @@ def stream_json(
     """Run the program and emit the events of its lines, `SessionEnded` last.
 
     `program` is its name in messages. `session` creates the reader of the lines, from `program` and
-    `zone`, which returns the time zone for times without one; it is called when the program has
-    started, so that what it imports does not delay that. A usage limit that appears only in
-    the program's messages is emitted as `RateLimited` before `SessionEnded`. `enclosure` confines
-    the program.
+    `zone`, which returns the time zone for times without one; it is called with the first output,
+    so that what it imports does not delay the program. A usage limit that appears only in the
+    program's messages is emitted as `RateLimited` before `SessionEnded`. `enclosure` confines the
+    program.
 
     With `messages` the reader is a `Listener`, and the program's input stays open behind `stdin`
     for what it makes of each message, until the program has reported its end. What is said later is
@@ -397,7 +397,6 @@ def stream_json(
             lambda: end(0, ""),
             scheduler=lane,
         )
-        reader()
         if talk is None:
             return subscription
         talk.start(lane)

@@ -226,7 +226,7 @@ class ClaudeAgent(ProgramAgent):
 
 
 def _session(guard: Guard | None, **given: Any) -> ClaudeSession:
-    """Make the reader of a program that has started; its module is imported meanwhile."""
+    """Make the reader of what the program prints, whose module is imported only then."""
     from cuggino.agents.claude.guard import GuardWatch
     from cuggino.agents.claude.wire import ClaudeSession
 
