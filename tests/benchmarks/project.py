@@ -61,11 +61,12 @@ def peak():
 _BARE = """
 import sys
 from cuggino import runtime
-from cuggino.stages import NoSnapshots, sessions
+from cuggino.loops.frame import spawning
+from cuggino.stages import NoSnapshots
 from cuggino_cli.main import entry
 
 runtime._snapshots = lambda *_: NoSnapshots()
-sessions.verified = lambda *_: lambda source: source
+spawning.protected_for = lambda *_, **__: None
 entry(sys.argv[1:])
 """
 """Source of a `cuggino` without snapshots and verification, which no setting turns off."""
