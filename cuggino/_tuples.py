@@ -43,13 +43,14 @@ class _TupleSignature:
         import inspect
 
         kinds = inspect.Parameter
+        declared = next(base for base in owner.__mro__ if "_fields" in vars(base))
         return inspect.Signature(
             [
                 kinds(
                     field,
                     kinds.POSITIONAL_OR_KEYWORD,
                     default=owner._field_defaults.get(field, kinds.empty),
-                    annotation=owner.__annotations__[field],
+                    annotation=declared.__annotations__[field],
                 )
                 for field in owner._fields
             ]

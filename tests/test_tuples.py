@@ -190,3 +190,14 @@ def test_is_validated_by_pydantic() -> None:
     assert Pair(1, (2,)) == adapter.validate_python({"left": 1, "right": [2]})
     assert Pair(1) == adapter.validate_python([1])
     assert b"[1,[2]]" == adapter.dump_json(Pair(1, (2,)))
+
+
+def test_a_subclass_of_a_named_tuple() -> None:
+    """It has the fields of its base, also in the message of a wrong call."""
+
+    class Named(_point(_tuples.NamedTuple)):  # type: ignore[misc]
+        pass
+
+    assert (1, 2, "") == Named(1)
+    with pytest.raises(TypeError, match="missing a required argument: 'x'"):
+        Named()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic_core import core_schema
 
@@ -43,6 +43,8 @@ class OnUse:
         return self._adapter.dump_python(
             value,
             mode="json" if info.mode_is_json() else "python",
+            include=cast("Any", info.include),
+            exclude=cast("Any", info.exclude),
             by_alias=info.by_alias,
             exclude_unset=info.exclude_unset,
             exclude_defaults=info.exclude_defaults,

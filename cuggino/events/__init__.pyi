@@ -7,6 +7,7 @@ from cuggino.events.agent import (
 from cuggino.events.base import (
     Event,
     UnknownEvent,
+    kind_of,
 )
 from cuggino.events.command import (
     CheckCommandOutput,
@@ -449,5 +450,6 @@ __all__ = [
     "is_resumable",
     "is_supervision_event",
     "is_watch_loop_event",
+    "kind_of",
     "parse_event",
 ]

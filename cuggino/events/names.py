@@ -11,7 +11,7 @@ NAMES: Mapping[str, str] = MappingProxyType(
         ),
         "tool": "GuardDenied ToolCall ToolResult",
         "session": ("McpServerFailed RateLimited SessionEnded SessionOutcome Steered"),
-        "base": "Event UnknownEvent",
+        "base": "Event UnknownEvent kind_of",
         "control": (
             "ContinueAsked ControlEvent ControlIgnored PauseAsked PauseEnded RunPaused SkipAsked "
             "SteerAsked StopAsked is_control_event"

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from reactivex import Observable, abc, throw
 
+from cuggino.events import kind_of
 from cuggino.operators.managed import Managed, Stream, Subscription, attach, managed
 
 T = TypeVar("T")
@@ -87,7 +88,7 @@ def batched(events: Iterable[Any], is_cut: Callable[[], bool] = lambda: False) -
     plain: list[Any] = []
     try:
         for event in events:
-            if type(event).__name__ in PLAIN:
+            if kind_of(type(event)) in PLAIN:
                 plain.append(event)
                 continue
             if plain:
@@ -178,21 +179,25 @@ def each(look: Callable[[Any], object]) -> Operator:
 
 def each_alone(look: Callable[[Any], object]) -> Operator:
     """Call `look` with every event that is not plain, and so never in a batch."""
-    return _peek(look, skipped=PLAIN | {EventBatch.__name__})
+
+    def look_at(value: Any) -> None:
+        if type(value) is not EventBatch and kind_of(type(value)) not in PLAIN:
+            look(value)
+
+    return _peek(look_at)
 
 
-def _peek(look: Callable[[Any], object], *, skipped: frozenset[str] = frozenset()) -> Operator:
+def _peek(look: Callable[[Any], object]) -> Operator:
     def operator(source: Observable[Any]) -> Observable[Any]:
         def subscribe(
             observer: Subscription[Any], scheduler: abc.SchedulerBase | None
         ) -> abc.DisposableBase:
             def on_next(value: Any) -> None:
-                if type(value).__name__ not in skipped:
-                    try:
-                        look(value)
-                    except Exception as error:
-                        observer.on_error(error)
-                        return
+                try:
+                    look(value)
+                except Exception as error:
+                    observer.on_error(error)
+                    return
                 observer.on_next(value)
 
             return attach(

@@ -63,10 +63,11 @@ def ordinary_repository(folder: Path) -> Path | None:
     """
     git = folder / ".git"
     try:
-        owners = {path.stat().st_uid for path in (folder, git)}
+        owners = {folder.stat().st_uid, git.stat().st_uid, git.lstat().st_uid}
     except OSError:
         return None
-    return git if owners == {os.geteuid()} and not git.is_file() and _is_ordinary(git) else None
+    is_plain = not git.is_file() and not (git / "HEAD").is_symlink() and _is_ordinary(git)
+    return git if is_plain and owners == {os.geteuid()} else None
 
 
 def git_folder(folder: Path) -> Path | None:

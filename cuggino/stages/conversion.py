@@ -22,7 +22,8 @@ from cuggino.sources import git_output
 
 _SETTINGS = (
     r"^(core\.(autocrlf|attributesfile|excludesfile|filemode|ignorecase|longpaths"
-    r"|precomposeunicode|symlinks|worktree|bare)|attr\.tree|extensions\.(objectformat|refstorage))$"
+    r"|precomposeunicode|symlinks|worktree|bare"
+    r"|repositoryformatversion)|attr\.tree|extensions\.(objectformat|refstorage))$"
 )
 """What decides how git reads and stores files."""
 _CONVERTING = ("core.autocrlf", "core.attributesfile", "attr.tree")

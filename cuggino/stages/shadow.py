@@ -453,8 +453,15 @@ def _whole(output: Observable[bytes]) -> Flow[bytes]:
 
 
 def _is_around_its_git(settings: Mapping[str, str]) -> bool:
-    """Return whether the work tree of a repository is the folder that its `.git` is in."""
-    return "core.worktree" not in settings and settings.get("core.bare", "false") == "false"
+    """Return whether the work tree of a repository is the folder that its `.git` is in.
+
+    The version is among the settings of every repository, unless this git cannot read it.
+    """
+    return (
+        "core.repositoryformatversion" in settings
+        and "core.worktree" not in settings
+        and settings.get("core.bare", "false") == "false"
+    )
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypeAlias
 
-from cuggino.events import Event, on_use as events
+from cuggino.events import Event, kind_of, on_use as events
 from cuggino_cli.screen.fragments import Verbosity
 from cuggino_cli.screen.terminal import Lines
 
@@ -60,7 +60,7 @@ class Controls:
     def add(self, event: Event, at: datetime) -> None:
         """Follow an event; `show` shows what it changed."""
         status = self._status
-        if status is None or type(event).__name__ in _OF_NO_STATUS:
+        if status is None or kind_of(type(event)) in _OF_NO_STATUS:
             return
         status = status.add(event, at=at)
         if status.note and isinstance(event, events.ControlEvent):

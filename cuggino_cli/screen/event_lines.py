@@ -6,7 +6,7 @@ import os
 from datetime import datetime
 from typing import TYPE_CHECKING, cast
 
-from cuggino.events import Event, LlmTerminalMarkerEvent, on_use as events
+from cuggino.events import Event, LlmTerminalMarkerEvent, kind_of, on_use as events
 from cuggino_cli.screen.format import format_event, tool_line
 from cuggino_cli.screen.fragments import Fragment, Verbosity
 from cuggino_cli.screen.partial import Partial
@@ -59,7 +59,7 @@ class EventLines:
         self, event: Event, verbosity: Verbosity, *, at: datetime
     ) -> list[Fragment] | None:
         """Return the event as fragments; None shows nothing."""
-        kind = type(event).__name__
+        kind = kind_of(type(event))
         if kind in _HIDDEN and verbosity < Verbosity.VERBOSE:
             return None
         if kind == "ToolResult":
@@ -80,7 +80,7 @@ class EventLines:
 
     def _follow(self, event: Event, at: datetime) -> None:
         """Note the beginning and the end of stages and sessions; their events stay unloaded."""
-        tag = event.tag
+        tag = kind_of(type(event))
         if tag in _STAGES:
             self._stage, self._stage_began = _STAGES[tag], at
         elif tag == "StageCost":

@@ -19,6 +19,7 @@ from cuggino.events import (
     SnapshotFailed,
     SnapshotTaken,
     SupervisionEvent,
+    kind_of,
     on_use as events,
 )
 from cuggino_cli.screen.fragments import (
@@ -96,7 +97,7 @@ def format_event(event: Event, *, verbosity: Verbosity) -> list[Fragment] | None
 
 
 def _show(event: Event, verbosity: Verbosity) -> Shown | None:
-    kind = type(event).__name__
+    kind = kind_of(type(event))
     if kind in _NEVER or (verbosity < Verbosity.VERBOSE and kind in _VERBOSE_ONLY):
         return None
     if (show := _FREQUENT.get(kind)) is not None:

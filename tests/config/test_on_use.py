@@ -101,3 +101,11 @@ def test_keys_are_in_camel_case() -> None:
         assert [field.alias for field in cls.model_fields.values()] == list(
             map(to_camel, cls.model_fields)
         )
+
+
+def test_a_part_of_a_section_is_left_out() -> None:
+    """What a dump leaves out applies within a section, too."""
+    config = parse_config({"pullRequests": {"repo": "a/b", "draft": True}})
+    dumped = config.model_dump(include={"pull_requests"}, exclude={"pull_requests": {"repo"}})
+    assert "repo" not in dumped["pull_requests"]
+    assert dumped["pull_requests"]["draft"]

@@ -293,6 +293,17 @@ class TestLooks:
         ]
         assert [u, v] == seen
 
+    def test_what_it_returns_within_a_batch(self) -> None:
+        """It precedes its event there as it does alone."""
+        u = update(10)
+        t = Marbles(a=A, u=u, d=D, x=EventBatch([A, u, A]))
+        stream = Batched(t.cold("x")).pipe(
+            within_budget(TOKENS, looks=[{"UsageUpdate": lambda _event: [D]}])
+        )
+        assert ["a", "d", "u", "a"] == [
+            mark for _, kind, mark in drawn(t, stream) if kind == "next"
+        ]
+
     def test_its_exception_is_the_error(self) -> None:
         """The source is released first."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -121,3 +122,27 @@ def test_a_repository_without_a_work_tree(project: GitProject) -> None:
     project.git("config", "core.bare", "true")
     with pytest.raises(ProcessError):
         layout_of(project.root)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [("core.repositoryformatversion", "2"), ("extensions.unheardof", "true")],
+    ids=["version", "extension"],
+)
+def test_a_repository_that_this_git_cannot_read(
+    project: GitProject, setting: tuple[str, str]
+) -> None:
+    """It has no layout, so that no snapshot is written to it."""
+    project.git("config", "core.repositoryformatversion", "1")
+    project.git("config", *setting)
+    with pytest.raises(ProcessError):
+        layout_of(project.root)
+
+
+def test_a_head_that_is_a_link(project: GitProject, tmp_path: Path, asked: list[str]) -> None:
+    """Git decides what it accepts."""
+    shutil.move(project.root / ".git/HEAD", project.root / ".git/kept")
+    (project.root / ".git/HEAD").symlink_to("refs/heads/main")
+    with suppress(ProcessError):
+        layout_of(project.root)
+    assert ["rev-parse"] == asked

@@ -14,7 +14,7 @@ from reactivex.subject import Subject
 
 from cuggino.agents.base import SpawnOptions
 from cuggino.errors import Interrupted, ItemSkipped
-from cuggino.events import Event, StageFinished, on_use as events
+from cuggino.events import Event, StageFinished, kind_of, on_use as events
 from cuggino.loops.frame.interruption import Interruption
 from cuggino.operators import (
     Broadcast,
@@ -308,7 +308,7 @@ class Control:
         return None
 
     def _look(self, event: Event) -> None:
-        if self._beside or event.tag not in _LOOKED_AT:
+        if self._beside or kind_of(type(event)) not in _LOOKED_AT:
             return  # with several items at work, each control looks for itself
         match event:
             case events.Steered(text=text):

@@ -27,6 +27,7 @@ from cuggino.events import (
     StageFinished,
     StageStarted,
     is_journal_event,
+    kind_of,
     on_use as events,
 )
 from cuggino.loops.frame.options import RunOptions
@@ -141,13 +142,13 @@ class RunRecorder:
             return isinstance(event, events.LoopTerminalEvent) or (
                 begins_anew and event.tag == "DeliverSessionStarted"
             )
-        if type(event).__name__ not in _OF_NO_USE_LATER:
+        if kind_of(type(event)) not in _OF_NO_USE_LATER:
             self._journal.append(event, at=at, stage=self._stage if staged else None)
         return True
 
     def batch(self, events: Sequence[Event], *, at: datetime) -> None:
         self.last = events[-1]
-        kept = [event for event in events if type(event).__name__ not in _OF_NO_USE_LATER]
+        kept = [event for event in events if kind_of(type(event)) not in _OF_NO_USE_LATER]
         self._journal.append_all(kept, at=at, stage=self._stage)
 
     def finished(self, outcome: Any, *, at: datetime) -> None:

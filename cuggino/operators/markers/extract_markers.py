@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from reactivex import Observable, abc
 
 from cuggino.domain import begins_session
-from cuggino.events import Event, on_use as events
+from cuggino.events import Event, kind_of, on_use as events
 from cuggino.operators.batches import EventBatch, batched, unopened
 from cuggino.operators.managed import Subscription, attach, managed
 from cuggino.operators.markers.draft import Draft, Piece
@@ -161,7 +161,7 @@ class _Reader:
         if self._has_failed:
             self._has_failed = not (begins_session(event) or _is_success(event))
             return [event]
-        if type(event).__name__ in _ASIDE:
+        if kind_of(type(event)) in _ASIDE:
             return [event]
         if _is_read(type(event)):
             match event:

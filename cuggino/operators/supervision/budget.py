@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -10,8 +10,8 @@ from reactivex import Observable, abc
 
 from cuggino.domain import Budget, BudgetLevel, Spending, begins_session, budget_exceeded
 from cuggino.errors import BudgetExceeded
-from cuggino.events import Event, LlmAgentEvent, on_use as events
-from cuggino.operators.batches import PLAIN, EventBatch, unopened
+from cuggino.events import Event, LlmAgentEvent, kind_of, on_use as events
+from cuggino.operators.batches import PLAIN, EventBatch, batched, unopened
 from cuggino.operators.managed import Holder, Managed, attach
 from cuggino.operators.scheduler import serial
 
@@ -232,7 +232,7 @@ class _Account(abc.ObserverBase[Any], abc.DisposableBase):
         kind = type(value)
         if kind is EventBatch:
             self._on_batch(value)
-        elif self._in_flight and kind.__name__ in _SPENDS_NOTHING:
+        elif self._in_flight and kind_of(kind) in _SPENDS_NOTHING:
             self._send(value)
         else:
             self._on_single(value)
@@ -370,10 +370,10 @@ class _Account(abc.ObserverBase[Any], abc.DisposableBase):
             return
         try:
             if type(value) is EventBatch:
-                for event in value.events:  # plain: nothing is emitted before it
-                    if (look := self._looks[type(event)]) is not None:
-                        look(event)
-            elif (look := self._looks[type(value)]) is not None:
+                for one in batched(self._looked_at(value.events), value.is_cut):
+                    self._observer.on_next(one)
+                return
+            if (look := self._looks[type(value)]) is not None:
                 for event in look(value):
                     self._observer.on_next(event)
             if not self._closed:
@@ -381,3 +381,10 @@ class _Account(abc.ObserverBase[Any], abc.DisposableBase):
         except Exception as error:  # the subscriber or a look failed, not the agent
             self._release()
             self._observer.on_error(error)
+
+    def _looked_at(self, events: Iterable[Any]) -> Iterator[Any]:
+        """Yield the events, each after what its look returns."""
+        for event in events:
+            if (look := self._looks[type(event)]) is not None:
+                yield from look(event)
+            yield event
