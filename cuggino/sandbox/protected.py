@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 
 from cuggino._values import dataclass
@@ -62,15 +63,21 @@ def protected_for(
     exempt, told = _exempt_and_told(root, role, specs)
     files = dict.fromkeys(_beside(path, resolver) for path in own)
     outside = not row.specs and not has_inside(root, specs, resolver)
+    paths = (
+        *protected_paths(root, None if row.specs else specs, resolver),
+        *(() if row.specs or outside else _links_above(root / specs, root)),
+    )
+    # Git's housekeeping, which ends long after the commit that started it, writes a list for those
+    # who fetch by plain HTTP.
+    listed = (
+        joined(path, "refs") for path in paths if path.name == "info" and path != root / specs
+    )
     return Protected(
         project=root,
         role=role if name is None else name,
-        paths=(
-            *protected_paths(root, None if row.specs else specs, resolver),
-            *(() if row.specs or outside else _links_above(root / specs, root)),
-        ),
+        paths=paths,
         told=tuple(path for path in told if path not in files),
-        exempt=(*exempt, *files),
+        exempt=(*exempt, *files, *chain.from_iterable(listed)),
         specs=None if row.specs or outside else specs,
         looks=row.access != "writes",
         held=held,

@@ -181,6 +181,15 @@ def test_what_the_role_may_write(work: GitProject) -> None:
     assert "done" == (project / "src/app.py").read_text()
 
 
+@pytest.mark.parametrize("role", ["implementing", "reviewing"])
+def test_housekeeping_of_git(work: GitProject, role: ViewRole) -> None:
+    """What git packs and lists in the background is nobody's violation."""
+    project = work.root
+    session = Session(project, role, lambda: git(project, "gc", "--quiet"))
+    assert [SAID, VERDICT] == session.events
+    assert (project / ".git/info/refs").exists()
+
+
 def test_rewriting_with_the_same_content(work: GitProject) -> None:
     """A file that was written as it was has not changed."""
     file = work.root / ".specs/a.md"
