@@ -22,8 +22,7 @@ class _NamedTuples(type):
         if None is namespace.get("__doc__"):
             namespace["__doc__"] = f"{name}({', '.join(fields)})"
         if Generic in bases:  # instead of that of tuples
-            own: Any = vars(Generic)["__class_getitem__"]
-            namespace["__class_getitem__"] = classmethod(own.__func__)
+            namespace["__class_getitem__"] = classmethod(_with_parameters)
         for index, field in enumerate(fields):
             namespace[field] = _tuplegetter(index, f"Alias for field number {index}")
         namespace |= {
@@ -34,6 +33,11 @@ class _NamedTuples(type):
         }
         made = (_Tuple if isinstance(base, _NamedTuples) else base for base in bases)
         return type(name, tuple(made), namespace)
+
+
+def _with_parameters(cls: type, parameters: object) -> Any:
+    own: Any = vars(Generic)["__class_getitem__"]
+    return own.__get__(None, cls)(parameters)
 
 
 class _TupleSignature:
