@@ -77,7 +77,9 @@ class Landings:
                 if text.startswith("#!"):
                     place.chmod(0o755)
         self.git("add", "--all", cwd=slot)
-        self.git("commit", "--quiet", "--allow-empty", "--message", f"Work on {item}", cwd=slot)
+        # Objects that git packs in the background could not be copied meanwhile.
+        words = ("-c", "maintenance.auto=false", "commit", "--quiet", "--allow-empty", "--message")
+        self.git(*words, f"Work on {item}", cwd=slot)
         commit = commit_at(slot / ".git", "HEAD")
         assert commit is not None
         fetch_into(self.project.root / ".git", slot / ".git", candidate_ref(item))
