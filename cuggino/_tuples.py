@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections import _tuplegetter  # type: ignore[attr-defined]
 from collections.abc import Iterable, Mapping
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Generic, Self
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class _NamedTuples(type):
         if Generic in bases:  # instead of that of tuples
             namespace["__class_getitem__"] = classmethod(_with_parameters)
         for index, field in enumerate(fields):
-            namespace[field] = _tuplegetter(index, f"Alias for field number {index}")
+            namespace[field] = property(itemgetter(index))
         namespace |= {
             "__slots__": (),
             "__match_args__": fields,

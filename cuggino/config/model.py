@@ -5,9 +5,10 @@ import re
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic.alias_generators import to_camel
 
 from cuggino.config.on_use import OnUse
-from cuggino.config.pull_requests import PullRequestSettings, camel_case
+from cuggino.config.pull_requests import PullRequestSettings
 from cuggino.guard import UnknownProfile, allowed_commands, chosen_profiles
 
 if TYPE_CHECKING:
@@ -308,7 +309,7 @@ class WatchSettings(LoopSettings):
 class Config(WatchSettings, RunSettings, ReviewSettings, CommandSettings, CommitSettings):
     """The settings in `.cuggino.json`, whose keys are in camelCase."""
 
-    model_config = ConfigDict(strict=True, alias_generator=camel_case, populate_by_name=True)
+    model_config = ConfigDict(strict=True, alias_generator=to_camel, populate_by_name=True)
 
     max_retries: int = Field(default=3, ge=0)
     idle_timeout: float | None = Field(default=900.0, gt=0, le=_LONGEST)

@@ -6,21 +6,13 @@ The annotations are not postponed, because pydantic would compile each.
 from typing import Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
 
 ForgeKind: TypeAlias = Literal["github", "gitlab"]
 """Where issues and pull requests are: GitHub by `gh`, GitLab by `glab`."""
 
 REPO = r"^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)+$"
 HOST = r"^[A-Za-z0-9.-]+(:[0-9]+)?$"
-
-
-def camel_case(name: str) -> str:
-    """Return the key in the file of a field.
-
-    As pydantic's own function for this does, which searches for patterns.
-    """
-    first, *others = name.split("_")
-    return first + "".join(map(str.capitalize, others))
 
 
 class ForgeSettings(BaseModel):
@@ -31,7 +23,7 @@ class ForgeSettings(BaseModel):
         extra="forbid",
         strict=True,
         defer_build=True,
-        alias_generator=camel_case,
+        alias_generator=to_camel,
         populate_by_name=True,
     )
 

@@ -274,7 +274,7 @@ def _proc_environment(pid: int) -> bytes:
             return said
         if not _is_being_loaded(pid):
             break
-        time.sleep(0.001)
+        time.sleep(0.001)  # /proc announces no end of loading
     return b""
 
 

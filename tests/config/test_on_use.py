@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from pydantic.alias_generators import to_camel
 
 from cuggino.config import (
     Config,
@@ -93,14 +92,6 @@ def test_changing_keeps_defaults_unset() -> None:
     """Changing a configuration marks the changed values and the agent as given, and no other."""
     changed = changed_config(parse_config({"audit": True}), {"max_iterations": 3})
     assert {"agent", "audit", "max_iterations"} == changed.model_fields_set
-
-
-def test_keys_are_in_camel_case() -> None:
-    """The keys of a configuration and of its pull requests are those of pydantic's generator."""
-    for cls in (Config, PullRequestSettings):
-        assert [field.alias for field in cls.model_fields.values()] == list(
-            map(to_camel, cls.model_fields)
-        )
 
 
 def test_a_part_of_a_section_is_left_out() -> None:
