@@ -33,7 +33,7 @@ from tests.real_opencode import OpenCode, install_opencode
 from tests.real_program import in_a_project, required
 from tests.sources.subscribers import children, eventually
 
-pytest.register_assert_rewrite("tests.loops.endings")
+pytest.register_assert_rewrite("tests.loops.endings", "tests.loops.writing")
 
 for profile, examples in (("quick", 15), ("thorough", 1000)):
     settings.register_profile(

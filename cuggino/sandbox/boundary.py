@@ -148,9 +148,12 @@ def _tried(boundary: Boundary, project: Path, home: Path | None, command: str) -
     view = RoleView(role="reviewing", project=project, home_folder=home, copy_on_write=True)
     enclosure = boundary.enclose(view)
     assert enclosure is not None
+    # The namespace waits forever for a monitor that is killed before it has set it up. Without this
+    # option the command runs to its end if this process is killed meanwhile.
+    words = enclosure.command(["/bin/sh", "-c", command])
     try:
         done = subprocess.run(
-            enclosure.command(["/bin/sh", "-c", command]),
+            [word for word in words if word != "--die-with-parent"],
             cwd=project,
             stdin=subprocess.DEVNULL,
             capture_output=True,

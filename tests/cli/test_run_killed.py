@@ -138,5 +138,10 @@ def assert_as_undisturbed(folder: Path) -> None:
     assert [] == list(Workspace(folder).wip.iterdir())
     with Workspace(folder).lock():
         pass
-    here = str(folder)
-    assert eventually(lambda: all(p.info["cwd"] != here for p in psutil.process_iter(["cwd"])))
+    assert eventually(lambda: not working_in(folder)), working_in(folder)
+
+
+def working_in(folder: Path) -> list[list[str]]:
+    """Return the command lines of the processes that work in the folder."""
+    found = psutil.process_iter(["cwd", "cmdline"])
+    return [process.info["cmdline"] for process in found if process.info["cwd"] == str(folder)]

@@ -217,6 +217,8 @@ def is_protected(name: str) -> bool:
     exact = (".mcp.json", ".cuggino.json", ".git", "HEAD:.specs", ":.specs", "refs/heads/other")
     if name.startswith("refs/replace/"):
         return True
+    if name == ".git/info/refs":
+        return False  # the list that git's housekeeping writes
     return name in exact or any(name == place or name.startswith(f"{place}/") for place in places)
 
 

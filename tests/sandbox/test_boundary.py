@@ -59,6 +59,18 @@ def test_a_program_that_confines_nothing(tmp_path: Path, monkeypatch: pytest.Mon
     assert ["bwrap"] == [path.name for path in tmp_path.iterdir()]
 
 
+def test_a_trial_does_not_die_with_its_parent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is killed while bubblewrap sets up a namespace leaves a process that waits forever."""
+    fake_bwrap(tmp_path, f'echo "$*" >> {tmp_path}/words; exit 1')
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    probe(tmp_path)
+    words = (tmp_path / "words").read_text()
+    assert "--unshare-pid" in words
+    assert "--die-with-parent" not in words
+
+
 @pytest.mark.parametrize(
     ("overlay", "reason"), [("native", ""), ("loader", ""), ("", "no overlay: no mounts")]
 )

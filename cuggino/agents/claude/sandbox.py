@@ -33,8 +33,9 @@ _DEVICES = (
 
 _TRY = (
     *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
-    *("--unshare-pid", "--unshare-net", "--die-with-parent", "true"),
+    *("--unshare-pid", "--unshare-net", "true"),
 )
+"""Not `--die-with-parent`: see `cuggino.sandbox.boundary`."""
 
 
 def sandbox_unavailable(env: Mapping[str, str], *, platform: str = sys.platform) -> str:
