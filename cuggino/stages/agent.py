@@ -50,14 +50,14 @@ def agent_stage(
     """Spawn the agent, read its markers, and end with its terminal marker as the last event.
 
     Each marker is passed to `on_marker` as it is emitted: as soon as it is complete, a terminal one
-    with its message. A terminal marker counts only where it opens a line of text (`at_line_start`
-    of `extract_markers`), and none does after a result that is an error. After the terminal marker
-    the agent has `linger` seconds to end by itself (its cost comes with its result), then its
-    processes are terminated. Of different terminal markers the most cautious one counts, and
-    `ContradictoryMarkers` is emitted. What a person tells the session then (`Steered`) voids its
-    terminal markers, and it goes on. An agent that ends without a terminal marker is asked once
-    more for one, if it can resume its session. `StageCost` is emitted before the terminal marker or
-    the error if the cost is known.
+    with its message. A terminal marker counts only at the start of a line of text (`at_line_start`
+    of `extract_markers`), and never after an error result. After the terminal marker the agent has
+    `linger` seconds to exit (its cost comes with its result), then its processes are terminated. A
+    message from a person in that time (`Steered`) voids the terminal markers, and the session
+    continues. If terminal markers differ, the most cautious one counts, and `ContradictoryMarkers`
+    is emitted. An agent that ends without a terminal marker is asked once more for one, if it can
+    resume its session. `StageCost` is emitted before the terminal marker or the error if the cost
+    is known.
 
     `supervision` adds retries, quota waits, timeouts and budgets.
 
@@ -90,7 +90,7 @@ def agent_story(
 ) -> Flow[LlmTerminalMarkerEvent]:
     """Run `agent_stage` within a flow; return its terminal marker.
 
-    What `before_marker` returns is emitted before each marker.
+    The events from `before_marker` are emitted before each marker.
     """
     stage = _AgentStage(
         agent, options, phase, tags, on_marker, before_marker, linger, supervision or Supervision()
@@ -175,7 +175,7 @@ class _AgentStage:
         self._sessions.endings += endings_of(event, self._tags)
 
     def _is_told(self, event: Event) -> bool:
-        """Return whether a person tells the session something: it goes on after its end."""
+        """Return whether a person has messaged the session; if so, void its terminal markers."""
         is_told = isinstance(event, events.Steered) and event.to == "session"
         if is_told:
             self._sessions.endings = []

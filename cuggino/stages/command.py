@@ -39,9 +39,9 @@ Output = TypeVar("Output", "SetupCommandOutput", "CheckCommandOutput")
 
 
 def shell_lines(command: str, cwd: Path) -> Observable[bytes]:
-    """Run the command line in `/bin/sh`; what it leaves in the background is terminated.
+    """Run the command line in `/bin/sh`, and terminate the background processes that it leaves.
 
-    It gets no logins of forges, as no command does: what it runs may be an agent's work.
+    Like every command it gets no forge logins, as it may run an agent's work.
     """
     return _run(command, cwd, {}, ())
 
@@ -73,9 +73,9 @@ def shell_with(env: Mapping[str, str], show: Sequence[str] = ()) -> Shell:
 
 
 def enclosed_shell(enclose: Enclose, env: Mapping[str, str] = _NOTHING) -> Shell:
-    """Return a shell whose commands run in the enclosure that is made for each of them.
+    """Return a shell that runs each command in its own enclosure.
 
-    `env` is added to their environment. What a command leaves in the background ends with it.
+    `env` is added to the environment. Background processes end with their command.
     """
 
     def lines(command: str, cwd: Path) -> Observable[bytes]:
@@ -125,7 +125,7 @@ def shell_input(
 ) -> Observable[bytes]:
     """Run the command line like `enclosed_shell`, with this standard input.
 
-    A line of its output may have a mebibyte.
+    A line of output may be up to 1 MiB long.
     """
 
     def start(_scheduler: object) -> Observable[bytes]:
@@ -183,9 +183,9 @@ def command_stage(
 ) -> Observable[Output]:
     """Run the command to its end and emit one event: its output and exit code.
 
-    A failing command is no error but an exit code of the event: its own, 127 when it cannot be
-    started, 124 when it exceeds `timeout` seconds, 126 when it prints an endless line; in the last
-    two cases its processes are terminated. The whole output is written to `output_file`, the event
+    A failure is not an error but an exit code in the event: the command's own, 127 if it cannot be
+    started, 124 if it exceeds `timeout` seconds, 126 if it prints an endless line; in the last two
+    cases its processes are terminated. The whole output is written to `output_file`; the event
     carries the last 30,000 characters.
 
     Errors: `StorageError` when `output_file` cannot be written.
@@ -268,7 +268,7 @@ class _Output:
         )
 
     def _nothing(self, kind: type[Output], timeout: float | None) -> str:
-        """Return the replacement of a blank output (CUG-043)."""
+        """Return the text that replaces a blank output (CUG-043)."""
         name = "Setup" if kind is events.SetupCommandOutput else "Check"
         if self._problem:
             return f"{name} command failed: {self._problem}"

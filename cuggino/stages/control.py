@@ -1,4 +1,4 @@
-"""The commands of a person to a run, as they come."""
+"""Commands from a person to a run, as they arrive."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ PERIOD = 0.5
 
 
 def control_commands(folder: ControlFolder, *, period: float = PERIOD) -> Observable[ControlEvent]:
-    """Emit the commands in the folder: those that are there at once, then new ones as they come.
+    """Emit the commands in the folder: existing ones at once, then new ones as they arrive.
 
-    Looks every `period` seconds: listing an empty folder costs less than being told of changes. A
-    file that is no command of the user is emitted as `ControlIgnored`. Never completes.
+    The folder is polled every `period` seconds: listing an empty one is cheaper than watching it.
+    A file that is not a command from the user is emitted as `ControlIgnored`. Never completes.
     """
 
     def subscribe(

@@ -1,6 +1,6 @@
-"""Whether git stores the files of a work tree as they are, so that their hashes need no git.
+"""A check that git stores files byte for byte, so that they can be hashed without git.
 
-Attributes and `core.autocrlf` can convert a file on its way into a commit.
+Attributes and `core.autocrlf` can convert a file when it is committed.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def stores_as_is(top: Path, paths: Iterable[bytes]) -> Flow[bool]:
 
 
 def settings_state(folders: tuple[Path, ...]) -> SettingsState:
-    """Return what differs when the settings of a repository or of its user have been written.
+    """Return a value that changes when the settings of a repository or its user are written.
 
     `folders` are those of `git_folders`.
     """
@@ -83,7 +83,7 @@ def _state_of(folders: tuple[Path, ...], user: tuple[str, ...]) -> SettingsState
 def settings_of(top: Path) -> Flow[Mapping[str, str] | None]:
     """Return the settings that decide how git reads and stores files, by name in lower case.
 
-    None if git cannot tell. Git is asked once, and again when the files of the settings change.
+    None if git cannot read them. Git is asked once, and again when the settings files change.
     """
     folders = git_folders(top)
     state = settings_state(folders)

@@ -46,7 +46,7 @@ def is_unchanged(file: Path, before: str) -> bool:
 
 
 def _outside(file: Path) -> str:
-    """Return what is known of the file without reading it; equal only if it is unchanged."""
+    """Return the metadata of the file as text, which is equal only if the file is unchanged."""
     found = file.lstat()
     parts = (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_mode)
     return "-".join(map(str, parts))

@@ -51,7 +51,7 @@ def enclose_commands(
     hide: Sequence[str] = (),
     show: Sequence[str] = (),
 ) -> Enclose:
-    """Return what makes the enclosure of each command in the project (`commands_enclosure`)."""
+    """Return the function that encloses commands in the project (`commands_enclosure`)."""
     return lambda reads: commands_enclosure(project, specs=specs, hide=hide, show=show, reads=reads)
 
 

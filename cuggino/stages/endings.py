@@ -1,4 +1,4 @@
-"""The terminal markers of a stage: which count, and what the agent is told about them."""
+"""The terminal markers of a stage: which ones count, and the prompt that asks for one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def terminal_tags(tags: MarkerTags) -> list[str]:
 
 
 def reminder(tags: MarkerTags) -> str:
-    """Return the prompt for an agent that ended without one of them."""
+    """Return the prompt for an agent that ended without a terminal marker."""
     wanted = ", ".join(f"<{tag}>...</{tag}>" for tag in terminal_tags(tags))
     return (
         "You ended without one of the markers of your role, so nobody knows how your work "
@@ -30,7 +30,7 @@ def reminder(tags: MarkerTags) -> str:
 
 
 def endings_of(marker: Event, tags: MarkerTags) -> Iterator[Event]:
-    """Yield the terminal marker, and those more cautious ones that open a line of its content."""
+    """Yield the terminal marker, and any more cautious ones that start a line of its content."""
     yield marker
     if not isinstance(marker, LlmMarkerEvent) or "<" not in marker.content:
         return

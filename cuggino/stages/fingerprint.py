@@ -54,23 +54,22 @@ def fingerprint_stage(
     """Emit 16 hexadecimal digits that identify the content of the project.
 
     Two fingerprints are equal when `cwd` holds the same files with the same content and executable
-    bits, committed or not, whatever their times, and the same items of the plan are checked. So a
-    commit changes nothing, and a revert restores the earlier fingerprint.
+    bits, committed or not and regardless of timestamps, and the same items of the plan are checked.
+    So a commit changes nothing, and a revert restores the earlier fingerprint.
 
     In a git repository the files are those below `cwd` that are tracked or not ignored, as git
     would commit them (after its filters). A submodule counts with its commit; a modified one, and
     a nested repository, with their files. Without git, or where git fails or ignores everything,
-    it is all files outside hidden folders, caches, `node_modules` and the like. Links count with
+    they are all files outside hidden folders, caches, `node_modules` and the like. Links count with
     their target's name. Paths in `exclude`, relative to `cwd` or absolute, do not count. An
     untracked file above 64 MiB counts with its size, its first and its last MiB.
 
     Of the `plan` file only the positions of the checked boxes (`- [x]`) count, up to its progress
     log: neither a new plan nor prose is progress.
 
-    Nothing is written: no index, no object (a clean filter of the project's own, such as that of
-    large file storage, may do so, as in any `git status`). There is never an error: when git fails
-    or `timeout` seconds pass, the fingerprint is random, so that a failure never looks like a
-    standstill.
+    Nothing is written: no index, no object (a clean filter of the project, such as that of large
+    file storage, may do so, as in any `git status`). The stage never fails: if git does, or after
+    `timeout` seconds, the fingerprint is random, so that a failure never looks like a standstill.
     """
     root = cwd.absolute()
     excluded = tuple(root / path for path in exclude)
@@ -131,8 +130,8 @@ def _checked(plan: Path | None) -> tuple[int, ...]:
 class _Contents:
     """A set of files with their contents, without the files: their number and a sum of hashes.
 
-    The sum does not depend on the order, and a file can be taken out again, so that a change costs
-    as much as it changes.
+    The sum does not depend on the order, and a file can be taken out again, so an update costs only
+    as much as has changed.
     """
 
     def __init__(self, count: int = 0, total: int = 0) -> None:
@@ -181,7 +180,7 @@ def _content(folder: Path, exclude: tuple[Path, ...], depth: int = 0) -> Flow[_C
 
 @dataclass(slots=True)
 class _Status:
-    """What `git status` says of the folder; paths are relative to it."""
+    """The output of `git status` in the folder; paths are relative to it."""
 
     commit: bytes = b""
     """Empty before the first one."""
@@ -234,7 +233,7 @@ def _status(folder: Path, prefix: bytes, exclude: tuple[Path, ...]) -> Flow[_Sta
 
 
 def _collect(files: list[tuple[bytes, bytes]], path: bytes, mode: bytes, blob: bytes) -> None:
-    """Add a file, unless its mode says that there is none."""
+    """Add a file, unless its mode is all zeros: a missing file."""
     if mode.strip(b"0"):
         files.append((path, b"%b %b" % (mode, blob)))
 
@@ -354,7 +353,7 @@ def _committed(
 
 
 def _repository(folder: Path) -> Path:
-    """Return the folder that holds the commits, which worktrees share; asks no git."""
+    """Return the folder that holds the commits, which worktrees share, without running git."""
     place = folder / ".git"
     try:
         if place.is_file():
@@ -399,10 +398,10 @@ _prefixes: dict[tuple[Path, int], bytes] = {}
 
 
 def prefix_of(folder: Path) -> Flow[bytes]:
-    """Return the path of the folder in its repository, empty or with a slash at its end.
+    """Return the path of the folder in its repository, empty or with a trailing slash.
 
-    In a folder with a repository of its own it is asked once, otherwise each time: a repository may
-    appear in any folder above.
+    Git is asked once if the folder is the top of a repository, otherwise each time: a repository
+    may appear in any folder above.
     """
     own = _own_repository(folder)
     if own is not None and own in _prefixes:
@@ -413,7 +412,7 @@ def prefix_of(folder: Path) -> Flow[bytes]:
 
 
 def remember_top(folder: Path) -> None:
-    """Spare `prefix_of` the question: git has named the folder as the top of its repository."""
+    """Let `prefix_of` skip git for this folder, which git has named as the top of a repository."""
     _remember(_own_repository(folder), b"")
 
 
@@ -468,7 +467,7 @@ def _blobs(folder: Path, prefix: bytes, paths: list[bytes]) -> Flow[list[bytes]]
 
 
 def _own_blobs(folder: Path, paths: list[bytes], digits: int) -> Flow[list[bytes]]:
-    """Return what git's hash of each file is when nothing converts it."""
+    """Return git's hash of each file, assuming that nothing converts it."""
     blobs: list[bytes] = []
     turn = _Turn()
     for path in paths:
@@ -484,7 +483,7 @@ def _own_blobs(folder: Path, paths: list[bytes], digits: int) -> Flow[list[bytes
 
 
 def _read_whole(file: Path) -> bytes | None:
-    """Return the content of a regular file, None if it is none by now or cannot be read."""
+    """Return the content of a regular file; None if it is no longer one or cannot be read."""
     try:
         with os.fdopen(os.open(file, _READ), "rb") as content:
             return content.read() if stat.S_ISREG(os.fstat(content.fileno()).st_mode) else None
@@ -493,7 +492,7 @@ def _read_whole(file: Path) -> bytes | None:
 
 
 def _missing(file: Path) -> bytes:
-    """Return what counts of a file whose content git cannot read."""
+    """Return our own hash of a file that git cannot read."""
     try:
         return _identity(file, file.lstat())
     except OSError:
@@ -573,7 +572,7 @@ def _listing(folder: Path, parent: bytes) -> Iterator[tuple[bytes, bool]]:
 
 
 def _identity(file: Path, status: os.stat_result) -> bytes:
-    """Return a hash of the content; reads 64 MiB at most."""
+    """Return a hash of the content; reads at most 64 MiB."""
     try:
         if stat.S_ISLNK(status.st_mode):
             return hashlib.sha256(os.fsencode(file.readlink())).hexdigest().encode()

@@ -1,6 +1,6 @@
 """`History`: the branches of a repository and the specifications in it, as they were.
 
-Programs can change both without writing a file of the work tree, with git's own tools.
+Programs can change both with git's own tools, without writing a file of the work tree.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ class _State:
 
 
 class History:
-    """What git knows of a project; reading it costs no process as long as nothing has changed.
+    """The git state of a project, read without starting a process as long as nothing has changed.
 
-    `looks` is for roles that may not change the repository at all. Others may commit and make
-    branches; the branches that exist stay, and so do the `specs` in the commit and in the index,
-    unless a merge is under way that brings others.
+    `looks` is for roles that may not change the repository. Others may commit and create branches,
+    but must keep existing branches, and the `specs` in the commit and in the index, unless a merge
+    is under way that brings others.
     """
 
     def __init__(self, project: Path, folders: tuple[Path, ...], *, specs: str | None, looks: bool):
@@ -88,9 +88,9 @@ class History:
                 self._index = (self._folders[0] / "index").read_bytes()
 
     def bring_back(self) -> bool:
-        """Return whether the repository's folder was moved away and is now in its place again.
+        """Move the repository's folder back if it was moved away; return whether it was.
 
-        Without that, the folder to which an agent has moved it would be removed with all commits.
+        Otherwise the folder to which an agent has moved it would be removed with all commits.
 
         Raises:
             OSError: it cannot be moved back.
@@ -109,7 +109,7 @@ class History:
         return True
 
     def _find(self) -> Path | None:
-        """Return where the repository's folder is now: where `.git` says, or in the project."""
+        """Return the repository's folder: the one that `.git` names, or else one in the project."""
         for folder in git_folders(self._project)[:1]:
             if folder not in self._project.parents and folder != self._folders[0]:
                 return folder
@@ -121,7 +121,7 @@ class History:
         return None
 
     def changes(self) -> Flow[dict[str, str]]:
-        """Return what has changed though it may not, with the commit that it has now, or "".
+        """Return each forbidden change by name, with its current commit or "".
 
         A reference is named in full, a specification as `HEAD:PATH`, or `:PATH` in the index. One
         change may hide others, so ask again when they have been put back.
@@ -181,7 +181,7 @@ class History:
             (self._folders[0] / "index").write_bytes(self._index)
 
     def _make_readable(self, head: str) -> None:
-        """Create what git needs in order to take the folder for a repository."""
+        """Create the files without which git does not recognize the folder as a repository."""
         if not (self._folders[-1] / "objects").is_dir():
             return
         (self._folders[-1] / "refs").mkdir(exist_ok=True)
@@ -201,7 +201,7 @@ class History:
                 yield ref, new or ""
 
     def _not_merged(self, paths: tuple[str, ...], where: str) -> Flow[tuple[str, ...]]:
-        """Return those of the paths that are not as in the commit of the merge."""
+        """Return the paths that differ from the commit of the merge."""
         if not paths or not self._merging:
             return paths
         unlike = yield from self._differing(where, self._merging)
@@ -270,5 +270,5 @@ def _loose(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def _print(state: os.stat_result) -> tuple[int, int, int]:
-    """Return what differs when a file has been written."""
+    """Return a value that changes when a file is written."""
     return state.st_ino, state.st_ctime_ns, state.st_size

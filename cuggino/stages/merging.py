@@ -44,13 +44,13 @@ class Merge(NamedTuple):
 def merge_flow(
     text: Text, cwd: Path, commit: str, message: str, keep: Sequence[str]
 ) -> Flow[Merge]:
-    """Merge the commit into the current one; the work tree has the conflicts, if there are any.
+    """Merge the commit into the current one; conflicts, if any, are left in the work tree.
 
-    The paths in `keep` stay as they are in the work tree, as they are no part of the work. A
-    merge that an earlier process has begun is begun anew.
+    The paths in `keep` stay as they are in the work tree, as they are not part of the work. A
+    merge that an earlier process left unfinished is restarted.
 
     Raises:
-        ProcessError: git cannot merge, for another reason than conflicts.
+        ProcessError: git cannot merge, for a reason other than conflicts.
     """
     was_merging = yield from is_merging(text)
     if not was_merging and (yield from is_ancestor(text, commit)):
@@ -106,7 +106,7 @@ def merge_under_way(folder: Path) -> str | None:
 
 
 def go_on_merging(folder: Path, commit: str) -> None:
-    """Have git take the files in the folder for those of a merge with the commit.
+    """Make git treat the files in the folder as an unfinished merge with the commit.
 
     Raises:
         StorageError: a file of git cannot be written.
@@ -135,9 +135,9 @@ def is_ancestor(text: Text, commit: str) -> Flow[bool]:
 def stage_resolution(
     text: Text, cwd: Path, commit: str, paths: Sequence[str], left_out: Sequence[str]
 ) -> Flow[None]:
-    """Put what has become of the conflicts into the index; `left_out` as it is in the commit.
+    """Stage the resolved conflicts; paths in `left_out` are staged as they are in the commit.
 
-    `paths` were in conflict; another slot that has taken over the work does not know it from git.
+    `paths` were in conflict: git does not know that in another slot that has taken over the work.
 
     Raises:
         ProcessError: a conflict is left.
@@ -160,7 +160,7 @@ def stage_resolution(
 
 
 def is_marked(path: Path) -> bool:
-    """Return whether the file still has the markers of a conflict."""
+    """Return whether the file still has conflict markers."""
     try:
         lines = read_regular(path, biggest=BIGGEST).splitlines()
     except (OSError, ValueError):
@@ -181,7 +181,7 @@ def _side(text: Text, other: str, one: str, paths: Sequence[str]) -> Flow[str]:
 
 
 def _cut(text: str) -> str:
-    text = text.encode("utf-8", "replace").decode()  # a file may hold bytes that are no text
+    text = text.encode("utf-8", "replace").decode()  # a file may hold bytes that are not text
     return text if len(text) <= LONGEST_DIFF else f"{text[:LONGEST_DIFF]}\n[...]"
 
 
@@ -191,7 +191,7 @@ def _aside(text: Text, cwd: Path) -> Flow[Path]:
 
 
 def _restore(text: Text, path: str) -> Flow[None]:
-    """Have the path in the work tree as it is in the current commit."""
+    """Restore the path in the work tree from the current commit."""
     listed = text("ls-tree", "--name-only", "HEAD", "--", path, sweep=False)
     if (yield from ask(listed)):
         yield from ask(text("checkout", "--quiet", "HEAD", "--", f":(literal){path}"))

@@ -170,7 +170,7 @@ class Merges(Protocol):
 
 @runtime_checkable
 class Moves(Protocol):
-    """A `Repository` that can be had in another folder, as for the work in a slot."""
+    """A `Repository` that can be opened in another folder, such as a slot."""
 
     def at(self, cwd: Path, *, enclose: Enclose) -> Repository:
         """Return the repository of that folder, otherwise like this one."""
@@ -358,7 +358,7 @@ class GitRepository:
         yield from self._record(message, only=others, left=left, mixed=mixed)
 
     def _stage(self, entries: list[tuple[str, str]]) -> Flow[None]:
-        """Stage what has changed.
+        """Stage the changed files.
 
         Paths are added one by one: `git add` fails on an excluded path that is ignored, as
         `.cuggino` often is, and on a removed one that is already staged.
@@ -383,7 +383,7 @@ class GitRepository:
         left: tuple[str, ...] = (),
         mixed: tuple[str, ...] = (),
     ) -> Flow[None]:
-        """Commit what is staged, or the paths in `only`, and emit the commit."""
+        """Commit the index, or the paths in `only`, and emit the commit."""
         text = commit_message(message)
         # `whitespace` keeps lines that begin with `#`.
         command: tuple[str, ...] = ("commit", "--cleanup=whitespace", "-F", "-")
@@ -416,9 +416,9 @@ class GitRepository:
         yield from emit(Commit(hash=short or "", message=subject, left=left, mixed=mixed))
 
     def _sign(self, before: str | None) -> Flow[None]:
-        """Replace the current commit, whose hooks have run, by a signed one.
+        """Replace the current commit, whose hooks have run, with a signed one.
 
-        It is taken back first: without a signature there is no commit.
+        It is undone first, so that no unsigned commit remains if signing fails.
         """
         made = (yield from ask(self._text("rev-parse", "HEAD", sweep=False))) or ""
         text = (yield from ask(self._text("log", "-1", "--format=%B", "HEAD", sweep=False))) or ""
@@ -493,7 +493,7 @@ class GitRepository:
     def _of_push(
         self, *args: str, cwd: Path | None = None, env: Mapping[str, str] = _NONE
     ) -> Flow[str]:
-        """Return what a command of git prints; it fails as the push would."""
+        """Return the output of a git command; its failure is reported as that of the push."""
         output = git_output(*args, cwd=cwd or self._cwd, env=env)
         return (yield from ask(_said(output, "push"))) or ""
 
@@ -540,12 +540,12 @@ def commit_stage(
     """Commit the work of a task outside `exclude`.
 
     Emits `CommitPerformed`, `CommitFailed`, or nothing. Files that were `dirty` before (`dirty` of
-    `LeavesDirty`) stay out as long as nobody changes them; those changed since are named by
-    `DirtyFilesCommitted` first.
+    `LeavesDirty`) stay out as long as they do not change; `DirtyFilesCommitted` first names those
+    that have.
 
-    Without changes there is no event. A failure is an event and never an error: the loop
-    continues. Changes within a submodule cannot be committed here: they give a `CommitFailed`
-    before the `CommitPerformed` of the rest.
+    Without changes there is no event. A failure is an event, never an error: the loop continues.
+    Changes within a submodule cannot be committed here: they cause a `CommitFailed` before the
+    `CommitPerformed` of the rest.
 
     `base` is the commit from before the task. With nothing to commit and a current commit other
     than `base`, an earlier process was killed after committing: that commit is reported.
@@ -614,7 +614,7 @@ def push_stage(
 ) -> Observable[PushPerformed | PushFailed]:
     """Push the commit to `target`, a `remote/branch`; emits `PushPerformed` or `PushFailed`.
 
-    A failure is an event and never an error: the next push includes the commit.
+    A failure is an event, never an error: the next push includes the commit.
     """
 
     def run() -> Flow[None]:
@@ -654,7 +654,7 @@ def _entries(status: str | None, prefix: str) -> list[tuple[str, str]]:
 
 
 def _said(output: Observable[bytes], command: str) -> Observable[str]:
-    """Emit the output as text; a failure is that of the git command, with the gist of its words."""
+    """Emit the output as text; a failure is that of the git command, with its gist."""
 
     def fail(error: ProcessError, said: str) -> ProcessError:
         if not isinstance(error, ProcessFailed):
@@ -720,7 +720,7 @@ def _commits(cwd: Path, base: str | None) -> Flow[None]:
 
 
 def changed_tests(cwd: Path, base: str | None) -> Observable[ChangedTests]:
-    """Emit what has become of the tests below `cwd` that the commit `base` has.
+    """Emit the tests of the commit `base` below `cwd` that were removed or weakened since.
 
     Nothing without a `base`, without a repository or when git fails.
     """

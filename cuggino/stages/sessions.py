@@ -55,12 +55,12 @@ class Sessions:
 
     @property
     def outcome(self) -> Event | None:
-        """The most cautious of them; None without any."""
+        """The most cautious terminal marker; None without one."""
         return most_cautious(self.endings) if self.endings else None
 
     @property
     def can_resume(self) -> bool:
-        """Whether the agent can resume sessions."""
+        """True if the agent can resume sessions."""
         return self._agent.capabilities.resume
 
     @property
@@ -71,7 +71,7 @@ class Sessions:
 
     @property
     def can_be_resumed(self) -> bool:
-        """Whether there is a session to resume."""
+        """True if there is a session to resume."""
         return self.can_resume and self._id is not None and self._begun
 
     def first(self) -> Observable[Event]:

@@ -63,7 +63,7 @@ _SLICE = 512
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where a repository keeps its parts, and the settings that its work tree depends on."""
+    """The paths of a repository's parts, and the settings that its work tree depends on."""
 
     top: Path
     git_dir: Path
@@ -75,7 +75,7 @@ class Layout:
 
     @property
     def has_ref_files(self) -> bool:
-        """Whether references are files."""
+        """True if references are stored as files."""
         return self.settings.get("extensions.refstorage", "files") == "files"
 
     @property
@@ -90,7 +90,7 @@ class Layout:
 
     @property
     def is_usual(self) -> bool:
-        """Whether names, links and executable bits are kept as every Unix file system does."""
+        """True if names, links and executable bits are kept as on every Unix file system."""
         return all(self.settings.get(name, usual) == usual for name, usual in _USUAL_SETTINGS)
 
     def head(self) -> str | None:
@@ -246,7 +246,7 @@ class Shadow:
             number += 1
 
     def _prepare(self, layout: Layout) -> None:
-        """Write the git directory anew; nobody else's settings must be in it."""
+        """Rewrite the settings of the git directory, so that it has no others."""
         for folder in self._folders:
             if not folder.is_dir():
                 folder.mkdir(parents=True, exist_ok=True)

@@ -68,7 +68,7 @@ class Snapshots(Protocol):
         """Keep the files as they are now; emits nothing where that is impossible."""
 
     def prune(self, before: datetime, *, is_needed: Needed = nobody) -> Observable[int]:
-        """Remove older snapshots of runs that nobody needs; emits how many."""
+        """Remove older snapshots that no run needs; emits how many."""
 
 
 class NoSnapshots:
@@ -220,7 +220,7 @@ def _snapshot(record: str) -> Snapshot:
 
 
 def _is_nowhere(error: Exception) -> bool:
-    """Return whether there is no git, or no repository with a work tree."""
+    """Return whether the error means that git, or a repository with a work tree, is missing."""
     said = error.stderr_tail if isinstance(error, ProcessFailed) else ""
     return isinstance(error, SpawnFailed) or any(words in said for words in _NOWHERE)
 
@@ -230,7 +230,7 @@ def snapshot_stage(
 ) -> Observable[SnapshotTaken | SnapshotFailed]:
     """Keep the files of the project as they are, as `<run>/<stage>`.
 
-    Emits `SnapshotTaken`, or `SnapshotFailed`: never an error, as work goes on without a snapshot.
+    Emits `SnapshotTaken`, or `SnapshotFailed`: never an error: work continues without it.
     Nothing is emitted without a git repository. The private index is kept in `folder`
     (`GitSnapshots`).
     """

@@ -40,7 +40,7 @@ def _retries(pause: float, times: int) -> Schedule:
 
 @dataclass(slots=True)
 class Earlier:
-    """What an earlier process of the run counted in the stage that it did not finish."""
+    """The counts of an earlier process of the run in the stage that it did not finish."""
 
     retries: int = 0
     waits: int = 0
@@ -105,7 +105,7 @@ class Supervision:
         Timeouts are inside retries, so that no delay counts as silence; quota waits are outside of
         them, so that they cost no retry and restore none; the budget is outermost. Successors of a
         session are supervised alike. When the retries are used up, the fallback agent starts with
-        retries of its own. Without one, the failure is the error. The first session of a resumed
+        its own retries. Without one, the failure is the error. The first session of a resumed
         run continues the counts of the earlier process. `looks` is one of those of `within_budget`.
         """
         earlier = self.earlier.take()
@@ -162,7 +162,7 @@ class Supervision:
         return Batched(Managed(subscribe))
 
     def _fall_back(self, sessions: Sessions, error: Exception) -> Flow[None]:
-        """Announce the agent that takes over; raise the failure if there is none."""
+        """Announce the fallback agent; raise the failure if there is none."""
         left: Exception | None = None
         try:
             yield from forward(sessions.fall_back(error))

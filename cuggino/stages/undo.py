@@ -32,7 +32,7 @@ _BATCH = 32_000_000
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What an undo does with one file."""
+    """The change that an undo makes to one file."""
 
     kind: Kind
     path: str
@@ -43,7 +43,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class UndoPlan:
-    """What an undo changes."""
+    """The changes that an undo makes."""
 
     snapshot: Snapshot
     changes: tuple[Change, ...]
@@ -57,7 +57,7 @@ class UndoPlan:
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """What an undo has changed."""
+    """The result of an undo."""
 
     plan: UndoPlan
     before: Snapshot | None
@@ -110,10 +110,10 @@ def undo_plan(snapshots: GitSnapshots, snapshot: Snapshot) -> Observable[UndoPla
 def undo_stage(snapshots: GitSnapshots, plan: UndoPlan) -> Observable[Undone]:
     """Change the files as planned, after a snapshot of how they are now; emits the result.
 
-    No branch moves, and git's index stays as it is. What cannot be changed is told in the result.
+    No branch moves, and git's index stays as it is. The result lists the files that failed.
 
     Errors: `StorageError` when the files have changed since the plan was made, or git has lost the
-    content of one; nothing has been changed then. `ProcessError`, `OSError`.
+    content of one; then nothing has been changed. `ProcessError`, `OSError`.
     """
     return flow(lambda: _undo(snapshots.shadow, plan))
 
@@ -168,7 +168,7 @@ def _is_there(top: Path, row: Change) -> bool:
 
 
 def _blocking(top: Path, place: Path) -> Path | None:
-    """Return the first folder above `place` that is none, but a link or a file."""
+    """Return the topmost path above `place` that is a link or a file instead of a folder."""
     folder = top
     for part in place.relative_to(top).parts[:-1]:
         folder /= part
@@ -258,7 +258,7 @@ def _undo(shadow: Shadow, plan: UndoPlan) -> Flow[None]:
 
 @contextmanager
 def _noted(failed: dict[str, str], path: str) -> Iterator[None]:
-    """Note the error of a file, instead of raising it."""
+    """Record the error of a file instead of raising it."""
     try:
         yield
     except OSError as error:
@@ -358,7 +358,7 @@ def _restore(top: Path, row: Change, data: bytes, permissions: str | None) -> No
 
 
 def _mode(new: Path, row: Change, mode: int | None, permissions: str | None) -> int:
-    """Return the recorded permissions, or the present ones with the right executable bits."""
+    """Return the recorded permissions, or the current ones with the right executable bits."""
     if permissions is not None:
         return int(permissions, 8)
     mode = stat.S_IMODE(new.stat().st_mode) if mode is None else mode

@@ -1,4 +1,4 @@
-"""`verified`: after a session, what it may not write is as it was before, or it does not count."""
+"""`verified`: a session that has changed protected files does not count, and they are restored."""
 
 from __future__ import annotations
 
@@ -44,19 +44,19 @@ def verified(
     is_last: Callable[[Any], bool] = is_llm_terminal_marker_event,
     voids: bool = True,
 ) -> Callable[[Observable[T]], Observable[Any]]:
-    """Compare what a session may not change with what it was before.
+    """Check that a session has not changed protected files and refs.
 
     The events that `is_last` accepts, the session's verdict, are emitted after the comparison. Its
     processes must have ended by then. If something has changed:
 
-    - `RoleViolated` with the paths; what they are now is kept under `refs/cuggino/kept/`, what they
-      were is put back, and the stream fails with `RoleViolation`. The verdict is void.
-    - With a view that the kernel enforces (`Protected.held`) it was not the session: a person has
-      edited them. `ProtectedChanged` names them, and they stay. A view cannot protect names that
-      did not exist, nor links, so these are put back if the role writes the project.
+    - `RoleViolated` names the paths; their new versions are kept under `refs/cuggino/kept/`, the
+      old ones are restored, and the stream fails with `RoleViolation`. The verdict is void.
+    - With a view that the kernel enforces (`Protected.held`) it was not the session but a person:
+      `ProtectedChanged` names the paths, and they stay. A view cannot protect names that did not
+      exist, nor links, so these are restored if the role writes the project.
 
     With `voids=False`, for a command, the stream does not fail and the verdict counts.
-    `Protected.told` are places where persons write at any time: always `ProtectedChanged`.
+    `Protected.told` are paths that people may change at any time: always `ProtectedChanged`.
     A disposed session is not compared. With `None` the source itself is returned.
     """
     if protected is None:
@@ -69,7 +69,7 @@ def verified(
 def verified_commit(
     protected: Protected,
 ) -> Callable[[Observable[CommitEvent]], Observable[Any]]:
-    """Compare what hooks may not write with what it was before a commit, as `verified`.
+    """Check that a commit's hooks have not changed protected files, as `verified`.
 
     A commit of specifications is undone: `CommitFailed` instead of `CommitPerformed`.
     """
@@ -205,7 +205,7 @@ class _Verification:
                 self._tree = None
 
     def _compare_tree(self) -> Flow[None]:
-        """Put back the files of the project; what a session has only added does not void it."""
+        """Restore the files of the project; added files alone do not void the session."""
         if self._tree is None:
             return
         role = self._protected.role

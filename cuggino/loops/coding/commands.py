@@ -45,7 +45,7 @@ def _started(kind: type[CommandOutputEvent]) -> tuple[str, type[CommandStartedEv
 
 
 class Commands:
-    """Runs the commands of one run; each method gives the outcome, None without a command.
+    """The commands of one run; each method runs one and returns the outcome, or None without it.
 
     Commands run what agents have written, so they get the implementer's view of the project. The
     setup command is the user's own the first time, as it may write git's hooks and configuration:

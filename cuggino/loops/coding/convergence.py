@@ -30,9 +30,9 @@ REPLAN = (
 
 
 class Convergence:
-    """Notices a loop without progress; one object per run.
+    """A detector of loops without progress; one object per run.
 
-    A fold over the outcomes of stages, so that a resumed run comes to the same verdicts.
+    A fold over the outcomes of stages, so that a resumed run reaches the same verdicts.
     """
 
     def __init__(self, settings: LoopRunOptions) -> None:
@@ -47,7 +47,7 @@ class Convergence:
         """Whether the last implementing agent changed the project or its plan."""
 
     def begin(self, fingerprint: Observable[str]) -> Flow[None]:
-        """Take the state before the first agent works."""
+        """Record the state before the first agent works."""
         if self._progress is not None:
             self._state = (yield from ask(fingerprint, name="fingerprint")) or ""
             self._progress.start(self._state)
@@ -118,10 +118,10 @@ class Convergence:
 
 
 def _states(root: Path, specs: str, names: Iterable[str]) -> dict[str, dict[str, str]]:
-    """Return the files for which each name stands, with their digests; "" for a missing one.
+    """Return the files that each name refers to, with their digests; "" for a missing one.
 
-    A name that is no path in the project stands for all files whose path ends with it. What is
-    demanded is no place of the work: the specifications are left out.
+    A name that is not a path in the project refers to all files whose path ends with it. The
+    specifications are left out: they define the work and are not a place of it.
     """
     wanted = [name for name in dict.fromkeys(names) if name and not _is_below(name, specs)]
     missing = [name for name in wanted if not (root / name).exists()]

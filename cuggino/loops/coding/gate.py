@@ -1,7 +1,7 @@
-"""What the approval rests on: the check's own files, the tests, the specifications.
+"""The basis of an approval: the check's own files, the tests, the specifications.
 
-Agents may change all three, with reason or to be approved. So their state at the start of a run is
-compared with the one before each review, and what differs is told to the reviewer.
+Agents may change all three, for good reason or to get approved. So their state at the start of a
+run is compared with the one before each review, and the reviewer gets the differences.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _State = dict[str, Any]
 
 
 class Gate:
-    """Compares what approvals rest on; one object per run.
+    """A comparison of the files that approvals rest on; one object per run.
 
-    A fold over the outcomes of stages. Those of a run that an earlier version began are missing:
-    nothing is compared then.
+    A fold over the outcomes of stages. A run that an earlier version began lacks them: then nothing
+    is compared.
     """
 
     def __init__(self, services: Services, options: LoopRunOptions) -> None:
@@ -44,7 +44,7 @@ class Gate:
         self._told: tuple[str, ...] = ()
 
     def begin(self, head: str | None = None) -> Flow[None]:
-        """Note the state before the first agent.
+        """Record the state before the first agent.
 
         The tests are compared with those of the commit `head`; by default, of the current one.
         """
@@ -56,7 +56,7 @@ class Gate:
         return self._start["head"] if self._start is not None else None
 
     def plan(self, n: int) -> Flow[str]:
-        """Return what the planning agent is told about specifications that have changed."""
+        """Report changed specifications; return the prompt section on them, or ""."""
         before = self._specs
         if before is None:
             before = self._start["specs"] if self._start is not None else None
@@ -67,7 +67,7 @@ class Gate:
         return _REPLANNED.format(paths=_listed(changed)) if changed else ""
 
     def review(self, n: int) -> Flow[GateChanged | None]:
-        """Emit and return what differs from the start of the run; None without a difference."""
+        """Emit and return the differences from the start of the run; None without any."""
         if self._start is None:
             return None
         now = yield from ask(flow(lambda: self._compared(self._start or {})), name="gate-review")
@@ -156,7 +156,7 @@ class Gate:
 
 
 def gate_section(changed: GateChanged | None) -> str:
-    """Return what the reviewer is told about the change."""
+    """Return the section on the change in the prompt of the reviewer, or ""."""
     if changed is None:
         return ""
     told = (
@@ -194,7 +194,7 @@ def _listed(paths: Iterable[str]) -> str:
 
 
 def _texts(cwd: Path, before: PathState, now: PathState) -> Iterator[str]:
-    """Yield the specifications that are as they were: nobody can have explained himself there."""
+    """Yield the unchanged specifications: agents cannot have justified their changes there."""
     for path, digest in now.items():
         if before.get(path) == digest:
             with suppress(OSError, ValueError):  # a link to a device has no end

@@ -32,7 +32,7 @@ _ARCHIVED = pattern(r"[0-9a-f-]{36}-(?:approved|max-iterations)-(.+)", re.DOTALL
 
 
 class Merging:
-    """Merges a commit into the work, and has conflicts resolved; one object per run.
+    """The merge of a commit into the work, with conflicts resolved by agents; one object per run.
 
     A fold over the outcomes of stages. Without a `merge` in the options it does nothing.
     """
@@ -58,7 +58,7 @@ class Merging:
 
         Raises:
             ConfigError: the repository of the run cannot merge.
-            ProcessError: git cannot merge, for another reason than conflicts.
+            ProcessError: git cannot merge, for a reason other than conflicts.
         """
         repository = self._repository
         if not isinstance(repository, Merges):
@@ -75,7 +75,7 @@ class Merging:
     def resolve(self, n: int) -> Flow[SpecIssue | LoopStalled | None]:
         """Let an agent resolve the conflicts, if there are any, and commit the merge.
 
-        Gives why the run ends; None if it goes on.
+        Returns why the run ends, or None if it continues.
         """
         problem = ""
         for _ in range(_TRIES) if self._merge.paths else ():
@@ -97,7 +97,7 @@ class Merging:
 
     @property
     def section(self) -> str:
-        """What reviewers are told about the merge."""
+        """The section on the merge in the prompt of reviewers, or ""."""
         merge = self._merge
         if not merge.paths:
             return ""

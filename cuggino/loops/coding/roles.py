@@ -72,7 +72,7 @@ def _task_endings() -> tuple[type[LlmMarkerEvent], ...]:
 
 
 def check_prompts(prompts: Prompts) -> None:
-    """Render every role's template once, so that a bad one is known before an agent works.
+    """Render every role's template once, so that a bad one fails before an agent works.
 
     Raises:
         ConfigError: a template uses a variable that its role does not have, or is unreadable.
@@ -107,7 +107,7 @@ class Roles:
         }
 
     def plan(self, review: str | None) -> Flow[PlanComplete | SpecIssue]:
-        """Plan the focus; `review` is what the last round was sent back with."""
+        """Plan the focus; `review` is the one that sent the last iteration back."""
         prompt = (
             f"Plan the focus by the specifications in {self._paths['specs_path']} and write the "
             f"plan to {self._paths['plan_path']}."
@@ -133,7 +133,7 @@ class Roles:
         return ending
 
     def resolve(self, variables: Mapping[str, str]) -> Flow[Done | SpecIssue]:
-        """Resolve the conflicts of a merge; the variables tell of both sides."""
+        """Resolve the conflicts of a merge; the variables describe both sides."""
         prompt = (
             "Resolve the conflicts of the merge that is under way, by the specifications in "
             f"{self._paths['specs_path']}."
@@ -154,7 +154,7 @@ class Roles:
     ) -> Flow[Approved | RequestChanges | SpecIssue]:
         """Judge the work; `baseline` is the commit that the run started from.
 
-        `news` is what has become of the check, the tests and the specifications since.
+        `news` describes the changes of the check, the tests and the specifications since.
         """
         prompt = (
             f"Review the project against the specifications in {self._paths['specs_path']}; a "
@@ -182,7 +182,7 @@ class Roles:
         endings: tuple[type[LlmMarkerEvent], ...],
         template: str | None = None,
     ) -> Flow[Any]:
-        """Run the agent of the role; gives its marker, one of `endings` (checked here).
+        """Run the agent of the role; return its marker, one of `endings` (checked here).
 
         The `template` of its prompt is that of the role, unless it has another task.
         """
@@ -216,7 +216,7 @@ class Roles:
     ) -> Flow[None]:
         """Run the agent and its file operations; a resumed run repeats an unfinished stage."""
         session = self._session
-        # They may have gone in mid-run, say with the branch: the agents would work by nothing.
+        # They may have gone in mid-run, say with the branch: agents would have nothing to follow.
         check_specs(self._options.cwd / self._options.specs_path)
         session.rewind(size)
         if role == "planning":

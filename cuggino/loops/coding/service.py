@@ -102,8 +102,8 @@ class LoopService:
         Each run writes its journal; that of an unfinished one can be given as `resume`, with the
         options it was started with: the run is resumed at its first unfinished stage, after
         `RunResumed`. The session files are kept for that; those of a finished run are removed.
-        `ledger` counts what is spent, if it is shared with other runs; so is `control`, which
-        otherwise hears the commands of the services.
+        Pass `ledger` to share the costs with other runs, and `control` to share the commands; by
+        default the run follows the commands of the services.
         """
         return framed(
             self.services,
@@ -269,7 +269,7 @@ class CodingRun:
         yield from self._push(n, commit)
 
     def _commit_the_rest(self, n: int) -> Flow[None]:
-        """Commit what the last commit could not; the run does not end well without it."""
+        """Commit what the last commit could not; the run fails if that fails."""
         if self._uncommitted is not None:
             commit = yield from self._committed(n, self._uncommitted, "commit-base")
             stage = must_commit(commit)
@@ -297,7 +297,7 @@ class CodingRun:
             yield from forward(push.pipe(hooks), name="push")
 
     def _protected(self, stage: str) -> Protected:
-        """Return what the hooks of git may not change."""
+        """Return the paths that git hooks may not change."""
         return protected_from_commands(self._options, stage, session=self._session)
 
     def _fingerprint(self) -> Observable[str]:

@@ -62,16 +62,16 @@ class DeliverService:
 
         A `DeliverWarning` takes the place of a `DeliverablesListed` when the status file is broken.
 
-        The first session gets the initializer when there is no status file yet, each further
+        The first session gets the initializer if the status file does not exist yet, each further
         one the coding instruction, with `session_pause` between two of them (AUT-032, AUT-120).
         With the workflow `sync` deliverables are compared with the specification and verified.
-        When all is passed or blocked at the start no session is started (AUT-040), unless `recheck`
-        asks for one; with `verify` what is passed is verified then too.
+        If all have passed or are blocked at the start, no session is started (AUT-040), unless
+        `recheck` asks for one; with `verify` those that have passed are verified then too.
 
         `DeliverEnded` is always the last event (AUT-036). An error that ends the loop follows it in
         the error channel: `QuotaExceeded`, `BudgetExceeded`, and any that every further session
         would meet (`AgentNotFound`, `GuardNotLive`, no login). Without it come
-        `WorkspaceLocked`, `ConfigError` and `StorageError`: nothing could be begun, or the journal
+        `WorkspaceLocked`, `ConfigError` and `StorageError`: the run could not begin, or its journal
         not be written. An item of `interrupt`, from any thread and also for those who subscribe
         late (such as a `ReplaySubject`), ends the running session and the loop (`interrupted`);
         disposal does so silently. All events are delivered on the scheduler given to
@@ -79,8 +79,8 @@ class DeliverService:
 
         Each run writes its journal; that of an unfinished one can be given as `resume`, with the
         options it was started with: after `RunResumed` it is resumed at its first unfinished
-        session, whose `DeliverSessionStarted` is emitted again. `ledger` counts what is spent, if
-        it is shared with other runs.
+        session, whose `DeliverSessionStarted` is emitted again. Pass `ledger` to share the costs
+        with other runs.
         """
         workspace = self.services.workspace
 

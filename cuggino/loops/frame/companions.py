@@ -22,9 +22,9 @@ completion changes nothing, its error ends the run.
 def accompanied(
     companions: Sequence[Companion], announce: Callable[[Event], None]
 ) -> Callable[[Observable[Any]], Observable[Any]]:
-    """Let the companions see all events of the source, and `announce` theirs.
+    """Show the companions all events of the source, and `announce` theirs.
 
-    What is announced must be among the events of the source, so that all see it.
+    The source must emit the announced events, so that all companions see them.
     """
 
     def operator(source: Observable[Any]) -> Observable[Any]:

@@ -1,4 +1,4 @@
-"""What a person asks of a run while it works: pause, continue, stop, skip, steer."""
+"""Commands from a person to a run at work: pause, continue, stop, skip, steer."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _LOOKED_AT = frozenset({"AgentRetry", "QuotaLifted", "QuotaWaiting", "Steered"})
 
 
 class _Standing:
-    """Whether work stands still or is to end, for all items of a workspace."""
+    """The pause or stop that is in force for all items of a workspace."""
 
     def __init__(self) -> None:
         self.is_paused = False
@@ -49,10 +49,10 @@ class _Standing:
 
 
 class Control:
-    """The commands to the runs of one workspace: those that were given, and what is left to do.
+    """The commands to the runs of one workspace, and their state: done or still pending.
 
     A watch shares one with the runs of its items, or gives each run that works beside others an
-    `ItemControl`. All is done on the lane of the runs.
+    `ItemControl`. Everything happens on the lane of the runs.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class Control:
 
     @contextmanager
     def announced(self, announce: Announce) -> Iterator[tuple[Event, ...]]:
-        """Announce with this function within the block; gives what was not announced so far."""
+        """Announce with this function within the block; yields the events not announced so far."""
         self._announcers.append(announce)
         unsaid, self._unsaid = tuple(self._unsaid), []
         try:
@@ -142,7 +142,7 @@ class Control:
         self._messages[:0] = [events.SteerAsked(text=text) for text in texts]
 
     def watched(self, run: Observable[T]) -> Observable[T]:
-        """Pass the run on, and notice what it waits for and what its agents have been told."""
+        """Pass the run on, and track its waits and the messages that its agents have received."""
         return run.pipe(each_alone(self._look))
 
     def unless_skipped(self, run: Observable[T]) -> Observable[T]:
@@ -158,14 +158,14 @@ class Control:
         self._is_known = is_known
 
     def skips_with(self, put_aside: Callable[[str], Event | None]) -> None:
-        """Skip an item whose work waits with `put_aside`, whose result is announced.
+        """Use `put_aside` to skip an item whose work waits, and announce its result.
 
         It returns None for any other item, and `ControlIgnored` if it could not.
         """
         self._put_aside = put_aside
 
     def forget(self, item: str) -> None:
-        """Drop the messages that no agent was told, as the item is no longer worked on."""
+        """Drop the undelivered messages of an item that is no longer worked on."""
         for message in self._kept.pop(item, []):
             self._settle(message)
             reason = f"{item} has ended before an agent was told: {message.text[:80]}"
@@ -173,12 +173,12 @@ class Control:
 
     @property
     def holds_back(self) -> bool:
-        """Whether nothing may begin now: all stands still, or is to end."""
+        """True if nothing may begin now, because a pause or a stop is in force."""
         return self._standing.is_paused or self._standing.stops
 
     @property
     def stops(self) -> bool:
-        """Whether all is to end after the stages that are at work."""
+        """True if all runs are to end after their current stages."""
         return self._standing.stops
 
     @property
@@ -196,7 +196,7 @@ class Control:
             self._is_idle = False
 
     def stand_still(self) -> Flow[None]:
-        """Stop here, or stand still here until the run may continue, if a person wants that.
+        """Stop here, or pause here until the run may continue, if a person has asked for it.
 
         Raises:
             Interrupted: the run is to end here.
@@ -217,7 +217,7 @@ class Control:
         self._unless_stopped()
 
     def told(self, options: SpawnOptions) -> Flow[SpawnOptions]:
-        """Add to the prompt what a person wants the agent to know; later messages come live."""
+        """Add the pending messages of a person to the prompt; later ones are delivered live."""
         texts = [message.text for message in self._messages]
         if texts:
             yield from emit(*(events.Steered(text=text, to="prompt") for text in texts))
@@ -286,7 +286,7 @@ class Control:
                 self._announce(events.ControlIgnored(source=command.tag, reason="it is no command"))
 
     def _take(self, message: SteerAsked) -> None:
-        """Tell the agent at work, or else the next one."""
+        """Deliver a message to the agent at work, or else to the next one."""
         self._announce(message)
         self._messages.append(message)
         self._told.send(message.text)
@@ -325,9 +325,9 @@ class Control:
 
     @property
     def _is_waiting(self) -> bool:
-        """Whether no agent works, so that an end need not wait for one."""
+        """True if no agent is at work that a stop would have to wait for."""
         if self._beside:
-            return False  # what waits is ended by itself
+            return False  # `stop_waiting` ends those that wait
         waits = self._waits_until is not None and self._lane.now < self._waits_until
         return waits or self._is_standing or self._is_idle
 
@@ -349,7 +349,7 @@ class Control:
 
 
 class ItemControl(Control):
-    """The commands to one item at work beside others: a pause and a stop are those of all."""
+    """The commands to one item at work beside others; a pause or a stop applies to all."""
 
     def __init__(self, all_items: Control, item: str) -> None:
         super().__init__(all_items._interruption, all_items._lane, all_items._folder)
@@ -360,7 +360,7 @@ class ItemControl(Control):
 
     @contextmanager
     def hearing(self) -> Iterator[None]:
-        """Hear what is for the item within the block, and what came for it before."""
+        """Receive commands to the item within the block, and messages that arrived before it."""
         waiting = self._all._kept.pop(self._item or "", [])
         if not self._all._beside:
             waiting = [*self._all._messages, *waiting]
@@ -384,9 +384,9 @@ class ItemControl(Control):
         return self.unless_skipped(self.watched(run).pipe(interrupt_when(stops)))
 
     def orders(self) -> Observable[ControlEvent]:
-        """Emit what agents of the item on another machine are to be told: messages, pause, stop.
+        """Emit commands for the item's agents on another machine: messages, pause, stop.
 
-        Messages that no agent was told come first.
+        A pause or a stop in force and undelivered messages come first.
         """
 
         def begun() -> Observable[ControlEvent]:

@@ -1,4 +1,4 @@
-"""What a run finds in the repository, and whether it leaves the history as it was."""
+"""Checks of the repository: files that are dirty before a run, and a rewritten history."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SHOWN = 3
 def dirty_files(
     repository: Repository, settings: CommitSettings, *, exclude: tuple[Path, ...] = ()
 ) -> Flow[Mapping[str, str]]:
-    """Return the files that stay out of commits until somebody changes them, each with its state.
+    """Return the files that stay out of commits until they change, each with its state.
 
     Emits `DirtyFilesKept` if there are any.
 
@@ -53,9 +53,9 @@ def refused(paths: list[str]) -> ConfigError:
 
 
 def history_kept(run: Run, base: str | None) -> Flow[None]:
-    """Emit `HistoryRewritten` if the commit `base` is no ancestor of the current one any more.
+    """Emit `HistoryRewritten` if the commit `base` is not an ancestor of the current one any more.
 
-    Nothing is looked at in a run that a version without snapshots began.
+    A run that a version without snapshots began is not checked.
     """
     repository = run.services.repository
     is_old = run.resumed is not None and "snapshot_days" not in run.resumed.started.options

@@ -67,12 +67,12 @@ _OF_NO_USE_LATER = frozenset({"PingEvent", "MessageDelta"})
 
 
 def _ends_process(event: Event) -> bool:
-    """Return whether the event is the result of a loop that each process of a run emits anew."""
+    """Return whether the event is a result of a loop that each process of a run emits again."""
     return isinstance(event, RunResult) and not isinstance(event, events.LoopTerminalEvent)
 
 
 def _is_of_process(event: Event) -> bool:
-    """Return whether each process of a run emits the event anew."""
+    """Return whether each process of a run emits the event again."""
     return isinstance(event, events.SandboxChosen | events.ControlEvent) or _ends_process(event)
 
 

@@ -107,9 +107,9 @@ class Run:
         yield from forward(nothing.pipe(budget), name="budget")
 
     def begin_session(self, options: SpawnOptions) -> Flow[SpawnOptions]:
-        """Stand still if a person wants that, keep the project, and tell the agent what is new.
+        """Pause if a person has asked for it, save the project, and add pending messages.
 
-        Gives the options of the session.
+        Returns the options of the session.
 
         Raises:
             Interrupted: a person has stopped the run.
@@ -160,7 +160,7 @@ class Story(Protocol):
 
 
 def _streamed(frame: Callable[P, Flow[None]]) -> Callable[P, Observable[Any]]:
-    """Make a cold stream of the frame: each subscription is a run of its own."""
+    """Make a cold stream of the frame: each subscription is a separate run."""
 
     @wraps(frame)
     def stream(*args: P.args, **kwargs: P.kwargs) -> Observable[Any]:
@@ -185,11 +185,11 @@ def framed(
 ) -> Flow[None]:
     """Hold the workspace, make the story, and record it if the options ask for a journal.
 
-    A run that resumes another one emits `RunResumed` first. Its session files are kept as long as
-    it can be resumed. `resume` may look for the run to resume, once the workspace is held.
-    `ledger` counts what is spent, if it is shared with other runs: then one of them has told which
-    sandbox is in force. `control` is shared with them, too, and otherwise hears the commands of
-    the services. `transient` selects the failures that are retried within a session.
+    A resumed run emits `RunResumed` first. The session files of a run are kept as long as it can
+    be resumed. `resume` may be a function that finds the run to resume once the workspace is held.
+    A `ledger` shares the costs with other runs, one of which has reported the sandbox in force. A
+    `control` is shared, too; by default the run follows the commands of the services. `transient`
+    selects the failures that are retried within a session.
     """
     here = yield from ask(lane())
     assert here is not None
@@ -305,7 +305,7 @@ def wait_for_orphans(workspace: Workspace, before: LockOwner | None) -> Flow[Non
     """
     if before is None:
         return
-    # Also of the owners before it: it may have been killed while it waited itself.
+    # Also of earlier owners: the last one may have been killed while it waited for theirs.
     for pid in (*before.killed, before.pid):
         if pid is not None and not (yield from ask(orphans_gone(pid), name="orphans")):
             raise WorkspaceLocked(

@@ -62,9 +62,9 @@ class SessionFold:
         if isinstance(event, SessionEnded):
             self.ended = event
         elif begins_session(event) or isinstance(event, SystemMessage | AgentMessage):
-            self.ended = None  # that was the session before, which this one goes on with
+            self.ended = None  # that was the earlier session, which this one resumes
         if isinstance(event, AgentFellBack):
-            self._said.clear()  # the one that begins anew has said nothing yet
+            self._said.clear()  # the fallback agent has no message yet
 
     def read(self, session: Observable[Event]) -> Observable[Event]:
         """Drop an error after a good result (AUT-024).
@@ -100,7 +100,7 @@ class SessionFold:
             return error
         match said:
             case "completed":
-                return None  # what comes behind a good result is no error (AUT-024)
+                return None  # a failure after a good result is not an error (AUT-024)
             case "quota":
                 return QuotaExceeded(self.words or "the usage limit is reached")
             case "budget":

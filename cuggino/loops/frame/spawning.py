@@ -107,7 +107,7 @@ def spawn_options(
 
 
 def boundary_for(options: RunOptions, role: Role, agent: LlmAgent | None) -> Boundary:
-    """Return what confines the sessions of a role: nothing if an agent of it supports no view.
+    """Return the boundary of a role's sessions: none if one of its agents supports no view.
 
     Raises:
         ConfigError: the sandbox is required, and cannot be enforced.
@@ -147,7 +147,7 @@ def plain_shell(shell: Shell, options: RunOptions) -> Shell:
 
 
 def commands_enclose(options: RunOptions) -> Enclose:
-    """Return what makes the enclosure of each command that runs what agents have written."""
+    """Return the function that encloses commands which run what agents have written."""
     if options.sandbox == "off":
         return no_enclosure
     return enclose_commands(
@@ -159,7 +159,7 @@ def commands_enclose(options: RunOptions) -> Enclose:
 
 
 def choose_sandbox(options: RunOptions, agent: LlmAgent) -> SandboxChosen | None:
-    """Return what confines the roles of a loop.
+    """Return the event that reports the sandbox of a loop's roles.
 
     None if the sandbox is turned off, or if no agent of the loop supports a view.
 
@@ -194,7 +194,7 @@ def choose_sandbox(options: RunOptions, agent: LlmAgent) -> SandboxChosen | None
 
 
 def _unlimited(options: RunOptions, agent: LlmAgent) -> Iterator[str]:
-    """Yield which agents nothing keeps from connecting anywhere, and why."""
+    """Yield each agent whose network nothing limits, with the reason."""
     for role in options.roles:
         for one in agent.agents_for(role):
             why = "the guard is off" if options.guard == "off" else one.sandbox_unavailable()
@@ -210,7 +210,7 @@ def protected_from_commands(
     role: ViewRole = "implementing",
     enclosed: bool = True,
 ) -> Protected:
-    """Return what a command of a run may not change.
+    """Return the paths that a command of a run may not change.
 
     `stage` names it in events; `role` is the one that works in the loop. `enclosed` if it gets a
     view wherever the options and the system allow that.

@@ -32,7 +32,7 @@ def supervision(
 ) -> Supervision:
     """Return the supervision by the options; all agents of the run share `gate` and `ledger`.
 
-    `earlier` is what the unfinished stage of a resumed run has counted.
+    `earlier` has the counts of a resumed run's unfinished stage.
     """
     return Supervision(
         max_retries=options.max_retries,
@@ -56,7 +56,7 @@ def supervision(
 
 
 def ledger_of(earlier: RunResumed | None) -> Ledger:
-    """Return what earlier processes of a run spent; an empty ledger for a new run."""
+    """Return a ledger with the costs of a run's earlier processes; empty for a new run."""
     if earlier is None:
         return Ledger()
     return Ledger(spent=Spending().add(earlier), elapsed=earlier.duration)
@@ -65,13 +65,13 @@ def ledger_of(earlier: RunResumed | None) -> Ledger:
 def earlier_counts(resumed: JournalFile | None) -> Earlier:
     """Return the retries and waits of the stage at which a process was killed or interrupted.
 
-    They are none where the run ended by itself: whoever resumes it wants to try again.
+    They are zero if the run ended in another way: a person resumes it to try again.
     """
     found, stage, waiting = Earlier(), "", None
     for entry in resumed.entries.only(_COUNTED) if resumed is not None else ():
         match entry.event:
             case StageStarted() if entry.stage == stage:
-                waiting = None  # begun anew by another process
+                waiting = None  # restarted by another process
             case StageStarted():
                 found, stage, waiting = Earlier(), entry.stage or "", None
             case StageFinished():

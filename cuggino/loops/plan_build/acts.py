@@ -65,7 +65,7 @@ class PlanBuildActs:
         loaded = yield from ask(act(self._store.load))
         assert loaded is not None
         odd = [warning for warning in loaded.warnings if warning not in self._warned]
-        self._warned = set(loaded.warnings)  # what is still odd was told; what is so again is not
+        self._warned = set(loaded.warnings)  # warn once while it lasts, again when it recurs
         yield from emit(*(PlanBuildWarning(message=warning) for warning in odd))
         if loaded.broken is not None:
             return
@@ -94,7 +94,7 @@ class PlanBuildActs:
             loaded = self._store.load()
             items, noted = loaded.jobs.items, unverified.read()
             if loaded.broken is None and not is_done(self._options.cwd):
-                # What is not there any more, and nobody calls done, a person has taken out.
+                # A person has removed the jobs that are gone and not reported as done.
                 unverified.write(noted & {job.id for job in items})
             still_open = noted | {job.id for job in items if not job.is_done}
             return [job.id for job in items if job.is_done and job.id not in still_open]
@@ -107,7 +107,7 @@ class PlanBuildActs:
         def look() -> list[str]:
             there = {job.id for job in self._store.load().jobs.items}
             gone = self._unverified.read() - there
-            # Who has no id of its own is called by its place, which changes.
+            # A job without an id is named by its position, which changes.
             return sorted(job_id for job_id in gone if not job_id.startswith("#"))
 
         return tuple((yield from ask(act(look), name="missing")) or ())
@@ -136,7 +136,7 @@ class PlanBuildActs:
         return (yield from ask(look, name="head"))
 
     def dirty_files(self) -> Flow[None]:
-        """Note the files with uncommitted changes before the first session."""
+        """Record the files with uncommitted changes before the first session."""
         if self._options.auto_commit:
             self._dirty = yield from dirty_files(self._repository, self._options)
 
@@ -152,7 +152,7 @@ class PlanBuildActs:
         Raises:
             WorkNotCommitted: git refused it, and `must` is set: the work is to be complete.
         """
-        base = yield from self.head()  # before the stage: one that is begun anew finds its commit
+        base = yield from self.head()  # before the stage: a restarted one finds its commit
         stage = flow(lambda: self._commit(n, base, must=must))
         yield from forward(self._run.interruption.ending(stage), name="commit")
 

@@ -39,7 +39,7 @@ class Judge:
         report = yield from run_session(self._run, self._spawn_options(prompt))
         if report.error is not None:
             raise report.error
-        if report.outcome != "completed":  # what it has said by then is no verdict
+        if report.outcome != "completed":  # then its message is not a verdict
             message = report.message or report.outcome
             yield from emit(PlanBuildWarning(message=f"Verification error: {message}"))
             return None

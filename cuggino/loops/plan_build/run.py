@@ -104,7 +104,7 @@ class PlanBuildRun:
                 return reason
             ended = yield from self._session("plan")
             if ended is None:
-                return None  # told; what there is can be built all the same (LOP-051)
+                return None  # reported; existing jobs can still be built (LOP-051)
             if not is_failure(ended.outcome):
                 yield from self._verify_claims()
                 yield from self._count(is_planned=True)
@@ -121,7 +121,7 @@ class PlanBuildRun:
         while True:
             yield from self._acts.unless_stopped()
             if (yield from self._acts.is_done()):
-                yield from self._verify_claims()  # somebody else may have made some
+                yield from self._verify_claims()  # others may have reported some
                 yield from self._count()
                 if (yield from self._is_complete()):
                     return "complete"
@@ -165,12 +165,12 @@ class PlanBuildRun:
         self._failures, self._accepted = verdict.failures, verdict.accepted
 
     def _session(self, phase: PromptPhase) -> Flow[PlanBuildSessionEnded | None]:
-        """Run a session of the phase; None when there is no prompt for it."""
+        """Run a session of the phase; return its end, or None without a prompt for it."""
         self._base = yield from self._acts.head()
         self._first = self._first or self._base
         self._iteration += 1
         self._turns[phase] += 1
-        # Done as a whole, or begun anew by a resumed run.
+        # A resumed run repeats it from the start unless it had finished.
         stage = flow(
             lambda: phase_session(
                 phase,

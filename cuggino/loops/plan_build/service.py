@@ -62,13 +62,13 @@ class PlanBuildService:
         neither an open job, nor one that a building session took out of the jobs file before it was
         verified, nor a finding (LOP-060).
 
-        `PlanBuildEnded` is the last event whatever ended the loop. What ends it as an error follows
-        it in the error channel: `QuotaExceeded`, `BudgetExceeded`, `ConfigError` (a protected
-        branch, no build prompt), and what every further session would meet too. Without it come
+        `PlanBuildEnded` is always the last event. An error that ends the loop follows it in the
+        error channel: `QuotaExceeded`, `BudgetExceeded`, `ConfigError` (a protected branch, no
+        build prompt), and any that every further session would meet. Without it come
         `WorkspaceLocked` and `StorageError`. An item of `interrupt`, from any thread and also for
         those who subscribe late, ends the running session and the loop (`interrupted`).
 
-        Each run writes its journal, with which another process can go on (`resume`).
+        Each run writes its journal, with which another process can resume it (`resume`).
         """
         return framed(
             self.services,

@@ -59,7 +59,7 @@ def phase_options(
 ) -> SpawnOptions:
     """Return the options of a session of the phase.
 
-    It may write the whole project but for what is protected, specifications included. Without
+    It may write the whole project, specifications included, except protected paths. Without
     `allow_all` it may run only listed programs (LOP-112).
     """
     guard = None
@@ -191,7 +191,7 @@ class PlanBuildSession:
         return events.pipe(noticed, each(self._look), alongside(commits))
 
     def _notice(self, value: Event | EventBatch) -> Iterable[Event | EventBatch]:
-        """Yield the event or batch with what is noticed in it."""
+        """Yield the event or batch together with its notices."""
         notices = (one for event in events_in(value) for one in self._notices.notice(event))
         return batched(notices, value.is_cut) if isinstance(value, EventBatch) else notices
 

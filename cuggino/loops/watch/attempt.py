@@ -98,7 +98,7 @@ def attempt(
 def slot_services(services: Services, options: LoopRunOptions) -> Services:
     """Return the services of the slot whose folder is `options.cwd`, of those of its project.
 
-    A repository of one's own that cannot be had in another folder (`Moves`) stays as it is.
+    A custom repository that cannot be opened in another folder (`Moves`) stays as it is.
     """
     desk = services.workspace.desk(options.cwd)
     repository, snapshots = services.repository, services.snapshots
@@ -119,7 +119,7 @@ def recorded_slots(home: Workspace, slots: Sequence[Slot]) -> dict[str, int]:
 
 
 class _Found(NamedTuple):
-    """What an earlier process or attempt has left of an item."""
+    """The remains of an earlier attempt at an item, by this or another process."""
 
     folder: Path
     record: AttemptRecord
@@ -189,12 +189,12 @@ class _Attempt:
             yield from self._published(record)
 
     def _published(self, record: AttemptRecord) -> Flow[None]:
-        """Make the candidate. When it has been emitted, the slot has nothing left to tell."""
+        """Make the candidate. When it has been emitted, the slot has nothing left to report."""
         yield from forward(self._publish(record.base))
         yield from ask(act(lambda: write_attempt(self._desk, record._replace(published=True))))
 
     def _find(self) -> _Found | None:
-        """Return what an earlier process or attempt has left of the item, here or elsewhere."""
+        """Return the remains of an earlier attempt at the item, in this slot or another one."""
         latest = latest_run_of(self._home, self._item, in_slot=True)
         found: list[_Found] = []
         for folder in self._folders():
@@ -251,10 +251,10 @@ class _Attempt:
         return record, (yield from self._work(options))
 
     def _gone_on(self, found: _Found) -> Flow[tuple[AttemptRecord, object]]:
-        """Resume an unfinished run, or run the loop anew on the work of one that has ended."""
+        """Resume an unfinished run, or run the loop again on the work of one that has ended."""
         record, run = (yield from self._taken_over(found)), found.run
         if run is not None and run.resumable and run.run_id in self._desk.sessions():
-            with suppress(RunNotResumable):  # written by another version: begin anew
+            with suppress(RunNotResumable):  # written by another version: start over
                 options = resumed_options(self._options, run.started)
                 return record, (yield from self._work(options, run))
         after = (yield from ask(act(self._latest))) or ""
@@ -310,7 +310,7 @@ def in_slot_too(paths: Sequence[str], slot: Slot) -> list[str]:
 
 
 def return_review(sent_back: WatchSentBack) -> str | None:
-    """Return what the next planning agent is told; None after a conflict, which is resolved."""
+    """Return the review for the next planning agent; None after a conflict, which is resolved."""
     match sent_back.reason:
         case "conflict":
             return None

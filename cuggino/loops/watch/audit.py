@@ -36,7 +36,7 @@ def audit_stage(run: Run, options: WatchRunOptions) -> Observable[WatchEvent]:
 
     Emits `WatchAuditStarted`, the agent's events, for every finding its marker and then
     `WatchTbdItemFound`, and at the end `WatchAuditEnded`, or `WatchAuditFailed`: a failure of the
-    agent is no failure of the stream. A finding that is unfinished at disposal is lost. The audit
+    agent does not fail the stream. A finding that is unfinished at disposal is lost. The audit
     does not wait for a usage limit.
 
     Errors: `BudgetExceeded`, as the budget of the whole watch is spent.

@@ -27,7 +27,7 @@ def waits_for_room(
         source, again:               -b-|
         waits_for_room:     a--F 59s -b-|           F = WatchDiskFull(retry_in=60.0, ...)
 
-    The failed source is released first, so that what it held is free, and `on_full` is called.
+    The failed source is released first, with everything it held, and `on_full` is called.
 
     Errors: `Interrupted` after an item of `interrupt` in the pause; any other error of the source
     at once.

@@ -1,4 +1,4 @@
-"""The items of a watch: which are ready, and what becomes of them."""
+"""The items of a watch: which are ready, and how each of them ends."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class Items:
     def waiting(
         self, look: Callable[[datetime], Situation] | None = None
     ) -> Observable[WatchEvent]:
-        """Wait until work can begin, as `look` says; with the audit, if there is one."""
+        """Wait until `look` finds that work can begin, with the audit if it is enabled."""
         options = self._options
         audit = audit_stage(self._run, options) if options.audit else None
         return waiting_phase(
@@ -238,7 +238,7 @@ class Items:
         yield from self.archive(name, options.item or "", last)
 
     def archive(self, name: str, item: str, last: LoopTerminalEvent) -> Flow[None]:
-        """Put away an item whose work is done; it stays if its text is no longer `item`'s."""
+        """Archive an item whose work is done, unless its text no longer matches `item`."""
         _, _, digest = item.rpartition(" ")
         outcome = "max-iterations" if isinstance(last, LoopMaxIterations) else "approved"
         moved = yield from ask(act(lambda: self.backlog.archive(name, outcome, digest)))
@@ -382,7 +382,7 @@ def item_options(
 
 
 def _review_of(stalled: LoopStalled) -> str:
-    """Return what the first planning agent of the next run is told."""
+    """Return the review for the first planning agent of the next run."""
     findings = "".join(f"\n\n- {finding}" for finding in stalled.findings)
     return (
         f"An earlier run of this task made no progress: {stalled.message}. Find out why, and plan "

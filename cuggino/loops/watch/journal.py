@@ -63,8 +63,8 @@ class WatchRecorder:
     """The recorder of a watch.
 
     A watch reads its folders again each time, so no stage is replayed. Of the runs of its items it
-    records results, costs and what a person said; the rest is in their own journals. The setup and
-    check of a landing are in none but this.
+    records results, costs and messages from a person; the rest is in their own journals. The setup
+    and check of a landing are only in this one.
     """
 
     def __init__(self, journal: Journal, _resumed: JournalFile | None = None) -> None:
@@ -163,7 +163,7 @@ def restore_attempts(attempts: Attempts, killed: JournalFile) -> None:
 def settled_run(watch: JournalFile) -> tuple[str, LoopTerminalEvent] | None:
     """Return the item whose run had ended when the watch ended, before it was put away.
 
-    Returns its name and result; None when there is no such item, or it must be run again.
+    Returns its name and result, or None without such an item, or if it must be run again.
     """
     item, last = "", None
     for entry in watch.entries:

@@ -1,4 +1,4 @@
-"""Where attempts at backlog items are placed: in this process, or on another machine."""
+"""Placement of attempts at backlog items: in this process, or on another machine."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Placed:
 
 
 class Placement(Protocol):
-    """Where attempts are at work. Another engine is another placement."""
+    """An engine that runs attempts: slots in this process, or other machines."""
 
     @property
     def slots(self) -> int:
@@ -86,7 +86,7 @@ class Placement(Protocol):
     def place(self, work: Work) -> Observable[Placed]:
         """Find a place for the attempt; emits once it has one.
 
-        An attempt at this item that goes on from an earlier process has its place already.
+        An attempt that continues from an earlier process already has its place.
         """
 
     def events(self, placed: Placed) -> Observable[WatchEvent]:

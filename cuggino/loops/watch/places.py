@@ -1,4 +1,4 @@
-"""Where the items of a watch are at work, and where they land."""
+"""The placement of a watch's items, and the trunk where they land."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def places_of(
 ) -> Places:
     """Return the places of a project's items, and its trunk; nothing is created.
 
-    Without a `placement`, items are at work in slots on this machine. With a `landing` they land
-    through pull requests.
+    Without a `placement`, items are worked on in slots on this machine. With a `landing` they
+    land through pull requests.
 
     Raises:
-        ConfigError: the slot folder cannot be used, or there is no check command.
+        ConfigError: the slot folder cannot be used, or the check command is missing.
     """
     if options.check_command is None:
         raise ConfigError("more than one slot requires a check command")

@@ -24,10 +24,10 @@ from cuggino.operators import (
 
 
 class Proposals:
-    """The items of a watch that wait for their pull requests, and the stories of that.
+    """The items of a watch that wait for their pull requests, with a story for each.
 
-    All stories run at the same time, and begin anew with each subscription of `beside`: a story
-    must go on from the state that it finds, wherever it was disposed.
+    All stories run at the same time, and restart with each subscription of `beside`: a story must
+    continue from the state that it finds, wherever it was disposed.
     """
 
     def __init__(self, story: Callable[[str], Flow[None]]) -> None:

@@ -1,4 +1,4 @@
-"""What earlier processes of a watch with slots have left undone, by its journal."""
+"""Unfinished work of earlier processes of a watch with slots, read from its journal."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _TAGS = tuple(
 
 @dataclass(slots=True)
 class ItemWork:
-    """What is known of an item that has been at work."""
+    """The recorded state of an item that was worked on."""
 
     item: str = ""
     """Its name and digest."""
@@ -67,7 +67,7 @@ class WorkLeft:
 
 
 def work_left(watch: JournalFile, workspace: Workspace) -> WorkLeft:
-    """Return what the watch has left; nothing of items that were edited or removed since."""
+    """Return the unfinished work of the watch, without items that were edited or removed since."""
     left = WorkLeft()
     works = left.works
     for entry in watch.entries.only(_TAGS):

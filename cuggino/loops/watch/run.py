@@ -105,7 +105,7 @@ class Watch:
             try:
                 return (yield from self._work(going_on, resume))
             except RunNotResumable:
-                pass  # written by another version: begin anew
+                pass  # written by another version: start over
         return (yield from self._work(options))
 
     def _work(self, options: LoopRunOptions, resume: JournalFile | None = None) -> Flow[object]:

@@ -1,4 +1,4 @@
-"""The watch: a backlog worked off around the clock, with an audit in idle time.
+"""The watch: works through a backlog around the clock, with an audit in idle time.
 
 Sources: requirements CUG-100 to CUG-127.
 """
@@ -78,8 +78,8 @@ class WatchService:
         first item by name is taken. It leaves the backlog for `archive/` when it was approved (or
         its iterations are used up) and was not edited meanwhile; a spec issue keeps it. An item
         whose run fails is tried again after growing pauses, others first; after `max_attempts` it
-        is parked with the reason. What would fail every item (a usage limit, no login, no agent)
-        parks none: all of them wait. Nothing that a person wrote is ever removed.
+        is parked with the reason. A failure that would hit every item (a usage limit, no login, no
+        agent) parks none: all of them wait. Nothing that a person wrote is ever removed.
 
         With more than one slot, or with a `placement` on other machines, several items are at work
         at once, each in a clone of the project, and land one after the other::
@@ -96,12 +96,12 @@ class WatchService:
         An unfinished run is resumed when its item is taken again unchanged, also by the next watch.
         A killed watch is resumed too: its costs and failed attempts still count.
 
-        A full disk stops the work; `WatchDiskFull` says so, and the watch continues, as after a
+        A full disk stops the work: `WatchDiskFull` is emitted, and the watch continues, as after a
         kill, when there is room (see `waits_for_room`).
 
         Errors: `WorkspaceLocked`; `StorageError` when an item could not be moved, or the journal
-        or the files of a run not be written for another reason; `BudgetExceeded` when what all
-        agents may take together is spent; `Interrupted` after an item of `interrupt`.
+        or the files of a run not be written for another reason; `BudgetExceeded` when the
+        budget of all agents is spent; `Interrupted` after an item of `interrupt`.
         """
         workspace = self.services.workspace
         latest: JournalFile | None = None

@@ -76,7 +76,7 @@ _FOLLOW_AGAIN = 30.0
 
 
 class Trunk(Protocol):
-    """What has landed, and the gate before it."""
+    """The trunk of landed work, and the gate before it."""
 
     def open(self) -> Observable[WatchEvent]:
         """Heal what a killed process has left, and start or adopt the trunk."""
@@ -89,7 +89,7 @@ class Trunk(Protocol):
     ) -> Observable[WatchEvent]:
         """Land the candidate; the last event is `WatchLanded`, `WatchSentBack` or `WatchProposed`.
 
-        Errors: `ForgeRefused` if it is not to be tried again; others are, after a pause.
+        Errors: `ForgeRefused` if the landing must not be retried; after others it is, with a pause.
         """
 
     def follow(self) -> Observable[WatchEvent]:
@@ -105,16 +105,16 @@ class Proposing(Trunk, Protocol):
     def proposal(self, proposed: WatchProposed, *, returns: int) -> Observable[WatchEvent]:
         """Wait for a pull request; the last event is `WatchLanded` or `WatchSentBack`.
 
-        Before `WatchSentBack` there may be a `WatchCandidate`: what the item goes on with. It can
-        be disposed and begun again at any time.
+        Before `WatchSentBack` there may be a `WatchCandidate`, from which the item continues. The
+        wait can be disposed and started again at any time.
 
-        Errors: `ForgeRefused` if it will not be merged; after others it is begun again.
+        Errors: `ForgeRefused` if it will not be merged; after others the wait is started again.
         """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """Where items are at work, and where they land."""
+    """The placement of items, and the trunk where they land."""
 
     placement: Placement
     trunk: Trunk
@@ -446,7 +446,7 @@ class SlotWatch:
         return work_placed(self._places.placement, placed).pipe(each_alone(look))
 
     def _work_of(self, name: str, options: LoopRunOptions) -> ItemWork:
-        """Return what is known of the item, as long as its text is the same."""
+        """Return the known state of the item; a new one if its text has changed."""
         assert options.item is not None
         known = self._known.get(name)
         if known is None or known.item != options.item:
@@ -544,9 +544,9 @@ class SlotWatch:
     # What is proposed.
 
     def _await_proposal(self, name: str) -> Flow[None]:
-        """Wait until the pull request of the item has an end, and deal with that.
+        """Wait for the outcome of the item's pull request, and handle it.
 
-        Each step goes on from what is known of the item: the watch may dispose this at any time.
+        Each step continues from the known state of the item: the watch may dispose it at any time.
         """
         if (work := self._known.get(name)) is not None:
             yield from self._proposal_ended(name, work)
@@ -598,7 +598,7 @@ class SlotWatch:
             yield from ask(later.pipe(until_changed))
 
     def _notice_removed(self) -> None:
-        """Let the stories of items that a person has taken out of the backlog see that."""
+        """Wake the stories of items that a person has removed from the backlog."""
         listed = set(self._items.survey.items) if len(self._proposals) else ()
         for name in self._proposals.names():
             if name not in listed and not self._items.backlog.is_there(name):
@@ -609,7 +609,7 @@ class SlotWatch:
         yield from self._items.archive(name, work.item, work.end or LoopApproved(iteration=1))
 
     def _abandoned(self, name: str, work: ItemWork) -> Flow[None]:
-        """Land nothing of an item that a person has taken out of the backlog."""
+        """Keep, but do not land, the work on an item that a person has removed from the backlog."""
         self._let_go(name)
         yield from emit(
             WatchWorkKept(

@@ -66,12 +66,12 @@ def waiting_phase(
     folders together, so that an item and a spec issue that arrive at once are seen at once.
     It is given the scheduler's time. `next_attempt` gives the seconds until the first of the paused
     items may be tried again, when there is one; it is asked again after each such time, as that
-    item may be gone and another one wait. `notices` is asked after each look for what else to say;
-    `news` is another sign to look, for when there is some.
+    item may be gone and another one wait. After each look, `notices` returns further events to
+    emit; `news` is another sign to look.
 
-    `audit` starts after the first waiting event, not at all when work can begin at once, and is
-    ended when it can: its processes are gone before `WatchAuditInterrupted` is emitted. One that
-    ends by itself is not started again in the same phase.
+    `audit` starts after the first waiting event, never if work can begin at once, and is ended as
+    soon as it can: its processes are gone before `WatchAuditInterrupted` is emitted. An audit that
+    completes is not started again in the same phase.
     """
     signs: list[Observable[object]] = [
         cast("Observable[object]", combine_latest(spec_issues, backlog)),

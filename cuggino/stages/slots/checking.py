@@ -47,7 +47,7 @@ class Red(NamedTuple):
 
     @classmethod
     def of(cls, refused: NotMerged) -> Red:
-        """Return the reason of what cannot be merged."""
+        """Return the reason for a candidate that cannot be merged."""
         return cls("conflict" if refused.is_conflict else "check", refused.output, refused.paths)
 
     def sent_back(self, item: str, returns: int) -> WatchSentBack:
@@ -62,11 +62,11 @@ class Red(NamedTuple):
 
 
 class Gate:
-    """The gate tree of a project, and what has to pass in it.
+    """The gate tree of a project, and the commands that have to pass in it.
 
-    `gate_folder` is a folder that nobody else uses. Commands run with `shell`, or in a plain one
-    with the variables of slot 0 and `env`. The project's hooks run when candidates are merged, in
-    the enclosure that `enclose` makes.
+    `gate_folder` has no other use. Commands run with `shell`, or in a plain one with the variables
+    of slot 0 and `env`. The project's hooks run when candidates are merged, in the enclosure that
+    `enclose` makes.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Gate:
         self._known: tuple[Place, GateTree] | None = None
 
     def located(self) -> Flow[tuple[Place, GateTree]]:
-        """Return the repository, and the gate tree; it is not made."""
+        """Return the repository and the gate tree, without creating it."""
         if self._known is None:
             place = yield from place_of(self._project)
             gate = GateTree(place, self._slot(place), enclose=self._enclose, timeout=self._timeout)
@@ -108,7 +108,7 @@ class Gate:
         return Slot(number=0, root=root, folder=root / place.prefix, project=self._project)
 
     def test(self, merged: Merged, n: int) -> Flow[Red | None]:
-        """Run the setup and the check on what is merged; return why it does not land."""
+        """Run the setup and the check on the merged work; return why it does not land, or None."""
         place, gate = yield from self.located()
         yield from gate.furnish()
         yield from self._copy_specs(place, gate)
@@ -185,7 +185,7 @@ def check_is_there(candidate: WatchCandidate, place: Place) -> Flow[None]:
     """Check that the repository has the candidate.
 
     Raises:
-        ProcessError: it has not.
+        ProcessError: the candidate is missing.
     """
     if not (yield from commit_named(candidate.commit, place.top)):
         raise ProcessError(
@@ -200,7 +200,7 @@ def landing_message(filename: str, title: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return the text with each white space as a single blank."""
+    """Return the text with each run of whitespace as a single space."""
     return " ".join(text.split())
 
 

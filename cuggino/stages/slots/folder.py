@@ -1,4 +1,4 @@
-"""Where slots are, and what sets one apart from the next."""
+"""The folders of slots, and the variables that keep slots apart."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Slot:
 
     @property
     def env(self) -> dict[str, str]:
-        """Return the variables by which servers and containers of slots stay apart.
+        """Return the variables that keep servers and containers of slots apart.
 
-        The numbers are stable: the slot has the 100 ports from `PORT` on for itself.
+        The numbers are stable: the 100 ports from `PORT` on belong to this slot.
         """
         name = re.sub(r"[^a-z0-9]+", "-", self.project.name.lower()).strip("-") or "project"
         digest = hashlib.sha256(os.fsencode(self.project)).hexdigest()[:6]
@@ -57,7 +57,7 @@ def slot_home(project: Path, slot_folder: str | None = None) -> Path:
     `slot_folder` is relative to the project; by default it is a folder beside the repository.
 
     Raises:
-        ConfigError: the folder is inside the repository, or is no folder.
+        ConfigError: the folder is inside the repository, or is not a folder.
     """
     project = project.resolve()
     top = top_of(project)

@@ -50,13 +50,13 @@ class NotMerged(NamedTuple):
 
 
 class GateTree:
-    """A repository in the folder of a slot of its own, which shares the project's objects only.
+    """A repository in a separate slot, which shares only the project's objects.
 
     It has no remotes and no branches, so a check that pushes, stashes or configures git changes
-    nothing of the project. It stays between landings, with everything that git ignores in it: the
-    caches of the check. Whatever state a killed process has left it in, `take` brings it to order.
+    nothing in the project. It stays between landings, with all ignored files: the caches of the
+    check. `take` repairs any state that a killed process has left.
 
-    The project's hooks run at a merge, in the enclosure that `enclose` makes. A signature is made
+    The project's hooks run at a merge, in the enclosure that `enclose` makes. Commits are signed
     outside of it.
     """
 
@@ -76,7 +76,7 @@ class GateTree:
         self._timeout = timeout
 
     def take(self, commit: str) -> Flow[Merged]:
-        """Check out the commit; nothing of an earlier merge or check is left but ignored files.
+        """Check out the commit; only ignored files are left of an earlier merge or check.
 
         Raises:
             ProcessError: git cannot check it out, for example on a full disk.
@@ -84,7 +84,7 @@ class GateTree:
         yield from self.make()
         checked_out = yield from self._checkout(commit)
         if checked_out.code:
-            # A killed git, a check that broke the repository, commits that are gone: start anew.
+            # A killed git, a check that broke the repository, commits that are gone: start over.
             yield from ask(act(lambda: self._clear(self.folder / ".git")))
             yield from self.make()
             checked_out = yield from self._checkout(commit)
@@ -101,12 +101,12 @@ class GateTree:
         )
 
     def merge(self, commit: str, message: str, *, only: bool = False) -> Flow[Merged | NotMerged]:
-        """Merge the commit into what is checked out.
+        """Merge the commit into HEAD.
 
-        With `only`, a commit that contains what is checked out is taken as it is.
+        With `only`, HEAD is fast-forwarded if the commit contains it.
 
         Raises:
-            ProcessError: git fails for another reason than a conflict or a hook.
+            ProcessError: git fails for a reason other than a conflict or a hook.
         """
         words: tuple[str, ...] = (
             "--ff" if only else "--no-ff",
@@ -121,10 +121,10 @@ class GateTree:
         return (yield from self.head())
 
     def pick(self, commit: str, base: str, message: str) -> Flow[Merged | NotMerged]:
-        """Commit the difference between `base` and the commit on top of what is checked out.
+        """Commit the difference between `base` and the commit on top of HEAD.
 
         Raises:
-            ProcessError: git fails for another reason than a conflict or a hook.
+            ProcessError: git fails for a reason other than a conflict or a hook.
         """
         whole = ("commit-tree", f"{commit}^{{tree}}", "-p", base, "-m", message)
         made = (yield from must(*whole, cwd=self.folder)).text
@@ -141,13 +141,13 @@ class GateTree:
         return (yield from self.head())
 
     def head(self) -> Flow[Merged]:
-        """Return what is checked out."""
+        """Return the commit and the tree at HEAD."""
         words = ("rev-parse", "HEAD", "HEAD^{tree}")
         commit, tree = (yield from must(*words, cwd=self.folder)).text.split()
         return Merged(commit, tree)
 
     def furnish(self) -> Flow[None]:
-        """Bring what git does not: submodules, and the files that `.worktreeinclude` names.
+        """Add what git does not check out: submodules, and files that `.worktreeinclude` names.
 
         Raises:
             ProcessError: a submodule cannot be checked out.
@@ -156,7 +156,7 @@ class GateTree:
         yield from copy_included(self._slot)
 
     def changed(self, commit: str) -> Flow[tuple[str, ...]]:
-        """Return the tracked files that differ from the commit, "HEAD" if it is another one.
+        """Return the tracked files that differ from the commit; "HEAD" if another one is current.
 
         A file that differs as soon as it is checked out, such as one with line ends that
         `.gitattributes` rejects, does not count.
@@ -200,7 +200,7 @@ class GateTree:
             return b"missing"
 
     def hand_over(self, cwd: Path) -> Flow[None]:
-        """Copy the objects of what is checked out into the project's repository.
+        """Copy the objects of HEAD into the project's repository.
 
         Raises:
             ProcessError: git cannot write them, for example on a full disk.
@@ -262,7 +262,7 @@ class GateTree:
         return tuple((yield from must(*_UNMERGED, cwd=self.folder)).fields)
 
     def _sign(self) -> Flow[None]:
-        """Replace the current commit, whose hooks have run, by a signed one."""
+        """Replace the current commit, whose hooks have run, with a signed one."""
         text = (yield from must("log", "-1", "--format=%B", cwd=self.folder)).output.rstrip(b"\n")
         listed = yield from must("rev-list", "--parents", "-n", "1", "HEAD", cwd=self.folder)
         parents = [word for parent in listed.text.split()[1:] for word in ("-p", parent)]
@@ -277,7 +277,7 @@ class GateTree:
         yield from must("update-ref", "--no-deref", "HEAD", said.text, cwd=self.folder)
 
     def make(self) -> Flow[None]:
-        """Create the repository; one that is there gets the settings of the project again.
+        """Create the repository; an existing one gets the settings of the project again.
 
         Raises:
             ConfigError: the folder is not a gate tree of this project.
@@ -297,10 +297,10 @@ class GateTree:
         yield from ask(act(lambda: forget_states(own)))
 
     def _record(self) -> SlotRecord:
-        """Return what is known of the gate tree, and claim its folder."""
+        """Return the record of the gate tree, and claim its folder."""
         folder = self.folder
         with suppress(OSError):
-            folder.rmdir()  # an empty one is nobody's
+            folder.rmdir()  # an empty one has no owner
         record = read_record(self._slot)
         if record is None or record.project != str(self._slot.project):
             record = SlotRecord(project=str(self._slot.project), config="")

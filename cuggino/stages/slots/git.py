@@ -47,7 +47,7 @@ STALE = re.compile(
 
 
 class Said(NamedTuple):
-    """What a command of git has printed, and its exit code."""
+    """The output of a git command, and its exit code."""
 
     code: int
     output: bytes
@@ -74,12 +74,12 @@ def run_git(
     enclosure: Enclosure | None = None,
     timeout: float | None = None,
 ) -> Flow[Said]:
-    """Run a command of git with exactly these arguments, whatever its exit code.
+    """Run a git command with exactly these arguments; return its output, even if it fails.
 
     `sweep` is True for one that may start programs of the user, such as hooks and filters.
 
     Raises:
-        ProcessError: git cannot be started, or has run longer than `timeout` seconds.
+        ProcessError: git cannot be started, or runs longer than `timeout` seconds.
     """
     printed: list[bytes] = []
     stream: Observable[bytes] = git_output(
@@ -110,10 +110,10 @@ def must(
     sweep: bool = False,
     timeout: float | None = None,
 ) -> Flow[Said]:
-    """Run a plain command of git that has to succeed.
+    """Run a plain git command that has to succeed.
 
     Raises:
-        ProcessError: it did not.
+        ProcessError: it failed.
     """
     said = yield from run_git(
         *PLAIN, *args, cwd=cwd, stdin=stdin, env=env, sweep=sweep, timeout=timeout
@@ -124,7 +124,7 @@ def must(
 
 
 def failure(said: Said, args: Iterable[str]) -> ProcessFailed:
-    """Return the error of a command that has failed, with the gist of its words."""
+    """Return the error of a failed command, with the gist of its output."""
     words = f"{said.output.decode('utf-8', 'replace')}\n{said.errors}"
     error = ProcessFailed("git", said.code, words)
     told = gist(words)

@@ -37,7 +37,7 @@ _CLOCK_S = 2.0
 
 
 class Locked(NamedTuple):
-    """A repository that cannot be healed yet, as somebody else works in it."""
+    """A repository that cannot be healed yet, because another git command is at work in it."""
 
     reason: str
 
@@ -49,7 +49,7 @@ class _Version(NamedTuple):
 
 @dataclass
 class _Found:
-    """What the killed process has left, by path."""
+    """The files that a killed fast-forward has left, by path."""
 
     whole: dict[str, _Version] = field(default_factory=dict)
     """Files that are as they were to become."""
@@ -63,15 +63,14 @@ class _Found:
 
 
 def heal(place: Place, now: Position) -> Flow[WatchFollowHealed | Locked | None]:
-    """Undo what a killed fast-forward has written, so that it can begin again.
+    """Undo a killed fast-forward, so that it can begin again.
 
-    A file counts as written by it when it is byte for byte what the fast-forward was writing, or
-    one that breaks off within that. Such a file goes back to its version at HEAD; what is found
-    is kept under a ref first. All others are a person's and stay. A healing that is killed itself
-    is repeated.
+    A file counts as written by it if it is byte for byte the new version, or a truncated copy of
+    it. Such a file goes back to its version at HEAD, after its content was kept under a ref. All
+    other files are a person's and stay. A killed healing is repeated.
 
     Raises:
-        ProcessError: git cannot write what is to be kept, for example on a full disk.
+        ProcessError: git cannot keep the files, for example on a full disk.
     """
     if now.moving is None:
         return None
@@ -106,7 +105,7 @@ def _put_back(place: Place, now: Position, old: str, new: str) -> Flow[WatchFoll
         if at_head.get(path) != version and path not in sparse
     }
     found = yield from _found(top, due, at_head)
-    # A person has staged something else meanwhile: theirs.
+    # A person has staged something else meanwhile: it is theirs.
     for path in found.paths:
         if staged.get(path) not in (due[path], at_head.get(path)):
             found.whole.pop(path, None)
@@ -129,7 +128,7 @@ def _put_back(place: Place, now: Position, old: str, new: str) -> Flow[WatchFoll
 
 
 def _changes(top: Path, old: str, new: str) -> Flow[dict[str, _Version | None]]:
-    """Return what the fast-forward writes, None for a file that it removes."""
+    """Return the files that the fast-forward writes; None for one that it removes."""
     words = ("diff-tree", "-r", "-z", "--no-renames", "--raw", old, new)
     fields = iter((yield from must(*words, cwd=top)).fields)
     changes: dict[str, _Version | None] = {}
@@ -168,7 +167,7 @@ def _index(top: Path) -> Flow[tuple[dict[str, _Version], set[str]]]:
 def _found(
     top: Path, due: Mapping[str, _Version | None], at_head: Mapping[str, _Version]
 ) -> Flow[_Found]:
-    """Compare the files with what was to be written."""
+    """Compare the files with those that were to be written."""
     modes = (yield from ask(act(lambda: {path: _mode(top / path) for path in due}))) or {}
     found = _Found()
     regular = [path for path, mode in modes.items() if mode.startswith("100")]
@@ -232,7 +231,7 @@ def _link_blob(top: Path, path: str) -> Flow[str]:
 
 
 def _begins(top: Path, path: str, version: _Version) -> Flow[bool]:
-    """Return whether the file breaks off within what was to be written."""
+    """Return whether the file is a truncated copy of the version that was to be written."""
     words = ("cat-file", "--filters", f"--path={path}", version.blob)
     said = yield from run_git(*words, cwd=top, sweep=True)
     content = yield from _bytes(top / path)

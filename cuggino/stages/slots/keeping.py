@@ -47,7 +47,7 @@ def is_ours(path: str) -> bool:
 
 
 def changes(slot: Slot, specs: str) -> Flow[tuple[str, ...]]:
-    """Return what git shows as changed in the slot, except the specifications and `.cuggino`."""
+    """Return the changed files in the slot, except the specifications and `.cuggino`."""
     left_out = [f":(exclude,literal){path}" for path in _excluded(slot, specs)]
     words = (*_STATUS, "--", ".", *left_out)
     return tuple((yield from must(*words, cwd=slot.root, sweep=True)).fields)
@@ -65,7 +65,7 @@ def known_refs(project: Path) -> Flow[dict[str, str]]:
 def left_in(
     slot: Slot, record: SlotRecord, known: Mapping[str, str], specs: str
 ) -> Flow[list[str]]:
-    """Return what kinds of work the slot holds that no ref of the user's repository holds.
+    """Return the kinds of work in the slot that no ref of the user's repository holds.
 
     Raises:
         ProcessError: git cannot read the slot.
@@ -143,7 +143,7 @@ def numbered(known: Mapping[str, str], item: str) -> dict[int, str]:
 
 
 def is_uncommitted(repository: Path, commit: str) -> Flow[bool]:
-    """Return whether the commit holds files that nobody has committed."""
+    """Return whether the commit was made by cuggino to keep uncommitted files."""
     words = ("log", "-1", "--format=%(trailers:key=Cuggino-Kept)", commit)
     return UNCOMMITTED in (yield from must(*words, cwd=repository)).text
 

@@ -66,23 +66,23 @@ _TRIES = 5
 
 
 class Trunk:
-    """What has landed in a project, and the gate through which everything lands.
+    """The trunk of a project: everything that has landed, after passing the gate.
 
     The trunk is the commit at `refs/cuggino/trunk`. `land` merges a candidate into it in the tree
     of the `gate`, runs the setup and check commands there, and moves the trunk to exactly the
     commit that was checked. `follow` moves the user's branch forward to the trunk. All state is in
-    refs, and each step can be repeated: `open` brings to order whatever a killed process has left.
+    refs, and each step can be repeated: `open` repairs the state that a killed process has left.
 
-    A person's branch is right whatever they do to it. Commits that they add become part of the
-    trunk. When they rewrite it, what they removed stays removed, what had landed but not followed
-    lands again, and the old trunk is kept.
+    The user may change their branch in any way. Commits that they add become part of the trunk.
+    When they rewrite it, what they removed stays removed, work that had landed but not reached the
+    branch lands again, and the old trunk is kept.
 
     With `land_on="branch"` the trunk is the user's branch, which is never moved, and each item
-    lands on a branch of its own. An item after others begins with their branches.
+    lands on a separate branch. An item that follows others begins with their branches.
 
     Merges are signed like the user's commits. Hooks do not run when the user's branch follows.
 
-    Events come one after the other: use one `Trunk` for a project, and one stream of it at a time.
+    Use one `Trunk` per project, and one of its streams at a time: their events must not interleave.
     """
 
     def __init__(self, gate: Gate, *, land_on: LandOn = "follow") -> None:
@@ -99,16 +99,16 @@ class Trunk:
         Emits `WatchFollowHealed` and `WatchTrunkMoved` if there is anything to report, and what
         `follow` emits.
 
-        Errors: `ConfigError` without a repository or a commit, or if the gate's folder is somebody
-        else's, `ProcessError` and `StorageError` if it cannot be made.
+        Errors: `ConfigError` without a repository or a commit, or if the gate's folder is not a
+        gate tree of this project; `ProcessError` and `StorageError` if it cannot be created.
         """
         return flow(self._open)
 
     def head(self, after: Collection[str] = ()) -> Observable[str]:
-        """Emit the commit on which attempts build: the trunk, or what `open` would begin with.
+        """Emit the commit on which attempts build: the trunk, or where `open` would begin.
 
-        It has the work of the items `after`, which have landed: on branches of their own, these
-        are merged into it, as far as they are there and not part of the trunk.
+        It has the work of the items `after`, which have landed: existing branches of these items
+        are merged into it, unless they are part of the trunk.
 
         Errors: `ConfigError` without a repository or a commit, `ProcessError` if such branches
         conflict.
@@ -120,24 +120,24 @@ class Trunk:
     ) -> Observable[Any]:
         """Merge the candidate, check it, and move the trunk to the commit that passed.
 
-        Emits `WatchLanding`, the events of the commands, and last `WatchLanded` or
-        `WatchSentBack`, before it perhaps `WatchTrunkMoved`. `title` is the subject of the merge,
+        Emits `WatchLanding`, the events of the commands, possibly `WatchTrunkMoved`, and last
+        `WatchLanded` or `WatchSentBack`. `title` is the subject of the merge,
         and `returns` how often the item was sent back before. A candidate that has landed already,
         before a kill, is reported as it was then. The ref of a candidate that has landed is
         removed. The user's branch does not follow yet.
 
-        Errors: `ProcessError` if git fails for a reason that is not the candidate's, such as a
-        full disk or a key that cannot sign, `StorageError` if the gate tree cannot be written. It
-        can be landed again.
+        Errors: `ProcessError` if git fails for a reason unrelated to the candidate, such as a full
+        disk or a key that cannot sign, `StorageError` if the gate tree cannot be written. The
+        candidate can be landed again.
         """
         return flow(lambda: self._land(candidate, title, returns))
 
     def follow(self) -> Observable[Any]:
         """Move the user's branch to the trunk; emits `WatchFollowed` or `WatchFollowDelayed`.
 
-        Nothing if it is there already. Commits that the user has made on the branch are taken
-        first: merged and checked like a candidate if both have moved. What cannot follow is
-        reported each time, a failure of git included; try again when something has changed.
+        Emits nothing if it is up to date. Commits that the user has made on the branch are taken
+        first: merged and checked like a candidate if both have moved. A branch that cannot follow
+        is reported each time, also if git fails; try again when something has changed.
 
         Errors: `ConfigError` if another watch has taken the trunk over.
         """
@@ -176,14 +176,14 @@ class Trunk:
         yield from forget_merged(place, (yield from self._trunk(place)))
 
     def _start(self, place: Place, now: Position) -> Flow[None]:
-        """Begin with what is checked out; a trunk of unknown origin is kept."""
+        """Start the trunk at HEAD; an existing trunk of unknown origin is kept."""
         commands = [f"update {TRUNK} {now.head}", f"update {followed_ref(now.at)} {now.head}"]
         if now.trunk and now.trunk != now.head:
             commands.append(f"update {old_trunk_ref(now.trunk)} {now.trunk}")
         yield from self._move(place, *commands)
 
     def _change_branch(self, place: Place, now: Position) -> Flow[None]:
-        """Go on with the branch that is checked out now, after the old one has followed."""
+        """Switch to the branch that is checked out now, after the old one has followed."""
         top = place.top
         if now.branch and self._land_on == "follow":
             if now.tip not in ("", now.trunk) and (yield from contains(now.trunk, now.tip, top)):
@@ -207,7 +207,7 @@ class Trunk:
             yield from emit(WatchTrunkMoved(commit=now.head, was=now.trunk, reason=was))
 
     def _is_renamed(self, place: Place, now: Position) -> Flow[bool]:
-        """Let the branch at HEAD follow, if the one before is gone and this one has what it had."""
+        """Let the branch at HEAD follow if the old one is gone and this one has its commits."""
         if now.tip and now.branch:
             return False
         has_followed = yield from contains(now.head, now.followed, place.top)
@@ -241,7 +241,7 @@ class Trunk:
         return now.trunk
 
     def _goes_on_at_tip(self, place: Place, now: Position) -> Flow[bool]:
-        """Return whether the user's branch has the trunk, or what it had followed is gone."""
+        """Return whether the trunk moves to the user's branch, which has it or was rewritten."""
         if self._land_on == "branch" or (yield from contains(now.tip, now.trunk, place.top)):
             return True
         return not (yield from contains(now.tip, now.followed, place.top))
@@ -289,7 +289,7 @@ class Trunk:
     def _catch_up(
         self, place: Place, now: Position
     ) -> Flow[tuple[Position, WatchFollowDelayed | None]]:
-        """Take what the user has done to the branch; return why that is not possible yet."""
+        """Take over the user's changes to the branch; return why that is not possible yet."""
         top = place.top
         if self._branch is not None and self._branch != now.branch:
             raise ConfigError(
@@ -357,7 +357,7 @@ class Trunk:
         return refused
 
     def _rewritten(self, place: Place, now: Position) -> Flow[None]:
-        """Go on from a branch that no longer has what it had: its owner knows why."""
+        """Make a rewritten branch the trunk, keep the old trunk, and land its other work again."""
         kept = old_trunk_ref(now.trunk)
         yield from self._move(
             place,
@@ -372,7 +372,7 @@ class Trunk:
         yield from self._land_again(place, (yield from position(place)))
 
     def _land_again(self, place: Place, now: Position) -> Flow[None]:
-        """Land what had landed, but not followed, before the branch was rewritten."""
+        """Land again what had landed, but not reached the branch, before it was rewritten."""
         assert now.again is not None
         _, gate = yield from self._gate.located()
         after, last = now.again
@@ -521,7 +521,7 @@ class Trunk:
     def _place(
         self, place: Place, candidate: WatchCandidate, trunk: str, merged: Merged | None
     ) -> Flow[WatchLanded | None]:
-        """Move the trunk, or make the item's branch; None if the trunk is another one by now."""
+        """Move the trunk, or make the item's branch; None if the trunk has moved meanwhile."""
         filename = candidate.filename
         if merged is None:
             return WatchLanded(filename=filename, commit=trunk, trunk_was=trunk, nothing=True)
@@ -543,7 +543,7 @@ class Trunk:
     def _make_branch(
         self, place: Place, candidate: WatchCandidate, commit: str, why: str
     ) -> Flow[str]:
-        """Create a branch; one that exists is a person's by now, and stays."""
+        """Create a branch; an existing one is a person's by now, and stays."""
         moved = None
         for name in branch_names(candidate.filename):
             ref = f"refs/heads/{name}"
@@ -564,10 +564,10 @@ def _free_ref(item: str, top: Path) -> Flow[str]:
 
 
 def _with_head(now: Position) -> Position:
-    """Return what is there if it has a commit.
+    """Return the position if HEAD has a commit.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: it has none.
     """
     if not now.head:
         raise ConfigError(

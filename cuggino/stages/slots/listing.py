@@ -68,7 +68,7 @@ class SlotRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotListing:
-    """All that slots of a project have on the disk."""
+    """The folders and refs of a project's slots."""
 
     folder: Path
     """The folder of all slots."""
@@ -80,7 +80,7 @@ class SlotListing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotsCleaned:
-    """What was removed of a project's slots, or would be."""
+    """The folders and refs of slots that were removed, or would be."""
 
     folders: tuple[SlotFolder, ...]
     refs: tuple[SlotRef, ...]
@@ -91,9 +91,9 @@ class SlotsCleaned:
 def list_slots(
     project: Path, slot_folder: str | None = None, *, specs: str = ".specs", busy: bool = False
 ) -> Observable[SlotListing]:
-    """Emit the slots of the project, those in use or not, and the refs with work.
+    """Emit the slots of the project, in use or not, and the refs with work.
 
-    With `busy` a run holds the project: nothing in the slots is looked at.
+    With `busy` a run holds the project: the content of the slots is not read.
 
     Errors: `ConfigError` for a slot folder that cannot be used, `ProcessError` from git.
     """
@@ -105,7 +105,7 @@ def clean_slots(
 ) -> Observable[SlotsCleaned]:
     """Remove the folders and refs that hold no unlanded work; emits what was removed.
 
-    The caller holds the project, so that nobody works in it. With `dry_run` nothing is removed.
+    The caller holds the project, so that no run works in it. With `dry_run` nothing is removed.
 
     Errors: as `list_slots`, and `StorageError` for a folder that cannot be removed.
     """
@@ -137,7 +137,7 @@ def _listing(project: Path, slot_folder: str | None, specs: str, busy: bool) -> 
 def _folder(
     path: Path, project: Path, known: Mapping[str, str], specs: str, busy: bool
 ) -> Flow[SlotFolder | None]:
-    """Return what a folder is; None for one that is not a slot of this project."""
+    """Describe a folder; None for one that is not a slot of this project."""
     name = path.name
     if name.endswith(_REMAINS) or name == GATE:
         kind: SlotFolderKind = "gate" if name == GATE else "remains"
@@ -231,7 +231,7 @@ def _cleaned(project: Path, slot_folder: str | None, specs: str, dry_run: bool) 
 
 
 def _remove(entry: SlotFolder) -> Flow[None]:
-    """Remove a folder; a killed removal leaves it under a name that is no slot."""
+    """Rename a folder, then remove it, so that a killed removal leaves no broken slot."""
     gone = entry.folder
     with storing("remove", entry.folder):
         if entry.kind != "remains":

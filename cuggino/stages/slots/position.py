@@ -1,4 +1,4 @@
-"""Where the trunk and the user's branch are, and the transactions that move refs."""
+"""The positions of the trunk and the user's branch, and the transactions that move refs."""
 
 from __future__ import annotations
 
@@ -144,12 +144,12 @@ def move_refs(*commands: str, top: Path, why: str = "cuggino") -> Flow[Said]:
 
 
 def followed_ref(branch: str) -> str:
-    """Return the ref that holds up to where the branch has followed."""
+    """Return the ref of the commit up to which the branch has followed."""
     return f"{FOLLOWED}/heads/{branch}" if branch else DETACHED
 
 
 def old_trunk_ref(commit: str) -> str:
-    """Return the ref that keeps a trunk which another one has replaced."""
+    """Return the ref that keeps a replaced trunk."""
     return f"{KEPT}/trunk/{commit[:12]}"
 
 

@@ -118,7 +118,7 @@ class _Preparing:
         yield from self._emit_prepared(base)
 
     def _usable(self) -> Flow[SlotRecord | None]:
-        """Return the record of the slot; None if there is no slot yet."""
+        """Return the record of the slot; None if the slot has to be created."""
         slot = self._slot
         record = yield from ask(act(lambda: read_record(slot)))
         if record is None:
@@ -134,7 +134,7 @@ class _Preparing:
         return record
 
     def _kept(self, slot: Slot, record: SlotRecord, known: dict[str, str]) -> Flow[str | None]:
-        """Keep what a slot holds, and return the commit with it; None if it is moved aside."""
+        """Keep the work in a slot, and return its commit; None if the slot is moved aside."""
         try:
             work, found = yield from leftovers(slot, record, known, self._specs)
         except (ProcessFailed, NotKept) as error:
@@ -163,7 +163,7 @@ class _Preparing:
         return latest if is_newer else candidate
 
     def _protect(self) -> Flow[None]:
-        """Keep the base from git's garbage collection, whatever becomes of the branches."""
+        """Protect the base from git's garbage collection, even if no branch keeps it."""
         words = ("update-ref", base_ref(self._slot.number), self._base)
         yield from must(*words, cwd=self._slot.project)
 

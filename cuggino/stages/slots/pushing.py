@@ -1,4 +1,4 @@
-"""Branches in a remote: what they are to be merged into, and what is proposed on them."""
+"""Branches in a remote: the target of pull requests, and the branches that they propose."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ class Tested(NamedTuple):
 class RemoteBranches:
     """The target of pull requests in a remote, and the branches that are proposed for it.
 
-    Nothing of the user's own is touched: no branch, no file. What was fetched last of the target is
-    `refs/cuggino/target`. No hooks run at a push: what is pushed has passed the gate. Each step can
-    be repeated after a kill.
+    The user's branches and files are never touched. `refs/cuggino/target` is the target as it was
+    fetched last. No hooks run at a push: the pushed work has passed the gate. Each step can be
+    repeated after a kill.
 
-    Errors of what talks to the remote: `ForgeUnreachable` and `ForgeLoginMissing`, after which it
-    can be repeated; `ForgeRefused`, after which it cannot.
+    Errors of steps that access the remote: `ForgeUnreachable` and `ForgeLoginMissing`, after which
+    the step can be repeated; `ForgeRefused`, after which it cannot.
     """
 
     def __init__(self, gate: Gate, *, remote: str = "origin") -> None:
@@ -78,10 +78,10 @@ class RemoteBranches:
         self.remote = remote
 
     def make(self) -> Flow[None]:
-        """Make the gate tree, or heal it.
+        """Create the gate tree, or heal it.
 
         Raises:
-            ConfigError: there is no repository, or no such remote.
+            ConfigError: the repository or the remote does not exist.
         """
         place, gate = yield from self._gate.located()
         if (yield from run_git("remote", "get-url", self.remote, cwd=place.top)).code:
@@ -119,7 +119,7 @@ class RemoteBranches:
         return (yield from must("rev-parse", "--verify", ref, cwd=place.top)).text
 
     def heads(self, branches: Sequence[str]) -> Flow[dict[str, str]]:
-        """Return the commits of those of these branches that the remote has."""
+        """Return the commits of these branches, as far as the remote has them."""
         refs = [f"refs/heads/{branch}" for branch in branches]
         said = yield from self._ask("ls-remote", self.remote, *refs)
         if said.code:
@@ -134,11 +134,11 @@ class RemoteBranches:
     ) -> Flow[Tested | Red]:
         """Merge the candidate with the target, and with `theirs`, and check it; emits the commands.
 
-        `theirs` is a branch of the remote to which somebody else has pushed.
+        `theirs` is a branch of the remote to which others have pushed.
 
         Raises:
-            ForgeRefused: the work conflicts with what somebody else has pushed.
-            ProcessError: git fails for a reason that is not the candidate's.
+            ForgeRefused: the work conflicts with commits that others have pushed.
+            ProcessError: git fails for a reason unrelated to the candidate.
         """
         place, gate = yield from self._gate.located()
         yield from check_is_there(candidate, place)
@@ -167,14 +167,14 @@ class RemoteBranches:
         return Tested(merged.commit, is_nothing=False, ci=touches_ci(changed))
 
     def fetch_theirs(self, branch: str) -> Flow[str]:
-        """Fetch a branch to which somebody else has pushed, and return its commit."""
+        """Fetch a branch to which others have pushed, and return its commit."""
         return (yield from self._fetched(branch, f"{TARGET}-theirs"))
 
     def push(self, branch: str, commit: str, *, expected: str) -> Flow[bool]:
-        """Push a commit to a branch; return False if that is not at the `expected` one ("": new).
+        """Push a commit to a branch; return False if the branch is not at `expected` ("": new).
 
         Raises:
-            ForgeRefused: the remote does not accept it: a rule for the branch, a hook of its own.
+            ForgeRefused: the remote rejects it, by a rule for the branch or a server-side hook.
         """
         ref = f"refs/heads/{branch}"
         lease = f"--force-with-lease={ref}:{expected}"
@@ -194,9 +194,9 @@ class RemoteBranches:
         raise _error(said, f"push {branch} to {self.remote}")
 
     def only_merges(self, since: str, head: str, target: str) -> Flow[bool]:
-        """Return whether the head adds to `since` nothing but what the target has.
+        """Return whether the head adds only commits of the target and merges to `since`.
 
-        Both have to be here. That is what "Update branch" of a forge does.
+        That is what a forge's "Update branch" does. The commits must have been fetched.
         """
         place, _ = yield from self._gate.located()
         if not (yield from commit_named(since, place.top)):
@@ -207,7 +207,7 @@ class RemoteBranches:
         return (yield from must(*words, cwd=place.top)).text == "0"
 
     def base_of(self, commit: str) -> Flow[str]:
-        """Return where the commit and the target part."""
+        """Return the merge base of the commit and the target; without one, the commit."""
         place, _ = yield from self._gate.located()
         said = yield from run_git("merge-base", commit, TARGET, cwd=place.top)
         return commit if said.code else said.text
@@ -218,7 +218,7 @@ class RemoteBranches:
         yield from move_refs(f"delete {candidate_ref(item)}", top=place.top)
 
     def _ask(self, *words: str) -> Flow[Said]:
-        """Run a command that talks to the remote."""
+        """Run a command that accesses the remote."""
         place, _ = yield from self._gate.located()
         env = {}
         if (
@@ -243,7 +243,7 @@ def _words(said: Said) -> str:
 
 
 def _error(said: Said, doing: str) -> Exception:
-    """Return the error of a command that has failed, by what git has said."""
+    """Return the error of a failed command, classified by the output of git."""
     text = _words(said)
     words = f"cannot {doing}: {push_gist(text)}"
     if _LOGIN.search(text):

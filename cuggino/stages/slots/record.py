@@ -1,4 +1,4 @@
-"""What a slot is used for, in a file beside it that no agent writes."""
+"""The record of a slot's use, in a file beside it that no agent writes."""
 
 from __future__ import annotations
 

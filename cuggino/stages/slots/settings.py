@@ -50,8 +50,8 @@ def clone_settings(root: Path) -> Flow[str]:
 def reset_settings(slot: Slot, record: SlotRecord) -> Flow[None]:
     """Give the slot the settings, hooks and ignored files of the project.
 
-    What an agent changed of them is undone before git reads any of it. Paths that are relative to
-    the repository of the project become absolute.
+    Changes by an agent are undone before git reads them. Paths that are relative to the
+    project's repository become absolute.
     """
     copied = yield from _listed(cwd=slot.project)
     folders = git_folders(slot.project)
@@ -63,7 +63,7 @@ def reset_settings(slot: Slot, record: SlotRecord) -> Flow[None]:
 def forget_states(git: Path) -> None:
     """Remove unfinished merges and rebases, and the locks of a killed git.
 
-    Nobody works in a slot that is being prepared.
+    This is safe, as nothing works in a slot that is being prepared.
     """
     for name in _LEFT_STATES:
         remove(git / name)

@@ -1,7 +1,7 @@
-"""The shared repository: where machines meet, and the fence between two owners of an item.
+"""The shared repository where machines exchange work, and the fence between owners of an item.
 
 Each item has one ref of work there. An attempt owns it from its claim on, and pushes with a lease
-on what it pushed last: whoever claims the item later shuts the earlier owner out.
+on its last push: a later claim of the item shuts the earlier owner out.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class WorkRef:
         """The work that was saved last."""
 
     def claim(self, repository: Path, base: str) -> Flow[str | None]:
-        """Take the item over from whoever had it, with the work that is there.
+        """Take over the item and the work on it, from any earlier owner.
 
-        Gives the commit with that work, or None without any; `base` begins it then.
+        Returns the commit with that work, or None if there is none: the ref then begins at `base`.
 
         Raises:
             Fenced: another attempt has taken it over at the same moment.
@@ -53,7 +53,7 @@ class WorkRef:
         return claimed if there else None
 
     def save(self, slot: Slot, specs: str) -> Flow[str]:
-        """Push the work in the slot as it is now, uncommitted files included; gives its commit.
+        """Push the current work in the slot, uncommitted files included, and return its commit.
 
         Raises:
             Fenced: another attempt has taken the item over.
@@ -106,7 +106,7 @@ class WorkRef:
 
 
 def push_shared(repository: Path, remote: str, *specs: str) -> Flow[None]:
-    """Push refs to a shared repository, whatever they are there.
+    """Push or delete refs in a shared repository, without a lease.
 
     Raises:
         ProcessError: it cannot be reached, or refuses them.
@@ -129,7 +129,7 @@ def remote_of(repository: Path, name: str) -> Flow[str]:
     """Return the URL of a remote, as other machines can use it; a URL or a path is returned as is.
 
     Raises:
-        ConfigError: there is no such remote.
+        ConfigError: the remote does not exist.
     """
     if re.search(r"[:/\\]", name):
         return name
