@@ -1,4 +1,4 @@
-"""The coding loop in a project of its own: plan, implement, review, until it is approved."""
+"""The coding loop in a new project: plan, implement and review until the work is approved."""
 
 from pathlib import Path
 

@@ -1,6 +1,6 @@
 """Tests with marbles: a policy in virtual time, where half an hour takes milliseconds.
 
-`pytest examples/09_marble_test.py` runs the tests; so does the file by itself.
+Run the tests with `pytest examples/09_marble_test.py`, or run this file as a script.
 """
 
 from collections.abc import Callable

@@ -1,8 +1,8 @@
 """A recorded run as a test of your prompts and policies: no agent, no tokens, no network.
 
-`pytest examples/10_recorded.py` runs the tests; so does the file by itself. The recording would be
-of your agent, made once (`cuggino run --record tests/greeting.jsonl ...`) and kept with the tests;
-here a scripted agent is recorded.
+Run the tests with `pytest examples/10_recorded.py`, or run this file as a script. You would record
+your own agent once (`cuggino run --record tests/greeting.jsonl ...`) and keep the recording with
+the tests; this example records a scripted agent.
 """
 
 import tempfile

@@ -1,8 +1,8 @@
 """An agent of your own that passes the conformance suites of cuggino's agents.
 
-`parrot.py` stands for a CLI that you have: it does what a file says and prints a JSON line for each
-thing that it does. `Parrot` is the agent, all that cuggino needs to run it in a loop. `ParrotArena`
-tells the suite how its model is made to do what a rule wants.
+`parrot.py` represents your CLI: it follows the instructions in a file and prints each action as a
+JSON line. `Parrot` is the agent, all that cuggino needs to run it in a loop. `ParrotArena` lets the
+suites choose the actions of the model that a rule needs.
 """
 
 import json
@@ -111,7 +111,7 @@ class ParrotPlay:
         return [ModelRequest(system=each["system"], text=each["prompt"]) for each in said]
 
     def usage(self) -> None:
-        """Nobody counts the tokens of a parrot."""
+        """Return None: the tokens of a parrot are not counted."""
 
 
 class ParrotArena(PlayArena):

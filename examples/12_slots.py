@@ -1,6 +1,7 @@
-"""Three items, two at any time, each in a slot of its own; all land through one gate.
+"""Three items, two at a time, each in its own slot; all land through one gate.
 
-`runtime.watch(slots=2)` does the same, resumes what was killed, and sends conflicts back to agents.
+`runtime.watch(slots=2)` does the same, resumes interrupted work, and sends conflicts back to
+agents.
 """
 
 import subprocess

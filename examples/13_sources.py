@@ -1,4 +1,4 @@
-"""A backlog from a tracker of one's own: a function that returns an Observable of its items.
+"""A backlog from your own tracker: a function that returns an Observable of its items.
 
 `backlogSources` in .cuggino.json does the same for GitHub, GitLab, and the output of a command.
 """
@@ -22,7 +22,7 @@ tickets = {
 
 
 def tracker() -> Observable[SourceItem]:
-    """List the open tickets; what is no longer listed has been closed."""
+    """List the open tickets; a ticket that is no longer listed has been closed."""
     return from_iterable(
         SourceItem(id=ticket, title=title, after=tuple(after))
         for ticket, (title, after) in tickets.items()

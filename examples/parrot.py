@@ -1,4 +1,4 @@
-"""The program of 11_own_agent.py: does what `lines.jsonl` says, and prints what it does."""
+"""The program of 11_own_agent.py: follows `lines.jsonl`, and prints its actions as JSON lines."""
 
 import json
 import os

@@ -149,7 +149,7 @@ def needs_login(error: CugginoError) -> bool:
 
 
 def is_full_disk(error: CugginoError) -> bool:
-    """Return whether a file could not be written, by us or by a program, as there is no room."""
+    """Return whether we, or a program, could not write a file because the disk is full."""
     match error.cause if isinstance(error, LoopError) else error:
         case StorageError(__cause__=OSError(errno=number)):
             return number in _NO_ROOM
@@ -160,10 +160,10 @@ def is_full_disk(error: CugginoError) -> bool:
 
 
 def hits_every_item(error: CugginoError) -> bool:
-    """Return whether every item would fail, through no fault of its own.
+    """Return whether the error would occur for every item, as its cause is not the item.
 
-    No usage is left, no login, no agent, no usable prompt, git commits nothing, or the disk is
-    full for a program.
+    The usage limit is reached, the login, the agent or a usable prompt is missing, the guard does
+    not work, git cannot commit, or the disk is full.
     """
     cause = error.cause if isinstance(error, LoopError) else error
     if is_full_disk(error):

@@ -1,4 +1,4 @@
-"""Which of several endings of a stage counts."""
+"""The choice between several endings of a stage: the most cautious one counts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T", bound=Event)
 
 
 def most_cautious(endings: Sequence[T]) -> T:
-    """Return the ending that claims least, the first of equals; an own one is like a plan."""
+    """Return the first of the endings that claim least; a custom one ranks as `PlanComplete`."""
     return min(endings, key=_boldness)
 
 

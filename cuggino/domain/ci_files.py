@@ -1,4 +1,4 @@
-"""The files that decide which commands a forge or git runs by itself."""
+"""The files that decide which commands a forge or git runs automatically."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ _FILE = pattern(
 def touches_ci(paths: Iterable[str]) -> tuple[str, ...]:
     """Return those of the changed paths that define CI or git hooks, in their order.
 
-    A rename has two paths. What such a definition runs, such as a `Makefile` or a script, does not
-    count: it runs with what the definition grants, as all code of the project does. Names are
-    compared without their case, and folders at any depth, since a needless question to a person
-    costs less than a pipeline that a stranger has written.
+    A rename has two paths. A `Makefile` or script that such a definition runs does not count: it
+    has only the permissions that the definition grants, like all code of the project. Names are
+    compared regardless of case, and folders at any depth, since a needless question to a person
+    costs less than a pipeline written by a stranger.
     """
     return tuple(path for path in paths if _defines_ci(path))
 

@@ -112,7 +112,7 @@ def perform_tool(
 ) -> Performed:
     """Call the tool with the input `given`, which may be any JSON value.
 
-    A refused call changes nothing, and its message says how to correct it. `strict` refuses the
+    A refused call changes nothing, and its message explains how to correct it. `strict` refuses the
     transitions that `is_legal` refuses.
     """
     unchanged = Performed(ToolAnswer(True, ""), deliverables, verification)

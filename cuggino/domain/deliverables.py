@@ -109,7 +109,7 @@ class Deliverables:
         """Return the deliverables with this status for that one.
 
         Raises:
-            KeyError: there is no such deliverable.
+            KeyError: the deliverable does not exist.
             ValueError: the transition is illegal; only if `strict`.
         """
         item = self._existing(deliverable_id)
@@ -121,7 +121,7 @@ class Deliverables:
         """Return the deliverables with that one deprecated as of today; its status is kept.
 
         Raises:
-            KeyError: there is no such deliverable.
+            KeyError: the deliverable does not exist.
             ValueError: it is already deprecated.
         """
         item = self._existing(deliverable_id)

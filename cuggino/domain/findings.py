@@ -135,7 +135,7 @@ class ReviewLedger:
     A finding is repeated when it is the same (`same`), the files that it names have not changed
     since, and no count in it has fallen. One that names no file, or only tests, is repeated when
     its whole text is. None is repeated when a count beside the findings has fallen ("12 tests fail"
-    above a list). So work that gets somewhere is no stall, however alike its reviews are.
+    above a list). So work that makes progress is not a stall, however similar its reviews are.
 
     It depends only on the reviews since the last approval and the files that they named, so that
     replaying a run's reviews gives the same ledger.

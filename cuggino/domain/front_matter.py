@@ -65,14 +65,14 @@ def held_of(text: str) -> str:
 
 
 def is_marked_imported(text: str) -> bool:
-    """Return whether the front matter says that the item was imported, with `source` and `id`."""
+    """Return whether the front matter marks the item as imported, with `source` and `id`."""
     return bool(_under("source", text) and _under("id", text))
 
 
 def with_held(text: str, reason: str) -> str:
     """Return the text with `held` in its front matter, or without it if the reason is blank.
 
-    All else stays as it is; front matter that held nothing else is removed with it.
+    The rest is unchanged; front matter with no other content is removed.
     """
     front, body = split_front_matter(text)
     kept, is_inside, has_key = "", False, False

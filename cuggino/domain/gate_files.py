@@ -1,4 +1,4 @@
-"""The files on which a check depends, and what has become of them."""
+"""The files on which a check depends, and their changes."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ _BEGINS = pattern(
 
 
 class PathChange(NamedTuple):
-    """What has become of a path between two states."""
+    """The change of a path between two states."""
 
     path: str
     kind: Literal["added", "changed", "removed"]
 
 
 def path_changes(before: PathState, after: PathState) -> tuple[PathChange, ...]:
-    """Return what differs between two states, sorted by path."""
+    """Return the changes between two states, sorted by path."""
     changes: list[PathChange] = []
     for path in sorted({*before, *after}):
         if path not in before:
@@ -136,6 +136,6 @@ def skips_tests(line: str) -> bool:
 
 
 def is_named(path: str, text: str) -> bool:
-    """Return whether a text has the file name of the path as a word of its own."""
+    """Return whether the file name of the path occurs in the text as a whole word."""
     name = re.escape(PurePosixPath(path).name)
     return re.search(rf"(?<![\w.-]){name}(?![\w-])", text) is not None

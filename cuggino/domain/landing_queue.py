@@ -42,11 +42,11 @@ class LandingQueue:
 
     @property
     def admits_new(self) -> bool:
-        """Whether new items may begin. Items that were sent back always may."""
+        """True if new items may begin. Items that were sent back always may."""
         return len(self.waiting) <= LONGEST
 
     def next(self, active: Collection[str] = ()) -> str | None:
-        """Return the item whose candidate lands next; None if none may.
+        """Return the item whose candidate lands next, or None if none may land.
 
         An item that was sent back twice has the queue to itself: while it waits here or is `active`
         (at work, or about to be), nothing else lands.
@@ -78,13 +78,13 @@ class LandingQueue:
         return replace(self, waiting=waiting, landing=name)
 
     def interrupted(self) -> LandingQueue:
-        """Let a candidate whose landing did not end land again, before all others."""
+        """Queue a candidate whose landing was interrupted again, before all others."""
         if self.landing is None:
             return self
         return replace(self, waiting=(self.landing, *self.waiting), landing=None)
 
     def send_back(self, name: str) -> LandingQueue:
-        """Count a return of the item, whose candidate leaves the queue."""
+        """Count a return of the item and remove its candidate from the queue."""
         count = self.returns.get(name, 0) + 1
         # In the order in which they may have the queue to themselves.
         others = {one: times for one, times in self.returns.items() if one != name}

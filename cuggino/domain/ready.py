@@ -12,7 +12,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class ReadyOrder:
-    """Which items of a backlog may begin."""
+    """The items of a backlog that may begin, and those that must wait."""
 
     ready: tuple[str, ...] = ()
     """The items that may begin now, in order."""
@@ -35,7 +35,7 @@ def ready_order(
     `items` are the names in the backlog, each with the names under its `after`. `landed` are the
     names of items that are done. `held` are the items that cannot land until a person acts, in the
     backlog or not, with the reason ("is parked", "has a spec issue"). They hold those after them,
-    as do unknown names and circles; other items are not affected.
+    as do unknown names and cycles; other items are not affected.
 
     A name may lack its suffix: `login` is `login.md`. An item in the backlog has not landed, even
     if one of the same name has.
@@ -77,14 +77,14 @@ class _Names:
                 self._by_stem.setdefault(stem, []).append(name)
 
     def find(self, name: str) -> list[str]:
-        """Return the item of this name; otherwise all whose name is this one with a suffix."""
+        """Return the item of this name, or else all items with this name and a suffix."""
         return [name] if name in self._names else self._by_stem.get(name, [])
 
 
 def _circles(before: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
-    """Return the items that come after themselves, with the way around.
+    """Return the items that come after themselves, each with its cycle.
 
-    Of circles that share an item one is found; the items of the others come after that one.
+    Of cycles that share an item, one is reported; the items of the others come after that one.
     """
     found: dict[str, str] = {}
     left = _unsorted(before)
@@ -106,7 +106,7 @@ def _circles(before: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
 
 
 def _unsorted(before: Mapping[str, tuple[str, ...]]) -> dict[str, None]:
-    """Return the items that come after a circle, or are part of one, in order."""
+    """Return the items that come after a cycle, or are part of one, in order."""
     following: dict[str, list[str]] = {}
     missing = dict.fromkeys(before, 0)
     for name, predecessors in before.items():
@@ -126,7 +126,7 @@ def _unsorted(before: Mapping[str, tuple[str, ...]]) -> dict[str, None]:
 
 
 def _held_by(before: Mapping[str, tuple[str, ...]], held: Mapping[str, str]) -> dict[str, str]:
-    """Return the items that come after held ones, whatever the distance, with the reason."""
+    """Return the items that come after held ones, directly or not, with the reason."""
     following: dict[str, list[str]] = {}
     for name, predecessors in before.items():
         for one in predecessors:

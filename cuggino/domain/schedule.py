@@ -18,7 +18,7 @@ _DURATION = pattern(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?")
 
 
 def parse_duration(duration: Duration) -> float:
-    """Return the duration in seconds. Raises ValueError for a text or number that is none."""
+    """Return the duration in seconds. Raises ValueError for an invalid duration."""
     if not isinstance(duration, str):
         if not duration >= 0:
             raise ValueError(f"{duration:g} is not a duration: it is negative or not a number")
@@ -98,7 +98,7 @@ class Schedule:
 
     @property
     def count(self) -> int | None:
-        """Return the number of delays, or None if there is no end."""
+        """Return the number of delays, or None if it is unlimited."""
         if self.total == math.inf or not self.first:
             return self.limit
         return sum(1 for _ in dataclasses.replace(self, jitter=0.0).delays())

@@ -1,4 +1,4 @@
-"""The number of slots that may be at work, by what the agents' service can bear."""
+"""The number of slots that may be active, limited by the load that the agents' service can take."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _ONE_BURST = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class SlotLimit:
-    """How many of the slots of a watch may be at work; every method returns a new value.
+    """The number of a watch's slots that may be active; every method returns a new value.
 
-    An overload halves it. It recovers by one with each item that has met none.
+    An overload halves it. Each item that succeeds without an overload raises it by one.
     """
 
     slots: int
@@ -31,18 +31,18 @@ class SlotLimit:
 
     @property
     def active(self) -> int:
-        """The number of slots that may be at work, at least one."""
+        """The number of slots that may be active, at least one."""
         return self.slots - self.idle
 
     def overloaded(self, name: str, now: datetime) -> SlotLimit:
-        """Halve the limit, once a minute at most; the item has met an overload."""
+        """Halve the limit, at most once a minute, after an overload during the item."""
         met = self.met | {name}
         if self.halved is not None and now < self.halved + _ONE_BURST:
             return replace(self, met=met)
         return replace(self, idle=self.slots - max(1, self.active // 2), halved=now, met=met)
 
     def ended(self, name: str, *, succeeded: bool = True) -> SlotLimit:
-        """Raise the limit by one after an item that has succeeded and has met no overload."""
+        """Raise the limit by one after an item that succeeded without an overload."""
         met = self.met - {name}
         if name in self.met or not succeeded:
             return replace(self, met=met)
@@ -50,7 +50,7 @@ class SlotLimit:
 
 
 def is_overload(what: object) -> bool:
-    """Return whether an event or an error means that the agent's service has too much to do."""
+    """Return whether an event or an error means that the agent's service is overloaded."""
     if isinstance(what, LoopError):
         what = what.cause
     return isinstance(what, AgentRetry | AgentFailed) and what.reason in _OVERLOAD

@@ -1,6 +1,6 @@
-"""Text of strangers: what agents see of it, and what is safe to write of it elsewhere.
+"""Untrusted text: the form in which agents see it, and a form that is safe to write elsewhere.
 
-Issues, comments, reviews and the logs of CI are such text. It is data, never an instruction.
+Issues, comments, reviews and CI logs are such text. It is data, never an instruction.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def cleaned(text: str) -> str:
 
 
 def limited(text: str, most: int = LONGEST_FOREIGN) -> str:
-    """Return at most the first `most` bytes of the text, and a line that says what is missing."""
+    """Return the text, cut to `most` bytes, with a line about the number of omitted bytes."""
     if len(text) <= most // 4:
         return text
     content = text.encode("utf-8", "replace")
@@ -95,10 +95,11 @@ def shown_to_agents(text: str, *, what: str, nonce: str) -> str:
 
 
 def defused(text: str) -> str:
-    """Return foreign text that can be written to a forge without an effect there.
+    """Return untrusted text in a form that has no effect when written to a forge.
 
-    A space breaks what the forge would act on: `@name`, `#7`, `Closes #7`, the address of an issue,
-    and a hidden marker; a backslash the `/close` of a line. Hidden characters are removed.
+    Inserts a space into everything that the forge would act on (`@name`, `#7`, `Closes #7`, the URL
+    of an issue, a hidden marker), and a backslash before a `/close` at the start of a line. Removes
+    hidden characters.
     """
     text = _without_unseen(text)
     text = _REFERENCE.sub(r"\g<0> ", _MENTION.sub("@ ", text))
@@ -106,7 +107,7 @@ def defused(text: str) -> str:
 
 
 def safe_title(text: str) -> str:
-    """Return a foreign title for commits and pull requests: one line, cleaned and defused."""
+    """Return an untrusted title for commits and pull requests: one line, cleaned and defused."""
     title = " ".join(defused(cleaned(text)).split())
     return title if len(title) <= _LONGEST_TITLE else f"{title[: _LONGEST_TITLE - 1]}…"
 

@@ -1,6 +1,6 @@
-"""The guard: may this tool call run, and if not, why.
+"""The guard: decides whether a tool call may run, and if not, why.
 
-It needs only the standard library, because an agent's hook runs it in a process of its own.
+It needs only the standard library, because an agent's hook runs it in a separate process.
 """
 
 from cuggino._lazy import lazy

@@ -1,9 +1,9 @@
 """Rules for the arguments of unknown tools, such as those of MCP servers.
 
-A tool whose name says that it reads is allowed. For any other tool, no argument may name a
-protected file, no argument that is called a path may lead where the session must not write, and a
-session with a short list of writable files may not name other files. This finds mistakes; only a
-server's own rules can control what the server really does.
+A tool whose name implies reading is allowed. For any other tool, no argument may name a protected
+file, no argument that is called a path may lead where the session must not write, and a session
+with a short list of writable files may not name other files. This catches mistakes; only a server's
+own rules can control what the server really does.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Everyday writes whose target is spelled out, judged at level `roles`.
+"""Common writes with an explicit target, judged at level `roles`.
 
-A courtesy to the agent, not a boundary: it learns at once, and with a reason, what the sandbox
-would deny or the verification after the stage would undo. Anything less obvious is left to those.
+This helps the agent and is not a boundary: a write that the sandbox would deny, or the verification
+after the stage would undo, is denied at once, with a reason. They handle all less obvious writes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _REDIRECTS = frozenset((">", ">>", ">|", "<>", "&>", "&>>", ">&"))
 
 
 class _Writer(NamedTuple):
-    """How a program names what it writes."""
+    """The arguments in which a program names the files that it writes."""
 
     syntax: Syntax = Syntax()
     skips: int = 0
@@ -46,7 +46,7 @@ NAMES = frozenset(_WRITERS)
 
 
 def written_reason(name: str, args: tuple[Word, ...], site: Site) -> str:
-    """Return why a file that the program is told to write or remove is denied, or ""."""
+    """Return why the program must not write or remove a file among its arguments, or ""."""
     writer = _WRITERS[name]
     given = parse_options(args, writer.syntax)
     files = given.operands[writer.skips :]

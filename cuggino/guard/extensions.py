@@ -69,7 +69,7 @@ def chosen_profiles(value: object) -> tuple[str, ...] | None:
     `base` is always active and may be named as well.
 
     Raises:
-        UnknownProfile: there is no profile of that name (AUT-138).
+        UnknownProfile: a name is unknown (AUT-138).
         ValueError: it is neither a string nor a list of strings.
     """
     names = [value] if isinstance(value, str) else value

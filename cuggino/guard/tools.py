@@ -1,6 +1,6 @@
-"""The whole guard: may a tool call run under a policy.
+"""The whole guard: decides whether a tool call may run under a policy.
 
-It starts in a new process for every call, so each kind of tool imports only what it needs.
+Every call starts it in a new process, so each kind of tool imports only the modules it needs.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class Stream(Observable[T]):
     if not TYPE_CHECKING:  # RxPY's has an overload for each number of operators
 
         def pipe(self, *operators: Callable[[Any], Any]) -> Any:
-            """Return what the operators make of this stream, one after the other."""
+            """Return this stream with the operators applied in order."""
             piped: Any = self
             for operator in operators:
                 piped = operator(piped)
@@ -36,8 +36,8 @@ class Stream(Observable[T]):
 class Managed(Stream[T]):
     """A stream whose subscribe function keeps the contract of this package.
 
-    It emits nothing after its end or disposal, and calls its observer's `on_next` by that name each
-    time (a method kept from before would outlive a disposal). That is all that `attach` needs.
+    It emits nothing after its end or disposal, and looks up its observer's `on_next` for each event
+    (a cached method would outlive a disposal). That is all that `attach` needs.
     """
 
 
@@ -49,9 +49,9 @@ def attach(
     *,
     scheduler: abc.SchedulerBase | None,
 ) -> abc.DisposableBase:
-    """Subscribe as `source.subscribe` does, with one call fewer for each event.
+    """Subscribe like `source.subscribe`, with one call fewer for each event.
 
-    For our own operators, whose chains are long: RxPY puts an observer before every subscriber.
+    It is for our own operators, which form long chains: RxPY wraps every subscriber in an observer.
     """
     if not isinstance(source, Managed):
         return source.subscribe(on_next, on_error, on_completed, scheduler=scheduler)
@@ -71,9 +71,9 @@ def _ignore(_value: object) -> None:
 class Holder(abc.DisposableBase):
     """The resources of a subscription, disposed of once.
 
-    Like RxPY's `SingleAssignmentDisposable`, but without its lock, whose cost every operator in a
-    chain would bear. Two threads that dispose it at the same moment both dispose of what it holds,
-    which has to allow that.
+    Like RxPY's `SingleAssignmentDisposable`, but without its lock, which would slow down every
+    operator in a chain. Two threads that dispose of it at the same moment both dispose of the held
+    resource, which must allow that.
     """
 
     closed = False
@@ -101,7 +101,7 @@ NOTHING: abc.DisposableBase = _Nothing()
 
 
 class Both(abc.DisposableBase):
-    """Two disposables, disposed in their order; each may be disposed any number of times."""
+    """Two disposables, disposed of in order; both must allow repeated disposal."""
 
     def __init__(self, first: abc.DisposableBase, second: abc.DisposableBase) -> None:
         self._first = first
@@ -113,7 +113,7 @@ class Both(abc.DisposableBase):
 
 
 class _Attached(Holder, abc.ObserverBase[Any]):
-    """An observer as RxPY's `AutoDetachObserver`, whose `on_next` is the subscriber's function."""
+    """An observer like RxPY's `AutoDetachObserver`; its `on_next` is the subscriber's function."""
 
     def __init__(
         self,
@@ -243,10 +243,11 @@ Subscribe: TypeAlias = Callable[[Subscription[T], abc.SchedulerBase | None], abc
 def managed(subscribe: Subscribe[T]) -> Observable[T]:
     """Return a cold Observable that keeps the contract of `cuggino.operators`.
 
-    `subscribe` gets an observer to send to, and returns what it holds. That is released before the
-    end is passed on, and when the subscriber's `on_next` raises, whose exception then is the error.
-    Nothing is emitted after an end or a disposal. (`reactivex.create` keeps neither promise: it
-    releases after the end, and raises a subscriber's exception into the source.)
+    `subscribe` gets an observer to send to, and returns the resource that it holds. The resource is
+    released before the end is passed on, and when the subscriber's `on_next` raises; its exception
+    then becomes the error. Nothing is emitted after an end or a disposal. (`reactivex.create`
+    guarantees neither: it releases after the end, and raises a subscriber's exception into the
+    source.)
     """
 
     def begin(

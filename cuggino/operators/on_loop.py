@@ -19,8 +19,8 @@ T = TypeVar("T")
 def on_loop(source: Observable[T]) -> Observable[T]:
     """Subscribe, deliver and dispose the stream on one serial scheduler.
 
-    The scheduler is the one given to `subscribe`, made serial by `serial`. Guarantees, whatever
-    threads and operators are upstream:
+    The scheduler is the one given to `subscribe`, made serial by `serial`. Guarantees, for any
+    threads and operators upstream:
 
     - every `on_next`, `on_error` and `on_completed` runs on that scheduler's thread;
     - upstream is released *before* `on_completed` or `on_error` is delivered;
@@ -136,7 +136,7 @@ class Crossing(abc.ObserverBase[T]):
         return threading.get_ident() != self._thread
 
     def _close(self) -> bool:
-        """Return True to the one caller that ends the crossing."""
+        """Return True to the first caller only, which ends the crossing."""
         with self._gate:
             first, self._closed = not self._closed, True
             return first

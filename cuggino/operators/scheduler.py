@@ -126,7 +126,7 @@ class LoopScheduler(EventLoopScheduler):
             returned = action(self, state)
         except Exception as raised:
             if self._is_disposed and isinstance(raised, DisposedException):
-                return NOTHING  # what ends a run may come of a timer, which RxPY then starts again
+                return NOTHING  # a timer may have ended the run; RxPY then restarts that timer
             kind, error, traceback = sys.exc_info()
             assert kind is not None
             threading.excepthook(
@@ -141,7 +141,7 @@ class LoopScheduler(EventLoopScheduler):
             super().run()
 
     def dispose(self) -> None:
-        """Drop what is scheduled and end the thread; safe to call from any thread.
+        """Drop all scheduled actions and end the thread; safe to call from any thread.
 
         RxPY's only wakes a waiting thread: disposed while an action runs, it would wait
         indefinitely. The last action therefore ends the thread itself.
@@ -159,7 +159,7 @@ class LoopScheduler(EventLoopScheduler):
 
 
 class _Item(Holder, ScheduledItem):
-    """An action of a lane. Disposing it cancels it, or disposes what it has returned."""
+    """An action of a lane. Disposal cancels it, or disposes of the disposable that it returned."""
 
     def __init__(
         self,
@@ -216,10 +216,10 @@ def serial(scheduler: abc.SchedulerBase | None) -> abc.SchedulerBase:
 
 
 def lane_of(scheduler: abc.SchedulerBase | None) -> tuple[abc.SchedulerBase, Callable[[], None]]:
-    """Return a lane for one subscription of a source, and what releases it.
+    """Return a lane for one subscription of a source, and a function that releases it.
 
-    As `serial`, but a private lane stands in for the default one: a subscriber that blocks it
-    delays nobody else. Releasing never waits, so it may happen on the lane itself.
+    Like `serial`, but with a private lane instead of the default one, so that a blocking subscriber
+    does not delay others. The release never waits, so it may be called on the lane itself.
     """
     if scheduler is None or isinstance(scheduler, _NOT_SERIAL):
         private = LoopScheduler()

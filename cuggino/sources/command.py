@@ -67,7 +67,7 @@ class Command:
 
     @property
     def namespace(self) -> Enclosure | None:
-        """The enclosure, if one kill ends the whole tree, so that nobody has to search for it."""
+        """The enclosure, if killing its namespace ends the whole process tree; else None."""
         enclosure = self.enclosure
         if enclosure is None or not (enclosure.namespace and enclosure.reports):
             return None
@@ -96,9 +96,9 @@ class Command:
         return GuardedChild(process, tree)
 
     def _spawn_in_namespace(self, enclosure: Enclosure, env: dict[str, str]) -> Child:
-        """Start the process in a session of its own, beside its monitor.
+        """Start the process in a new session, with a monitor.
 
-        The namespace ends with the thread that calls this.
+        The namespace ends with the calling thread.
         """
         status = StatusPipe()
         # A namespace that has not been set up yet outlives its monitor: if this process is killed
@@ -149,12 +149,12 @@ class Command:
         return process
 
     def _input(self) -> IO[bytes]:
-        """Return standard input as a file, so that a child that does not read it blocks nothing."""
+        """Return standard input as a file, so that a child that never reads it blocks nothing."""
         if self.stdin is None:
             return open(os.devnull, "rb")  # noqa: PTH123 - os.devnull is a name, not a place
         try:
             source = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
-        except OSError as error:  # of a folder that nobody has named
+        except OSError as error:  # name the folder, which the caller did not choose
             place = tempfile.gettempdir()
             raise OSError(error.errno, f"{error.strerror}: {place} (TMPDIR)") from error
         try:
@@ -247,7 +247,7 @@ class EnclosedChild(Child):
 
 
 def check_program(name: str, *, cwd: str | None, env: Mapping[str, str]) -> None:
-    """Check that a program can be started, which its enclosure would report only in words.
+    """Check that a program can be started; its enclosure would report a failure only as text.
 
     Raises:
         OSError: it is missing or not executable.
@@ -264,7 +264,7 @@ def check_program(name: str, *, cwd: str | None, env: Mapping[str, str]) -> None
 
 
 def _enlarge(pipe: IO[bytes] | None) -> None:
-    """Let the pipe hold more, so that a program that writes much is read in fewer turns (Linux)."""
+    """Enlarge the pipe, so that a program with much output is read in fewer turns (Linux)."""
     resize = getattr(fcntl, "F_SETPIPE_SZ", None)
     if pipe is not None and resize is not None:
         with suppress(OSError):  # this user's pipes hold the most already

@@ -18,8 +18,8 @@ from cuggino.sources.folder import PollingStarted, folder_changes
 def count_files(folder: Path) -> int:
     """Return the number of visible regular files in `folder` (CUG-101).
 
-    Names that start with `.`, folders and special files do not count; a link counts as what it
-    points to. A folder that is missing or cannot be read has 0.
+    Names that start with `.`, folders and special files do not count. A link counts as its target.
+    The count of a missing or unreadable folder is 0.
     """
     count = 0
     try:
@@ -56,8 +56,8 @@ def watch_file_count(
     The first number is emitted within `subscribe`, the rest on the scheduler given to it, which
     must be serial. Without one, everything is emitted on a private thread.
 
-    Never completes, not even when `changes` does. Errors: whatever `changes`, `count` or
-    `on_polling` raise.
+    Never completes, not even when `changes` does. Errors: any raised by `changes`, `count` or
+    `on_polling`.
     """
     if settle < 0:
         raise ValueError("settle must not be negative")

@@ -1,7 +1,7 @@
 """`folder_changes`: changes of a folder's files as a cold Observable.
 
-The watching threads only *post* to the subscription's scheduler; what they share with it is in
-`_Subscription`, behind one lock.
+The watching threads only *post* to the subscription's scheduler. All state that they share with it
+is in `_Subscription`, guarded by one lock.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ def folder_changes(folder: Path, *, poll_every: float = 1.0) -> Observable[objec
     seconds, and a `PollingStarted` is emitted once. An unknown file system that drops
     notifications looks like a quiet folder.
 
-    Never completes and never fails by itself. Disposal, from any thread, returns when all threads
-    have ended (up to half a second right after a file was moved away).
+    Never completes and never fails. Disposal, from any thread, returns when all threads have ended
+    (up to half a second right after a file was moved away).
     """
     if poll_every <= 0:
         raise ValueError("poll_every must be positive")
@@ -143,7 +143,7 @@ class _Subscription:
             raise
 
     def dispose(self) -> None:
-        """Stop watching and wait for that; from any thread, any number of times."""
+        """Stop watching and wait for the threads to end; thread-safe and idempotent."""
         self._cancelled = True
         with self._watching:
             stoppable: tuple[_Stoppable | None, ...] = (self._watches, self._poller)

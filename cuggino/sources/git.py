@@ -84,7 +84,7 @@ def git_output(
 
 
 def git_environment(more: Mapping[str, str] | None) -> dict[str, str]:
-    """Return this process's environment for a git that asks nobody, with `more` added."""
+    """Return this process's environment for a git that never prompts, with `more` added."""
     whole = current_environment()
     for name in _ELSEWHERE:
         whole.pop(name, None)

@@ -1,4 +1,4 @@
-"""What would keep git from committing: no identity, no signature, conflicts, a lock."""
+"""Obstacles to committing with git: no identity, no signature, conflicts, a lock."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class CommitObstacle(NamedTuple):
 def commit_obstacles(
     folder: Path, *, locks: bool = True, looking: bool = False
 ) -> Iterator[CommitObstacle]:
-    """Yield what would make commits in this repository fail, as far as it can be known before.
+    """Yield the reasons why commits in this repository would fail, as far as they are known before.
 
-    Asks git for its identity, its lock, its conflicts and a signature, and opens no dialog: a
-    passphrase that would be asked for is an obstacle. What a hook would say is not known. `locks`
-    is False where stale locks are removed anyway. With `looking` nothing is started that the
-    repository names: neither its signing program nor what its submodules need.
+    Checks git's identity, lock, conflicts and signing, and opens no dialog: a passphrase that would
+    have to be typed is an obstacle. Hooks are not checked. `locks` is False where stale locks are
+    removed anyway. With `looking`, no program that the repository names is started: neither its
+    signing program nor those of its submodules.
 
     Nothing is yielded for a folder without a repository.
     """
@@ -177,7 +177,8 @@ def _has_own_signer(folder: Path) -> bool:
 def _unsigned(folder: Path) -> str:
     """Return why a commit cannot be signed, "" if it can or need not be.
 
-    Signs an empty commit into a folder of its own, so that the repository stays as it is.
+    Signs an empty commit and stores it in a temporary folder, so that the repository stays as it
+    is.
     """
     wanted = _git(folder, "config", "--type=bool", "--get", "commit.gpgSign").stdout.strip()
     if wanted != b"true":

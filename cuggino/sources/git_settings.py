@@ -1,6 +1,6 @@
 """Settings of a repository that start programs, and an environment for git without them.
 
-An unpacked archive can contain a `.git/config` whose programs run when somebody only looks:
+An unpacked archive can contain a `.git/config` whose programs run even on a read-only command:
 `git status` starts `core.fsmonitor` and the filters of changed files.
 """
 
@@ -56,10 +56,10 @@ def program_settings(folder: Path) -> tuple[GitSetting, ...]:
 
 
 def ordinary_repository(folder: Path) -> Path | None:
-    """Return the `.git` of a folder that git takes for the top of a repository like any other.
+    """Return the `.git` of a folder that git treats as the top level of an ordinary repository.
 
-    One that shares nothing with another repository and belongs to this user. Its settings may still
-    name another work tree.
+    Such a repository shares nothing with another one and belongs to this user. Its settings may
+    still name another work tree.
     """
     git = folder / ".git"
     try:
@@ -83,7 +83,7 @@ def git_folder(folder: Path) -> Path | None:
 
 
 def _is_ordinary(git: Path) -> bool:
-    """Return whether git takes the folder for a repository that shares nothing with another."""
+    """Return whether git treats the folder as a repository that shares nothing with another."""
     try:
         head = (git / "HEAD").read_bytes()
     except OSError:
@@ -96,11 +96,11 @@ def _is_ordinary(git: Path) -> bool:
 
 
 def looking_environment(folder: Path) -> dict[str, str]:
-    """Return the variables for a git that starts nothing which the repository names.
+    """Return the variables for a git that starts no programs that the repository names.
 
     They turn off its file monitor, hooks, filters and every way to fetch; add them to those of
-    `git_environment`. External diffs and text conversions are turned off by options of `git diff`
-    alone, and changes inside of submodules are looked for by a git with settings of their own.
+    `git_environment`. They cannot turn off external diffs and text conversions, which only options
+    of `git diff` do, and the git that checks submodules for changes uses the submodules' settings.
     """
     pairs = {"core.fsmonitor": "false", "core.hooksPath": os.devnull, "log.showSignature": "false"}
     for name, _ in program_settings(folder):

@@ -25,8 +25,8 @@ class RepositoryState:
 def repository_state(folder: Path) -> RepositoryState | None:
     """Return the state of the repository around `folder`; None without one, or in a bare one.
 
-    Nothing is started that the repository names (`looking_environment`), so that files with a
-    filter of its own may count as modified. Changes inside of submodules do not count.
+    Programs that the repository names are not started (`looking_environment`), so files with a
+    custom filter may count as modified. Changes inside submodules do not count.
 
     Raises:
         FileNotFoundError: git itself is not installed.

@@ -28,7 +28,7 @@ _SIGNALS = frozenset(range(1, signal.NSIG))
 
 
 def namespaces_can_be_ended() -> bool:
-    """Return whether the kernel has the descriptors by which a process is told from its id."""
+    """Return whether the kernel supports pidfds, which, unlike ids, are never reused."""
     try:
         os.close(os.pidfd_open(os.getpid()))
     except (AttributeError, OSError):
@@ -65,7 +65,7 @@ class StatusPipe:
         return self._find(_EXIT_CODE)
 
     def close(self) -> None:
-        """Close both ends; any number of times."""
+        """Close both ends; idempotent."""
         self._close_write_end()
         end, self._read_end = self._read_end, -1
         if end >= 0:
@@ -77,7 +77,7 @@ class StatusPipe:
             os.close(end)
 
     def _read(self) -> bool:
-        """Read what is there; return whether it is the end."""
+        """Read all available reports; return whether the pipe has ended."""
         with suppress(BlockingIOError):
             while chunk := os.read(self._read_end, 4096):
                 self._reports += chunk
@@ -92,7 +92,7 @@ class StatusPipe:
 class Namespace:
     """The processes of one enclosed program, started by the monitor `monitor`.
 
-    The monitor is a child of this process that nobody reaps before `end`.
+    The monitor is a child of this process and must not be reaped before `end`.
     """
 
     def __init__(self, monitor: int, status: StatusPipe) -> None:

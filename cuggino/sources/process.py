@@ -1,7 +1,7 @@
 """A child process as a cold Observable of the lines that it prints.
 
 One thread per process reads its pipes and only *posts* to the subscription's scheduler. Threads are
-reused. Everything the two share is in `_Subscription`, behind one lock.
+reused. All state that the two share is in `_Subscription`, guarded by one lock.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ def process_lines(
 ) -> Observable[bytes]:
     r"""Run `argv` and emit each line of its standard output, in order, as it is printed.
 
-    Cold: every subscription starts a process of its own, in its own session and process group. A
-    line is emitted without its `\n` and otherwise byte for byte (no decoding, a `\r` stays),
-    an unterminated last line too. Everything is emitted on the scheduler given to `subscribe` if
-    it is serial, otherwise on a private thread. A slow subscriber slows the process down, as at
-    most two chunks of 64 KiB are in flight.
+    Cold: every subscription starts a process, in its own session and process group. A line is
+    emitted without its `\n` and otherwise byte for byte (no decoding, a `\r` stays), an
+    unterminated last line too. Everything is emitted on the scheduler given to `subscribe` if it is
+    serial, otherwise on a private thread. A slow subscriber slows the process down, as at most two
+    chunks of 64 KiB are in flight.
 
     Completes when the process has exited with 0 and its output has ended. If other processes hold
     the pipe open after the exit, their output is read for one more second.
@@ -65,13 +65,12 @@ def process_lines(
     Options: `cwd` is the working directory; `env` the whole environment instead of this process's;
     `stdin` text (as UTF-8) or bytes of any size, empty by default; `merge_stderr` reads standard
     error as part of the output; with `keep_ends` lines keep their `\n`, and those that arrive
-    together are emitted as one; with `sweep=False`,
-    for commands that start a daemon, a normal exit terminates nothing, while with `sweep` every
-    process left behind is terminated before completion; `enclosure` confines the process and
-    everything it starts. In an enclosure with a namespace, SIGINT and SIGTERM go to the program
-    and its group, SIGKILL to all processes at once, and no process outlives the program: what it
-    leaves running is killed at its exit, also with `sweep=False`, and if the Python process dies,
-    the kernel does the same.
+    together are emitted as one. With `sweep`, every process left behind is terminated before
+    completion; with `sweep=False`, for commands that start a daemon, a normal exit terminates
+    nothing. `enclosure` confines the process and everything it starts. In an enclosure with a
+    namespace, SIGINT and SIGTERM go to the program and its group, SIGKILL to all processes at once,
+    and no process outlives the program, even with `sweep=False`: its remaining processes are killed
+    when it exits. If the Python process dies, the kernel kills them all.
 
     Requires POSIX.
     """
@@ -104,7 +103,7 @@ def process_output(
     sweep: bool = True,
     enclosure: Enclosure | None = None,
 ) -> Observable[bytes]:
-    """Run `argv` like `process_lines`, but emit the whole output at once, also an empty one.
+    """Run `argv` like `process_lines`, but emit the whole output at once, even if it is empty.
 
     The output of a process that failed is emitted before the error.
     """
@@ -161,7 +160,7 @@ def _stream(command: Command, *, batches: bool = False) -> Observable[Any]:
 def interrupt_processes(*folders: str | os.PathLike[str]) -> None:
     """Begin to terminate all processes whose working directory is in one of the folders.
 
-    Returns at once; disposing their streams waits for the end as usual, now of all of them at the
+    Returns at once. Disposing of their streams then waits as usual, while all processes end at the
     same time. Until then the streams emit nothing and do not end.
     """
     _LIVE.cancel([Path(folder).absolute() for folder in folders])
@@ -197,7 +196,7 @@ class InputPipe:
             return 0
 
     def close(self) -> None:
-        """End the input; any number of times."""
+        """End the input; idempotent."""
         write_end, self._write_end = self._write_end, -1
         for end in (write_end, self._untaken()):
             if end >= 0:
@@ -220,8 +219,8 @@ class InputPipe:
 class OpenInput(InputPipe):
     """The standard input of one process, which stays open for more until `end`.
 
-    Whatever does not fit into the pipe is written by the thread that reads the process. Usable from
-    any thread.
+    Data that does not fit into the pipe is written later, by the thread that reads the process.
+    Usable from any thread.
     """
 
     def __init__(self) -> None:
@@ -251,7 +250,7 @@ class OpenInput(InputPipe):
                 self.close()
 
     def close(self) -> None:
-        """End the input now; any number of times."""
+        """End the input now; idempotent."""
         with self._writing:
             self._left.clear()
             super().close()
@@ -342,7 +341,7 @@ class _Subscription(abc.DisposableBase):
             raise
 
     def dispose(self) -> None:
-        """Terminate the process tree and wait for that; from any thread, any number of times."""
+        """Terminate the process tree and wait until it is gone; thread-safe and idempotent."""
         self.cancel()
         self.join()
         self._close_lane()

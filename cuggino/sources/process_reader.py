@@ -200,7 +200,7 @@ class _Reading:
         return -1 if waiting is None or self._exited_at is not None else waiting.waiting_fd()
 
     def _take(self, fd: int) -> bytes:
-        """Read what is available; nothing means the end of the pipe."""
+        """Read the available data; b"" means the end of the pipe."""
         chunk = os.read(fd, PIPE_SIZE if fd == self._child.stdout else CHUNK)
         self._owed[fd] -= len(chunk)
         if not chunk:
@@ -260,8 +260,8 @@ class Gatherer:
 class LineSplitter:
     """Splits chunks at newlines, in linear time; `overflow` is set by a line above `limit` bytes.
 
-    With `keep_ends` lines keep their newlines, which are not counted, and those of a chunk come as
-    one: what does not look at single lines pays nothing for them.
+    With `keep_ends` lines keep their newlines, which are not counted, and the lines of a chunk come
+    as one, to avoid the cost of splitting where single lines do not matter.
     """
 
     def __init__(self, limit: int, *, keep_ends: bool = False) -> None:

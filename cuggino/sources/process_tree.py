@@ -1,9 +1,9 @@
 """The whole process tree of a child, found and terminated.
 
-A child's tree is more than its process group: coding agents start every tool in a session of its
-own, and processes left behind by a tool lose their parent. A member is therefore a process in the
-group, a descendant of a member, or one with the cookie of the child's environment (AUT-021). It
-is identified by id *and* start time, so a reused id is never signalled.
+A child's tree is more than its process group: coding agents start every tool in a new session, and
+processes left behind by a tool lose their parent. A member is therefore a process in the group, a
+descendant of a member, or one with the cookie of the child's environment (AUT-021). It is
+identified by id *and* start time, so a reused id is never signalled.
 
 The guardian imports this module after its parent's death: import nothing here but the standard
 library and psutil.
@@ -77,7 +77,7 @@ def fork_count() -> int:
 def is_started_by_run() -> bool:
     """Return whether a run, or an agent, started this process.
 
-    Its own environment may have been cleared, but not those of the processes above it.
+    Its own environment may have been cleared, but not those of its ancestors.
     """
     if not _MARKS.isdisjoint(os.environ):
         return True
@@ -139,7 +139,7 @@ class ProcessTree:
     def _signal(self, living: set[psutil.Process], sign: signal.Signals) -> None:
         """Signal groups as a whole, which no fork escapes, and all others one by one.
 
-        SIGINT goes to the groups only: the leader is asked to clean up by itself.
+        SIGINT goes to the groups only, so that the leader can clean up its own processes.
         """
         groups = self.groups & {_group(process.pid) for process in living}
         for group in groups:
@@ -251,7 +251,7 @@ def _parent(pid: int) -> int | None:
 
 
 def _is_alive(pid: int) -> bool:
-    """Return False for a zombie, and for the id of a thread, as far as /proc shows that."""
+    """Return False for a zombie, and for a thread's id if /proc shows that it is one."""
     try:
         said = _read(f"/proc/{pid}/status")
     except OSError:

@@ -1,4 +1,4 @@
-"""`Protection`: chosen paths, as they were; what has become of them, and putting them back."""
+"""`Protection`: remembers the state of chosen paths, detects changes, and restores them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ LARGEST = 8 * 1024 * 1024
 
 
 class PathPrint(NamedTuple):
-    """What a path is, without its content.
+    """The metadata of a path, without its content.
 
-    No program can set the time of the last change of an inode, so a file with an equal print has
-    not been written.
+    Programs cannot set the change time of an inode, so a file with an equal print has not been
+    written.
     """
 
     kind: int
@@ -154,7 +154,7 @@ class Protection:
     def put_back(self, paths: Iterable[Path]) -> tuple[Path, ...]:
         """Restore these paths; return those that cannot be, such as a file that was too large."""
         chosen, failed = sorted(set(paths)), []
-        for path in reversed(chosen):  # what a folder contains first
+        for path in reversed(chosen):  # the contents of a folder first
             before, content = self._of(path)
             with suppress(OSError):  # then it cannot be created below, or is in its place
                 kind = stat.S_IFMT(path.lstat().st_mode)

@@ -65,9 +65,9 @@ def _run_enclosed(
 def _run_in_namespace(
     argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], enclosure: Enclosure
 ) -> int:
-    """Run it beside its monitor, which ignores Ctrl-C: the program alone decides.
+    """Run it with a monitor that ignores Ctrl-C, so that only the program handles it.
 
-    Not in a session of its own, which would take its terminal away.
+    It stays in this session, as a new one would have no terminal.
     """
     listening = (sys.executable, "-I", "-S", "-c", _LISTENING) if sys.executable else ()
     with closing(StatusPipe()) as status:

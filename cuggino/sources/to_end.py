@@ -32,10 +32,10 @@ class Ended(NamedTuple):
 def process_to_end(
     argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], patience: float = 60.0
 ) -> Observable[Ended]:
-    """Run a command that leaves a mess when it is interrupted, and emit how it has ended.
+    """Run a command that must not be interrupted halfway, and emit how it ended.
 
-    Disposal waits until it has ended by itself, and kills it only after `patience` seconds. If the
-    Python process dies, it runs to its end too. An exit code is never an error.
+    Disposal waits for the command to exit, and kills it only after `patience` seconds. If the
+    Python process dies, the command still runs to its end. No exit code is an error.
 
     Errors: `SpawnFailed`.
     """

@@ -300,7 +300,7 @@ def _check_file(
 
 
 def _level_json(case: Case | BadLine) -> dict[str, str]:
-    """Return the level of a case; a line that is no case has none."""
+    """Return the level of a case; a bad line has none."""
     from cuggino.guard_audit import BadLine
 
     if isinstance(case, BadLine):

@@ -32,7 +32,7 @@ def _not_blank(text: str) -> str:
 
 
 def _whole_number(text: str) -> int:
-    # `int` alone would take "1_000", other scripts' digits and, with an error of its own, any size.
+    # `int` would accept "1_000" and other scripts' digits, and fail differently on huge numbers.
     digits = text.strip()
     if not (digits.isascii() and digits.isdigit() and len(digits) < 10 and int(digits) >= 1):
         raise ValueError("A whole number of at least 1 is needed")
@@ -178,7 +178,7 @@ class ExistingConfig:
 
 
 def read_existing(folder: Path) -> ExistingConfig:
-    """Read the configuration of a project; an unusable one is no error.
+    """Read the configuration of a project; an unusable one is reported as its `problem`.
 
     Raises:
         ConfigError: the file cannot be read, so it could not be kept as a backup.

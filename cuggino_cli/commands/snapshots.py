@@ -80,7 +80,7 @@ def short_names(snapshots: list[Snapshot]) -> dict[str, str]:
 
 
 def line_of(snapshot: Snapshot, names: dict[str, str]) -> str:
-    """Return the time and the name of a snapshot, and what it does not hold."""
+    """Return the time and the name of a snapshot, and the omitted paths with reasons."""
     from cuggino_cli.options.naming import one_line
 
     at = snapshot.at.astimezone()

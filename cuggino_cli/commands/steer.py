@@ -1,4 +1,4 @@
-"""`cuggino steer`: tells an agent of a run something."""
+"""`cuggino steer`: sends a message to an agent of a run."""
 
 from __future__ import annotations
 

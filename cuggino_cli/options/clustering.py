@@ -72,7 +72,7 @@ def chosen_cluster(
 
 
 def silence_dask() -> None:
-    """Keep the log of Dask's client off the terminal: what is worth telling are events or errors.
+    """Keep the log of Dask's client off the terminal: events and errors report what matters.
 
     Raises:
         ConfigError: the extra `cluster` is not installed.

@@ -68,7 +68,7 @@ def project_folder(path: str) -> Path:
     """Return the absolute path of the project folder.
 
     Raises:
-        ValueError: there is no such directory.
+        ValueError: the directory does not exist.
     """
     folder = Path(path).absolute()
     if not folder.is_dir():

@@ -38,7 +38,7 @@ class Duration(_Type):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Return the seconds; a text that is no duration is a usage error."""
+        """Return the seconds; an invalid duration is a usage error."""
         from cuggino.operators import parse_duration
 
         try:

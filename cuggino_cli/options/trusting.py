@@ -1,4 +1,4 @@
-"""Trust in the project: asking before it starts what the user has not seen."""
+"""Trust in the project: ask before it starts commands that the user has not accepted."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def show_commands(commands: Iterable[ProjectCommand]) -> None:
 
 
 def accept_typed(folder: Path, file: str, keys: Iterable[str]) -> None:
-    """Accept the commands under these keys of a file, which the user has just written."""
+    """Accept the commands under these keys of a file, which the user has just typed."""
     from cuggino.errors import CugginoError
     from cuggino.trust import project_commands
 
@@ -108,7 +108,7 @@ def _line(command: ProjectCommand) -> str:
 
 
 def _rule() -> str:
-    """Return what the user's own configuration says about trust."""
+    """Return the trust setting of the user's own configuration."""
     from cuggino.config import UserConfig, load_user_config
 
     if given := os.environ.get("CUGGINO_CONFIG"):
@@ -119,7 +119,7 @@ def _rule() -> str:
 
 
 def _own_folder(variable: str, usual: str) -> Path | None:
-    """Return the user's own folder of cuggino; as the standard says, a relative one is ignored."""
+    """Return the user's cuggino folder; a relative path is ignored, as the standard requires."""
     given = os.environ.get(variable, "")
     if given and Path(given).is_absolute():
         return Path(given) / "cuggino"

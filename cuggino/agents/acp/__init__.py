@@ -1,4 +1,4 @@
-"""Agents that speak the Agent Client Protocol, each described by a profile."""
+"""Agents that use the Agent Client Protocol, each described by a profile."""
 
 from cuggino.agents.acp.agent import AcpAgent
 from cuggino.agents.acp.profiles import PROFILES, Profile, profile_of

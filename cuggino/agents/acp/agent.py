@@ -1,4 +1,4 @@
-"""Any agent that speaks the Agent Client Protocol, driven through its program."""
+"""The agent for any program that implements the Agent Client Protocol."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _LONGEST_ARGUMENT = 100_000
 
 
 class AcpAgent(ProgramAgent):
-    """An installed program that speaks the Agent Client Protocol, as its `profile` describes it.
+    """An installed program that implements the Agent Client Protocol, described by its `profile`.
 
-    A session with a `guard` is enforced as described in `acp.guard`. The reasons of denied calls
-    are given to the agent in a further prompt after its turn, as the protocol has no field for
-    them. The system prompt goes in front of the first prompt, unless the program has an option.
+    A session with a `guard` is enforced as described in `acp.guard`. The protocol has no field for
+    the reason of a denial, so the reasons are sent in another prompt after the turn. The system
+    prompt is prepended to the first prompt, unless the program has an option for it.
 
-    The id of a new session is the program's own (`SessionEnded.session_id`), so `session_id` has no
-    effect; neither have `thinking`, `settings`, `sandbox` and `max_budget_usd`.
+    The program chooses the id of a new session (`SessionEnded.session_id`). So `session_id` has no
+    effect, and neither do `thinking`, `settings`, `sandbox` and `max_budget_usd`.
     """
 
     is_trial: ClassVar[bool] = False

@@ -1,7 +1,7 @@
-"""Failures of sessions of the Agent Client Protocol, by what the program reports.
+"""Failures of Agent Client Protocol sessions, classified by what the program reports.
 
-Programs that report an error of their model only as text of the agent end such a turn like any
-other. A turn that consists of nothing but an error, or of nothing at all, is therefore a failure.
+Some programs report an error of their model only as text from the agent, and end the turn
+normally. So a turn that is empty, or contains only an error message, counts as a failure.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _ERROR_TEXT = re.compile(
 def failure_of(
     program: str, method: str, error: Json, *, now: datetime, zone: tzinfo, login: str
 ) -> LlmSessionError:
-    """Return the error of an answer to `method`; `login` says how a person logs in."""
+    """Return the error for an error response to `method`; `login` is the hint on how to log in."""
     code, data = error.get("code"), error.get("data")
     message = _message(error)
     kind = text_or_none(dict_or_empty(data).get("errorKind")) or ""
@@ -80,7 +80,7 @@ def reason_of_text(text: str) -> AgentFailure:
 def failed_turn(
     program: str, text: str, *, has_worked: bool, now: datetime, zone: tzinfo, login: str
 ) -> LlmSessionError | None:
-    """Return the error of a turn that ended like any other, or None if it was an answer."""
+    """Return the error of a turn that ended normally, or None if it produced an answer."""
     if has_worked:
         return None
     if not text.strip():
@@ -100,7 +100,7 @@ def _by_code(code: Any) -> AgentFailure | None:
 
 
 def _message(error: Json) -> str:
-    """Return the message with its details, without the words that say nothing."""
+    """Return the message with its details, without boilerplate."""
     data = error.get("data")
     given = dict_or_empty(data)
     details = next(

@@ -1,18 +1,18 @@
 """The guard of a session of the Agent Client Protocol, at the level `asked`.
 
 The program decides which calls it asks about: a request for permission is a dialog, not a boundary.
-So this guard is weaker than one that sees every call, and says so:
+So this guard is weaker than one that sees every call, and its level is called `asked`:
 
-- The mode in which the program asks is set, and read back, before the first prompt; a session whose
-  mode changes later ends.
-- Only "allow once" is ever answered, as "always" would silence later requests. What cannot be
-  judged is denied: an unknown tool, a command that is not reported, a choice between answers.
-- A call that ran without being asked about is judged afterwards. If the policy forbids it, the
-  session ends with `GuardNotLive`, and the stage is verified as ever.
-- Settings of the project that make the program stop asking end the session before it starts.
+- The mode in which the program asks is set, and read back, before the first prompt. If the mode
+  changes later, the session ends.
+- The only approval ever given is "allow once", as "always" would silence later requests. A request
+  that cannot be checked is denied: an unknown tool, an unreported command, a choice of answers.
+- A call that ran without asking is checked afterwards. If the policy forbids it, the session ends
+  with `GuardNotLive`, and the stage is verified as usual.
+- If the project has settings that make the program stop asking, the session does not start.
 
-The sandbox of the role, where the machine has one, confines the whole program whatever it asks.
-The last two do not apply there: what the program does unasked is up to the system.
+If the machine supports it, the role's sandbox confines the whole program, asked or not. The last
+two points do not apply then: the operating system controls what the program does without asking.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def check_settings(profile: Profile, cwd: Path) -> None:
     """Check that nothing in the project makes the program stop asking.
 
     Raises:
-        GuardNotLive: there are such settings, or the program is not known to ask at all.
+        GuardNotLive: the project has such settings, or the program is not known to ask.
     """
     if not profile.asks:
         raise GuardNotLive(

@@ -15,7 +15,7 @@ from cuggino.errors import ConfigError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """One program that speaks the Agent Client Protocol."""
+    """A program that implements the Agent Client Protocol."""
 
     name: str
     """Name after `acp:`."""
@@ -197,7 +197,7 @@ def profile_of(
     """Return the profile of that name; None for `programs` takes those of the configuration.
 
     Raises:
-        ConfigError: there is none, or the configuration is broken.
+        ConfigError: the profile does not exist, or the configuration is broken.
     """
     known = PROFILES.get(name)
     own = load_config(cwd).acp if programs is None and known is None else programs or {}

@@ -1,4 +1,4 @@
-"""What a session of the Agent Client Protocol has spent, by what its program reports."""
+"""The tokens and the cost of an Agent Client Protocol session, as its program reports them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cuggino.events import Usage, UsageUpdate
 
 
 class Spending:
-    """The tokens and the cost of one session, without those of the sessions that it resumes."""
+    """The tokens and the cost of one session, excluding those before it was resumed."""
 
     def __init__(self, profile: Profile) -> None:
         self.usage: Usage | None = None
@@ -40,7 +40,7 @@ class Spending:
         return [UsageUpdate(usage=self.usage)]
 
     def before(self, told: Json) -> None:
-        """Note what a resumed session used earlier, where the program counts whole sessions."""
+        """Record the earlier usage of a resumed session if the program reports session totals."""
         if self._unit == "session":
             read = count_or_zero(told.get("cachedTokens"))
             self._usage_before = Usage(
@@ -50,7 +50,7 @@ class Spending:
             )
 
     def total(self, told: Json, *, is_before: bool) -> None:
-        """Note the cost of the whole session so far; `is_before` its first prompt."""
+        """Record the cost of the whole session so far; `is_before`: before its first prompt."""
         amount = told.get("amount")
         if told.get("currency") != "USD" or not is_number(amount):
             return
@@ -61,7 +61,7 @@ class Spending:
 
 
 def _usage(told: Json) -> Usage:
-    """Return the tokens; those of the cache are part of the input."""
+    """Return the tokens; the program counts cached ones as input."""
     read, written = told.get("cachedReadTokens"), told.get("cachedWriteTokens")
     cached = count_or_zero(read) + count_or_zero(written)
     return Usage(

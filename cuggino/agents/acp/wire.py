@@ -1,7 +1,7 @@
 """The wire format of the Agent Client Protocol: the fold over the lines of one session.
 
-Newline-delimited JSON-RPC 2.0 in both directions. The fold parses what the program prints, and
-collects what it is sent; it starts nothing, and judges nothing itself.
+Newline-delimited JSON-RPC 2.0 in both directions. The fold parses the program's output and collects
+the messages to send to it. It starts no processes and makes no guard decisions.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Verdict:
 class AcpSession:
     """The fold over one session: feed it every line, judge its `question`s, then end it once.
 
-    `output` is what the program is to be sent. While there is a `question`, it takes no more lines.
+    Send its `output` to the program. While it has a `question`, feed it no more lines.
     """
 
     def __init__(self, profile: Profile, order: Order, *, zone: tzinfo = UTC) -> None:
@@ -145,7 +145,7 @@ class AcpSession:
         return self._questions[0] if self._questions else None
 
     def output(self) -> bytes:
-        """Return what the program is to be sent since the last call."""
+        """Return the new output for the program since the last call."""
         data = bytes(self._output)
         self._output.clear()
         return data
@@ -194,7 +194,7 @@ class AcpSession:
         return [denied] if self._order.is_guarded else []
 
     def rest(self) -> list[LlmAgentEvent]:
-        """Return what the program said last, if it ended in the midst of it."""
+        """Return the unfinished last message of a program that ended while writing it."""
         return self._flush()
 
     def end(
@@ -215,7 +215,7 @@ class AcpSession:
         )
         return ended, error
 
-    # -- what the program is sent
+    # -- output for the program
 
     def _send(self, message: Json) -> None:
         self._output += json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n"
@@ -336,7 +336,7 @@ class AcpSession:
         order = self._order
         if order.system_prompt and order.resume is None:
             return f"{order.system_prompt}\n\n{order.prompt}"
-        # The program would take it for a command of its own.
+        # The program would treat it as one of its commands.
         return f" {order.prompt}" if order.prompt.startswith("/") else order.prompt
 
     def _not_offered(self, category: str, wanted: str, option: Json) -> list[LlmAgentEvent]:
@@ -353,7 +353,7 @@ class AcpSession:
         events = self._flush()
         events += self._spending.turn(dict_or_empty(result.get("usage")))
         for call_id in list(self._open):
-            # It may have run in part, whatever became of it.
+            # It may have run in part, even if it failed.
             self._look_back(self._calls[call_id].call(self._profile), call_id, has_failed=True)
             events.append(self._result(call_id, is_error=True))
         reason = text_or_none(result.get("stopReason")) or "unknown"
@@ -456,7 +456,7 @@ class AcpSession:
         return []
 
     def _check_mode(self, mode: Any) -> None:
-        """End a guarded session whose program leaves the mode in which it asks."""
+        """End a guarded session whose program left the mode in which it asks."""
         wanted = self._profile.mode
         if not (self._order.is_guarded and self.has_begun and wanted is not None):
             return
@@ -563,7 +563,7 @@ class AcpSession:
         if has_failed and unrun and self._calls[call_id].output.startswith(unrun):
             return
         if call.tool == "AskUserQuestion":
-            return  # that nobody answers completes some of them
+            return  # without an answer, some of these complete all the same
         if call_id in self._denied:
             if not has_failed:
                 self._break(f"{call.tool} was used despite its verdict")

@@ -1,4 +1,4 @@
-"""How to ask an agent's program whether it is logged in."""
+"""The check that an agent's program is logged in."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def login_key(
 ) -> str:
     """Return the digest of a program, its version, and the environment that decides its login.
 
-    Of variables with these prefixes only the names count, as their values may be credentials; of
-    `values` and the home folder the values count too. The size and time of the file stand for its
-    version, so that nothing is started.
+    For variables with one of `prefixes` only the names are included, as their values may be
+    credentials. For `values` and the home folder the values are included too. The size and time of
+    the program file represent its version, so that nothing has to be started.
 
     Raises:
         OSError: the program is missing.

@@ -19,7 +19,7 @@ _NEW_S = 60.0
 
 
 class Session(ExitStack):
-    """The resources of a session, with the private files that its program has to see."""
+    """The resources of a session, with the private files that its program must access."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -91,7 +91,7 @@ def _hold(path: Path, stack: ExitStack) -> None:
 
 
 def remove_abandoned() -> None:
-    """Remove what processes of this user that were killed a minute ago or earlier have left."""
+    """Remove files that this user's killed processes left at least a minute ago."""
     now = time.time()
     for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with suppress(OSError):
@@ -105,7 +105,7 @@ _remove_abandoned = cache(remove_abandoned)
 
 
 def _remove_unheld(path: Path) -> None:
-    """Raises: OSError (somebody holds it, or it is gone)."""
+    """Remove the path; raise OSError if a process holds it or it is gone."""
     found = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     try:
         fcntl.flock(found, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -88,7 +88,7 @@ class Program:
 
 
 class HeldSession(ABC):
-    """A subscription to a program with a link on a thread of its own.
+    """A subscription to a program whose link runs on its own thread.
 
     Its methods run on the lane, except `_post` and `dispose`.
     """
@@ -195,7 +195,7 @@ class SessionReader(Protocol):
 
     @property
     def breach(self) -> LlmSessionError | None:
-        """Why the session must end immediately, or None."""
+        """The error for which the session must end immediately, or None."""
 
     def feed(self, line: bytes, *, now: float) -> list[LlmAgentEvent]:
         """Return the events of this line; `now` is in seconds since the epoch."""
@@ -222,7 +222,7 @@ class Listener(SessionReader, Protocol):
 
     @property
     def is_over(self) -> bool:
-        """Whether the program has reported its end, and waits for that of its input."""
+        """True once the program has reported its end and waits for its input to close."""
 
     def say(self, text: str) -> bytes:
         """Return the input for a person's message; `feed` emits `Steered` when the agent has it."""
@@ -254,10 +254,10 @@ _PATIENCE = 30.0
 
 
 class _Talk:
-    """What a person says to a running program, from its prompt to its end; used on the lane.
+    """The input of a running program, the prompt and a person's messages; used on the lane.
 
-    The input ends early if the program is silent at first: a wrapper may read all of it before it
-    starts the program. What is said later is not taken then.
+    If the program prints nothing at first, its input is closed early, as a wrapper may read all of
+    it before starting the program. Later messages are then ignored.
     """
 
     def __init__(
@@ -309,22 +309,20 @@ def stream_json(
     """Run the program and emit the events of its lines, `SessionEnded` last.
 
     `program` is its name in messages. `session` creates the reader of the lines, from `program` and
-    `zone`, which returns the time zone for times without one; it is called with the first output,
-    so that what it imports does not delay the program. A usage limit that appears only in the
-    program's messages is emitted as `RateLimited` before `SessionEnded`. `enclosure` confines the
-    program.
+    `zone`, which returns the time zone for times without one. It is called on the first output, so
+    that its imports do not delay the program. A usage limit that appears only in the program's
+    messages is emitted as `RateLimited` before `SessionEnded`. `enclosure` confines the program.
 
-    With `messages` the reader is a `Listener`, and the program's input stays open behind `stdin`
-    for what it makes of each message, until the program has reported its end. What is said later is
-    not taken.
+    With `messages` the reader is a `Listener`, which encodes each message. The program's input then
+    stays open after `stdin` until the program reports its end. Later messages are ignored.
 
-    Of lines that come at once, deltas of a message in a row are one, and there is a ping only when
-    nothing else was said.
+    For lines that arrive together, consecutive deltas of a message are joined, and a ping is
+    emitted only if there is no other event.
 
-    Completes when the process has ended, not with its result, as background tasks may still run.
-    Fails with an `LlmSessionError` after `SessionEnded`. `AgentNotFound` comes alone, as nothing
-    was started. A breach of the guard terminates the process and everything it started first, and
-    so does disposal.
+    Completes when the process has ended, not on its result, as background tasks may still run.
+    Fails with an `LlmSessionError` after `SessionEnded`, or with `AgentNotFound` alone if nothing
+    was started. A breach of the guard, and disposal, terminate the process and everything it
+    started first.
     """
 
     def subscribe(
@@ -416,9 +414,9 @@ def feed_each(
 ) -> Iterator[LlmAgentEvent]:
     """Feed the lines to the reader one by one and yield their events together.
 
-    Deltas of a message in a row are joined, and there is a ping only when nothing else was said:
-    they are two thirds of what a fast program prints, and each event passes all operators. Stops
-    at a breach. An exception of the reader, which is a defect, is raised after the events of
+    Consecutive deltas of a message are joined, and a ping is yielded only if there is no other
+    event: they are two thirds of a fast program's output, and each event passes all operators.
+    Stops at a breach. An exception in the reader is a defect; it is raised after the events of
     earlier lines.
     """
     told = Told()

@@ -38,7 +38,7 @@ class _Line(BaseModel):
 
 
 class Header(_Line):
-    """What was recorded, and by which program."""
+    """The recorded agent, and the version of cuggino that recorded it."""
 
     kind: Literal["cassette"] = "cassette"
     version: int = VERSION
@@ -137,7 +137,7 @@ class RecordedError(_Line):
 
 
 class SessionOver(_Line):
-    """How the stream of a session ended; `disposed` by its subscriber."""
+    """The end of a session's stream; `disposed` means by its subscriber."""
 
     kind: Literal["end"] = "end"
     session: int

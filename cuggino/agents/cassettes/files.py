@@ -1,8 +1,8 @@
-"""The files of a project around a session: what it changed and committed, and the same again.
+"""Record the file changes and commits of a session, and replay them.
 
-Files ignored by git are skipped, except the folders of the loops (`.cuggino`, `.autonoe`,
-`.lopen`), without what cuggino itself writes while an agent works. In a folder without a repository
-the usual folders of dependencies and caches are skipped.
+Files ignored by git are skipped, except the loops' folders (`.cuggino`, `.autonoe`, `.lopen`) apart
+from files that cuggino itself writes while an agent works. Without a repository, the usual folders
+of dependencies and caches are skipped.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ class Tree:
     def _paths(self) -> Iterator[str]:
         listed = listed_files(self._project)
         if listed is None and self._is_repository:
-            listed = list(self._seen)  # git fails, so what it ignores is unknown
+            listed = list(self._seen)  # git fails, so the ignored files are unknown
         if listed is None:
             yield from _walked(self._project, self._project)
             return

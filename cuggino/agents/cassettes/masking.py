@@ -52,7 +52,7 @@ class Masker:
     """Finds secrets in texts: values of variables with telling names, and known formats.
 
     A value is found in plain form, and as encoded in JSON, URLs, shells and base64. A variable
-    whose value is the path of an existing file is no secret.
+    whose value is the path of an existing file is not a secret.
     """
 
     def __init__(self, env: Mapping[str, str]) -> None:
@@ -175,7 +175,7 @@ def _is_secret_value(value: str) -> bool:
     if len(value) < SHORTEST or _NO_SECRET.fullmatch(value):
         return False
     try:
-        return not os.path.exists(value)  # noqa: PTH110 - it may be no path at all
+        return not os.path.exists(value)  # noqa: PTH110 - it may not be a path
     except ValueError:
         return True
 
@@ -203,7 +203,7 @@ _ESCAPED = "⟦[⟧"
 
 
 class Places:
-    """The placeholders of one session, and what they stand for."""
+    """The placeholders of one session, and their values."""
 
     def __init__(self, cwd: Path, env: Mapping[str, str]) -> None:
         self._values = {"project": str(cwd), "[": "⟦"}
@@ -235,7 +235,7 @@ class Places:
         return put(text, self.spans(text))
 
     def filled(self, text: str) -> str:
-        """Replace the placeholders in the text by their values."""
+        """Replace the placeholders in the text with their values."""
         return _NAMED.sub(lambda m: self._values.get(m[1], m[1]), text)
 
 
@@ -255,7 +255,7 @@ class Writing:
         return put(text, self._spans(text, in_file=True))
 
     def parts(self, parts: list[str]) -> list[str]:
-        """Do the same for a text in parts, including what is cut by a border."""
+        """Do the same for a text in parts, including matches that span parts."""
         return put_in_parts(parts, self._spans("".join(parts)))
 
     def json(self, value: Any) -> Any:

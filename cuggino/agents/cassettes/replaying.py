@@ -169,7 +169,7 @@ class Playing(abc.DisposableBase):
         self._observer.on_next(event)
 
     def _event(self, line: EventTold) -> LlmAgentEvent | None:
-        """Return the event for this replay; None for one that this version does not know."""
+        """Return the event for this replay; None for an unknown one, from another version."""
         event = event_of(line.event, self._places)
         if isinstance(event, PingEvent):
             return event.model_copy(update={"timestamp": self._lane.now.timestamp()})
@@ -359,7 +359,7 @@ class ReplayAgent(LlmAgent):
         return f"{agent}, recorded {header.recorded_at:%Y-%m-%d}"
 
     def sandbox_unavailable(self) -> str:
-        """Return "", as no command runs at all."""
+        """Return "": a replay runs no commands."""
         return ""
 
     def interactive(self, options: InteractiveOptions) -> int:

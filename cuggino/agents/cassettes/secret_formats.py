@@ -127,14 +127,14 @@ def _is_literal(value: str) -> bool:
 
 
 def _is_random(value: str) -> bool:
-    """Return whether the value is no word of a language or a program."""
+    """Return whether the value looks random, rather than like a word or an identifier."""
     if _IDENTIFIER.fullmatch(value) and not _is_mixed(value):
         return False
     return any(c.isdigit() for c in value) or any(c in "!@#^~" for c in value) or _is_mixed(value)
 
 
 def _is_mixed(value: str) -> bool:
-    """Return whether upper and lower case alternate as in no name."""
+    """Return whether upper and lower case alternate too often for a name."""
     return len(re.findall(r"[a-z][A-Z]", value)) > 3
 
 

@@ -154,7 +154,7 @@ class RoutedAgent(LlmAgent):
 
     @property
     def capabilities(self) -> Capabilities:
-        """What all candidates support; sessions can be resumed if any of them can."""
+        """Capabilities common to all candidates; `resume` is true if any candidate can resume."""
         return common_capabilities(self.candidates())
 
     @property
@@ -314,7 +314,7 @@ class RoutedAgent(LlmAgent):
     def _next(
         self, role: Role | None, candidate: Candidate, error: Exception, now: datetime
     ) -> tuple[Candidate, AgentFellBack]:
-        """Return the candidate that takes over; raise the remaining error if there is none."""
+        """Return the next candidate; raise the remaining error if there is none."""
         chain = self.candidates_for(role)
         if len(chain) == 1:
             raise error

@@ -43,16 +43,16 @@ _LEAST_BUDGET = 0.01
 class ClaudeAgent(ProgramAgent):
     """The installed Claude Code CLI.
 
-    `max_budget_usd` limits what a session spends from now on, not what it spent before it was
-    resumed. The limit is checked after each answer of the model: the session ends with
-    `BudgetExceeded` after the answer that exceeded it, even if that was a complete last one.
+    `max_budget_usd` limits a session's cost from now on, without its cost before it was resumed.
+    The limit is checked after each answer of the model: the session ends with `BudgetExceeded`
+    after the answer that exceeds it, even if that answer is complete and the last one.
 
     A session with a `guard` (see `claude.guard`) ends with `GuardNotLive` before its first tool
     unless its hook answered at its start, and whenever a tool was used without a verdict. Each
     denied call emits one `GuardDenied`.
 
-    Its `sandbox` is used, and required, where the machine supports it: the program does not start
-    without it. Elsewhere the session runs unsandboxed (`sandbox_unavailable`).
+    Where the machine supports it, `sandbox` is required: the program does not start without it.
+    Elsewhere the session runs unsandboxed (`sandbox_unavailable`).
     """
 
     name = "claude"
@@ -140,7 +140,7 @@ class ClaudeAgent(ProgramAgent):
         if messages is not None:
             words += ["--input-format", "stream-json"]
             prompt = input_line(input_message(options.prompt))
-        else:  # the program would take a prompt that begins with a slash for a command
+        else:  # the program would treat a prompt that begins with a slash as a command
             prompt = " " + options.prompt if options.prompt.startswith("/") else options.prompt
         return stream_json(
             words,
@@ -226,7 +226,7 @@ class ClaudeAgent(ProgramAgent):
 
 
 def _session(guard: Guard | None, **given: Any) -> ClaudeSession:
-    """Make the reader of what the program prints, whose module is imported only then."""
+    """Create the reader of the program's output, and import its module only now."""
     from cuggino.agents.claude.guard import GuardWatch
     from cuggino.agents.claude.wire import ClaudeSession
 

@@ -1,4 +1,4 @@
-"""How a run of Claude Code ended, and the error if it failed.
+"""The outcome of a Claude Code run, and the error if it failed.
 
 The decision uses what the program reports about itself (`is_error`, `terminal_reason`,
 `api_error_status`, its own API-error lines), never the model's text, and never the subtype or exit
@@ -90,8 +90,9 @@ class Ending:
 def failure_of(ending: Ending, *, exit_code: int, stderr_tail: str) -> LlmSessionError | None:
     """Return the error of this run, or None if it succeeded.
 
-    An exit code after a successful result is no failure, as the answer is complete. The exception
-    is a usage limit, which some versions report as a success with exit code 1 (AUT-024, AUT-076).
+    A nonzero exit code after a successful result is ignored, as the answer is complete. The
+    exception is a usage limit, which some versions report as a success with exit code 1 (AUT-024,
+    AUT-076).
     """
     if ending.result is None:
         return _without_result(ending, exit_code=exit_code, stderr_tail=stderr_tail)

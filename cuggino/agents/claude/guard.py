@@ -5,13 +5,13 @@ fails closed in two independent ways, as observed with the real program:
 
 - The hook answers `allow` itself, and the session runs in the default permission mode rather than
   with --dangerously-skip-permissions. If the hook is silent, killed, slow, missing or prints
-  nonsense, the call lacks permission and is denied, as nobody is there to ask. Calls that the
+  nonsense, the call lacks permission and is denied, as there is no user to ask. Calls that the
   program asks about anyway (`.vscode`, `.npmrc`, `.git`, ...) reach the same hook as a
   PermissionRequest. (The mode `dontAsk` would deny those regardless of the guard; skipping
   permissions runs everything when the hook fails without an error.)
 - `onFailure: block`, and a shell around the hook that turns every failure into a plain denial.
 
-The policy is passed on the hook's command line, so there is no policy file to edit, and
+The policy is passed on the hook's command line, so there is no file to tamper with, and
 `disableAllHooks: false` overrides the project's settings, at the start and later. All other
 settings of the project and the user stay in force: their CLAUDE.md, hooks, skills and rules.
 """

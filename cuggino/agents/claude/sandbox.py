@@ -58,7 +58,7 @@ def sandbox_unavailable(env: Mapping[str, str], *, platform: str = sys.platform)
 def sandbox_settings(sandbox: Sandbox) -> dict[str, Any]:
     """Return the block `sandbox` of the program's settings.
 
-    It approves nothing by itself: a sandboxed command still needs the guard's verdict.
+    The sandbox approves nothing: a sandboxed command still needs the guard's verdict.
     """
     return {
         "enabled": True,

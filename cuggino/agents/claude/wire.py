@@ -435,10 +435,10 @@ class _Writing:
 
 
 class _Messages:
-    """What a person says while the session runs.
+    """The messages that a person sends while the session runs.
 
-    The program holds a message until the model has made its next tool calls, or else until it has
-    answered, which begins another turn with a result of its own.
+    The program holds a message until the model's next tool calls. If there are none, it waits for
+    the answer and begins another turn, which has a separate result.
     """
 
     def __init__(self) -> None:
@@ -456,7 +456,7 @@ class _Messages:
         return input_message(text, uuid=number)
 
     def follow(self, raw: Json) -> None:
-        """Note what the program does with a message."""
+        """Record the state of a message that the program reports."""
         number = text_or_none(raw.get("command_uuid")) or ""
         state = raw.get("state")
         if state == "queued" and number in self._sent:
@@ -468,7 +468,7 @@ class _Messages:
             self._asked.pop(number, None)
 
     def told(self, raw: Json) -> list[LlmAgentEvent]:
-        """Return the messages that the model has been told if it begins to answer here."""
+        """Return the messages delivered to the model, if this line begins its answer to them."""
         is_answer = dict_or_empty(raw.get("event")).get("type") == "message_start"
         if not is_answer or raw.get("parent_tool_use_id") is not None:
             return []
@@ -477,12 +477,12 @@ class _Messages:
 
     @property
     def are_asked(self) -> bool:
-        """Whether the next answer of the model is to a message."""
+        """True if the model's next answer is to a message."""
         return bool(self._asked)
 
     @property
     def are_waiting(self) -> bool:
-        """Whether the program will still tell the model something."""
+        """True if a message is still to be delivered to the model."""
         return bool(self._held or self._asked)
 
 
@@ -500,10 +500,10 @@ class ClaudeSession:
     """The fold over one run of the program: feed it every line of stdout, then end it once.
 
     The run ends with its process, not with its first result: background tasks may continue and add
-    results of their own. The first result is the main answer, and decides, unless a person tells
-    the model something after it: then the next one does. `program` is its name in messages. `zone`
-    returns the time zone for times without one, and is called only when needed. `guard` watches a
-    guarded session.
+    results of their own. The first result is the main answer and decides the outcome, unless a
+    person's message follows it: then the next result does. `program` is its name in messages.
+    `zone` returns the time zone for times without one, and is called only when needed. `guard`
+    watches a guarded session.
     """
 
     def __init__(
@@ -546,24 +546,24 @@ class ClaudeSession:
         return self._result is not None and not self._messages.are_waiting
 
     def say(self, text: str) -> bytes:
-        """Return the line for a message; `Steered` is emitted when the model has been told."""
+        """Return the line for a message; `Steered` is emitted once the model has it."""
         return input_line(self.message(text)).encode()
 
     def answers(self) -> bytes:
-        """Refuse what the program has asked, such as whether a command may use the network.
+        """Return refusals of the program's questions, such as for network access of a command.
 
-        It denies these by itself when its input is not open.
+        If its input is closed, the program denies these without asking.
         """
         asked, self._questions = self._questions, []
         return "".join(input_line(refusal(question)) for question in asked).encode()
 
     def message(self, text: str) -> Json:
-        """Return the same before it is a line."""
+        """Return the message as an object, before it is encoded as a line."""
         return self._messages.add(text)
 
     @property
     def _has_failed(self) -> bool:
-        """Whether the main answer is an error; what is said after it counts for nothing."""
+        """True if the main answer is an error; the agent's text after it is ignored."""
         result = self._result
         if result is None:
             return False
@@ -576,10 +576,10 @@ class ClaudeSession:
 
     @property
     def breach(self) -> LlmSessionError | None:
-        """Why the session must end immediately, or None: a breached guard, a refused login.
+        """The error for which the session must end now: a breached guard or a refused login.
 
-        The program would try a refused login again for three minutes. A second try is right, as it
-        may have renewed the login after the first.
+        The program would retry a refused login for three minutes. One retry is allowed, as the
+        program may have renewed the login after the first refusal.
         """
         if self._refused >= _REFUSALS:
             from cuggino.agents.claude.failure import refused_login
@@ -684,7 +684,7 @@ class ClaudeSession:
         """Return the events of these deltas."""
         try:
             text = from_json(b'"%b"' % b"".join(texts))
-        except ValueError:  # half of a surrogate pair, or no JSON at all
+        except ValueError:  # half of a surrogate pair, or not JSON
             return [event for line in deltas for event in self.feed(line, now=now)]
         return [self._alive(now), *([] if self._has_failed else self._writing.add(text))]
 

@@ -36,7 +36,7 @@ MINIMUM_SDK = (0, 2, 187)
 class ClaudeSdkAgent(ClaudeAgent):
     """The Claude Code CLI, through the Claude Agent SDK for Python: the extra `cuggino[sdk]`.
 
-    It supports everything that `ClaudeAgent` does, and two features more. Tool calls are checked
+    It supports everything that `ClaudeAgent` does, and two more features. Tool calls are checked
     within this process, without starting a program for each. And the model can call `tools` of this
     process, as `mcp__tools__NAME`, next to those of `SpawnOptions.mcp_servers`, which may include
     servers made by `create_sdk_mcp_server`:
@@ -53,7 +53,7 @@ class ClaudeSdkAgent(ClaudeAgent):
     run on the event loop of their session, on its own thread, so they must support concurrent
     sessions; one that blocks the thread delays its session, and its disposal.
 
-    The prompt reaches the model unchanged, whatever it begins with.
+    The prompt reaches the model verbatim, even if it begins with a slash.
 
     A session with a `guard` (see `claude_sdk.guard`) ends with `GuardNotLive` before its first
     message unless the guard answers correctly, the program reports that unanswered calls do not
@@ -142,14 +142,14 @@ class ClaudeSdkAgent(ClaudeAgent):
         if guard is not None:
             settings = gate_settings(guard, options.settings, manner=_manner(options))
             order = replace(order, settings=settings, dangerously_skip_permissions=False)
-            # Hook events show what other hooks do to a call.
+            # Hook events show how other hooks change a call.
             words.append("--include-hook-events")
             if options.dangerously_skip_permissions:
                 words += ["--permission-mode", "default"]
         return [*super().arguments(order, system_prompt, servers=servers), *words]
 
     def _servers(self, given: Mapping[str, object]) -> dict[str, object]:
-        """Return the servers for the program, which knows those of this process by name alone."""
+        """Return the servers for the program; those in this process are passed by name only."""
         servers = {
             name: {key: value for key, value in server.items() if key != "instance"}
             if _is_mine(server)
@@ -177,7 +177,7 @@ def _manner(options: SpawnOptions) -> hook.Manner:
 
 
 def _program(env: Mapping[str, str] | None) -> str:
-    """Return the program on PATH, or else the one that some builds of the SDK bundle."""
+    """Return the program on PATH, or else the one bundled with some builds of the SDK."""
     path = (os.environ if env is None else env).get("PATH")
     if shutil.which("claude", path=path) is None:
         found = importlib.util.find_spec("claude_agent_sdk")

@@ -6,12 +6,12 @@ started for it. It fails closed in three independent ways, as observed with the 
 - Any failure while checking is a denial, including an answer that takes too long.
 - `on_failure="block"`: a call without a valid answer does not run. The SDK refuses to work with a
   program that does not support this.
-- The answer is `allow` and the session runs in the default mode, in which nobody is there to ask,
-  so that a call without an answer lacks permission. Calls that the program asks about anyway
-  (`.vscode`, `.npmrc`, `.git`, ...) are checked as well.
+- The answer is `allow` and the session runs in the default mode with no user to ask, so that a call
+  without an answer lacks permission. Calls that the program asks about anyway (`.vscode`, `.npmrc`,
+  `.git`, ...) are checked as well.
 
-`disableAllHooks: false` in the session's settings overrides the project's. That the program asks at
-all is verified before each session's first message, when it asks about the prompt itself.
+`disableAllHooks: false` in the session's settings overrides the project's. Before the first message
+of each session, the program must ask about the prompt itself, which proves that it asks.
 """
 
 from __future__ import annotations

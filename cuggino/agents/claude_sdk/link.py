@@ -118,7 +118,7 @@ class PipeTransport(Transport):
                     yield raw
 
     def read_messages(self) -> AsyncIterator[Json]:
-        """Return the program's lines; the iterator never ends by itself.
+        """Return the program's parsed lines; the iterator never ends, but can raise.
 
         Raises:
             BrokenPipeError: the program has closed its input.

@@ -52,13 +52,13 @@ class CodexAgent(ProgramAgent):
 
     Events use Claude Code's tool names (see `codex.tools`): a patch emits a `Write` or an `Edit`
     for each file. Text comes in whole messages. Tokens are reported while it works, those of this
-    session alone; US dollars are not, so `max_budget_usd` has no effect. Neither have `session_id`
+    session alone; US dollars are not, so `max_budget_usd` has no effect. Neither do `session_id`
     (Codex chooses it), `thinking`, `settings` and `sandbox`. MCP servers are waited for, and must
-    start. A command that is still running at the end is terminated, and its result says so.
+    start. A command that is still running at the end is terminated, as its result reports.
 
     Without `dangerously_skip_permissions` the session runs in Codex's own read-only sandbox without
-    a network: it reads, and may use the MCP tools named by `allowed_tools`; everything else is
-    denied, as nobody is there to ask.
+    a network: it reads, and may use the MCP tools named by `allowed_tools`. Everything else is
+    denied, as there is no user to ask.
 
     A session with a `guard` is enforced as described in `codex.guard`. It fails with `GuardNotLive`
     before it starts if Codex does not run the hook, and ends with it if the hook did not answer at
@@ -132,7 +132,7 @@ class CodexAgent(ProgramAgent):
     def _start(self, options: SpawnOptions, stack: ExitStack) -> Observable[LlmAgentEvent]:
         thread = options.resume_session_id
         if thread is not None and not _UUID.fullmatch(thread):
-            # Codex would take it for a name, and begin a new session.
+            # Codex would treat it as a name, and start a new session.
             ended = SessionEnded(outcome="failed", duration=0.0)
             return concat(of(ended), throw(no_session(thread)))
         if thread is not None:

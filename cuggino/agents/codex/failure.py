@@ -1,4 +1,4 @@
-"""How a session of the Codex CLI ended, and the error if it failed.
+"""The outcome of a Codex CLI session, and the error if it failed.
 
 The decision uses what the program reports about itself: the message of `turn.failed`, or its last
 lines on stderr if it ended before its turn. Never the model's text, nor the exit code alone.

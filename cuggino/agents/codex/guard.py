@@ -1,12 +1,12 @@
 """The guard of a Codex CLI session: a hook before every tool call, and the watch over it.
 
 As observed with the real program (0.169.0), its PreToolUse hook runs before each command, patch,
-MCP call and most other tools, including those of sub-agents and of code mode, and what it denies
+MCP call and most other tools, including those of sub-agents and of code mode, and a denied call
 does not run. But Codex allows a call if the hook itself fails. Therefore:
 
 - Any failure of ours is a denial: a shell around the hook prints it, and a hook that takes too long
   ends itself long before Codex would give up on it.
-- The hook is on the command line, trusted by its hash, so there is no hook file to edit; the
+- The hook is on the command line, trusted by its hash, so there is no file to tamper with. The
   project's own `.codex` is not read, and could not disable the hook if it were.
 - Typing into a running command, which bypasses the hook, is turned off.
 - An allowed command runs in the bash it was checked for, whichever shell the model named, and in
@@ -296,7 +296,7 @@ class CodexWatch:
                 self._files.add(real)
 
     def _denied(self, own: Json) -> list[LlmAgentEvent]:
-        """Report a denial; a call whose hook failed has no id of its own."""
+        """Report a denial; make up an id for a call whose hook failed, as it has none."""
         call = text_or_none(own.get("tool_use_id"))
         if call is None:
             self._unjudged += 1

@@ -4,7 +4,7 @@ Run by path with nothing but the standard library (`python -I -S hook.py POLICY 
 [SERVER...]`, one process per call), it reads the call from standard input and prints one JSON
 object: a denial with its reason, or the call to run. An allowed command is wrapped for the bash it
 was checked for, as the model may name another shell (`shell: sh`), in which the same text can mean
-something else. It runs in the folder it was checked for, whatever the user's profile changes to.
+something else. It runs in the folder it was checked for, even if the user's profile changes folder.
 
 Every verdict is also appended to LOG as a line of JSON, because Codex does not report denials. If
 anything fails, this program exits with an error and prints nothing, which callers must treat as a
@@ -182,7 +182,7 @@ def main() -> None:
     from cuggino.guard import Policy
     from cuggino.guard.hook import ALARM_SECONDS
 
-    # The default action ends the program without an answer, whatever it is doing.
+    # The default action ends the program at once, without an answer.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(ALARM_SECONDS)
     _, policy, shfmt, token, bash, log, *servers = sys.argv

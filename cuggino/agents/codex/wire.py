@@ -39,7 +39,7 @@ _ID = re.compile(r"[\w-]+", re.ASCII)
 
 
 def usage_of(told: Json) -> Usage:
-    """Return the reported tokens; those of the cache are part of the input."""
+    """Return the reported tokens; the program counts cached ones as input."""
     read = count_or_zero(told.get("cached_input_tokens"))
     written = count_or_zero(told.get("cache_write_input_tokens"))
     return Usage(
@@ -148,7 +148,7 @@ class CodexSession:
 
     @property
     def breach(self) -> LlmSessionError | None:
-        """Why the session must end immediately: a breach of the guard, or a different session."""
+        """The error for which it must end immediately: a breached guard, or a different session."""
         return self._stranger or (self._watch.breach if self._watch else None)
 
     def feed(self, line: bytes, *, now: float) -> list[LlmAgentEvent]:

@@ -52,15 +52,16 @@ class CopilotAgent(ProgramAgent):
     program itself.
 
     Events use Claude Code's tool names (see `copilot.tools`). Tokens are reported, US dollars are
-    not, so `max_budget_usd` has no effect; neither have `thinking`, `settings` and `sandbox`.
+    not, so `max_budget_usd` has no effect; neither do `thinking`, `settings` and `sandbox`.
 
     Without `dangerously_skip_permissions` the agent reads, and uses `allowed_tools` given by their
-    bare names; everything else is denied, as nobody is there to ask. It cannot ask the user
+    bare names; everything else is denied, as there is no user to ask. It cannot ask the user
     questions. A session with a `guard` is enforced as described in `copilot.guard`: each denied
     call emits one `GuardDenied`.
 
-    A message to a running session moves a command that it waits for to the background, so that the
-    model reads the message at once. The model is told when the command ends, and so is the session.
+    A message to a running session moves the command that it waits for to the background, so that
+    the model reads the message at once. Both the model and the session are notified when the
+    command ends.
 
     A resumed session works in the folder, and has the system prompt, of the new options.
     """

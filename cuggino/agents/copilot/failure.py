@@ -1,4 +1,4 @@
-"""How a session of GitHub Copilot ended, and the error if it failed.
+"""The outcome of a GitHub Copilot session, and the error if it failed.
 
 The decision uses what the program reports about itself (`session.error`: its type, code and
 status), never the model's text; and its message only if nothing else is reported.

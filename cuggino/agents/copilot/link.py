@@ -89,7 +89,7 @@ class Order:
 def _hurry(client: Any) -> None:
     """Send each message at once.
 
-    Messages are written in two parts, of which the second would wait for 40 ms each time.
+    Messages are written in two parts, and the second would be delayed by 40 ms each time.
     """
     held = getattr(getattr(client, "_process", None), "_socket", None)
     if isinstance(held, socket.socket):
@@ -97,7 +97,7 @@ def _hurry(client: Any) -> None:
 
 
 def _server(server: Any) -> Any:
-    """Convert a server from Claude Code's format to that of the SDK."""
+    """Convert a server from Claude Code's format to the SDK's."""
     if not isinstance(server, Mapping):
         return server
     return {"tools": ["*"], **({} if "url" in server else {"type": "local"}), **server}
@@ -164,7 +164,7 @@ class CopilotLink(AsyncLink):
                 await client.force_stop()
 
     async def _speak(self, session: CopilotSession) -> None:
-        """Pass messages on; one that cannot be sent is not announced, so nobody relies on it."""
+        """Pass messages on, ignoring failures: `Steered` waits for the program's own report."""
         while True:
             text: str = await self._inbox.get()
             with suppress(Exception):

@@ -1,4 +1,4 @@
-"""How a session of the Gemini CLI ended, and the error if it failed.
+"""The outcome of a Gemini CLI session, and the error if it failed.
 
 The decision uses what the program reports about itself (its `result`, its `error` lines, its exit
 code), never the model's text. The status of an API error is part of a message, as JSON, or is the

@@ -6,7 +6,7 @@ by the project's settings, or ends with an error. So rules of the highest rank (
 which no settings of the project or the user override, allow a tool that changes something only if
 its input contains the token of the session, which only the hook knows:
 
-- Commands and files: without the hook there is no mark, and the call does not run.
+- Commands and files: only the hook adds the token as a mark; without it, the call does not run.
 - Reading, planning and the like need no mark, unless the policy restricts reads.
 - MCP tools cannot be marked, as the server would see the mark. The hook checks them, and its own
   failures are denials. If its process is killed from outside, the call runs, and the session ends

@@ -1,7 +1,7 @@
 # ruff: noqa: PTH118
 """Gemini's tools with Claude Code's names, which events, policies and reports use.
 
-It needs only the standard library: the hook (`gemini.hook`) loads this file by itself.
+It needs only the standard library: the hook (`gemini.hook`) loads this file without the package.
 """
 
 from __future__ import annotations

@@ -152,7 +152,7 @@ class GeminiSession:
 
     @property
     def breach(self) -> LlmSessionError | None:
-        """Why the session must end immediately, or None: its guard was breached."""
+        """The breach of the guard for which the session must end immediately, or None."""
         return self._watch.breach if self._watch else None
 
     def feed(self, line: bytes, *, now: float) -> list[LlmAgentEvent]:

@@ -1,4 +1,4 @@
-"""How a session of OpenCode ended, and the error if it failed.
+"""The outcome of an OpenCode session, and the error if it failed.
 
 The decision uses what the program reports about itself (`error` with its name and status), never
 the model's text; and its message only if nothing else is reported.

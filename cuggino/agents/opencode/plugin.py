@@ -23,8 +23,8 @@ JUDGE_SECONDS = 60
 def plugin_source(orders: Mapping[str, object]) -> str:
     """Return the plugin for one session.
 
-    `orders`: `cwd` (where the session works), `permission` (what it may do), `drop` (variables that
-    its tools do not get), and for a guarded one `judge` (the command line of the hook), `token`,
+    `orders`: `cwd` (the session's folder), `permission` (its permissions), `drop` (variables hidden
+    from its tools), and for a guarded session `judge` (the hook's command line), `token` and
     `outputs`.
     """
     given = {**orders, "timeout": JUDGE_SECONDS * 1000, "failed": NOT_JUDGED}

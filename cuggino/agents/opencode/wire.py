@@ -1,8 +1,8 @@
 """The wire format of OpenCode: parts of messages as events, and the fold over one session.
 
-There are two kinds of lines: those of `opencode run --format json`, which report what is complete,
+There are two kinds of lines: those of `opencode run --format json`, which report completed parts,
 and those of our plugin (`opencode.plugin`), which report the same earlier, and more. Whichever
-comes first counts; a run without the plugin is understood as well.
+comes first counts; a run without the plugin is supported too.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Parts:
             self._unread.add(text_or_none(info.get("id")) or "")
 
     def child(self, session: str | None) -> None:
-        """Note a sub-agent's session, started by the last task as far as is known."""
+        """Record a sub-agent's session, presumably started by the last task."""
         if session is not None:
             self._children.setdefault(session, self._tasks[-1] if self._tasks else session)
 
@@ -250,7 +250,7 @@ class OpenCodeSession:
 
     @property
     def breach(self) -> LlmSessionError | None:
-        """Why the session must end immediately, or None."""
+        """The error for which the session must end immediately, or None."""
         return (self._guard.breach if self._guard else None) or self._cut
 
     def feed(self, line: bytes, *, now: float) -> list[LlmAgentEvent]:

@@ -23,7 +23,7 @@ _LONGEST_COMPLAINT = 4096
 
 
 class McpFailed(Exception):
-    """The reason why a tool cannot be used, in words for the agent."""
+    """The reason why a tool cannot be used, worded for the agent."""
 
 
 class Deadline:
@@ -68,7 +68,7 @@ class Wire:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it has closed its output, after which it cannot answer."""
+        """True once the process has closed its output, after which it cannot answer."""
         return self._output not in self._reads
 
     def notify(self, method: str) -> None:
@@ -140,7 +140,7 @@ class Wire:
                 self._noise = line.decode("utf-8", "replace").strip()
 
     def _exchange(self, seconds: float) -> None:
-        """Send and receive what is possible, waiting for at most this long."""
+        """Write and read as much as the pipes allow, waiting for at most this long."""
         writes = [self._input] if self._unsent else []
         readable, writable, _ = select.select(self._reads, writes, [], seconds)
         if writable:

@@ -1,11 +1,10 @@
 """The program of the scripted agent. Run by path with nothing but the standard library.
 
-It reads its orders as a line of JSON from standard input, and then what a person says while it
-listens, and prints what Claude Code would: an init line, a
-line per message and per tool result, and a result with the cost. A `step` line reports which step
-starts, for the agent alone. With a guard in its orders it checks each tool call, and prints the
-verdict as Claude Code does for its hooks. Tools of MCP servers are really called; the servers end
-with the session.
+It reads its orders as a line of JSON from standard input, and later a person's messages in steps
+that listen. It prints the output of Claude Code: an init line, a line per message and per tool
+result, and a result with the cost. A `step` line, which only the agent uses, reports which step
+starts. With a guard in its orders it checks each tool call, and prints the verdict as Claude Code
+does for its hooks. Tools of MCP servers are really called; the servers end with the session.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class _Input:
         self._read = b""
 
     def line(self, seconds: float | None = None) -> bytes | None:
-        """Return the next line, or None when there is none within that time or at all."""
+        """Return the next line, or None on a timeout or at the end of the input."""
         deadline = None if seconds is None else time.monotonic() + seconds
         while b"\n" not in self._read:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())

@@ -1,4 +1,4 @@
-"""Scenarios: what a scripted agent does, written down in a TOML file.
+"""Scenarios: TOML files that define the behavior of a scripted agent.
 
 ::
 
@@ -24,10 +24,10 @@ use a tool of an MCP server that the session has::
     tool = "set_deliverable_status"
     input = { deliverableId = "DL-001", status = "passed" }
 
-The server is started for real, and the first that has the tool is asked; `server/tool` says which.
+The servers are really started, and the first one that has the tool is called; `server/tool` names
+a server.
 
-A session takes a message of a person (`cuggino steer`) where it listens for one, for at most so
-many seconds::
+A step can listen for a person's message (`cuggino steer`), for at most this number of seconds::
 
     [[implementing]]
     [[implementing.steps]]
@@ -35,11 +35,10 @@ many seconds::
     [[implementing.steps]]
     say = "<DONE>You said: $CUGGINO_MESSAGE</DONE>"
 
-Without a message the variable is empty. What is said to a session that does not listen any more
-comes with the next prompt.
+Without a message the variable is empty. Messages to a session that no longer listens are added to
+the next prompt.
 
-The further kinds of steps are those of `Step`; these are there to try what happens when an agent
-fails::
+`Step` describes the other kinds of steps. These simulate failures of an agent::
 
     [[implementing]]
     [[implementing.steps]]
@@ -51,12 +50,12 @@ fails::
     [[implementing.resumed]]                                 # ... and this when it is resumed
     say = "<DONE>Done after all.</DONE>"
 
-`fail = { status = 529, error = "overloaded_error" }` is an overloaded API, a status of 500 one that
-is broken, `error = "connection_failed"` without a status one that cannot be reached.
+`fail = { status = 529, error = "overloaded_error" }` simulates an overloaded API, `status = 500` a
+broken one, and `error = "connection_failed"` without a status an unreachable one.
 
-A session that is resumed plays the `reminder` of its run if it is asked for a missing marker, else
-`resumed`. Without `resumed` it plays the steps of the run behind the one at which it was ended, or
-all of them when none is left, or when another process began it.
+A resumed session plays the `reminder` of its run if it is asked for a missing marker, else
+`resumed`. Without `resumed` it plays the steps after the one at which it was ended. If none are
+left, or if another process started the session, it plays all steps of the run.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ def _after_exec(args: tuple[Word, ...]) -> tuple[Word, ...]:
 
 
 def _started(args: tuple[Word, ...], site: Site) -> str:
-    """Judge whatever follows the name of a watched program."""
+    """Judge the words from each watched program's name on as a command."""
     return first(
         act_reason(args[at:], site)
         for at, word in enumerate(args)

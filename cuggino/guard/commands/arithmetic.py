@@ -1,7 +1,7 @@
-"""Calculations that assign: `((PATH=1))`, `let "PATH=1"`, `a[PATH=1]=2`, and `${PATH:=x}`.
+"""Arithmetic that assigns variables: `((PATH=1))`, `let "PATH=1"`, `a[PATH=1]=2`, `${PATH:=x}`.
 
-The text is looked at as it is written, quotes or not: that a text only speaks of such a
-calculation is rare, and told to be put otherwise.
+The raw text is searched, even within quotes. Text that only mentions such an assignment is rare; it
+is denied too, and has to be reworded.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def kept_reason(words: Iterable[Word], site: Site) -> str:
 
 def _regions(text: str) -> Iterator[tuple[str, str]]:
     """Yield the opening and the text of each arithmetic expression."""
-    text = text.replace("\\\n", "")  # a line that goes on in the next one
+    text = text.replace("\\\n", "")  # a line that continues on the next one
     yield from _written(text)
     if (bare := _QUOTES.sub("", text)) != text:
         yield from _written(bare)  # `l''et` is `let`

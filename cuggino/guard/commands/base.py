@@ -79,17 +79,17 @@ class Site(NamedTuple):
 
     @property
     def is_full(self) -> bool:
-        """Whether only listed programs may run."""
+        """True if only listed programs may run."""
         return self.policy.level == "full"
 
     @property
     def is_destructive(self) -> bool:
-        """Whether the user permits removing files and discarding work."""
+        """True if the user permits removing files and discarding work."""
         return self.policy.allow_destructive and self.policy.mode == "run"
 
     @property
     def is_limited(self) -> bool:
-        """Whether the role may write only some files of the project."""
+        """True if the role may write only some files of the project."""
         return self.policy.writable is not None or self.policy.mode == "sync"
 
     @property
@@ -121,7 +121,7 @@ class Site(NamedTuple):
         return ""
 
     def remove(self, word: Word) -> str:
-        """Return why the program must not remove, or move away, what the word names."""
+        """Return why the program must not remove, or move away, the path that the word names."""
         if word.value is None and self.is_open:
             self.trail.is_shaken = True
             return self._open(word)

@@ -1,6 +1,6 @@
 """Listed programs that change the files they name: none of these may be protected.
 
-Their options are not told apart: any argument that names a protected file is denied.
+Options are not distinguished: any argument that names a protected file is denied.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rules for `find`: what it starts, removes or writes."""
+"""Rules for `find`: the programs it starts, and the files it removes or writes."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def find(call: Call) -> str:
 
 
 def _removes_found(inner: list[Word]) -> bool:
-    """Return whether the command removes nothing but what is found."""
+    """Return whether the command only removes the files that `find` has found."""
     files = [word.value for word in inner[1:] if not (word.value or "").startswith("-")]
     return bool(inner) and inner[0].value == "rm" and files == ["{}"]
 
@@ -84,7 +84,7 @@ def _is_root(word: Word, in_roots: bool) -> bool:
 
 
 def _is_artefacts(args: tuple[Word, ...], roots: list[Word]) -> bool:
-    """Return whether only artefacts are looked for, by place or by name."""
+    """Return whether the search is limited to artefacts, by place or by name."""
     if roots and all(is_artefact(root.value or "/") for root in roots):
         return True
     depth = 0

@@ -132,7 +132,7 @@ def _act(call: Call, given: Parsed) -> str:
 
 
 def _elsewhere(sub: Call, given: Parsed) -> str:
-    """Return why git must not change another repository than that of the slot, or ""."""
+    """Return why git must not change a repository other than the slot's, or ""."""
     if sub.name not in ("config", "fetch") and not _limited(sub):  # it only reads
         return ""
     site = sub.site
@@ -232,9 +232,9 @@ def _limited(sub: Call) -> str:
 
 
 def _is_record(sub: Call) -> bool:
-    """Return whether a verifying session only records its note with it.
+    """Return whether the subcommand only records the note of a verifying session.
 
-    What it would commit it cannot have written, but for the note (AUT-223).
+    Such a session can write nothing but its note, so it cannot commit anything else (AUT-223).
     """
     if sub.site.policy.mode != "sync":
         return False

@@ -14,9 +14,9 @@ VARIABLES = frozenset(("GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_OBJECT
 
 
 def elsewhere(sub: Call, given: Parsed, before: Parsed) -> str:
-    """Return why the subcommand must not change what is outside of the slot, or "".
+    """Return why the subcommand must not run, as it would change something outside the slot, or "".
 
-    `before` are git's own options, and `sub.site` is where it works by them.
+    `before` are git's own options; `sub.site` has the folder that results from them.
     """
     site = sub.site
     if sub.name == "config" and given.has("--get", "--get-all", "--get-regexp", "--list", "-l"):

@@ -115,7 +115,7 @@ def _push(sub: Call, given: Parsed) -> str:
 
 
 def _branch(sub: Call, given: Parsed) -> str:
-    """Judge deleting what is not merged."""
+    """Judge deleting unmerged branches."""
     forced = given.has("-f", "--force") and not given.has("-m", "-M") and given.operands
     return _discards(sub, " -D") if given.has("-D") or forced else ""
 
@@ -163,7 +163,7 @@ def discarding(sub: Call, given: Parsed) -> str:
 
 
 def _pathspecs(sub: Call, words: tuple[Word, ...], *, removes: bool = False) -> str:
-    """Return why git may not write, or remove, what the pathspecs match."""
+    """Return why git may not write, or remove, the files that the pathspecs match."""
     for word in words:
         text = word.value
         if text is not None and _MAGIC.search(text):
@@ -182,7 +182,7 @@ def _pathspecs(sub: Call, words: tuple[Word, ...], *, removes: bool = False) -> 
 
 
 def checkout_files(sub: Call, given: Parsed) -> str:
-    """Judge files after a tree like any others that are written."""
+    """Judge the files named after a tree: they are written like any others."""
     if _is_whole(sub, given):
         return ""
     named = tuple(
@@ -194,7 +194,7 @@ def checkout_files(sub: Call, given: Parsed) -> str:
 
 
 def rm(sub: Call, given: Parsed) -> str:
-    """Judge it like `rm`; with `extended` what is committed may go, as it can be brought back."""
+    """Judge it like `rm`; with `extended`, committed files may go, as they can be restored."""
     is_fine = sub.site.is_open and (given.has("--cached") or not given.has("-f", "--force"))
     if not is_fine and (reason := _destroys(sub, "")):
         return reason

@@ -1,4 +1,4 @@
-"""Level `full`: the rules for one simple command, whatever starts it."""
+"""Level `full`: the rules for one simple command, also when another command starts it."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ _LIST = re.compile(r"\$(@|\*|\{[@*]|\{!?\w+(\[[@*]\]|[@*]\}))")
 
 
 class Syntax(NamedTuple):
-    """Which options of a program take a value."""
+    """The options of a program that take a value."""
 
     short: str = ""
     """The letters of those that do."""

@@ -75,7 +75,7 @@ _CONDA_PLACES = ("-p", "--prefix")
 
 
 def sending_reason(call: Call) -> str:
-    """Return why the program must not publish or change what is elsewhere, or ""."""
+    """Return why the program must not publish or change anything beyond this machine, or ""."""
     if call.name not in SENDERS or call.site.is_destructive:
         return ""
     texts = [word.value if word.value is not None else word.text for word in call.args]
@@ -116,7 +116,7 @@ def habits_reason(call: Call) -> str:
     words = [word.value if word.value is not None else word.prefix for word in call.args]
     operands = [word for word in words if not word.startswith("-")]
     verb = operands[0] if operands else ""
-    # What stands behind `--` is for the script that is run.
+    # Words after `--` are arguments of the script.
     own = words[: words.index("--")] if "--" in words else words
     if verb in _PUBLISHES.get(call.name, ()):
         reads = any(word in _READS for word in words) and verb in ("config", "c", "dist-tag")

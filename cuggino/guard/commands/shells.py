@@ -1,4 +1,4 @@
-"""Rules for shells, `eval`, `source` and whatever else runs a text."""
+"""Rules for shells, `eval`, `source` and other commands that run a text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def shell(call: Call) -> str:
         return f"{call.name} must get its commands as the text of -c, or directly"
     if any(word.value is None or word in given.unclear[:1] for word in call.args[:1]):
         return f"It cannot be told what {call.name} runs: write the commands out"
-    # `+x` and `-` are options too, wherever they stand before the text or the script.
+    # `+x` and `-` are options too, anywhere before the text or the script.
     if given.operands and (given.operands[0].value or "").startswith(("+", "-")):
         return f"{call.name} must not be given '{given.operands[0].text}': leave it out"
     if given.has("-c"):

@@ -36,7 +36,7 @@ def slice_of(node: dict[str, Any], source: bytes) -> str:
 
 
 def check_node(node: dict[str, Any], kind: str, place: Place, source: bytes) -> None:
-    """Raise `Refused` when a rule forbids the node by itself."""
+    """Raise `Refused` when a rule forbids the node, regardless of its context."""
     reason = ""
     if kind == "Lit" or kind == "SglQuoted":
         reason = _literal(node, kind, place)

@@ -256,6 +256,6 @@ def _list_item(rest: str, *, continues: bool) -> tuple[int, bool] | None:
 
 
 def _first(text: str, at: int) -> int:
-    """Return the position of the first character that is no space; the length without one."""
+    """Return the position of the first character other than a space, else the length."""
     spaces = _SPACES.match(text, at)
     return spaces.end() if spaces else at

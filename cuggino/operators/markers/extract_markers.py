@@ -96,7 +96,7 @@ def extract_markers(
                 try:
                     for event in batch.events:
                         items += reader.read(event)
-                finally:  # what was read before a tag's function raised
+                finally:  # emit the items read before a tag's function raised
                     for item in batched(items, batch.is_cut):
                         observer.on_next(item)
 
@@ -181,7 +181,7 @@ class _Reader:
         return [*self._end_message(), event]
 
     def end(self) -> list[Event]:
-        """Return what is left at the end of the stream."""
+        """Return the remaining events at the end of the stream."""
         return [*self._take_back(), *self._end_message()]
 
     def _read_delta(self, delta: MessageDelta) -> list[Event]:
@@ -265,7 +265,7 @@ class _Reader:
         return [tag.shifted(-base) for tag in self._line_tags]
 
     def _left(self, shown: str, pieces: Sequence[Piece]) -> list[Event]:
-        """Return the rest of the first piece, whose beginning was emitted as a delta."""
+        """Return the rest of the first piece after the part emitted as a delta."""
         shown = shown.strip()
         if not shown or not pieces or self._message is None or self._message.message_id is None:
             return []

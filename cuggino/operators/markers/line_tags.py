@@ -207,7 +207,7 @@ class LineTags:
 
 
 def _mask(tag: re.Match[str]) -> str:
-    """Return a word of the same length that is no part of another tag: `=` begins no value."""
+    """Return a word of the same length that cannot be part of a tag: no value begins with `=`."""
     return "=" + "x" * (len(tag.group()) - 1)
 
 

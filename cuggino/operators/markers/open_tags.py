@@ -49,8 +49,8 @@ class OpenTags:
     - in a line that begins with three or more backticks: for the end of the line (a fence) or
       another backtick (none).
 
-    Each character is read once, or twice after backticks: the work is linear in the text, whatever
-    pieces it arrives in.
+    Each character is read once, or twice after backticks. So the work is linear in the length of
+    the text, however it is split into pieces.
     """
 
     def __init__(self, names: Collection[str], pattern: re.Pattern[str]) -> None:

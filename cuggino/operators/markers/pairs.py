@@ -1,4 +1,4 @@
-"""Matching tags, of a whole text and of one that is still being written."""
+"""Matching tags, in a complete text and in one that is still being written."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class OpenMarkers:
     These are the first pairs that `find_markers` returns for any continuation of the text. A pair
     waits while an earlier tag of another name is open (its closing tag would make the pair
     content), and while its tags could still be in code (see `OpenTags`). The work is linear in the
-    text, whatever pieces it arrives in.
+    length of the text, however it is split into pieces.
 
     Args:
         names: the names of the tags.

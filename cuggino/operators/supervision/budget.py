@@ -150,7 +150,7 @@ def within_budget(
 
 
 class _LookTable(dict[type, Look | None]):
-    """What looks at the events of each class, as one function; None without any."""
+    """The function that calls all looks for events of a class; None if there are none."""
 
     def __init__(self, looks: Sequence[Looks]) -> None:
         super().__init__()
@@ -284,7 +284,7 @@ class _Account(abc.ObserverBase[Any], abc.DisposableBase):
         )
 
     def _overdrawn(self) -> BudgetLevel | None:
-        """Return the level of a budget that is overdrawn, other than that of time."""
+        """Return the level of an overdrawn budget, other than the time limit."""
         levels = self._ledger._levels(self._budget, self._lane)
         return next((x for x in levels if x.kind != "duration" and x.spent > x.limit), None)
 

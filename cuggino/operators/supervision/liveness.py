@@ -36,10 +36,10 @@ Instead: TypeAlias = Callable[[AgentStalled], Observable[Any]]
 
 @dataclass(slots=True)
 class Remedies:
-    """What has been tried with an agent that hangs: one nudge and one replacement at most.
+    """The remedies already used for an agent that hangs: at most one nudge and one replacement.
 
-    Nothing restores a remedy, so a stage always ends. Operators that share one object share the
-    remedies; make one for each run of a stage.
+    A used remedy is never restored, so a stage always ends. Operators that share one object share
+    its remedies; create one for each run of a stage.
     """
 
     nudged: bool = False
@@ -215,7 +215,7 @@ class _Limits(NamedTuple):
 
 
 class _Problem(NamedTuple):
-    """What is wrong with an agent."""
+    """A problem with an agent: it is silent, takes too long, or repeats itself."""
 
     what: str
     hint: str
@@ -228,8 +228,8 @@ class _Ladder(abc.DisposableBase, Generic[T]):
     """One subscription of an operator that supervises an agent: nudge, replace, fail.
 
     At most one timer is pending. An event only records its time; the timer, when due, checks
-    whether the deadline has moved and waits for the rest. Before it acts it lets the scheduler
-    run what is already queued: an event of the same instant counts.
+    whether the deadline has moved and waits for the rest. Before it acts, it lets the scheduler run
+    actions that are already queued: an event of the same instant counts.
     """
 
     def __init__(
@@ -272,7 +272,7 @@ class _Ladder(abc.DisposableBase, Generic[T]):
         self._watch, self._repeated = RepetitionWatch(), 0
         self._began = self._heard = self._lane.now
         self._arm()
-        # One that ends within `subscribe` has closed the slot, which then disposes what it gets.
+        # An agent that ends within `subscribe` has closed the slot, which then disposes of it.
         self._agent.disposable = attach(
             carrier(agent),
             self._on_next,

@@ -59,7 +59,7 @@ class QuotaGate:
         self._accounts: dict[Hashable, QuotaGate] = {}
 
     def of(self, account: Hashable | None) -> QuotaGate:
-        """Return the gate of an account, whose limits affect no other; for None, this gate."""
+        """Return the gate of an account, with separate limits; for None, this gate."""
         return self if account is None else self._accounts.setdefault(account, QuotaGate())
 
     def remaining(self, now: datetime, *, margin: float = 0.0) -> float:
@@ -235,7 +235,7 @@ class QuotaWaiter:
 
     @property
     def looks(self) -> Looks:
-        """What has to be called with the events, for `within_budget`."""
+        """The functions for `within_budget` to call, by the name of an event's class."""
         return dict.fromkeys(("RateLimited", "SessionEnded", "AgentFellBack"), self.notice)
 
     def notice(self, event: object) -> tuple[()]:

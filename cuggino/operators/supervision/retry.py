@@ -37,7 +37,7 @@ _OUTAGES: frozenset[AgentFailure] = frozenset({"connection", "overloaded", "rate
 
 
 def is_transient(error: Exception) -> bool:
-    """Return True for a failure that may be gone when the agent is started again.
+    """Return whether the agent may succeed if it is started again after this failure.
 
     These are `AgentFailed` with the reasons `connection`, `overloaded`, `server` (5xx),
     `rate_limit` (too many requests at once; a usage limit is `QuotaExceeded`), `crash` (the
@@ -45,7 +45,7 @@ def is_transient(error: Exception) -> bool:
     than a lost night). The cause of a `LoopError` decides for it.
 
     Everything else is permanent (`auth`, `billing`, `bad_request`, `prompt_too_long`, no agent),
-    a decision (`aborted`, `max_turns`, a budget), or has an operator of its own
+    a decision (`aborted`, `max_turns`, a budget), or handled by another operator
     (`QuotaExceeded`, `AgentStalled`).
     """
     match error:

@@ -1,8 +1,8 @@
 """Test first, with agents: a loop and a policy built on cuggino.
 
 - `RedGreen`: the loop. One agent writes a test that fails, others work until it passes
-- `at_most`: the policy. A session may run so many commands
-- `events`: what the loop says beside what its agents say
+- `at_most`: the policy. It limits the number of commands in a session
+- `events`: the loop's own events, in addition to those of its agents
 """
 
 from red_green.loop import RedGreen

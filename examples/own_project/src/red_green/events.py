@@ -4,7 +4,7 @@ from cuggino.events import Event, LlmTerminalMarkerEvent
 
 
 class Prepared(LlmTerminalMarkerEvent):
-    """An agent has written the test; the marker is `<PREPARED>what is tested</PREPARED>`."""
+    """An agent has written the test; the marker is `<PREPARED>the test's subject</PREPARED>`."""
 
 
 class Cut(LlmTerminalMarkerEvent):

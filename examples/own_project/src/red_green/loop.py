@@ -60,8 +60,8 @@ PROVED_NOTHING = "\n\nYour last test passed at once, so it proves nothing."
 class RedGreen:
     """Test first. One agent writes a test that fails, others work until it passes.
 
-    Whether it passes is for the check to say, never for an agent: the exit code decides. A test
-    that passes at once is written anew, one that was changed to make it pass is restored.
+    The exit code of the check decides whether the test passes, never an agent. A test that passes
+    at once is rewritten; one that was changed to make it pass is restored.
     """
 
     agent: LlmAgent
@@ -90,8 +90,8 @@ class RedGreen:
             CheckCommandOutput { [agent] Prepared CheckCommandOutput }
               { Attempt [agent] Done [TestsRestored] CheckCommandOutput } Ended|
 
-        `Ended` is last, whether it came true or not; a usage limit is waited for. Errors: what an
-        agent still fails with after three retries.
+        `Ended` is last, whether the wish came true or not. The loop waits for a usage limit to
+        reset. Errors: an agent's failure that persists after three retries.
         """
         return on_loop(flow(lambda: _Run(self, wish).story()))
 

@@ -22,8 +22,7 @@ def at_most(*, commands: int) -> Callable[[Observable[Event]], Observable[Event]
         session:              -c-m-c-c-m-|      c is a command, m anything else
         at_most(commands=2):  -c-m-c-(X|)       X is Cut; the session was ended before it
 
-    Who wants to know whether anything is left of it: nothing is. Unsubscribing from a session ends
-    its whole tree of processes.
+    Nothing of the session is left running: unsubscribing from it terminates its process tree.
     """
     cut = Cut(content=f"more than {commands} commands in one session")
 
