@@ -1,7 +1,7 @@
-"""Issues and pull requests: where a backlog comes from, and where its work is proposed.
+"""Issues and pull requests: the source of a backlog, and the target of its work.
 
-Only cuggino talks to a forge, through its own program (`gh`, `glab`), which brings the login.
-Agents get neither. What others write there is untrusted text.
+Only cuggino calls a forge, through the forge's own CLI (`gh`, `glab`), which supplies the login.
+Agents get neither. Text that others write there is untrusted.
 """
 
 from cuggino._lazy import lazy

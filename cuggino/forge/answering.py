@@ -21,7 +21,7 @@ from cuggino.storage import DECISIONS, Issue, answer_issue
 
 
 def answered(desk: Desk) -> Companion:
-    """Return the companion that looks for replies while questions are open on issues."""
+    """Return a companion that polls issues with open questions for replies."""
 
     def companion(_events: Observable[Event]) -> Observable[Event]:
         return merge_now(*(flow(partial(_asking, desk, source)) for source in desk.trackers))
@@ -30,7 +30,7 @@ def answered(desk: Desk) -> Companion:
 
 
 def reply(place: Place, comments: Iterable[Comment]) -> Comment | None:
-    """Return the first reply to the question of an item that counts."""
+    """Return the first reply to an item's question by a trusted author or this login, if any."""
     asked = place.origin.asked
     if asked is None:
         return None
@@ -42,7 +42,7 @@ def reply(place: Place, comments: Iterable[Comment]) -> Comment | None:
 
 
 def _asking(desk: Desk, source: str) -> Flow[None]:
-    """Look for replies from time to time, indefinitely; ask the forge only about open questions."""
+    """Poll for replies indefinitely; call the forge only for open questions."""
     every = desk.trackers[source].settings.every
     while True:
         for place in desk.places(source):
@@ -55,7 +55,7 @@ def _asking(desk: Desk, source: str) -> Flow[None]:
 
 
 def _look(desk: Desk, place: Place) -> Flow[None]:
-    """Answer the spec issue of an item if there is a reply; forget one that is settled."""
+    """Answer an item's spec issue if there is a reply; clear the question if it is settled."""
     issue = _open_issue(desk, place)
     if issue is None:
         _settle(desk, place, "It was answered elsewhere; the work goes on.")
@@ -95,7 +95,7 @@ def _open_issue(desk: Desk, place: Place) -> Issue | None:
 
 
 def _settle(desk: Desk, place: Place, note: str) -> None:
-    """Forget the question of an item; its report says what has become of it."""
+    """Clear an item's question and record the outcome in its report."""
     desk.origins.change(place.item, question="", asked=None)
     now = desk.place(place.item)
     if now is not None and now.report.question == place.origin.question:

@@ -1,7 +1,7 @@
-"""Calls to the API of a forge through its own program, which brings the login.
+"""Forge API calls through the forge's own CLI, which supplies the login.
 
 `gh api` and `glab api` send one request and print the response with its status and headers. They
-repeat nothing. Bodies go to standard input; nothing that others wrote is ever an argument.
+never retry. Bodies go to standard input; untrusted text is never an argument.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Response:
         """Return the value of the body; None if it is empty.
 
         Raises:
-            ForgeUnreachable: not JSON, as of a proxy that answers for the forge.
+            ForgeUnreachable: the body is not JSON, for example because a proxy answered.
         """
         try:
             return json.loads(self.body) if self.body.strip() else None
@@ -97,7 +97,7 @@ class Api:
         env: Mapping[str, str] | None = None,
         timeout: float = TIMEOUT,
     ) -> None:
-        """`env` is the environment of the program; default: that of this process."""
+        """Create a client; `env` is the environment of the CLI, by default that of this process."""
         self.kind = kind
         self.host = host
         self.program = program or PROGRAMS[kind]
@@ -110,7 +110,7 @@ class Api:
     def request(self, method: str, path: str, body: Any = None) -> Observable[Response]:
         """Send one request, with the body as JSON; emit the successful response.
 
-        A list or file that has not changed since it was last read comes from memory.
+        A resource unchanged since it was last read is returned from memory.
         """
 
         def story() -> Flow[None]:
@@ -217,7 +217,7 @@ class Api:
 
     def _sent(self, method: str, path: str, body: bytes | None, etag: str | None) -> Flow[Response]:
         argv = [self.program, "api", "--include", "--method", method, path]
-        if ":" not in self.host:  # with a port, only the environment can name it
+        if ":" not in self.host:  # only the environment accepts a host with a port
             argv += ["--hostname", self.host]
         if etag is not None:
             argv += ["--header", f"If-None-Match: {etag}"]
@@ -264,7 +264,7 @@ class Api:
         )
 
     def _path(self, url: str | None) -> str | None:
-        """Return the path of an address of the API that the forge has named; None of any other."""
+        """Return the path of an API URL that the forge returned; None for any other URL."""
         if url is None:
             return None
         host = re.escape(self.host)
@@ -306,16 +306,16 @@ class Api:
 
 
 def one_line(text: str, *, limit: int = 300) -> str:
-    """Return a text of others as one short line, without control characters."""
+    """Return untrusted text as one short line without control characters."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
 def shaped(value: Any, make: Callable[[Any], T]) -> T:
-    """Return what `make` makes of a value of the forge.
+    """Convert a value from the forge with `make`.
 
     Raises:
-        ForgeRefused: it lacks what is needed, as after a redirect to something else.
+        ForgeRefused: data is missing or has the wrong type, as after a redirect elsewhere.
     """
     try:
         return make(value)
@@ -324,12 +324,12 @@ def shaped(value: Any, make: Callable[[Any], T]) -> T:
 
 
 def moment(text: str) -> datetime:
-    """Return a time as forges write it."""
+    """Parse a timestamp of a forge, in UTC."""
     return datetime.fromisoformat(text.replace("Z", "+00:00")).astimezone(UTC)
 
 
 def _environment(kind: ForgeKind, host: str, env: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of the program: nothing asks, colors or prints more."""
+    """Return the environment of the CLI, without prompts, colors and debug output."""
     unwanted = {"GH_DEBUG", "DEBUG", "GH_FORCE_TTY", "CLICOLOR_FORCE", "GLAB_DEBUG_HTTP"}
     fixed = {"NO_COLOR": "1", "GH_PROMPT_DISABLED": "1", "GH_NO_UPDATE_NOTIFIER": "1"}
     if kind == "gitlab":
@@ -349,7 +349,7 @@ def _is_limit(response: Response, message: str) -> bool:
 
 
 def _until(response: Response, now: datetime) -> datetime | None:
-    """Return when a limit is lifted, if the forge has named it."""
+    """Return when a rate limit ends, if the forge reports it."""
     headers = response.headers
     try:
         if "retry-after" in headers:
@@ -364,7 +364,7 @@ def _until(response: Response, now: datetime) -> datetime | None:
 
 
 def _message(response: Response) -> str:
-    """Return what the forge says about an unsuccessful response, as one line."""
+    """Return the error message of an unsuccessful response, or its HTTP status, on one line."""
     try:
         said = json.loads(response.body)
     except ValueError:
@@ -377,7 +377,7 @@ def _message(response: Response) -> str:
 
 
 def _texts(said: Any) -> list[str]:
-    """Return the texts within a message, which may be a list or have one for each field."""
+    """Return the texts in a message: a string, a list, or an object with a text per field."""
     if isinstance(said, str):
         return [said]
     if isinstance(said, list):

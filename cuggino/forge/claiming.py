@@ -1,7 +1,7 @@
 """Claims of issues, so that two machines do not work on the same one.
 
-The comment of an import is its claim. The oldest comment of any cuggino on an issue wins: a forge
-numbers comments in the order of their creation, so that all machines agree.
+An import's comment is its claim. The oldest cuggino comment on an issue wins: a forge numbers
+comments in order of creation, so all machines agree.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from cuggino.operators import Flow, emit, flow, mapcat, merge_now, pause
 
 
 def claim_with(desk: Desk) -> Callable[[str], Observable[bool]]:
-    """Return what emits whether work on an item may begin on this machine.
+    """Return a function that emits whether this machine may begin work on an item.
 
-    An item without an issue, or whose source does not comment, always may. One that another
-    machine has claimed is held in its file. Events, such as waits, go to the news of the desk.
+    Work may always begin if the item has no issue or its source does not comment. An item claimed
+    by another machine is held in its file. Events, such as waits, go to the desk's news.
     """
     claimed: set[str] = set()
 
@@ -63,7 +63,7 @@ def claim_with(desk: Desk) -> Callable[[str], Observable[bool]]:
 
 
 def reclaimed(desk: Desk) -> Companion:
-    """Return the companion that releases held items once the claim of the other is gone."""
+    """Return a companion that releases held items once the other machine's claim is gone."""
 
     def companion(_events: Observable[Event]) -> Observable[Event]:
         return merge_now(*(flow(partial(_looking, desk, source)) for source in desk.trackers))
@@ -72,13 +72,13 @@ def reclaimed(desk: Desk) -> Companion:
 
 
 def _claimed(desk: Desk, place: Place) -> Flow[bool]:
-    """Return whether the issue is ours, after claiming it if nobody has."""
+    """Claim the issue if it is unclaimed; return whether the claim is ours."""
     item, number, forge, origins = place.item, place.number, place.tracker.forge, desk.origins
     key = place.origin.key or origins.change(item, key=new_key()).key
     listing = partial(all_comments, forge, number)
     reading, claiming = f"read the claims of issue {number}", f"claim issue {number}"
     comments: list[Comment] = (yield from patiently(reading, forge, listing)) or []
-    for _ in range(3):  # anew if somebody removes the comment in between
+    for _ in range(3):  # again if the comment is deleted in between
         first = first_claim(comments)
         mine = own(comments, key)
         if first is not None and key_of(first) != key:
@@ -100,7 +100,7 @@ def _claimed(desk: Desk, place: Place) -> Flow[bool]:
 
 
 def _won(desk: Desk, place: Place, mine: Comment) -> Flow[None]:
-    """Record the comment, and the report that it has."""
+    """Record the comment and the report in it."""
     item, report = place.item, place.report
     desk.looked.add(item)
     desk.origins.change(item, comment=mine.id, report=report.model_dump(mode="json"), claimed_by="")
@@ -112,7 +112,7 @@ def _won(desk: Desk, place: Place, mine: Comment) -> Flow[None]:
 
 
 def _lost(desk: Desk, place: Place, first: Comment, mine: Comment | None) -> Flow[None]:
-    """Hold the item, and take our comment back."""
+    """Hold the item and delete our comment."""
     item, number, forge = place.item, place.number, place.tracker.forge
     page = first.url or place.origin.url
     desk.origins.change(item, claimed_by=page, comment="", report={})
@@ -120,12 +120,12 @@ def _lost(desk: Desk, place: Place, first: Comment, mine: Comment | None) -> Flo
     desk.backlog.hold(item, why)
     if mine is not None:
         removing = partial(forge.delete_comment, number, mine.id)
-        with suppress(ForgeRefused):  # somebody has removed it
+        with suppress(ForgeRefused):  # already deleted
             yield from patiently(f"take back the claim of issue {number}", forge, removing)
 
 
 def _looking(desk: Desk, source: str) -> Flow[None]:
-    """Look from time to time whether what others have claimed is free, indefinitely."""
+    """Poll indefinitely for held items whose claims are gone."""
     every = desk.trackers[source].settings.every
     while True:
         yield from pause(every)

@@ -28,10 +28,10 @@ def command_source(
     network: bool = False,
     timeout: float = TIMEOUT,
 ) -> Source:
-    """Return the source of what a command prints; `run` emits its lines.
+    """Return a source that reads the output of a command; `run` emits its lines.
 
     A line has `id` and `title`, and may have `body`, `after`, `url`, `held` and `closed`; other
-    keys are ignored. Lines that are not valid fail the look after all others.
+    keys are ignored. An invalid line fails the poll after all other lines.
     """
 
     def look() -> Observable[SourceItem]:
@@ -100,7 +100,7 @@ def item_of(line: bytes) -> SourceItem:
 
 
 def _id(value: object, key: str) -> str:
-    """Return an id, which is a text or a whole number."""
+    """Return an id, given as a string or an integer."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if isinstance(value, str) and value.strip():

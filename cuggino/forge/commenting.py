@@ -25,28 +25,28 @@ def with_marker(key: str, text: str) -> str:
 
 
 def key_of(comment: Comment) -> str:
-    """Return the key at the beginning of the comment; "" if it is none of cuggino.
+    """Return the key at the start of a cuggino comment; "" for any other comment.
 
-    A quotation of the marker, further down, is none.
+    A marker quoted further down does not count.
     """
     found = _MARKER.match(comment.body)
     return found[1] if found else ""
 
 
 def own(comments: Iterable[Comment], key: str) -> Comment | None:
-    """Return the first comment with this key that this login has written."""
+    """Return the first comment with this key by this login."""
     mine = [one for one in comments if one.is_mine and key_of(one) == key]
     return min(mine, key=_age, default=None)
 
 
 def first_claim(comments: Iterable[Comment]) -> Comment | None:
-    """Return the first comment of any cuggino, written by somebody whose text counts."""
+    """Return the oldest cuggino comment by a trusted author or this login, if any."""
     claims = [one for one in comments if key_of(one) and (one.is_mine or one.is_trusted)]
     return min(claims, key=_age, default=None)
 
 
 def same_text(one: str, other: str) -> bool:
-    """Return whether a forge may have made one body of the other."""
+    """Return whether two bodies are equal, apart from changes that a forge makes."""
     return one.replace("\r\n", "\n").strip() == other.replace("\r\n", "\n").strip()
 
 
@@ -56,9 +56,9 @@ def all_comments(forge: Forge, number: int) -> Observable[list[Comment]]:
 
 
 def found_or_added(forge: Forge, number: int, key: str, body: str) -> Observable[Comment]:
-    """Emit the comment of the import, which is added if there is none.
+    """Emit the import's comment, adding it if it is missing.
 
-    It looks before it writes: a repeated call, also of another process, adds no second one.
+    It reads before it writes, so a repeated call, even by another process, adds no duplicate.
     """
 
     def story() -> Flow[None]:
@@ -73,5 +73,5 @@ def found_or_added(forge: Forge, number: int, key: str, body: str) -> Observable
 
 
 def _age(comment: Comment) -> tuple[int, str]:
-    """Return what orders comments by age: ids grow."""
+    """Return the sort key of a comment by age; ids only grow."""
     return len(comment.id), comment.id

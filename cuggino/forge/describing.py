@@ -1,4 +1,4 @@
-"""What a pull request says of the work in it: the plan, the checks and the reviews."""
+"""Pull request descriptions: the plan, the checks and the reviews of the work."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _TAGS = tuple(
 
 
 class Description(NamedTuple):
-    """Title and text of a pull request, as they may leave this machine."""
+    """The redacted title and text of a pull request."""
 
     title: str
     body: str
@@ -52,10 +52,10 @@ def describing(
     closes: Callable[[str], int | None] = lambda _item: None,
     origin: Callable[[str], str] = lambda _item: "",
 ) -> Describe:
-    """Return what describes the work on an item, by the journal of its latest run.
+    """Return a function that describes the work on an item from its latest run's journal.
 
     `closes` returns the number of the issue that the merge closes, and `origin` the page of the
-    item's issue. All else is quoted so that a forge acts on none of it.
+    item's issue. Everything else is quoted so that a forge acts on none of it.
     """
 
     def describe(item: str, title: str) -> Description:

@@ -1,4 +1,4 @@
-"""What reports, answers and claims share: the items with issues, and what is said of them."""
+"""The items with issues and the state of their comments, for reports, answers and claims."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ class Place:
 
     @property
     def report(self) -> Report:
-        """Return what the comment is to say."""
+        """Return the report that the comment is to show."""
         return report_of(self.origin.report)
 
 
 class Desk:
     """The items of a workspace that have issues, by the trackers of their sources.
 
-    `redact` masks what must not leave this machine, and `specs` is the folder of the
-    specifications, which answers are added to.
+    `redact` masks text that must not leave this machine. Answers are added to the specifications
+    in the folder `specs`.
     """
 
     def __init__(
@@ -71,10 +71,10 @@ class Desk:
         self._silent: set[str] = set()
 
     def place(self, item: str) -> Place | None:
-        """Return where the issue of the item is; None without one, or if nothing is said there.
+        """Return the place of the item's issue; None without an issue or if it is silenced.
 
         Raises:
-            StorageError: its origin cannot be read.
+            StorageError: the item's origin cannot be read.
         """
         origin = self.origins.read(item)
         if origin is None or origin.number is None or origin.silent or item in self._silent:
@@ -85,7 +85,7 @@ class Desk:
         return Place(item=item, number=origin.number, origin=origin, tracker=tracker)
 
     def places(self, source: str) -> list[Place]:
-        """Return where the issues of all items of a source are."""
+        """Return the places of all issues of a source's items."""
         of_source = [name for name, one in self.origins.all().items() if one.source == source]
         return [place for name in of_source if (place := self.place(name)) is not None]
 
@@ -94,14 +94,14 @@ class Desk:
         return with_marker(key, text_of(report, self._redact))
 
     def change(self, item: str, report: Report) -> None:
-        """Record what the comment is to say."""
+        """Record the report that the comment is to show."""
         self.origins.change(item, report=report.model_dump(mode="json"))
         self.changed.on_next(item)
 
     def silence(self, item: str, error: CugginoError) -> Event:
-        """Say no more on the issue of an item; return the event that reports why.
+        """Stop reporting on an item's issue; return the event with the reason.
 
-        A deleted issue stays silent; another refusal is tried again by the next watch.
+        A deleted issue stays silenced; after any other refusal the next watch tries again.
         """
         self._silent.add(item)
         url = ""
@@ -111,5 +111,5 @@ class Desk:
                 if isinstance(error, ForgeRefused) and error.status in (404, 410):
                     self.origins.change(item, silent=error.message)
         except StorageError:
-            pass  # which is why it is silent, or is met again
+            pass  # already the reason, or raised again by the next watch
         return WatchReportFailed(filename=item, url=url, message=error.message)

@@ -60,7 +60,7 @@ def forge_of(settings: BacklogSource | PullRequestSettings, url: str | None) -> 
 
 
 def remote_url(folder: Path, remote: str = "origin") -> str | None:
-    """Return the address of a git remote; None if there is no such remote."""
+    """Return the URL of a git remote, or None if it does not exist."""
     try:
         done = run_bounded(
             ["git", "remote", "get-url", "--", remote],
@@ -74,7 +74,7 @@ def remote_url(folder: Path, remote: str = "origin") -> str | None:
 
 
 def place_of(url: str) -> Place | None:
-    """Return the repository at the address of a git remote; None of a local one.
+    """Return the repository at the URL of a git remote; None for a local path.
 
     >>> place_of("git@github.com:owner/name.git")
     Place(host='github.com', repo='owner/name')
@@ -87,7 +87,7 @@ def place_of(url: str) -> Place | None:
             return None
         if parts.scheme not in ("https", "http", "ssh", "git", "git+ssh", "ssh+git") or not host:
             return None
-        if port is not None and parts.scheme in ("https", "http"):  # that of SSH says nothing
+        if port is not None and parts.scheme in ("https", "http"):  # the SSH port is not the API's
             host = f"{host}:{port}"
     elif found := _SCP.fullmatch(url):
         host, path = found["host"].lower(), found["path"]
@@ -100,12 +100,12 @@ def place_of(url: str) -> Place | None:
 
 
 def _is_elsewhere(kind: ForgeKind, host: str) -> bool:
-    """Return whether the host is known to be one of another kind."""
+    """Return whether the host is known to be another kind of forge."""
     if kind == "github":
         return "gitlab" in host
     return host == "github.com"
 
 
 def _shown(url: str | None) -> str:
-    """Return an address without a password in it."""
+    """Return a URL without its password."""
     return re.sub(r"(?<=://)[^@/]*@", "", url or "")

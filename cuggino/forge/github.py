@@ -1,4 +1,4 @@
-"""GitHub: one GraphQL query for each look, REST for what is written."""
+"""GitHub: one GraphQL query per poll, REST for writes."""
 
 from __future__ import annotations
 
@@ -151,9 +151,9 @@ class GitHub:
         label: str | None = None,
         api: Api | None = None,
     ) -> None:
-        """`trust` lists whose text counts: `owner` to `contributor`, or `anyone`.
+        """Create a client; `trust` lists whose text counts: `owner` to `contributor`, or `anyone`.
 
-        An issue of anybody else counts with the `label`, set by somebody who may write.
+        Anyone else's issue counts if a person with write access has set the `label`.
         """
         self.host = host
         self.repo = repo
@@ -356,7 +356,7 @@ class GitHub:
         return flow(story)
 
     def _login(self) -> Flow[str]:
-        """Return the name of the login, asked for once."""
+        """Return the name of the login, which is requested once."""
         if not self._viewer:
             self._viewer = (yield from ask(self.viewer())) or ""
         return self._viewer
@@ -368,7 +368,7 @@ class GitHub:
         return " ".join([*words, query])
 
     def _issue(self, node: dict[str, Any], viewer: str) -> Flow[Issue]:
-        """Return an issue, after looking up who has labeled and edited it."""
+        """Return an issue after looking up who labeled and edited it."""
         author, associated = _login_of(node, "author"), node["authorAssociation"]
         known = {viewer: True, author: node["viewerDidAuthor"] or self._counts(associated)}
         events = shaped(node, lambda n: list(n["timelineItems"]["nodes"]))
@@ -382,7 +382,7 @@ class GitHub:
         edits = list(_edits(node, events))
         edit_is_trusted = True
         for at, login in edits:
-            # Who has set the label after the edit has seen it.
+            # Whoever set the label after the edit has seen the edit.
             if not (is_trusted and at < labeled_at):
                 edit_is_trusted &= yield from self._may_write(login, known)
         return shaped(
@@ -402,7 +402,7 @@ class GitHub:
         )
 
     def _may_write(self, login: str, known: dict[str, bool]) -> Flow[bool]:
-        """Return whether a person's text counts, by the permission on the repository."""
+        """Return whether a person's text counts, by their permission on the repository."""
         if self._everyone:
             return True
         if login not in known:
@@ -411,7 +411,7 @@ class GitHub:
                 place = f"{self._rest}/collaborators/{quote(login)}/permission"
                 try:
                     found = yield from ask(self._api.get(place))
-                except ForgeRefused:  # nobody that it knows, such as a bot
+                except ForgeRefused:  # unknown to the repository, such as a bot
                     found = None
                 known[login] = (found or {}).get("permission") in self._permissions
         return known[login]
@@ -522,7 +522,7 @@ def _state(conclusion: str | None) -> Literal["pending", "passed", "failed", "sk
 
 
 def _edits(node: dict[str, Any], events: Iterable[dict[str, Any]]) -> Iterator[tuple[str, str]]:
-    """Yield when and by whom the body and the title were last edited."""
+    """Yield the time and author of the last edit of the body and of the title."""
     if node["lastEditedAt"]:
         yield node["lastEditedAt"], _login_of(node, "editor")
     renamed = [event for event in events if event["__typename"] == "RenamedTitleEvent"]
@@ -535,12 +535,12 @@ def _labels(node: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _login_of(node: dict[str, Any], key: str) -> str:
-    """Return a login, empty for a person who is gone."""
+    """Return a login, or "" for a deleted account."""
     return str((node[key] or {}).get("login", ""))
 
 
 def _is_in(node: dict[str, Any], repo: str) -> bool:
-    """Return whether a search has found the issue in this repository."""
+    """Return whether an issue found by a search belongs to this repository."""
     place = (node.get("repository") or {}).get("nameWithOwner", repo)
     return bool(place.lower() == repo.lower())
 
@@ -550,5 +550,5 @@ def _next(page: dict[str, Any]) -> str | None:
 
 
 def _plain(login: str) -> str:
-    """Return a login as both APIs know it."""
+    """Normalize a login, which the two APIs spell differently."""
     return login.removesuffix("[bot]").lower()

@@ -38,9 +38,9 @@ class GitLab:
         label: str | None = None,
         api: Api | None = None,
     ) -> None:
-        """`trust` lists whose text counts: `owner` to `contributor`, or `anyone`.
+        """Create a client; `trust` lists whose text counts: `owner` to `contributor`, or `anyone`.
 
-        An issue of anybody else counts with the `label`, set by such a person.
+        Anyone else's issue counts if a person in `trust` has set the `label`.
         """
         self.host = host
         self.repo = repo
@@ -225,13 +225,13 @@ class GitLab:
         return flow(story)
 
     def _known(self) -> Flow[dict[str, bool]]:
-        """Return whose text counts, as far as that is known; the login is asked for once."""
+        """Return the users known to be trusted: this login, which is requested once."""
         if not self._viewer:
             self._viewer = (yield from ask(self.viewer())) or ""
         return {self._viewer: True}
 
     def _counts(self, user: dict[str, Any] | None, known: dict[str, bool]) -> Flow[bool]:
-        """Return whether a person's text counts, by the access level in the project."""
+        """Return whether a person's text counts, by their access level in the project."""
         if not self._level:
             return True
         if user is None:
@@ -250,7 +250,7 @@ class GitLab:
         return known[name]
 
     def _issue(self, entry: Any, known: dict[str, bool]) -> Flow[Issue]:
-        """Return an issue, after looking up who has labeled and edited it."""
+        """Return an issue after looking up who labeled and edited it."""
         number = shaped(entry, lambda e: int(e["iid"]))
         version = f"{entry.get('updated_at')} {entry['state']}"
         if number in self._read and self._read[number][0] == version:
@@ -344,7 +344,7 @@ class GitLab:
 
 
 def _notes(discussions: list[Any]) -> Iterator[dict[str, Any]]:
-    """Yield what people said and nobody has resolved."""
+    """Yield people's unresolved notes, without system notes."""
     for discussion in discussions:
         for note in discussion["notes"]:
             if not (note.get("system") or (note.get("resolvable") and note.get("resolved"))):
@@ -352,7 +352,7 @@ def _notes(discussions: list[Any]) -> Iterator[dict[str, Any]]:
 
 
 def _pipeline(merge: dict[str, Any]) -> int | None:
-    """Return the id of the pipeline of the head; None while there is only an older one."""
+    """Return the id of the head's pipeline; None while only an older one exists."""
     pipeline = merge["head_pipeline"]
     if pipeline is None:
         return None
@@ -403,5 +403,5 @@ def _job(job: dict[str, Any]) -> Job:
 
 
 def _name(user: dict[str, Any] | None) -> str:
-    """Return the name of a user, empty for one that is gone."""
+    """Return the name of a user, or "" for a deleted account."""
     return str((user or {}).get("username", ""))

@@ -63,7 +63,7 @@ def hooked(
     timeout: float = 60.0,
     url_of: Callable[[str], str] = lambda _item: "",
 ) -> Companion:
-    """Return the companion of a watch that runs a command after each event that has a hook.
+    """Return a watch companion that runs a command after each event with a hook.
 
     ::
 
@@ -71,12 +71,12 @@ def hooked(
         command:    --#
         hooked:     ----F---F-----     F: HookFailed
 
-    One command runs at a time, in the order of the events. Of more than `WAITING_LIMIT` that wait,
-    the latest are dropped. A failure is an event, for which there is no hook. What runs at the end
-    of the watch is terminated. `url_of` returns the page of an item's issue.
+    Commands run one at a time, in the order of the events. If more than `WAITING_LIMIT` wait, the
+    latest are dropped. A failure is emitted as an event without a hook of its own. A command still
+    running when the watch ends is terminated. `url_of` returns the page of an item's issue.
 
     Raises:
-        ConfigError: there is no such hook.
+        ConfigError: the name of a hook is unknown.
     """
     if unknown := [name for name in hooks if name not in NAMES]:
         raise ConfigError(
@@ -100,7 +100,7 @@ def hooks_of(
     """Return the hooks of a project, or None without any.
 
     Their commands run in the project like check commands: in the implementer's view where the
-    system supports one, and without logins of forges.
+    system supports one, and without forge logins.
     """
     if not config.hooks:
         return None
@@ -130,7 +130,7 @@ class _Occasion(NamedTuple):
 
 
 class _Calls:
-    """The calls that wait, made from the events of a watch."""
+    """The hook calls of a watch that wait for their turn."""
 
     def __init__(self, hooks: Mapping[str, str], url_of: Callable[[str], str]) -> None:
         self._hooks = hooks
@@ -165,7 +165,7 @@ class _Calls:
                 self._item = item
                 self._landed.discard(item)
                 return _Occasion("item.begun", item)
-            case LoopSpecIssue(item=item):  # without slots the event has none
+            case LoopSpecIssue(item=item):  # the event has no item without slots
                 return _Occasion("item.question", item or self._item)
             case WatchSentBack(filename=item):
                 return _Occasion("item.sent-back", item)
@@ -191,7 +191,7 @@ def _story(calls: _Calls, run: RunHook, timeout: float) -> Flow[None]:
     while True:
         if not calls.waiting:
             yield from ask(calls.arrived.pipe(ops.first()))
-            yield from pause(0)  # so that everybody sees the event before its hook runs
+            yield from pause(0)  # so that all subscribers see the event before its hook runs
         call = calls.waiting.popleft()
         failure = yield from _called(call, run, timeout)
         if failure is not None:
@@ -205,7 +205,7 @@ def _story(calls: _Calls, run: RunHook, timeout: float) -> Flow[None]:
 
 
 def _called(call: HookCall, run: RunHook, timeout: float) -> Flow[HookFailed | None]:
-    """Run a command to its end; return its failure."""
+    """Run a command to completion; return its failure, if any."""
     last = ""
     late = False
 

@@ -1,4 +1,4 @@
-"""Importing: the items of sources become files of the backlog, and follow what changes there."""
+"""Import of items from sources into backlog files, which follow later changes."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _LONGEST_WAIT = 600.0
 def imported(sources: Sequence[Source], workspace: Workspace) -> Companion:
     """Return a companion that imports the items of the sources.
 
-    It emits `WatchItemImported` for each item that a look has added, changed, held or released, and
-    at the end of the look for those that are no longer listed. Of a look that fails, what it has
-    listed is imported, and nothing is removed. It is repeated, at longer and longer intervals.
+    It emits `WatchItemImported` for each item that a poll added, changed, held or released, and at
+    the end of the poll for items no longer listed. A failed poll still imports the items that it
+    listed, but removes none. It is retried with exponential backoff.
     """
 
     def companion(events: Observable[Event]) -> Observable[Event]:
@@ -53,7 +53,7 @@ def imported(sources: Sequence[Source], workspace: Workspace) -> Companion:
 
 
 def import_once(sources: Sequence[Source], workspace: Workspace) -> Observable[Event]:
-    """Look at each source once, and import its items."""
+    """Poll each source once and import its items."""
 
     def story() -> Flow[None]:
         importer = Importer(workspace)
@@ -76,12 +76,12 @@ def _polling(importer: Importer, source: Source) -> Observable[Event]:
 def _wait(source: Source, failures: int) -> float:
     longest = max(source.every, _LONGEST_WAIT)
     delay = Schedule.exponential(source.every).capped(longest).delay(max(failures - 1, 0))
-    assert delay is not None  # it does not end
+    assert delay is not None  # the schedule never ends
     return delay
 
 
 def _look(importer: Importer, source: Source, failures: int) -> Flow[int]:
-    """Look at the source once; return how often it has failed in a row."""
+    """Poll the source once; return the number of consecutive failures."""
     listed: list[SourceItem] = []
 
     def listing(_scheduler: object) -> Observable[object]:
@@ -91,7 +91,7 @@ def _look(importer: Importer, source: Source, failures: int) -> Flow[int]:
         return on_loop(stream).pipe(mapcat(heard))
 
     def heard(one: object) -> Iterable[Event]:
-        if isinstance(one, Event):  # that it has to wait
+        if isinstance(one, Event):  # a wait
             return (one,)
         listed.append(_valid(one))
         return ()
@@ -99,7 +99,7 @@ def _look(importer: Importer, source: Source, failures: int) -> Flow[int]:
     error: Exception | None = None
     try:
         yield from forward(defer(listing))
-    except Exception as failure:  # a source is anybody's code: it does not end the watch
+    except Exception as failure:  # a source may run any code, and must not end the watch
         error = failure
     try:
         look = importer.look(source, listed, is_whole=error is None)
@@ -129,7 +129,7 @@ def _message(error: Exception) -> str:
 
 
 def _valid(item: object) -> SourceItem:
-    """Return the item, or raise what is wrong with it."""
+    """Return the item; raise `TypeError` or `ValueError` if it is invalid."""
     if not isinstance(item, SourceItem):
         raise TypeError(f"it has emitted a {type(item).__name__}, not a SourceItem")
     texts = (item.id, item.title, item.body, item.url, item.held, *item.after)
@@ -143,10 +143,10 @@ def _valid(item: object) -> SourceItem:
 
 
 class Importer:
-    """The backlog beside what its sources list.
+    """The importer of source items into the backlog.
 
-    An item keeps its text once work on it has begun, and once a person has edited its file. What
-    was archived or parked is not imported again, unless it was archived because it had been closed.
+    An item keeps its text once work on it has begun or a person has edited its file. An archived
+    or parked item is not imported again, unless it was archived because its source closed it.
     """
 
     def __init__(self, workspace: Workspace) -> None:
@@ -175,13 +175,13 @@ class Importer:
     def look(
         self, source: Source, listed: Iterable[SourceItem], *, is_whole: bool
     ) -> Iterator[list[WatchItemImported]]:
-        """Yield what changes with each item, once it is done, and with those no longer listed.
+        """Apply a list; yield the changes to each item, then to items no longer listed.
 
-        Only a list that `is_whole` removes what is not in it.
+        Items missing from the list are removed only if it `is_whole`.
 
         Raises:
-            StorageError: after all other items: one could not be read or written. It is as it was,
-                and the next look tries again.
+            StorageError: an item could not be read or written; raised after all others. The item
+                is unchanged, and the next poll tries again.
         """
         found = {item.id: item for item in listed}
         yield from _Look(self, source, found, is_whole=is_whole).changes()
@@ -224,7 +224,7 @@ class _Look:
             raise failed
 
     def _take(self, item: SourceItem) -> list[WatchItemImported]:
-        """Import an item that is open in its source, or let it follow what changed there."""
+        """Import an open item, or update it from its source."""
         text = self._text_of(item)
         if text is None:
             return []
@@ -232,7 +232,7 @@ class _Look:
         origin = origin or self._origins.read(name)
         if origin is None:
             return self._begin(name, item, text)
-        if origin.writing:  # a killed process has begun to
+        if origin.writing:  # a killed process began to write it
             current = self._backlog.text_digest(name)
             if current == origin.writing:
                 self._origins.change(name, file=current, writing="")
@@ -286,7 +286,7 @@ class _Look:
     def _write(
         self, name: str, item: SourceItem, text: str, origin: Origin
     ) -> list[WatchItemImported]:
-        """Write the file of an item; what is about to be written is noted first."""
+        """Write the file of an item, after recording the digest of the new text."""
         digest, held = text_digest(text), _line(item.held)
         key = origin.key or secrets.token_hex(8)
         said = self._said(item, text)
@@ -299,14 +299,14 @@ class _Look:
         return [self._news(name, item, "updated" if origin.file else "new")]
 
     def _close(self, id: str) -> list[WatchItemImported]:
-        """Archive an item that is no longer open in its source, unless work on it has begun."""
+        """Archive an item that is closed or no longer listed, unless work on it has begun."""
         name, origin = self._known[id]
         digest = self._backlog.digest(name)
         if digest is None or self._importer.has_begun(name, origin):
             return []
         self._origins.change(name, removed=True)
         if not self._backlog.archive(name, "removed", digest):
-            return []  # edited at this moment
+            return []  # edited meanwhile
         return [
             WatchItemImported(
                 filename=name,
@@ -342,7 +342,7 @@ class _Look:
         )
 
     def _text_of(self, item: SourceItem) -> str | None:
-        """Return the text of the item's file; None while it is unknown what it comes after."""
+        """Return the text of the item's file; None while an item before it is unknown."""
         after = [self._before(id) for id in dict.fromkeys(item.after[:_MOST_AFTER])]
         if any(name is None for name in after):
             return None
@@ -359,9 +359,9 @@ class _Look:
         return f"---\n{head}---\n# {title}\n" + (f"\n{body}\n" if body else "")
 
     def _before(self, id: str) -> str | None:
-        """Return the name of an item that another comes after.
+        """Return the file name of an item that another comes after.
 
-        It is empty for one that is closed, and None if that is not known.
+        It is "" for a closed item, and None if it is unknown whether the item is closed.
         """
         if id in self._open:
             return imported_name(self._source.name, id)
@@ -373,7 +373,7 @@ class _Look:
 
 
 def _line(text: str) -> str:
-    """Return the text as `held` has it."""
+    """Return the text on one line, escaped as for `held`."""
     return quoted_value(text)[1:-1]
 
 

@@ -14,9 +14,9 @@ from cuggino.operators import Flow, emit, flow
 
 
 def issue_source(forge: Forge, settings: BacklogSource) -> Source:
-    """Return the open issues with the label, or found by the query of the settings.
+    """Return a source of the open issues that match the label or query of the settings.
 
-    A look waits for limits, outages and a missing login. Emits `WatchForgeWaiting` then.
+    A poll waits for limits, outages and a missing login, and emits `WatchForgeWaiting` then.
     """
 
     def look() -> Observable[Any]:

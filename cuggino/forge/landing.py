@@ -1,4 +1,4 @@
-"""The landing that the configuration asks for."""
+"""The landing that the configuration selects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A forge as values: issues, comments, pull requests, and what can be asked of them."""
+"""The model of a forge: issues, comments and pull requests as values, and the calls to it."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remark:
-    """What a person says about a pull request: a review, or a comment on a line."""
+    """A person's remark on a pull request: a review, or a comment on a line."""
 
     id: str
     author: str
@@ -103,7 +103,7 @@ class PullRequest:
 
     @property
     def checks(self) -> CheckState:
-        """Return the state of all jobs together; a failed one that nothing requires counts."""
+        """Return the combined state of all jobs; a failed optional job counts, too."""
         states = {job.state for job in self.jobs}
         if "failed" in states:
             return "failed"
@@ -115,8 +115,8 @@ class PullRequest:
 class Forge(Protocol):
     """One repository of a forge. Each call is cold, emits its result, and completes.
 
-    Errors of all: `ForgeLimited`, `ForgeUnreachable` and `ForgeLoginMissing`, after which the call
-    can be repeated; `ForgeRefused` (not found, not allowed, invalid), after which it cannot.
+    Errors of all: `ForgeLimited`, `ForgeUnreachable` and `ForgeLoginMissing`, which are transient;
+    `ForgeRefused` (not found, not allowed, invalid), which is permanent.
     """
 
     kind: ForgeKind
@@ -162,7 +162,7 @@ class Forge(Protocol):
     def open_pull_request(
         self, *, branch: str, target: str, title: str, body: str, draft: bool = False
     ) -> Observable[PullRequest]:
-        """Open a pull request; emits the one that is there if the branch has an open one."""
+        """Open a pull request; emits the existing one if the branch has an open one."""
 
     def edit_pull_request(self, number: int, *, title: str, body: str) -> Observable[None]:
         """Change title and text; emits nothing."""
@@ -174,10 +174,10 @@ class Forge(Protocol):
         """Emit the end of a job's log, at most 64 KiB; empty if there is none."""
 
     def merge_when_allowed(self, number: int, *, head: str) -> Observable[None]:
-        """Let the forge merge it once its rules allow, if its head is still this one.
+        """Let the forge merge it once its rules allow, if its head is still `head`.
 
-        Merges at once where nothing is left to wait for, and in the merge queue where the target
-        has one. A branch that must have the whole target is updated first, which gives it another
-        head. Emits nothing. Refused with status 405 while there is something to wait for and
-        the forge does not do so by itself, and with 409 if there is another head.
+        Merges at once if nothing is pending, and through the merge queue if the target has one. A
+        branch that must contain the whole target is updated first, which changes its head. Emits
+        nothing. Refused with status 405 if something is pending and the forge does not merge
+        automatically, and with 409 if the head has changed.
         """

@@ -1,4 +1,4 @@
-"""Patience with a forge: its limits, outages and missing logins are waited for."""
+"""Retries of forge calls after limits, outages and missing logins."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ T = TypeVar("T")
 def patiently(doing: str, forge: Forge, call: Callable[[], Observable[T]]) -> Flow[T | None]:
     """Repeat a call until it succeeds; return its last value, or None without any.
 
-    Emits `WatchForgeWaiting` before each wait, after the first of several without a login only.
-    `doing` completes the sentence "cannot ...".
+    Emits `WatchForgeWaiting` before each wait; of consecutive waits for a login, only before the
+    first. `doing` completes the sentence "cannot ...".
 
     Raises:
-        ForgeRefused: repeating it would not help.
+        ForgeRefused: the failure is permanent.
     """
     last: type[ForgeError] | None = None
     taken = 0
@@ -60,7 +60,7 @@ def patiently(doing: str, forge: Forge, call: Callable[[], Observable[T]]) -> Fl
 
 
 def _delay(error: ForgeError, taken: int) -> Flow[float]:
-    """Return the seconds until the call is repeated, after `taken` waits for the same reason."""
+    """Return the seconds before the next retry, after `taken` waits for the same reason."""
     schedule = UNREACHABLE
     if isinstance(error, ForgeLoginMissing):
         schedule = LOGGED_OUT
@@ -71,5 +71,5 @@ def _delay(error: ForgeError, taken: int) -> Flow[float]:
             assert now is not None
             return min(max(until - now, SHORTEST), LONGEST).total_seconds()
     delay = schedule.delay(taken)
-    assert delay is not None  # none of them ends
+    assert delay is not None  # none of the schedules ends
     return delay

@@ -1,4 +1,4 @@
-"""The programs of the forges: their versions and logins, without a network."""
+"""The CLIs of the forges: their versions and logins, read without a network."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ def check_program(kind: ForgeKind) -> None:
     """Check that the program of a forge is installed.
 
     Raises:
-        ConfigError: it is not.
+        ConfigError: the program is missing.
     """
     if shutil.which(PROGRAMS[kind]) is None:
         raise ConfigError(f"{PROGRAMS[kind]} is not installed", hint=INSTALLING[kind])
 
 
 def program_version(kind: ForgeKind) -> tuple[int, ...] | None:
-    """Return the version of the program; None if it does not tell."""
+    """Return the version of the program, or None if unknown."""
     told = _output([PROGRAMS[kind], "--version"]) or ""
     found = re.search(r"\b(\d+)\.(\d+)(?:\.(\d+))?", told)
     return tuple(int(part) for part in found.groups() if part is not None) if found else None
 
 
 def has_login(kind: ForgeKind, host: str) -> bool:
-    """Return whether the program has a token for the host, which it reads on this machine."""
+    """Return whether the program has a token for the host on this machine."""
     if kind == "github":
         return bool(_output(["gh", "auth", "token", "--hostname", host]))
     return bool(_output(["glab", "config", "get", "token", "--host", host]))

@@ -1,4 +1,4 @@
-"""Items that land through pull requests: branches are pushed, proposed, and waited for."""
+"""Landing through pull requests: push a branch, propose it, and wait for its merge."""
 
 from __future__ import annotations
 
@@ -64,17 +64,17 @@ def pull_requests(
 
         candidate -> merged with the target, checked -> pushed -> proposed ... -> merged
 
-    A candidate passes the same gate as any other, on the target as it is in the remote. Its branch
-    `cuggino/ITEM` is pushed with a lease, and a pull request opened or brought up to date. Then its
-    CI is waited for. The end of the log of a job that fails, what persons ask for in a review, and
-    a conflict with the target send the item back; it is worked on, and pushed again. With
-    `auto_merge` the forge merges it once CI has passed, unless it changes CI files.
+    A candidate passes the same gate as any other, on the remote's target. Its branch `cuggino/ITEM`
+    is pushed with a lease, and a pull request is opened or updated. The landing then waits for CI.
+    A failed job, a review that requests changes, or a conflict with the target sends the item back,
+    with the end of the log or the review; it is worked on and pushed again. With `auto_merge` the
+    forge merges the pull request once CI has passed, unless it changes CI files.
 
-    What somebody else pushes to the branch is part of the work from then on, and never overwritten.
-    An item whose pull request is closed without a merge is parked.
+    Commits that others push to the branch become part of the work and are never overwritten. An
+    item whose pull request is closed without a merge is parked.
 
-    Logs and remarks are shown to agents as data that others wrote. `closes` returns the issue that
-    the merge of an item closes, and `origin` the page of the item's issue.
+    Logs and remarks are shown to agents as untrusted data. `closes` returns the issue that the
+    merge of an item closes, and `origin` the page of the item's issue.
     """
     chosen = settings or PullRequestSettings()
 
@@ -99,7 +99,7 @@ def pull_requests(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Seen:
-    """What the latest look at a pull request has shown."""
+    """The result of the latest poll of a pull request."""
 
     remarks: tuple[str, ...] = ()
     failed: bool = False
@@ -110,7 +110,7 @@ class _Seen:
 
 
 class PullRequests:
-    """The target of pull requests as a trunk: what was merged there has landed."""
+    """The target of pull requests as a trunk: merged work has landed."""
 
     def __init__(
         self,
@@ -130,14 +130,14 @@ class PullRequests:
         self._seen: dict[str, _Seen] = {}
 
     def open(self) -> Observable[WatchEvent]:
-        """Make the gate tree, and fetch the target; waits for a forge that is down.
+        """Create the gate tree and fetch the target, waiting while the forge is down.
 
-        Errors: `ConfigError` without a repository, the remote or the target.
+        Errors: `ConfigError` if the repository, the remote or the target is missing.
         """
         return flow(self._open)
 
     def head(self, after: Collection[str] = ()) -> Observable[str]:
-        """Emit the target; as it was fetched last if it cannot be fetched now."""
+        """Emit the target's head, as last fetched if it cannot be fetched now."""
         return flow(self._head)
 
     def land(
@@ -147,7 +147,7 @@ class PullRequests:
         return flow(lambda: self._land(candidate, title, returns))
 
     def proposal(self, proposed: WatchProposed, *, returns: int) -> Observable[WatchEvent]:
-        """Look at the pull request until it is merged, or sends the item back."""
+        """Poll the pull request until it is merged or sends the item back."""
         return flow(lambda: self._wait(proposed, returns))
 
     def follow(self) -> Observable[WatchEvent]:
@@ -261,7 +261,7 @@ class PullRequests:
         )
 
     def _branch_of(self, item: str) -> Flow[tuple[Proposal, str]]:
-        """Return the item's proposal with its branch, and the commit of that in the remote."""
+        """Return the item's proposal with its branch, and the branch's commit in the remote."""
         known = self._proposals.read(item)
         if known.number is not None:
             number = known.number
@@ -284,7 +284,7 @@ class PullRequests:
         return known, heads.get(known.branch, "")
 
     def _propose(self, candidate: WatchCandidate, known: Proposal, title: str) -> Flow[None]:
-        """Open the pull request of the branch, or bring it up to date."""
+        """Open the pull request of the branch, or update it."""
         item, branch, forge = candidate.filename, known.branch, self._forge
         told = self._describe(self._target)(item, title)
         pull = yield from patiently(
@@ -339,7 +339,7 @@ class PullRequests:
             yield from pause(self._settings.every)
 
     def _judged(self, proposed: WatchProposed, pull: PullRequest, returns: int) -> Flow[bool]:
-        """Act on what a look has shown; return whether the wait is over."""
+        """Act on the result of a poll; return whether the wait is over."""
         item = proposed.filename
         if pull.state == "merged":
             was = yield from self._git.known()
@@ -395,7 +395,7 @@ class PullRequests:
         return False
 
     def _known(self, proposed: WatchProposed) -> Proposal:
-        """Return the proposal of the item; that of the event if the file is gone."""
+        """Return the item's proposal, or that of the event if its file is gone."""
         known = self._proposals.read(proposed.filename)
         if known.heads and known.branch == proposed.branch:
             return known
@@ -407,13 +407,13 @@ class PullRequests:
         )
 
     def _adopted(self, item: str, known: Proposal, pull: PullRequest) -> Flow[Proposal | None]:
-        """Return the proposal with another head; None while the forge lags behind."""
+        """Adopt a new head that only merges the target; return None while the forge lags behind."""
         heads = yield from self._git_patiently(
             "list branches", lambda: self._git.heads([known.branch])
         )
         if heads.get(known.branch) != pull.head:
             return None
-        if pull.head in known.heads:  # a person has put it back
+        if pull.head in known.heads:  # a person has restored it
             return known
         target = yield from self._fetch()
         yield from self._git_patiently(
@@ -426,7 +426,7 @@ class PullRequests:
     def _send_back(
         self, proposed: WatchProposed, pull: PullRequest, back: WatchSentBack, *, is_theirs: bool
     ) -> Flow[None]:
-        """Send the item back, with what somebody else has pushed as its work so far."""
+        """Send the item back, with commits that others pushed as its work so far."""
         item = proposed.filename
         if is_theirs:
             commit = yield from self._git_patiently(
@@ -447,7 +447,7 @@ class PullRequests:
         return WatchSentBack(filename=item, reason=reason, output=output, returns=returns + 1)
 
     def _logs(self, pull: PullRequest) -> Flow[str]:
-        """Return the ends of the logs of jobs that have failed."""
+        """Return the ends of the logs of failed jobs."""
         parts = []
         for job in _failed_jobs(pull)[:_LOGS]:
             try:
@@ -474,7 +474,7 @@ class PullRequests:
     def _told(
         self, proposed: WatchProposed, pull: PullRequest, known: Proposal, *, is_theirs: bool
     ) -> Flow[None]:
-        """Report the state of an open pull request, and let the forge merge it if it may."""
+        """Report the state of an open pull request, and let the forge merge it if allowed."""
         jobless = self._seen_of(proposed.filename, pull.head).jobless
         is_green = pull.checks == "passed" or (pull.checks == "none" and jobless >= _LOOKS)
         if is_theirs:
@@ -511,7 +511,7 @@ class PullRequests:
             yield from self._tell(proposed, "queued")
 
     def _tell(self, proposed: WatchProposed, state: Any, message: str = "") -> Flow[None]:
-        """Report a state that has changed."""
+        """Report the state if it has changed."""
         item = proposed.filename
         seen = self._seen.get(item, _Seen())
         if seen.told != (state, message):
@@ -539,7 +539,7 @@ def _closed(number: int) -> ForgeRefused:
 
 
 def _new_remarks(pull: PullRequest, known: Proposal) -> list[Remark]:
-    """Return the remarks that ask for changes and were not dealt with; none if none asks."""
+    """Return the unanswered trusted remarks; none unless one asks for changes."""
     answered = {*known.answered}
     new = [one for one in pull.remarks if one.is_trusted and one.id not in answered]
     new = [one for one in new if one.body.strip() or one.asks_for_changes]

@@ -1,7 +1,7 @@
-"""Texts that leave this machine for a forge: without secrets and home paths, and of limited length.
+"""Redaction of texts sent to a forge: no secrets, no home paths, limited length.
 
-Whoever reads an issue reads them, and a forge acts on some of what it reads: `@name` notifies,
-`#7` links, `Closes #7` closes, a line that begins with `/close` is a command of GitLab. Text that
+Anyone who can read an issue can read them, and a forge acts on some of them: `@name` notifies,
+`#7` links, `Closes #7` closes, and a line that begins with `/close` is a GitLab command. Text that
 cuggino did not write itself is therefore quoted with `foreign`.
 """
 
@@ -30,7 +30,7 @@ _HOMES = re.compile(
 def redacting(
     *envs: Mapping[str, str], home: Path | None = None, project: Path | None = None
 ) -> Redaction:
-    """Return what masks secrets and home folders, and shortens paths in the project.
+    """Return a function that masks secrets and home folders, and shortens paths in the project.
 
     Secrets are found as in recordings: the values of variables with telling names, and known
     formats.
@@ -78,7 +78,7 @@ def shortened(text: str, limit: int) -> str:
 
 
 def outgoing(text: str, redact: Redaction) -> str:
-    """Return the text as it may leave: redacted, and not longer than a forge accepts."""
+    """Return the text redacted and cut to the length that a forge accepts."""
     return shortened(redact(_unix(text)), LONGEST)
 
 

@@ -38,7 +38,7 @@ FINAL: frozenset[ReportState] = frozenset({"landed", "parked", "removed"})
 
 
 class Report(BaseModel):
-    """What the comment on an issue says about its item."""
+    """The report on an item in the comment on its issue."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
@@ -60,12 +60,12 @@ class Report(BaseModel):
 
     @property
     def digest(self) -> str:
-        """Return a digest of all that it says."""
+        """Return a digest of the whole report."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
 
     @property
     def gist(self) -> Report:
-        """Return the report without what only counts up."""
+        """Return the report without its counters and cost."""
         return self._but(iterations=0, sessions=0, cost=None)
 
     def _but(self, **fields: Any) -> Report:
@@ -82,7 +82,7 @@ class Report(BaseModel):
 
 
 def report_of(fields: dict[str, Any]) -> Report:
-    """Return the report that was recorded; a new one if that cannot be read."""
+    """Return the recorded report, or a new one if it cannot be read."""
     try:
         return Report.model_validate(fields)
     except ValidationError:

@@ -1,7 +1,7 @@
 """Reports on issues: a comment per item that is edited in place, labels, and closing.
 
-What a comment is to say is recorded in the origin of its item before it is written, and what was
-written is recorded after it. A watch therefore writes what a killed one has not, and nothing twice.
+A report is recorded in the origin of its item before the comment is written, and again afterwards.
+A watch therefore writes the reports that a killed one did not, and none twice.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LOOK = timedelta(minutes=1)
 
 
 def reported(desk: Desk) -> Companion:
-    """Return the companion that keeps the comments, labels and states of issues up to date."""
+    """Return a companion that keeps the comments, labels and states of issues up to date."""
 
     def companion(events: Observable[Event]) -> Observable[Event]:
         def story() -> Flow[None]:
@@ -52,7 +52,7 @@ def reported(desk: Desk) -> Companion:
 
 
 def _questions_kept(desk: Desk) -> Flow[None]:
-    """Record questions that a killed watch has not come to record."""
+    """Record the questions that a killed watch did not record."""
     files = set(desk.workspace.spec_issue_names())
     for file, item in items_of_issues(desk.workspace, files).items():
         try:
@@ -64,14 +64,14 @@ def _questions_kept(desk: Desk) -> Flow[None]:
                 text = path.read_text(encoding="utf-8", errors="replace")
                 asked = LoopSpecIssue(iteration=1, content=text, filename=file)
                 desk.change(item, place.report.after(asked))
-        except OSError:  # somebody has settled it
+        except OSError:  # already settled
             continue
         except StorageError as error:
             yield from emit(desk.silence(item, error))
 
 
 class _Outbox:
-    """What is to be written, by items: the newest state wins."""
+    """The reports that are due, by item; the newest state wins."""
 
     def __init__(self, desk: Desk, here: abc.SchedulerBase) -> None:
         self._desk = desk
@@ -81,10 +81,10 @@ class _Outbox:
         self._current: str | None = None
         """The item at work in the project itself, whose events do not name it."""
 
-    # What happens.
+    # Events.
 
     def note(self, event: Event) -> Iterable[Event]:
-        """Record what an event changes; return what could not be recorded."""
+        """Record the changes of an event; return a failure to record them as an event."""
         if isinstance(event, WatchProcessingItem) and not event.slot:
             self._current = event.filename
         if not is_reported(event):
@@ -117,10 +117,10 @@ class _Outbox:
             self._due[item] = due
             self._wakes.on_next(None)
 
-    # What is written.
+    # Writing.
 
     def tell(self, source: str) -> Flow[None]:
-        """Write what is due, one item after the other, indefinitely."""
+        """Write the reports that are due, one after the other, indefinitely."""
         looks = self._here.now
         while True:
             if self._here.now >= looks:
@@ -137,18 +137,18 @@ class _Outbox:
             yield from self._write(place)
 
     def _first(self, source: str) -> Place | None:
-        """Return what is due first of the items of a source."""
+        """Return the place of a source's item whose report is due first."""
         for item in sorted(self._due, key=lambda one: self._due[one]):
             try:
                 place = self._desk.place(item)
-            except StorageError:  # it is silenced with its next event
+            except StorageError:  # silenced with its next event
                 continue
             if place is not None and place.origin.source == source:
                 return place
         return None
 
     def _look(self, source: str) -> None:
-        """Find items that have left the backlog without an event, and what was not written."""
+        """Find items that left the backlog without an event, and reports not yet written."""
         for place in self._desk.places(source):
             item, origin = place.item, place.origin
             if not origin.report and origin.comment != "?":
@@ -199,7 +199,7 @@ class _Outbox:
             sent = now.report if now is not None else sent
             return desk.body(key, sent)
 
-        for _ in range(3):  # anew if somebody removes the comment between look and edit
+        for _ in range(3):  # again if the comment is deleted between read and edit
             known = desk.place(item)
             if known is None:
                 return
@@ -235,14 +235,14 @@ class _Outbox:
             except ForgeRefused as error:
                 if error.status not in (404, 410):
                     raise
-                desk.looked.discard(item)  # the comment is gone, or the issue is
+                desk.looked.discard(item)  # the comment or the issue is gone
                 continue
             assert edited is not None
             yield from self._written(item, sent, edited)
             return
 
     def _may_write_anew(self, place: Place) -> bool:
-        """Return whether a comment that is not there is to be written."""
+        """Return whether to write a missing comment."""
         item, origin = place.item, place.origin
         is_gone = origin.comment not in ("", "?")
         if place.report.state == "removed" or (is_gone and origin.rewritten):
@@ -252,7 +252,7 @@ class _Outbox:
         return True
 
     def _note_question(self, item: str, report: Report, comment: Comment) -> None:
-        """Record since when the comment has had the question, if it has it."""
+        """Record when the comment first showed the question, if it shows it."""
         place = self._desk.place(item)
         file = report.question
         if place is not None and file and place.origin.question != file and file in comment.body:
@@ -300,5 +300,5 @@ def _begins(event: Event) -> bool:
 
 
 def _names_its_item(event: Event) -> bool:
-    """Return whether `filename` is the item; that of a spec issue is its own file."""
+    """Return whether `filename` is the item; for a spec issue it is the issue's file."""
     return type(event).__name__.startswith("Watch")

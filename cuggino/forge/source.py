@@ -42,7 +42,7 @@ def checked_id(text: str) -> str:
     """Return the id without blanks around it.
 
     Raises:
-        ValueError: it cannot be one.
+        ValueError: the id is invalid.
     """
     text = text.strip()
     if not text or len(text) > _LONGEST_ID or text != text.encode("utf-8", "replace").decode():
@@ -56,10 +56,10 @@ Look: TypeAlias = Callable[[], Observable[SourceItem]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A source of items that is looked at again and again.
+    """A source of items that is polled repeatedly.
 
-    One subscription is one look. Its completion means that the list is complete: items of the
-    source that are not in it are closed. An error is reported, and removes nothing.
+    Each subscription is one poll. Completion means that the list is complete: items of the source
+    missing from it are closed. An error is reported and removes nothing.
     """
 
     name: str
@@ -83,10 +83,10 @@ class Source:
 
 
 def source_of(given: Source | Look) -> Source:
-    """Return the source; a plain function is one by its name, with `_` as `-`.
+    """Return the source; a plain function becomes one under its name, with `-` for `_`.
 
     Raises:
-        ConfigError: its name cannot name a source.
+        ConfigError: the name is invalid for a source.
     """
     if isinstance(given, Source):
         return given

@@ -1,4 +1,4 @@
-"""What goes on beside a watch, by the configuration of its project and by its program."""
+"""The companions of a watch that its project's configuration and its program ask for."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from cuggino.storage import Origins, Workspace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
-    """What goes on beside a watch."""
+    """The companions of a watch, and its claim on items."""
 
     companions: tuple[Companion, ...] = ()
     claim: Callable[[str], Observable[bool]] | None = None
@@ -45,14 +45,14 @@ def beside_watch(
     redact: Redaction,
     sources: Sequence[Source | Look] = (),
 ) -> Beside:
-    """Return the companions of a watch: sources, reports, and hooks, which see what others add.
+    """Return the companions of a watch: sources, reports, and hooks, which see their events.
 
-    `sources` come beside those of the configuration. `enclose` makes the view of commands, and
-    `redact` masks what must not leave this machine.
+    `sources` are added to the configured ones. `enclose` makes the view of commands, and `redact`
+    masks text that must not leave this machine.
 
     Raises:
-        ConfigError: a setting cannot be used, or a source: it has the name of another, its program
-            is not installed, or no repository is known.
+        ConfigError: a setting or a source cannot be used; a source has the name of another, its
+            program is not installed, or no repository is known.
     """
     folder = workspace.root
     trackers = _trackers(config, folder)
@@ -73,7 +73,7 @@ def beside_watch(
 def sources_of(
     config: Config, *, folder: Path, enclose: Enclose, more: Sequence[Source | Look] = ()
 ) -> list[Source]:
-    """Return the sources of the configuration, and the given ones.
+    """Return the configured sources and the given ones.
 
     Raises:
         ConfigError: as `beside_watch`.

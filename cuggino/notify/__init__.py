@@ -1,8 +1,8 @@
-"""Notifications for a person: how a run or a night ended, and what cannot wait.
+"""Notifications for a person: the end of a run or a night, and matters that cannot wait.
 
     loop = LoopService(services).run(options).pipe(with_notifications(make_notifier(config)))
 
-The loops of `Runtime` notify by themselves, as `notify` in the configuration says.
+The loops of `Runtime` send notifications automatically, as configured by `notify`.
 
 Apprise URLs contain passwords and tokens: messages and errors show only their scheme.
 """

@@ -31,7 +31,7 @@ class AppriseNotifier:
     """A notifier for Apprise URLs (desktop, ntfy, Slack, mail, ...), all of them at once.
 
     Each URL has its own helper thread for at most `timeout` seconds: one that hangs does not block
-    the others and is left behind (a daemon thread). Errors of `notify`: `CugginoError`, naming the
+    the others and is abandoned (a daemon thread). Errors of `notify`: `CugginoError`, naming the
     schemes that failed.
 
     Raises:
@@ -43,7 +43,7 @@ class AppriseNotifier:
         self._sends = [(_scheme(url), _apprise(url)) for url in urls]
 
     def notify(self, title: str, body: str) -> Observable[Any]:
-        """Send to all URLs; complete when each was sent, or fail with those that were not."""
+        """Send to all URLs; complete when all succeed, or fail with those that did not."""
 
         def subscribe(
             observer: abc.ObserverBase[Any], scheduler: abc.SchedulerBase | None = None

@@ -20,7 +20,7 @@ class CommandNotifier:
     """A notifier that starts a shell command, such as `mail -s cuggino me@example.com`.
 
     Its input is the title, a blank line and the text; `CUGGINO_TITLE` and `CUGGINO_BODY` hold them
-    too. Nothing of a message becomes part of the command line.
+    too. No part of a message is added to the command line.
     """
 
     def __init__(self, command: str, *, cwd: Path, timeout: float = TIMEOUT) -> None:
@@ -29,7 +29,7 @@ class CommandNotifier:
         self._timeout = timeout
 
     def notify(self, title: str, body: str) -> Observable[Any]:
-        """Start the command; complete when it has exited with 0."""
+        """Start the command; complete when it exits with 0."""
         late = CugginoError(f"the notify command did not end within {self._timeout:g} s")
         env = {**os.environ, "CUGGINO_TITLE": title, "CUGGINO_BODY": body}
         output = process_output(
@@ -47,7 +47,7 @@ class CommandNotifier:
 
 
 def _failed(error: Exception, _source: object) -> Observable[Any]:
-    """Fail without the command, which may contain a password."""
+    """Fail without quoting the command, which may contain a password."""
     if isinstance(error, ProcessFailed):
         return throw(CugginoError(f"the notify command exited with {error.child_exit_code}"))
     if isinstance(error, ProcessError):

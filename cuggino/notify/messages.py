@@ -102,7 +102,7 @@ def message_for(event: Event, night: Night | None = None) -> Message | None:
 
 
 def night_message(night: Night, now: datetime, *, ended: bool) -> Message:
-    """Return the summary of a night: the backlog is worked through, or it goes on."""
+    """Return the summary of a night, after which the backlog is empty or work continues."""
     title = "The backlog is worked through" if ended else "So far"
     lines = [] if ended or not night.working else [f"At work: {night.working}"]
     body = "\n".join([*lines, *night.facts(now)])
@@ -157,7 +157,7 @@ def _amount(kind: str, amount: float) -> str:
 def plain(text: str, limit: int = BODY_LIMIT) -> str:
     """Return the text without control characters except newlines, cut to the limit.
 
-    What a service could take for markup, a mention or a link is replaced by what looks like it.
+    Characters that a service could take for markup, a mention or a link become lookalikes.
     """
     kept = "".join(c for c in text if c == "\n" or c.isprintable())
     kept = kept.translate(_LOOKS_LIKE).replace("@", f"@{_BREAK}")

@@ -1,4 +1,4 @@
-"""What a person is told of a run or a night of a watch, as a fold over the events."""
+"""The summary of a run or of a night of a watch, as a fold over the events."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SHOWN = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Night:
-    """What happened since the last summary."""
+    """The progress since the last summary."""
 
     began: datetime | None = None
     """The time of the first event that counts."""
@@ -59,14 +59,14 @@ class Night:
         return bool(self.done or self.parked or self.issues or self.at_work or self.proposals)
 
     def add(self, event: Event, at: datetime) -> Night:
-        """Return the night with one more event; the same value for most of them."""
+        """Return the night after one more event; most events leave it unchanged."""
         summary = self.summary.add(event)
         night = self if summary is self.summary else replace(self, summary=summary)
         match event:
             case WatchProcessingItem(filename=name, title=title, slot=slot):
                 title = title or name.removesuffix(".md")
                 others = self.at_work if slot else {}
-                # With one slot, a watch goes on when all issues are settled.
+                # With one slot, a watch continues once all issues are settled.
                 issues = tuple(one for one in self.issues if slot and one[0] != name)
                 titles = {**self.titles, name: title}
                 at_work = {**others, name: title}
@@ -112,7 +112,7 @@ class Night:
         return "; ".join(self.at_work.values())
 
     def next(self) -> Night:
-        """Return the beginning of the next night; the items at work go on."""
+        """Return the start of the next night, with the items still at work."""
         return Night(
             titles=self.titles,
             at_work=self.at_work,
@@ -132,7 +132,7 @@ class Night:
         return ", ".join(parts)
 
     def facts(self, now: datetime) -> list[str]:
-        """Return the lines of a message: items, what waits for a person, cost and commits."""
+        """Return the lines of a message: items, matters for a person, cost and commits."""
         summary = self.summary
         lines = _listed("Done", self.done)
         lines += _listed("Parked", [f"{title} ({reason})" for title, reason in self.parked])

@@ -18,9 +18,9 @@ class Notifier(Protocol):
     """A way to notify a person."""
 
     def notify(self, title: str, body: str) -> Observable[Any]:
-        """Send; a cold stream that emits nothing and completes when it was sent.
+        """Send; a cold stream that emits nothing and completes when the message was sent.
 
-        It must use the scheduler given to `subscribe`. Errors: any; the message is shown.
+        It must use the scheduler given to `subscribe`. Errors: any; the error's message is shown.
         """
 
 
@@ -33,7 +33,7 @@ class SilentNotifier:
 
 
 class SeveralNotifiers:
-    """Several notifiers at the same time; one that fails does not hold up the others."""
+    """Several notifiers at the same time; a failing one does not block the others."""
 
     def __init__(self, *notifiers: Notifier) -> None:
         self._notifiers = notifiers
@@ -60,10 +60,10 @@ class SeveralNotifiers:
 def make_notifier(config: Config, *, cwd: Path | None = None) -> Notifier:
     """Return the notifier of the configuration; the bell is the terminal's own (`rings`).
 
-    The command runs in `cwd`, which is the working directory by default.
+    The command runs in `cwd`, by default the working directory.
 
     Raises:
-        ConfigError: Apprise is required and not installed, or a URL is invalid.
+        ConfigError: Apprise is required but not installed, or a URL is invalid.
     """
     settings = config.notifications
     ways = [settings.to] if isinstance(settings.to, str) else settings.to

@@ -52,7 +52,7 @@ def with_notifications(
     mask: Callable[[str], str] = lambda text: text,
     interrupt: Observable[object] | None = None,
 ) -> Callable[[Observable[E]], Observable[E]]:
-    """Notify a person about a run of any loop: when it ends, and when it needs somebody.
+    """Notify a person about a run of any loop: when it ends, and when it needs them.
 
     ::
 
@@ -61,16 +61,16 @@ def with_notifications(
         second call:                    -#
         with_notifications:     a--W-----(XR|)     X: NotificationFailed
 
-    A run is summed up when it ends, a watch whenever its backlog is worked through, and at the
-    local time `at` (`07:00`) if it has done something by then and still works. `on` names the
+    A run is summarized when it ends, a watch whenever its backlog is worked through, and at the
+    local time `at` (`07:00`) if it has made progress by then and still works. `on` names the
     occasions. `project` and `subject`, such as the focus of a run, are part of the titles; `page`
-    returns the address of a live page, and `mask` hides secrets in what agents wrote.
+    returns the address of a live page, and `mask` hides secrets in agents' texts.
 
     Events are passed on unchanged and at once. The result of a run, and an error, wait for their
     notification, at most `LAST_SECONDS` or until `interrupt` emits: nothing comes after a result.
-    An interrupted run sends nothing, as somebody was there. One notification is sent at a time;
-    those that come meanwhile are sent together afterwards. The first failure adds one
-    `NotificationFailed`, later ones nothing; the next are tried all the same. Disposal cancels.
+    An interrupted run sends nothing, as a person was there. One notification is sent at a time;
+    those that arrive meanwhile are sent together afterwards. Only the first failure emits
+    `NotificationFailed`; later notifications are still tried. Disposal cancels.
     """
 
     def operator(source: Observable[E]) -> Observable[E]:
@@ -172,7 +172,7 @@ class _Calls:
         self._end(None, self._observer.on_completed)
 
     def _end(self, message: Message | None, then: Callable[[], None]) -> None:
-        """Hold back what comes from now on until the last notification was sent."""
+        """Hold back the end of the stream until the last notification was sent."""
         if self._held is not None:
             self._held.append(then)
             self._flush_if_idle()
@@ -194,7 +194,7 @@ class _Calls:
         return True
 
     def _flush(self) -> None:
-        """Pass on what was held back; what is not sent by now is given up."""
+        """Pass on the held events, and drop the notifications not sent yet."""
         self._waiting.clear()
         self._patience.disposable = Disposable()
         while self._held and not self._disposed:

@@ -1,4 +1,4 @@
-"""The workers of a cluster, as places where a watch works on its items.
+"""The workers of a cluster, as places for a watch to work on its items.
 
 Dask's `distributed` moves texts between this process and its workers (`pip install
 'cuggino[cluster]'`); it is imported on first use.

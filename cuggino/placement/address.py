@@ -1,7 +1,7 @@
-"""The address of a cluster and its TLS files: what a client needs to connect.
+"""The address of a cluster, and the TLS files that a client needs to connect.
 
-A scheduler runs whatever code it is sent. Beyond this machine it is therefore only used with TLS,
-where each side shows a certificate that the same authority has signed.
+A scheduler runs any code that it receives. Beyond this machine it is therefore used only with TLS,
+with both certificates signed by the same authority.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def cluster_address(
     insecure: bool | None = None,
     env: Mapping[str, str] | None = None,
 ) -> ClusterAddress | None:
-    """Return the cluster to connect to, or None if items are worked on by this machine.
+    """Return the cluster to connect to, or None to work on items on this machine.
 
     `address`, `detach` and `insecure` override the settings. TLS files are relative to `folder`.
 
@@ -124,7 +124,7 @@ def cluster_address(
 
 
 def security_of(cluster: ClusterAddress) -> Security | None:
-    """Return what `distributed.Client` takes as `security`; None without TLS.
+    """Return the `security` argument of `distributed.Client`; None without TLS.
 
     Raises:
         ConfigError: the extra `cluster` is not installed.
@@ -157,7 +157,7 @@ def load_distributed() -> ModuleType:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine reaches the host."""
+    """Return whether the host is only reachable from this machine."""
     name = host.strip("[]").partition("%")[0]
     if name == "localhost":
         return True

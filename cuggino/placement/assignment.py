@@ -1,4 +1,4 @@
-"""What a worker is given: all that an attempt needs, as one text."""
+"""The assignment of a worker: everything that an attempt needs, as one text."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def unpacked(text: str) -> bytes:
     """Return the content of a text.
 
     Raises:
-        ValueError: it holds none.
+        ValueError: the text holds none.
     """
     try:
         return zlib.decompress(base64.b85decode(text))
@@ -126,8 +126,8 @@ def carry(files: Iterable[Named]) -> tuple[Carried, ...]:
     """Read the files that travel.
 
     Raises:
-        ConfigError: they are too large.
-        StorageError: one cannot be read.
+        ConfigError: the files are too large.
+        StorageError: a file cannot be read.
     """
     found, size = [], 0
     for path, source in {path: source for source, path in files}.items():
@@ -151,7 +151,7 @@ def carry(files: Iterable[Named]) -> tuple[Carried, ...]:
 
 
 def below(folder: Path, place: str) -> Iterable[Named]:
-    """Yield all files below a folder; nothing if there is no such folder."""
+    """Yield all files below a folder, or nothing if it does not exist."""
     for where, folders, names in os.walk(folder):
         folders.sort()
         for name in sorted([*names, *(one for one in folders if Path(where, one).is_symlink())]):
@@ -160,10 +160,10 @@ def below(folder: Path, place: str) -> Iterable[Named]:
 
 
 def unpack(files: Iterable[Carried], folder: Path) -> None:
-    """Write files that have travelled into a folder, in place of those that are there.
+    """Write received files into a folder, replacing existing ones.
 
     Raises:
-        ValueError: a path leads out of the folder, also through a link.
+        ValueError: a path leads out of the folder, directly or through a link.
         StorageError: a file cannot be written.
     """
     top = folder.resolve()

@@ -1,4 +1,4 @@
-"""Whether the scheduler and the workers of a cluster can work on the items of a project."""
+"""Checks that a cluster's scheduler and workers can work on the items of a project."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class MachineCheck(NamedTuple):
 
     @property
     def works(self) -> bool:
-        """Return whether there is no problem."""
+        """Return whether none of the results is a problem."""
         return all(result.status != "problem" for result in self.results)
 
 
@@ -57,15 +57,15 @@ def check_cluster(
 ) -> Observable[MachineCheck]:
     """Emit the results of the scheduler, then those of each worker.
 
-    A worker without one of the agents that items need is fine if other workers offer that agent as
-    a resource, and it does not: no such item is placed there.
+    A worker may lack an agent that items need if it does not offer the agent as a resource and
+    other workers do: no such item is placed there.
 
     Args:
-        cluster: the address; nothing is placed there.
+        cluster: the address; no item is placed on it.
         folder: the project, whose remote the workers must reach.
         config: its agents, sandbox and guard.
         agent: overrides the configured agent.
-        seconds: a worker that has not answered by then is a problem.
+        seconds: the timeout; a worker that does not answer in time is a problem.
 
     Errors: `ConfigError` if the scheduler cannot be connected to.
     """
@@ -94,7 +94,7 @@ async def machine_report(request: str, dask_worker: Any) -> str:
 
 
 def scheduler_report(dask_scheduler: Any) -> str:
-    """Return what the scheduler runs with, for `check_cluster`; called by Dask."""
+    """Return the scheduler's versions and settings, for `check_cluster`; called by Dask."""
     return json.dumps(
         {
             **_versions(),
@@ -247,7 +247,7 @@ def _cannot_run(error: Exception) -> CheckResult:
 
 
 def _limits(info: Mapping[str, Any], elsewhere: Sequence[str]) -> Iterator[CheckResult]:
-    """Yield what the worker takes on, and what would end it."""
+    """Yield the worker's capacity, and limits that could terminate it."""
     count = info["nthreads"]
     offers = ", ".join(f"{name}={amount:g}" for name, amount in info.get("resources", {}).items())
     what = f"takes {count} item{'s' * (count != 1)} at once, offers {offers or 'no resources'}"

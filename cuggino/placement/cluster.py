@@ -87,7 +87,7 @@ Offered: TypeAlias = Sequence[Mapping[str, float]]
 
 
 def nothing_needed(_work: Work, _offered: Offered) -> Mapping[str, float]:
-    """Return that an attempt may go to any worker."""
+    """Return no needs: an attempt may go to any worker."""
     return {}
 
 
@@ -107,9 +107,9 @@ class Cluster:
         with DaskLink("tls://head:8786", security=security) as link:
             runtime.watch(placement=Cluster(runtime.services, runtime.config, link, slots=8))
 
-    Workers clone `remote`, a remote of the project's repository, and push their work to refs below
-    `refs/cuggino/` there, and to nothing else. `needs` returns what an attempt takes of a worker's
-    resources, given those of all workers.
+    Workers clone `remote`, a remote of the project's repository, and push their work only to refs
+    below `refs/cuggino/` there. `needs` returns the resources that an attempt takes on its worker,
+    given those of all workers.
     """
 
     def __init__(
@@ -145,12 +145,12 @@ class Cluster:
 
     @property
     def slots(self) -> int:
-        """Return how many attempts there may be at once."""
+        """Return the maximum number of concurrent attempts."""
         return self._slots
 
     @property
     def news(self) -> Observable[WatchEvent]:
-        """Emit `WatchWorkers` when it differs from the last one that this watch has seen."""
+        """Emit `WatchWorkers` whenever it differs from the last one of this watch."""
 
         def note(seen: WatchWorkers) -> None:
             self._workers = seen
@@ -161,28 +161,28 @@ class Cluster:
         return seen.pipe(ops.do_action(note))
 
     def place(self, work: Work) -> Observable[Placed]:
-        """Send the attempt to a worker that has what it needs; emits once one has begun.
+        """Send the attempt to a worker with the needed resources; emits once one has begun it.
 
         Errors: `ConfigError` where no attempt is possible, `ProcessError` of git.
         """
         return flow(lambda: self._place(work))
 
     def events(self, placed: Placed) -> Observable[WatchEvent]:
-        """Emit the events of the attempt, and keep its journal and files as they come."""
+        """Emit the events of the attempt, and store its journal and files as they arrive."""
         return flow(lambda: self._heard(placed))
 
     def cancel(self, placed: Placed) -> None:
-        """End the attempt on its worker; after `leave`, let it go on."""
+        """End the attempt on its worker; after `leave`, let it continue."""
         at_work = self._at_work.pop(placed.key, None)
         if at_work is not None and not self._is_leaving:
             self._link.cancel(at_work.linked)
 
     def leave(self) -> None:
-        """Let all attempts go on without this process; the link must be a detached one."""
+        """Let all attempts continue without this process; the link must be detached."""
         self._is_leaving = True
 
     def attach(self) -> Observable[Sequence[Placed]]:
-        """Emit the attempts that an earlier, detached watch has placed, and clean the remote."""
+        """Emit the attempts placed by an earlier, detached watch, and clean the remote."""
         return flow(self._attach)
 
     def gone(self, placed: Placed) -> Observable[PlaceGone]:
@@ -220,7 +220,7 @@ class Cluster:
         yield from emit(Placed(item=item, slot=work.slot, key=key, worker=linked.worker, work=work))
 
     def _end_others(self, work: Work) -> Flow[None]:
-        """End the attempt of an earlier watch at another text of the item."""
+        """End an earlier watch's attempt at another version of the item's text."""
         for item, key in list(self._attached.items()):
             if item.rpartition(" ")[0] == work.name:
                 del self._attached[item]
@@ -289,14 +289,14 @@ class Cluster:
         return assignment
 
     def _given(self, top: Path, remote: str, work: Work) -> Flow[None]:
-        """Push what the attempt begins with; no one else writes these refs."""
+        """Push the commits that the attempt begins with, to refs that no one else writes."""
         specs = [f"+{work.base}:{given_ref(work.name, 'base')}"]
         if work.returned is not None:
             commit = work.returned.candidate.commit
             specs.append(f"+{commit}:{given_ref(work.name, 'candidate')}")
         yield from push_shared(top, remote, *specs)
 
-    # Hearing.
+    # Receiving.
 
     def _heard(self, placed: Placed) -> Flow[None]:
         at_work = self._at_work[placed.key]
@@ -349,20 +349,20 @@ class Cluster:
         for candidate in candidates:
             yield from self._fetched(candidate)
             yield from emit(candidate)
-            kept.forget()  # the watch knows of the candidate by now
+            kept.forget()  # the watch has the candidate by now
 
     def _order(self, at_work: _AtWork, command: ControlEvent) -> None:
         self._link.tell(at_work.linked, dump_event(command))
 
     def _limits_at(self, now: datetime) -> tuple[Limit, ...]:
-        """Return the usage limits that are known to be in force."""
+        """Return the known usage limits in force."""
         known = {key: limit for key, limit in self._limits.items() if limit.until > now}
         for limit in limits_met(self._services.gate, self._services.agent, now):
             known.setdefault((limit.account, limit.agents), limit)
         return tuple(known.values())
 
     def _met(self, key: str, limits: tuple[Limit, ...]) -> None:
-        """Tell all other attempts of the limits that one has met, also later ones."""
+        """Send limits that one attempt has met to all others, and keep them for later attempts."""
         self._limits.update({(limit.account, limit.agents): limit for limit in limits})
         text = encode(Limits(limits))
         for other, at_work in self._at_work.items():
@@ -373,7 +373,7 @@ class Cluster:
         """Fetch the candidate from the shared repository.
 
         Raises:
-            ProcessError: it is not the one that the attempt has named.
+            ProcessError: it is not the candidate that the attempt reported.
         """
         name, top = candidate.filename, top_of(self._cwd)
         ref, arrived = candidate_ref(name), work_ref(name)
@@ -403,7 +403,7 @@ class Cluster:
         stdin = "".join(f"{change}\n" for change in changes).encode()
         yield from must("update-ref", "--stdin", cwd=top, stdin=stdin)
 
-    # Beginning.
+    # Attaching.
 
     def _attach(self) -> Flow[None]:
         self._workers = None
@@ -421,7 +421,7 @@ class Cluster:
             slot, _, item = _parts(one.key)
             self._at_work[one.key] = _AtWork(one)
             if item in self._attached or not backlog.is_there(_name(item)):
-                yield from self._ended(one.key)  # nobody waits for it
+                yield from self._ended(one.key)  # not needed any more
                 continue
             self._attached[item] = one.key
             placed.append(Placed(item=item, slot=slot, key=one.key, worker=one.worker))
@@ -449,7 +449,7 @@ class Cluster:
 
 
 def _of_project(cwd: Path, specs: str, included: Sequence[str]) -> Iterator[Named]:
-    """Yield the files of the project that git may not have."""
+    """Yield project files that may not be in git."""
     folder = (cwd / specs).resolve()
     if not Path(specs).is_absolute() and folder.is_relative_to(cwd) and folder != cwd:
         place = Path(specs).as_posix()
@@ -460,7 +460,7 @@ def _of_project(cwd: Path, specs: str, included: Sequence[str]) -> Iterator[Name
 
 
 def _files_of_agents(cwd: Path, config: Config, agent: str) -> list[str]:
-    """Return the files in the project that agents such as `scripted:FILE` play."""
+    """Return the project files that agents such as `scripted:FILE` play."""
     named: list[str | None] = [agent, config.agent, *(one.agent for one in config.fallback)]
     for role in config.agents.values():
         named += [role.agent, *(one.agent for one in role.fallback or ())]
@@ -476,7 +476,7 @@ def _files_of_agents(cwd: Path, config: Config, agent: str) -> list[str]:
 
 
 class _Parts(NamedTuple):
-    """What a key holds."""
+    """The parts of an attempt's key."""
 
     slot: int
     number: int
@@ -498,7 +498,7 @@ def _file(path: Path, place: str) -> Iterator[Named]:
 
 
 def _pattern(path: str) -> str:
-    """Return a pattern of `.gitignore` that only this path matches."""
+    """Return a `.gitignore` pattern that only this path matches."""
     return re.sub(r"([\\*?\[ ])", r"\\\1", path)
 
 
@@ -514,14 +514,14 @@ def _name(item: str) -> str:
 
 
 def _there(error: CugginoError, worker: str) -> CugginoError:
-    """Return the error; files that only this worker cannot write are no concern of other items."""
+    """Return the error; a storage error of one worker must not affect other items."""
     if isinstance(error, SessionError) or not isinstance(error, StorageError | WorkspaceLocked):
         return error
     return ProcessError("cuggino", f"on the worker {worker}: {error.message}", hint=error.hint)
 
 
 def _lost(gone: Gone) -> PlaceGone:
-    """Return the error; without a scheduler there is no other place.
+    """Return the loss of a worker as an error, after which another place can be used.
 
     Raises:
         ClusterLost: the scheduler is gone.

@@ -31,7 +31,7 @@ class Limit(BaseModel):
 
 
 def limits_met(gate: QuotaGate, agent: LlmAgent, now: datetime) -> tuple[Limit, ...]:
-    """Return the usage limits in force, for others with the same account."""
+    """Return the usage limits in force, to share with other users of the account."""
     found = {}
     for label, one in _gates(gate, agent):
         if (seconds := one.remaining(now)) > 0:
@@ -46,7 +46,7 @@ def limits_met(gate: QuotaGate, agent: LlmAgent, now: datetime) -> tuple[Limit, 
 
 
 def close_gates(gate: QuotaGate, agent: LlmAgent, limits: Iterable[Limit], now: datetime) -> None:
-    """Wait for limits that others have met, before this attempt meets them too."""
+    """Apply limits that others have met, before this attempt meets them."""
     gates = dict(_gates(gate, agent))
     for limit in limits:
         its = gates.get(limit.agents)
@@ -55,7 +55,7 @@ def close_gates(gate: QuotaGate, agent: LlmAgent, limits: Iterable[Limit], now: 
 
 
 def _gates(gate: QuotaGate, agent: LlmAgent) -> Iterator[tuple[str, QuotaGate]]:
-    """Yield the gate of each account, by the names of the agents that it binds."""
+    """Yield the gate of each account with the names of the agents that it binds."""
     for role in CODING_ROLES:
         agents = agent.agents_for(role)
         account = tuple(map(id, agents)) if agents != (agent,) else None

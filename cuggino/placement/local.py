@@ -1,4 +1,4 @@
-"""A cluster on this machine, with TLS, for trying one: a scheduler and workers on loopback."""
+"""A cluster on this machine for trials: a scheduler and workers on loopback, with TLS."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def local_cluster(
     """Run a scheduler and its workers until the stream is disposed; emits once all have joined.
 
     Each worker works on one item at a time, and offers these `resources`. It listens on loopback,
-    only for those who have the certificate, which is in the user's state folder while the cluster
-    runs: `cluster_address` finds it under the name `local`. A worker that dies is started again.
+    only for holders of the certificate, which is in the user's state folder while the cluster runs:
+    `cluster_address` finds it under the name `local`. A worker that dies is restarted.
 
     Errors: `ConfigError` if the extra `cluster` is missing or this user runs one already;
     `ProcessFailed` if the scheduler ends.
@@ -85,7 +85,7 @@ def local_cluster(
 
 
 def resources_text(resources: Mapping[str, float]) -> str:
-    """Return resources as `dask worker --resources` takes them."""
+    """Return resources in the format of `dask worker --resources`."""
     return " ".join(f"{name}={amount:g}" for name, amount in resources.items())
 
 
@@ -138,7 +138,7 @@ def _prepare(env: Mapping[str, str], workers: int) -> _Files:
 
 
 def _running_process(place: Path) -> int | None:
-    """Return the process of the cluster that this user runs; None if it was killed."""
+    """Return the process of the user's running cluster, if any."""
     with suppress(OSError, ValueError):
         match read_json_object(place / STATE_FILE):
             case {"process": int(process)} if is_running(process):
@@ -156,7 +156,7 @@ def _running(
         "dask_worker": _worker_options(files, workers, resources),
         "dask_scheduler": _scheduler_options(files),
     }
-    # The workers first: that is the order in which a disposal ends them.
+    # The workers first: a disposal ends them in this order.
     return merge_now(*(_program(name, it, seen, files, env) for name, it in commands.items()))
 
 
@@ -210,7 +210,7 @@ def _tls_options(tls: TlsFiles) -> list[str]:
 
 
 class _Seen:
-    """What the programs have printed."""
+    """The output of the programs, which completes the cluster's values."""
 
     def __init__(self, files: _Files, workers: int) -> None:
         self._files = files
@@ -220,7 +220,7 @@ class _Seen:
         self.last = ""
 
     def line(self, line: bytes) -> LocalCluster | None:
-        """Return the cluster with the line that completes it."""
+        """Read a line; return the cluster if the line completes it."""
         self.last = line.decode("utf-8", "replace")
         if found := _DASHBOARD.search(line):
             self._dashboard = found[1].decode("utf-8", "replace")

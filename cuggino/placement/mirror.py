@@ -1,7 +1,7 @@
 """The state of an attempt in two places: the worker's files, and the client's copy of them.
 
-The client's copy is what another worker resumes from. It never knows of a finished stage whose work
-is not in the shared repository: such entries of the journal wait until the work is saved.
+Another worker resumes from the client's copy. The copy never has a finished stage whose work is not
+in the shared repository: such journal entries wait until the work is saved.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _OF_PROJECT = ("journal", "spec-issues", "tbd")
 
 
 class Growth:
-    """What is new in the state of an attempt, on the worker."""
+    """The changes to the state of an attempt, found on the worker."""
 
     def __init__(
         self, home: Workspace, desk: Workspace, slot: Slot, known: Iterable[str] = ()
@@ -54,11 +54,11 @@ class Growth:
         """How much of each journal speaks of work that is saved."""
 
     def saved(self) -> None:
-        """Note that the work so far can be had by others."""
+        """Record that the work so far is in the shared repository."""
         self._saved = {path.name: path.stat().st_size for path in _journals(self._home)}
 
     def news(self) -> Iterator[FileGrown | FileGone]:
-        """Yield what has changed since the last call."""
+        """Yield the changes since the last call."""
         found = dict(self._files())
         for name, path in found.items():
             with suppress(OSError):
@@ -66,7 +66,7 @@ class Growth:
                 if self._told.get(name) != stamp and stamp[0] <= _BIGGEST:
                     self._told[name] = stamp
                     yield FileGrown(name, None, path.read_bytes())
-        # Before it has a record, the attempt has not taken over what was given to it.
+        # Without a record, the attempt has not taken over its files yet.
         gone = self._told.keys() - found.keys() if _RECORD in found else ()
         for name in sorted(gone):
             del self._told[name]
@@ -109,18 +109,18 @@ class Growth:
 
 
 class Kept:
-    """The state of an attempt, on the client: the project's own files, and a folder of the item."""
+    """The state of an attempt on the client: the project's own files and the item's folder."""
 
     def __init__(self, home: Workspace, item: str) -> None:
         self._home = home
         self.folder = home.wip / "placed" / work_ref(item).rpartition("/")[2]
 
     def apply(self, change: FileGrown | FileGone) -> None:
-        """Make the change.
+        """Apply the change.
 
         Raises:
-            ValueError: the change is none that a worker may make, or one before it is missing.
-            StorageError: it cannot be made.
+            ValueError: a worker may not make the change, or an earlier one is missing.
+            StorageError: the change cannot be written.
         """
         kind = change.name.partition("/")[0]
         is_gone = isinstance(change, FileGone)
@@ -137,7 +137,7 @@ class Kept:
                 write_atomic(target, [change.content])
 
     def files(self, run_id: str | None) -> Iterator[Named]:
-        """Yield what another worker needs to go on: the run's journal, the attempt's files."""
+        """Yield the files that a worker needs to resume: the run's journal, the attempt's files."""
         if run_id is not None:
             journal = self._home.journal / f"{run_id}.jsonl"
             yield Named(journal, f"journal/{run_id}.jsonl")
@@ -146,7 +146,7 @@ class Kept:
     def forget(self) -> None:
         """Remove the folder of the item."""
         shutil.rmtree(self.folder, ignore_errors=True)
-        with suppress(OSError):  # others have theirs
+        with suppress(OSError):  # other items have folders there
             self.folder.parent.rmdir()
 
 

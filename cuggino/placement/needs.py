@@ -1,7 +1,7 @@
-"""What an item needs of the worker that it is placed on.
+"""The resources that an item needs on its worker.
 
-Workers offer resources, such as `claude=2,codex=1,gpu=1`: how many items may use an account, a
-program or a device at the same time. A label is a resource with a large amount, such as `big=1000`.
+Workers offer resources, such as `claude=2,codex=1,gpu=1`: the number of items that may use an
+account, a program or a device at once. A label is a resource with a large amount, like `big=1000`.
 Everything here is pure.
 """
 
@@ -19,11 +19,11 @@ CODING_ROLES: tuple[Role, ...] = ("planning", "implementing", "reviewing")
 
 
 def amounts_of(words: Iterable[str], *, where: str) -> dict[str, float]:
-    """Return the amounts of words such as `gpu` and `claude=2`; without a number it is 1.
+    """Return the amounts of words such as `gpu` and `claude=2`; the default is 1.
 
     Raises:
-        ConfigError: a word is no name of a resource, or its amount is not above 0; `where` names
-            the place.
+        ConfigError: a resource has an invalid name, or an amount that is not positive and finite;
+            `where` names the place.
     """
     found: dict[str, float] = {}
     for word in words:
@@ -45,8 +45,8 @@ def roles_agents(
 ) -> tuple[str, ...]:
     """Return the names of the first agents of the roles, each once.
 
-    `agent` overrides the configured one, except for roles that have their own. Fallback agents do
-    not count: an item can be worked on without them.
+    `agent` overrides the configured one, except for roles with their own. Fallback agents do not
+    count: an item can be worked on without them.
     """
     usual = agent or config.agent
     each = (config.agents.get(role) for role in roles)
@@ -61,7 +61,7 @@ def item_needs(
     settings: Mapping[str, float] | None = None,
     item: str = "the item",
 ) -> dict[str, float]:
-    """Return the resources that an item takes on its worker, while it is worked on.
+    """Return the resources that an item takes on its worker while it is worked on.
 
     These are one of each of its agents that some worker offers, those of the settings, and those
     under `needs` in the front matter of its text; the latter win. `offered` has the resources of
@@ -80,7 +80,7 @@ def item_needs(
 
 
 def unmet_needs(needs: Mapping[str, float], offered: Sequence[Mapping[str, float]]) -> str:
-    """Return why no worker can ever take the item, as one sentence; "" if one can."""
+    """Return the reason that no worker can ever take the item, as one sentence, or ""."""
     if not offered:
         return "the cluster has no workers"
     if any(_covers(worker, needs) for worker in offered):

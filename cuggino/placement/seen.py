@@ -15,11 +15,11 @@ LOOK = 10.0
 
 
 class Workers(Protocol):
-    """What knows the workers of a cluster, such as `DaskLink`."""
+    """A source of the workers of a cluster, such as `DaskLink`."""
 
     @property
     def dashboard(self) -> str:
-        """The address of Dask's own dashboard; "" without one."""
+        """Return the address of Dask's dashboard, or "" without one."""
 
     def workers(self) -> Observable[tuple[DaskWorker, ...]]:
         """Emit the workers once."""
@@ -28,14 +28,14 @@ class Workers(Protocol):
 def workers_seen(
     link: Workers, *, before: WatchWorkers | None = None, every: float = LOOK
 ) -> Observable[WatchWorkers]:
-    """Emit the workers of a cluster, and again whenever they have changed. Never completes.
+    """Emit the workers of a cluster, and again after each change. Never completes.
 
     ::
 
         WatchWorkers(joined=all) ... WatchWorkers(left=one) ... WatchWorkers(busier) ...
 
-    A scheduler that does not answer has no workers until it does. After an event `before`, the
-    first one is emitted only if it differs.
+    While the scheduler does not answer, there are no workers. If `before` is given, the first event
+    is emitted only if it differs from it.
     """
 
     def story() -> Flow[None]:
@@ -53,7 +53,7 @@ def workers_seen(
 def _found(link: Workers) -> Flow[tuple[DaskWorker, ...]]:
     try:
         return (yield from ask(link.workers())) or ()
-    except Exception:  # whatever keeps a scheduler from answering; attempts report that it is gone
+    except Exception:  # the scheduler does not answer; attempts report its loss
         return ()
 
 

@@ -1,4 +1,4 @@
-"""A watch whose items are worked on by a cluster."""
+"""A watch that works on its items on a cluster."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def watch_on_cluster(
 ) -> Observable[WatchEvent]:
     """Watch the backlog, and have the workers of a cluster work on its items. Cold.
 
-    Emits what `Runtime.watch` emits; `WatchSlotPrepared` names the worker. Up to `slots` items are
-    at work at once, by default as many as the workers have threads at the start. The connection is
-    closed with the watch, which ends what is at work; if the cluster's settings say `detach`, an
-    item of `interrupt` ends the watch alone.
+    Emits the events of `Runtime.watch`; `WatchSlotPrepared` names the worker. Up to `slots` items
+    are at work at once, by default one per thread of the workers at the start. The connection is
+    closed with the watch, which ends the running attempts; with `detach` in the cluster's settings,
+    an item of `interrupt` ends only the watch.
 
     Errors: those of `Runtime.watch`; `ConfigError` if the cluster cannot be used or has no worker
     within a minute, `ClusterLost` when its scheduler is gone.

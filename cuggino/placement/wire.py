@@ -1,4 +1,4 @@
-"""The texts between a client and its attempts: events, files, errors; and orders back."""
+"""The texts between a client and its attempts: events, files and errors, and orders back."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cuggino.placement.limits import Limit
 
 
 class FileGrown(NamedTuple):
-    """A file of the attempt's state: new content at a place, or the whole."""
+    """A file of the attempt's state: new content at an offset, or the whole file."""
 
     name: str
     start: int | None
@@ -24,7 +24,7 @@ class FileGrown(NamedTuple):
 
 
 class FileGone(NamedTuple):
-    """A file of the attempt's state that was removed."""
+    """A removed file of the attempt's state."""
 
     name: str
 
@@ -45,7 +45,7 @@ Said: TypeAlias = Event | FileGrown | FileGone | Failed | Limits
 
 
 def encode(said: Said) -> str:
-    """Return what an attempt says as a text; limits are told to attempts, too."""
+    """Encode a message of an attempt, or usage limits sent to one, as a text."""
     match said:
         case FileGrown(name, start, content):
             return json.dumps({"file": name, "start": start, "content": packed(content)})
@@ -60,10 +60,10 @@ def encode(said: Said) -> str:
 
 
 def decode(text: str) -> Said:
-    """Return what a text says.
+    """Decode a text.
 
     Raises:
-        ValueError: it says nothing that is known.
+        ValueError: the message is unknown.
     """
     if text.startswith('{"_tag"'):
         return parse_event(text)
@@ -88,7 +88,7 @@ def error_fields(error: CugginoError) -> dict[str, Any]:
 
 
 def error_of(raw: Mapping[str, Any]) -> CugginoError:
-    """Return the error again; an unknown kind becomes a `CugginoError`."""
+    """Rebuild an error; an unknown kind becomes a `CugginoError`."""
     kind = getattr(errors, str(raw.get("type")), CugginoError)
     if not (isinstance(kind, type) and issubclass(kind, CugginoError)):
         kind = CugginoError

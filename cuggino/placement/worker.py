@@ -1,4 +1,4 @@
-"""What a worker does: an attempt at an item, in a clone of the shared repository."""
+"""The work of a worker: an attempt at an item, in a clone of the shared repository."""
 
 from __future__ import annotations
 
@@ -74,14 +74,14 @@ def work(text: str, orders: Observable[str]) -> Observable[str]:
 
 
 def work_in(folder: Path, text: str, orders: Observable[str]) -> Observable[str]:
-    """Work on the assignment in the text. Cold; emits what the client is to know, as texts.
+    """Work on the assignment in the text. Cold; emits texts for the client.
 
     ::
 
         files and events ... [error]|
 
-    `orders` are what a person asks of the item, and usage limits that others have met. The clone is
-    made below `folder`, and used again by later attempts.
+    `orders` are a person's commands for the item, and usage limits that others have met. The clone
+    is made below `folder` and reused by later attempts.
     """
     assignment = Assignment.model_validate_json(text)
     return flow(lambda: _RemoteAttempt(assignment, orders, folder).run())
@@ -124,7 +124,7 @@ class _RemoteAttempt:
     # The clone.
 
     def _prepared(self, desk: _Desk) -> Flow[None]:
-        """Make the clone and the workspace what the client's are."""
+        """Set up the clone and the workspace like the client's."""
         given, top = self._given, desk.top
         yield from ask(act(partial(_empty, desk)))
         if not (top / ".git" / "HEAD").is_file():
@@ -147,7 +147,7 @@ class _RemoteAttempt:
         yield from self._fetched(top)
 
     def _unpack_attempt(self, desk: _Desk) -> None:
-        """Lay the files of an unfinished attempt where those of another slot would be."""
+        """Unpack the files of an unfinished attempt as if they were another slot's."""
         for file in self._given.state:
             name = file.path.removeprefix(_PLACED)
             if name == "MERGE_HEAD":
@@ -253,9 +253,9 @@ class _RemoteAttempt:
         )
 
     def _saved(self, desk: _Desk, growth: Growth) -> Flow[None]:
-        """Push the work, so that another worker can go on with it.
+        """Push the work, so that another worker can resume it.
 
-        Work that no commit can hold stays here, and nobody is told of the stage that made it.
+        Work that no commit can hold stays here, and the stage that made it is not reported.
         """
         specs = str(self._given.options.get("specs_path", ".specs"))
         with suppress(NotKept):
@@ -263,15 +263,15 @@ class _RemoteAttempt:
             growth.saved()
 
     def _saved_between(self, desk: _Desk, growth: Growth) -> Flow[None]:
-        """Push the work before a session, and tell of it: its first event may be long in coming."""
+        """Push the work before a session, and report it now: the first event may come late."""
         yield from self._saved(desk, growth)
         for change in growth.news():
             self._fresh.on_next(encode(change))
 
     def _ended(self, desk: _Desk, growth: Growth) -> Flow[None]:
-        """Push the work of a run without a candidate, if that is possible, and tell the rest."""
+        """Push the work of a run without a candidate, if possible, and report the rest."""
         if not self._has_candidate:
-            with suppress(CugginoError):  # what the journal says of it is not told then
+            with suppress(CugginoError):  # its journal entries are not reported then
                 yield from self._saved(desk, growth)
         yield from emit(*map(encode, growth.news()))
 
@@ -297,7 +297,7 @@ class _RemoteAttempt:
 
 @contextmanager
 def _free_desk(folder: Path, given: Assignment) -> Iterator[_Desk]:
-    """Take the first desk where no other attempt is at work; its clone is used again."""
+    """Lock the first desk that no other attempt uses; its clone is reused."""
     for number in range(1, 1000):
         home = folder / f"{number}"
         home.mkdir(parents=True, exist_ok=True)
@@ -327,9 +327,10 @@ def _free_desk(folder: Path, given: Assignment) -> Iterator[_Desk]:
 
 
 def _empty(desk: _Desk) -> None:
-    """Remove what an earlier attempt has left, but not what git and caches hold.
+    """Remove the files of an earlier attempt, but keep git's objects and caches.
 
-    Its process may have been killed, git with it: nobody else uses the clone, so no lock is held.
+    That attempt may have been killed together with git. No other process uses the clone, so its
+    lock files are stale.
     """
     with storing("clean", desk.top):
         for path in desk.top.iterdir() if desk.top.is_dir() else ():
@@ -344,5 +345,5 @@ def _empty(desk: _Desk) -> None:
         desk.elsewhere.mkdir(parents=True)
         remove(desk.slot.folder / ".cuggino")
         record = read_record(desk.slot)
-        if record is not None:  # what it holds is saved, or somebody else's by now
+        if record is not None:  # its work is saved, or belongs to another worker by now
             write_record(desk.slot, replace(record, ready=False))

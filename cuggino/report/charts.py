@@ -28,7 +28,7 @@ _MOST_TICKS = 8
 
 
 class Bar(NamedTuple):
-    """A bar, which leads to its stage."""
+    """A bar, which links to its stage."""
 
     x: float
     y: int
@@ -189,7 +189,7 @@ ENDINGS: Final = {
 
 
 def stage_title(stage: StageTry, times: Times) -> str:
-    """Return what a stage is and did, for its bar."""
+    """Return the name and outcome of a stage, for its bar."""
     attempt = f", try {stage.attempt}" if stage.attempt > 1 else ""
     lines = [f"{stage.title}{attempt}"]
     lines.append(f"{times.short(stage.start)}, {duration(stage.seconds)}")
@@ -205,7 +205,7 @@ def stage_title(stage: StageTry, times: Times) -> str:
 def merged(
     bars: Sequence[Bar], *, narrow: float = _NARROW, mixed: bool = False, noun: str = "stage"
 ) -> list[Bar]:
-    """Return the bars, where narrow neighbors of a lane are one; `mixed` ones look different."""
+    """Return the bars, with narrow neighbors of a lane merged; `mixed` ones look different."""
     result: list[Bar] = []
     latest: dict[int, int] = {}
     for bar in bars:
@@ -264,7 +264,7 @@ class Span(NamedTuple):
 def slots(report: RunReport, times: Times, *, first: int, listed: int) -> Timeline | None:
     """Return the attempts in each slot and the landings over time, or None without slots.
 
-    Bars lead to `listed` items by number, from the `first` one.
+    Bars link to `listed` items by number, from the `first` one.
     """
     known = report.slots
     if known is None:

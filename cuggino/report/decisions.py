@@ -1,4 +1,4 @@
-"""What waits for a person in a workspace: spec issues, parked items, findings."""
+"""The decisions that wait for a person in a workspace: spec issues, parked items, findings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LONGEST: Final = 8_000
 
 
 def decisions_of(folder: Path, watch: RunReport, runs: Sequence[RunReport]) -> list[Decision]:
-    """Return what waits for a person now: spec issues, parked items, then findings."""
+    """Return the decisions that wait for a person: spec issues, parked items, then findings."""
     workspace = Workspace(folder)
     found = workspace.issues()
     issues = [
@@ -59,7 +59,7 @@ def _new_first(decisions: Sequence[Decision]) -> list[Decision]:
 
 
 def _short(issue: Issue, others: Sequence[Issue]) -> str:
-    """Return the shortest beginning of an issue's name that is its own."""
+    """Return the shortest unique prefix of an issue's name."""
     name = issue.path.stem
     taken = [other.name for other in others if other.name != issue.name]
     short = (name[:size] for size in range(min(8, len(name)), len(name)))

@@ -25,7 +25,7 @@ _TAIL = MOST // 4
 
 
 class DiffParser:
-    """The changes of commits by full hash, from lines of git; other lines are ignored."""
+    """A parser of git's output into changes by full hash; other lines are ignored."""
 
     def __init__(self) -> None:
         self._files: dict[str, list[FileChange]] = {}
@@ -34,7 +34,7 @@ class DiffParser:
         self._in_patch = False
 
     def add(self, line: str) -> None:
-        """Add a line without its end."""
+        """Add a line without its line end."""
         if line.startswith(COMMIT_MARK):
             self._present = line.removeprefix(COMMIT_MARK).strip()
             self._files.setdefault(self._present, [])

@@ -82,10 +82,10 @@ def build_report(
         running_at: the current time if a process works on the run; without it, a run without
             an end was killed.
         diffs: the changes of its commits, as far as known.
-        most: the characters of the transcripts that are kept.
+        most: the maximum number of transcript characters to keep.
 
     Raises:
-        ValueError: there is no entry, or the first is not `RunStarted`.
+        ValueError: `entries` is empty, or the first is not `RunStarted`.
     """
     return fold_entries(entries, most=most).result(torn=torn, running_at=running_at, diffs=diffs)
 
@@ -96,7 +96,7 @@ def fold_entries(
     folder: str | os.PathLike[str] = "",
     most: int = MOST_KEPT,
 ) -> RunFold:
-    """Fold the entries of a journal; those of a file are only parsed where they are needed.
+    """Fold the entries of a journal; those of a file are parsed only if needed.
 
     Raises:
         ValueError: the first is not `RunStarted`.
@@ -111,7 +111,7 @@ def fold_entries(
 
 
 class Changed(NamedTuple):
-    """What an entry changed in a report."""
+    """The parts of a report that an entry changed."""
 
     parts: frozenset[str] = frozenset()
     """Names of parts, as in `render_part`."""
@@ -187,10 +187,10 @@ class _Collector(Protocol):
 
 
 class RunFold:
-    """The report of a run by the entries added so far.
+    """The report of a run from the entries added so far.
 
-    A live page keeps one for each open run. `add` takes some microseconds, `result` shares what
-    has not changed, and memory is bounded however long the run is.
+    A live page keeps one for each open run. `add` takes some microseconds, `result` reuses
+    unchanged parts, and memory is bounded for runs of any length.
     """
 
     def __init__(self, *, folder: str | os.PathLike[str] = "", most: int = MOST_KEPT) -> None:
@@ -198,7 +198,7 @@ class RunFold:
 
         Args:
             folder: the project; paths in tool calls are shown relative to it.
-            most: the characters of the transcripts that are kept.
+            most: the maximum number of transcript characters to keep.
         """
         self._folder = os.fspath(folder)
         self._most = most
@@ -235,7 +235,7 @@ class RunFold:
         return self._begun()[1]
 
     def add(self, entry: Entry) -> Changed:
-        """Add the next entry of the journal, and return what it changes.
+        """Add the next entry of the journal, and return the changes.
 
         Raises:
             ValueError: the first is not `RunStarted`.
@@ -280,7 +280,7 @@ class RunFold:
         return Changed(parts, place, row) if parts or row else _UNCHANGED
 
     def add_line(self, line: Line) -> None:
-        """Add the next entry as a line that is not parsed, with a tag of `OF_AGENTS`."""
+        """Add the next entry as an unparsed line, with a tag of `OF_AGENTS`."""
         self._begun()
         self._count += 1
         at = line.at
@@ -312,7 +312,7 @@ class RunFold:
     ) -> RunReport:
         """Return the report; the arguments are those of `build_report`.
 
-        Without `transcripts`, the report has none: a page asks for those that are unfolded.
+        Without `transcripts`, the report has none: a page requests those that are unfolded.
 
         Raises:
             ValueError: no entry was added.
@@ -442,7 +442,7 @@ class _Results:
         self._seen = 0
 
     def has_new_finding(self) -> bool:
-        """Return whether there is a finding that was not there at the last call."""
+        """Return whether there is a new finding since the last call."""
         before, self._seen = self._seen, len(self.findings)
         return self._seen != before
 
@@ -572,7 +572,7 @@ class SpentOverTime:
             del self._points[-2::-2]
 
     def result(self) -> tuple[Spent, ...]:
-        """Return the moments of spending, in order, each with the sum so far."""
+        """Return the moments of spending in order, each with the running total."""
         return tuple(self._points)
 
 
@@ -627,7 +627,7 @@ class Tools:
             tally.seconds.append(max(0.0, (at - since).total_seconds()))
 
     def add_line(self, line: Line) -> None:
-        """Count a line as `add` does its entry."""
+        """Count an unparsed line like `add`."""
         raw = line.raw
         if line.tag == "ToolCall":
             head, tail = _CALL.search(raw), _ID.search(raw, max(len(raw) - _ID_WITHIN, 0))

@@ -128,7 +128,7 @@ class FileChange(NamedTuple):
 
 
 class CommitDiff(NamedTuple):
-    """What a commit changed."""
+    """The changes of a commit."""
 
     changes: tuple[FileChange, ...]
     patch: Cut = NOTHING
@@ -236,7 +236,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transcript:
-    """The rows of one attempt at a stage, of a long one the first and the last."""
+    """The rows of one attempt at a stage; the first and the last of a long one."""
 
     head: Sequence[Row] = ()
     left_out: int = 0
@@ -278,7 +278,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoleSpent:
-    """The stages of one kind together."""
+    """The duration and spending of all stages of one kind."""
 
     kind: StageKind
     stages: int = 0
@@ -410,7 +410,7 @@ class Landing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptWork:
-    """Work that was left in a slot and is kept under a ref."""
+    """Work left in a slot and kept under a ref."""
 
     at: datetime
     ref: str
@@ -421,7 +421,7 @@ class KeptWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerUse:
-    """What a worker of a cluster did for a watch."""
+    """The use of a cluster's worker by a watch."""
 
     name: str
     uses: tuple[SlotUse, ...] = ()
@@ -431,7 +431,7 @@ class WorkerUse:
 
     @property
     def seconds(self) -> float:
-        """Return how long attempts were on it, together."""
+        """Return the total duration of attempts on the worker."""
         return sum((use.end - use.start).total_seconds() for use in self.uses)
 
 
@@ -455,7 +455,7 @@ class SlotsReport:
 
     @property
     def on_workers(self) -> tuple[WorkerUse, ...]:
-        """Return what each worker did, by name; empty without a cluster."""
+        """Return the use of each worker, by name; empty without a cluster."""
         there = {one.name for one in self.workers or ()}
         names = sorted({*there, *self.lost, *(use.worker for use in self.uses if use.worker)})
         return tuple(
@@ -544,7 +544,7 @@ class RunReport:
 
     @property
     def title(self) -> str:
-        """Return what the run is about, in one line; "" if the journal does not say it."""
+        """Return the subject of the run on one line, or "" if the journal does not name it."""
         item = (self.item or "").rpartition(" ")[0]
         return title_of(self.focus) or item.removesuffix(".md")
 
@@ -554,7 +554,7 @@ class RunReport:
 
     @property
     def reason(self) -> DeliverExit | None:
-        """The reason for the end of the deliver loop; None in progress and for other loops."""
+        """The reason that the deliver loop ended; None in progress and for other loops."""
         return self.processes[-1].reason if self.processes else None
 
     @property

@@ -1,4 +1,4 @@
-"""The night report: what a watch did with each item, and what waits for a person."""
+"""The night report: the outcome of each item of a watch, and decisions for a person."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DecisionKind = Literal["spec issue", "parked", "finding"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """Something that waits for a person."""
+    """A decision that waits for a person."""
 
     kind: DecisionKind
     title: str
@@ -78,7 +78,7 @@ class NightItem:
 
     @property
     def outcome(self) -> tuple[str, Tone]:
-        """Return what came of it, in words."""
+        """Return the outcome in words."""
         return OUTCOMES[self.item.state]
 
     @property
@@ -138,7 +138,7 @@ class NightReport:
 
     @property
     def seconds(self) -> float:
-        """Return the time that was worked on items."""
+        """Return the seconds of work on items."""
         return sum(item.seconds for item in self.items)
 
     @property
@@ -178,7 +178,7 @@ def build_night(
     Args:
         watch: the report on its own journal.
         runs: the reports on the journals of its items, by their start.
-        decisions: what waits for a person, the most urgent first.
+        decisions: the decisions for a person, the most urgent first.
     """
     of_items: dict[str, list[RunReport]] = {}
     for run in runs:

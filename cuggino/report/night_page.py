@@ -1,4 +1,4 @@
-"""The page of a night: what waits for a person, the items, and the page of each run."""
+"""The page of a night: decisions for a person, the items, and the page of each run."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def render_night(night: NightReport, *, zone: timezone) -> str:
 
 
 def prefix(number: int, place: int) -> str:
-    """Return what is before the ids of a run: the number of its item, and its place there."""
+    """Return the prefix of a run's ids: the number of its item, and its place there."""
     return f"r{number}-" if place == 0 else f"r{number}-{place + 1}-"
 
 

@@ -86,7 +86,7 @@ from cuggino.storage.journal import Entry
 
 
 class Notices:
-    """The unusual events; all events about one wait for a usage limit become one notice."""
+    """The unusual events; all events of one wait for a usage limit become one notice."""
 
     def __init__(self) -> None:
         self._notices: list[Notice] = []

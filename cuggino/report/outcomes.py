@@ -1,4 +1,4 @@
-"""What came of backlog items and of their landings, in words."""
+"""The outcomes of backlog items and of their landings, in words."""
 
 from __future__ import annotations
 

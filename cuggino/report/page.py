@@ -1,4 +1,4 @@
-"""The page of a run: one HTML file without any script that loads nothing."""
+"""The page of a run: one HTML file without scripts that loads nothing."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ _ROW = 260
 def render_report(report: RunReport, *, zone: timezone) -> str:
     """Render the report of a run as one HTML page.
 
-    Its Content-Security-Policy allows only its style sheet, and no loading. Long texts are cut,
-    each with head and tail, so that the page stays usable.
+    Its Content-Security-Policy allows only its style sheet, and no loading. Long texts are cut to
+    head and tail, so that the page stays usable.
 
     Args:
-        report: what to show.
+        report: the report to render.
         zone: the time zone of all times.
 
     Raises:
@@ -107,7 +107,7 @@ def first_level(views: Iterable[View]) -> int:
 
 
 def _estimate(shown: View, level: Mapping[str, int]) -> int:
-    """Return about how many bytes the rows and diffs of a view take."""
+    """Estimate the bytes of the rows and diffs of a view."""
     payload, most, patch = level["payload"], level["rows"], level["patch"]
     size = 0
     for transcript in shown.report.transcripts:
@@ -126,7 +126,7 @@ def _estimate(shown: View, level: Mapping[str, int]) -> int:
 
 
 def fitted(render: Callable[[Mapping[str, Any]], str], level: int) -> str:
-    """Return what is rendered at the first level, from this one on, that fits into the budget."""
+    """Render at the first level, from this one on, that fits into the budget."""
     for limits in LEVELS[level:]:
         body = render(limits)
         if len(body.encode("utf-8", "replace")) <= BUDGET - len(stylesheet()):

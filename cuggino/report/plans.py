@@ -56,7 +56,7 @@ class Plans:
         self._plans[-1] = replace(plan, tasks=tasks, finished=plan.finished + 1)
 
     def _commit(self, commit: str) -> None:
-        """Note the commit of the task that was finished last."""
+        """Record the commit of the task finished last."""
         if not self._plans:
             return
         plan = self._plans[-1]

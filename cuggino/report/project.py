@@ -67,8 +67,8 @@ def load_report(
 ) -> RunReport | NightReport:
     """Read the report of a run: the latest, or the one whose id begins with `run_id`.
 
-    A watch is reported with the runs of all its items. Without an id, a run of a watch stands for
-    its watch.
+    A watch is reported with the runs of all its items. Without an id, a run of a watch selects the
+    watch.
 
     Raises:
         RunNotFound: no run matches, or several do.
@@ -87,7 +87,7 @@ def load_report(
     most = max(MOST_KEPT // max(len(paths), 1), _LEAST_KEPT)
     of_items = []
     for one in paths:
-        with suppress(StorageError):  # the watch's own journal says what is known of it
+        with suppress(StorageError):  # the watch's own journal has the facts that are known
             of_items.append(_report(folder, runs.read(one), most=most))
     of_items.sort(key=lambda one: one.start)
     return build_night(report, of_items, decisions_of(folder, report, of_items))
@@ -170,9 +170,9 @@ def _runs_of(watch: RunReport, folder: Path) -> list[Path]:
 def commit_diffs(folder: Path, commits: Iterable[str], *, slot: Path | None = None) -> Diffs:
     """Return the changes of these commits; None for one that is gone, empty without git.
 
-    Nothing but a hash is passed to git, whatever a journal contains. `slot` is the folder of a slot
-    whose commits may not have come to the repository yet: its objects are read, but not its
-    settings, which agents may have changed.
+    Only hashes are passed to git, no other text of a journal. `slot` is the folder of a slot whose
+    commits may not have reached the repository yet: its objects are read, but not its settings,
+    which agents may have changed.
     """
     hashes = dict.fromkeys(commits)
     asked = [name for name in hashes if re.fullmatch("[0-9a-f]{4,64}", name)]
@@ -220,7 +220,7 @@ _ALTERNATES: Final = "GIT_ALTERNATE_OBJECT_DIRECTORIES"
 
 
 def _objects_of(slot: Path) -> Path | None:
-    """Return the folder with the objects of the clone that is a slot."""
+    """Return the objects folder of a slot's clone."""
     for folder in (slot, *slot.parents):  # the project may be a folder of its repository
         if (objects := folder / ".git" / "objects").is_dir():
             return objects
@@ -230,7 +230,7 @@ def _objects_of(slot: Path) -> Path | None:
 
 
 def _quoted(path: Path) -> str:
-    """Return a path as git reads it in a list."""
+    """Quote a path for a list that git reads."""
     text = os.fspath(path)
     if os.pathsep not in text and not text.startswith('"'):
         return text

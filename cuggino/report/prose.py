@@ -1,7 +1,7 @@
 """Agents' Markdown and diffs as HTML.
 
 No agent text becomes markup, the name of an attribute, an id or a class: HTML in Markdown is text,
-images are not loaded, links lead only to `http` and `https`.
+images are not loaded, and links allow only `http` and `https`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LINK = re.compile(r"https?://[^\s]", re.IGNORECASE)
 
 
 def markup(html: str = "") -> Markup:
-    """Return the HTML as markup that a template leaves as it is."""
+    """Mark HTML as safe, so that templates do not escape it."""
     from markupsafe import Markup  # of the extra
 
     return Markup(html)
@@ -43,7 +43,7 @@ def markdown(text: str | Cut, *, most: int = MOST) -> Markup:
 
 
 def left_out(text: Cut) -> Markup:
-    """Return the note on what a cut text leaves out; empty for a whole one."""
+    """Return the note on the omitted part of a cut text; empty for a whole one."""
     if not text.left_out:
         return markup("")
     return markup('<p class="cut">… {} characters left out …</p>').format(f"{text.left_out:,}")

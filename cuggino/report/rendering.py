@@ -1,4 +1,4 @@
-"""Parts of a report as HTML, by the templates that the live page shares."""
+"""Parts of a report as HTML, from templates shared with the live page."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PARTS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """A report, and how much of it is shown."""
+    """A report, and the limits of its display."""
 
     report: RunReport
     times: Times
@@ -50,12 +50,12 @@ class View:
 
     @property
     def words(self) -> int:
-        """Return the most characters of an agent's message: it says more than a tool's output."""
+        """Return the character limit of an agent's message, which is above that of tool output."""
         return 2 * self.payload + 300
 
     @property
     def stages(self) -> list[tuple[int, StageTry]]:
-        """Return the stages of the transcript with their index: without small acts of the loop."""
+        """Return the transcript's stages with their index, without minor steps of the loop."""
         return [
             (place, stage)
             for place, stage in enumerate(self.report.stages)
@@ -63,7 +63,7 @@ class View:
         ]
 
     def transcript(self, place: int) -> Transcript:
-        """Return what is shown of the transcript of a stage."""
+        """Return the shown part of the transcript of a stage."""
         if place >= len(self.report.transcripts):
             return Transcript()
         return fit_rows(self.report.transcripts[place], self.rows)
@@ -78,7 +78,7 @@ class View:
         return items[: self.listed]
 
     def hidden(self, items: Sequence[Any]) -> int:
-        """Return the number of the others."""
+        """Return the number of entries not shown."""
         return max(len(items) - self.listed, 0)
 
 
@@ -115,9 +115,9 @@ def stylesheet() -> str:
 
 
 def environment(*folders: Path) -> Environment:
-    """Return the environment of the templates: escaping, with the filters of reports.
+    """Return the environment of the templates, with escaping and the filters of reports.
 
-    `folders` hold templates of its own, which take precedence.
+    Templates in `folders` take precedence.
 
     Raises:
         ConfigError: the extra `report` is not installed.
@@ -176,7 +176,7 @@ def environment(*folders: Path) -> Environment:
 
 
 def _shown(value: object) -> object:
-    """Make foreign text visible; what is markup already was made so."""
+    """Make untrusted text visible; markup is already safe."""
     return visible(value) if type(value) is str else value
 
 
@@ -214,7 +214,7 @@ _SESSION_ENDS: Final = {
 
 
 def about(report: RunReport, stage: StageTry) -> str:
-    """Return what a stage is about in one line: its task, its command, its outcome."""
+    """Summarize a stage on one line: its task, its command, its outcome."""
     if report.plans:
         tasks = (task for plan in report.plans for task in plan.tasks)
         task = next((one for one in tasks if one.stage == stage.stage), None)

@@ -67,7 +67,7 @@ class Processes:
         self._end = max(self._end, entry.at)
 
     def until(self, at: datetime) -> None:
-        """Note the time of an entry that changes no process."""
+        """Record the time of an entry that changes no process."""
         if at > self._end:
             self._end = at
 
@@ -138,7 +138,7 @@ class Stages:
                 pass
 
     def until(self, at: datetime) -> None:
-        """Note the time of an entry that changes no stage."""
+        """Record the time of an entry that changes no stage."""
         self._last_at = at
 
     def place(self, stage: str | None) -> int | None:

@@ -46,6 +46,6 @@ class Times:
 def zone_at(at: datetime) -> timezone:
     """Return the offset of this machine's local time at that moment, for a whole report.
 
-    One offset for all times avoids that an hour occurs twice at a clock change.
+    A single offset prevents a repeated hour at a clock change.
     """
     return timezone(at.astimezone().utcoffset() or timedelta())

@@ -1,4 +1,4 @@
-"""Short names for what a tool call does."""
+"""Short descriptions of tool calls."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST_LINES = 400
 
 
 class Shown(NamedTuple):
-    """The input of a tool call, as a person reads it."""
+    """The input of a tool call in readable form."""
 
     what: str
     """One line: the command, the path."""
@@ -36,7 +36,7 @@ class Shown(NamedTuple):
 
 
 def shown_input(value: JsonValue, *, folder: str = "", slot: int = 0, most: int = 4000) -> Shown:
-    """Return what a tool call does; paths are relative to `folder`, or to that of the slot."""
+    """Describe a tool call; paths are relative to `folder` or to the slot's folder."""
     if isinstance(value, dict):
         return _shown_fields(value, _in_slot(slot) if slot else folder, most)
     if value is None:
@@ -47,7 +47,7 @@ def shown_input(value: JsonValue, *, folder: str = "", slot: int = 0, most: int 
 
 @cache
 def _in_slot(slot: int) -> re.Pattern[str]:
-    """Return the beginning of paths in a slot, wherever that is."""
+    """Return the pattern of the start of paths in a slot at any location."""
     return re.compile(rf"(?<![\w./-])/(?:[^/\s'\":;|&]+/)*?slot-{slot}/")
 
 
@@ -70,7 +70,7 @@ def _shown_fields(value: dict[str, JsonValue], folder: str | re.Pattern[str], mo
 
 
 def _is_one_line(text: str) -> bool:
-    """Return whether one line says the whole text."""
+    """Return whether the whole text fits on one line."""
     return len(text) <= _LONGEST and "\n" not in text.strip()
 
 

@@ -81,7 +81,7 @@ class _Stage:
             self.size -= size_of(self.tail.popleft())
 
     def shrink(self, payload: int, head: int, tail: int) -> None:
-        """Keep less of it."""
+        """Keep fewer rows, and less text of each."""
         del self.head[head:]
         while len(self.tail) > tail:
             self.tail.popleft()
@@ -91,7 +91,7 @@ class _Stage:
 
 
 def size_of(row: Row) -> int:
-    """Return the characters of a row, with what it takes itself."""
+    """Return the size of a row in characters, including overhead."""
     return 300 + row.text.size + (row.output.size if row.output else 0)
 
 
@@ -101,10 +101,10 @@ def _fitted(row: Row, payload: int) -> Row:
 
 
 class Transcripts:
-    """The transcript of each attempt at a stage, whatever the length of the run.
+    """The transcript of each attempt at a stage, for runs of any length.
 
-    A journal may be far larger than memory: of each stage some first and last rows are kept, of
-    each text head and tail, and of all stages together so much that it fits.
+    A journal may be far larger than memory: each stage keeps some first and last rows, each text
+    its head and tail, and all stages together at most `most` characters.
     """
 
     def __init__(self, folder: str = "", *, slot: int = 0, most: int = MOST_KEPT) -> None:
@@ -129,7 +129,7 @@ class Transcripts:
         return changed
 
     def add_line(self, line: Line, place: int) -> None:
-        """Add an event as a line that is only parsed if it is among the last ones."""
+        """Add an event as a line, which is parsed only if it is among the last ones."""
         stage = self._stages.get(place)
         if stage is None:
             stage = self._stages[place] = _Stage()
@@ -204,7 +204,7 @@ class Transcripts:
         return known.n
 
     def _shrink(self) -> None:
-        """Keep half as much: less of everything, then nothing of the oldest stages."""
+        """Keep half as much: less of all stages, then nothing of the oldest ones."""
         while self._kept > self._most // 2 and self._tail > _LEAST_ROWS:
             self._payload = max(self._payload // 2, _LEAST)
             self._head, self._tail = self._head // 2, max(self._tail // 2, _LEAST_ROWS)

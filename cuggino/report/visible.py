@@ -1,4 +1,4 @@
-"""Foreign text made safe to look at, and cut to a length that says what it left out."""
+"""Untrusted text made safe to display, and cut with the length of the omitted part."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _ACTIVE = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_BIDI}\ud800-\udfff]")
 
 
 def visible(text: str) -> str:
-    """Replace invisible and control characters by visible ones.
+    """Replace invisible and control characters with visible ones.
 
     Controls except newline and tab become their pictures (ESC is `␛`), directional marks and C1
     controls are spelled out, lone surrogates become U+FFFD.
@@ -44,7 +44,7 @@ class Cut(NamedTuple):
         return len(self.head) + len(self.tail)
 
     def fit(self, limit: int) -> Cut:
-        """Return it with at most `limit` characters."""
+        """Return the text with at most `limit` characters."""
         if self.size <= limit:
             return self
         back = limit // 4

@@ -1,4 +1,4 @@
-"""The items of a watch, by its own journal."""
+"""The items of a watch, from its own journal."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _LONGEST_OUTPUT: Final = 20_000
 
 @dataclass(slots=True)
 class _Work:
-    """The work at an item that is in progress."""
+    """Work in progress on an item."""
 
     since: datetime
     slot: int
@@ -72,8 +72,8 @@ class _Work:
 class WatchedItems:
     """Each item that a watch worked on, with its outcome and the cost of its agents.
 
-    With slots, the work at several items overlaps: an event is about its `item`. Without, it is
-    about the item that was begun last.
+    With slots, work on several items overlaps, and an event is about its `item`. Without slots, it
+    is about the item begun last.
     """
 
     def __init__(self) -> None:
@@ -161,7 +161,7 @@ class WatchedItems:
                 self._put(name, entry.at, cost_usd=after.cost_usd, usage=after.usage)
 
     def _land(self, event: WatchLoopEvent, at: datetime) -> None:
-        """Note an event of slots or of landing."""
+        """Record an event of slots or of landing."""
         match event:
             case WatchWorkers(left=left):
                 self._workers = event
@@ -174,7 +174,7 @@ class WatchedItems:
                 self._lose(name, worker, at)
             case WatchSlotPrepared(filename=name, slot=slot):
                 self._slots = max(self._slots, slot)
-                if name not in self._open:  # an item that was sent back goes on
+                if name not in self._open:  # an item that was sent back continues
                     known = self._items.get(name)
                     attempts = (known.attempts if known else 0) + 1
                     self._put(
@@ -233,14 +233,14 @@ class WatchedItems:
                 pass
 
     def _put_on(self, name: str, worker: str, at: datetime) -> None:
-        """Note that a worker works on an item."""
+        """Record that a worker works on an item."""
         work = self._open.get(name)
         if work is not None:
             work.worker = worker
             self._put(name, at, worker=worker)
 
     def _lose(self, name: str, worker: str, at: datetime) -> None:
-        """Note that the attempt at an item goes on without the worker that it was on."""
+        """Record that the attempt at an item has lost its worker."""
         work = self._open.get(name)
         if work is None:
             return
@@ -259,7 +259,7 @@ class WatchedItems:
         work.since, work.worker = at, ""
 
     def _landed(self, name: str, trunk: str, at: datetime, **changes: Any) -> None:
-        """Note the end of the landing of an item, or of its pull request."""
+        """Record the end of an item's landing or of its pull request."""
         last = self._landings[-1] if self._landings else None
         if last is not None and last.ending == "running" and last.item == name:
             self._landings[-1] = replace(last, end=at, **changes)
@@ -280,13 +280,13 @@ class WatchedItems:
         self._put(name, at, state=state, reason=reason, end=at)
 
     def _leave(self, name: str, at: datetime, to: ItemState | None = None) -> None:
-        """Note that the work at an item is over for now, which makes its state `to`."""
+        """Record that work on an item is over for now, with the new state `to`."""
         work = self._open.pop(name, None)
         if work is None:
             return
         known = self._items[name]
         spent = self._spent.get(name)
-        if spent is not None:  # another run of it has sessions of its own
+        if spent is not None:  # another run of the item has its own sessions
             self._spent[name] = spent.settle()
         state: ItemState = to or ("interrupted" if known.state == "working" else known.state)
         seconds = known.seconds + _between(work.since, at)
@@ -295,7 +295,7 @@ class WatchedItems:
             self._uses.append(_use(name, work, at, state))
 
     def _interrupt(self, at: datetime) -> None:
-        """Note that nothing works any more."""
+        """Record that all work has stopped."""
         for name in list(self._open):
             self._leave(name, at)
         if self._landings and self._landings[-1].ending == "running":
@@ -304,7 +304,7 @@ class WatchedItems:
             self._put(last.item, at, state="queued")
 
     def result(self, end: datetime, *, running: bool) -> tuple[WatchedItem, ...]:
-        """Return the items in the order in which they were begun, then those that were not."""
+        """Return the items in the order they were begun, then those never begun."""
         items = dict(self._items)
         for name, work in self._open.items():
             known = items[name]
@@ -319,7 +319,7 @@ class WatchedItems:
         return tuple(sorted(items.values(), key=lambda one: not one.attempts))
 
     def slots(self, end: datetime, count: int, *, running: bool) -> SlotsReport | None:
-        """Return what the slots did; None if there are none, of at least `count`."""
+        """Return the report on the slots, at least `count`; None without slots."""
         count = max(self._slots, count)
         if count < 2 and not self._slots:
             return None

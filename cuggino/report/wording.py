@@ -95,7 +95,7 @@ _REASONS: Final = {
 
 
 def state_of(state: RunState | str, reason: DeliverExit | str | None = None) -> tuple[str, str]:
-    """Return the word for a state, and its tone."""
+    """Return the word for a state and its tone."""
     known = _REASONS.get((state, reason or "")) or _STATES.get(state)
     return known or (state.replace("_", " "), "neutral")
 

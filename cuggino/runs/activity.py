@@ -121,7 +121,7 @@ class RunningTool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """A wait that ends by itself."""
+    """A wait that ends automatically."""
 
     reason: str
     """`quota`, or the reason of a retry, such as `overloaded`."""
@@ -136,15 +136,15 @@ class Wait:
 
 @dataclass(frozen=True, kw_only=True)
 class Activity:
-    """What a run or watch is doing, after the events added so far.
+    """The activity of a run or watch after the events added so far.
 
-    In a watch with several slots, `items` holds an `Activity` of the same kind for each item, and
-    `item`, `role`, `tools` and the like are those of no item: empty, but for the audit. `wait` and
-    `paused_since` are set while all items at work wait or stand still.
+    In a watch with several slots, `items` holds an `Activity` of the same kind for each item, while
+    `item`, `role`, `tools` and the like are empty, except for the audit. `wait` and `paused_since`
+    are set while all items at work wait or are paused.
 
-    `add` gives a new value for an event that changes something and the same value for any other.
-    Events of a journal may be added too, `RunStarted` and `RunEnded` included. The journal of a
-    watch holds little of the runs of its items: join the activity of an item's own journal with
+    `add` returns a new value for an event that changes something, and the same value for any other.
+    Events of a journal can be added too, including `RunStarted` and `RunEnded`. The journal of a
+    watch has little about the runs of its items: join the activity of an item's own journal with
     `with_item`.
     """
 
@@ -263,7 +263,7 @@ class Activity:
 
     @property
     def state(self) -> ActivityState:
-        """What the run is doing, in one word."""
+        """The state of the run, in one word."""
         if self.outcome:
             return "ended"
         if self.is_stopping:
@@ -278,7 +278,7 @@ class Activity:
 
     @property
     def tool(self) -> RunningTool | None:
-        """The tool call that was started last and still runs."""
+        """The latest tool call that is still running."""
         return self.tools[-1] if self.tools else None
 
     @property
@@ -303,7 +303,7 @@ class Activity:
 
     @property
     def calls(self) -> tuple[str, ...]:
-        """What waits for a person, each in one line."""
+        """The requests to a person, one line each."""
         names = (self.spec_issue, *(name for _, name in self.spec_issues))
         issues = (f"Resolve spec issue {name}" for name in names if name)
         login = (f"Log in: {self.login}",) if self.login else ()
@@ -357,16 +357,16 @@ class Activity:
         return self.earlier + max(running, 0.0)
 
     def add(self, event: Event, *, at: datetime) -> Activity:
-        """Return the activity with one more event, which came at this time."""
+        """Return the activity after one more event at this time."""
         tag = type(event).__name__
         fold = _FOLDS.get(tag)
         if fold is None or (self.item and isinstance(event, RunResumed)):
-            return self  # the resumed run of an item counts from here
+            return self  # a resumed run of an item counts from here
         if not self.slots or tag in _OF_WATCH:
             activity = fold(self, event, at)
         elif (part := self._part_of(event)) is not None:
             activity = self._with_part(part, event, at)
-        else:  # what is late counts only for the cost
+        else:  # late events count only for the cost
             activity = self if event.item and tag != "SteerAsked" else fold(self, event, at)
         spent = activity.spent.add(event)
         if activity is self and spent is self.spent:
@@ -387,7 +387,7 @@ class Activity:
         return self._joined(_changed(part, **told))
 
     def _part_of(self, event: Event) -> Activity | None:
-        """Return the item that an event is about: its own, or the one that is being landed."""
+        """Return the item that an event is about: its own, or the one being landed."""
         if event.item is not None:
             return self.of_item(event.item)
         return self.landing if type(event).__name__ in _COMMANDS else None
@@ -414,7 +414,7 @@ class Activity:
                 return whole
 
     def _joined(self, part: Activity) -> Activity:
-        """Return the watch with this activity of one of its items."""
+        """Return the watch with this new activity of one of its items."""
         before = self.of_item(part.item)
         if part is before:
             return self
@@ -447,14 +447,14 @@ class Activity:
         return self._of_parts(left, **changes)
 
     def _moved(self, item: str, **changes: Any) -> Activity:
-        """Return the watch with this item in another place, the last of all."""
+        """Return the watch with this item moved to another place, as the last item."""
         part = self.of_item(item) or Activity(kind="watch", item=item, title=item)
         left = tuple(one for one in self.items if one.item != item)
         moved = {**_NO_RUN, "is_idle": False, "worker": "", **changes}
         return self._of_parts((*left, _changed(part, **moved)))
 
     def _at_work(self, **changes: Any) -> Activity:
-        """Return the activity of a running agent: nothing is waited for."""
+        """Return the activity of a running agent, without a wait."""
         return _changed(self, is_idle=False, is_blocked=False, wait=None, **changes)
 
     def _staged(self, role: str, at: datetime, **changes: Any) -> Activity:
@@ -472,9 +472,9 @@ class Activity:
 
 
 def _changed(activity: Activity, **changes: Any) -> Activity:
-    """Return the activity with other values of some fields.
+    """Return the activity with some fields changed.
 
-    As `replace`, at a tenth of its cost: this happens at each event, and there are many fields.
+    Does the same as `replace` at a tenth of its cost: it runs for each event, with many fields.
     """
     changed = object.__new__(Activity)
     changed.__dict__.update(activity.__dict__, **changes)
@@ -561,7 +561,7 @@ _PLACES: Mapping[ItemPlace | None, ItemPlace] = MappingProxyType(
 
 
 def _continued(self: Activity, _event: object, at: datetime) -> Activity:
-    """Another process resumes the run; what the earlier one did last is not running."""
+    """Return the activity of a resumed run, without the running tools of the earlier process."""
     began, last = self.began or at, self.changed or at
     return _changed(
         self,
@@ -608,7 +608,7 @@ def _over(self: Activity, outcome: str, message: str) -> Activity:
 
 
 def _result(self: Activity, event: RunResult, _at: datetime) -> Activity:
-    """The run has a result, or that of an item in a watch."""
+    """Return the activity after a result of the run, or of an item in a watch."""
     if self.item or self.kind == "watch":
         return _changed(self, tools=(), wait=None)
     return _over(self, event.state, event.message)
@@ -742,7 +742,7 @@ def _item(self: Activity, event: WatchProcessingItem, at: datetime) -> Activity:
 
 
 def _item_in_slot(self: Activity, event: WatchProcessingItem, at: datetime) -> Activity:
-    """Begin an item in a slot, which holds no other one from now on."""
+    """Begin an item in a slot, in place of any earlier one."""
     name = event.filename
     before = self.of_item(name)
     part = Activity(

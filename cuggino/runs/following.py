@@ -33,14 +33,14 @@ def follow(
 ) -> Observable[Entry]:
     """Emit the entries of a run: those in its journal, then those that its process appends.
 
-    For a watch, those of the runs of its items are among them. Completes after the end of the run;
-    without one, if no process works on it at first. If the process is killed later, `on_lost` is
-    called, and the entries of the process that resumes the run follow.
+    For a watch, the entries of its items' runs are included. Completes after the end of the run, or
+    at once after the recorded entries if no process works on it. If the process is killed later,
+    `on_lost` is called, and the entries of the process that resumes the run follow.
 
-    Looks every `period` seconds. Timers run on the scheduler given at `subscribe`. `is_worked_on`
+    Polls every `period` seconds. Timers run on the scheduler given at `subscribe`. `is_worked_on`
     returns whether a process works on a run whose last entry has this time.
 
-    Errors: `StorageError`, if the journal is removed, a line is broken or of an unknown version.
+    Errors: `StorageError` if the journal is removed, or a line is broken or of an unknown version.
     """
     is_alive = is_worked_on or _worked_on(Workspace(Path(project)))
 
@@ -52,7 +52,7 @@ def follow(
         was_alive = is_lost = False
 
         def emit() -> bool:
-            """Emit what is new; return whether the run goes on."""
+            """Emit new entries; return whether to keep polling."""
             for entry in tail.read():
                 observer.on_next(entry)
                 if timer.is_disposed:
@@ -65,8 +65,8 @@ def follow(
 
         def begin(*_: Any) -> None:
             nonlocal was_alive
-            with suppress(OSError):  # that it is missing is seen when it is read
-                # Before anything is emitted: a subscriber may take long, and the process end then.
+            with suppress(OSError):  # reading it will report that it is missing
+                # Before emitting: a subscriber may take long, and the process may end meanwhile.
                 was_alive = (last := last_entry(journal)) is not None and is_alive(last.at)
             look()
 
@@ -75,7 +75,7 @@ def follow(
             try:
                 goes_on = emit()
                 if goes_on and not (tail.last is not None and is_alive(tail.last)):
-                    goes_on = emit()  # what it wrote before it ended
+                    goes_on = emit()  # entries written before it ended
                     if goes_on and not was_alive:
                         observer.on_completed()
                         return

@@ -51,7 +51,7 @@ class RecordedRun:
 
     @property
     def started(self) -> RunStarted:
-        """The first event: what was started, and with which options."""
+        """The first event: the kind of run and its options."""
         return self.digest.started
 
     @functools.cached_property
@@ -65,7 +65,7 @@ class RecordedRun:
 
     @property
     def resumable(self) -> bool:
-        """Whether a new process can resume the run; never while one is working on it.
+        """True if a new process can resume the run; never while one is working on it.
 
         A watch that ended is not resumed: a new watch picks up where it stopped.
         """
@@ -73,7 +73,7 @@ class RecordedRun:
 
     @property
     def resume_command(self) -> str | None:
-        """The command line that resumes the run; None if it cannot be resumed."""
+        """The command line that resumes the run, or None if it cannot be resumed."""
         return resume_command(self.started, self.state, self.short_id)
 
     @property

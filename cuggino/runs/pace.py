@@ -1,4 +1,4 @@
-"""How long the items of a project and its check take, by its latest journals."""
+"""The pace of a project: the durations of its items and its check in the latest journals."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ _CHECKS = frozenset({"CheckCommandStarted", "CheckCommandOutput"})
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How long an item and a check take, in seconds: the median of several."""
+    """The median durations of an item and a check, in seconds."""
 
     item: float
     check: float
 
     @property
     def useful_slots(self) -> int:
-        """The most slots of a watch that do not wait for the check of their landings."""
+        """The most slots that a watch can use without waiting for the checks of landings."""
         return max(1, int(self.item / max(self.check, 0.001)))
 
 
 def read_pace(folder: Path) -> Pace | None:
-    """Return the pace by the latest journals of the project; None if they show too little."""
+    """Return the pace by the project's latest journals; None if they have too little data."""
     items: list[float] = []
     checks: list[float] = []
     with suppress(StorageError):
@@ -54,7 +54,7 @@ def read_pace(folder: Path) -> Pace | None:
 
 
 def _checks(path: Path) -> Iterator[float]:
-    """Yield how long each check took; those of several items may run at the same time."""
+    """Yield the duration of each check; checks of several items may overlap."""
     begun: dict[str | None, datetime] = {}
     for entry in iter_entries(path, only=_CHECKS):
         event = entry.event

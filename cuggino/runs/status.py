@@ -1,4 +1,4 @@
-"""The status of a project: what runs in it, and what waits for a person."""
+"""The status of a project: its running work, and matters that wait for a person."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _RECENT = 80
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """What waits for a person."""
+    """A matter that waits for a person."""
 
     kind: Literal["login", "paused", "spec-issue", "finding", "parked"]
     name: str
@@ -56,7 +56,7 @@ class LastRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectStatus:
-    """What runs in a project, or ran last, and what waits for a person."""
+    """The current or last run of a project, and the matters that wait for a person."""
 
     folder: Path
     at: datetime
@@ -75,7 +75,7 @@ class ProjectStatus:
 
     @property
     def state(self) -> ProjectState:
-        """Whether a run works, everything waits for a person, or there is nothing to do."""
+        """`running`, `waiting` if only a person can continue, or `idle` with nothing to do."""
         activity = self.activity
         if self.owner is not None and (activity is None or _works(activity)):
             return "running"
@@ -89,7 +89,7 @@ def _works(activity: Activity) -> bool:
 
 
 def project_status(project: str | os.PathLike[str], *, at: datetime) -> ProjectStatus:
-    """Return the status of a project, from its workspace and journals; nothing is written.
+    """Return the status of a project from its workspace and journals, without writing.
 
     Raises:
         StorageError: the folder of the journals cannot be read.
@@ -118,7 +118,7 @@ def project_status(project: str | os.PathLike[str], *, at: datetime) -> ProjectS
 
 
 def _activity(workspace: Workspace, owner: LockOwner) -> Activity | None:
-    """Return what the process does, with the stage and tool of a watch's item."""
+    """Return the activity of the process, with the stage and tool of a watch's item."""
     live = live_journals(workspace, owner)
     found = [_read(path) for path in live]
     if not found:
@@ -134,7 +134,7 @@ def _activity(workspace: Workspace, owner: LockOwner) -> Activity | None:
 
 
 def _read(path: Path) -> tuple[Activity, Entry, Entry]:
-    """Return what the run of a journal does, and the first and the last entry."""
+    """Return the activity of a journal's run, and the first and the last entry."""
     activity = Activity()
     first = last = None
     for last in skim(path, LASTING, totals=("UsageUpdate",)):
@@ -147,7 +147,7 @@ def _read(path: Path) -> tuple[Activity, Entry, Entry]:
 
 
 def last_journal(workspace: Workspace) -> Path | None:
-    """Return the journal that was written last; of the run of an item, that of its watch."""
+    """Return the journal written last; for the run of an item, its watch's journal."""
     paths = list_journals(workspace.journal)
     if not paths:
         return None
@@ -202,7 +202,7 @@ def _written(path: Path) -> float:
 
 
 def _waiting(workspace: Workspace, activity: Activity | None) -> Iterator[Waiting]:
-    """Yield what waits for a person, the most urgent first."""
+    """Yield the matters that wait for a person, the most urgent first."""
     if activity is not None and activity.login:
         yield Waiting(kind="login", name="", title=activity.login, hint="log in")
     if activity is not None and activity.state == "paused":

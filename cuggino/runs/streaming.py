@@ -1,4 +1,4 @@
-"""Recorded runs as Observables: their list, and the events of one again."""
+"""Recorded runs as Observables: their list, and the replay of one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def list_runs(project: str | os.PathLike[str]) -> Observable[RecordedRun | Unrea
 
 
 def replay(journal: Path, *, speed: float = 0) -> Observable[Event]:
-    """Emit the events of a recorded run again; cold. As `replay_timed`, without their times."""
+    """Replay the events of a recorded run like `replay_timed`, without their times. Cold."""
     return replay_timed(journal, speed=speed).pipe(ops.map(_event))
 
 
@@ -41,7 +41,7 @@ def _event(timed: TimedEvent) -> Event:
 
 
 def replay_timed(journal: Path, *, speed: float = 0) -> Observable[TimedEvent]:
-    """Emit the events of a recorded run again, each with its time; cold.
+    """Replay the events of a recorded run, each with its time. Cold.
 
     With a `speed` above 0 the recorded pauses are kept, divided by `speed`; time in which no
     process worked on the run is skipped. With 0 all events come at once. Timers run on the

@@ -1,4 +1,4 @@
-"""Reading what other processes write: the journals of a run, of a watch's items, or of any run."""
+"""Reading journals that other processes write: of a run, of a watch's items, or of any run."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _MANY = 1000
 class RunTail:
     """The entries appended to the journal of a run since they were last read, found by polling.
 
-    For a watch, those of the runs of its items are among them, in the order of their times. Their
+    For a watch, the entries of its items' runs are included, in the order of their times. Their
     events name their item (`Event.item`) if the watch has several slots.
 
     Args:
@@ -66,7 +66,7 @@ class RunTail:
 
     @property
     def is_missing(self) -> bool:
-        """Return whether there was no journal when it was last looked at."""
+        """Return whether the journal was missing at the last poll."""
         return self._own.tail.missing
 
     def read(self) -> Iterator[Entry]:
@@ -76,7 +76,7 @@ class RunTail:
             StorageError: a line is broken, or has an unknown version.
         """
         while True:
-            # Until none has news: what one got after it was read may precede what others have.
+            # Until none has news: an entry that arrived after a read may precede entries of others.
             while self._fill():
                 pass
             sources = self._sources()
@@ -99,7 +99,7 @@ class RunTail:
         return [self._own, *filter(None, self._items.values())]
 
     def _fill(self) -> bool:
-        """Read what was appended to all journals; return whether there was any."""
+        """Read the new entries of all journals; return whether there were any."""
         has_news = self._own.fill()
         if self._own.queue and self._began is None:
             self._begin(self._own.queue[0])
@@ -110,7 +110,7 @@ class RunTail:
         return has_news
 
     def _is_new(self, source: _Source, entry: Entry) -> bool:
-        """Note an entry; return whether it is of the watch, and in no other journal."""
+        """Note an entry; return whether it belongs to the watch and is in no other journal."""
         if source is self._own:
             self.last = entry.at
             self.ended = entry.event if isinstance(entry.event, RunEnded) else None
@@ -130,13 +130,13 @@ class RunTail:
             self._has_slots = isinstance(slots, int) and slots > 1
 
     def _is_of_item(self, entry: Entry) -> bool:
-        """Return whether an entry of a watch is in the journal of an item, too."""
+        """Return whether an entry of a watch is also in the journal of an item."""
         if entry.stage == _SLOTS:
             return isinstance(entry.event, _RECORDED)
         return entry.stage == _ITEM
 
     def _find_items(self) -> None:
-        """Add the journals of items that were written since the watch began."""
+        """Add the journals of items written since the watch began."""
         folder = self.path.parent
         try:
             changed = folder.stat().st_mtime_ns
@@ -174,7 +174,7 @@ class _Source:
         self._failure: StorageError | None = None
 
     def fill(self) -> bool:
-        """Read what was appended, unless much waits already; return whether there was any."""
+        """Read new entries, unless many wait already; return whether there were any."""
         if not self.queue and self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
@@ -185,7 +185,7 @@ class _Source:
         except StorageError as failure:
             if not self.queue:
                 raise
-            self._failure = failure  # of the next: what precedes the line is good
+            self._failure = failure  # raised at the next read; entries before the line are good
             return False
         self.queue.extend(map(self._named, entries))
         return bool(entries)
@@ -202,7 +202,7 @@ def item_of_run(started: RunStarted) -> str:
 
 
 def live_journals(workspace: Workspace, owner: LockOwner) -> list[Path]:
-    """Return the journals that this process writes now; that of a watch is the first."""
+    """Return the journals that the process is writing; a watch's journal comes first."""
     since = (owner.since - _COARSE).timestamp() if owner.since else 0.0
     found: list[tuple[bool, Path]] = []
     for path in list_journals(workspace.journal):

@@ -1,7 +1,7 @@
 """The sandbox: each role's view of the project, enforced by the operating system.
 
-`role_view` says what a role may write; `probe` finds what this machine can enforce, and
-`Boundary.enclose` turns a view into an `Enclosure`: the words in front of a command.
+`role_view` returns the paths that a role may write, `probe` the best `Boundary` that this machine
+can enforce; `Boundary.enclose` turns a view into an `Enclosure`: the words in front of a command.
 """
 
 from cuggino._lazy import lazy

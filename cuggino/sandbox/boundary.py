@@ -1,4 +1,4 @@
-"""What this machine can enforce, found by really starting a program in a view."""
+"""The boundary that this machine can enforce, found by starting a program in a view."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TIMEOUT = 30
 
 @dataclass(frozen=True, kw_only=True)
 class Boundary:
-    """What confines the sessions in a project."""
+    """The confinement of the sessions in a project."""
 
     engine: Engine = "none"
     overlay: Overlay = ""
@@ -44,11 +44,11 @@ class Boundary:
 
     @property
     def name(self) -> str:
-        """Name for messages, such as `bubblewrap+overlay`."""
+        """The name for messages, such as `bubblewrap+overlay`."""
         return f"{self.engine}+overlay" if self.overlay else self.engine
 
     def holds(self, role: ViewRole) -> bool:
-        """Return whether sessions of the role are confined to what the role may write."""
+        """Return whether sessions of the role can write only the paths of the role."""
         match self.engine:
             case "bubblewrap" | "seatbelt":
                 return True
@@ -83,7 +83,7 @@ NO_BOUNDARY = Boundary(reason="the sandbox is turned off")
 
 
 def probe(project: Path, *, home: Path | None = None) -> Boundary:
-    """Return the best boundary for sessions in the project. Each is tried once in a process."""
+    """Return the best boundary for sessions in the project. Each is tried once per process."""
     return _probed(project.resolve(), home, shutil.which("bwrap"), sys.platform)
 
 
@@ -125,7 +125,7 @@ def _version(bwrap: str) -> tuple[int, ...]:
 
 
 def _failure(boundary: Boundary, project: Path, home: Path | None) -> str:
-    """Return why the boundary does not work in the project, or "" if it does."""
+    """Return the reason that the boundary does not work in the project, or ""."""
     # The prefix of private files: a later process removes it if this one is killed.
     with tempfile.TemporaryDirectory(prefix="cuggino-session-trial-") as name:
         folder = Path(name).resolve()
@@ -148,8 +148,8 @@ def _tried(boundary: Boundary, project: Path, home: Path | None, command: str) -
     view = RoleView(role="reviewing", project=project, home_folder=home, copy_on_write=True)
     enclosure = boundary.enclose(view)
     assert enclosure is not None
-    # The namespace waits forever for a monitor that is killed before it has set it up. Without this
-    # option the command runs to its end if this process is killed meanwhile.
+    # If the monitor is killed during setup, the namespace waits for it indefinitely. Without this
+    # option the command runs to its end even if this process is killed.
     words = enclosure.command(["/bin/sh", "-c", command])
     try:
         done = subprocess.run(

@@ -50,10 +50,10 @@ def can_mount() -> bool:
 
 
 def _namespaces() -> list[str]:
-    """Return the options that isolate processes, and drop every capability that could undo it.
+    """Return the options that isolate processes and drop every capability to undo it.
 
-    bubblewrap keeps all capabilities when root starts it. In a user namespace of its own, root
-    could not write files of other users.
+    bubblewrap keeps all capabilities when started by root. A new user namespace is no alternative:
+    root could not write files of other users there.
     """
     words = ["--unshare-pid", "--unshare-ipc", "--die-with-parent", "--cap-drop", "ALL"]
     if not can_mount():
@@ -68,7 +68,7 @@ def _devices() -> Iterator[str]:
 
 
 class _Mounts:
-    """What is mounted over the read-only root: outer paths before inner ones."""
+    """The mounts over the read-only root, outer paths before inner ones."""
 
     def __init__(self, view: RoleView, overlay: Overlay) -> None:
         self._view = view
@@ -140,10 +140,10 @@ class _Mounts:
         self._at[folder] = native if self._overlay == "native" else ("--bind", name, name)
 
     def _protect(self, path: Path) -> None:
-        """Show the path read-only, and keep its parents from being renamed.
+        """Show the path read-only, and prevent its parents from being renamed.
 
-        Without that, `mv docs x; mkdir -p docs/specs` would replace `docs/specs`. A link is
-        protected at its target; verification restores the link itself.
+        Otherwise `mv docs x; mkdir -p docs/specs` would replace `docs/specs`. A link is protected
+        at its target; verification restores the link itself.
         """
         if not path.exists():
             return
@@ -158,7 +158,7 @@ class _Mounts:
                     self._at.setdefault(parent, ("--bind", str(parent), str(parent)))
 
     def _hide(self, path: Path) -> None:
-        with suppress(PermissionError):  # what this user cannot look at needs no hiding
+        with suppress(PermissionError):  # a path that this user cannot read needs no hiding
             real = path.resolve()
             if real.is_dir():
                 self._at[real] = ("--tmpfs", str(real))
@@ -171,7 +171,7 @@ class _Mounts:
         return any(real.is_relative_to(folder) for folder in self._view.temporary)
 
     def _show_agent_socket(self) -> None:
-        """Show the socket of the user's ssh-agent, which is in a folder that is hidden."""
+        """Show the socket of the user's ssh-agent, which is in a hidden folder."""
         socket = Path(os.environ.get("SSH_AUTH_SOCK") or "/nowhere")
         if socket.is_socket():
             self._bind(socket, "--ro-bind")

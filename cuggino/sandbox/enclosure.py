@@ -1,4 +1,4 @@
-"""How a program is started so that the operating system confines it."""
+"""The enclosure of a program that the operating system confines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LOADER = Path(__file__).with_name("loader.py")
 class Enclosure:
     """The words in front of a command that confine it and all its processes.
 
-    It holds no resources: a command can be started in it several times, also at once.
+    It holds no resources: any number of commands can be started in it, also at once.
     """
 
     words: tuple[str, ...]
@@ -37,7 +37,7 @@ class Enclosure:
     """Whether all processes end with the first one of a PID namespace, the `child-pid`."""
 
     def environment(self, env: Mapping[str, str]) -> dict[str, str]:
-        """Return the environment of the command: without logins that it may not use."""
+        """Return the environment of the command, without logins that it may not use."""
         return {**without_logins(env, self.shows), **self.env}
 
     def command(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def home_of(env: Mapping[str, str]) -> Path | None:
-    """Return the home folder that a program with this environment has, or None without one."""
+    """Return the home folder of a program with this environment, or None without one."""
     name = env.get("HOME")
     if not name:
         with suppress(KeyError):  # a user without an entry, e.g. in a container

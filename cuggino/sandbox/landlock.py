@@ -1,9 +1,9 @@
 """Landlock (Linux without user namespaces): an allow-list of writable paths.
 
-It holds the roles that only look: tests and builds cannot write in the project. A role that writes
-the project may write all of it: protected files are left to verification, as an allow-list of the
-other files would permit no commit and no new file in the project's folder. It hides nothing, and
-does not control modes, owners and times of files.
+It confines the roles that only read: their tests and builds cannot write in the project. A role
+that writes the project may write all of it: protected files are left to verification, as an
+allow-list of the other files would permit no commit and no new file in the project's folder.
+Landlock hides nothing, and does not control modes, owners and times of files.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "
 def landlock(view: RoleView, *, scratch: Path | None = None) -> Enclosure:
     """Return the enclosure of a view; `scratch` is its folder for temporary files.
 
-    Without one, it writes in the system's folders for them, unless the project is in there.
+    Without it, the system's temporary folders are writable, unless they contain the project.
     """
     temporary = (scratch,) if scratch else view.temporary
     write = [*view.writable, *view.state, *([view.folder] if view.folder else [])]
@@ -33,8 +33,8 @@ def landlock(view: RoleView, *, scratch: Path | None = None) -> Enclosure:
 
 
 def _environment(view: RoleView, scratch: Path | None) -> dict[str, str]:
-    """Return variables with which programs write elsewhere than in the project."""
-    # Claude Code has a variable of its own, and does not start without a place to write.
+    """Return variables that make programs write outside the project."""
+    # Claude Code has its own variable, and does not start without a writable folder.
     env = {"TMPDIR": str(scratch), "CLAUDE_CODE_TMPDIR": str(scratch)} if scratch else {}
     if view.project not in view.writable:
         env["PYTHONDONTWRITEBYTECODE"] = "1"

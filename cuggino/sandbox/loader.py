@@ -6,9 +6,9 @@
     python -I -S loader.py ORDERS -- PROGRAM ARGUMENT...
 
 `ORDERS` is a JSON object. `overlays` are folders to show copy-on-write, with the writes in memory;
-`kept` are paths within them to show as they are, and `PROGRAM` is a whole path then. `write` are
-the only files and folders that may be written from now on, by Landlock. It needs only the standard
-library and no other file of cuggino.
+`kept` are paths within them to show unchanged; `PROGRAM` must then be a full path. `write` are the
+only files and folders that Landlock leaves writable. The loader needs only the standard library and
+no other file of cuggino.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ def restrict(write: list[str]) -> None:
 
 
 def hide_sockets() -> None:
-    """Keep this process and its children from abstract sockets outside, where supported.
+    """Cut this process and its children off from outer abstract sockets, where supported.
 
-    It does not keep them from mounting. A set-user-ID program would lose its privileges.
+    They may still mount. A set-user-ID program would lose its privileges.
     """
     if landlock_version() >= 6:
         _confine(0, [], _SOCKETS)
@@ -86,9 +86,9 @@ def _confine(handled: int, write: list[str], scopes: int) -> None:
 def cover(overlays: list[str], kept: list[str]) -> None:
     """Show the folders copy-on-write to this process and its children.
 
-    Mounts within them, and what is kept, are shown as they are. The writes are in memory and end
-    with the last process. Each folder is covered twice: by the memory, then by the overlay, so that
-    no other place is needed.
+    Mounts within them and `kept` paths are shown unchanged. Writes go to memory and are discarded
+    with the last process. Each folder is covered twice, by a tmpfs and then by the overlay, so that
+    no other folder is needed.
 
     Raises:
         OSError: the system does not permit it.
@@ -166,7 +166,7 @@ def main(words: list[str]) -> None:
     """Follow the orders, then become the program.
 
     Raises:
-        OSError: the system does not permit it, or there is no such program.
+        OSError: the system does not permit it, or the program does not exist.
     """
     orders, program = json.loads(words[0]), words[1:]
     if program[0] == "--":

@@ -1,7 +1,7 @@
-"""The logins of forges and of git, which no agent gets, and no command of a run.
+"""The logins of forges and of git, which agents and commands of a run do not get.
 
-Only cuggino talks to a forge and pushes. A setting that shows one of the files of a login leaves
-that login to agents.
+Only cuggino calls a forge and pushes. A setting that shows one of the files of a login leaves that
+login to agents.
 """
 
 from __future__ import annotations
@@ -59,15 +59,15 @@ LOGIN_VARIABLES = frozenset(name for login in LOGINS for name in login.variables
 
 
 def login_files(env: Mapping[str, str], home: Path | None) -> Iterator[Path]:
-    """Yield the files and folders with logins, in this environment."""
+    """Yield the files and folders with logins in this environment."""
     for login in LOGINS:
         yield from _files(login, env, home)
 
 
 def without_logins(env: Mapping[str, str], show: Iterable[str] = ()) -> dict[str, str]:
-    """Return the environment without logins, except those of which `show` names a file.
+    """Return the environment without logins, except those with a file in `show`.
 
-    Programs that look for a file find none, and git asks no helper, even where no sandbox hides
+    Programs that look for a login file find none, and git calls no helper, even if no sandbox hides
     the files.
     """
     shown = _shown(env, list(show))
@@ -94,7 +94,7 @@ def _files(login: _Login, env: Mapping[str, str], home: Path | None) -> Iterator
 
 
 def _shown(env: Mapping[str, str], show: list[str]) -> list[_Login]:
-    """Return the logins of which a file is named, or one within its folder."""
+    """Return the logins with a named file, or with a named path in their folder."""
     if not show:
         return []
     home = home_of(env)
@@ -108,7 +108,7 @@ def _shown(env: Mapping[str, str], show: list[str]) -> list[_Login]:
 
 
 def _without_helpers(env: dict[str, str]) -> dict[str, str]:
-    """Let git forget the credential helpers of its files."""
+    """Disable the credential helpers in git's configuration files."""
     given = env.get("GIT_CONFIG_COUNT", "")
     count = int(given) if given.isdecimal() else 0
     for number in range(min(count, _MOST_SETTINGS)):

@@ -1,4 +1,4 @@
-"""What is compared after a session, on every system: the second line behind the view."""
+"""The paths compared after a session, on every system: the second line of defense."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _DELIVER: frozenset[ViewRole] = frozenset({"initializer", "coding", "sync", "ver
 
 @dataclass(frozen=True, kw_only=True)
 class Protected:
-    """What one session may not change. Paths are absolute; a folder stands for what it contains."""
+    """The paths that one session may not change: absolute, a folder with its contents."""
 
     project: Path
     role: str
@@ -53,9 +53,10 @@ def protected_for(
     held: bool = False,
     name: str | None = None,
 ) -> Protected:
-    """Return what a session with this role may not change. Reads the disk once.
+    """Return the paths that a session of this role may not change. Reads the disk once.
 
-    `own` are files of the run in `.cuggino`; `name` is what events call it, if not its role.
+    `own` are files of the run in `.cuggino`; `name` is the session's name in events, by default
+    the role.
     """
     resolver = Resolver()
     root = resolver.path(project)
@@ -67,8 +68,8 @@ def protected_for(
         *protected_paths(root, None if row.specs else specs, resolver),
         *(() if row.specs or outside else _links_above(root / specs, root)),
     )
-    # Git's housekeeping, which ends long after the commit that started it, writes a list for those
-    # who fetch by plain HTTP.
+    # Git's housekeeping, which outlasts the commit that started it, writes a list of refs for
+    # clients that fetch by plain HTTP.
     listed = (
         joined(path, "refs") for path in paths if path.name == "info" and path != root / specs
     )
@@ -91,7 +92,7 @@ def _beside(path: Path, resolver: Resolver) -> Path:
 
 
 def _links_above(path: Path, root: Path) -> Iterator[Path]:
-    """Yield the links on the way to the path, with which it could be replaced."""
+    """Yield the links among the path's parents, through which it could be replaced."""
     for parent in path.parents:
         if parent == root or not parent.is_relative_to(root):
             return
@@ -106,7 +107,7 @@ def _exempt_and_told(
     row = ROWS[role]
     exempt = [*joined(root, *row.folders, *row.files), *joined(root / ".cuggino", *_OWN)]
     if role in _DELIVER:
-        exempt.append(root / ".autonoe" / "status.json")  # by the tools for deliverables
+        exempt.append(root / ".autonoe" / "status.json")  # written by the tools for deliverables
     if row.specs:
         exempt.append(root / specs)
     told = (path for path in joined(root / ".cuggino", *_PERSONS) if path not in exempt)

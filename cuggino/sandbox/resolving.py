@@ -1,4 +1,4 @@
-"""Paths whose links are resolved, for checks that are made before and after each session."""
+"""Resolved paths, for the checks before and after each session."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 
 
 class Resolver:
-    """Resolves paths as `Path.resolve` does, but looks once at each of the folders they share.
+    """A cache that resolves paths like `Path.resolve`, but reads each shared folder once.
 
-    For one check: it does not notice what changes afterwards.
+    Use it for one check: it does not notice later changes.
     """
 
     def __init__(self) -> None:
@@ -43,5 +43,5 @@ class Resolver:
 
 @lru_cache(maxsize=1024)
 def path_of(text: str) -> Path:
-    """Return the path; the same one each time, as making and hashing it takes time."""
+    """Return a cached path, as creating and hashing one takes time."""
     return Path(text)

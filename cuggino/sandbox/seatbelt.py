@@ -1,7 +1,7 @@
 """Seatbelt (macOS): a profile per role, in which the last matching rule decides.
 
-The profile was written from documentation and has not been run. There is no copy-on-write: roles
-that only look cannot write in the project.
+The profile was written from documentation and has not been tested. It has no copy-on-write: roles
+that only read cannot write in the project.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def seatbelt(view: RoleView, *, scratch: Path | None = None) -> Enclosure:
 
 
 def profile(view: RoleView, *, scratch: Path | None = None) -> str:
-    """Return the profile of a view. It protects names that do not exist yet, too."""
+    """Return the profile of a view, which also protects paths that do not exist yet."""
     temporary = (scratch,) if scratch else view.temporary
     own = (view.folder,) if view.folder else ()
     protected = [path for path in view.read_only if path not in view.writable]

@@ -28,7 +28,7 @@ Access: TypeAlias = Literal["writes", "looks", "reads"]
 
 
 class _Row(NamedTuple):
-    """What a role may write, relative to the project."""
+    """The paths that a role may write, relative to the project."""
 
     access: Access
     specs: bool = False
@@ -50,7 +50,7 @@ ROWS: Mapping[ViewRole, _Row] = MappingProxyType(
         "reviewing": _Row("looks"),
         # cuggino watch
         "audit": _Row("looks"),
-        # cuggino pm: a person edits meanwhile, and sees the changes
+        # cuggino pm: a person edits at the same time, and sees the changes
         "pm": _Row("reads", specs=True, folders=_ISSUES, files=(".cuggino/memory.md",)),
         # cuggino deliver; .autonoe/status.json is written by cuggino alone
         "initializer": _Row("writes", specs=True, folders=_BROWSER),
@@ -85,7 +85,7 @@ class RoleView:
     """The file system as the processes of one session see it.
 
     Everything can be read except `hidden`; only `writable`, `state`, `folder` and a private
-    temporary folder can be written. Where paths contain each other, the inner one counts.
+    temporary folder can be written. If paths contain each other, the innermost applies.
     """
 
     role: ViewRole
@@ -137,7 +137,7 @@ class RoleView:
 
     @property
     def temporary(self) -> tuple[Path, ...]:
-        """The folders for temporary files, each replaced by a private one."""
+        """Return the folders for temporary files, each replaced by a private one."""
         own = Path(os.environ.get("TMPDIR") or "/tmp")
         folders = [Path("/tmp"), Path("/var/tmp"), *([own] if own.is_absolute() else [])]
         real = [folder.resolve() for folder in folders if folder.is_dir()]
@@ -157,9 +157,9 @@ def role_view(
 ) -> RoleView:
     """Return the view of a role. Reads the disk once, before the session starts.
 
-    `folder` is the session's own folder. `hide` are more paths that cannot be read, and
-    `show` those that are reached although they would be hidden; `~` is `home`.
-    Protected names that do not exist yet cannot be protected by a view.
+    `folder` is the session's own folder. `hide` are additional paths that cannot be read, and
+    `show` are paths to exempt from hiding; `~` is `home`. A view cannot protect paths that do not
+    exist yet.
     """
     root = project.resolve()
     row = ROWS[role]
@@ -197,10 +197,10 @@ def writes_project(role: ViewRole) -> bool:
 
 
 def make_granted(view: RoleView) -> None:
-    """Create the files and folders that the role may write, so that they can be shown to it.
+    """Create the files and folders that the role may write, so that they can be mounted.
 
     Raises:
-        OSError: they cannot be created.
+        OSError: a file or folder cannot be created.
     """
     row = ROWS[view.role]
     for name in row.folders:
@@ -214,7 +214,7 @@ def make_granted(view: RoleView) -> None:
 
 
 def git_folders(project: Path, resolver: Resolver | None = None) -> tuple[Path, ...]:
-    """Return the folder of the repository, and for a worktree that of the main repository too."""
+    """Return the folder of the repository and, for a worktree, of the main repository."""
     for folder in chain((project,), project.parents):
         git = folder / ".git"
         if git.is_dir():
@@ -234,7 +234,7 @@ def shared_objects(git: Path, depth: int = 5) -> Iterator[Path]:
         objects = (git / "objects" / line).resolve()
         if objects.is_dir():
             yield objects
-            if depth:  # git itself follows no more of them
+            if depth:  # git itself follows no more levels
                 yield from shared_objects(objects.parent, depth - 1)
 
 
@@ -261,7 +261,7 @@ def has_inside(root: Path, specs: str, resolver: Resolver) -> bool:
 def protected_paths(
     root: Path, specs: str | None, resolver: Resolver | None = None
 ) -> Iterator[Path]:
-    """Yield what no agent writes: settings, git's hooks and configuration, the specifications."""
+    """Yield paths that no agent may write: settings, git's hooks and config, specifications."""
     resolver = resolver or Resolver()
     names = set(PROTECTED)
     with suppress(OSError), os.scandir(root) as entries:
@@ -278,7 +278,7 @@ def protected_paths(
 
 @lru_cache(maxsize=256)
 def joined(folder: Path, *names: str) -> tuple[Path, ...]:
-    """Return paths in the folder; the same ones for each session, as making them takes time."""
+    """Return cached paths in the folder, as creating them takes time."""
     return tuple(folder / name for name in names)
 
 

@@ -1,10 +1,10 @@
-"""Export of runs by OpenTelemetry: spans and metrics, by the conventions for generative AI.
+"""Export of runs with OpenTelemetry: spans and metrics, by the conventions for generative AI.
 
     events = runtime.run(focus="add a login page").pipe(runtime.telemetry())
 
-The standard `OTEL_*` variables decide where it goes. Without an endpoint or exporter among them
+The standard `OTEL_*` variables set the destination. Without an endpoint or exporter among them,
 nothing is imported and nothing is sent. Texts, prompts and the contents of tool calls are exported
-only if asked for.
+only on request.
 """
 
 from cuggino._lazy import lazy

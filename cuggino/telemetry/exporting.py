@@ -43,7 +43,7 @@ def is_installed() -> bool:
 
 
 class Exporters:
-    """Where the spans and metrics of one run go, until `close`.
+    """The destination of one run's spans and metrics, until `close`.
 
     Spans and metrics are sent on threads of the SDK; a full queue drops spans.
     """
@@ -68,7 +68,7 @@ class Exporters:
         """Whether something could not be sent."""
 
     def open(self, run_id: str) -> Kit:
-        """Begin to export; the id of the trace is that of the run."""
+        """Begin to export; the trace has the id of the run."""
         resource = _resource()
         tracers, meters = self._tracers(run_id, resource), self._meters(resource)
         return Kit(
@@ -78,7 +78,7 @@ class Exporters:
         )
 
     def close(self) -> None:
-        """Send the rest, for at most two seconds altogether, and end all threads."""
+        """Send the rest, for at most two seconds in total, and end all threads."""
         threads = [
             threading.Thread(target=_quietly, args=(close,), name="cuggino-telemetry", daemon=True)
             for close in self._closing
@@ -132,7 +132,7 @@ class Exporters:
         return PeriodicExportingMetricReader(self._noted(OTLPMetricExporter()))
 
     def _noted(self, exporter: Any) -> Any:
-        """Return the exporter, which notes whether it fails and is given up at the end."""
+        """Return the exporter, set up to record failures and to be abandoned at the end."""
         self._giving_up.append(exporter.shutdown)
         export = exporter.export
 
@@ -146,7 +146,7 @@ class Exporters:
 
 
 def trace_id_of(run_id: str) -> int:
-    """Return the trace of a run: its id, which is a UUID, without the hyphens."""
+    """Return the trace id of a run: its UUID without the hyphens."""
     try:
         return UUID(run_id).int
     except ValueError:
@@ -154,7 +154,7 @@ def trace_id_of(run_id: str) -> int:
 
 
 class _RunIds:
-    """Random ids of spans, and one id for the trace of a run, in all its processes."""
+    """Random span ids, and one trace id for all processes of a run."""
 
     def __init__(self, trace: int) -> None:
         from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
@@ -167,16 +167,16 @@ class _RunIds:
         return self._trace
 
     def generate_span_id(self) -> int:
-        """Return an id that is not taken."""
+        """Return an unused id."""
         return int(self._random.generate_span_id())
 
     def is_trace_id_random(self) -> bool:
-        """Return whether samplers may use the id: that of a run ends in random bits."""
+        """Return whether samplers may use the id; a run's id ends in random bits."""
         return True
 
 
 def _resource() -> Resource:
-    """Return the resource of the environment; the service is `cuggino` unless it has a name."""
+    """Return the resource of the environment; the service name defaults to `cuggino`."""
     from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
 
     given = Resource.create({SERVICE_VERSION: __version__})
@@ -192,5 +192,5 @@ def _join(threads: list[threading.Thread], limit: float) -> None:
 
 
 def _quietly(act: Callable[[], object]) -> None:
-    with suppress(Exception):  # nothing about telemetry is an error of the run
+    with suppress(Exception):  # telemetry must never fail a run
         act()

@@ -1,4 +1,4 @@
-"""What the spans of a run are made with."""
+"""The kit that makes the spans of a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Attributes: TypeAlias = dict[str, str | bool | int | float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kit:
-    """Begins and ends spans, and measures sessions. Times are nanoseconds since the epoch."""
+    """The maker of spans and session metrics. Times are nanoseconds since the epoch."""
 
     tracer: Tracer
     metrics: SessionMetrics
@@ -24,11 +24,11 @@ class Kit:
     """Masks a text that is exported; None exports none."""
 
     def start(self, name: str, parent: Span | None, at: int, attributes: Attributes) -> Span:
-        """Begin a span; without a parent, that of the run."""
+        """Begin a span; without a parent, it is the run's."""
         from opentelemetry.context import Context
         from opentelemetry.trace import set_span_in_context
 
-        # Never the current context: a run does not belong to whatever its program traces.
+        # Never the current context: a run is not part of a trace of the embedding program.
         context = Context() if parent is None else set_span_in_context(parent, Context())
         return self.tracer.start_span(name, context, attributes=attributes, start_time=at)
 

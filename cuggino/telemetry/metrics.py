@@ -59,5 +59,5 @@ class SessionMetrics:
 
 
 def all_input(usage: Usage) -> int:
-    """Return the input tokens with the cached ones, as the conventions count them."""
+    """Return the input tokens including cached ones, as the conventions count them."""
     return usage.input_tokens + usage.cache_read_tokens + usage.cache_creation_tokens

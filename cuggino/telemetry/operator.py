@@ -52,18 +52,18 @@ def with_telemetry(
         source:             -a--b-|
         with_telemetry():   -a--b-|
 
-    Every event is passed on unchanged and at once. The end of the stream and disposal send what is
-    left, for at most two seconds. Nothing about the export is an error of the stream.
+    Every event is passed on unchanged and at once. The end of the stream and disposal send the
+    rest, for at most two seconds. An export failure is never an error of the stream.
 
     Args:
-        journals: the folder of the project's journals, which has the id of the run; the trace has
-            the same id, also when the run is resumed. Without it the trace has an id of its own.
+        journals: the folder of the project's journals, which has the id of the run. The trace gets
+            the same id, also when the run is resumed; without the folder it gets another one.
         agent_of: the agent of each role; default: the agent in the journal.
         env: the `OTEL_*` variables that decide whether anything is exported; default: those of this
             process. The exporters themselves always read the latter.
-        on_problem: called with a sentence, at once if the environment asks for what is missing or
-            not supported, at the end of a subscription if something could not be sent.
-        exporters: makes other exporters than those of the environment.
+        on_problem: called with a sentence: at once if the environment asks for something missing or
+            unsupported, and at the end of a subscription if something could not be sent.
+        exporters: makes exporters to use instead of those of the environment.
     """
     make = exporters or _live(os.environ if env is None else env, on_problem)
     if make is None:
@@ -103,7 +103,7 @@ def with_telemetry(
 
 
 def _live(env: Mapping[str, str], on_problem: Callable[[str], None]) -> MakeExporters | None:
-    """Return what makes the exporters that the environment asks for, or None."""
+    """Return the factory of the exporters that the environment asks for, or None."""
     settings = telemetry_settings(env)
     if settings.problem:
         on_problem(settings.problem)
@@ -118,7 +118,7 @@ def _live(env: Mapping[str, str], on_problem: Callable[[str], None]) -> MakeExpo
 
 
 class _Export:
-    """The export of one subscription, on its scheduler, whose clock gives the times."""
+    """The export of one subscription, timed by the clock of its scheduler."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class _Export:
             self._fail(error)
 
     def end(self, error: Exception | None = None, *, cut_off: bool = False) -> None:
-        """End all spans and send what is left; only the first call counts."""
+        """End all spans and send the rest; only the first call counts."""
         if self._ended:
             return
         self._ended = True
@@ -186,7 +186,7 @@ def _sentence(error: Exception) -> str:
 
 
 def _identity(first: Event, journals: Path | None, begun: datetime) -> RunIdentity:
-    """Return the run by its first event, or by its journal, which it has just begun."""
+    """Identify the run by its first event, or by the journal that it has just begun."""
     from cuggino.telemetry.runs import RunIdentity
 
     if isinstance(first, RunResumed):

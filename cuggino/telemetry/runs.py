@@ -73,7 +73,7 @@ _UNTOLD = (StageCost, RunResumed, SnapshotTaken)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunIdentity:
-    """The run as its spans name it; what is unknown is empty."""
+    """The run as named by its spans; unknown fields are empty."""
 
     run_id: str = ""
     kind: str = ""
@@ -155,7 +155,7 @@ class RunSpans:
                 self._work_of(event).add(event, at, now)
 
     def end(self, at: datetime, error: Exception | None = None, *, cut_off: bool = False) -> None:
-        """End what is open; `cut_off` without a result, by the subscriber."""
+        """End all open spans; `cut_off` if the subscriber disposed before a result."""
         now = nanoseconds(at)
         for name in list(self._items):
             self._end_item(name, now)
@@ -220,7 +220,7 @@ class _Work:
         return self._item is not None
 
     def add(self, event: Event, at: datetime, now: int) -> None:
-        """Add the next event, at a time that is given twice."""
+        """Add the next event, at the same time in two forms."""
         match event:
             case SessionEnded():
                 self._end_session(now, event)
@@ -235,7 +235,7 @@ class _Work:
             case LlmTerminalMarkerEvent():
                 if self._stage is not None:
                     self._stage.set_attribute("cuggino.stage.outcome", event.tag)
-                self._end_session(now, None)  # one that lingers has done its work
+                self._end_session(now, None)  # a lingering session is done
                 self.end_stage(now)
             case RunResult():  # that of the item's own run
                 self.end_stage(now)
@@ -262,12 +262,12 @@ class _Work:
             self._item.set_attribute("cuggino.worker", plain(worker))
 
     def lose_place(self, worker: str, now: int) -> None:
-        """Note that the worker of an item is gone, and its stage cut off."""
+        """Record that the item's worker is gone and its stage was cut off."""
         self.end_stage(now, "worker_lost")
         self._note("worker_lost", now, {"cuggino.worker": plain(worker)})
 
     def end_landing(self, now: int, event: WatchLanded | WatchProposed | WatchSentBack) -> None:
-        """End the stage of the landing, with what came of it."""
+        """End the stage of the landing with its outcome."""
         if self._stage is None:
             return
         match event:
@@ -414,7 +414,7 @@ class _Work:
 
 
 def _outcome_of(error: Exception) -> str:
-    """Return the outcome of a run that ends with the error, as its journal names it."""
+    """Return the outcome that the journal gives a run ended by the error."""
     match error:
         case Interrupted():
             return "interrupted"

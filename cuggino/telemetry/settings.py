@@ -1,4 +1,4 @@
-"""What the standard environment variables of OpenTelemetry ask for."""
+"""The telemetry settings in the standard environment variables of OpenTelemetry."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PROTOCOL = "http/protobuf"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TelemetrySettings:
-    """What to export, by the environment."""
+    """The signals to export, as the environment asks for."""
 
     traces: bool = False
     metrics: bool = False
@@ -29,7 +29,7 @@ class TelemetrySettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentIdentity:
-    """An agent as its spans name it."""
+    """An agent as named by its spans."""
 
     name: str
     """A name such as `claude`; of one with arguments, what precedes the colon."""
@@ -38,7 +38,7 @@ class AgentIdentity:
 
 
 def telemetry_settings(env: Mapping[str, str]) -> TelemetrySettings:
-    """Return what the environment asks for; nothing unless it names an endpoint or exporter."""
+    """Read the settings; nothing is exported unless an endpoint or exporter is set."""
     if _word(env, "OTEL_SDK_DISABLED") == "true":
         return TelemetrySettings()
     problems: list[str] = []
@@ -52,7 +52,7 @@ def telemetry_settings(env: Mapping[str, str]) -> TelemetrySettings:
 
 
 def _is_on(env: Mapping[str, str], signal: str, problems: list[str]) -> bool:
-    """Return whether the signal is exported; add why not, if it was asked for."""
+    """Return whether the signal is exported; if requested but not, add the problem."""
     variable = f"OTEL_{signal}_EXPORTER"
     exporters = {word.strip() for word in _word(env, variable).split(",")} - {""}
     endpoints = ("OTEL_EXPORTER_OTLP_ENDPOINT", f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT")

@@ -1,4 +1,4 @@
-"""Texts for attributes: without secrets, valid in UTF-8, and of limited length."""
+"""Texts for attributes: no secrets, valid UTF-8, limited length."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CONTENT_LIMIT = 4000
 
 
 def plain(text: str, limit: int = NAME_LIMIT) -> str:
-    """Return the text cut to the limit, without what UTF-8 cannot encode."""
+    """Return the text cut to the limit, without characters that UTF-8 cannot encode."""
     short = text if len(text) <= limit else f"{text[: limit - 2]} …"
     return short.encode("utf-8", "replace").decode("utf-8")
 

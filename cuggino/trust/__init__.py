@@ -1,4 +1,4 @@
-"""Trust in a project: the commands that it brings, and which of them a user has seen.
+"""Trust in a project: the commands that it brings, and those that a user has accepted.
 
 A cloned project can name programs that a run would start. `project_commands` lists them, and a
 `TrustStore` remembers the digests of those that the user has accepted::

@@ -1,9 +1,9 @@
-"""What a project has started, or allowed, when a run works in it.
+"""The commands and permissions that a project gives to a run.
 
-Counted are words, not the files that they name: `make test` is the same command whatever the
-Makefile says. Scenarios, prompts and plugins are counted with their content, as they have no other
-words. Specifications do not count, and neither do the prompts of plan/build without code in them:
-both say what to build.
+A command is identified by its words, not by the files that they name: `make test` stays the same
+command when the Makefile changes. Scenarios, prompts and plugins are identified by their content,
+as they have no other words. Specifications do not count, and neither do plan/build prompts without
+code: both only describe the work.
 """
 
 from __future__ import annotations
@@ -70,15 +70,15 @@ class ProjectCommand(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """Return the digest by which it is remembered."""
+        """Return the digest that a store remembers."""
         return hashlib.sha256(json.dumps(self).encode()).hexdigest()
 
 
 def project_commands(project: Path) -> tuple[ProjectCommand, ...]:
     """Return all commands, each once, in the order in which a person would look for them.
 
-    Nothing is started but git, to list the settings of the repository. Files that cannot be read
-    have no commands: a run does not read them either.
+    Only git is started, to list the settings of the repository. Unreadable files have no commands:
+    a run cannot read them either.
     """
     found = (
         *_of_config(project),
@@ -116,7 +116,7 @@ def _of_config(project: Path) -> Iterator[ProjectCommand]:
 
 
 def _of_forges(raw: Mapping[str, Any]) -> Iterator[ProjectCommand]:
-    """Yield hooks, and what reads and writes issues and pull requests with the user's login."""
+    """Yield hooks, and settings that use the user's login for issues and pull requests."""
     hooks = raw.get("hooks")
     for name, command in hooks.items() if isinstance(hooks, dict) else ():
         if isinstance(command, str) and command.strip():
@@ -147,7 +147,7 @@ def _programs(raw: Mapping[str, Any]) -> Iterator[ProjectCommand]:
 
 
 def _agents(project: Path, raw: Mapping[str, Any], file: str) -> Iterator[ProjectCommand]:
-    """Yield agents that are code of the project, and programs, wherever they are named."""
+    """Yield agents that are project code, and programs, wherever they are named."""
     for place, key, value in _choices(raw, ""):
         kind, colon, name = value.partition(":")
         if key == "agent" and colon and kind in _WITH_FILE:

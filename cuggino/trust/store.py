@@ -43,10 +43,10 @@ def check_acceptable() -> None:
 
 
 class TrustStore:
-    """One file per project in `folder`, which no project can contain.
+    """A store of one file per project in `folder`, which no project can contain.
 
-    A command counts as seen for the project at this path only: `make` runs something else in
-    another one. A file that cannot be read is the same as none.
+    A command counts as seen only for the project at this path: `make` runs something else in
+    another one. An unreadable file counts as missing.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -66,7 +66,7 @@ class TrustStore:
 
         Raises:
             ConfigError: an agent, or a command of a run, calls this.
-            StorageError: they cannot be written.
+            StorageError: the digests cannot be written.
         """
         check_acceptable()
         new = {each.digest: {"place": each.place, "at": at.isoformat()} for each in commands}
@@ -86,7 +86,7 @@ class TrustStore:
         """Forget the commands of a project; return whether there were any.
 
         Raises:
-            StorageError: they cannot be removed.
+            StorageError: the digests cannot be removed.
         """
         path = self._path(project)
         with storing("revoke trust", path):

@@ -1,7 +1,7 @@
-"""What a person changes from the page: items, answers, specifications, and control of the run.
+"""Actions of a person on the page: items, answers, specifications, and control of the run.
 
-Each action is a plain function on a workspace, and a route that calls it. A form that cannot be
-carried out is shown again, with everything that was written in it.
+Each action is a plain function on a workspace, and a route that calls it. If an action fails, its
+form is shown again with everything that was written in it.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ Values = Mapping[str, str]
 """The fields of a form."""
 
 
-# What is done; each raises a `CugginoError` and then has changed nothing
+# Actions; an action that raises a `CugginoError` has changed nothing
 
 
 def add_item(workspace: Workspace, values: Values) -> str:
@@ -102,7 +102,7 @@ def read_item(workspace: Workspace, name: str) -> Item:
 
 
 def edit_item(workspace: Workspace, name: str, values: Values) -> None:
-    """Replace the text of an item, if it is the one that was shown."""
+    """Replace the text of an item, unless it has changed since it was shown."""
     item = read_item(workspace, name)
     folder = workspace.parked if item.parked else workspace.backlog
     rewrite(folder / name, values.get("text", ""), digest=values.get("digest", ""))
@@ -176,7 +176,7 @@ def spec_path(workspace: Workspace, name: str) -> Path:
     """Return the path of a specification.
 
     Raises:
-        StorageError: it is none of the files that a person may edit here.
+        StorageError: the file may not be edited here.
     """
     folder = specs_folder(workspace)
     if name not in spec_files(folder):
@@ -192,7 +192,7 @@ def edit_spec(workspace: Workspace, name: str, values: Values, *, at: datetime) 
 
 
 def control(workspace: Workspace, values: Values) -> None:
-    """Ask the run that works here to pause, continue, stop, skip an item, or tell its agent.
+    """Ask the run at work to pause, continue, stop, skip an item, or steer its agent.
 
     Raises:
         ConfigError: nothing runs, or the message is empty or too long.
@@ -344,10 +344,10 @@ def _read_spec(workspace: Workspace, name: str) -> Written:
 
 
 def _read_short(path: Path) -> Written:
-    """Return the text of a file that fits into a form, with some more to be written.
+    """Return the text of a file that fits into a form, with room for more.
 
     Raises:
-        StorageError: as `read_written`, or it does not fit.
+        StorageError: as in `read_written`, or the text does not fit.
     """
     written = read_written(path)
     if len(quote_plus(written.text)) > _LONGEST_FIELD:

@@ -1,6 +1,6 @@
 """The board of a workspace: what runs, what waits for a person, and the items with their outcomes.
 
-`Board` is a value; `BoardReader` reads it, through the workspace's files and journals only.
+`Board` is a value; `BoardReader` reads it from the workspace's files and journals only.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What waits for a person."""
+    """A matter that waits for a person."""
 
     kind: Literal["spec-issue", "finding", "parked", "login", "paused"]
     name: str
@@ -189,7 +189,7 @@ class Followed:
 
     @classmethod
     def of(cls, path: Path) -> Followed:
-        """Return a journal of which nothing has been read."""
+        """Return the unread journal at a path."""
         return cls(tail=JournalTail(path, spared=BULK))
 
     def read(self) -> None:
@@ -227,25 +227,25 @@ V = TypeVar("V")
 
 
 class Kept(Generic[K, V]):
-    """Values by key, of which only those of the last reading are kept."""
+    """A cache that keeps only the values used in the last reading."""
 
     def __init__(self) -> None:
         self._old: dict[K, V] = {}
         self._new: dict[K, V] = {}
 
     def get(self, key: K, make: Callable[[], V]) -> V:
-        """Return the value of the key, made once."""
+        """Return the value of the key, making it if it is not cached."""
         if key not in self._new:
             self._new[key] = self._old[key] if key in self._old else make()
         return self._new[key]
 
     def turn(self) -> None:
-        """Forget what was not asked for since the last turn."""
+        """Drop the values not used since the last turn."""
         self._old, self._new = self._new, {}
 
 
 class BoardReader:
-    """Reads the board of one workspace; what it has read of files that do not change is kept."""
+    """A reader of one workspace's board, which caches values of unchanged files."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
@@ -259,7 +259,7 @@ class BoardReader:
         self._questions: Kept[tuple[Path, int, int], str] = Kept()
 
     def read(self, *, now: datetime) -> Board:
-        """Return the board at this time; never raises for what it finds on the disk."""
+        """Return the board at this time; invalid files never raise."""
         if not self._workspace.root.is_dir():
             return Board(gone=True)
         problem = ""
@@ -463,7 +463,7 @@ class BoardReader:
                 )
 
     def _asked_by(self, recorded: list[RecordedRun], issues: list[Issue]) -> dict[str, str]:
-        """Map open spec issues to the item whose run has stored them."""
+        """Map open spec issues to the items whose runs stored them."""
         names = {issue.name for issue in issues if issue.kind == "spec-issue"}
         asked: dict[str, str] = {}
         if not names:
@@ -519,7 +519,7 @@ _PLACES: Mapping[ItemPlace, CardState] = MappingProxyType(
 
 
 def _note_of(item: Activity) -> str:
-    """Return what the card of an item in a watch with several slots says."""
+    """Return the note on an item's card in a watch with several slots."""
     if item.place == "landing":
         return "landing now"
     if item.place == "proposed":
@@ -532,7 +532,7 @@ def _note_of(item: Activity) -> str:
 
 
 def _working(live: list[Followed], watch: Followed | None) -> Iterator[Working]:
-    """Yield what is at work; a watch is shown by the runs of its items, if there are any."""
+    """Yield the runs at work; a watch is shown by the runs of its items, if any."""
     if watch is not None and (watch.activity.at_work or watch.activity.queue):
         yield from _in_slots(live, watch)
         return
@@ -591,7 +591,7 @@ def _waiting(
     live: Iterable[Followed],
     slots: Activity | None,
 ) -> Iterator[Question]:
-    """Yield what a person has to do, the most urgent first."""
+    """Yield the questions for a person, the most urgent first."""
     for run in live:
         activity = run.activity
         if activity.login:
@@ -657,7 +657,7 @@ def _end(line: RunLine) -> datetime:
 
 
 def _cost(lines: Iterable[RunLine]) -> float | None:
-    """Return what the runs cost together; a watch counts what its items and audits cost."""
+    """Return the total cost of the runs; a watch counts the cost of its items and audits."""
     lines = tuple(lines)
     total: float | None = None
     for line in lines:

@@ -1,4 +1,4 @@
-"""Channels: the sources of the changes that open pages show, each polled once for all of them."""
+"""Channels: the changes that open pages show, each polled once for all pages."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Notice = Literal["reload", "gone", "bye"]
 
 @dataclass(slots=True)
 class Change:
-    """What a poll has found."""
+    """The changes found by a poll."""
 
     fragments: list[Fragment] = field(default_factory=list)
     notices: list[Notice] = field(default_factory=list)
@@ -68,12 +68,12 @@ class Channel(ABC):
 
     @property
     def kept(self) -> int:
-        """Return the bytes of the messages that are kept."""
+        """Return the size of the kept messages in bytes."""
         return self._size
 
     @abstractmethod
     async def poll(self, *, now: bool = False) -> Change | None:
-        """Return what has changed, under the lock; `now` ignores the pause between two looks."""
+        """Return the changes, under the lock; `now` ignores the pause between two polls."""
 
     @abstractmethod
     def draw(self, seq: int) -> str:
@@ -101,7 +101,7 @@ class Channel(ABC):
         return bool(fragments or change.notices)
 
     def since(self, position: int) -> Iterator[tuple[int, bytes]]:
-        """Yield the messages after a position; a `reload` if some of them are not kept."""
+        """Yield the messages after a position, with a `reload` in place of dropped ones."""
         if position < self.dropped:
             yield self.dropped, as_message(self.key, event="reload", id=self.dropped)
             position = self.dropped
@@ -112,7 +112,7 @@ class Channel(ABC):
             yield self._log[index]
 
     def _forget(self, position: int) -> None:
-        """Drop all messages: pages that have not got them are reloaded."""
+        """Drop all messages; pages that have not received them are reloaded."""
         self.dropped = position
         self._log.clear()
         self._sent.clear()
@@ -167,7 +167,7 @@ class RunChannel(Channel):
 
     @property
     def is_missing(self) -> bool:
-        """Return whether there is no journal."""
+        """Return whether the journal is missing."""
         return self._tail.missing
 
     def _went(self) -> Change | None:
@@ -237,7 +237,7 @@ class RunChannel(Channel):
 
 
 class OverviewChannel(Channel):
-    """The overview of all workspaces: their folders, looked at every two seconds."""
+    """The overview of all workspaces, whose folders are polled every two seconds."""
 
     def __init__(self, site: Site) -> None:
         super().__init__(OVERVIEW, site)
@@ -275,7 +275,7 @@ _COUNTED = 64
 
 
 def stamp_of(place: Place) -> tuple[object, ...]:
-    """Return a value that changes when something that the overview shows has changed."""
+    """Return a value that changes with the contents of the overview."""
     workspace = place.workspace
     followed = (workspace.backlog, workspace.spec_issues, workspace.tbd, workspace.parked)
     refs = place.folder / ".git" / "refs" / "cuggino"

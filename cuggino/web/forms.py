@@ -1,4 +1,4 @@
-"""Reading forms, and the answer to one."""
+"""Forms: reading one, and the response to it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ MOST_FIELDS = 200
 
 
 async def read(request: Request) -> dict[str, str]:
-    """Return the fields of a form that was sent by POST; of equal names, the last.
+    """Return the fields of a POSTed form; of equal names, the last.
 
-    Line ends are `\\n`. A body that is no form has no fields.
+    Line ends are `\\n`. An invalid form has no fields.
     """
     body = (await request.body()).decode("utf-8", "replace")
     try:
@@ -30,6 +30,6 @@ async def read(request: Request) -> dict[str, str]:
 
 
 def back(request: Request, *parts: str, anchor: str = "") -> RedirectResponse:
-    """Return the redirect to a page of this site, so that reloading it sends no form again."""
+    """Return a redirect to a page of this site, so that a reload does not resend the form."""
     site: Site = request.app.state.site
     return RedirectResponse(site.url(*parts) + (f"#{anchor}" if anchor else ""), status_code=303)

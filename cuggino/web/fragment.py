@@ -32,7 +32,7 @@ def as_templates(fragments: Iterable[Fragment]) -> str:
 
 
 def as_message(text: str, *, id: int | None = None, event: str | None = None) -> bytes:
-    """Return a server-sent event; no text can end it early or add a field."""
+    """Return a server-sent event that no text can end early or extend by a field."""
     lines = [f"data: {line}\n" for line in _LINE_END.split(text)]
     before = (f"event: {event}\n" if event else "") + (f"id: {id}\n" if id is not None else "")
     return f"{before}{''.join(lines)}\n".encode("utf-8", "replace")

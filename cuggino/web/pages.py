@@ -99,7 +99,7 @@ class Overview:
 
     @property
     def waiting(self) -> int:
-        """Return how much waits for a person."""
+        """Return the number of questions for a person."""
         return sum(len(board.waiting) for _, board in self.boards)
 
     @property
@@ -112,7 +112,7 @@ _READERS: WeakKeyDictionary[Site, dict[str, BoardReader]] = WeakKeyDictionary()
 
 
 def load_overview(site: Site) -> Overview:
-    """Read the boards of all workspaces; what has not changed is not read again."""
+    """Read the boards of all workspaces, reusing unchanged parts."""
     readers = _READERS.setdefault(site, {})
     now = datetime.now(UTC)
     return Overview(
@@ -146,7 +146,7 @@ def overview_fragments(site: Site, overview: Overview) -> list[Fragment]:
 
 
 class Changes(NamedTuple):
-    """What has changed on the page of a run."""
+    """The changes to the page of a run."""
 
     parts: list[str]
     stages: list[int]
@@ -160,14 +160,14 @@ class Changes(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """The entries at which something came, and changed last."""
+    """The entries at which something appeared and last changed."""
 
     first: int
     last: int
 
     @classmethod
     def again(cls, known: Seen | None, seq: int) -> Seen:
-        """Return it after a change."""
+        """Return the value after a change."""
         return cls(known.first if known else seq, seq)
 
 
@@ -177,7 +177,7 @@ _ALWAYS = 1 << 62
 
 @dataclass(slots=True)
 class RunFold:
-    """A run, as its page shows it, and what has changed since it was drawn."""
+    """A run as shown on its page, and the changes since it was drawn."""
 
     site: Site
     place: Place
@@ -215,7 +215,7 @@ class RunFold:
         """Add an entry of the journal."""
         self.first = self.first or entry
         self.activity = self.activity.add(entry.event, at=entry.at)
-        if entry.event.tag == "RunContinued":  # perhaps elsewhere
+        if entry.event.tag == "RunContinued":  # perhaps on another worker
             self._is_placed = False
         changed = self.report.add(entry)
         if changed.parts - _OF_TOOLS:
@@ -234,7 +234,7 @@ class RunFold:
                 self._stages[changed.stage] = Seen.again(known, entry.seq)
 
     def changes(self, since: int, *, slow: bool) -> Changes:
-        """Return what has changed after an entry, and forget it; slow parts wait for `slow`."""
+        """Return and reset the changes after an entry; slow parts wait for `slow`."""
         rows = [row for row, seen in self._rows.items() if seen.last > since]
         stages = [stage for stage, seen in self._stages.items() if seen.last > since]
         begun = [
@@ -296,7 +296,7 @@ class RunFold:
     def result(self, *, transcripts: Iterable[int] = (), again: bool = True) -> RunReport:
         """Return the report, with the transcripts of these stages.
 
-        Without `again` it may lack what only its slow parts show.
+        Without `again`, data that only slow parts show may be missing.
         """
         report = self._latest
         if report is None or again or (report.state == "running") != self.running:
@@ -312,7 +312,7 @@ class RunFold:
         return replace(report, transcripts=tuple(known))
 
     def view(self, *, transcripts: Iterable[int] = (), again: bool = True) -> View:
-        """Return the view of its report."""
+        """Return the view of the run's report."""
         report = self.result(transcripts=transcripts, again=again)
         zone = zone_at(report.start)
         return view_of(report, zone=zone, live=True, payload=_PAYLOAD, rows=_MOST_ROWS)
@@ -353,7 +353,7 @@ def run_page(site: Site, fold: RunFold, *, seq: int) -> str:
 
 
 def run_fragments(site: Site, fold: RunFold, since: int, *, slow: bool) -> list[Fragment]:
-    """Return what has changed since the last call; charts and lists only if `slow`."""
+    """Return the changes since the last call; charts and lists only if `slow`."""
     if fold.first is None:
         return []
     changes = fold.changes(since, slow=slow)
@@ -402,7 +402,7 @@ def stage_fragment(site: Site, fold: RunFold, stage: str, entries: Iterable[Entr
 
 
 def commit_fragment(diff: CommitDiff | None, message: str) -> str:
-    """Return the changes of a commit; None is one that the repository does not have any more."""
+    """Return the changes of a commit; None stands for one that is gone from the repository."""
     return _part("commit", diff, message)
 
 
@@ -426,7 +426,7 @@ def item_page(
     text: str | None = None,
     error: CugginoError | None = None,
 ) -> str:
-    """Return the form of an item; `text` is what a person wrote, where it could not be saved."""
+    """Return the form of an item; `text` is a person's text that could not be saved."""
     return _render("item.html", site, place=place, item=item, text=text, error=error)
 
 
@@ -466,7 +466,7 @@ def spec_page(
 
 
 def unsaved_page(site: Site, place: Place, values: Mapping[str, str], error: CugginoError) -> str:
-    """Return a page with the error and what a person had written, so that nothing is lost."""
+    """Return a page with the error and the text a person wrote, so that nothing is lost."""
     return _render("unsaved.html", site, place=place, values=values, error=error)
 
 

@@ -27,7 +27,7 @@ class SlotRef(NamedTuple):
 
 
 class RefReader:
-    """Reads the refs of slots of a project; git is asked only after they have changed."""
+    """A reader of a project's slot refs, which runs git only after they have changed."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -36,7 +36,7 @@ class RefReader:
         self._refs: tuple[SlotRef, ...] = ()
 
     def read(self) -> tuple[SlotRef, ...]:
-        """Return the refs; none without a repository, or where git fails."""
+        """Return the refs; none without a repository or if git fails."""
         stamp = self._look()
         if stamp != self._stamp:
             self._stamp = stamp

@@ -1,7 +1,7 @@
-"""Who may use a page: the token, the cookie, and where requests come from.
+"""Access to the pages: the token, the cookie, and the origin of requests.
 
-All of it stands before the routes, as one ASGI application around them. Nothing depends on the
-address of a client, which for a person and an agent is the same.
+All checks run before the routes, in one ASGI application around them. None depends on the address
+of the client, which is the same for a person and an agent.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ HEADERS: Mapping[str, str] = {
     "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
-    # Not `no-referrer`, with which browsers send forms with `Origin: null`.
+    # Not `no-referrer`, which makes browsers send forms with `Origin: null`.
     "referrer-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
@@ -62,7 +62,7 @@ Refuse = Callable[[int, str], Response]
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """The secrets of one start of a server. None of them outlives it."""
+    """The secrets of one server, which do not outlive it."""
 
     path: str = field(default_factory=lambda: secrets.token_urlsafe(16))
     """The first part of every URL, and the path of the cookie.
@@ -91,7 +91,7 @@ class Origins:
     """The address or name that the server was bound to."""
 
     def accepts_host(self, value: str) -> bool:
-        """Return whether a `Host` header names this server, and no name led to it by DNS."""
+        """Return whether a `Host` header names this server, and not by a rebound DNS name."""
         name, port = _split_host(value)
         if port != str(self.port) and not (port == "" and self.port == self._usual_port):
             return False
@@ -121,7 +121,7 @@ class Origins:
 
 
 class Slowdown:
-    """Delays the answers to failed attempts, one after the other; nobody else is delayed."""
+    """A delay for failed attempts only, whose responses are sent one after the other."""
 
     def __init__(self) -> None:
         self._failures = 0
@@ -129,7 +129,7 @@ class Slowdown:
         self._waiting = 0
 
     async def fail(self) -> bool:
-        """Wait as long as a failure must; False without waiting if too many wait already."""
+        """Wait for the delay of a failure; return False at once if too many wait already."""
         now = time.monotonic()
         if now - self._last > _FORGET:
             self._failures = 0
@@ -149,7 +149,7 @@ class Slowdown:
 
 
 class Guard:
-    """The application, for those who may use it."""
+    """The application behind the access checks."""
 
     def __init__(
         self, app: ASGIApp, *, secrets: Secrets, origins: Origins, refuse: Refuse, icon: bytes
@@ -165,7 +165,7 @@ class Guard:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        if scope["type"] != "http":  # a WebSocket: there are none
+        if scope["type"] != "http":  # the application has no WebSockets
             await send({"type": "websocket.close", "code": 1008})
             return
 
@@ -196,7 +196,7 @@ class Guard:
         await self._app(scope, _replaying(body, receive), respond)
 
     async def _check(self, scope: Scope) -> Response | None:
-        """Return the response to a request that goes no further."""
+        """Return the response to a rejected or entering request, or None to let it through."""
         headers = Headers(scope=scope)
         hosts = headers.getlist("host")
         if len(hosts) != 1 or not self._origins.accepts_host(hosts[0]):
@@ -232,12 +232,12 @@ class Guard:
         return None
 
     def _enter(self, *, is_foreign: bool) -> Response:
-        """Return the response to the printed link: the cookie, and on to the clean URL."""
+        """Return the response to the printed link: the cookie, and a redirect to the clean URL."""
         clean = f"{self._secrets.base}/"
         response: Response
         if is_foreign:
-            # Of a link on another site, as in a chat: a browser would not send a strict cookie to
-            # the target of a redirect, but does so for a step that our own page takes.
+            # The link was on another site, such as a chat: a browser would not send a strict cookie
+            # to the target of a redirect, but does for a refresh of our own page.
             step = f'<!doctype html><meta http-equiv="refresh" content="0;url={clean}">'
             response = HTMLResponse(f'{step}<title>cuggino</title><a href="{clean}">Open</a>')
         else:
@@ -259,12 +259,12 @@ class Guard:
 
 
 def bracketed(host: str) -> str:
-    """Return a host as URLs have it."""
+    """Return a host as written in URLs."""
     return f"[{host}]" if ":" in host else host
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only programs of this machine reach a server on this address."""
+    """Return whether a server on this address is only reachable from this machine."""
     if host.lower() == "localhost":
         return True
     try:

@@ -44,7 +44,7 @@ _PATIENCE = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeOptions:
-    """Where a server listens."""
+    """The address and TLS options of a server."""
 
     host: str = "127.0.0.1"
     port: int = 0
@@ -56,10 +56,10 @@ class ServeOptions:
     """Serve other machines without TLS."""
 
     def check(self) -> None:
-        """Check that nobody else can read what is served.
+        """Check that no one else can read the pages.
 
         Raises:
-            ConfigError: another address than loopback without TLS, or half of the TLS files.
+            ConfigError: an address other than loopback without TLS, or a missing TLS file.
         """
         if (self.cert is None) != (self.key is None):
             raise ConfigError("--cert and --key belong together", hint="give both files")
@@ -75,7 +75,7 @@ class ServeOptions:
 
 
 class _Uvicorn(uvicorn.Server):
-    """A server that wakes up once a second while nothing happens, and not ten times."""
+    """A server that wakes up once a second when idle, instead of ten times."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -85,7 +85,7 @@ class _Uvicorn(uvicorn.Server):
         ended = asyncio.Event()
         self._ends = asyncio.get_running_loop(), ended
         while not self.should_exit:
-            await self.on_tick(0)  # the header with the time
+            await self.on_tick(0)  # updates the Date header
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(1):
                     await ended.wait()
@@ -95,7 +95,7 @@ class _Uvicorn(uvicorn.Server):
         self.should_exit = True
         if self._ends is not None:
             loop, ended = self._ends
-            with contextlib.suppress(RuntimeError):  # it has ended by itself
+            with contextlib.suppress(RuntimeError):  # the loop is already closed
                 loop.call_soon_threadsafe(ended.set)
 
 

@@ -44,7 +44,7 @@ class Site:
         return next((place for place in self.places if place.key == key), None)
 
     def url(self, *parts: str) -> str:
-        """Return the URL of a page; without parts that of the overview."""
+        """Return the URL of a page; without parts, of the overview."""
         return f"{self.base}/" + "/".join(quote(part, safe="") for part in parts)
 
     def static(self, name: str) -> str:

@@ -61,14 +61,14 @@ class Hub:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def channel(self, key: str) -> Channel | None:
-        """Return the channel with this key; None if there is no such workspace or journal."""
+        """Return the channel with this key; None if its workspace or journal does not exist."""
         channel = self._channels.get(key)
         if channel is None or channel.error is not None:  # reloading a page tries again
             channel = self._make(key)
             if channel is None:
                 return None
             self._make_room()
-            self.position += 1  # what a page has seen of an earlier channel of this key is unknown
+            self.position += 1  # pages may have seen an earlier channel of this key
             channel.dropped = self.position
             self._channels[key] = channel
         channel.used = time.monotonic()
@@ -128,8 +128,8 @@ class Hub:
     async def listen(self, keys: Sequence[str], after: int) -> AsyncGenerator[bytes, None]:
         """Yield the messages of these channels after a position, and those to come.
 
-        A client is a position and not a queue: one that does not read costs no memory, and reloads
-        its page when it has fallen too far behind.
+        A client is a position, not a queue: a client that does not read costs no memory, and
+        reloads its page when it falls too far behind.
         """
         yield b"retry: 1000\n\n"
         channels = [known for key in keys if (known := self.channel(key)) is not None]
@@ -152,7 +152,7 @@ class Hub:
     def _after(
         self, listed: tuple[str, ...], channels: Sequence[Channel], after: int
     ) -> tuple[bytes, int]:
-        """Return the next messages in one piece, and their position; made once for all clients."""
+        """Return the next messages as one piece, cached for all clients, and their position."""
         known = self._pieces.get((listed, after))
         if known is None:
             position = self.position
@@ -230,7 +230,7 @@ class Hub:
 
 
 class EventStream(Response):
-    """A response that ends as soon as its client has gone, even while there is nothing to send."""
+    """A response that ends as soon as its client disconnects, even with nothing to send."""
 
     media_type = "text/event-stream"
 
@@ -257,12 +257,12 @@ class EventStream(Response):
 
 
 def position_of(text: str | None) -> int | None:
-    """Return a position that a client has sent; None for anything else."""
+    """Parse a position that a client has sent; None for anything else."""
     return int(text) if text and re.fullmatch("[0-9]{1,15}", text, re.ASCII) else None
 
 
 def _cut(messages: list[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
-    """Return the first messages, of about `_PART` bytes, with all of the last one's position."""
+    """Return the first messages, about `_PART` bytes, with all that share the last position."""
     size = 0
     for number, (position, message) in enumerate(messages):
         size += len(message)

@@ -4,8 +4,8 @@
         placed = link.place("run-3-1", work, "cuggino.placement.remote:work", needs={"claude": 1})
         texts = placed.pipe(ops.flat_map(link.events))
 
-It moves texts in both directions and does not read them. Client, scheduler and workers need the
-same version of cuggino; only `pip install 'cuggino[cluster]'` provides the libraries.
+It transports texts in both directions without reading them. Client, scheduler and workers need the
+same version of cuggino; the libraries come with `pip install 'cuggino[cluster]'`.
 """
 
 from cuggino._lazy import lazy

@@ -29,9 +29,9 @@ T = TypeVar("T")
 
 
 class Emit(Protocol):
-    """Delivers values on the subscriber's lane, and returns when they were processed.
+    """A function that delivers values on the subscriber's lane, and returns once processed.
 
-    `each` is called after each of them.
+    `each` is called after each value.
     """
 
     async def __call__(
@@ -64,12 +64,12 @@ class DaskLink:
     Args:
         address: the scheduler, such as `tcp://127.0.0.1:8786`.
         security: a `distributed.Security` for TLS.
-        detach: attempts outlive their client: another one receives them by `attach`.
+        detach: let attempts outlive their client, so that another one can `attach` to them.
         timeout: seconds to wait for the scheduler.
 
     Raises:
         ConfigError: `distributed` is not installed, the scheduler cannot be reached or refuses the
-            connection, or it has no cuggino or another version of it.
+            connection, or cuggino is missing there or has another version.
     """
 
     def __init__(
@@ -154,14 +154,14 @@ class DaskLink:
     ) -> Observable[Placed]:
         """Submit an attempt and emit one `Placed` once a worker has begun it.
 
-        Waits as long as no worker has what it needs. Disposal before that withdraws the attempt.
+        Waits until a worker has the needed resources. Disposal before that withdraws the attempt.
 
         Args:
-            key: a name that no other attempt ever has, such as run, item and number.
+            key: a name unique among all attempts ever, such as run, item and number.
             work: a text for the function.
             task: the import path of a function `module:name` on the worker. It takes the work and
                 an Observable of orders, and returns an Observable of texts.
-            needs: the resources that it takes on its worker while it runs.
+            needs: the resources that the attempt takes on its worker while it runs.
 
         Errors: `RemoteFailed`, `AttemptLost`; `ConfigError` if the worker cannot run the function.
         """
@@ -182,7 +182,7 @@ class DaskLink:
     def attach(self, prefix: str = "") -> Observable[Placed]:
         """Emit the detached attempts whose keys begin with `prefix`, and complete.
 
-        An attempt that has ended meanwhile is among them as long as nobody has received its end.
+        An attempt that has ended meanwhile is included until its end is received.
         """
 
         async def work_on(emit: Emit) -> None:
@@ -205,10 +205,10 @@ class DaskLink:
     def events(self, placed: Placed, *, after: int | None = None) -> Observable[str]:
         """Emit the texts of the attempt in order, and complete after the last.
 
-        The next texts are fetched when these were processed: a slow subscriber holds the attempt.
-        A new subscription begins with the first text that no earlier one has processed; after the
-        death of a client, the last few may come again. `after` is the number of texts to skip from
-        the start of the attempt, for a client that has recorded it. One subscription at a time.
+        The next texts are fetched once these are processed: a slow subscriber blocks the attempt.
+        A new subscription begins with the first text that no earlier one has processed; after a
+        client has died, the last few may be repeated. `after` is the number of texts to skip from
+        the start of the attempt, for a client that recorded it. One subscription at a time.
 
         Errors: `RemoteFailed` if the function raised, `AttemptLost` if the worker or the scheduler
         died. A cancelled attempt completes.
@@ -249,11 +249,11 @@ class DaskLink:
         return self._stream(work_on)
 
     def tell(self, placed: Placed, order: str) -> None:
-        """Send an order to the attempt, after those before it; without effect once it is over."""
+        """Queue an order behind earlier ones; has no effect once the attempt is over."""
         self._call(self._told(placed, order))
 
     def workers(self) -> Observable[tuple[DaskWorker, ...]]:
-        """Emit the workers of the cluster once, with what they offer and what is used."""
+        """Emit the workers of the cluster once, with their offered and used resources."""
 
         async def work_on(emit: Emit) -> None:
             found = await self._ask(self._registry.workers)
@@ -262,7 +262,7 @@ class DaskLink:
         return self._stream(work_on)
 
     def close(self) -> None:
-        """Cancel what was placed, unless it is detached, and close the connection."""
+        """Cancel the placed attempts, unless detached, and close the connection."""
         if self._closed:
             return
         self._closed = True
@@ -283,7 +283,7 @@ class DaskLink:
     ) -> None:
         self.close()
 
-    # On the loop of the client.
+    # On the client's loop.
 
     async def _placed(
         self, key: str, work: str, task: str, needs: dict[str, float], emit: Emit
@@ -293,9 +293,9 @@ class DaskLink:
             name = f"{key}~{number}" if number else key
             try:
                 address = await self._seat(key, name, needs, avoid)
-                avoid = [address]  # unless there is no other, if it does not begin there
+                avoid = [address]  # used again only if it is the only one
                 await self._check_worker(address, task)
-            except (OSError, KeyError):  # it has just died, or does not answer
+            except (OSError, KeyError):  # the worker has just died, or does not answer
                 await asyncio.sleep(_AGAIN)
                 continue
             except BaseException:
@@ -332,7 +332,7 @@ class DaskLink:
     async def _check_worker(self, address: str, task: str) -> None:
         """Check that a worker can run the function.
 
-        A worker that cannot import what it is sent as a task would end, with all that it runs.
+        A worker that cannot import its task would exit, with everything that it runs.
         """
         if (address, task) in self._able:
             return
@@ -352,7 +352,7 @@ class DaskLink:
         self._able.add((address, task))
 
     async def _seat(self, key: str, name: str, needs: dict[str, float], avoid: list[str]) -> str:
-        """Return the address of a worker with a free seat, once there is one."""
+        """Wait for a worker with a free seat; return its address."""
         while True:
             seat = self._registry.seat
             address = await self._ask(seat, key, name, needs, avoid, _OBSERVE)
@@ -373,12 +373,12 @@ class DaskLink:
         return attempt
 
     async def _until_begun(self, attempt: _Attempt, emit: Emit) -> _Over | None:
-        """Emit that the attempt has begun, or return how it ended before."""
+        """Emit the attempt once it has begun, or return its earlier end."""
         await _either(attempt.begun, attempt.over, timeout=_BEGIN)
         if not attempt.begun.done() and not attempt.over.done():
             await self._ask(
                 self._registry.forget, attempt.key, attempt.task
-            )  # now it cannot begin any more
+            )  # from now on it cannot begin
             await _either(attempt.begun, attempt.over, timeout=_ANSWER)
             if not attempt.begun.done() and not attempt.over.done():
                 self._lose(attempt)
@@ -388,7 +388,7 @@ class DaskLink:
         return None
 
     async def _watch(self, attempt: _Attempt) -> None:
-        """Follow an attempt to its end, by its record and by its future."""
+        """Follow an attempt's record and future to its end."""
         settled = self._spawn(self._settled(attempt))
         seen: str | None = None
         try:
@@ -435,7 +435,7 @@ class DaskLink:
         self._spawn(self._withdraw(attempt, attempt.future))
 
     async def _settled(self, attempt: _Attempt) -> _Over:
-        """Wait for the end of the task and say how it ended."""
+        """Wait for the end of the task and return its outcome."""
         try:
             result = json.loads(await attempt.future)
         except self._distributed.client.FutureCancelledError as error:
@@ -474,7 +474,7 @@ class DaskLink:
         self._post(self._attempt(placed), {"order": order})
 
     def _post(self, attempt: _Attempt, message: dict[str, Any]) -> None:
-        """Queue a message for the attempt; one at a time is on its way."""
+        """Queue a message for the attempt; messages are sent one at a time."""
         attempt.messages.append(message)
         if len(attempt.messages) == 1:
             self._spawn(self._deliver(attempt))
@@ -543,7 +543,7 @@ class DaskLink:
         """Run a function of the registry on the scheduler.
 
         Raises:
-            AttemptLost: there is no connection, and none again soon.
+            AttemptLost: the connection is lost and not restored soon.
         """
         while self._client.status == "connecting":
             await asyncio.sleep(0.1)
@@ -552,10 +552,10 @@ class DaskLink:
 
     @contextmanager
     def _calling(self, *kept: type[Exception]) -> Iterator[None]:
-        """Translate the errors of a lost connection, except those to keep.
+        """Translate the errors of a lost connection, except those in `kept`.
 
         Raises:
-            AttemptLost: the connection is lost. Calls of a closed client fail with many types.
+            AttemptLost: the connection is lost; calls of a closed client raise many types.
         """
         try:
             yield
@@ -625,7 +625,7 @@ class DaskLink:
 
 
 class _LoopThread:
-    """An asyncio loop on a thread of its own."""
+    """An asyncio loop on a dedicated thread."""
 
     def __init__(self) -> None:
         ready: Future[asyncio.AbstractEventLoop] = Future()
@@ -646,7 +646,7 @@ class _LoopThread:
 
 
 class _Over:
-    """How an attempt ended, with the texts that were not received before."""
+    """The outcome of an attempt, with the texts not received before."""
 
     def __init__(
         self,
@@ -665,7 +665,7 @@ class _Over:
 
 
 class _Attempt:
-    """An attempt as its client sees it; used on the client's loop only."""
+    """The client's view of an attempt; used only on the client's loop."""
 
     def __init__(self, key: str, future: Any, loop: asyncio.AbstractEventLoop) -> None:
         self.key = key
@@ -750,7 +750,7 @@ class _Reading:
             batch = json.loads(got.result())
         except TimeoutError:
             return
-        except KeyError:  # it ends, or another client receives it now
+        except KeyError:  # the attempt is over, or another client receives it now
             await asyncio.wait({self._attempt.over}, timeout=_GET)
             if self._attempt.over.done():
                 return
@@ -767,7 +767,7 @@ class _Reading:
             self._post({"taken": self._attempt.received})
 
     async def _take(self, start: int, texts: list[str]) -> None:
-        """Deliver the texts that were not received before."""
+        """Deliver the texts not received before."""
         attempt = self._attempt
         new = texts[max(0, attempt.received - start) :]
         if new:
@@ -775,7 +775,7 @@ class _Reading:
             await self._emit(new, attempt.count)
 
     def _post(self, message: dict[str, Any]) -> None:
-        """Send a message, and of several counts of texts that wait only the last."""
+        """Queue a message; a count of received texts replaces those still queued."""
         messages = self._attempt.messages
         if "taken" in message:
             messages[1:] = [each for each in messages[1:] if "taken" not in each]
@@ -783,7 +783,7 @@ class _Reading:
 
 
 class _Bridge:
-    """Delivers what a coroutine on the client's loop emits to a subscriber on its lane."""
+    """A bridge from a coroutine on the client's loop to a subscriber on its lane."""
 
     def __init__(
         self,
@@ -849,13 +849,13 @@ async def _either(*futures: asyncio.Future[Any], timeout: float | None = None) -
 
 
 def _drop(task: asyncio.Future[Any]) -> None:
-    """Cancel a call; Dask fails it instead, which is of no interest."""
+    """Cancel a call, and ignore the error that Dask raises instead."""
     task.cancel()
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
 
 
 async def _cancelled(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Cancel tasks other than the current one, and wait until they have ended."""
+    """Cancel all tasks but the current one, and wait for their end."""
     others = [task for task in tasks if task is not asyncio.current_task()]
     for task in others:
         task.cancel()

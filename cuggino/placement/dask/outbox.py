@@ -1,4 +1,4 @@
-"""The texts of an attempt that the client has not taken yet."""
+"""The texts of an attempt that the client has not acknowledged yet."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WAITING = 2 * BATCH
 
 
 class Batch(NamedTuple):
-    """Texts in a row; `start` is how many came before them."""
+    """Consecutive texts; `start` is the number of texts before them."""
 
     start: int
     texts: list[str]
@@ -30,8 +30,8 @@ class Batch(NamedTuple):
 class Outbox:
     """A buffer between the attempt's thread and the sender.
 
-    Texts are kept until the client acknowledges them, so that another client can receive them. What
-    is not sent is bounded, unless `hold` says that nobody is there to receive.
+    Texts are kept until the client acknowledges them, so that another client can receive them. The
+    number of unsent texts is bounded, except while `hold` is on because there is no client.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Outbox:
             self._on_text()
 
     def due(self) -> float | None:
-        """Return the seconds until a batch should be sent, None without any text."""
+        """Return the seconds until a batch is due, or None without unsent texts."""
         with self._condition:
             unsent = self._unsent()
             if not unsent:
@@ -87,7 +87,7 @@ class Outbox:
             return Batch(self._sent, texts)
 
     def sent(self, batch: Batch) -> None:
-        """Record that the batch was sent, unless the sender was sent back meanwhile."""
+        """Record that the batch was sent, unless `rewind` was called meanwhile."""
         with self._condition:
             if self._sent == batch.start:
                 self._sent += len(batch.texts)
@@ -105,24 +105,24 @@ class Outbox:
                 self._condition.notify_all()
 
     def rewind(self) -> None:
-        """Send again what was not acknowledged, to another receiver."""
+        """Send all unacknowledged texts again, to another receiver."""
         with self._condition:
             self._sent = self._first
 
     def hold(self, unbounded: bool) -> None:
-        """Keep any number of texts while nobody receives them."""
+        """Lift or restore the bound on unsent texts."""
         with self._condition:
             self._unbounded = unbounded
             self._condition.notify_all()
 
     def close(self) -> None:
-        """Accept no more texts, and let go a blocked `put`."""
+        """Accept no more texts, and release a blocked `put`."""
         with self._condition:
             self._closed = True
             self._condition.notify_all()
 
     def rest(self) -> Batch:
-        """Return all texts that were not acknowledged."""
+        """Return all unacknowledged texts."""
         with self._condition:
             return Batch(self._first, list(self._texts))
 

@@ -1,12 +1,12 @@
-"""What runs on the scheduler: where attempts are, and how they are doing.
+"""The registry of attempts on the scheduler: their workers and their states.
 
-Dask assigns a task to any worker that offers what it needs, even where that is taken while another
-worker is free. So an attempt gets a seat first, on a worker where everything is free, and its task
-may run there only.
+Dask assigns a task to any worker that offers the needed resources, even if they are in use there
+and free elsewhere. An attempt therefore first gets a seat on a worker with everything free, and its
+task may run only there.
 
-The worker claims the attempt before it runs it. A task that Dask starts a second time, after its
-worker was killed or retired or its result was lost, fails to claim it and does not run: with every
-value of `allowed-failures` an attempt runs once.
+The worker claims the attempt before running it. A task that Dask starts a second time, after its
+worker was killed or retired or its result was lost, fails to claim it and does not run: an attempt
+runs once, whichever `allowed-failures` is set.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ State: TypeAlias = Literal["seated", "running", "ended", "gone"]
 
 
 class Record(TypedDict):
-    """An attempt, as its client may see it."""
+    """The state of an attempt that its client may see."""
 
     worker: str
     address: str
@@ -82,10 +82,10 @@ class Attempts(SchedulerPlugin):  # type: ignore[misc]
         avoid: Sequence[str],
         timeout: float,
     ) -> str | None:
-        """Return the address of a worker with a free seat, None if there was none yet.
+        """Return the address of a worker with a free seat, or None if there was none in time.
 
-        First come, first served. Call it again after None, without delay. Workers to avoid are
-        taken if there is no other.
+        Seats are given in order of arrival. After None, call again without delay. A worker in
+        `avoid` is taken only if all others are taken.
         """
         until = time.monotonic() + timeout + _FORGOTTEN
         waiting = self._line.setdefault(key, _Waiting(task, needs, tuple(avoid), until))
@@ -97,7 +97,7 @@ class Attempts(SchedulerPlugin):  # type: ignore[misc]
         return seat.record["address"] if seat and seat.task == task else None
 
     def claim(self, key: str, task: str, address: str) -> bool:
-        """Record that a worker begins an attempt; return False if it is not to run there."""
+        """Record that a worker begins an attempt; return False if it must not run there."""
         seat = self.seats.get(key)
         wanted = seat is not None and (seat.task, seat.record["address"]) == (task, address)
         if seat is None or not wanted or seat.record["state"] != "seated":
@@ -112,7 +112,7 @@ class Attempts(SchedulerPlugin):  # type: ignore[misc]
         self._become(key, "ended")
 
     def forget(self, key: str, task: str) -> None:
-        """Remove what is kept for a task that its client is done with, or no longer wants.
+        """Remove the seat and queues of a task that its client is done with or has withdrawn.
 
         A task that has not begun cannot begin any more.
         """
@@ -126,7 +126,7 @@ class Attempts(SchedulerPlugin):  # type: ignore[misc]
         self._serve()
 
     async def observe(self, key: str, seen: str | None, timeout: float) -> Record | None:
-        """Return the record once its state differs from the one seen, or after `timeout`."""
+        """Return the record once its state differs from `seen`, or after `timeout`."""
         if self._state(key) == seen:
             event = self._changed.setdefault(key, asyncio.Event())
             with suppress(asyncio.TimeoutError):
@@ -148,15 +148,15 @@ class Attempts(SchedulerPlugin):  # type: ignore[misc]
             if seat.record["address"] == address and seat.record["state"] == "running"
         )
 
-    # Called by the scheduler.
+    # Plugin hooks, called by the scheduler.
 
     def transition(self, key: Any, start: str, finish: str, *_: Any, **__: Any) -> None:
         if self._line and "processing" in (start, finish):
-            # After the transition: the worker's books are changed within it.
+            # After the transition, which updates the worker's counts.
             asyncio.get_running_loop().call_soon(self._serve)
 
     def remove_worker(self, scheduler: Any, worker: str, **_: Any) -> None:
-        """Record the attempts lost with a worker, however it left."""
+        """Record the attempts lost with a worker that left, for any reason."""
         for key, seat in self.seats.items():
             if seat.record["address"] == worker and seat.record["state"] != "gone":
                 task = scheduler.tasks.get(seat.task)
@@ -171,9 +171,9 @@ class Attempts(SchedulerPlugin):  # type: ignore[misc]
         self._serve()
 
     def _serve(self) -> None:
-        """Give a seat to everybody in the line for whom there is one."""
+        """Give free seats to the attempts in line."""
         self._purge()
-        if self._line and self._timer is None:  # nothing announces a worker that is ready
+        if self._line and self._timer is None:  # no event announces a ready worker
             self._timer = asyncio.get_running_loop().call_later(_TICK, self._tick)
         now = time.monotonic()
         for key, waiting in list(self._line.items()):
@@ -192,7 +192,7 @@ class Attempts(SchedulerPlugin):  # type: ignore[misc]
             waiting.served.set()
 
     def _free_worker(self, waiting: _Waiting) -> Any:
-        """Return the least busy worker on which all that is needed is free."""
+        """Return the least busy worker with all needed resources free."""
         free = [
             (each.address not in waiting.avoid, self._free_threads(each), -index, each)
             for index, each in enumerate(self._scheduler.workers.values())
@@ -215,7 +215,7 @@ class Attempts(SchedulerPlugin):  # type: ignore[misc]
         return threads
 
     def _seated(self, worker: Any) -> list[_Seat]:
-        """Return the seats whose tasks Dask does not count on the worker yet."""
+        """Return the worker's seats whose tasks Dask does not count yet."""
         busy = {task.key for task in worker.processing}
         return [
             seat
@@ -247,7 +247,7 @@ class Attempts(SchedulerPlugin):  # type: ignore[misc]
                 self.drop_queue(name)
 
     def _purge(self) -> None:
-        """Remove what clients that died have left: seats of no use, and queues of nobody."""
+        """Remove unused seats and orphaned queues of clients that died."""
         tasks = self._scheduler.tasks
         unused = time.monotonic() - _UNUSED
         for key, seat in list(self.seats.items()):
@@ -280,7 +280,7 @@ def _attempts(scheduler: Any) -> Attempts:
     return found
 
 
-# What clients and workers call by `run_on_scheduler`.
+# Functions that clients and workers call with `run_on_scheduler`.
 
 
 def hello(*, dask_scheduler: Any) -> str:
@@ -303,7 +303,7 @@ async def seat(
     *,
     dask_scheduler: Any,
 ) -> str | None:
-    """Return the address of a worker with a free seat, None if there was none yet."""
+    """Return the address of a worker with a free seat, or None if there was none in time."""
     return await _attempts(dask_scheduler).seat(key, task, needs, avoid, timeout)
 
 
@@ -314,7 +314,7 @@ def name_of(address: str, *, dask_scheduler: Any) -> str:
 
 
 def claim(key: str, task: str, address: str, *, dask_scheduler: Any) -> bool:
-    """Record that a worker begins an attempt; return False if it is not to run there."""
+    """Record that a worker begins an attempt; return False if it must not run there."""
     return _attempts(dask_scheduler).claim(key, task, address)
 
 
@@ -324,7 +324,7 @@ def end(key: str, *, dask_scheduler: Any) -> None:
 
 
 def forget(key: str, task: str, *, dask_scheduler: Any) -> None:
-    """Remove what is kept for a task that is over, or that is no longer wanted."""
+    """Remove the seat and queues of a task that is over or withdrawn."""
     _attempts(dask_scheduler).forget(key, task)
 
 
@@ -336,7 +336,7 @@ def drop_queue(name: str, *, dask_scheduler: Any) -> None:
 async def observe(
     key: str, seen: str | None, timeout: float, *, dask_scheduler: Any
 ) -> Record | None:
-    """Return the record of an attempt once its state differs from the one seen."""
+    """Return the record of an attempt once its state differs from `seen`."""
     return await _attempts(dask_scheduler).observe(key, seen, timeout)
 
 

@@ -1,4 +1,4 @@
-"""What runs on a worker: the Dask task of an attempt."""
+"""The Dask task of an attempt, which runs on a worker."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _IDLE = 1.0
 
 
 def probe(task: str, version: str) -> tuple[str, str] | None:
-    """Return why this worker cannot run the function, and advice; None if it can."""
+    """Return the problem that keeps this worker from running the function, and advice, or None."""
     if version != __version__:
         return f"has cuggino {__version__}, the client has {version}", SAME_VERSION
     try:
@@ -55,10 +55,10 @@ def probe(task: str, version: str) -> tuple[str, str] | None:
 
 
 def run(key: str, packed: bytes, task: str, detach: bool) -> str:
-    """Run the function named by `task` and return what the client has not taken, as JSON.
+    """Run the function named by `task`; return the texts that the client has not taken, as JSON.
 
     Returns early once the task is cancelled, the client or the scheduler is gone, or the worker is
-    closing; everything that the function has started is released first.
+    closing; everything that the function started is released first.
     """
     worker = get_worker()
     client = get_client()
@@ -85,7 +85,7 @@ def _function(task: str) -> Function:
 
 
 class _Orders:
-    """The orders to an attempt; those before the first subscription are kept for it."""
+    """The orders to an attempt, buffered until the first subscription."""
 
     def __init__(self) -> None:
         self._kept: list[str] = []
@@ -194,7 +194,7 @@ class _Attempt:
                 if name not in queues:
                     queues = {name: await Queue(name, client=self._client, maxsize=QUEUE)}
                 await queues[name].put(text, timeout=_PUT)
-            except TimeoutError:  # it is full
+            except TimeoutError:  # the queue is full
                 continue
             except KeyError:  # the client has removed it
                 if self._taker == name:
@@ -206,7 +206,7 @@ class _Attempt:
                     self._outbox.sent(batch)
 
     async def _until_due(self) -> str:
-        """Return the queue to send to once there is a batch and somebody to take it."""
+        """Wait until a batch is due and there is a receiver; return the receiver's queue."""
         while True:
             self._wake.clear()
             due = self._outbox.due()
@@ -252,7 +252,7 @@ class _Attempt:
             case {"take": str(name), "after": int(count)}:
                 self._outbox.acknowledge(count)
                 self._outbox.rewind()
-                if self._taker not in (None, name):  # it notices that it receives no more
+                if self._taker not in (None, name):  # the former client notices the end
                     self._soon(self._client.run_on_scheduler(drop_queue, self._taker))
                 self._taker = name
             case {"taken": int(count)}:

@@ -1,4 +1,4 @@
-"""What the link reports, and how an attempt fails."""
+"""The values that the link reports, and the errors of attempts."""
 
 from __future__ import annotations
 
