@@ -54,12 +54,12 @@ A test that uses one is a `real_agent` test.
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Depend on neither the disk nor the shell.
+    """Make the tests independent of the disk and the shell.
 
-    Nothing waits for the disk: only a power failure shows whether that was done. An interrupt is
-    one also where a shell has told its background jobs to ignore it. Projects of tests are trusted,
-    and what is remembered for a user is forgotten at the end. The sandbox of this machine is tried
-    in the project of one test, not of each.
+    Nothing waits for the disk: only a power failure would show the difference. SIGINT interrupts
+    even if a shell starts its background jobs with it ignored. Projects of tests are trusted, and
+    everything remembered for a user is removed at the end. The sandbox of this machine is probed in
+    the project of one test, not of each.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -83,7 +83,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _probed_once(probed: Callable[..., Boundary]) -> Callable[..., Boundary]:
-    """Remember the best boundary that a program can make, whatever the project."""
+    """Remember the best boundary that a program can make, for all projects."""
     known: dict[str | None, Boundary] = {}
 
     @wraps(probed)

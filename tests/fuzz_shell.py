@@ -89,7 +89,7 @@ def bash_version(bash: str) -> int:
 
 
 class Run(NamedTuple):
-    """What bash did with one snippet."""
+    """The effects of one snippet in bash."""
 
     commands: list[list[str]]
     """The words of each command that it would have run."""

@@ -1,8 +1,8 @@
 """A scripted model: the Anthropic Messages API on loopback, for tests that drive a real agent.
 
 A script (see `model_script`) is a function of the request. Replies are streamed as real server-sent
-events in small pieces, with usage, so that the agent reports a cost. There is no model behind it:
-the test supplies every reply.
+events in small pieces, with usage, so that the agent reports a cost. No model is involved: the test
+supplies every reply.
 """
 
 from __future__ import annotations

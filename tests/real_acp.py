@@ -1,4 +1,4 @@
-"""Real programs that speak the Agent Client Protocol: Qwen Code, Kimi and Mistral Vibe."""
+"""Real programs that implement the Agent Client Protocol: Qwen Code, Kimi and Mistral Vibe."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def install_vibe(cache: Path = CACHE) -> Path:
     """Return the path of the program (about 400 MB), installed by pip on the first call.
 
     Raises:
-        FileNotFoundError: there is no Python that it runs on.
+        FileNotFoundError: no Python that it runs on is installed.
         RuntimeError: the installation failed; the message ends with pip's.
     """
     place = cache / f"vibe-{VIBE}"

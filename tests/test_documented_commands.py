@@ -189,7 +189,7 @@ class Desk:
         }
 
     def run(self, text: str, *codes: int) -> str:
-        """Run the lines in one shell; return what is printed. `codes` may end it, default 0."""
+        """Run the lines in one shell; return the output. `codes` may end it, default 0."""
         done = subprocess.run(
             ["bash", "-euc", text],
             cwd=self.folder,
@@ -239,7 +239,7 @@ class Desk:
             self.interrupt()
 
     def archived(self, count: int) -> None:
-        """Wait until so many items are done."""
+        """Wait until `count` items are done."""
         folder = self.folder / ".cuggino" / "archive"
         assert eventually(lambda: len(list(folder.glob("*-approved-*"))) >= count), self.said()
 

@@ -199,7 +199,7 @@ def test_json_keeps_lone_surrogates(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("before", [None, 0o644])
 def test_a_private_file(tmp_path: Path, before: int | None) -> None:
-    """A private file is for its owner alone, whatever it replaces."""
+    """A private file is for its owner alone, even if it replaces a public one."""
     file = tmp_path / "file"
     if before is not None:
         file.write_text("old")

@@ -33,7 +33,7 @@ Program = Callable[..., Path]
 
 @pytest.fixture
 def program(tmp_path: Path) -> Program:
-    """Return a function that writes a program with this answer and records what it is asked."""
+    """Return a function that writes a program with this answer and records its calls."""
 
     def write(says: str, code: int = 0, *, name: str = "claude", before: str = "") -> Path:
         path = tmp_path / "bin" / name
@@ -223,13 +223,13 @@ class TestMemory:
         [{"HOME": "/elsewhere"}, {"CLAUDE_CONFIG_DIR": "/elsewhere"}, {"ANTHROPIC_API_KEY": "k"}],
     )
     def test_what_decides(self, more: Mapping[str, str], program: Program, tmp_path: Path) -> None:
-        """Another home folder, configuration or kind of login is asked anew."""
+        """Another home folder, configuration or kind of login is asked again."""
         path, env = program(IN), {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
         keys = {key_of(ClaudeAgent(path=path, env={**env, **given})) for given in ({}, more)}
         assert 2 == len(keys)
 
     def test_another_version(self, program: Program, tmp_path: Path) -> None:
-        """A program that was updated is asked anew."""
+        """A program that was updated is asked again."""
         env = {"PATH": "/usr/bin:/bin"}
         before = key_of(ClaudeAgent(path=program(IN), env=env))
         assert before != key_of(ClaudeAgent(path=program(IN, before="# new"), env=env))

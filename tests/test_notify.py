@@ -240,7 +240,7 @@ class TestEnds:
         assert notifier.sent[0][1].startswith("no network\n")
 
     def test_nothing_is_sent_before_the_begin(self) -> None:
-        """An error before anything happened is not sent: somebody has just started it."""
+        """An error before anything happened is not sent: a person has just started the run."""
         t, notifier = drawn(), DrawnNotifier()
         t.check(t.cold("--#").pipe(with_notifications(notifier)), "--#")
         assert [] == notifier.sent
@@ -304,7 +304,7 @@ def night(*names: str) -> list[Event]:
 
 class TestNights:
     def sent(self, *events: Event, **options: Any) -> list[tuple[str, str]]:
-        """Return what is sent about these events of a watch."""
+        """Return the notifications about these events of a watch."""
         notifier = DrawnNotifier()
         watch = concat(from_iterable(events), never())
         Marbles().record(watch.pipe(with_notifications(notifier, **options)), until=5)
@@ -445,7 +445,7 @@ class TestNights:
         assert "masked API_TOKEN" in body
 
     def test_the_morning(self) -> None:
-        """A watch that still works sums up at that time, and then only what is new."""
+        """A watch that still works sums up at that time, and later only the news."""
         t, notifier = Marbles(), DrawnNotifier()
         now = t.scheduler.now.astimezone()
         soon = (now + timedelta(seconds=60)).replace(second=0, microsecond=0)

@@ -52,7 +52,7 @@ def test_failed_installation_leaves_nothing(
 
 
 def test_without_npm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without npm the error names what is needed."""
+    """Without npm the error names the missing program."""
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(FileNotFoundError, match="npm is needed"):
         install_claude(tmp_path / "cache")

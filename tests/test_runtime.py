@@ -209,7 +209,7 @@ class TestRefusals:
     def test_git_that_cannot_be_started(
         self, files: int, hint: str, project: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The advice fits the reason: nobody needs to install what merely lacks a file handle."""
+        """The advice fits the reason: a lack of file handles does not ask for an installation."""
         failure = SpawnFailed("git", OSError(files, os.strerror(files)))
         monkeypatch.setattr("cuggino.sources.git_output", lambda *_a, **_k: throw(failure))
         error = refused(project, Config(commit=True))

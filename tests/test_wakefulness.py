@@ -156,7 +156,7 @@ class TestSystem:
 
     @pytest.mark.skipif(sys.platform != "linux", reason="D-Bus")
     def test_real_bus(self, bus: tuple[Path, dict[str, str]]) -> None:
-        """A power manager on a real bus is asked, and told at the end."""
+        """A power manager on a real bus is inhibited, and released at the end."""
         log, env = bus
         argv = [sys.executable, "-c", _AWAKE, str(log)]
         done = subprocess.run(

@@ -38,7 +38,7 @@ run = "env -0 > $SEEN"
 
 @pytest.fixture
 def env(tmp_path: Path) -> dict[str, str]:
-    """Return an environment with every login, in which a program writes what it has got."""
+    """Return an environment with every login; `SEEN` is where a program records its own."""
     home = tmp_path / "home"
     home.mkdir()
     logins = dict.fromkeys(LOGIN_VARIABLES, "secret-of-the-user")
@@ -58,7 +58,7 @@ def _program(name: str, tmp_path: Path, env: Mapping[str, str]) -> LlmAgent:
 
 
 def _seen(agent: LlmAgent, options: SpawnOptions, seen: Path) -> dict[str, str]:
-    """Return the environment of the program of a session, which fails as it speaks no protocol."""
+    """Return the environment of a session's program, which implements no protocol and fails."""
     with suppress(CugginoError, OSError):
         cuggino.run(agent.spawn(options))
     text = seen.read_text()
@@ -109,7 +109,7 @@ def test_the_scripted_agent_gets_no_login(
 
 
 def test_a_setting_leaves_one_login(tmp_path: Path, env: dict[str, str]) -> None:
-    """What names the files of `gh` leaves its variables, and those of others go."""
+    """A setting that shows the files of `gh` keeps its variables; others are removed."""
     options = SpawnOptions(prompt="work", cwd=tmp_path, shows=(env["GH_CONFIG_DIR"],))
     seen = _seen(_program("claude", tmp_path, env), options, tmp_path / "seen")
     assert seen["GH_TOKEN"] == "secret-of-the-user"

@@ -71,7 +71,7 @@ def test_removed_after_a_kill(temporary: Path) -> None:
 
 
 def test_new_and_foreign_ones_stay(temporary: Path) -> None:
-    """What was made a moment ago may not be locked yet; other names are not looked at."""
+    """New files may not be locked yet, so they stay; other names are ignored."""
     (temporary / f"{private_files.PREFIX}new.md").touch()
     (temporary / "cuggino-other.md").touch()
     os.utime(temporary / "cuggino-other.md", (1e9, 1e9))

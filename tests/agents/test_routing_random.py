@@ -24,7 +24,7 @@ Story = list[tuple[str, ...]]
 
 
 class Strict(InMemoryAgent):
-    """An agent that follows the scenario and resumes only sessions of its own."""
+    """An agent that follows the scenario and resumes only its own sessions."""
 
     def __init__(self, name: str, ends: Iterator[str], ids: Iterator[int]) -> None:
         super().__init__({}, name=name, can_resume=True)

@@ -109,7 +109,7 @@ class TestResuming:
 
 
 def test_messages_reach_whoever_works() -> None:
-    """Resumed, or begun anew by a fallback, a session has the messages of the latest options."""
+    """A session resumed or restarted by a fallback gets the latest options' messages."""
     t = Drawn()
     one = memory(t.cold("s|"), t.agent("#", limited(HOUR)), can_resume=True)
     other = memory(t.cold("s|"), can_resume=True)

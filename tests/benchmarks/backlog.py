@@ -71,7 +71,7 @@ def full(*, count: int = 100_000, worked: int = 20) -> Iterator[Figure]:
 
 
 def _watched(count: int, worked: int) -> tuple[Took, Took, Took]:
-    """Return what it took until the first item, for each further one, and to list them."""
+    """Measure a watch until its first item, for each further item, and the listing of its items."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / ".specs").mkdir()

@@ -60,7 +60,7 @@ class _Measured:
         self._number = 0
 
     def warm(self) -> None:
-        """Let each worker import what it needs."""
+        """Make each worker import the modules that the attempts need."""
         from tests.placement.dask.watching import begun
 
         while len(run(self._link.workers()) or ()) < 3:

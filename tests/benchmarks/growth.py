@@ -40,7 +40,7 @@ def _cpu_of_each(count: int, turns: int) -> float:
 
 
 def _together(count: int, turns: int) -> Took:
-    """Return what it takes to run so many loops side by side, each in a project of its own."""
+    """Measure `count` loops that run side by side, each in its own project."""
     with ExitStack() as stack:
         streams = []
         for _ in range(count):

@@ -95,7 +95,7 @@ def runs(*, journals: int = 200, events: int = 1_000_000, rounds: int = 5) -> It
 
 
 def long_run(*, events: int = 1_000_000) -> Iterator[Figure]:
-    """Measure what reads the journal of an unfinished run, with so many events and with few."""
+    """Measure commands that read an unfinished run's journal, with `events` events and with few."""
     commands = {
         "show": ("cuggino runs show", ("runs", "show", "0")),
         "report": ("cuggino report", ("report",)),
@@ -159,7 +159,7 @@ _BATCH: tuple[Event, ...] = (
 
 
 def _write_journals(folder: Path, count: int, events: int) -> None:
-    """Write journals of runs with so many events each."""
+    """Write `count` journals of runs with `events` events each."""
     for number in range(count):
         started = RunStarted(
             run_id=f"20260101-0000{number:04}", kind="run", command="run", focus="x"

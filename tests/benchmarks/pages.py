@@ -28,10 +28,10 @@ _LIMIT = 60.0
 
 
 def open_pages(*, pages: int = 20, rounds: int = 3) -> Iterator[Figure]:
-    """Measure the server's CPU with open pages of a run, beside that of the run.
+    """Measure the server's CPU with open pages of a run, compared with that of the run.
 
-    The pages of one browser share a stream. The server has shown a run before: what it loads only
-    once is not counted.
+    The pages of one browser share a stream. The server has shown a run before, so that one-time
+    loading is not counted.
     """
     kinds = {"pages": 1, "browsers": pages}
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:

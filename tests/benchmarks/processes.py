@@ -166,7 +166,7 @@ def among_others(*, others: int = 1000, rounds: int = 15) -> Iterator[Figure]:
 
 
 def _end(key: str, fifo: Path, lane: LoopScheduler, rounds: int) -> Figure:
-    """Compare with `wait`, from the moment when the child is told to end."""
+    """Compare with `wait`, timed from the moment when the child may exit."""
     os.mkfifo(fifo)
     argv = ["/bin/sh", "-c", f"exec <'{fifo}'; echo said; read line"]
 
@@ -214,10 +214,10 @@ def _lane() -> Iterator[LoopScheduler]:
 
 @contextmanager
 def _sleepers(count: int) -> Iterator[None]:
-    """Run so many processes that do nothing; each is ended by its id.
+    """Run `count` processes that do nothing; each is killed by its id.
 
     Raises:
-        Skipped: the system does not allow as many.
+        Skipped: the system does not allow that many.
     """
     most, _ = resource.getrlimit(resource.RLIMIT_NPROC)
     if 0 <= most < count + len(psutil.pids()) + 100:

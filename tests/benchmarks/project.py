@@ -73,7 +73,7 @@ entry(sys.argv[1:])
 
 
 class Peak(NamedTuple):
-    """What a Python process used."""
+    """Peak memory and CPU time of a Python process."""
 
     peak: float
     """MiB."""
@@ -248,7 +248,7 @@ def prints_lines(path: Path) -> str:
 
 
 def iterations(count: int) -> list[str]:
-    """Return the sessions of a run with so many iterations: plan, work, review."""
+    """Return the sessions of a run with `count` iterations: plan, work, review."""
     sessions = []
     for number in range(1, count + 1):
         last = number == count

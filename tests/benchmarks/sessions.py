@@ -1,4 +1,4 @@
-"""What a coding agent prints: sessions in the format of Claude Code 2.1 with partial messages.
+"""Output of a coding agent: sessions in the format of Claude Code 2.1 with partial messages.
 
 A turn has the lines of a real one, in their order and with their fields: thinking, text, two tool
 calls, each with its deltas and its block as a whole, usage, and the results of the tools.

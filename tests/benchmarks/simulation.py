@@ -1,9 +1,9 @@
 """A watch with several slots in virtual time: its speed-up, and how much is sent back.
 
-Run `python -m tests.benchmarks.simulation`. It is composed as the watch is, of the same pieces:
-which items may begin (`ready_order`), at most so many attempts at the same time (`merge_at_most`),
-and one landing after the other (`LandingQueue`). Agents and checks only take time; whether a
-candidate conflicts depends on the files that it and those that landed meanwhile have touched.
+Run `python -m tests.benchmarks.simulation`. It consists of the same parts as the watch: the choice
+of items that may begin (`ready_order`), a limit of simultaneous attempts (`merge_at_most`), and one
+landing after the other (`LandingQueue`). Agents and checks only take time; whether a candidate
+conflicts depends on the files that it and those that landed meanwhile have touched.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LIMIT = timedelta(days=10_000)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """What is built, and how long it takes."""
+    """The simulated backlog and its durations."""
 
     items: int = 1000
     work: float = 30.0
@@ -209,7 +209,7 @@ def _raise(error: Exception) -> None:
 
 
 def simulate(model: Model, slots: int) -> Outcome:
-    """Return the figures of a watch with so many slots."""
+    """Return the figures of a watch with `slots` slots."""
     return Simulation(model, slots).run()
 
 

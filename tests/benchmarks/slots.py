@@ -24,7 +24,7 @@ from tests.benchmarks.sessions import session
 
 
 class Worked(NamedTuple):
-    """What a watch took for all of its items."""
+    """Time and CPU of a watch for all of its items."""
 
     wall: float
     """Seconds, all items."""

@@ -80,7 +80,7 @@ def lines(*, turns: int = 3175, rounds: int = 5, peers: Sequence[str] = ()) -> I
 def lengths(
     *, of: Sequence[int] = (1, 64, 1024, 20 * 1024), size: int = 60 * 2**20, rounds: int = 3
 ) -> Iterator[Figure]:
-    """Measure sessions of about the same size, with lines of so many KiB."""
+    """Measure sessions of about the same size, for each line length in KiB."""
     for length in of:
         with _stream(long_lines(length * 2**10, size=size)) as here:
             least, taken = here.net_cpu(rounds, [FLOOR, Tool.cuggino()])

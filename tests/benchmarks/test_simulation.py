@@ -17,7 +17,7 @@ SMALL = Model(items=80)
 
 @pytest.mark.parametrize("slots", [1, 4, 32])
 def test_all_items_land(slots: int) -> None:
-    """Every item lands once, whatever was sent back; returns cost no item its end."""
+    """Every item lands once, however often it was sent back; returns lose no item."""
     outcome = simulate(SMALL, slots)
     assert 80 == outcome.landed
     assert slots >= outcome.speed_up
@@ -33,7 +33,7 @@ def test_one_slot_waits_for_nothing() -> None:
 
 
 def test_four_slots() -> None:
-    """Where the check is short, four slots are almost four times as fast."""
+    """With a short check, four slots are almost four times as fast."""
     assert 3.5 <= simulate(Model(items=200, check=1), 4).speed_up <= 4
 
 

@@ -1,4 +1,4 @@
-"""A run in a process of its own, which another terminal commands: each session waits for a gate."""
+"""A run in a separate process, commanded from another terminal; each session waits for a gate."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ class Commanded:
         return [event.tag for event in self.events()]
 
     def has(self, tag: str, times: int = 1) -> None:
-        """Wait until the journals have so many events with this tag."""
+        """Wait until the journals have at least `times` events with this tag."""
         assert eventually(lambda: self.tags().count(tag) >= times or self._has_ended(), every=0.1)
         assert self.tags().count(tag) >= times, self.said()
 

@@ -15,13 +15,13 @@ say = "<PLAN_COMPLETE>one task</PLAN_COMPLETE>"
 
 
 def implements(path: str = "", text: str = "", *, said: str = "<DONE>Say hello</DONE>") -> str:
-    """Return an implementing agent that writes a file, if it names one, and says this."""
+    """Return an implementing agent that writes `path`, if given, and outputs `said`."""
     written = _step("implementing", write=path, text=text) if path else ""
     return f"\n[[implementing]]{written}{_step('implementing', say=said)}"
 
 
 def reviews(said: str) -> str:
-    """Return a reviewing agent that says this."""
+    """Return a reviewing agent that outputs `said`."""
     return f"\n[[reviewing]]{_step('reviewing', say=said)}"
 
 

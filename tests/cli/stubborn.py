@@ -47,7 +47,7 @@ class StubbornTools:
 
     @property
     def are_alive(self) -> bool:
-        """Whether one of them is still there."""
+        """True while one of them is running."""
         return any(tool.is_running() for tool in self._tools)
 
     def _found(self) -> bool:

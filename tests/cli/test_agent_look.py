@@ -1,4 +1,4 @@
-"""Which agents are probed, and how long a probe may take."""
+"""The agents of a project to probe, and the time limit of a probe."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """List one built-in agent instead of all, as each is inspected in a process of its own."""
+    """List one built-in agent instead of all, as each is inspected in a separate process."""
     _leave_out(BUILT_IN.keys() - {"claude"}, monkeypatch)
 
 
@@ -125,7 +125,7 @@ def test_the_table() -> None:
 
 
 def test_an_agent_that_takes_messages() -> None:
-    """Its note says so, before its own."""
+    """The table notes it, before the agent's own note."""
     look = next(look for look in LOOKS if look.name == "other")
     assert look.capabilities is not None
     told = replace(look, capabilities=replace(look.capabilities, messages=True))
@@ -313,7 +313,7 @@ def test_on_a_terminal(
 
 @pytest.mark.real_agent  # starts a process for each agent: with the second command
 def test_as_a_program(project: Path, packages: Path) -> None:
-    """The command exits with 0 whatever is missing, and prints nothing to standard error."""
+    """With no agent installed the command exits with 0 and prints nothing to standard error."""
     done = subprocess.run(
         [sys.executable, "-m", "cuggino_cli", "agents"],
         cwd=project,

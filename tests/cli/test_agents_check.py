@@ -72,7 +72,7 @@ def test_broken(
 
 
 def test_unguarded(checked: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """A program that does not claim to ask is not tried for it, or for what it cannot do."""
+    """Rules for features that a program does not claim, such as asking, are skipped."""
     given: dict[str, Any] = {"initialize": {"agentCapabilities": {}}}
     code, found = checked(capsys, asks=False, **given)
     assert 0 == code

@@ -273,7 +273,7 @@ def test_import(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_import_of_nonsense(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The rest is imported, and the exit code tells that something is missing."""
+    """The rest is imported, and the exit code is 1."""
     configure(project, '{"id": 7, "title": "A"}', "\x1b[31mUsage:")
     assert 1 == main(["backlog", "import"])
     out, err = capsys.readouterr()
@@ -282,6 +282,6 @@ def test_import_of_nonsense(project: Path, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_import_without_a_source(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It says what to set."""
+    """It fails, as no source is configured."""
     assert 2 == main(["backlog", "import"])
     assert "no source is configured" in capsys.readouterr().err

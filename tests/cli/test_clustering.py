@@ -1,4 +1,4 @@
-"""`cuggino watch` with a cluster: its options, and what is refused."""
+"""`cuggino watch` with a cluster: its options and its refusals."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_configured_cluster_that_is_not_there(
 
 
 def test_options_override_the_configuration(tmp_path: Path) -> None:
-    """What is not given stays as configured."""
+    """Settings without an option stay as configured."""
     config = parse_config({"cluster": {"address": "127.0.0.1:1", "detach": True}})
     found = chosen_cluster(config, folder=tmp_path, cluster="127.0.0.1:2")
     assert found is not None

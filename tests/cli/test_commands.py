@@ -1,4 +1,4 @@
-"""Commands from another terminal to a run in a process of its own."""
+"""Commands from another terminal to a run in a separate process."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_nothing_runs(run: Commanded, args: list[str]) -> None:
 
 
 def test_an_agent_cannot_send(run: Commanded) -> None:
-    """What a run has started cannot command a run."""
+    """Agents and commands of a run cannot command it."""
     code, said = run.tell("steer", "x", env={"CUGGINO_ROLE": "implementing"})
     assert 2 == code
     assert said.startswith("cuggino: agents and commands of a run cannot command it")
@@ -272,7 +272,7 @@ def test_follow_a_watch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.real_agent  # many processes: with the second command
 def test_messages_are_repeated_to_a_repeated_session(run: Commanded) -> None:
-    """An agent that is killed after it was told is told again when its stage is repeated."""
+    """A message that a killed agent got is repeated when its stage is repeated."""
     run.start(*FOCUS)
     run.at("planning")
     run.tell("steer", "use flask")

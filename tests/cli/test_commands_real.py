@@ -25,7 +25,7 @@ NEXT = "Add no comments."
 
 @pytest.mark.timeout(2 * LIMIT)
 def test_steer(claude_cli: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The running agent is told, and so is the next one if the message comes between sessions."""
+    """A message reaches the running agent, or the next one if it comes between sessions."""
     isolate_git(monkeypatch, tmp_path)
     run = Commanded(tmp_path, agent="claude", agentPath=str(claude_cli), loginCheck=False)
     GitProject(run.folder)

@@ -1,4 +1,4 @@
-"""`cuggino demo`, interrupted and resumed as it says."""
+"""`cuggino demo`, interrupted and resumed by the printed command."""
 
 from __future__ import annotations
 

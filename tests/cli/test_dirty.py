@@ -99,14 +99,14 @@ def test_refused_until_it_is_clean(project: GitProject) -> None:
 
 
 def test_a_clean_tree(project: GitProject, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing is told where nothing is dirty."""
+    """Nothing is reported for a clean tree."""
     project.git("commit", "--quiet", "--all", "--message", "mine")
     assert 0 == main(["run", "--focus", "all", "--dirty", "refuse"])
     assert "ncommitted" not in capsys.readouterr().out
 
 
 def test_a_rewritten_history(project: GitProject, capsys: pytest.CaptureFixture[str]) -> None:
-    """The end of a run tells that its start is lost, and so does the summary."""
+    """The end of a run and its summary report that its start commit is lost."""
     base = project.git("rev-parse", "HEAD").strip()
     scenario(project, "git checkout -q --orphan x && git commit -q -m x")
     project.git("commit", "--quiet", "--all", "--message", "mine")

@@ -34,7 +34,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def install(name: str, *, version: str, token: str = "") -> None:
-    """Install a program that tells its version, and prints its token for github.com only."""
+    """Install a program that prints its version, and its token for the public host only."""
     file = Path(os.environ["PATH"]) / name
     file.write_text(
         "#!/bin/sh\n"

@@ -20,7 +20,7 @@ def no_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def make_repository(folder: Path, *, commit: bool = True) -> git.Repo:
-    """Create a repository with one commit; return it closed, without git processes of its own."""
+    """Create a repository with one commit; return it closed, with no git process left."""
     with git.Repo.init(folder, initial_branch="main") as repo:
         if commit:
             actor = git.Actor("A", "a@example.org")

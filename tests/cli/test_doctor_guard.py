@@ -125,7 +125,7 @@ def test_a_run_with_an_agent_that_is_asked(
 
 
 def test_only_with_an_agent(ready: Path) -> None:
-    """Without an agent or a configuration there is no finding about the guard."""
+    """Without an agent or a configuration, doctor reports nothing about the guard."""
     topics = [
         finding.what.partition(":")[0]
         for finding in checks.diagnose(ready, agent="nobody", env=os.environ, uid=1)

@@ -38,7 +38,7 @@ def check(begin: float, seconds: float, item: str | None = None) -> list[Said]:
 
 @pytest.fixture
 def ran(tmp_path: Path) -> Ran:
-    """Record runs of items that took `minutes`, with a check of so many seconds."""
+    """Record runs of items that took `minutes`, with a check of `check_seconds`."""
 
     def run(*minutes: float, check_seconds: float = 180, state: str = "approved") -> None:
         for number, time in enumerate(minutes):

@@ -64,7 +64,7 @@ def test_by_the_roles(project: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_as_text(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """As text, denied parts follow each call, and the counts come last."""
+    """The text output lists denied parts after each call, and the counts last."""
     record(project, ONE, *SAID)
     assert 1 == main(["guard", "audit", ONE])
     lines = capsys.readouterr().out.splitlines()

@@ -50,7 +50,7 @@ def test_examples_are_understood(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Every help has an example of its own command, and all examples parse."""
+    """Every help page has an example of its command, and all examples parse."""
     (tmp_path / "shop").mkdir()
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")

@@ -1,4 +1,4 @@
-"""What a command loads: only what it uses, so that it starts quickly."""
+"""Commands load only the modules that they use, so that they start quickly."""
 
 from __future__ import annotations
 

@@ -196,7 +196,7 @@ def test_a_broken_file_of_a_layer(
     ],
 )
 def test_a_wrong_answer(field: str, text: str, message: str) -> None:
-    """A wrong answer is refused with what is possible instead."""
+    """A wrong answer is refused with the possible answers."""
     questions = {question.field: question for question in _questions(["a", "b"])}
     with pytest.raises(ValueError, match=re.escape(message)):
         questions[field].parse(text)

@@ -55,7 +55,7 @@ def test_run(project: Path, server: Server, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("occasions", ["failed", "item,parked"])
 def test_another_occasion(occasions: str, project: Path, server: Server) -> None:
-    """What is not asked for is not sent."""
+    """Notifications on other occasions are not sent."""
     configure(project, to=server.url)
     assert 0 == main(["run", "--focus", "x", "--quiet", "--notify-on", occasions])
     assert [] == server.posted

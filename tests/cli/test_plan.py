@@ -229,7 +229,7 @@ json.dump(said, open("said.json", "w"))
     ],
 )
 def test_the_terminal_is_intact(project: Path, ending: str, code: int) -> None:
-    """The terminal is restored whatever the program did and however it ended."""
+    """The terminal is restored however the program changed it and exited."""
     set_up(project, _UNRULY.format(ending=ending))
     screen, terminal = pty.openpty()
     leader = subprocess.Popen(

@@ -90,7 +90,7 @@ def test_usage_errors(
 
 @pytest.mark.usefixtures("project")
 def test_no_journal(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without runs there is no report."""
+    """Without runs the command fails."""
     assert 2 == main(["report"])
     assert "there is no journal of a run in" in capsys.readouterr().err
 
@@ -145,7 +145,7 @@ def test_a_device(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.real_agent
 def test_standard_output(runs: Path) -> None:
-    """`-` writes only the page, as UTF-8 whatever the terminal's encoding."""
+    """`-` writes only the page, in UTF-8 under any terminal encoding."""
     run_id = "019aa000-0000-7000-8000-000000000007"
     text = (JOURNALS / "unicode.jsonl").read_text(encoding="utf-8")
     (runs / ".cuggino" / "journal" / f"{run_id}.jsonl").write_text(text, encoding="utf-8")

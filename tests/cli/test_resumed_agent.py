@@ -1,4 +1,4 @@
-"""`--resume` without `--agent`: the run keeps its own agent, whatever the files contain now."""
+"""`--resume` without `--agent`: the run keeps its own agent, even if the files have changed."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ WEAKENS = implements("check.sh", "exit 0\n")
 def test_a_check_that_the_agent_rewrites(
     project: GitProject, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With `gate: block` the approval does not count, and the run says why."""
+    """With `gate: block` the approval does not count, and the run prints why."""
     assert 11 == played(project, PLANS + WEAKENS + APPROVES, gate="block")
     printed = " ".join(capsys.readouterr().out.split())
     assert "[Check] Completed (exit 0)" in printed

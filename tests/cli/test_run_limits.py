@@ -44,7 +44,7 @@ def test_what_ends_a_run(
     ready: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """What no wait and no retry can help ends the run at once, with its exit code and a hint."""
+    """Failures that no wait or retry can fix end the run at once, with an exit code and a hint."""
     (ready / "scenario.toml").write_text(f"repeat = true\n{PLANS}{agent}")
     (ready / ".cuggino.json").write_text(json.dumps(AGENT | settings))
     assert code == main(["run", "--focus", "x"])

@@ -26,7 +26,7 @@ say = "<REQUEST_CHANGES>9 tasks remain</REQUEST_CHANGES>"
 def test_a_reviewer_that_is_of_two_minds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The run is not approved; what the reviewer said is printed and in the journal."""
+    """The run is not approved; the reviewer's markers are printed and recorded."""
     isolate_git(monkeypatch, tmp_path / "home")
     (tmp_path / ".specs").mkdir()
     (tmp_path / ".specs" / "hello.md").write_text("# Hello\n")

@@ -21,7 +21,7 @@ from tests.cli.rounds import PLANS, implements, reviews as reviewing
     ],
 )
 def test_progress_is_no_stall(ready: Path, reviews: list[str], code: int) -> None:
-    """Falling counts and work on the named file continue, what nobody touched ends the run."""
+    """Falling counts and work on the named file continue the run; unaddressed findings end it."""
     rounds = [f"<REQUEST_CHANGES>{review}</REQUEST_CHANGES>" for review in reviews]
     scenario = "".join(
         PLANS + implements("page.py", f"round {n}") + reviewing(said)

@@ -74,7 +74,7 @@ def test_a_sync_is_listed_by_what_is_verified(
 
 
 def test_the_digest_has_the_deliverables(project: Path) -> None:
-    """What the writer keeps and what a reader finds is what the journal holds."""
+    """The digests of a writer and of a reader both agree with the journal."""
     deliver(project)
     path = path_of(project)
     delivery = fold_delivery(read_journal(path).entries)
@@ -90,7 +90,7 @@ def test_the_digest_has_the_deliverables(project: Path) -> None:
 def test_a_journal_that_broke_after_it_was_listed(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It is a row of its own, whatever was kept of it, and the others are listed."""
+    """It is listed as unreadable, despite its digest, and the others are listed."""
     deliver(project, *TURNS[:2], max_sessions=2)
     path = path_of(project)
     output_of(capsys, "runs")

@@ -63,7 +63,7 @@ def unavailable(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_doctor_shows_how_each_role_is_confined(ready: Path) -> None:
-    """Every role is named once, with what it may write and how."""
+    """Every role is named once, with its kind of write access."""
     best = found(ready, BEST)
     assert ("ok", "sandbox: bubblewrap+overlay confines all roles") == (best.status, best.what)
     assert str(best.hint).splitlines() == [
@@ -91,7 +91,7 @@ def test_doctor_shows_what_is_not_confined(ready: Path) -> None:
 
 @pytest.mark.parametrize("here", [LANDLOCK, NONE])
 def test_doctor_finds_a_required_sandbox_missing(ready: Path, here: Boundary) -> None:
-    """Where `require` would refuse to start, doctor reports a problem, with a remedy."""
+    """Doctor reports a problem with a remedy if `require` would refuse to start."""
     problem = found(ready, here, sandbox="require")
     assert "problem" == problem.status
     assert problem.what.endswith(", but it is required: a run would not start")
@@ -126,7 +126,7 @@ def test_doctor_finds_agents_that_cannot_be_confined(ready: Path) -> None:
 
 
 def test_doctor_finds_the_agents_own(ready: Path, claude: str, unavailable: list[str]) -> None:
-    """That of the agent counts only where no view is in force, or with an allow-list of hosts."""
+    """The agent's own sandbox counts only without a view, or with an allow-list of hosts."""
     agent = ClaudeAgent(path=claude)
     assert [] == found_of(agent, ready, BEST)
     [own] = found_of(agent, ready, LANDLOCK)
@@ -156,7 +156,7 @@ def test_doctor_finds_agents_with_any_network(
 
 
 def test_doctor_finds_logins_that_agents_have(tmp_path: Path) -> None:
-    """Where nothing hides their files, or a setting leaves them."""
+    """Doctor reports logins that nothing hides, or that a setting leaves."""
     (tmp_path / ".config/gh").mkdir(parents=True)
     (tmp_path / ".netrc").touch()
     env = {"HOME": str(tmp_path), "GH_TOKEN": "t"}

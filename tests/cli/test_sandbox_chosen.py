@@ -1,4 +1,4 @@
-"""What a run reports of its sandbox, and where it does not start without one."""
+"""The sandbox that a run reports, and refusals to start without one."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_without_any_engine(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """A run in nothing says so once, with the reason; one with `--no-sandbox` does not."""
+    """An unsandboxed run reports the reason once; one with `--no-sandbox` reports nothing."""
     none = Boundary(reason="nothing works here")
     monkeypatch.setattr(boundary, "_probed", lambda *_: none)
     words = ["run", "--focus", "a page", "--agent", scenario(tmp_path, _ENDING), "--json"]
@@ -218,7 +218,7 @@ def test_paths_that_cannot_be_hidden(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """One sentence says what is wrong with the value, and nothing is started."""
+    """One sentence names the error in the value, and nothing is started."""
     named = [path.replace("PROJECT", str(project.root)) for path in hide]
     config = {"guard": "off", "sandboxHide": named}
     (project.root / ".cuggino.json").write_text(json.dumps(config))

@@ -146,7 +146,7 @@ def test_extra_is_missing(
 def test_refused_options(
     project: Path, capsys: pytest.CaptureFixture[str], args: list[str], message: str
 ) -> None:
-    """What cannot be served is refused in one sentence, with exit code 2."""
+    """Unusable options are refused in one sentence, with exit code 2."""
     assert 2 == main(["serve", *args])
     err = capsys.readouterr().err
     assert message in err

@@ -78,7 +78,7 @@ def test_clean(project: SlottedProject, capsys: pytest.CaptureFixture[str]) -> N
 def test_no_slots(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A folder without slots says so."""
+    """Without slots the list reports none."""
     monkeypatch.chdir(tmp_path)
     assert main(["slots", "list"]) == 0
     assert capsys.readouterr().out == "There are no slots.\n"

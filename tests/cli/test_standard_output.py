@@ -1,4 +1,4 @@
-"""The command where its output is closed, full, or read by nobody: no traceback, the exit code."""
+"""The command with its output closed, full or unread: no traceback, the exit code."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_full(ready: Path, command: str) -> None:
 
 @pytest.mark.real_agent
 def test_a_file_in_the_project(ready: Path) -> None:
-    """What a run prints into a file of its project is no work of an agent that may not write."""
+    """Output of a run to a project file is not blamed on an agent that may not write."""
     git = ("git", "-c", "user.name=a", "-c", "user.email=a@example.org")
     subprocess.run([*git, "init", "-q"], cwd=ready, check=True)
     (ready / "scenario.toml").write_text(PLANS + implements() + APPROVES)
@@ -81,7 +81,7 @@ def test_a_reader_that_leaves(ready: Path) -> None:
 def test_a_reader_that_does_not_read(
     ready: Path, number: signal.Signals, options: tuple[str, ...]
 ) -> None:
-    """A signal ends a run whose output fills a pipe that nobody reads."""
+    """A signal ends a run whose output fills an unread pipe."""
     (ready / "scenario.toml").write_text(MUCH, encoding="utf-8")
     with subprocess.Popen(
         [*CUGGINO, "run", "--focus", "x", *options],

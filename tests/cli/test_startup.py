@@ -1,4 +1,4 @@
-"""What a command leaves out to start quickly."""
+"""Commands skip the search for pydantic plugins, to start quickly."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Trust in a project: what is asked, warned about, refused and remembered."""
+"""Trust in a project: questions, warnings, refusals and remembered answers."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def answers(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """A terminal, and what is answered there; a question too many fails."""
+    """A terminal with scripted answers; one question too many fails."""
     pending: list[bool] = []
     monkeypatch.setattr(console, "on_terminal", lambda: True)
     monkeypatch.setattr(click, "confirm", lambda *_args, **_given: pending.pop(0))
@@ -91,7 +91,7 @@ def test_no_commands(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_trust_is_required(
     ready: Path, user: Path, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
-    """Where the user requires it, nothing starts without a terminal, and a sentence says so."""
+    """With trust required, nothing starts without a terminal, and a sentence names the reason."""
     own(user, '{"trust": "require"}')
     configure(ready, checkCommand="make evil")
     assert 2 == main(command.split())
@@ -160,7 +160,7 @@ def test_one_question(ready: Path, answers: list[bool], capsys: pytest.CaptureFi
 
 
 def test_setup_is_not_asked_about(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What a user has typed in `setup` is accepted; what was in the file before is not."""
+    """Commands typed in `setup` are accepted; those already in the file are not."""
     configure(ready, agent="claude", setupCommand="evil")
     assert 0 == main(["setup", "--yes", "--check-command", "make"])
     store = trust_store()

@@ -70,7 +70,7 @@ def test_what_is_known_before(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """A run that could not commit, or has nothing to build, starts no agent; doctor says it."""
+    """A run that could not commit, or has nothing to build, starts no agent; doctor reports it."""
     match hinder:
         case "identity":
             project.git("config", "--remove-section", "user")

@@ -137,7 +137,7 @@ def test_nothing_to_do(destroyed: Destroyed, capsys: pytest.CaptureFixture[str])
 
 
 def test_commits_of_agents_stay(destroyed: Destroyed, capsys: pytest.CaptureFixture[str]) -> None:
-    """Branches stay where they are; the message says how to move one back."""
+    """Branches stay where they are; the message gives the `git reset` to move one back."""
     project, before = destroyed
     first = project.git("rev-parse", "HEAD").strip()
     project.git("add", "--all")
@@ -151,7 +151,7 @@ def test_commits_of_agents_stay(destroyed: Destroyed, capsys: pytest.CaptureFixt
 
 
 def test_a_broken_configuration_is_no_obstacle(destroyed: Destroyed) -> None:
-    """What an agent did to the configuration can be undone, too."""
+    """An agent's changes to the configuration can be undone, too."""
     project, before = destroyed
     project.write(".cuggino.json", "{broken")
     assert 0 == main(["undo", "--yes"])
@@ -180,7 +180,7 @@ def test_an_unknown_name(
 def test_a_file_that_cannot_be_restored(
     destroyed: Destroyed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What fails is named, the rest is restored, and the exit code tells it."""
+    """The file is named, the rest is restored, and the exit code is 1."""
     project, before = destroyed
     (tmp_path / "elsewhere").mkdir()
     (project.root / "src").symlink_to(tmp_path / "elsewhere")

@@ -23,7 +23,7 @@ from cuggino_cli.main import main
     ],
 )
 def test_a_wrong_command_line(words: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The exit code is 2, and the message says what to write instead."""
+    """The exit code is 2, and the message names the error or a correction."""
     assert 2 == main(words.split())
     told = capsys.readouterr()
     assert message in told.err
@@ -38,7 +38,7 @@ def test_a_folder_that_is_gone(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """In a folder that was removed meanwhile every command says so."""
+    """Every command reports that the current folder was removed."""
     monkeypatch.chdir(tmp_path)
     tmp_path.rmdir()
     assert 2 == main(words.split())

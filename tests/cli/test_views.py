@@ -140,7 +140,7 @@ def test_without_a_sandbox_commands_have_no_view(project: GitProject, tmp_path: 
 
 
 def install(project: GitProject, command: str) -> None:
-    """Install a hook for commits as husky does: git runs what is in the work tree."""
+    """Install a commit hook as husky does: git runs the file in the work tree."""
     hook = project.root / ".husky/pre-commit"
     hook.parent.mkdir()
     hook.write_text(f"#!/bin/sh\n{command}\ntrue\n")
@@ -250,7 +250,7 @@ run = "touch lopen.loop.done"
 def test_verification_commands_have_a_view(
     project: GitProject, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The commands that verify a build run what it has built."""
+    """Commands that verify a build are confined, as they run built code."""
     outside = tmp_path / "outside"
     configure(project)
     verify = f"touch seen {outside}; echo '{{}}' > .mcp.json; test -e lopen.loop.done"

@@ -108,7 +108,7 @@ def test_no_profile_means_all(profile: object) -> None:
 
 
 def test_a_file_that_is_none(tmp_path: Path) -> None:
-    """A pipe at its place is an error, and nobody waits for it."""
+    """A pipe in its place raises an error without blocking."""
     (tmp_path / ".autonoe").mkdir()
     os.mkfifo(tmp_path / AGENT_FILE)
     with pytest.raises(StorageError, match="cannot be read: not a regular file"):
@@ -200,7 +200,7 @@ def test_recorded_sandbox_modes(name: str) -> None:
 
 
 def test_the_warnings_at_the_start() -> None:
-    """The sandbox comes first, then destructive commands; without a warning there is no line."""
+    """The sandbox comes first, then destructive commands; without warnings there are no lines."""
     destructive = (
         "Warning: Destructive commands (rm, mv) enabled. "
         "Files can be deleted within project directory."

@@ -18,7 +18,7 @@ def loaded(folder: Path, cluster: object) -> Config:
 
 
 def test_short_form(tmp_path: Path) -> None:
-    """A text is the address; without one there is no cluster."""
+    """A string is the address; without one no cluster is configured."""
     assert "tls://host:8786" == loaded(tmp_path, "tls://host:8786").cluster_settings.address
     assert Config().cluster is None
     settings = Config().cluster_settings

@@ -26,7 +26,7 @@ def loaded(folder: Path, notify: object) -> Config:
 
 @pytest.mark.parametrize("short", ["bell", "none", ["bell", "ntfy://topic"], []])
 def test_short_form(short: str | list[str], tmp_path: Path) -> None:
-    """A text or a list says how; when is the default: the end, and what is urgent."""
+    """A string or a list sets `to`; `on` defaults to the end and urgent occasions."""
     config = loaded(tmp_path, short)
     assert short == config.notify
     expected = NotifySettings(to=short)
@@ -36,7 +36,7 @@ def test_short_form(short: str | list[str], tmp_path: Path) -> None:
 
 
 def test_long_form(tmp_path: Path) -> None:
-    """An object says how, by which command, when, and survives a change and being saved."""
+    """An object sets targets, command and occasions, and survives a change and a save."""
     given = {"to": ["bell"], "command": "mail me", "on": list(OCCASIONS), "at": None}
     config = changed_config(loaded(tmp_path, given), {"max_iterations": 3})
     assert given == config.notifications.model_dump()

@@ -95,7 +95,7 @@ def test_changing_keeps_defaults_unset() -> None:
 
 
 def test_a_part_of_a_section_is_left_out() -> None:
-    """What a dump leaves out applies within a section, too."""
+    """The exclusions of a dump apply within a section, too."""
     config = parse_config({"pullRequests": {"repo": "a/b", "draft": True}})
     dumped = config.model_dump(include={"pull_requests"}, exclude={"pull_requests": {"repo"}})
     assert "repo" not in dumped["pull_requests"]

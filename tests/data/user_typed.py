@@ -1,6 +1,6 @@
-"""What a user writes on cuggino: a loop, a policy, readers of events, an edge and a test.
+"""Code of a user of cuggino: a loop, a policy, readers of events, an edge and a test.
 
-`tests/packaging/test_typed.py` holds it to the strictest rules of mypy and of pyright, where
+`tests/packaging/test_typed.py` checks it with the strictest rules of mypy and of pyright, where
 cuggino is installed. It is not run.
 """
 
@@ -117,7 +117,7 @@ def refine(agent: cuggino.LlmAgent) -> Flow[str]:
 
 
 def told(event: LoopEvent) -> str:
-    """All that a loop says, by category; a checker knows when one is forgotten."""
+    """Return the text of a loop's event, by category; a type checker reports a missing case."""
     match event:
         case LoopSpecIssue():
             return event.content

@@ -34,7 +34,7 @@ def test_pauses_double_up_to_an_hour() -> None:
 
 
 def test_the_last_attempt_clears_the_count() -> None:
-    """At `max_attempts` there is no pause, and the count is cleared."""
+    """At `max_attempts` the pause is None, and the count is cleared."""
     attempts = Attempts(max_attempts=2, retry_seconds=60)
     assert 60 == attempts.failed("a", NOW)
     assert 1 == attempts.count("a")
@@ -44,7 +44,7 @@ def test_the_last_attempt_clears_the_count() -> None:
 
 
 def test_a_limit_that_is_renewed() -> None:
-    """After 20 limits in a row without a finished item the pauses grow, whatever is reported."""
+    """After 20 limits in a row without a finished item the pauses exceed reported ones."""
     attempts = Attempts(max_attempts=3, retry_seconds=60)
     pauses = [attempts.limited(NOW, later(60)) for _ in range(24)]
     assert [60.0] * 20 + [900, 1800, 3600, 7200] == pauses

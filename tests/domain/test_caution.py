@@ -1,4 +1,4 @@
-"""Which of several endings of a stage counts."""
+"""The choice among several endings of a stage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which failures trigger a fallback, and how long cooldowns last."""
+"""The failures that trigger a fallback, and the duration of cooldowns."""
 
 from __future__ import annotations
 

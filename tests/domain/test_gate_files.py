@@ -1,4 +1,4 @@
-"""Which files a check command rests on, which are tests, and what differs between two states."""
+"""Files that a check command rests on, test files, and differences between two states."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def test_findings_are_a_list() -> None:
 
 
 def test_an_exit_code_refutes_the_agent() -> None:
-    """A nonzero exit code fails the job whatever the agent answers, and the output is reported."""
+    """A nonzero exit code fails the job despite the agent's answer; the output is reported."""
     failed = replace(TESTS, exit_code=2, output=f"{'x' * 2000}\n1 failed\n")
     result = with_facts(PASSED, facts(BUILD, failed))
     assert (False, False, True) == (result.complete, result.tests_pass, result.build_succeeds)

@@ -159,7 +159,7 @@ class TestParseReset:
         assert "11-22 09:30:00" == reset("resets 3pm (IST)", zone=ZoneInfo("Asia/Kolkata"))
 
     def test_now_may_be_in_any_zone(self) -> None:
-        """The current time counts as an instant, whatever its zone."""
+        """The current time counts as an instant, in any time zone."""
         assert "11-21 14:00:00" == reset("resets 3pm", now=NOW.astimezone(NEW_YORK))
         assert "11-21 12:00:30" == reset("retry-after: 30", now=NOW.astimezone(NEW_YORK))
 

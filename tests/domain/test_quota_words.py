@@ -52,7 +52,7 @@ def test_each_wording_of_a_limit_counts(text: str) -> None:
 
 @each("kind", ["context", "token", "turn", "output", "prompt", "rate", "size", "length", "time"])
 def test_a_limit_of_another_kind_does_not_count(kind: str) -> None:
-    """A limit per request is no usage limit, with any noun."""
+    """A limit per request is not a usage limit, with any noun."""
     assert not is_quota_text(f"hit your {kind} limit")
     assert not is_quota_text(f"hit the maximum {kind} limit")
 

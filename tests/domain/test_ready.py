@@ -104,7 +104,7 @@ def test_a_long_circle_is_shortened() -> None:
 
 @each("seed", range(200))
 def test_every_item_is_in_one_place(seed: int) -> None:
-    """Landing what is ready lands all that is not held, and each after those before it."""
+    """Landing ready items lands all that are not held, each after its prerequisites."""
     chance = random.Random(seed)
     names = [f"{n}.md" for n in range(12)]
     items = {

@@ -38,7 +38,7 @@ def test_each_neutral_section_has_no_findings(title: str) -> None:
     ],
 )
 def test_each_list_of_findings_is_a_list(title: str) -> None:
-    """A numbered heading that only introduces a list is no finding itself."""
+    """A numbered heading that only introduces a list is not a finding itself."""
     assert ["a", "b"] == what(f"## 1. {title}\n- a\n- b")
 
 
@@ -85,5 +85,5 @@ def test_files_by_their_names(name: str) -> None:
 
 @each("name", ["Node.js", "vue.js", "Next.js", "React.js"])
 def test_products_are_no_files(name: str) -> None:
-    """A product named like a file is no location."""
+    """A product named like a file is not a location."""
     assert [None] == [finding.where for finding in parse_findings(f"- mend {name} first")]

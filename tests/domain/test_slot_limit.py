@@ -37,7 +37,7 @@ def test_an_overload_of_all_slots_halves_once() -> None:
 
 
 def test_an_item_that_met_an_overload_does_not_raise_the_limit() -> None:
-    """Nor does one that failed; the next attempt of the item counts anew."""
+    """Nor does one that failed; the next attempt of the item can raise it."""
     limit = SlotLimit(slots=4).overloaded("a", NOW).overloaded("b", NOW)
     limit = limit.ended("a")
     assert 2 == limit.active

@@ -1,4 +1,4 @@
-"""Text of strangers: what agents see, and what is written elsewhere."""
+"""Untrusted text, as agents see it and as it is written elsewhere."""
 
 from __future__ import annotations
 

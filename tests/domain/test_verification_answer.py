@@ -130,7 +130,7 @@ def test_nested_objects_are_ignored() -> None:
 @pytest.mark.parametrize("value", [None, 1, "true", [], {}])
 @pytest.mark.parametrize("check", CHECKS)
 def test_only_booleans_are_flags(check: Check, value: object) -> None:
-    """A value that is neither true nor false is no answer to a check."""
+    """A value that is neither true nor false does not answer a check."""
     answer = json.dumps(dict.fromkeys(KEYS, value))
     expected = VerificationResult.failed(f"Could not parse {check} verification response")
     assert expected == parse_check_answer(check, answer)

@@ -24,7 +24,7 @@ EARLY = 10
 
 @dataclass(frozen=True)
 class Sample:
-    """What a watch uses after an item."""
+    """Resources that a watch uses after an item."""
 
     items: int
     """Items of this process."""
@@ -36,7 +36,7 @@ class Sample:
 
 @dataclass
 class Watched:
-    """What became of the backlog."""
+    """The result of a watch on the backlog."""
 
     items: int
     seconds: float = 0.0

@@ -197,7 +197,7 @@ class Command:
 
     @property
     def is_running(self) -> bool:
-        """Whether it has not ended."""
+        """True until the process has ended."""
         return self.process.poll() is None
 
     @property
@@ -207,7 +207,7 @@ class Command:
 
     @property
     def is_idle(self) -> bool:
-        """Whether it waits for more work."""
+        """True if it waits for more work."""
         return b'"WatchBacklogWaiting"' in self._output.read_bytes()
 
     def tags(self) -> list[str]:
@@ -226,7 +226,7 @@ class Command:
         return self.is_running
 
     def kill(self) -> None:
-        """Kill the command itself, not what it has started."""
+        """Kill the command itself, not the processes that it started."""
         self.process.send_signal(signal.SIGKILL)
         self.process.wait(LIMIT)
 

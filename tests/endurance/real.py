@@ -39,7 +39,7 @@ def claude_trial() -> Iterator[Trial]:
 
 
 def _model(place: Place) -> Script:
-    """Return a model that sees from the project's history what is to be done."""
+    """Return a model that derives the next step from the project's history."""
 
     def reply(request: ModelRequest) -> Reply:
         role = _ROLE.search(request.system_text)

@@ -1,4 +1,4 @@
-"""The endurance program on little: it counts, compares, and finds what is wrong."""
+"""The endurance program on small inputs: it counts, compares, and finds faults."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ def test_the_item_of_an_event() -> None:
 
 
 def test_the_item_of_any_event() -> None:
-    """Half a surrogate pair, an unknown tag, and an event with an `item` of its own."""
+    """Half a surrogate pair, an unknown tag, and an event with its own `item`."""
     torn = AgentMessage(text="a\ud83db", item="b.md")
     assert torn == parse_event(dump_event(torn))
     unknown = parse_event('{"_tag":"New","item":"a.md","x":1}')

@@ -109,7 +109,7 @@ class GitHubGraphQL:
         }
 
     def _search(self, query: str, **arguments: Any) -> dict[str, Any]:
-        """Find open issues that have every word of the query that is no qualifier."""
+        """Find open issues that have every word of the query, apart from qualifiers."""
         words = [word.lower() for word in query.split() if ":" not in word]
         found = [
             self._issue(issue)

@@ -93,7 +93,7 @@ def _from_pypi(folder: Path) -> None:
 
 
 def _from_trixie(folder: Path) -> None:
-    """Download from a Debian that need not be this one, with lists of its own."""
+    """Download from Debian trixie, with separate lists, on any release."""
     apt = folder / "apt"
     for name in ("lists/partial", "cache/archives/partial"):
         (apt / name).mkdir(parents=True)

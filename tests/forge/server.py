@@ -1,4 +1,4 @@
-"""A forge on loopback, with TLS by a certificate of its own and pushes by `git http-backend`.
+"""A forge on loopback, with TLS by its own certificate and pushes by `git http-backend`.
 
     with ForgeServer("github", folder) as server:
         server.state.open_issue("Add a page", labels=("agent",))
@@ -33,7 +33,7 @@ from tests.limits import LIMIT
 
 @dataclass
 class Fault:
-    """What happens to requests: a reply instead of the usual one, or a wait before it."""
+    """A fault for requests: a reply instead of the usual one, or a wait before it."""
 
     times: int
     reply: Reply | None = None

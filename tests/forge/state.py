@@ -38,7 +38,7 @@ class Note:
 
 @dataclass
 class Change:
-    """What happened to an issue: `labeled`, `retitled` or `edited`."""
+    """A change to an issue: `labeled`, `retitled` or `edited`."""
 
     kind: str
     by: str

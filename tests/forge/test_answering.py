@@ -93,7 +93,7 @@ def test_the_user_of_the_same_login_answers(tmp_path: Path) -> None:
 
 
 def test_a_question_settled_here_is_not_polled(tmp_path: Path) -> None:
-    """The comment says so."""
+    """The comment reports the answer, and the forge is not polled."""
     here, _ = asking(tmp_path)
     (issue,) = here.workspace.issues()
     specs = here.folder / "specs"

@@ -1,4 +1,4 @@
-"""Calls through a program that is a script: what it is given, and what is made of its output."""
+"""Calls through a scripted program: its input, and the handling of its output."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ exit "$(cat code)"
 
 
 class Program:
-    """A program that prints what a test wants, and keeps what it was given."""
+    """A program that prints a test's responses and records its input."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -151,7 +151,7 @@ class TestAnswers:
         assert "repositories/1/issues?page=2\n" in program.given("argv", 1)
 
     def test_a_page_on_another_host_is_not_asked_for(self, program: Program) -> None:
-        """The login is sent to nobody else."""
+        """The login is sent to no other host."""
         program.says(200, [1], link='<https://evil.example.com/api/v3/x>; rel="next"')
         assert ended(api(program).pages("repos/o/r/issues")) == ([[1]], [])
         assert program.calls == 1

@@ -62,7 +62,7 @@ def test_every_interleaving(
 
 
 def test_a_claim_is_asked_once_per_process(tmp_path: Path) -> None:
-    """Later attempts of an item that is ours call nobody."""
+    """Later attempts of a claimed item do not call the forge."""
     here = machine(tmp_path)
     here.begins()
     before = len(here.forge.calls)

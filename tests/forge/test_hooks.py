@@ -70,7 +70,7 @@ OCCASIONS: list[tuple[Event, str, str, str]] = [
 
 
 class Commands:
-    """Commands in virtual time: each takes some seconds and ends as told."""
+    """Commands in virtual time: each takes some seconds and ends as scripted."""
 
     def __init__(self, seconds: float = 1.0, *ends: Observable[bytes]) -> None:
         self.calls: list[HookCall] = []
@@ -191,7 +191,7 @@ def test_an_own_failure_has_no_hook() -> None:
 
 
 def test_too_many_are_dropped_and_counted() -> None:
-    """What waits is limited, whatever happens while a command hangs."""
+    """The queue is limited while a command hangs; dropped events are counted."""
     commands = Commands(1)
     told = [BEGUN] * (WAITING_LIMIT + 1) + [PARKED, LANDED, LANDED]
     failures = commands.failures(*told)

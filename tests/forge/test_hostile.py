@@ -65,7 +65,7 @@ def _imported(workspace: Workspace, *items: SourceItem) -> list[Event]:
 
 
 def test_hostile_items_are_items_like_others(workspace: Workspace) -> None:
-    """Each is one file of the backlog, under a name of its own, and nothing else is written."""
+    """Each is one file of the backlog, under a unique name, and nothing else is written."""
     items = [item_of(json.dumps(raw).encode()) for raw in RAW]
     events = _imported(workspace, *items)
     assert all(isinstance(event, WatchItemImported) for event in events), events

@@ -186,7 +186,7 @@ def test_a_new_item_of_a_stranger(watch: Watch, tracker: Tracker) -> None:
 
 
 def test_another_reason_to_hold_stays(watch: Watch, tracker: Tracker) -> None:
-    """An update, and the end of its own reason, keep one that somebody else has written."""
+    """An update, and the end of the source's own reason, keep a reason that others wrote."""
     tracker.has("7")
     watch.go()
     watch.backlog.hold(SEVEN, "is worked on at host2")
@@ -258,7 +258,7 @@ def test_an_item_that_a_person_removed(watch: Watch, tracker: Tracker) -> None:
 
 
 def test_the_edit_of_a_person_stays(watch: Watch, tracker: Tracker) -> None:
-    """What changes upstream afterwards is ignored, with an event each time."""
+    """Later upstream changes are ignored, with an event each time."""
     tracker.has("7")
     watch.go()
     watch.backlog.path(SEVEN).write_text("# Mine\n")
@@ -278,7 +278,7 @@ def test_the_edit_of_a_person_stays(watch: Watch, tracker: Tracker) -> None:
 
 
 def test_the_origins_are_lost(watch: Watch, tracker: Tracker) -> None:
-    """As in another clone: what is there, was archived or parked is not imported again."""
+    """Existing, archived and parked items are not imported again, as in another clone."""
     for id in ("6", "7", "8", "9"):
         tracker.has(id)
     watch.go()
@@ -297,7 +297,7 @@ def test_the_origins_are_lost(watch: Watch, tracker: Tracker) -> None:
 
 
 def test_a_source_that_fails(watch: Watch, tracker: Tracker) -> None:
-    """What it had listed is imported; the rest is not removed; it is read less and less often."""
+    """Items listed before the failure are imported, none is removed, and retries back off."""
     tracker.has("7")
     watch.go(59)
     del tracker.items["7"]
@@ -417,7 +417,7 @@ class Killed(BaseException):
 
 @pytest.mark.parametrize("change", ["new", "updated", "held", "released", "removed"])
 def test_a_kill_at_any_write(tmp_path: Path, monkeypatch: Any, change: str) -> None:
-    """Whatever was written by then, the next watch completes it, and nothing is done twice."""
+    """The next watch completes any partial change, and nothing is done twice."""
     deadly = 0
     while True:
         tracker = Tracker()

@@ -55,7 +55,7 @@ def test_the_life_of_an_issue(tmp_path: Path) -> None:
 
 
 def test_the_text_of_a_stranger(tmp_path: Path) -> None:
-    """It counts once somebody who may has labeled the issue, until the stranger edits it."""
+    """It counts once a trusted person labels the issue, until the stranger edits it."""
     watch = Importing(tmp_path)
     eve = watch.forge.person("eve", trusted=False)
     eve.opens(7, "Add a page", "Now.", labels=("agent",))

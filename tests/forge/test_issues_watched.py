@@ -62,7 +62,7 @@ class IssueWatching(SlotWatching):
 
 
 def test_a_question_stops_its_item_only_until_a_reply(tmp_path: Path) -> None:
-    """Others land meanwhile; the answered item goes on, and every issue is told so."""
+    """Others land meanwhile, the answered item later; each issue has one comment on it."""
     watch = IssueWatching(
         tmp_path / "p",
         attempts={"github-00008.md": [(5.0, "spec_issue"), (5.0, "candidate")]},

@@ -257,7 +257,7 @@ class TestWaiting:
         assert work.proposals.read("page.md").number is None
 
     def test_the_forge_merges_it(self, work: Proposed) -> None:
-        """As soon as CI has passed, not before."""
+        """The merge is requested once CI has passed, not before."""
         trunk, proposed = self.began(work, auto_merge=True)
         happened = work.play(trunk.proposal(proposed, returns=0))
         assert isinstance(happened[-1], WatchLanded)
@@ -456,7 +456,7 @@ class TestOthers:
 
     @pytest.mark.real_agent
     def test_an_updated_branch_is_still_ours(self, work: Proposed) -> None:
-        """As the button of a forge does it: the target is merged into the branch."""
+        """Updating, as a forge's button does, merges the target into the branch."""
         trunk, proposed = self.began(work, auto_merge=True)
         work.person_pushes("main", {"other.txt": "other\n"})
         work.person_pushes("cuggino/page", {}, merge="main")

@@ -61,7 +61,7 @@ class Arena:
         return make(given.pop("repo"), api=api, **given)
 
     def push(self, branch: str, name: str = "page.txt", text: str = "hello\n") -> str:
-        """Push a commit of somebody to a new branch through HTTPS; return it."""
+        """Push a person's commit to a new branch through HTTPS; return it."""
         clone = self.folder / f"clone-{len(list(self.folder.iterdir()))}"
         self._git("clone", "-q", self.server.clone_url, str(clone), cwd=self.folder)
         (clone / name).write_text(text)
@@ -220,7 +220,7 @@ class TestIssues:
     def test_a_label_of_somebody_who_may_makes_it_count(
         self, arena: Arena, labeler: str, counts: bool
     ) -> None:
-        """An issue template labels by itself, in the name of the author."""
+        """Issue templates add labels in the author's name, so a stranger's do not count."""
         bob = arena.state.person("bob", "NONE")
         number = arena.state.open_issue("Add", by=bob, labels=("agent",), labeled_by=labeler)
         forge = arena.forge(label="agent")

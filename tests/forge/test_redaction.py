@@ -79,5 +79,5 @@ def test_never_longer_than_a_forge_accepts(length: int) -> None:
 
 
 def test_lone_surrogates_are_replaced() -> None:
-    """What UTF-8 cannot encode would be refused."""
+    """Text that UTF-8 cannot encode would be refused."""
     assert "a?" == outgoing("a\ud800", redacting({}))

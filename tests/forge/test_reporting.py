@@ -1,4 +1,4 @@
-"""Reports on issues: one comment per item, edited in place, whatever happens in between."""
+"""Reports on issues: one comment per item, edited in place despite interruptions."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_a_source_that_does_not_comment(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tenth", range(0, 60, 2))
 def test_killed_at_each_step(tmp_path: Path, tenth: int) -> None:
-    """Whenever a watch is killed, the next one writes what is missing, and nothing twice."""
+    """After a kill at any time, the next watch writes only the missing parts."""
     here = machine(
         tmp_path, latency=1, labels={"landed": "done", "working": "busy"}, close_issues=True
     )
@@ -233,7 +233,7 @@ def test_a_removed_comment_is_written_anew_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", ["deletes", "transfers"])
 def test_an_issue_that_is_gone_is_left_alone(tmp_path: Path, how: str) -> None:
-    """That is reported once, also over restarts, and nothing is tried again."""
+    """A missing issue is reported once, even across restarts, and never tried again."""
     here = machine(tmp_path)
     here.begins()
     getattr(here.forge.person("ada"), how)(7)
@@ -301,7 +301,7 @@ def test_an_issue_is_closed_only_if_configured(tmp_path: Path) -> None:
 def test_items_that_left_without_an_event(
     tmp_path: Path, how: str, said: str, is_down: bool
 ) -> None:
-    """A person moves them, or the watch is killed before it says so."""
+    """Items moved by a person, or before the watch was killed, are still reported."""
     here = machine(tmp_path)
     here.begins()
     if is_down:
@@ -320,7 +320,7 @@ def test_items_that_left_without_an_event(
 
 
 def test_nothing_foreign_acts_and_no_secret_leaves(tmp_path: Path) -> None:
-    """A reason of an agent mentions nobody, forges no marker and holds no token."""
+    """An agent's reason is stripped of mentions, references, markers, tokens and paths."""
     here = machine(tmp_path)
     here.begins()
     token = "ghp_" + "aB3" * 12

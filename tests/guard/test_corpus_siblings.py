@@ -21,7 +21,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def wrong(cases: list[Case], project: str) -> list[Case]:
-    """Return the cases that are not decided as their section says."""
+    """Return the cases whose decision differs from that of their section."""
     found = []
     for case in cases:
         reason = reason_of(case.command, policy_of(case.section, project))

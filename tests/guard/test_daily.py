@@ -1,4 +1,4 @@
-"""How many everyday commands each role is refused, with a fitting profile."""
+"""The share of everyday commands refused to each role with a fitting profile."""
 
 from __future__ import annotations
 

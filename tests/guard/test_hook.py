@@ -218,7 +218,7 @@ def test_tools_left_to_rules(tool: str, policy: Policy) -> None:
 
 
 def test_a_denied_call_is_not_left_to_rules(policy: Policy) -> None:
-    """What the guard denies stays denied, whatever the rules allow."""
+    """A call that the guard denies stays denied, even if the rules allow it."""
     ruled = policy._replace(rules=("mcp__files",))
     call = {"tool_name": "mcp__files__write", "tool_input": {"path": f"{policy.project}/.git/x"}}
     said = answer(ruled, asked(ruled, "", **call))

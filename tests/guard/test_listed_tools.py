@@ -55,7 +55,7 @@ def test_tools_that_read_or_plan(project: str) -> None:
 
 
 def test_tools_that_write(project: str) -> None:
-    """Tools that write are judged by their file, whatever its key is called."""
+    """Tools that write are judged by their file, under each of its key names."""
     keys = words("file_path filePath notebook_path notebookPath")
     calls = [(tool, key) for tool in WRITERS for key in keys]
     policy = Policy(project)

@@ -82,7 +82,7 @@ def test_policy_round_trip(role: PermissionSet, project: Path) -> None:
 
 
 def test_verifying_sessions_are_never_destructive(project: Path) -> None:
-    """`verify` and `sync` allow nothing destructive, whatever the user allows (AUT-223)."""
+    """`verify` and `sync` allow nothing destructive, even if the user does (AUT-223)."""
     for role in PERMISSION_SETS:
         policy = made(role, project)
         assert (role in ("verify", "sync")) == (policy.mode == "sync")

@@ -27,7 +27,7 @@ FOCUS = "the temperature conversions of .specs/temperature.md"
 
 @dataclass(frozen=True)
 class Played:
-    """A run of the demo: what was told, and what the project then is."""
+    """A run of the demo: its events and the resulting project."""
 
     folder: Path
     events: list[Event]

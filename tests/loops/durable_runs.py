@@ -1,6 +1,6 @@
 """Runs of each loop whose whole state is in one folder, so that another process can resume them.
 
-`Process` is one process that works in the folder, with an agent of its own: `CodingProcess`,
+`Process` is one process that works in the folder, with its own agent: `CodingProcess`,
 `DeliverProcess`, `PlanBuildProcess`, `WatchProcess`.
 """
 

@@ -297,7 +297,7 @@ class _Command:
         return self._process
 
     def _report(self) -> str:
-        """End the command and describe what it did."""
+        """End the command and describe its outcome."""
         code, report = self._process.poll(), self._project.report(self._process.pid)
         self._process.kill()
         self._process.wait()

@@ -1,4 +1,4 @@
-"""A project with a backlog, and `cuggino watch` on it as a process of its own."""
+"""A project with a backlog, and `cuggino watch` on it as a separate process."""
 
 from __future__ import annotations
 

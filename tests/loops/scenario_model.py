@@ -24,10 +24,10 @@ _END = "END_OF_THE_TEXT"
 
 
 def scenario_model(scenario: Scenario, folder: Path) -> Script:
-    """A model that does what the scenario says with the agent's own tools, in `folder`.
+    """Return a model that acts out the scenario with the agent's own tools, in `folder`.
 
-    `write` becomes the Write tool, which wants an absolute path and no file that was not read
-    before; a second `write` of a file and `append` become here-documents of the Bash tool.
+    `write` becomes the Write tool, which requires an absolute path and rejects a file that was not
+    read before; a second `write` of a file and `append` become here-documents of the Bash tool.
     """
     written: set[str] = set()
     runs = {role: [_turns(run, folder, written) for run in scenario.runs(role)] for role in ROLES}

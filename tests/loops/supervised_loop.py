@@ -49,7 +49,7 @@ class SupervisedMarbles(Marbles):
     """The marbles of the loop, and those of agents that spend, work with tools and fail.
 
     `u` is 600 tokens of a running session, `x` its end as a failure that cost 0.25 dollars, `t`
-    and `o` a tool's call and result, `l` a usage limit that is told. Time adds up to 9 hours.
+    and `o` a tool's call and result, `l` the report of a usage limit. Time adds up to 9 hours.
     """
 
     def __init__(self) -> None:

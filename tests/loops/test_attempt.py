@@ -1,4 +1,4 @@
-"""Attempts of items in slots: where each works, what it shares, and what it leaves to the next."""
+"""Attempts of items in slots: their folders, the state they share, and the remains they leave."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class KilledForTest(Exception):
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    """A project in a folder of its own, beside which the slots are."""
+    """A project in its own folder, with the slots beside it."""
     isolate_git(monkeypatch, tmp_path / "home")
     return Home(GitProject(tmp_path / "project"))
 
@@ -73,7 +73,7 @@ def test_commands_know_their_slot(home: Home) -> None:
 
 
 def test_an_unfinished_run_is_resumed_in_its_slot(home: Home) -> None:
-    """What was planned and paid for is not repeated, nor is the slot prepared again."""
+    """Planning that was paid for is not repeated, nor is the slot prepared again."""
     failing: dict[str, list[Any]] = {"planning": [PLAN], "implementing": []}
     _, _, error = home.attempt(failing)
     assert isinstance(error, LoopError)
@@ -296,7 +296,7 @@ def test_a_conflict_is_resolved_and_reviewed(conflict: Conflict) -> None:
 
 
 def test_a_conflict_that_is_left(conflict: Conflict) -> None:
-    """Conflict markers are no resolution: the next agent is told, and the third one is the last."""
+    """Conflict markers left in a file are named in the next prompt; the third try is the last."""
     left = [Say("<DONE>Done</DONE>")]
     agent, seen, error = conflict.attempt({"implementing": [left] * 3})
     assert error is None
@@ -307,7 +307,7 @@ def test_a_conflict_that_is_left(conflict: Conflict) -> None:
 
 @pytest.mark.real_agent
 def test_a_merge_that_was_given_up(conflict: Conflict) -> None:
-    """It is begun anew, on top of what the agent has written instead."""
+    """A merge that an agent gave up is started again, on top of the agent's own work."""
 
     def give_up(_options: object) -> None:
         conflict.git("reset", "--quiet", "--hard")
@@ -325,7 +325,7 @@ def test_a_merge_that_was_given_up(conflict: Conflict) -> None:
 
 
 def test_an_agent_that_commits_the_merge(conflict: Conflict) -> None:
-    """It was told not to, but its commit counts, and so does what it left uncommitted."""
+    """The agent's commit counts although its prompt forbids one, and so do uncommitted changes."""
 
     def commit(_options: object) -> None:
         conflict.git("commit", "-q", "-a", "-m", "Merge both")
@@ -401,7 +401,7 @@ def test_a_merge_that_was_killed_is_begun_anew(conflict: Conflict) -> None:
 
 @pytest.mark.real_agent
 def test_a_review_of_a_resolution(conflict: Conflict) -> None:
-    """What the reviewer of a resolution finds is planned and done as in every iteration."""
+    """Findings of a resolution's review are planned and implemented as in every iteration."""
     review = AgentRun([Say("<REQUEST_CHANGES>More</REQUEST_CHANGES>")], review="one is missing")
     agent, seen, error = conflict.attempt(
         {

@@ -191,7 +191,7 @@ class TestCommits:
         t.check(loop.run(commit=True), "(IP)(CM)(GFM)(DKV)(YL|)")
 
     def test_work_without_a_task_is_committed(self, tmp_path: Path) -> None:
-        """An agent that changes something and says `NO_MORE_WORK` leaves work to commit."""
+        """An agent that changes something and emits `NO_MORE_WORK` leaves work to commit."""
         t = marbles(K=CommitPerformed(iteration=1, commit_hash="abc", message="nothing"))
         loop = CodingLoop(
             tmp_path,

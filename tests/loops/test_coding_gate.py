@@ -20,7 +20,7 @@ CHECK = "./check.sh"
 
 
 def changing(action: Callable[[], object], said: object) -> Observable[Any]:
-    """An agent or a command that does this before it speaks."""
+    """Return an agent or a command that performs the action before it emits anything."""
 
     def act(_scheduler: object) -> Observable[Any]:
         action()
@@ -60,7 +60,7 @@ def weaken(folder: Path) -> Callable[[], object]:
 
 class TestTheCheckItself:
     def test_reported(self, tmp_path: Path) -> None:
-        """A changed check is an event and told to the reviewer, who decides."""
+        """A changed check is an event and is reported to the reviewer, who decides."""
         played = loop(tmp_path, weaken(tmp_path), says("APPROVED", "yes"))
         names, events = story(played)
         expected = GateChanged(iteration=1, paths=("check.sh",), check=("check.sh",))
@@ -70,7 +70,7 @@ class TestTheCheckItself:
         assert names.endswith("Approved LoopApproved")
 
     def test_unexplained(self, tmp_path: Path) -> None:
-        """With `gate: block` nobody is approved by a check that was changed without a word."""
+        """With `gate: block`, an unexplained change of the check blocks the approval."""
         played = loop(tmp_path, weaken(tmp_path), says("APPROVED", "a"), says("APPROVED", "b"))
         names, events = story(played, gate="block", max_iterations=2)
         blocked = ApprovalBlocked(iteration=1, exit_code=0, changed=("check.sh",))
@@ -143,7 +143,7 @@ def test_removed_tests(tmp_path: Path) -> None:
 
 
 def test_skipped_tests(tmp_path: Path) -> None:
-    """Tests that are newly skipped are reported, and the reviewer is told why."""
+    """Newly skipped tests are reported, and the reviewer's prompt names them."""
     played = loop(tmp_path, lambda: None, says("APPROVED", "yes"))
     played.weakened = ["tests/test_a.py"]
     _, events = story(played, gate="block")
@@ -221,7 +221,7 @@ def test_removed_since_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 class TestSpecifications:
     def test_changed_before_the_next_round(self, tmp_path: Path) -> None:
-        """The next planner is told which specifications have changed, and so is the reviewer."""
+        """The prompts of the next planner and of the reviewer name the changed specifications."""
         spec = tmp_path / ".specs" / "new.md"
         played = loop(
             tmp_path,

@@ -27,7 +27,7 @@ QUOTED = (
 
 
 def loop_with(folder: Path, t: Marbles, *reviews: str) -> CodingLoop:
-    """A loop with one task whose reviewer says this; a second iteration ends it."""
+    """Return a loop with one task and these reviews; a second iteration ends it."""
     return CodingLoop(
         folder,
         planning=[t.cold("c|"), t.cold("i|")],

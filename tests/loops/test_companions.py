@@ -58,7 +58,7 @@ def test_events_are_added_recorded_and_seen(tmp_path: Path) -> None:
 
 
 def test_the_first_event_is_seen(tmp_path: Path) -> None:
-    """A watch with nothing to do says so at once, and only then."""
+    """A watch with nothing to do emits one event at once, which its companions see."""
     seen: list[Event] = []
     watch = SlotWatching(
         tmp_path / "p",
@@ -70,7 +70,7 @@ def test_the_first_event_is_seen(tmp_path: Path) -> None:
 
 
 def test_an_error_ends_the_watch(tmp_path: Path) -> None:
-    """What a companion cannot handle is not hidden."""
+    """The error of a companion ends the watch instead of being hidden."""
     watch = SlotWatching(
         tmp_path / "p", companions=[lambda events: throw(ConfigError("no such source"))]
     )

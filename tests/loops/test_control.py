@@ -1,4 +1,4 @@
-"""What a person asks of a run while it works, in virtual time."""
+"""Commands of a person to a run while it works, in virtual time."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class TestPause:
         ]
 
     def test_nothing_to_continue(self, tmp_path: Path) -> None:
-        """A run that is not paused says so."""
+        """Continuing a run that is not paused is reported as ignored."""
         t = commanded()
         _, run = coding(tmp_path, t, "-2-")
         assert (1, "ControlIgnored") in told(t.record(run))
@@ -139,7 +139,7 @@ class TestStop:
         assert [(1, "StopAsked"), (1, "Interrupted")] == told(t.record(run))[-2:]
 
     def test_while_it_waits(self, tmp_path: Path) -> None:
-        """A wait for a usage limit is no stage: the run ends at once."""
+        """A wait for a usage limit is not a stage: the run ends at once."""
         t = commanded()
         t.error = limited(60)
         loop = CodingLoop(tmp_path, planning=[t.cold("-#"), t.cold("----c|")])
@@ -150,7 +150,7 @@ class TestStop:
 
 class TestSteer:
     def test_the_next_prompt_contains_it(self, tmp_path: Path) -> None:
-        """The next agent, and it alone, is told what no running one has taken."""
+        """A message that no running agent has taken is in the prompt of the next agent alone."""
         t = commanded()
         loop, run = coding(tmp_path, t, "-5-")
         seen = t.record(run)
@@ -160,7 +160,7 @@ class TestSteer:
         assert [False, True, False] == ["use flask" in o.prompt for o in loop.agent.spawned]
 
     def test_the_running_agent_takes_it(self, tmp_path: Path) -> None:
-        """What an agent has acknowledged is not said again."""
+        """A message that an agent has acknowledged is not repeated."""
         t = commanded()
         heard: list[str] = []
 
@@ -189,7 +189,7 @@ class TestSteer:
 
 class TestIgnored:
     def test_a_malformed_file(self, tmp_path: Path) -> None:
-        """What is no command is told, and changes nothing."""
+        """A file that is not a command is reported, and changes nothing."""
         t = commanded()
         _, run = coding(tmp_path, t, "-7-")
         seen = t.record(run)

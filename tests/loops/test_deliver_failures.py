@@ -114,7 +114,7 @@ def test_an_execution_error_that_has_passed_all(tmp_path: Path) -> None:
 
 
 def test_the_turn_limit_does_not_end_the_loop(tmp_path: Path) -> None:
-    """The turn limit is no failure; another session follows (AUT-055)."""
+    """The turn limit is not a failure; another session follows (AUT-055)."""
     ended = SessionEnded(outcome="max_turns", cost_usd=0.5)
     limited = Turn((ended,), error=AgentFailed("40 turns", reason="max_turns"))
     story = DeliverLoop(tmp_path, [limited, limited, limited, GOOD], START).run(max_retries=0)
@@ -257,7 +257,7 @@ def test_a_defect_of_the_loop_is_its_end(tmp_path: Path) -> None:
 
 
 def test_a_subscriber_that_fails(tmp_path: Path) -> None:
-    """An exception in a subscriber ends the stream and is no failed session."""
+    """An exception in a subscriber ends the stream and is not a failed session."""
     project = DeliverLoop(tmp_path, [Turn()], START)
     stream = project.stream()
     errors: list[Exception] = []

@@ -1,4 +1,4 @@
-"""The deliverables loop with the real Claude Code CLI, which speaks to a scripted model."""
+"""The deliverables loop with the real Claude Code CLI on a scripted model."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def make(claude_cli: Path, tmp_path: Path) -> Iterator[Callable[..., Project]]:
 
 
 def test_from_specification_to_passed(make: Callable[..., Project]) -> None:
-    """Planned, built and passed through the tools; what is not allowed is denied, with reasons."""
+    """Planned, built and passed through the tools; forbidden calls are denied, with reasons."""
     project = make()
     outside = project.home / "secret.txt"
     outside.parent.mkdir(parents=True)
@@ -242,8 +242,8 @@ def test_the_browser(
 ) -> None:
     """The built-in browser opens a page, clicks in it and sees the result.
 
-    Its tools are exactly the listed ones and one that runs any code in its process. What it writes
-    is no change of the project.
+    Its tools are exactly the listed ones and one that runs any code in its process. Files that it
+    writes do not count as changes of the project.
     """
     project = make()
     (project.folder / ".autonoe" / "agent.json").unlink()
@@ -307,7 +307,7 @@ def serving(page: bytes) -> Iterator[str]:
 
 
 def test_verification(make: Callable[..., Project]) -> None:
-    """What was said to be passed is looked at by sessions that write no source, once each."""
+    """Sessions that write no source verify deliverables reported as passed, once each."""
     project = make()
     source = Tool("Write", {"file_path": str(project.folder / "app.py"), "content": "x"})
     end = project.deliver(

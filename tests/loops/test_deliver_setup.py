@@ -95,7 +95,7 @@ def test_the_sandbox(tmp_path: Path) -> None:
 
 
 def test_without_a_guard(tmp_path: Path) -> None:
-    """Without guard support, or with the guard off, there is no guard and no sandbox."""
+    """Without guard support, or with the guard off, sessions have neither guard nor sandbox."""
     off = project_of(tmp_path / "run", [Turn(leaves=PASSED)], NONE, start=START)
     off.run(guard="off")
     bare = DeliverLoop(tmp_path / "sync", [Turn(leaves=PASSED)], START)

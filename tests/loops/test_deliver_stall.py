@@ -49,7 +49,7 @@ def test_marks_are_progress(tmp_path: Path) -> None:
 
 
 def test_sessions_that_undo_each_other(tmp_path: Path) -> None:
-    """Returning to an earlier state is no progress."""
+    """Returning to an earlier state is not progress."""
     states = ["s", "t", "s", "t", "s", "t"]
     story = DeliverLoop(tmp_path, [Turn()] * 5, START, fingerprints=states).run(progress_patience=3)
     assert ("stalled", "oscillating") == (story.ended.reason, story.of(NoProgress)[0][1].kind)

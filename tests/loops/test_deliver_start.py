@@ -57,7 +57,7 @@ def test_nothing_was_ever_wanted(start: Statuses, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("start", "reason"), [(PASSED, "all_passed"), (BLOCKED, "all_blocked")])
 def test_recheck_forces_a_session(start: Statuses, reason: str, tmp_path: Path) -> None:
-    """With `recheck` one session looks at what is done, and the loop ends when it agrees."""
+    """With `recheck` one session checks the finished work, and the loop ends when it agrees."""
     project = DeliverLoop(tmp_path, [Turn()], start)
     story = project.run(recheck=True)
     assert ["coding"] == story.instructions

@@ -116,7 +116,7 @@ def test_created_ones_are_listed(tmp_path: Path) -> None:
 
 
 def test_deprecated_ones_vanish_from_the_list(tmp_path: Path) -> None:
-    """A deprecated deliverable is no longer listed, and is no status change."""
+    """A deprecated deliverable leaves the list, without a status change."""
     t = deliver_marbles(D=Writes({"a": "passed", "b": "pending (deprecated)"}))
     project = DeliverLoop(tmp_path, [Turn(stream=t.cold("-D-d|"))], ONE, t, t.hot("--!"))
     story = project.run()

@@ -158,7 +158,7 @@ def test_a_lost_file_of_what_is_verified(tmp_path: Path) -> None:
     [(1, ["coding"]), (2, ["coding", "verify"]), (3, ["coding", "verify", "coding"])],
 )
 def test_the_limit_of_sessions(most: int, instructions: list[str], tmp_path: Path) -> None:
-    """The session limit applies in every phase; an unfinished verification is no success."""
+    """The session limit applies in every phase; an unfinished verification is not a success."""
     turns = [
         Turn(leaves=PASSED),
         checks("a", "b", leaves={"a": "passed", "b": "pending"}),

@@ -182,7 +182,7 @@ class TestPlanBuild:
         assert (1, 2) == (len(project.agent.of("build")), len(spare.of("build")))
 
     def test_a_verification(self, tmp_path: Path) -> None:
-        """A crash of the verifying agent is no refutation: the fallback answers."""
+        """A crash of the verifying agent is not a refutation: the fallback answers."""
         project, spare = building(
             tmp_path,
             {"judge": [verdict(), verdict()]},

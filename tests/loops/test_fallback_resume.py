@@ -40,7 +40,7 @@ def nothing_is_left() -> Iterator[None]:
 
 
 class Process:
-    """One process that works in the folder, with agents `A` and `B` of its own."""
+    """One process that works in the folder, with its own agents `A` and `B`."""
 
     def __init__(
         self, folder: Path, clock: VirtualClock, a: Mapping[Role, Any], b: Mapping[Role, Any]

@@ -97,7 +97,7 @@ def test_the_settings_reach_the_policy(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("agent", "guard"), [(Guarded, "off"), (InMemoryAgent, "roles")])
 def test_without_the_guard(tmp_path: Path, agent: type[InMemoryAgent], guard: str) -> None:
-    """There is no policy with the guard off, or for an agent without guard support."""
+    """With the guard off, or for an agent without guard support, sessions have no policy."""
     started = sessions(tmp_path, agent, guard=guard)
     assert {None} == {options.guard for options in started.values()}
     assert 3 == len(started)

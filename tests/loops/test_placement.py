@@ -18,7 +18,7 @@ from tests.loops.test_slots import short
 
 
 class Fragile:
-    """A placement whose places are gone after some seconds, as often as `losses` says."""
+    """A placement whose places are lost after the seconds that `losses` lists."""
 
     def __init__(self, inner: Placement, losses: dict[str, list[float]]) -> None:
         self.inner, self.losses = inner, losses

@@ -31,7 +31,7 @@ say = "<APPROVED>Fine.</APPROVED>"
 
 
 def test_a_usage_limit_in_mid_session(project: Project) -> None:
-    """Another agent takes over with what is in the project, and keeps at it to the end."""
+    """Another agent takes over the work as it is in the project, and keeps it to the end."""
     (project.folder / "spare.toml").write_text(SPARE)
     config = {"agentPath": str(project.program), "fallback": ["scripted:spare.toml"]}
     (project.folder / ".cuggino.json").write_text(json.dumps(config))
@@ -58,7 +58,7 @@ def test_a_usage_limit_in_mid_session(project: Project) -> None:
 
 
 def test_the_model_is_that_of_the_role(project: Project) -> None:
-    """A role with a model of its own asks for that, the others for the configured one."""
+    """A role with its own model requests that one, the others the configured one."""
     config = {
         "agentPath": str(project.program),
         "model": "claude-sonnet-4-5",

@@ -1,4 +1,4 @@
-"""The coding loop with the real Claude Code CLI, which speaks to a scripted model."""
+"""The coding loop with the real Claude Code CLI on a scripted model."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_the_demo_through_the_command_line(
 
 @pytest.mark.usefixtures("nothing_is_left")
 def test_an_agent_without_a_marker_is_asked_again(claude_cli: Path, tmp_path: Path) -> None:
-    """The same session is asked once more, and each of its two runs tells its own cost."""
+    """The same session is asked once more, and each of its two runs reports its own cost."""
     script = RoleScript(
         {"implementing": "."},
         {
@@ -130,7 +130,7 @@ def test_an_agent_without_a_marker_is_asked_again(claude_cli: Path, tmp_path: Pa
 
 
 class TestRealEndings(Endings):
-    """Claude Code gives each Bash call a session of its own."""
+    """Endings with the real Claude Code, which runs each Bash call in its own session."""
 
     SANDBOX: Literal["auto", "off"] = "off"
 
@@ -152,7 +152,7 @@ class TestRealEndings(Endings):
 
 
 class TestSandboxedEndings(TestRealEndings):
-    """The same with each Bash call in a sandbox, which has processes of its own."""
+    """The same with each Bash call in a sandbox, which has its own processes."""
 
     SANDBOX = "auto"
 

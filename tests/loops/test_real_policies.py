@@ -1,4 +1,4 @@
-"""The coding loop when the API fails the real Claude Code CLI: each policy does what it says."""
+"""The policies of the coding loop when the API fails the real Claude Code CLI."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ SILENCE = 40.0
 
 
 class Model:
-    """Plans, works as it is told (a reply for each request), approves."""
+    """A model that plans, works by the given replies (one for each request), and approves."""
 
     def __init__(self, *working: Reply | Callable[[], Reply]) -> None:
         self._left: dict[str, Iterator[Reply | Callable[[], Reply]]] = {
@@ -98,7 +98,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Told:
-    """What a command told: its events, its complaint, its exit code."""
+    """The result of a command: its events, its error message, its exit code."""
 
     events: Sequence[Event]
     complaint: str
@@ -107,7 +107,7 @@ class Told:
 
 @dataclass(frozen=True)
 class Project:
-    """A project with a specification, and the program in a home of its own."""
+    """A project with a specification, and the program in its own home."""
 
     folder: Path
     program: Path
@@ -174,7 +174,7 @@ def of(events: Sequence[Event], cls: type[E]) -> list[E]:
     ids=["429", "529", "500", "cut"],
 )
 def test_a_failure_that_passes(project: Project, reason: str, failures: list[Reply]) -> None:
-    """What the program gives up is retried in its session, which knows all of before."""
+    """A failure that the program gives up on is retried in its session, which has all context."""
     model = Model(WORK, *failures, DONE)
     events = project.run(model)
     (retry,) = of(events, AgentRetry)
@@ -211,7 +211,7 @@ def test_a_usage_limit_is_waited_for(project: Project) -> None:
 
 
 def test_a_usage_limit_ends_a_run_that_can_be_resumed(project: Project) -> None:
-    """Without waiting the command exits with 12, and goes on with that run when it is lifted."""
+    """Without waiting the command exits with 12; a later command resumes that run."""
     resets_at = int(time.time()) + 3 * 3600
     model = Model(WORK, usage_limit(resets_at), WORK, DONE)
     with ModelServer(model) as server:
@@ -226,7 +226,7 @@ def test_a_usage_limit_ends_a_run_that_can_be_resumed(project: Project) -> None:
 
 
 def test_a_budget_that_the_agent_holds(project: Project) -> None:
-    """The agent stops at what is left of the budget: 13, and a larger one goes on."""
+    """The agent stops at the rest of the budget (exit code 13); a larger budget resumes the run."""
     model = Model(DEAR, DEAR, DONE)
     with ModelServer(model) as server:
         spent = project.command(server, "--focus", "the task", "--budget", "0.1")
@@ -241,7 +241,7 @@ def test_a_budget_that_the_agent_holds(project: Project) -> None:
 
 
 def test_a_silent_agent_is_nudged(project: Project) -> None:
-    """An agent that hears nothing more is ended, and its session gone on with."""
+    """An agent whose API stream hangs is ended, and its session is resumed."""
     model = Model(WORK, Hang(message=LONG, after_events=4), DONE)
     events = project.run(model, idle_timeout=SILENCE)
     (nudge,) = of(events, AgentNudged)
@@ -259,7 +259,7 @@ def test_a_silent_agent_is_nudged(project: Project) -> None:
     ],
 )
 def test_a_bad_key_is_not_tried_again(project: Project, status: int, kind: str, words: str) -> None:
-    """A key that is refused ends the command at once with 1, and a sentence that says so."""
+    """A rejected key ends the command at once with exit code 1 and an error with the cause."""
     model = Model(ApiError(status, kind, "This key is not accepted."))
     with ModelServer(model) as server:
         told = project.command(server, "--focus", "the task")

@@ -154,7 +154,7 @@ class Site:
         return self.real.tool(Call(server, tool, given))
 
     def state(self) -> dict[str, str]:
-        """Return the contents of what is protected."""
+        """Return the contents of the protected files."""
         specs = [path.relative_to(self.folder) for path in (self.folder / ".specs").rglob("*")]
         names = [*PROTECTED, *map(str, specs)]
         paths = {name: self.folder / name for name in names}

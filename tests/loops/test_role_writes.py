@@ -31,7 +31,7 @@ _ALWAYS = [
 def test_nothing_protected_is_changed_at_the_end_of_a_stage(
     tmp_path: Path, name: BoundaryName
 ) -> None:
-    """What no kernel holds is put back after the session, whose verdict is void."""
+    """Writes that no kernel prevents are undone after the session, whose verdict is void."""
     needs(name, tmp_path)
     project = WritingProject(tmp_path / "arena")
     # A quarter: `test_real_writes.py` runs all under each boundary, and

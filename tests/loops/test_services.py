@@ -13,7 +13,7 @@ from cuggino.testing import InMemoryAgent
 
 
 def test_without_a_repository(tmp_path: Path) -> None:
-    """There is no commit to begin with, and none is made or pushed."""
+    """The run has no starting commit, and none is made or pushed."""
     services = Services(agent=InMemoryAgent({}), workspace=Workspace(tmp_path))
     repository = services.repository
     assert [None] == run(repository.head().pipe(ops.to_list()))

@@ -181,7 +181,7 @@ class TestSentBack:
 
     @pytest.mark.parametrize("when", ["at work", "landing"])
     def test_its_work_is_named_after_failures_too(self, tmp_path: Path, when: str) -> None:
-        """Whatever it is parked for, its reason says where the work is."""
+        """The reason of a parked item names the ref of its work, even after failures."""
         crash = AgentFailed("it crashed", reason="crash")
         slots = watching(
             tmp_path,
@@ -208,7 +208,7 @@ class TestSentBack:
         ]
 
     def test_an_edited_item_begins_anew(self, tmp_path: Path) -> None:
-        """What was done for the old text is not what the new one asks for."""
+        """An edited item starts over: work on the old text does not count for the new one."""
         slots = watching(
             tmp_path, "1.md", "2.md", "3.md", landings={"1.md": ["conflict"]}, landing=5
         )
@@ -272,7 +272,7 @@ class TestFailures:
         assert ["2.md"] == slots.disposed
 
     def test_a_slot_that_cannot_be_written(self, tmp_path: Path) -> None:
-        """It waits for a minute, uncounted; the message of git tells a full disk, too."""
+        """The item waits for a minute, uncounted, also if git reports the full disk."""
         said = "fatal: unable to write loose object file: No space left on device"
         for number, full in enumerate(
             (StorageError("write", "no space left"), ProcessError("git", said))
@@ -344,7 +344,7 @@ class TestAfter:
 
 class TestFollow:
     def test_one_that_is_delayed_is_tried_again(self, tmp_path: Path) -> None:
-        """The same reason is told once."""
+        """A delay is reported once for each reason."""
         slots = watching(tmp_path, "1.md")
         delayed = WatchFollowDelayed(branch="main", commit="c", reason="dirty", paths=("a",))
         slots.trunk.follows = [delayed]
@@ -522,7 +522,7 @@ class TestControl:
         assert "3: parked 1, idle" == short(slots.story(30))[-1]
 
     def test_a_stop_lets_all_end_their_stages(self, tmp_path: Path) -> None:
-        """What has ended lands; nothing begins."""
+        """Finished work lands; nothing new begins."""
         slots = self.commanded(
             tmp_path,
             3,
@@ -564,7 +564,7 @@ def test_many_items(tmp_path: Path) -> None:
 def test_a_watch_removes_what_a_killed_one_has_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of the trial of its sandbox, too, whatever its agents write."""
+    """The folder of a killed sandbox probe is removed too, whatever the agents write."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     left = tmp_path / "cuggino-session-trial-abc"
     (left / "x").mkdir(parents=True)
@@ -583,7 +583,7 @@ class TestMessages:
         return watching(folder, "1.md", "2.md", "3.md", commands=commands, **more)
 
     def test_one_to_an_item_that_waits_is_kept(self, tmp_path: Path) -> None:
-        """Its first agent is told."""
+        """Its first agent gets the message."""
         slots = self.steered(tmp_path)
         seen = slots.play(15)
         assert [] == [value for _, _, value in seen if isinstance(value, ControlIgnored)]

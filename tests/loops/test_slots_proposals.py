@@ -142,7 +142,7 @@ def test_returns_are_counted_over_local_landings_and_pull_requests(tmp_path: Pat
 
 
 def test_one_that_will_not_land_is_parked(tmp_path: Path) -> None:
-    """As when a person closes it; others go on."""
+    """A pull request that a person closed parks its item; others continue."""
     slots = proposing(
         tmp_path,
         *("1.md", "2.md"),
@@ -258,7 +258,7 @@ class TestPersons:
         assert ["2.md"] == made.trunk.landed
 
     def test_one_that_was_edited_is_worked_on_again_once_it_is_merged(self, tmp_path: Path) -> None:
-        """As an item that is edited during its landing."""
+        """It is kept, like an item that is edited during its landing."""
         slots = proposing(tmp_path, "1.md", proposals={"1.md": [(50.0, "merged")] * 2})
         slots.write("1.md", "another task", when=20)
         seen = slots.play(59)
@@ -317,7 +317,7 @@ class TestJournal:
         assert left(tmp_path, WORK, END, MADE, LANDING, OPENED, LANDED).works["1.md"].has_landed
 
     def test_another_landing_goes_on_when_a_pull_request_ends(self, tmp_path: Path) -> None:
-        """What comes back meanwhile does not end it."""
+        """An item that is sent back meanwhile does not end the landing of another."""
         other = WatchSentBack(filename="2.md", reason="ci", returns=1)
         found = left(tmp_path, WORK, END, MADE, LANDING, other)
         assert ("1.md",) == found.queue.waiting

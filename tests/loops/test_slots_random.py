@@ -1,4 +1,4 @@
-"""Random watches with slots, in virtual time: whatever happens to items, each comes to its end."""
+"""Random watches with slots, in virtual time: every item reaches an end, whatever happens to it."""
 
 from __future__ import annotations
 

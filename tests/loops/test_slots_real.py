@@ -221,11 +221,11 @@ class TestPieces:
 
 
 class TestEndings:
-    """What ends a watch, and what the next one finds."""
+    """Endings of a watch, and the state that the next one finds."""
 
     @pytest.mark.real_agent
     def test_candidates_of_an_interrupted_watch_land(self, tmp_path: Path) -> None:
-        """What was paid is not paid again, also by a watch that begins a journal of its own."""
+        """Work that was paid for is not repeated, even by a watch that begins a new journal."""
         closed = tmp_path / "closed"
         closed.touch()
         check = f'[ "$CUGGINO_SLOT" != 0 ] || [ ! -f {closed} ] || sleep 600'
@@ -254,7 +254,7 @@ class TestEndings:
     def test_agents_and_a_check_that_linger_end_at_the_same_time(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """None is waited for before all have been asked, and the next watch goes on with them."""
+        """All are asked to end before any is waited for, and the next watch resumes them."""
         monkeypatch.setattr(ProcessTree, "end", patient(ProcessTree.end))
         place = tmp_path / "lingering"
         place.mkdir()
@@ -334,7 +334,7 @@ class TestGate:
 
     @pytest.mark.real_agent  # the landing itself is in tests/stages/slots: with the second command
     def test_a_check_that_changes_files(self, tmp_path: Path) -> None:
-        """What was tested is not what would land, so it does not."""
+        """The check did not test the files that would land, so the candidate does not land."""
         project = SlotProject(tmp_path, check_command="date +%N >>shared.txt", max_attempts=2)
         project.item("1", "echo 1 >word1.txt")
         events = project.watch()

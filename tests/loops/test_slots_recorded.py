@@ -1,4 +1,4 @@
-"""What a watch with slots has left, as the next one reads it from the journal."""
+"""The state that a watch with slots leaves in the journal, as the next watch reads it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every loop keeps before its agents, and reports of the repository: by recording doubles."""
+"""Snapshots of every loop before its agents, and repository reports, with recording doubles."""
 
 from __future__ import annotations
 

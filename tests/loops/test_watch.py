@@ -138,7 +138,7 @@ class TestRetries:
         assert "WatchItemParked" not in {tag for _, tag, *_ in story}
 
     def test_an_expired_login_waits_for_a_person(self, tmp_path: Path) -> None:
-        """Nothing is parked, the person is told once, and the work goes on after the login."""
+        """Nothing is parked, the person is notified once, and work continues after the login."""
         expired = AgentFailed("Invalid API key", reason="auth", hint="log in")
         error = LoopError("planning", "Invalid API key", cause=expired)
         loops: list[tuple[float, Any]] = [*[(5, error)] * 30, (5, "approved"), (5, "approved")]
@@ -186,7 +186,7 @@ class TestEndings:
         assert ["001.md"] == list(map(str, _names(watching.workspace.parked)))
 
     def test_a_stalled_item_is_tried_once_more(self, tmp_path: Path) -> None:
-        """A stalled run is repeated once, with what it found; then the item waits for a person."""
+        """A stalled run is repeated once, with its findings; then the item waits for a person."""
         watching = Watching(tmp_path, loops=[(1, "stalled"), (1, "stalled")])
         watching.write(0, "001.md")
         story = [entry[:2] for entry in watching.story(100) if entry[1].startswith("Watch")]
@@ -203,7 +203,7 @@ class TestEndings:
         assert second.store_findings
 
     def test_a_stalled_item_that_is_done_at_last(self, tmp_path: Path) -> None:
-        """The second run may be approved; a later item of that name begins anew."""
+        """The second run may be approved; a later item of that name starts over."""
         loops: list[tuple[float, Any]] = [(1, "stalled"), (1, "approved"), (1, "stalled")]
         watching = Watching(tmp_path, loops=loops)
         watching.write(0, "001.md")

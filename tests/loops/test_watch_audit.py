@@ -90,7 +90,7 @@ def test_known_findings_are_in_its_prompt(tmp_path: Path) -> None:
 
 
 def test_none_while_an_item_only_waits_for_its_next_attempt(tmp_path: Path) -> None:
-    """A retry pause is no idle time."""
+    """A retry pause is not idle time."""
     watching = Watching(
         tmp_path, audits=[never()], loops=[(5, FAILED), (1, "spec_issue")], retry_seconds=60
     )

@@ -63,7 +63,7 @@ def test_nothing_is_lost_and_the_watch_goes_on(
     """A changed item loses no text, whether it settles, is processed, failed or is done.
 
     The item is there at 3 s, taken at 33 s, fails at 50 s, is taken again at 110 s, approved at
-    120 s. Whatever happens to it, a second item is completed in the end.
+    120 s. In every case a second item is completed in the end.
     """
     watching = Watching(
         tmp_path, loops=[(17, "the line was cut"), *[(10, "approved")] * 9], retry_seconds=60

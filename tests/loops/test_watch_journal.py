@@ -153,7 +153,7 @@ def test_counted_failures_are_restored(tmp_path: Path) -> None:
 
 
 def test_what_a_person_said_is_in_the_journal_of_the_watch(tmp_path: Path) -> None:
-    """Of an item's run, the watch records what was said, too; the agent's own words it does not."""
+    """The watch also records messages to an item's run, but not the agent's own words."""
     journal = open_journal(
         Workspace(tmp_path), WatchRunOptions(cwd=tmp_path), new_run_id(), None, at=AT
     )
@@ -168,7 +168,7 @@ def test_what_a_person_said_is_in_the_journal_of_the_watch(tmp_path: Path) -> No
 
 
 def test_the_commands_of_a_landing_are_in_the_journal_of_the_watch(tmp_path: Path) -> None:
-    """Those of an attempt are in the journal of its own run."""
+    """The commands of an attempt are in the journal of its run."""
     journal = open_journal(
         Workspace(tmp_path), WatchRunOptions(cwd=tmp_path), new_run_id(), None, at=AT
     )

@@ -111,10 +111,10 @@ class WritingProject(Arena):
         return self.home / "copy"
 
     def again(self, role: str, *, held: bool) -> str:
-        """Return the command that restores what the role may write, for the next attempt.
+        """Return the command that restores the role's writable files, for the next attempt.
 
-        In a view the role may try to restore all of it; without one, what is protected must stay
-        as the attacks left it.
+        In a view the role may try to restore all of them; without one, protected files must stay
+        as the attacks left them.
         """
         if not held and role != "implementing":
             return "true"
@@ -179,12 +179,12 @@ class WritingProject(Arena):
         return sorted(name for name in differing if role != "implementing" or is_protected(name))
 
     def _blank(self, name: str) -> bool:
-        """Return whether the path is an empty file: it says nothing, so it may stay."""
+        """Return whether the path is an empty file, which is harmless and may stay."""
         path = self.project / name
         return path.is_file() and not path.is_symlink() and path.stat().st_size == 0
 
     def listing(self) -> dict[str, tuple[int, ...]]:
-        """Return what is in the folder above the project, except the state of programs."""
+        """Return the paths in the folder above the project, except the state of programs."""
         found: dict[str, tuple[int, ...]] = {}
         for path in self.root.rglob("*"):
             name = path.relative_to(self.root).as_posix()
@@ -257,7 +257,7 @@ class Attacked:
 
     @property
     def violated(self) -> dict[str, set[str]]:
-        """The paths that sessions of each role were said to have changed."""
+        """The paths that sessions of each role have changed, as reported."""
         found: dict[str, set[str]] = {}
         for event in self.events:
             if isinstance(event, RoleViolated):
@@ -315,7 +315,7 @@ def attack(
 
 
 def assert_held(attacked: Attacked, name: BoundaryName) -> None:
-    """Assert that nothing protected is changed at the end of any session, and what was told.
+    """Assert that no session leaves a protected change, and that violations are reported.
 
     With bubblewrap nothing outside the project is changed either. There, only what no view
     can protect is a violation of the implementer; other roles have none.
@@ -331,7 +331,7 @@ def assert_held(attacked: Attacked, name: BoundaryName) -> None:
 
 
 def holds(name: BoundaryName, role: str) -> bool:
-    """Return whether the kernel keeps the role from what it may not write."""
+    """Return whether the kernel enforces the write restrictions of the role."""
     return name == "bubblewrap" or (name == "landlock" and role != "implementing")
 
 

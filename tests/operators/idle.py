@@ -22,7 +22,7 @@ RETRY = AgentRetry(reason="overloaded", message="", attempt=1, max_retries=3, re
 
 
 def watched(**options: Any) -> Any:
-    """The operator, for a `pipe` with others: their types are not what is tested here."""
+    """Return the operator, untyped to fit a `pipe`; these tests are not about types."""
     return idle_timeout(**options)
 
 

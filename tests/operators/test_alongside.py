@@ -98,7 +98,7 @@ def test_a_source_that_ends_at_once() -> None:
 
 
 def test_another_that_fails_at_once() -> None:
-    """The source is not subscribed at all."""
+    """The source is never subscribed to."""
     t = letters()
     source = t.cold("a|")
     failed: Subject[object] = Subject()

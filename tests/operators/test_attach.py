@@ -162,7 +162,7 @@ def test_other_streams_are_subscribed_as_ever() -> None:
 
 
 def test_disposal_while_a_resource_is_acquired() -> None:
-    """What is subscribed too late is released at once."""
+    """A resource acquired after the disposal is released at once."""
     log: list[str] = []
     held: list[abc.DisposableBase] = []
     t = Marbles()

@@ -317,7 +317,7 @@ def test_events_that_end_with_an_exception(before: Sequence[Event]) -> None:
 
 
 def test_a_tag_that_fails_in_mid_batch() -> None:
-    """What comes before the marker is emitted, then the error."""
+    """Events before the marker are emitted, then the error."""
 
     def refuse(_content: str) -> Event:
         raise LookupError("no such note")
@@ -362,7 +362,7 @@ class TestRecording:
         assert ("finished", ("agent", PLAIN[-1])) == recorder.log[-1]
 
     def test_a_journal_that_fails(self) -> None:
-        """What cannot be recorded is not shown: nobody sees an event of the batch."""
+        """An event that cannot be recorded is not shown: no subscriber sees any of the batch."""
         recorder = MemoryRecorder(fails_at=3)  # replay, started, batch
 
         def story() -> Flow[None]:

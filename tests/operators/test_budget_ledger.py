@@ -1,4 +1,4 @@
-"""`within_budget`: the ledger that streams share, warnings, time, and what is left."""
+"""`within_budget`: the ledger that streams share, warnings, time, and the remaining budget."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class TestLedger:
         t.check_subscriptions(loop, "^---!")
 
     def test_an_ended_session_is_not_cut_by_another(self) -> None:
-        """A session that has ended keeps its outcome, whatever the others spend."""
+        """A session that has ended keeps its outcome, however much the others spend."""
         t = Marbles(e=ended(50), d=D, v=update(51))
         ledger = Ledger()
         loop, audit = t.cold("e-----(d|)"), t.cold("---v---")

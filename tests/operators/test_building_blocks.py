@@ -151,7 +151,7 @@ class TestMergeAtMost:
         t.check_subscriptions(stream, "^--!")
 
     def test_a_stream_is_released_before_the_next_one_starts(self) -> None:
-        """What a stream has held is free for its successor."""
+        """Resources of a finished stream are free for its successor."""
         t = Marbles(a="a")
         held: list[str] = []
 
@@ -217,7 +217,7 @@ class TestMergeAtMost:
         assert ["first", "second"] == released
 
     def test_batches_pass(self) -> None:
-        """What a stream emits at once stays together for a subscriber that knows batches."""
+        """Events that a stream emits together stay together for a subscriber that knows batches."""
 
         def story() -> Any:
             yield from emit(*(AgentMessage(text=text) for text in "ab"))
@@ -299,7 +299,7 @@ class TestInterruptWhen:
         assert source.subscriptions == []
 
     def test_a_notifier_that_only_completes_interrupts_nothing(self) -> None:
-        """Completion of the notifier is no event; its error is the stream's error."""
+        """Completion of the notifier does not interrupt; its error is the stream's error."""
         t = Marbles(a="a", b="b")
         t.check(t.cold("a--b|").pipe(interrupt_when(t.hot("-|"), "X")), "a--b|")
         other = Marbles(a="a", b="b")
@@ -339,7 +339,7 @@ class TestUntilTerminal:
         t.check_subscriptions(source, "^------!")
 
     def test_a_reopened_source_goes_on(self) -> None:
-        """What `reopen` accepts voids the terminal events before it, and the time to linger."""
+        """An event that `reopen` accepts voids earlier terminal events and the time to linger."""
         t = Marbles(a="a", T="T", U="U", r="r", x="x")
         operator = until_terminal(
             str.isupper, linger=5, choose=lambda told: told[-1], reopen=lambda event: event == "r"

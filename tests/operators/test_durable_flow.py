@@ -1,4 +1,4 @@
-"""`flow` with a recorder in memory: what is recorded, and when."""
+"""`flow` with a recorder in memory: its records and their order."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_recorder_changes_nothing() -> None:
 
 
 def test_everything_is_recorded_in_order() -> None:
-    """Each stage's start, events and outcome are written, and only what is sent downstream."""
+    """Each stage's start, events and outcome are recorded, and only events sent downstream."""
     assert [
         ("said", "round 1"),
         ("said", "planning"),

@@ -174,7 +174,7 @@ def test_what_was_taken_back_can_be_said_later() -> None:
 
 
 def test_a_message_that_is_said_anew_without_deltas() -> None:
-    """A retry that does not stream gives what is new, and no marker twice."""
+    """A retry that does not stream emits only new text, and no marker twice."""
     seen = cut(
         delta("<NOTE>n</NOTE> and <NO"), RETRY, message("<NOTE>n</NOTE><NOTE>o</NOTE>", "m2")
     )
@@ -182,7 +182,7 @@ def test_a_message_that_is_said_anew_without_deltas() -> None:
 
 
 def test_markers_that_wait_for_the_end() -> None:
-    """Those of `at_end` and all behind them come with the complete part, or never."""
+    """Markers of `at_end` and everything after them come with the complete part, or never."""
     text = "a <NOTE>1</NOTE> b <DONE>d</DONE> c <NOTE>2</NOTE>"
     source = [*map(delta, text), message(text)]
     seen = steps(source, at_end=lambda marker: isinstance(marker, Done))
@@ -195,7 +195,7 @@ def test_markers_that_wait_for_the_end() -> None:
 
 @given(TEXTS, TEXTS)
 def test_a_part_that_is_not_its_deltas(written: str, text: str) -> None:
-    """The part counts: each of its markers is emitted once, whatever its deltas contained."""
+    """The complete part counts: each marker in it is emitted once, even if its deltas differed."""
     early = messages_and_markers(cut(delta(written)))
     seen = messages_and_markers(cut(delta(written), message(text)))
     assert early == seen[: len(early)]
@@ -246,6 +246,5 @@ def test_an_error_in_the_midst_of_a_message() -> None:
     ],
 )
 def test_what_was_held_back_of_a_text(begun: str, whole: str, expected: list[str]) -> None:
-    """What could have been a tag is shown before the whole text, if that is what was begun; what
-    can still become one waits."""
+    """Text held back as a possible tag precedes the whole text that starts with it, or waits on."""
     assert expected == shown(cut(delta(begun), message(whole)))

@@ -143,7 +143,7 @@ def test_only_what_is_text_for_sure_is_shown(
 
 
 def test_behind_a_marker_that_waits_nothing_is_told() -> None:
-    """A marker of `at_end`, and whatever is behind it in the same delta, waits for the part."""
+    """A marker of `at_end`, and all text after it in the same delta, waits for the part."""
     text = "a <DONE>d</DONE> <NOTE>n</NOTE> b"
     seen = steps([delta(text), message(text)], at_end=lambda marker: isinstance(marker, Done))
     assert [["+a"], ["a", "Done(d)", "Note(n)", "b"], []] == [shown(step) for step in seen]

@@ -252,7 +252,7 @@ def test_a_tag_in_the_content_of_another() -> None:
 def test_parts_of_one_message(
     parts: Sequence[str], expected: list[str], *, in_deltas: bool
 ) -> None:
-    """What precedes a part in its message decides whether its tags count."""
+    """The text before a part in its message decides whether the part's tags count."""
     events: list[Event] = []
     for part in parts:
         events += [*map(delta, part), message(part)] if in_deltas else [message(part)]
@@ -286,7 +286,7 @@ def test_a_message_of_its_own(before: str) -> None:
 def test_a_marker_waits_for_the_end_of_its_paragraph(
     begin: str, decides: str, expected: list[str]
 ) -> None:
-    """Such a marker and all after it come when their paragraph ends; others are not delayed."""
+    """The marker and all after it come when its paragraph ends; others are not delayed."""
     for first in ([delta(begin)], [*map(delta, begin)]):
         *before, last, _end = steps([*first, delta(decides)], at_line_start=LINES)
         assert [] == [piece for piece in shown(flat(before)) if piece.endswith(")")]

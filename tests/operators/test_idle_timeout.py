@@ -1,4 +1,4 @@
-"""Silence of an agent: what counts as one, and what is done about it."""
+"""Silent agents: the events that count as activity, and the response to silence."""
 
 from __future__ import annotations
 

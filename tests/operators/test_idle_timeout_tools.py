@@ -188,7 +188,7 @@ class TestRelease:
 
 
 class _Counting(TestScheduler):
-    """Virtual time that counts what is scheduled."""
+    """Virtual time that counts scheduled actions."""
 
     __test__ = False
     scheduled = 0

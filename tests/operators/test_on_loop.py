@@ -24,7 +24,7 @@ def test_in_virtual_time_nothing_is_delayed() -> None:
 
 
 def test_all_notifications_come_on_one_thread() -> None:
-    """A source that emits on threads of its own is delivered on the lane, in order."""
+    """A source that emits on its own threads is delivered on the lane, in order."""
     threads: set[int] = set()
     seen: list[int] = []
     ended = threading.Event()
@@ -54,7 +54,7 @@ def test_all_notifications_come_on_one_thread() -> None:
 
 
 def test_a_failure_comes_on_the_lane() -> None:
-    """A source that fails on a thread of its own fails on the lane, and is released there."""
+    """A source that fails on its own thread fails on the lane, and is released there."""
     threads: list[int] = []
     ended = threading.Event()
     failure = RuntimeError("mine")

@@ -78,7 +78,7 @@ class TestWhatPasses:
         assert [] == source.subscriptions
 
     def test_what_the_subscriber_raises_is_not_a_limit(self) -> None:
-        """An exception of a subscriber is no error of the source, even if it looks like one."""
+        """A subscriber's exception is not a limit of the source, even if it looks like one."""
         t, gate, mine = marbles(limit()), QuotaGate(), limit(1e10)
         errors: list[Exception] = []
 

@@ -16,7 +16,7 @@ CALL, RESULT = ToolCall(name="Bash", input="ls", id="1"), ToolResult(name="1", o
 
 
 def limited(times: int | None, **options: Any) -> Any:
-    """The operator, for a `pipe` with others: their types are not what is tested here."""
+    """Return the operator, untyped to fit a `pipe`; these tests are not about types."""
     return repetition_limit(times, **options)
 
 

@@ -151,7 +151,7 @@ def test_no_retries() -> None:
 
 
 def test_again_takes_the_place_of_the_source() -> None:
-    """`again` gets the error and gives what is subscribed after the pause."""
+    """`again` gets the error and returns the stream to subscribe to after the pause."""
     t = Marbles(a=A, b=B, X=retry(1, 5.0), error=OVERLOADED)
     source, resumed = t.cold("a-#"), t.cold("-b|")
     errors: list[Exception] = []

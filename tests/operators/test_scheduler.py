@@ -71,7 +71,7 @@ def test_close_ends_the_thread() -> None:
 
 
 class SetByHand(LoopScheduler):
-    """A lane with a clock of its own."""
+    """A lane with its own clock."""
 
     moment = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -189,7 +189,7 @@ def test_serial_replaces_what_is_not_serial() -> None:
 
 
 def test_serial_does_not_import_asyncio(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The check for an asyncio scheduler imports nothing where nobody uses one."""
+    """The check for an asyncio scheduler imports nothing if none is in use."""
     module = "reactivex.scheduler.eventloop.asyncioscheduler"
     monkeypatch.delitem(sys.modules, module, raising=False)
     lane = TestScheduler()

@@ -19,7 +19,7 @@ BUSY = "a-" * 50
 
 
 def timed(seconds: float | None, **options: Any) -> Any:
-    """The operator, for a `pipe` with others: their types are not what is tested here."""
+    """Return the operator, untyped to fit a `pipe`; these tests are not about types."""
     return stage_timeout(seconds, **options)
 
 

@@ -223,7 +223,7 @@ class TestAWait:
 
 
 class MovedClock(Scheduler):
-    """Another scheduler, whose clock somebody sets."""
+    """Another scheduler, whose clock can be moved."""
 
     def __init__(self, inner: VirtualClock) -> None:
         super().__init__()
@@ -268,7 +268,7 @@ class TestAnUnknownEnd:
         assert [900, 1800, 900] == [event.waited for _, _, event in seen if is_end(event)]
 
     def test_a_past_reset_is_unknown(self) -> None:
-        """A reset that is past already is no reason to try again at once."""
+        """A reset in the past is not a reason to retry at once."""
         t = marbles(limit(-5))
         seen = t.record(t.cold("#").pipe(wait_for_quota()), until=1)
         assert [(0.0, "next", waiting(900))] == seen

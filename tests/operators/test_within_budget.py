@@ -1,4 +1,4 @@
-"""`within_budget`: what is ended, when, and whose outcome is kept."""
+"""`within_budget`: the sessions that it ends, when, and the outcomes that are kept."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class TestCut:
         t.check_subscriptions(source, "^!")
 
     def test_exactly_the_limit_is_within_it(self) -> None:
-        """A session that spends exactly the limit continues and ends by itself."""
+        """A session that spends exactly the limit continues to its normal end."""
         t = Marbles(u=update(100), e=ended(100), d=D, W=warning("tokens", 100, 100))
         t.check(t.cold("-u-e(d|)").pipe(within_budget(TOKENS)), "-(Wu)-e(d|)")
 
@@ -216,7 +216,7 @@ class TestNextStart:
         t.check_subscriptions(source)
 
     def test_below_the_limit(self) -> None:
-        """As long as anything is left of the budget, a source is started."""
+        """A source starts as long as some of the budget is left."""
         t = Marbles(a=A)
         ledger = Ledger(Spending.of([ended(99)]))
         t.check(t.cold("a|").pipe(within_budget(TOKENS, ledger=ledger, warn_at=1.0)), "a|")
@@ -271,7 +271,7 @@ class TestLooks:
         assert [t.events["n"], D] == seen
 
     def test_several_looks_are_called_in_order(self) -> None:
-        """What each returns comes in the same order."""
+        """The events that the looks return come in the same order."""
         t = Marbles(a=A, d=D, n=Note(content="n"))
         first, second = {"Done": lambda _event: [A]}, {"Event": lambda _event: [t.events["n"]]}
         stream = t.cold("d|").pipe(within_budget(UNBOUNDED, looks=[first, second]))

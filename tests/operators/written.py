@@ -52,7 +52,7 @@ def message(text: str, message_id: str | None = "m", **fields: Any) -> AgentMess
 
 
 def steps(events: Sequence[Event], **options: Any) -> list[list[Event]]:
-    """Return what is emitted at each event, and at the end."""
+    """Return the events emitted at each source event, and at the end."""
     source: Subject[Event] = Subject()
     seen: list[list[Event]] = []
     source.pipe(extract_markers(TAGS, **options)).subscribe(lambda event: seen[-1].append(event))

@@ -100,7 +100,7 @@ def refused(python: Path, *args: str, folder: Path) -> str:
 
 
 def test_serve_without_its_extra(installed: Path, tmp_path: Path) -> None:
-    """Without the extra, `serve` says in a sentence what to install."""
+    """Without the extra, `serve` names the extra to install, in one sentence."""
     assert "cuggino[web]" in refused(installed, "serve", folder=tmp_path)
 
 

@@ -61,7 +61,7 @@ class ItemAgent(InMemoryAgent):
 
 
 def usual(item: str) -> Play:
-    """Return what an agent does for an item unless a test says otherwise."""
+    """Return an agent's default plays for an item."""
 
     def play(options: SpawnOptions) -> Sequence[Item]:
         match options.role:

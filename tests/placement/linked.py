@@ -32,7 +32,7 @@ WAITS = WatchBacklogWaiting | WatchSpecIssueWaiting | WatchItemRetry | WatchItem
 
 
 class Attempt:
-    """An attempt on a worker: its texts are kept until somebody takes them."""
+    """An attempt on a worker; its texts are kept until they are received."""
 
     def __init__(self, placed: Placed, text: str) -> None:
         self.placed = placed
@@ -82,7 +82,7 @@ class Attempt:
         self.stop()
 
     def cut(self, cause: Any = "worker") -> None:
-        """Cut the worker off: it goes on, but nobody hears of it."""
+        """Cut the worker off: it keeps running, but its texts are lost."""
         if not self.is_cut:
             self.is_cut = True
             gone = PlaceGone(self.placed.key, self.placed.worker, cause, "it was killed")
@@ -90,12 +90,12 @@ class Attempt:
             self.texts.on_error(AttemptLost(gone))
 
     def hear(self, order: str) -> None:
-        """Take an order, in a turn of its own on the lane."""
+        """Take an order, in a separate turn on the lane."""
         assert self._scheduler is not None
         self._scheduler.schedule(lambda *_: self.orders.on_next(order))
 
     def stop(self) -> None:
-        """End the work, in a turn of its own on the lane."""
+        """End the work, in a separate turn on the lane."""
         assert self._scheduler is not None
         self._scheduler.schedule(lambda *_: self._working.dispose())
 
@@ -274,7 +274,7 @@ class ClusterProject:
             (self.workspace.backlog / f"{name}.md").write_text(text or f"# {name}\n")
 
     def stream(self) -> Observable[Event]:
-        """Return a watch of its own client, until it waits or an item fails."""
+        """Return a watch with its own client, until it waits or an item fails."""
         runtime = Runtime.live(cwd=self.folder, config=self.config)
         if self.control is not None:
             runtime = runtime.replace(control=self.control)

@@ -1,4 +1,4 @@
-"""`cuggino cluster up` as a process of its own."""
+"""`cuggino cluster up` as a separate process."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def programs(process: subprocess.Popen[str]) -> list[psutil.Process]:
 
 
 def at_work(processes: list[psutil.Process]) -> list[psutil.Process]:
-    """Return those that have not ended; nobody may have reaped an ended one."""
+    """Return the processes that have not ended; an ended one may still be a zombie."""
     return [one for one in processes if _is_at_work(one)]
 
 

@@ -82,7 +82,7 @@ def test_no_cluster(tmp_path: Path, address: str | None, given: str | None) -> N
     ],
 )
 def test_refused(tmp_path: Path, settings: dict[str, Any], address: str, message: str) -> None:
-    """What cannot or must not be connected to is one sentence, with what to do."""
+    """An address that cannot or must not be connected to is one sentence, with advice."""
     with pytest.raises(ConfigError) as caught:
         resolved(tmp_path, address, **settings)
     assert message in caught.value.message
@@ -91,7 +91,7 @@ def test_refused(tmp_path: Path, settings: dict[str, Any], address: str, message
 
 
 def test_flags_override_settings(tmp_path: Path) -> None:
-    """`detach` and `insecure` of the command line win; what is not given stays as configured."""
+    """`detach` and `insecure` of the command line win; omitted options stay as configured."""
     found = resolved(tmp_path, "10.0.0.5", address="x", detach=True, insecure=True, remote="up")
     assert found is not None
     assert (True, "up") == (found.detach, found.remote)
@@ -161,7 +161,7 @@ def test_security_requires_encryption(tmp_path: Path) -> None:
 
 
 def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without distributed, the error says what to install."""
+    """Without distributed, the error names the extra to install."""
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ConfigError) as caught:
         security_of(ClusterAddress(address="tcp://127.0.0.1:8786"))

@@ -87,7 +87,7 @@ def prepared(watch: Command, count: int) -> bool:
 
 
 def finish(team: Team, watch: Command) -> None:
-    """Wait until the watch has nothing left to do, end it, and check what it has left."""
+    """Wait until the watch has nothing left to do, end it, and check the results."""
     assert watch.until(lambda: watch.is_idle), watch.errors
     watch.interrupt()
     assert team.names == team.landed

@@ -148,7 +148,7 @@ def moved(project: ClusterProject) -> Callable[[Attempt], object]:
 @pytest.mark.parametrize("tag", ["WatchSlotPrepared", "LoopApproved"])
 @pytest.mark.real_agent  # watches on several machines: with the second command
 def test_remote_lost_at_work(project: ClusterProject, tag: str) -> None:
-    """An item whose work cannot be pushed fails, keeps what it has, and lands later."""
+    """An item whose work cannot be pushed fails, keeps its work, and lands later."""
     project.link.when(tag, moved(project))
     project.item("one")
     retry = project.watch()[-1]
@@ -193,7 +193,7 @@ def test_lost_scheduler(project: ClusterProject) -> None:
 
 @pytest.mark.real_agent
 def test_killed_git(project: ClusterProject) -> None:
-    """Locks that a killed worker has left in its clone are in nobody's way."""
+    """Locks that a killed worker left in its clone block nothing."""
     project.item("one")
     project.watch()
     git = project.place / "workers" / "w1" / "1" / "project" / ".git"
@@ -207,7 +207,7 @@ def test_killed_git(project: ClusterProject) -> None:
 
 @pytest.mark.real_agent  # watches on several machines: with the second command
 def test_worker_in_a_repository(project: ClusterProject) -> None:
-    """A worker whose folder is in a repository of somebody else leaves that alone."""
+    """A worker whose folder is in an unrelated repository leaves that repository alone."""
     workers = project.place / "workers"
     workers.mkdir()
     project.git.git("init", "-q", str(workers))

@@ -35,7 +35,7 @@ def local(state: Path) -> ClusterAddress:
 def test_only_certificates_connect(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Who has the certificate can use the cluster; it is gone with the cluster."""
+    """Only holders of the certificate can use the cluster; it is removed with the cluster."""
     import distributed
 
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
@@ -107,6 +107,6 @@ def test_usage(options: str, message: str, capfd: pytest.CaptureFixture[str]) ->
 
 
 def test_no_home(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a home folder there is no place for a certificate."""
+    """Without a home folder the certificate cannot be stored."""
     with pytest.raises(ConfigError, match="no home folder"):
         run(local_cluster(env={}))

@@ -30,7 +30,7 @@ def git(folder: Path, *words: str) -> None:
 
 
 class Usage(NamedTuple):
-    """What `shutil.disk_usage` returns."""
+    """The result of `shutil.disk_usage`."""
 
     free: int
 

@@ -1,4 +1,4 @@
-"""What an item needs of its worker, and whether some worker can ever take it."""
+"""The needs of an item from its worker, and whether some worker can ever meet them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_unmet(needs: dict[str, float], why: str) -> None:
 
 
 def test_no_workers() -> None:
-    """Without workers nothing can be placed, whatever it needs."""
+    """Without workers nothing can be placed, not even an item without needs."""
     assert "the cluster has no workers" == unmet_needs({}, [])
 
 

@@ -1,4 +1,4 @@
-"""What a person asks of items on workers, and what all attempts have in common."""
+"""Commands of a person to items on workers, and the state that all attempts share."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FULL = ["planning", "implementing", "reviewing"]
 
 
 class Commands:
-    """Commands to the watch of a project, each given once at an event of its own."""
+    """Commands to the watch of a project, each given once at its own event."""
 
     def __init__(self, project: ClusterProject) -> None:
         self._commands: Subject[ControlEvent] = Subject()
@@ -57,7 +57,7 @@ class Commands:
 
 
 def orders(attempt: Attempt) -> list[str]:
-    """Return the tags of the commands that the attempt was told."""
+    """Return the tags of the commands that the attempt received."""
     return [type(decode(text)).__name__ for text in attempt.told]
 
 
@@ -78,7 +78,7 @@ def test_message(project: ClusterProject) -> None:
 
 @pytest.mark.real_agent  # watches on several machines: with the second command
 def test_message_to_a_lost_worker(project: ClusterProject) -> None:
-    """A message that no agent was told reaches the next attempt."""
+    """A message that no agent has received reaches the next attempt."""
     commands = Commands(project)
     commands.give(works("implementing"), SteerAsked(text="use tabs", item="one.md"))
     project.link.when("ReviewingStart", project.link.kill)
@@ -92,7 +92,7 @@ def test_message_to_a_lost_worker(project: ClusterProject) -> None:
 
 @pytest.mark.real_agent  # watches on several machines: with the second command
 def test_pause(project: ClusterProject) -> None:
-    """A pause begins before the next agent and ends when it is told to."""
+    """A pause begins before the next agent and ends on `ContinueAsked`."""
     commands = Commands(project)
     commands.give(works("implementing"), PauseAsked())
     commands.give(lambda event: isinstance(event, RunPaused), ContinueAsked())
@@ -159,7 +159,7 @@ def costing(usd: float, *more: Item) -> Callable[[SpawnOptions], Sequence[Item]]
 
 @pytest.mark.real_agent
 def test_budget_of_all(project: ClusterProject) -> None:
-    """What the attempts spend together ends the watch, and what is at work."""
+    """When the attempts exceed the budget together, the watch and all work in progress end."""
     PLAYS["one", "implementing"] = [costing(0.6)]
     PLAYS["two", "implementing"] = [costing(0.6)]
     project.config = project.config.model_copy(update={"budget": 1.0})
@@ -171,7 +171,7 @@ def test_budget_of_all(project: ClusterProject) -> None:
 
 @pytest.mark.real_agent  # watches on several machines: with the second command
 def test_budget_of_a_resumed_run(project: ClusterProject) -> None:
-    """A run that continues elsewhere does not pay twice for what it has spent."""
+    """A run that continues elsewhere is not charged twice for its earlier costs."""
     PLAYS["one", "implementing"] = [costing(0.6)]
     project.config = project.config.model_copy(update={"budget": 1.0})
     lost = lambda _: [Wait(0), *kill(project), Wait(60)]  # noqa: E731
@@ -192,7 +192,7 @@ def kill(project: ClusterProject) -> list[Item]:
 
 @pytest.mark.real_agent  # watches on several machines: with the second command
 def test_usage_limit(project: ClusterProject) -> None:
-    """A usage limit that one attempt has met is told to the others, and to later ones."""
+    """A usage limit that one attempt has met is reported to the others, and to later ones."""
     resets_at = datetime.now(UTC) + timedelta(hours=3)
     PLAYS["one", "planning"] = [lambda _: [QuotaExceeded("used up", resets_at=resets_at)]]
     PLAYS["two", "planning"] = [lambda _: [Wait(60)]]

@@ -56,7 +56,7 @@ def block(name: str) -> str:
 
 
 def certificate(home: Path) -> Path:
-    """Make the certificate as the page says; return its folder."""
+    """Make the certificate with the commands from the page; return its folder."""
     (found,) = re.findall(
         r"^```sh\n(mkdir -p ~/.local.*?)^```$", page("clusters"), re.MULTILINE | re.DOTALL
     )

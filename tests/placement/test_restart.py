@@ -84,7 +84,7 @@ def test_detached_attempts(project: ClusterProject) -> None:
 
 @pytest.mark.real_agent  # watches on several machines: with the second command
 def test_detached_attempt_at_another_text(project: ClusterProject) -> None:
-    """What is at work on an old text of an item, or on none, is ended."""
+    """An attempt at an old text of an item, or at a removed item, is ended."""
     project.item("one", "two")
 
     def changed(attempts: ClusterProject) -> None:

@@ -72,7 +72,7 @@ def test_a_scheduler_that_does_not_answer() -> None:
 
 
 def test_after_an_earlier_look() -> None:
-    """What was seen before is not repeated."""
+    """Workers seen before are not reported again."""
     before = WatchWorkers(workers=(seen("w1"), seen("w2")), joined=("w1", "w2"), dashboard=LINK)
     assert [] == events(Scheduler([worker("w1"), worker("w2")]), before=before)
     ((when, event),) = events(Scheduler([worker("w2")]), before=before)

@@ -103,7 +103,7 @@ def test_worker_lost_with_its_candidate(project: ClusterProject) -> None:
 
 @pytest.mark.real_agent  # watches on several machines: with the second command
 def test_uncommitted_work_goes_on_elsewhere(project: ClusterProject) -> None:
-    """What a failed session has left is there for the next one on another worker, uncommitted."""
+    """Files left by a failed session reach the next one on another worker, uncommitted."""
     found: list[str] = []
 
     def fail(_: SpawnOptions) -> Sequence[Item]:

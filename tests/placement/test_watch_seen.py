@@ -1,4 +1,4 @@
-"""Who looks at a watch on a cluster sees the worker of each item, and the workers that are lost."""
+"""The view of a watch on a cluster: the worker of each item, and lost workers."""
 
 from __future__ import annotations
 

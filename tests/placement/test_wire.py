@@ -1,4 +1,4 @@
-"""What travels between a client and its attempts, and what is refused."""
+"""Messages between a client and its attempts, and those that are refused."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ def test_journal_of_an_attempt(tmp_path: Path) -> None:
 
 
 def test_unsaved_stage(tmp_path: Path) -> None:
-    """The end of a stage is not told before its work is saved, nor is what comes after it."""
+    """The end of a stage is not sent before its work is saved, nor are later events."""
     home, desk = Workspace(tmp_path / "home"), Workspace(tmp_path / "desk")
     home.open()
     desk.open()
@@ -253,7 +253,7 @@ def test_unsaved_stage(tmp_path: Path) -> None:
 
 
 def test_files_that_were_given(tmp_path: Path) -> None:
-    """What a new attempt does not have any more is gone, but only once it has taken over."""
+    """Files that a new attempt no longer has are gone, but only once it has taken over."""
     home, desk = Workspace(tmp_path / "home"), Workspace(tmp_path / "desk")
     home.open()
     desk.open()

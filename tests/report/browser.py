@@ -47,7 +47,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Browser:
-    """Chromium of the machine; each page has a profile of its own."""
+    """Chromium of the machine; each page has its own profile."""
 
     playwright: Playwright
     program: str

@@ -64,7 +64,7 @@ def name_at(at: datetime, number: int) -> str:
 
 @dataclass
 class Written:
-    """A journal that is being written, by a clock of its own."""
+    """A journal that is being written, with its own clock."""
 
     journal: Journal
     at: datetime

@@ -87,7 +87,7 @@ def commit(name: str, attempt: int = 1) -> str:
 
 
 def trunk(number: int) -> str:
-    """Return the hash of the trunk after so many landings."""
+    """Return the hash of the trunk after `number` landings."""
     return f"a{number}" * 20
 
 

@@ -141,7 +141,7 @@ def test_cache_reads_alone() -> None:
 
 
 def test_no_cost() -> None:
-    """Without costs or stages there is no such chart."""
+    """Without costs or stages, their charts are left out."""
     report = build_report(entries_of(begin("a#1")))
     assert cost_chart(report, times_of(report)) is None
     assert token_chart(report, times_of(report)) is None

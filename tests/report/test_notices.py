@@ -238,7 +238,7 @@ def test_words(event: Event, kind: str, words: str) -> None:
 
 
 def test_every_policy_event_is_a_notice() -> None:
-    """Every policy event is a notice, except costs, merged waits, and what is told by its end."""
+    """Every policy event is a notice, except costs, merged waits, and starts that have an end."""
     told_of = {type(event) for event, _, _ in SAID}
     policies = {cls for cls in event_types().values() if issubclass(cls, SupervisionEvent)}
     merged = {QuotaWaiting, QuotaLifted, StageCost}

@@ -138,7 +138,7 @@ def test_nothing_breaks_out(kind: str) -> None:
 
 
 def test_intruders_are_found() -> None:
-    """The check of the other tests finds what it is for."""
+    """The check of the other tests finds each kind of intruder."""
     bad = "<img src=x><p onclick=x style=y class='&quot;'></p><a href=/stop></a><script></script>"
     kinds = ["<img>", "img src=x", "p onclick=x", "p style=y", 'p class="', "a href=/stop"]
     assert [*kinds, "<script>"] == intruders(bad)

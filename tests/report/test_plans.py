@@ -118,7 +118,7 @@ def test_rows() -> None:
     ],
 )  # fmt: skip
 def test_tool_inputs(value: Any, what: str, form: str, note: str) -> None:
-    """A tool call says in one line what it does, with paths relative to the project."""
+    """A tool call is described in one line, with paths relative to the project."""
     shown = shown_input(value, folder="/p")
     assert (" ".join(what.split()), form, note) == (
         " ".join(shown.what.split()) if what[:1] != "{" else what,
@@ -128,7 +128,7 @@ def test_tool_inputs(value: Any, what: str, form: str, note: str) -> None:
 
 
 def test_changes() -> None:
-    """Each entry says which parts and which row of a transcript it changes."""
+    """Each entry reports which parts and which row of a transcript it changes."""
     fold = RunFold()
     said = (
         begin(STAGE),

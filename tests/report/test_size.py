@@ -92,7 +92,7 @@ def events(count: int, *, seed: int = 1) -> Iterator[tuple[str | None, Event]]:
 
 
 def run_of(count: int, *, seed: int = 1, **options: str) -> RunReport:
-    """Return the report on a run with about so many events, and a large diff of each commit."""
+    """Return the report on a run with about `count` events, and a large diff of each commit."""
     started = STARTED.model_copy(update={"run_id": f"run-{seed}", **options})
     said: list[tuple[str | None, Event]] = [(None, started), *events(count, seed=seed)]
     entries = [
@@ -108,7 +108,7 @@ def run_of(count: int, *, seed: int = 1, **options: str) -> RunReport:
 @pytest.mark.real_agent
 @pytest.mark.parametrize("count", [10, 1000, 5000, 20_000])
 def test_page_of_a_run(count: int) -> None:
-    """A page stays below 600 kB, and says what it leaves out."""
+    """A page stays below 600 kB, and marks omitted content."""
     report = run_of(count)
     assert report.events >= count
     page = render_report(report, zone=ZONE)

@@ -76,7 +76,7 @@ def slots_of(report: RunReport) -> SlotsReport:
 
 
 def test_items_overlap(tmp_path: Path) -> None:
-    """Each item has its own outcome, time, cost and slot, whatever others did meanwhile."""
+    """Each item has its own outcome, time, cost and slot, while others overlap it."""
     report = folded(tmp_path)
     items = {one.name: one for one in report.watched}
     assert {
@@ -171,7 +171,7 @@ def test_killed(tmp_path: Path) -> None:
 
 
 def test_a_resumed_attempt_is_one(tmp_path: Path) -> None:
-    """A killed watch goes on with the attempt that it had begun."""
+    """A killed watch resumes the attempt that it had begun, which counts once."""
     watch = SlotWatch(tmp_path)
     watch.attempt(LOGIN, 1, 1, 50)
     watch.say(10, RunContinued())
@@ -183,7 +183,7 @@ def test_a_resumed_attempt_is_one(tmp_path: Path) -> None:
 
 
 def test_candidate_of_an_earlier_watch(tmp_path: Path) -> None:
-    """What another watch has left lands; it was worked on, though not by this one."""
+    """A candidate of another watch lands; the page reports that it was worked on earlier."""
     watch = SlotWatch(tmp_path)
     watch.candidate(CART, 2, 1, number=2)
     watch.landing(CART, 2, 30, 0, number=2)
@@ -274,7 +274,7 @@ def test_in_a_browser(browser: Browser, tmp_path: Path, width: int) -> None:
 
 
 def test_paths_in_a_slot(tmp_path: Path) -> None:
-    """What an agent does in a slot is shown relative to the slot, wherever that is."""
+    """An agent's paths are shown relative to its slot, wherever that is."""
     write_slots(tmp_path)
     night = load_report(tmp_path)
     assert isinstance(night, NightReport)

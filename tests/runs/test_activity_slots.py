@@ -93,7 +93,7 @@ def test_items_begin_in_their_slots() -> None:
 
 
 def test_a_resumed_watch_knows_what_was_sent_back() -> None:
-    """Earlier events are not repeated; the beginning of work and of a landing says how often."""
+    """Earlier events are not repeated; the start of work or a landing has the number of returns."""
     begun = WatchProcessingItem(filename="a.md", slot=1, returns=2)
     assert 2 == item(after(BEGUN[0], begun), "a.md").returns
     assert 2 == item(after(BEGUN[0], begun, CANDIDATE, LANDING), "a.md").returns
@@ -220,7 +220,7 @@ def test_a_pause_of_all_slots() -> None:
 
 
 def test_a_message_for_an_item() -> None:
-    """It waits with its item until an agent of it has been told."""
+    """The message waits with its item until one of the item's agents receives it."""
     told = Steered(text="faster", to="session")
     activity = after(*BEGUN, SteerAsked(text="faster", item="b.md"))
     assert (item(activity, "b.md").steering, activity.steering) == (("faster",), ())
@@ -265,7 +265,7 @@ def test_slots_and_the_followed_branch() -> None:
 
 
 def test_a_resumed_watch() -> None:
-    """What a killed process had at work is not, its queue stays; an item changes no totals."""
+    """Work of a killed process is over, its queue stays; an item changes no totals."""
     third = WatchProcessingItem(filename="c.md", slot=3)
     back = WatchSentBack(filename="c.md", reason="check", returns=1)
     activity = after(*BEGUN, third, CANDIDATE, LANDING, back, RunContinued())

@@ -87,7 +87,7 @@ class Followed:
         self.clock.schedule_relative(second, act)
 
     def follow(self, journal: Journal | None = None) -> list[tuple[float, str]]:
-        """Return the tags of what is emitted, with their times, and the end."""
+        """Return the tags of the entries emitted, with their times, and the end."""
         entries = follow(
             self.project,
             (journal or self.journal).path,
@@ -119,7 +119,7 @@ def run(tmp_path: Path) -> Iterator[Followed]:
 
 
 def test_replays_then_follows(run: Followed) -> None:
-    """What is there comes at once, the rest within a period, and the end completes."""
+    """Existing entries come at once, the rest within a period, and the end completes."""
     run.at(2.5, BEGIN)
     run.at(4.5, LoopApproved(iteration=1), END)
     assert [
@@ -176,7 +176,7 @@ def test_a_removed_journal(run: Followed) -> None:
 
 
 def test_a_broken_line(run: Followed) -> None:
-    """What precedes a broken line is shown, then its error."""
+    """Entries before a broken line are shown, then its error."""
     run.write(BEGIN)
     with run.journal.path.open("a") as file:
         file.write('{"v":2,"seq":3}\n')
@@ -221,7 +221,7 @@ def test_a_watch_with_its_items(run: Followed) -> None:
 
 
 def test_an_item_that_begins_in_mid_look(run: Followed, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the watch writes before its item comes first, also between looks at both journals."""
+    """Earlier entries of the watch precede those of its item, even between two looks."""
     watch = run.run(TWO, kind="watch")
     tail = RunTail(watch.path)
     assert ["RunStarted"] == [entry.event.tag for entry in tail.read()]
@@ -245,7 +245,7 @@ def test_an_item_that_begins_in_mid_look(run: Followed, monkeypatch: pytest.Monk
 
 
 def test_a_watch_without_the_items_of_the_next(run: Followed) -> None:
-    """What another watch did later is not shown."""
+    """Later items of another watch are not shown."""
     watch = run.run(TWO, kind="watch")
     run.write(RunEnded(state="interrupted"), to=watch)
     run.clock.advance_to(5.0)
@@ -255,7 +255,7 @@ def test_a_watch_without_the_items_of_the_next(run: Followed) -> None:
 
 
 def test_news(run: Followed) -> None:
-    """News are what is written from now on, in old and new journals."""
+    """News are the entries written from now on, in old and new journals."""
     run.write(BEGIN)
     news = JournalNews(run.workspace)
     assert [] == news.read()

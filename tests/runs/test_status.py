@@ -202,7 +202,7 @@ def test_a_killed_run(workspace: Workspace) -> None:
 
 
 def test_a_killed_watch(workspace: Workspace) -> None:
-    """Of a watch and its item, the watch is what is resumed."""
+    """Of a watch and its item, the watch is the one to resume."""
     watch = recorded(workspace, ONE, WatchProcessingItem(filename="b.md"), kind="watch")
     recorded(workspace, TWO, *WORK, item="b.md x").close()
     watch.close()
@@ -247,7 +247,7 @@ def test_the_owner_of_a_killed_process(workspace: Workspace) -> None:
 
 
 def test_a_watch_with_slots(workspace: Workspace) -> None:
-    """Each item has the stage of its own run, and the watch no stage of its own."""
+    """Each item has the stage of its run, and the watch itself has none."""
     begun = [
         WatchProcessingItem(filename=name, position=place, total=5, slot=place)
         for place, name in enumerate(("a.md", "b.md"), 1)

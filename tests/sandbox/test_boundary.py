@@ -1,4 +1,4 @@
-"""Tests for `probe`: what is found, and what is said where something is missing."""
+"""Tests for `probe`: detected features, and messages about missing ones."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_program_that_confines_nothing(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_trial_does_not_die_with_its_parent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is killed while bubblewrap sets up a namespace leaves a process that waits forever."""
+    """bubblewrap killed while it sets up a namespace leaves a process that waits forever."""
     fake_bwrap(tmp_path, f'echo "$*" >> {tmp_path}/words; exit 1')
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     probe(tmp_path)

@@ -1,4 +1,4 @@
-"""What a role sees of the commands of a person: it can neither sign nor send one."""
+"""A role's access to the commands of a person: it can neither sign nor send one."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def test_an_implementer(tmp_path: Path) -> None:
 
 
 def test_a_project_manager(tmp_path: Path) -> None:
-    """What it may write within a protected folder is allowed after that folder is denied."""
+    """Exceptions within a protected folder are allowed after that folder is denied."""
     lines = profile_of("pm", tmp_path)
     denied = lines.index(f'(deny file-write* (subpath "{tmp_path}/.cuggino"))')
     allowed = lines.index(f'(allow file-write* (subpath "{tmp_path}/.cuggino/backlog"))')
@@ -39,7 +39,7 @@ def test_a_project_manager(tmp_path: Path) -> None:
 
 
 def test_a_reviewer(tmp_path: Path) -> None:
-    """There is no copy-on-write: it writes nothing but its folder."""
+    """Without copy-on-write, it writes nothing but its folder."""
     allowed = [line for line in profile_of("reviewing", tmp_path) if str(tmp_path) in line]
     assert [f'(allow file-write* (subpath "{tmp_path}/.cuggino/wip/one"))'] == allowed
 
@@ -57,14 +57,14 @@ def test_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_quotes_in_paths(tmp_path: Path) -> None:
-    """A path is one string of the profile, whatever it contains."""
+    """A path is one string of the profile, even with quotes and backslashes."""
     odd = tmp_path / 'a"b\\c'
     odd.mkdir()
     assert any('a\\"b\\\\c"))' in line for line in profile_of("implementing", odd))
 
 
 def test_the_words_before_the_command(tmp_path: Path) -> None:
-    """The profile is an argument, so there is no file to edit."""
+    """The profile is an argument, so that agents cannot edit a file of it."""
     enclosure = seatbelt(role_view("audit", project=tmp_path), scratch=tmp_path)
     assert (SANDBOX_EXEC, "-p") == enclosure.words[:2]
     assert "--" == enclosure.words[-1]

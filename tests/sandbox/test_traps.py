@@ -78,7 +78,7 @@ def test_nothing_leads_out_of_the_view(arena: Arena, run: Run, role: ViewRole) -
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root owns a project of several users")
 def test_root_writes_files_of_others(arena: Arena, boundary: Boundary) -> None:
-    """A project mounted into a container belongs to somebody else than root."""
+    """Root can write a project that another user owns, as one mounted into a container."""
     for path in (arena.project / "src", arena.project / "src/app.py"):
         os.chown(path, 1000, 1000)
         path.chmod(0o755 if path.is_dir() else 0o644)
@@ -249,7 +249,7 @@ def test_files_handed_over_are_visible(arena: Arena, boundary: Boundary, tmp_pat
 
 @pytest.mark.parametrize("role", ["planning", "reviewing"])
 def test_a_file_can_be_renamed_into_place(arena: Arena, run: Run, role: ViewRole) -> None:
-    """Agents write a file beside the wanted one and rename it: in a folder of its own, it works."""
+    """Agents write a file beside the wanted one and rename it: this works in their own folder."""
     place = arena.folder.relative_to(arena.project)
     done = run(
         role, f"set -e; echo one > {place}/r.md; echo two > {place}/t; mv {place}/t {place}/r.md"

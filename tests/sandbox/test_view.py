@@ -19,7 +19,7 @@ def below(view: RoleView, paths: tuple[Path, ...]) -> list[str]:
 
 
 def test_every_role_has_a_row() -> None:
-    """A new role cannot be started without a decision on what it may write."""
+    """A new role cannot be started without a decision on its write access."""
     assert {*ROLES, "pm"} == set(ROWS)
 
 
@@ -47,7 +47,7 @@ def test_every_role_has_a_row() -> None:
     ],
 )
 def test_what_a_role_may_write(tmp_path: Path, role: ViewRole, writable: list[str]) -> None:
-    """The table of roles; nobody may write the deliverables' status or cuggino's settings."""
+    """The table of roles; no role may write the deliverables' status or cuggino's settings."""
     view = view_of(role, tmp_path)
     assert writable == below(view, view.writable)
     if "." in writable or role == "pm":
@@ -65,7 +65,7 @@ def test_specifications_around_the_project_are_not_protected(tmp_path: Path) -> 
 
 
 def test_what_may_be_written_is_created(tmp_path: Path) -> None:
-    """What does not exist cannot be shown; an existing file keeps its content."""
+    """A missing path cannot be shown, so it is created; an existing file keeps its content."""
     (tmp_path / ".cuggino").mkdir()
     (tmp_path / ".cuggino/memory.md").write_text("known")
     make_granted(view_of("pm", tmp_path))

@@ -83,7 +83,7 @@ def test_low_terminal_has_no_list(height: int) -> None:
 
 
 def test_no_deliverables() -> None:
-    """Without deliverables there is no list."""
+    """Without deliverables the list is left out."""
     assert [] == texts(listed(), 24)
 
 

@@ -1,4 +1,4 @@
-"""Which events show at which verbosity, and texts without a recorded case."""
+"""The verbosity that shows each event, and texts without a recorded case."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_least_verbosity(cls: type[Event]) -> None:
 
 
 def test_a_command_that_starts() -> None:
-    """The start of a command shows its first line, so that a long one is no hang."""
+    """The start of a command shows its first line, so that a long one does not look like a hang."""
     started = [
         kind(iteration=1, command="make test\n  -j2")
         for kind in (SetupCommandStarted, CheckCommandStarted)
@@ -344,7 +344,7 @@ def test_a_stalled_agent(event: Event, text: str) -> None:
 
 
 def test_snapshots() -> None:
-    """What a snapshot does not hold is shown; a snapshot itself only with `--verbose`."""
+    """Files left out of a snapshot are shown; the snapshot itself only with `--verbose`."""
     taken = SnapshotTaken(stage="coding-1", ref="r", commit="c")
     assert plain(taken, Verbosity.VERBOSE) == "[Snapshot] coding-1"
     assert format_event(taken, verbosity=Verbosity.NORMAL) is None

@@ -281,7 +281,7 @@ def test_keys_are_pressed(terminal: Terminal) -> None:
 
 
 def test_a_message_is_entered(terminal: Terminal) -> None:
-    """`s` opens a row; what is typed there are no keys, and lines go on above it."""
+    """`s` opens a row; text typed there does not act as keys, and lines appear above it."""
     terminal.type("s")
     terminal.sees("one", "two", "steer:")
     terminal.type("quit 検索 please")

@@ -79,7 +79,7 @@ def shown(
     ],
 )
 def test_headline(events: tuple[Event, ...], waiting: tuple[Waiting, ...], headline: str) -> None:
-    """The first line tells what the process does; a settled issue waits for nobody."""
+    """The first line reports the state of the process; a settled issue needs no person."""
     first = shown(*events, waiting=waiting).splitlines()[0]
     assert first.startswith(f"cuggino watch {headline} (process 7, since ")
 
@@ -101,7 +101,7 @@ def test_the_issue_of_an_imported_item() -> None:
 
 
 def test_what_waits_is_listed_without_control_characters() -> None:
-    """What waits for a person comes last, and cannot control the terminal."""
+    """Items that wait for a person come last, and cannot control the terminal."""
     text = shown(WatchSpecIssueWaiting(), waiting=(ISSUE,))
     assert ["Waiting for you", "  spec-issue i.md: PDF␛[2J?"] == text.splitlines()[-2:]
 
@@ -186,7 +186,7 @@ def test_a_cluster_without_workers() -> None:
 
 
 def test_pull_requests() -> None:
-    """What is proposed is listed with its state and its page."""
+    """Pull requests are listed with their state and their page."""
     text = shown(
         WatchProposed(
             filename="1.md", number=7, url="https://f/7", branch="b", commit="h", candidate="c"

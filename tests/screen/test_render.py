@@ -270,7 +270,7 @@ def test_silence_is_counted() -> None:
 
 
 def test_nothing_is_scheduled() -> None:
-    """The operator has no timer: the screen draws by itself."""
+    """The operator has no timer: the screen decides when to draw."""
     bench = Bench()
     bench.at(1).on_next(PLANNING)
     assert bench.scheduled() == 0

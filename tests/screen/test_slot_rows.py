@@ -134,7 +134,7 @@ def test_a_low_terminal() -> None:
 
 
 def test_a_pause_and_a_return() -> None:
-    """A pause is the first row; an item that was sent back says how often."""
+    """A pause is the first row; an item that was sent back shows how often."""
     back = WatchSentBack(filename="3.md", reason="conflict", returns=2)
     again = WatchProcessingItem(filename="3.md", title="Export CSV", slot=2)
     shown = rows(*WORK, back, again, PauseAsked(), RunPaused(), height=60)
@@ -206,7 +206,7 @@ def test_paths_are_relative_to_the_slot() -> None:
 
 
 def test_tools_of_two_slots_with_the_same_id() -> None:
-    """A failed tool call is named by that of its own item."""
+    """A failed tool call gets the name of its item's call."""
     items = [WatchProcessingItem(filename=f"{n}.md", slot=n) for n in (1, 2)]
     failed = ToolResult(name="t", output="no", is_error=True, item="1.md")
     read = ToolCall(name="Read", input={}, id="t", item="2.md")
@@ -246,7 +246,7 @@ def test_the_commands_of_a_landing() -> None:
 
 
 def test_one_slot_prints_as_before() -> None:
-    """Without slots nothing is prefixed, whatever a command names."""
+    """Without slots nothing is prefixed, not even a command that names an item."""
     begun = WatchProcessingItem(filename="1.md")
     out = printed(begun, SteerAsked(text="faster", item="1.md"), BASH)
     assert out.splitlines() == [

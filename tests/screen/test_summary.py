@@ -59,7 +59,7 @@ def test_items_of_a_watch() -> None:
 
 
 def test_landings_of_slots() -> None:
-    """What landed is counted, and what was sent back instead."""
+    """Landed items are counted, and those sent back instead."""
     assert "  Landed     2" in lines(RunSummary(items=2, landed=2))
     assert "  Landed     0, 1 sent back" in lines(RunSummary(returns=1))
     assert not any("Landed" in line for line in lines(RunSummary(items=2)))

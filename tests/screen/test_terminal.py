@@ -36,7 +36,7 @@ class Tty(io.StringIO):
 
 
 def test_no_controls_without_a_terminal() -> None:
-    """Without a terminal there is no status, bell or color: only text and newlines."""
+    """Without a terminal only text and newlines are written: no status, bell or color."""
     stream = io.StringIO()
     lines = plain_on(stream)
     lines.show(RunStatus())

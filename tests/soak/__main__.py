@@ -10,8 +10,8 @@ follows all the time. In the end every item is accounted for, the check passes o
 the branch, no process, file or ref is left, memory and descriptors are flat, and the report's total
 is that of the journals. The exit code is 1 if anything is wrong.
 
-The full disk needs bubblewrap: the project is then on a file system of its own, which is gone at
-the end. `--keep` leaves the project, without a full disk.
+The full disk needs bubblewrap: the project is then on its own file system, which is gone at the
+end. `--keep` leaves the project, without a full disk.
 """
 
 from __future__ import annotations

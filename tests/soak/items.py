@@ -56,7 +56,7 @@ def question(item: str) -> str:
 
 @dataclass
 class Model:
-    """Sees from an item's name and its slot what is to be done; both providers ask it."""
+    """A model for both providers; it derives the work from an item's name and its slot."""
 
     slots: Path
     pace: float
@@ -128,7 +128,7 @@ class Model:
 
 
 def _command(name: str, kind: str, folder: Path, resolves: bool) -> str:
-    """Return the work; what is in the slot tells whether it was begun before."""
+    """Return the command that does the work; files in the slot show whether it was begun before."""
     write = f"mkdir -p words && echo {name} > words/{name}.txt"
     match kind:
         case "shared":

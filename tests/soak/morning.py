@@ -1,4 +1,4 @@
-"""What must be true in the morning."""
+"""Conditions that must hold in the morning."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ _DROPS = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What the night is to contain."""
+    """The planned contents of the night."""
 
     minutes: float
     items: int
@@ -53,7 +53,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Sample:
-    """What the watch uses."""
+    """Resources that the watch uses."""
 
     process: int
     at: float
@@ -66,7 +66,7 @@ class Sample:
 
 @dataclass
 class Night:
-    """What has happened."""
+    """The record of the night."""
 
     place: Place
     items: Mapping[str, str]
@@ -324,7 +324,7 @@ def _follow(night: Night, over: threading.Event) -> None:
 
 
 def _at_the_page(night: Night, over: threading.Event) -> None:
-    """Keep the page open in a browser, and answer there what is asked."""
+    """Keep the page open in a browser, and answer questions there."""
     state = Path(night.place.env["XDG_STATE_HOME"]) / "cuggino"
     options = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
     with sync_playwright() as playwright:

@@ -65,7 +65,7 @@ def watched(tmp_path: Path) -> Iterator[Watched]:
 
 
 def test_nothing_happens_before_a_subscription(tmp_path: Path) -> None:
-    """The stream is cold: the folder is made by the subscription, which itself is no change."""
+    """The stream is cold: subscribing makes the folder, and does not count as a change."""
     folder = tmp_path / "a" / "b"
     stream = folder_changes(folder)
     assert not folder.exists()

@@ -138,7 +138,7 @@ def test_a_folder_that_keeps_changing(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_unknown_mounts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the file systems cannot be listed, the folder is watched, not polled."""
+    """If the file systems cannot be listed, the folder is watched, not polled."""
 
     def hidden(*, all: bool) -> Any:
         raise psutil.AccessDenied

@@ -17,7 +17,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GitProject:
 
 
 def test_the_current_commit(project: GitProject) -> None:
-    """It is what git says, on a branch, packed, detached, below the top, and in a worktree."""
+    """It matches git's, on a branch, packed, detached, below the top, and in a worktree."""
     assert commit_of(project.root) is None
     file = project.write("below/a.txt")
     project.git("add", "--all")
@@ -36,7 +36,7 @@ def test_the_current_commit(project: GitProject) -> None:
 
 
 def test_no_commit(project: GitProject) -> None:
-    """There is none without a repository, nor where HEAD says nothing that can be read."""
+    """Outside a repository, and where HEAD is unreadable, the commit is None."""
     assert commit_of(project.root.parent) is None
     head = project.root / ".git" / "HEAD"
     for text in ("", "ref: HEAD\n", "ref: refs/heads/missing\n", "no commit\n"):

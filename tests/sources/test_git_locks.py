@@ -78,7 +78,7 @@ def test_a_lock_from_before(repo: GitProject, lock: Path) -> None:
 def test_a_git_that_works_there(
     argv: tuple[str, ...], where: str, repo: GitProject, lock: Path
 ) -> None:
-    """As long as a git works in the repository the lock may be its own; then it is removed."""
+    """While a git works in the repository the lock may be its own; then it is removed."""
     words = [word.format(repo=repo.root) for word in argv]
     with running(*words, cwd=repo.root.parent / where):
         assert [] == remove_stale_locks([lock], repo.root, since=LONG_AGO)
@@ -93,7 +93,7 @@ def test_a_git_that_works_elsewhere(repo: GitProject, lock: Path, tmp_path: Path
 
 
 def test_a_program_that_has_it_open(repo: GitProject, lock: Path, tmp_path: Path) -> None:
-    """Whoever has the file open holds it, whatever it is called and wherever it works."""
+    """A process that has the file open holds it, whatever its name and wherever it works."""
     code = f"import sys; held = open({str(lock)!r}); print(flush=True); sys.stdin.read()"
     with running(sys.executable, "-c", code, cwd=tmp_path):
         assert [] == remove_stale_locks([lock], repo.root, since=LONG_AGO)

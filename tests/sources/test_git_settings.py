@@ -38,7 +38,7 @@ def test_settings_that_start_programs(hostile: HostileProject) -> None:
 
 
 def test_settings_of_an_included_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the repository includes is its own, and what its user has set is not."""
+    """Settings that the repository includes are its own; those of its user are not."""
     isolate_git(monkeypatch, tmp_path / "home")
     own = tmp_path / "own.gitconfig"
     own.write_text('[core]\n\tpager = less\n[filter "lfs"]\n\tclean = git-lfs clean\n')
@@ -54,7 +54,7 @@ def test_settings_of_an_included_file(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_value_without_a_program(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str
 ) -> None:
-    """Git's own file monitor is no program of the repository."""
+    """Git's own file monitor is not a program of the repository."""
     isolate_git(monkeypatch, tmp_path / "home")
     project = GitProject(tmp_path / "project")
     project.git("config", "core.fsmonitor", value)
@@ -135,7 +135,7 @@ def test_the_state_of_a_hostile_repository(hostile: HostileProject) -> None:
 
 
 def test_obstacles_of_a_hostile_repository(hostile: HostileProject) -> None:
-    """Its signing program is not tried by a look, but by what is to commit."""
+    """Its signing program is tried before a commit, but not by a mere look."""
     assert [] == [*commit_obstacles(hostile.root, looking=True)]
     assert [] == hostile.ran()
     assert ["commits cannot be signed"] == [

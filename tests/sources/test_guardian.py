@@ -1,4 +1,4 @@
-"""Children of a Python process die with it, whatever it dies of."""
+"""Children of a Python process die with it, however it dies."""
 
 from __future__ import annotations
 
@@ -287,7 +287,7 @@ def test_what_is_terminated(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class _Guardian:
-    """A guardian process that only keeps what it is told."""
+    """A guardian process that only records its input."""
 
     def __init__(self, *_: object, **__: object) -> None:
         self.returncode: int | None = None

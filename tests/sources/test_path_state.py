@@ -60,7 +60,7 @@ def test_package_that_is_no_json(project: Path) -> None:
 
 
 def test_scripts_of_a_package(project: Path) -> None:
-    """A new dependency is no change of the check, a new script is."""
+    """A new dependency is not a change of the check; a new script is."""
     package = project / "package.json"
     package.write_text('{"scripts": {"test": "jest"}}', encoding="utf-8")
     before = state_of_paths(project, ["package.json"])

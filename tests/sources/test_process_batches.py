@@ -47,7 +47,7 @@ def spoken_to(code: str, stdin: OpenInput, folder: Path) -> Recorder:
 
 
 def test_input_that_stays_open(tmp_path: Path) -> None:
-    """What is added before and while the process runs reaches it in order, until the end."""
+    """Input added before and during the run reaches the process in order, until the end."""
     before = descriptors()
     stdin = OpenInput()
     stdin.add(b"first\n")
@@ -77,7 +77,7 @@ def test_more_input_than_a_pipe_holds(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("code", ["", "import os; os.close(0); os.write(1, b'closed\\n')"])
 def test_a_process_that_reads_no_input(tmp_path: Path, code: str) -> None:
-    """Input that nobody reads is dropped, and nothing waits for it."""
+    """Input that the process does not read is dropped, and nothing waits for it."""
     before = descriptors()
     stdin = OpenInput()
     stdin.add(b"x" * 1_000_000)

@@ -45,7 +45,7 @@ def test_question_and_answer(tmp_path: Path) -> None:
 
 
 def test_a_process_that_does_not_listen(tmp_path: Path) -> None:
-    """Writing never blocks: when there is no room, nothing is written."""
+    """Writing never blocks: if the pipe is full, nothing is written."""
     stdin = InputPipe()
     recorder = spoken_to("import time\nprint(flush=True)\ntime.sleep(600)", stdin, tmp_path)
     recorder.wait_first()
@@ -90,7 +90,7 @@ def test_an_ending_of_its_own(tmp_path: Path) -> None:
 
 
 def test_disposal(tmp_path: Path) -> None:
-    """Disposal ends the whole tree, sessions of its own included, while the input is open."""
+    """Disposal ends the whole tree, including other sessions, while the input is open."""
     stdin = InputPipe()
     code = "import os, time\nif os.fork() == 0: os.setsid()\nprint(os.getpid(), flush=True)\n"
     recorder = spoken_to(f"{code}time.sleep(600)", stdin, tmp_path)

@@ -85,7 +85,7 @@ def test_a_program_that_cannot_be_started(
 @pytest.mark.usefixtures("namespace")
 @pytest.mark.parametrize("merge_stderr", [True, False])
 def test_a_program_that_the_enclosure_hides(tmp_path: Path, merge_stderr: bool) -> None:
-    """A program that is not there inside is no exit code of a program."""
+    """A program that is missing inside fails to start; it has no exit code."""
     program = tmp_path / "program"
     program.write_text("#!/bin/sh\nexit 1\n")
     program.chmod(0o755)
@@ -121,7 +121,7 @@ def test_an_enclosure_that_cannot_be_made(tmp_path: Path) -> None:
 
 
 def test_an_exit_code_is_the_programs(enclosure: Enclosure) -> None:
-    """Codes and signals are those of the program, not of what stands in front of it."""
+    """Codes and signals are those of the program, not of its wrapper."""
     for end, code in (("exit 7", 7), ("exit 1", 1), ("kill -9 $$", -9), ("kill -15 $$", -15)):
         error = Recorder(process_lines(["sh", "-c", end], enclosure=enclosure)).wait().error
         assert isinstance(error, ProcessFailed)
@@ -141,7 +141,7 @@ time.sleep(600 if {stays} else 0)
 
 @pytest.mark.parametrize("stays", [True, False])
 def test_a_namespace_ends_as_a_whole(namespace: Enclosure, stays: bool) -> None:
-    """Of 200 processes in sessions of their own none is left, and nobody had to look for them."""
+    """Of 200 processes in separate sessions none is left, and no search was needed."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ProcessTree, "members", _not_needed)
         patch.setattr(GUARDIAN, "add", _not_needed)
@@ -269,7 +269,7 @@ def test_a_stopped_monitor_is_ended(namespace: Enclosure) -> None:
 
 
 def test_a_monitor_that_is_killed_ends_its_namespace(namespace: Enclosure) -> None:
-    """The signal that killed it is the error's, as no program ended by itself."""
+    """The error has the signal that killed the monitor, as no program ended first."""
     recorder = Recorder(process_lines(["sh", "-c", "echo; sleep 600"], enclosure=namespace))
     recorder.wait_first()
     (monitor,) = children()

@@ -1,4 +1,4 @@
-"""On which thread `process_lines` speaks, and how it is run to its end."""
+"""The thread on which `process_lines` emits, and running it to its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which processes are looked at when the tree of a child is searched."""
+"""Processes that are inspected when the tree of a child is searched."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_only_younger_processes(marked: subprocess.Popen[bytes]) -> None:
 def test_all_are_listed_only_after_many(
     marked: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a search costs depends on how many have started since, not on how many there are."""
+    """The cost of a search depends on how many have started since, not on how many there are."""
     monkeypatch.setattr(psutil, "pids", lambda: [1, marked.pid])
     birth = Birth(marked.pid, fork_count() - 1)
     few = list(_candidates(birth))
@@ -102,7 +102,7 @@ def test_a_program_without_an_environment(monkeypatch: pytest.MonkeyPatch) -> No
 @linux
 @pytest.mark.parametrize("few", [1000, 0], ids=["by id", "listed"])
 def test_descendants_without_the_cookie(monkeypatch: pytest.MonkeyPatch, few: int) -> None:
-    """A grandchild in a session of its own belongs to the tree, also without a cookie."""
+    """A grandchild in another session belongs to the tree, also without a cookie."""
     monkeypatch.setattr(process_tree, "_FEW", few)
     forks = fork_count()
     script = "setsid sh -c 'setsid sleep 60 & echo $!; wait' & wait"
@@ -146,7 +146,7 @@ def test_a_process_is_found_once() -> None:
 def test_ids_that_started_over(
     marked: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch, forks: int
 ) -> None:
-    """Every process is looked at if ids may have started over, or if nobody knows."""
+    """Every process is inspected if ids may have started over, or if that is unknown."""
     monkeypatch.setattr(process_tree, "fork_count", lambda: forks)
     assert {marked.pid} == found(Birth(marked.pid + 1, 0))
 

@@ -50,7 +50,7 @@ def test_everything_happens_on_the_scheduler(tmp_path: Path) -> None:
 
 
 def test_disposal_waits(tmp_path: Path) -> None:
-    """A disposed command comes to its end, and nothing is emitted any more."""
+    """A disposed command runs to its end, and nothing more is emitted."""
     script = "touch begun; while [ ! -e go ]; do sleep 0.01; done; touch done"
     emitted: list[Ended] = []
     clock = VirtualClock()  # it may end just before it is disposed of
@@ -72,7 +72,7 @@ def test_disposal_waits(tmp_path: Path) -> None:
 def test_disposal_does_not_wait_indefinitely(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float
 ) -> None:
-    """What hangs is killed in the end, with all it has started, also if it works before `Popen`."""
+    """A hanging command is killed with its process tree, even if `Popen` has not returned yet."""
 
     class Slow(subprocess.Popen[bytes]):
         def __init__(self, *args: Any, **options: Any) -> None:

@@ -30,7 +30,7 @@ TAGS = marker_tags(Note, Done)
 class Stage(Marbles):
     """A stage with two agents, A and B; each session of one plays the next of its diagrams.
 
-    `x` ends a session at a limit, `l` tells of the limit, `d` says the last word, `s` ends well.
+    `x` ends a session at a limit, `l` reports the limit, `d` is the last message, `s` ends well.
     """
 
     def __init__(self, *, can_resume: bool = False) -> None:

@@ -65,7 +65,7 @@ def drawn(**events: Any) -> Marbles:
 
 
 class Session:
-    """An agent stage over drawn sessions, with what it was given and gave."""
+    """An agent stage over drawn sessions, with its inputs and outputs."""
 
     def __init__(
         self, *streams: Observable[Any], can_resume: bool = False, linger: float = 5
@@ -291,7 +291,7 @@ class TestWhereAMarkerCounts:
         ],
     )
     def test_a_quoted_marker(self, text: str) -> None:
-        """The reminder says where a marker counts, and the answer to it does."""
+        """The reminder explains where a marker counts, and the answer to it counts."""
         t = drawn(q=AgentMessage(text=text))
         session = Session(t.cold("q-s|"), t.cold("d-s|"), can_resume=True)
         t.check(session.stream, "q-s--s(€D|)")

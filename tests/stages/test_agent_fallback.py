@@ -97,7 +97,7 @@ class TestRetries:
         assert ["AgentFellBack", "StageCost", "Done", "completed"] == course(seen)
 
     def test_it_is_its_own_error_when_nobody_is_left(self) -> None:
-        """Then a limit of the first is not what is left, so that a session may follow it."""
+        """The last agent's crash is the error, not the first one's limit; a session may follow."""
         t = Stage()
         first, crash = t.drawn("#", limited(HOUR)), t.drawn("#", failed("crash"))
         seen = t.run([first], [crash], wait_for_quota=True, transient=is_outage)
@@ -146,7 +146,7 @@ class TestLiveness:
         assert 1 == len(t.a.spawned)
 
     def test_a_fresh_agent_is_the_one_that_works(self) -> None:
-        """A stalled agent is replaced by itself, not by one on cooldown."""
+        """A stalled agent is replaced by a new session of it, not of one on cooldown."""
         t = Stage()
         seen = t.run(
             [t.drawn("x#", limited(HOUR))],

@@ -61,7 +61,7 @@ class TestLimits:
         assert 0 == account.remaining(second(10)) == t.gate.remaining(second(10))
 
     def test_nor_by_a_failure_of_the_other(self) -> None:
-        """So it is when the one that took over fails for a reason of its own."""
+        """The same holds if the fallback fails for another reason."""
         t = Stage()
         t.run([t.drawn("lx#", limited(HOUR))], [t.drawn("-a#", failed("max_turns"))])
         assert 0 == t.gate.of((id(t.a), id(t.b))).remaining(second(10))

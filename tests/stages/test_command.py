@@ -74,7 +74,7 @@ class TestInVirtualTime:
         assert b"one\ntwo\n" == file.read_bytes()
 
     def test_a_failure_is_told_by_the_event(self, file: Path) -> None:
-        """Another exit code than 0 is no error of the stream; a signal is a negative one."""
+        """A nonzero exit code is not an error of the stream; a signal is a negative one."""
         for code in (1, 2, 255, -9):
             t = Marbles(
                 a=b"bad\n", X=output(file, "bad\n", code), error=ProcessFailed("sh", code, "")
@@ -203,7 +203,7 @@ class TestInVirtualTime:
     def test_the_limit_counts_characters(
         self, file: Path, character: str, length: int, truncated: bool
     ) -> None:
-        """30,000 characters are the whole output whatever their width in bytes, one more is not."""
+        """30,000 characters of any width in bytes are kept whole; one more is truncated."""
         seen = Marbles().record(stage(from_iterable([(character * length).encode()]), file))
         assert character * 30_000 == seen[0][2].output
         assert truncated == seen[0][2].truncated
@@ -232,7 +232,7 @@ class TestInVirtualTime:
         assert b"\xff\xfeok\r\n" == file.read_bytes()
 
     def test_another_error_passes(self, file: Path) -> None:
-        """An error that is no ending of a command is the error of the stage."""
+        """An error other than the end of a command is the error of the stage."""
         t = Marbles(error=ZeroDivisionError())
         t.check(stage(t.cold("-#"), file), "-#")
 

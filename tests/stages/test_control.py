@@ -11,7 +11,7 @@ from cuggino.testing import VirtualClock
 
 
 def test_commands_come_as_they_are_sent(tmp_path: Path) -> None:
-    """What is there comes at once, later commands within a period, and each once."""
+    """Pending commands come at once, later ones within a period, and each once."""
     control = ControlFolder(tmp_path / "control", key=tmp_path / "key")
     control.send(PauseAsked())
 

@@ -200,6 +200,6 @@ def test_the_hooks_of_a_push_have_the_view(project: GitProject, tmp_path: Path) 
 def test_without_an_engine_there_is_no_enclosure(
     project: GitProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where nothing can hold the implementer, commands run as without a sandbox."""
+    """If nothing can confine the implementer, commands run unsandboxed."""
     monkeypatch.setenv("PATH", "/none")
     assert commands_enclosure(project.root) is None

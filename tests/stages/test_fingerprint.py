@@ -1,4 +1,4 @@
-"""Fingerprints of a repository: what is another state of it, and what is not."""
+"""Fingerprints of a repository: the changes that count as another state, and those that do not."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class TestInARepository:
         assert before != run(stage)
 
     def test_before_the_first_commit(self, project: GitProject) -> None:
-        """Without a commit the files count, staged or not, and the first commit is no change."""
+        """Without a commit the files count, staged or not, and the first commit is not a change."""
         empty = fingerprint(project.root)
         assert empty == fingerprint(project.root)
         project.write("a.txt")

@@ -82,7 +82,7 @@ class TestWithoutGit:
         ],
     )
     def test_generated_and_hidden_folders_do_not_count(self, folder: Path, name: str) -> None:
-        """Caches, environments, hidden folders and what is excluded change nothing."""
+        """Caches, environments, hidden folders and excluded files change nothing."""
         before = fingerprint(folder)
         file = folder / name
         file.parent.mkdir(parents=True)
@@ -116,7 +116,7 @@ class TestWithoutGit:
     def test_a_folder_that_cannot_be_listed(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """It counts as unreadable, whatever is in it; of the project itself that equals nothing."""
+        """Its contents do not matter; if the project itself is unreadable, it equals nothing."""
         before = fingerprint(folder)
         refused = refuse(monkeypatch, os, "scandir", folder / "sub")
         unreadable = fingerprint(folder)
@@ -210,7 +210,7 @@ class TestPlan:
         assert before != fingerprint(filled.root, plan=plan)
 
     def test_plans_that_nobody_has_worked_on_are_alike(self, filled: GitProject) -> None:
-        """A new plan alone, a missing one or an unreadable one is no progress."""
+        """A new plan alone, a missing one or an unreadable one is not progress."""
         without = fingerprint(filled.root)
         plan = filled.root / ".cuggino"
         assert without == fingerprint(filled.root, plan=plan / "missing.md")
@@ -242,7 +242,7 @@ class TestPlan:
 
 class TestFailure:
     def test_a_failure_equals_nothing(self, tmp_path: Path) -> None:
-        """An unreadable state has a new value each time, and is no error."""
+        """An unreadable state has a new value each time, and is not an error."""
         assert fingerprint(tmp_path / "missing") != fingerprint(tmp_path / "missing")
 
     def test_too_late_is_a_failure(self, filled: GitProject) -> None:

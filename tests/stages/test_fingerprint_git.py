@@ -138,7 +138,7 @@ class TestCost:
 
 class TestOddities:
     def test_a_subdirectory_is_a_project(self, filled: GitProject) -> None:
-        """In a subdirectory only what is below it counts, by paths from there."""
+        """In a subdirectory only files below it count, by paths from there."""
         filled.write("other/b.txt", "b\n")
         assert fingerprint(filled.root / "other") == fingerprint(filled.root / "sub")
         before = fingerprint(filled.root / "sub")

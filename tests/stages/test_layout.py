@@ -1,4 +1,4 @@
-"""Where a repository keeps its parts: found without git where it is one like any other."""
+"""Locations of the parts of a repository: found without git in an ordinary one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.git_project import GitProject
 
 
 def layout_of(folder: Path) -> Layout:
-    """The layout of the repository around the folder, found anew."""
+    """Return the layout of the repository around the folder, without the cache."""
     shadow._layouts.clear()
     found: list[Layout] = []
 
@@ -140,7 +140,7 @@ def test_a_repository_that_this_git_cannot_read(
 
 
 def test_a_head_that_is_a_link(project: GitProject, tmp_path: Path, asked: list[str]) -> None:
-    """Git decides what it accepts."""
+    """Git decides whether to accept it."""
     shutil.move(project.root / ".git/HEAD", project.root / ".git/kept")
     (project.root / ".git/HEAD").symlink_to("refs/heads/main")
     with suppress(ProcessError):

@@ -34,7 +34,7 @@ class TestMessage:
         ],
     )
     def test_first_line_is_the_subject(self, text: str, expected: str) -> None:
-        """The first line is the subject, cut at a word; what is cut stands in the body."""
+        """The first line is the subject, cut at a word; the rest of it is in the body."""
         assert expected == commit_message(text)
 
     @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ class TestMessage:
 
     @pytest.mark.parametrize("cleanup", ["default", "strip", "scissors"])
     def test_the_message_is_stored_as_it_is(self, project: GitProject, cleanup: str) -> None:
-        """Lines with `#`, a leading dash and shell characters are stored, whatever the cleanup."""
+        """Lines with `#`, a leading dash and shell characters are stored under any cleanup mode."""
         project.git("config", "commit.cleanup", cleanup)
         project.write("a.txt")
         text = "-m $(touch x) `id` \"q\" 'q' ✓\n\n# not a comment\n# ---- >8 ----\n--amend"
@@ -249,7 +249,7 @@ class TestWhatGoesIn:
         assert 3000 == len(project.committed())
 
     def test_a_subdirectory_commits_only_below_it(self, project: GitProject) -> None:
-        """In a subdirectory of a repository what is above or beside it is left alone."""
+        """In a subdirectory of a repository, files above or beside it are left alone."""
         for name in ("top.txt", "other/o.txt", "sub/a.txt", "sub/.specs/s.md", "sub/.cuggino/x"):
             project.write(name)
         project.git("add", "top.txt")
@@ -287,7 +287,7 @@ class TestCost:
     def test_which_commands_are_run(
         self, project: GitProject, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """What only reads leaves no process behind."""
+        """Reading commands need no sweep, as they leave no process behind."""
         commands: list[tuple[str, bool]] = []
 
         def noted(*args: str, sweep: bool, **options: Any) -> Observable[bytes]:

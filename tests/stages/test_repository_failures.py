@@ -96,7 +96,7 @@ def test_no_author(project: GitProject, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_locked_index(project: GitProject) -> None:
-    """An index that somebody holds is a failed commit, and stays theirs."""
+    """A lock of the index fails the commit, and stays in place."""
     project.write("a.txt")
     lock = project.write(".git/index.lock", "")
     assert "index.lock" in failure(project)
@@ -120,7 +120,7 @@ def test_a_nested_repository_without_commit(project: GitProject) -> None:
 def test_git_is_not_installed(
     project: GitProject, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Without git a commit fails, and there is no head."""
+    """Without git a commit fails, and the head is None."""
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
     assert "cannot start git" in failure(project)
     assert run(GitRepository(project.root).head()) is None
@@ -186,7 +186,7 @@ class TestSubmodule:
         assert "a.txt" in project.committed()
 
     def test_known_before(self, project: GitProject, module: GitProject) -> None:
-        """They are told before a run; a new commit of the submodule is not, it can be committed."""
+        """Reported before a run; a new commit of the submodule is not, as it can be committed."""
         module.write("m.txt", "changed\n")
         (found,) = commit_obstacles(project.root)
         assert "uncommitted changes within a submodule, lib/módule" == found.what
@@ -194,7 +194,7 @@ class TestSubmodule:
         assert [] == list(commit_obstacles(project.root))
 
     def test_committed_in_there(self, project: GitProject, module: GitProject) -> None:
-        """A new commit of the submodule is committed, and is no failure."""
+        """A new commit of the submodule is committed, and is not a failure."""
         module.write("m.txt", "changed\n")
         assert isinstance(commit(module), CommitPerformed)
         assert isinstance(commit(project), CommitPerformed)

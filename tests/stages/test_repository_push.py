@@ -1,4 +1,4 @@
-"""Pushes of a real git: what arrives, what is refused, what hangs."""
+"""Pushes of a real git: those that arrive, are refused, or hang."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class TestPushed:
         assert "2\n" == project.git("rev-list", "--count", "main", cwd=remote)
 
     def test_a_detached_head(self, project: GitProject, remote: Path) -> None:
-        """The present commit is pushed, whatever branch it is on or not."""
+        """The current commit is pushed, even without a branch."""
         head = make_commit(project, "a")
         project.git("checkout", "--quiet", "--detach")
         assert isinstance(pushed(project), PushPerformed)
@@ -157,7 +157,7 @@ class TestRefused:
     def test_no_git(
         self, project: GitProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Without git a push fails, it is no error."""
+        """Without git a push fails, without an error."""
         monkeypatch.setenv("PATH", str(tmp_path / "empty"))
         assert "cannot start git" in refused(project)
 
@@ -181,7 +181,7 @@ class TestHanging:
     def test_a_remote_that_hangs_is_ended(
         self, project: GitProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """At the timeout the push and what it started are ended."""
+        """At the timeout the push and its processes are ended."""
         program = ssh(project, tmp_path, f"echo $$ > {tmp_path}/pid; sleep 600")
         monkeypatch.setenv("GIT_SSH_COMMAND", program)
         make_commit(project, "a")

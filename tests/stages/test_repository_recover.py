@@ -44,7 +44,7 @@ def test_the_locks_of_a_commit(project: GitProject, where: str) -> None:
 
 
 def test_on_no_branch(project: GitProject) -> None:
-    """Without a branch there is no lock of one, and the others are removed."""
+    """Without a branch only the other locks exist, and are removed."""
     project.write("b.txt")
     assert isinstance(commit(project), CommitPerformed)
     project.git("checkout", "--quiet", "--detach")
@@ -53,7 +53,7 @@ def test_on_no_branch(project: GitProject) -> None:
 
 
 def test_in_a_worktree(project: GitProject, tmp_path: Path) -> None:
-    """A worktree has locks of its own, beside that of its branch."""
+    """A worktree has its own locks, beside that of its branch."""
     project.write("b.txt")
     assert isinstance(commit(project), CommitPerformed)
     project.git("worktree", "add", "--quiet", "-b", "other", str(tmp_path / "tree"))

@@ -197,7 +197,7 @@ class TestLaterSnapshots:
 
     @pytest.mark.parametrize("left", ["index.lock", "state.json", "index", "HEAD", "config"])
     def test_whatever_a_killed_process_leaves(self, filled: GitProject, left: str) -> None:
-        """Broken or missing files of the private index are made anew."""
+        """Broken or missing files of the private index are recreated."""
         snapshots = snapshots_of(filled)
         take(snapshots)
         folder = filled.root / ".cuggino/snapshots"
@@ -272,14 +272,14 @@ class TestWithoutASnapshot:
         assert [] == seen
 
     def test_a_failure_is_an_event(self, filled: GitProject) -> None:
-        """A snapshot that fails is told, and is no error."""
+        """A snapshot that fails is reported, and is not an error."""
         (filled.root / ".git/config").write_text("[broken")
         failed = run(snapshots_of(filled).take("one", "a-1"))
         assert isinstance(failed, SnapshotFailed)
         assert "config" in failed.message
 
     def test_a_folder_that_cannot_be_written(self, filled: GitProject) -> None:
-        """A private index that cannot be written is told."""
+        """A private index that cannot be written is reported."""
         (filled.root / "taken").write_text("a file")
         failed = run(snapshot_stage(filled.root, filled.root / "taken/own", run="one", stage="a-1"))
         assert isinstance(failed, SnapshotFailed)
@@ -338,7 +338,7 @@ class TestLeftOut:
         assert {"secret": "unreadable"} == take(snapshots_of(filled)).left_out
 
     def test_special_files(self, filled: GitProject) -> None:
-        """A pipe is no file."""
+        """A pipe does not count as a file."""
         os.mkfifo(filled.root / "pipe")
         (filled.root / "a.txt").unlink()
         os.mkfifo(filled.root / "a.txt")

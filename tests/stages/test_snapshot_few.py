@@ -99,7 +99,7 @@ def test_many_changes_are_stored_by_git(
 def test_the_same_tree_as_of_git(
     filled: GitProject, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    """Whatever becomes of files, folders and links, the tree is the one that git stores."""
+    """After any changes to files, folders and links, the tree is the one that git stores."""
     random = Random(seed)
     ours = snapshots_of(filled)
     gits = GitSnapshots(filled.root, filled.root / ".cuggino/snapshots-2")

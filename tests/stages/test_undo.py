@@ -296,7 +296,7 @@ class TestWhatStays:
         assert () == planned.changes
 
     def test_files_that_were_ignored_then(self, filled: GitProject) -> None:
-        """A removed `.gitignore` does not turn what it ignored into files to remove."""
+        """Removing `.gitignore` does not turn ignored files into files to remove."""
         filled.write("build/heavy", "built\n")
         snapshots = snapshots_of(filled)
         taken = take(snapshots)
@@ -344,7 +344,7 @@ class TestWhatStays:
         assert "dirty\n" == (filled.root / "a.txt").read_text()
 
     def test_an_ignored_link_in_the_way(self, filled: GitProject, tmp_path: Path) -> None:
-        """Nothing is written through a link that git ignores; the file is told as failed."""
+        """Nothing is written through a link that git ignores; the file is reported as failed."""
         snapshots = snapshots_of(filled)
         taken = take(snapshots)
         shutil.rmtree(filled.root / "src")
@@ -374,7 +374,7 @@ def test_the_plan_tells_what_would_change(filled: GitProject) -> None:
 
 
 def test_a_change_after_the_plan_stops_the_undo(filled: GitProject) -> None:
-    """What nobody has been shown is not changed."""
+    """An undo changes only what its plan has shown."""
     snapshots = snapshots_of(filled)
     taken = take(snapshots)
     filled.write("more.txt")
@@ -386,7 +386,7 @@ def test_a_change_after_the_plan_stops_the_undo(filled: GitProject) -> None:
 
 
 def test_lost_content_changes_nothing(filled: GitProject) -> None:
-    """When git has lost the content of a file, nothing at all is changed."""
+    """When git has lost the content of a file, nothing is changed."""
     snapshots = snapshots_of(filled)
     taken = take(snapshots)
     filled.write("a.txt", "changed\n")
@@ -439,7 +439,7 @@ def test_a_linked_worktree(filled: GitProject, tmp_path: Path) -> None:
     [*range(3), *(pytest.param(n, marks=pytest.mark.real_agent) for n in range(3, 12))],
 )
 def test_random_changes(filled: GitProject, seed: int) -> None:
-    """Whatever happens between snapshots, each of them can be restored, in any order."""
+    """After any changes between snapshots, each of them can be restored, in any order."""
     chance = random.Random(seed)
     snapshots = snapshots_of(filled)
     states: list[tuple[Snapshot, dict[str, tuple[str, bytes]]]] = []

@@ -128,7 +128,7 @@ def hook(project: Path) -> None:
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("role", ["implementing", "reviewing", "planning"])
 def test_a_protected_path(work: GitProject, role: ViewRole, change: str) -> None:
-    """Whatever becomes of a protected path is told, kept and undone."""
+    """Any change of a protected path is reported, kept and undone."""
     project = work.root
     path, do = CHANGES[change]
     before = state(project)
@@ -144,7 +144,7 @@ def test_a_protected_path(work: GitProject, role: ViewRole, change: str) -> None
 
 
 def test_the_changed_version_is_kept(work: GitProject) -> None:
-    """What the session wrote can be read under a reference of cuggino's own."""
+    """The session's version can be read under a reference of cuggino's own."""
     project = work.root
     violated = Session(
         project, "implementing", lambda: (project / ".specs/a.md").write_text("easy")
@@ -183,7 +183,7 @@ def test_what_the_role_may_write(work: GitProject) -> None:
 
 @pytest.mark.parametrize("role", ["implementing", "reviewing"])
 def test_housekeeping_of_git(work: GitProject, role: ViewRole) -> None:
-    """What git packs and lists in the background is nobody's violation."""
+    """Packing and listing by git in the background is not a violation."""
     project = work.root
     session = Session(project, role, lambda: git(project, "gc", "--quiet"))
     assert [SAID, VERDICT] == session.events
@@ -283,7 +283,7 @@ class TestSpecsInHistory:
         assert "easy" == git(project, "show", f"{violated.kept}^:.specs/a.md")
 
     def test_a_person_stages_a_specification(self, work: GitProject) -> None:
-        """What is staged as the work tree has it is a person's own edit, if the kernel held."""
+        """If the kernel held, a staged file that matches the work tree is a person's own edit."""
         project = work.root
 
         def do() -> None:
@@ -314,7 +314,7 @@ class TestTheWorkTree:
 
     @pytest.mark.parametrize("role", ["reviewing", "planning", "audit", "judge"])
     def test_changed(self, work: GitProject, role: ViewRole) -> None:
-        """A changed file is put back and the verdict is void; what it was made is kept."""
+        """A changed file is put back and the verdict is void; the session's version is kept."""
         project = work.root
         work.write("notes.txt", "of a person, not committed")
         before = state(project)
@@ -349,14 +349,14 @@ class TestTheWorkTree:
         assert (work.root / "cache/x").exists()
 
     def test_the_note_of_a_verifier(self, work: GitProject) -> None:
-        """What a role is granted is no violation."""
+        """A write that the role is granted is not a violation."""
         session = Session(work.root, "verify", lambda: work.write(NOTE, "see"))
         assert [SAID, VERDICT] == session.events
         assert "see" == (work.root / NOTE).read_text()
 
 
 def test_a_view_that_held(work: GitProject) -> None:
-    """Where the kernel held, a change is a person's: told, not undone, the verdict counts."""
+    """If the kernel held, a change is a person's: reported, not undone, and the verdict counts."""
     project = work.root
     session = Session(
         project, "implementing", lambda: (project / ".specs/a.md").write_text("wish"), held=True
@@ -421,7 +421,7 @@ def test_what_no_view_prevents(work: GitProject, role: ViewRole, change: str) ->
 
 
 def test_an_edit_behind_a_link(work: GitProject) -> None:
-    """A person edits specifications that a link leads to: nobody replaced the link."""
+    """A person edits specifications that a link leads to: the link was not replaced."""
     project = work.root
     (project / "real/specs").mkdir(parents=True)
     (project / "real/specs/a.md").write_text("as it was")
@@ -439,7 +439,7 @@ def test_an_edit_behind_a_link(work: GitProject) -> None:
 
 
 def test_a_command_keeps_its_outcome(work: GitProject) -> None:
-    """What a command has changed is put back and kept; it fails nothing, and its outcome counts."""
+    """A command's changes are put back and kept; it does not fail, and its outcome counts."""
     project = work.root
     command = Session(
         project,
@@ -467,7 +467,7 @@ def test_places_of_persons(work: GitProject) -> None:
 
 
 def test_a_session_that_fails(work: GitProject) -> None:
-    """What a crashed session has changed is put back too; the violation is the failure."""
+    """The changes of a crashed session are put back too; the violation is the failure."""
     project = work.root
     events: list[Event] = []
 
@@ -483,7 +483,7 @@ def test_a_session_that_fails(work: GitProject) -> None:
 
 
 def test_a_file_too_large_to_keep(work: GitProject, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What cannot be put back is named, and stays as it is now."""
+    """A file that cannot be put back is named, and stays as it is now."""
     monkeypatch.setattr("cuggino.sources.protection.LARGEST", 4)
     project = work.root
     violated = Session(
@@ -531,7 +531,7 @@ def test_a_branch_that_was_checked_out_stays_where_it_is(work: GitProject) -> No
 
 
 def test_a_staged_specification_of_an_earlier_commit_is_unstaged(work: GitProject) -> None:
-    """It is no longer what the work tree has, once that has been put back."""
+    """It no longer matches the work tree, once that has been put back."""
     work.write(".specs/a.md", "later\n")
     work.git("commit", "--quiet", "--all", "--message", "later")
 
@@ -613,7 +613,7 @@ def test_what_a_role_that_looks_has_staged_is_unstaged(work: GitProject) -> None
 
 
 def test_a_file_that_became_ignored_is_removed(work: GitProject) -> None:
-    """What a changed `.gitignore` hides is found once that has been put back."""
+    """Files hidden by a changed `.gitignore` are found once that has been put back."""
 
     def hide() -> None:
         work.write(".gitignore", "src/\n")
@@ -627,7 +627,7 @@ def test_a_file_that_became_ignored_is_removed(work: GitProject) -> None:
 
 @pytest.mark.parametrize("held", [False, True])
 def test_an_import_meanwhile(work: GitProject, held: bool) -> None:
-    """What an import writes while an agent works is no change by a session; other items are."""
+    """Imports while an agent works are not changes by a session; other items are."""
     workspace = Workspace(work.root)
     workspace.open()
     tracker = [SourceItem(id=id, title="New") for id in ("7", "8", "9")]

@@ -88,7 +88,7 @@ class TestItems:
         assert {"caf\N{REPLACEMENT CHARACTER}.md": "its name is not UTF-8"} == backlog.problems()
 
     def test_a_change_is_detected(self, workspace: Workspace, backlog: Backlog) -> None:
-        """An emptied file is no item, and is one again once it is filled."""
+        """An emptied file is not an item until it is filled again."""
         drop(workspace, "a.md")
         assert ["a.md"] == backlog.items()
         drop(workspace, "a.md", "")

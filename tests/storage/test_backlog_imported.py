@@ -132,7 +132,7 @@ TEXTS = st.lists(st.sampled_from(_LINES)).map("".join)
 
 @given(TEXTS, st.text())
 def test_holding_and_releasing(text: str, reason: str) -> None:
-    """The item says why it is held; releasing it leaves what it was without that."""
+    """The item states why it is held; releasing it leaves the text from before."""
     free = with_held(text, "")
     held = with_held(text, reason)
     assert held_of(held) == quoted_value(reason)[1:-1].strip()

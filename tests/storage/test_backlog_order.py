@@ -1,4 +1,4 @@
-"""What each item of a backlog comes after, and its focus."""
+"""The order of the items of a backlog, and their focus."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_what_a_person_took_out_holds_an_item(backlog: Backlog, write: Write) ->
 
 
 def test_a_parked_item_of_the_same_name_holds_nothing(backlog: Backlog, write: Write) -> None:
-    """What is in the backlog counts."""
+    """Only the item in the backlog counts, not the parked one."""
     write(a="# A\n", b=AFTER_A)
     backlog.park("a.md", "failed")
     write(a="# A\n")

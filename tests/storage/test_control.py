@@ -65,7 +65,7 @@ def test_only_the_user_reads_key_and_commands(control: ControlFolder, tmp_path: 
 
 
 def test_settled_and_cleared(control: ControlFolder) -> None:
-    """What has taken effect is removed; messages can outlast a run."""
+    """Commands that have taken effect are removed; messages can outlast a run."""
     control.send(PauseAsked())
     control.send(PauseAsked())
     control.send(SteerAsked(text="x"))
@@ -120,7 +120,7 @@ def test_a_changed_command(control: ControlFolder) -> None:
     ],
 )
 def test_malformed_files(control: ControlFolder, content: bytes, reason: str) -> None:
-    """A file that is no command is renamed and reported once, with a reason."""
+    """A file that is not a command is renamed and reported once, with a reason."""
     control.send(PauseAsked())
     (control.folder / "0.json").write_bytes(content)
     seen: set[str] = set()

@@ -1,4 +1,4 @@
-"""What people change: items, specifications, and answers to questions."""
+"""Changes by people: items, specifications, and answers to questions."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class TestRewrite:
         assert b"one\r\nthree\r\n" == path.read_bytes()
 
     def test_a_changed_file_is_not_overwritten(self, tmp_path: Path) -> None:
-        """A file that somebody else saved meanwhile stays as it is."""
+        """A file that someone else saved meanwhile stays as it is."""
         path = tmp_path / "a.md"
         path.write_text("one\n")
         shown = read_written(path)
@@ -182,7 +182,7 @@ class TestAnswer:
         assert before == (tmp_path / "decisions.md").read_text()
 
     def test_a_link_is_not_followed(self, workspace: Workspace, tmp_path: Path) -> None:
-        """Where the specification is a link, nothing is written and the issue stays."""
+        """If the specification is a link, nothing is written and the issue stays."""
         workspace.write_spec_issue("Which?")
         (issue,) = workspace.issues()
         elsewhere = tmp_path / "elsewhere"

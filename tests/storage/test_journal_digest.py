@@ -1,4 +1,4 @@
-"""The digest of a journal: as the journal says, kept, and never older than it."""
+"""The digest of a journal: equal to its contents, kept, and never older than it."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def kept(path: Path) -> Path:
 
 @pytest.mark.parametrize("ended", [(), (RunEnded(state="quota", message="limit"),)])
 def test_as_the_journal_says(folder: Path, ended: tuple[Event, ...]) -> None:
-    """What the writer keeps, what a reader finds, and what the journal holds are one."""
+    """The writer's digest, a reader's digest and the contents of the journal agree."""
     path = write(folder, *ended)
     written = kept(path).read_text()
     digest = digest_of(path)
@@ -142,7 +142,7 @@ def test_where_none_can_be_kept(folder: Path, tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_written(folder: Path) -> None:
-    """Half a surrogate pair is no reason to fail: nothing is kept."""
+    """Half a surrogate pair does not cause a failure: the digest is not kept."""
     started = STARTED.model_copy(update={"focus": "caf\udce9"})
     journal = Journal.create(folder, started, at=AT, sync=False)
     journal.close()
@@ -158,7 +158,7 @@ def test_nobody_else_sees_them(folder: Path) -> None:
 
 
 def test_a_journal_that_is_gone(folder: Path) -> None:
-    """Closing it is no error."""
+    """Closing it is not an error."""
     journal = Journal.create(folder, STARTED, at=AT, sync=False)
     journal.path.unlink()
     journal.close()

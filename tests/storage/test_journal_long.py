@@ -207,7 +207,7 @@ def test_slices_are_read_later(tmp_path: Path, opened: list[Path]) -> None:
 
 
 def test_later_entries_are_not_among_them(tmp_path: Path) -> None:
-    """A journal that grows after it was read stays what it was."""
+    """A journal that grows after it was read does not change in memory."""
     path = long(tmp_path, 3)
     before = read_journal(path)
     known, totals = tuple(before.entries), run_totals(before)
@@ -259,7 +259,7 @@ def test_opening_a_run_reads_no_other_journal(workspace: Workspace, opened: list
 
 
 def test_too_many_journals_are_found_by_digests(workspace: Workspace, opened: list[Path]) -> None:
-    """Which of many journals are too many is told by the digests, once in a process."""
+    """Digests show which of many journals are too many, and are read once in a process."""
     paths = [add(workspace.journal) for _ in range(6)]
     resumable = add(workspace.journal, "quota")
     opened.clear()

@@ -70,13 +70,13 @@ def is_old(path: Path, content: str) -> Path:
 @pytest.mark.parametrize("content", ["?\n", "", '{"v":', '{"v":1}\n', '{"type":"user"}\n'])
 @pytest.mark.parametrize("name", ["notes", "5f0c2b1e-6d1f-4c5e-9d1e-0123456789ab"])
 def test_files_of_other_programs_stay(tmp_path: Path, name: str, content: str) -> None:
-    """A file that is no journal stays, however old it is."""
+    """A file that is not a journal stays, however old it is."""
     is_old(tmp_path / f"{name}.jsonl", content)
     assert [] == prune(tmp_path, now=NOW, days=30, runs=1, keep=())
 
 
 def test_the_journal_of_another_name_stays(tmp_path: Path) -> None:
-    """A copy of a journal under a name of its own belongs to a person."""
+    """A copy of a journal under another name belongs to a person."""
     path = add(tmp_path, "1", "approved", age=99)
     path.rename(tmp_path / "copy.jsonl")
     assert [] == prune(tmp_path, now=NOW, days=30, runs=1, keep=())
@@ -93,14 +93,14 @@ def test_the_journal_of_another_name_stays(tmp_path: Path) -> None:
     ],
 )
 def test_a_torn_beginning(tmp_path: Path, content: str, is_journal: bool) -> None:
-    """What a process leaves that is killed as it writes the first entry is pruned."""
+    """The remains of a process killed as it writes the first entry are pruned."""
     path = is_old(tmp_path / f"{new_run_id()}.jsonl", content)
     later = NOW + timedelta(days=99)
     assert ([path] if is_journal else []) == prune(tmp_path, now=later, days=30, runs=1, keep=())
 
 
 def test_links_stay(tmp_path: Path) -> None:
-    """Neither a link nor what it leads to is pruned."""
+    """Neither a link nor its target is pruned."""
     elsewhere = add(tmp_path / "elsewhere", "1", "approved", age=99)
     journals = tmp_path / ".cuggino" / "journal"
     journals.mkdir(parents=True)

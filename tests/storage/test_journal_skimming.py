@@ -60,7 +60,7 @@ def test_the_last_totals_of_each_item(tmp_path: Path) -> None:
 
 
 def test_tags_in_the_content_of_events(tmp_path: Path) -> None:
-    """What looks like an entry inside of one changes nothing."""
+    """Text within an event that looks like an entry changes nothing."""
     fake: JsonValue = {"event": {"_tag": "IterationStart", "iteration": 7}}
     call = ToolCall(name="x", input={"a": fake, "b": fake})
     text = Note(content='{"v":1,"event":{"_tag":"IterationStart"}}\n')
@@ -88,7 +88,7 @@ def test_a_torn_end(tmp_path: Path) -> None:
     [("", "broken"), ("x\n", "broken"), ('{"v":2}\n', "version 2"), ('{"v":1,"se', "broken")],
 )
 def test_foreign_files(tmp_path: Path, content: str, reason: str) -> None:
-    """A file that is no journal, or one of another version, is an error."""
+    """A file that is not a journal, or one of another version, is an error."""
     path = tmp_path / "r.jsonl"
     path.write_text(content)
     with pytest.raises(StorageError, match=reason):

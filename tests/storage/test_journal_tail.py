@@ -120,7 +120,7 @@ def test_removed_journal(tmp_path: Path) -> None:
 
 
 def test_line_of_5_mb(tmp_path: Path) -> None:
-    """A line longer than what is read at once neither stops the tail nor is read in part."""
+    """A line longer than one read neither stops the tail nor is read in part."""
     journal = _journal(tmp_path)
     tail = JournalTail(journal.path)
     _note(journal, "before", "x" * 5_000_000, "after")
@@ -148,7 +148,7 @@ def test_long_line_that_is_torn(tmp_path: Path) -> None:
 
 
 def test_broken_line_is_reported_after_those_before_it(tmp_path: Path) -> None:
-    """What precedes a broken line is read, then the line is an error, once."""
+    """Entries before a broken line are read, then the line is an error, once."""
     journal = _journal(tmp_path)
     _note(journal, "a")
     journal.close()

@@ -100,7 +100,7 @@ def test_a_full_disk(
 
 @pytest.mark.usefixtures("across")
 def test_another_file_system(tmp_path: Path, backlog: Backlog) -> None:
-    """Where a rename fails the item is copied and then removed."""
+    """If a rename fails, the item is copied and then removed."""
     assert "a.md" == backlog.park("a.md", "why")
     expected = {".cuggino/parked/a.md": "text", ".cuggino/parked/a.md.reason.txt": "why\n"}
     assert expected == all_files(tmp_path)

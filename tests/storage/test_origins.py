@@ -124,7 +124,7 @@ def test_no_two_ids_have_the_same_name(ids: list[str]) -> None:
 
 
 def test_the_page_of_an_item(origins: Origins) -> None:
-    """An origin that cannot be read has none, and fails nobody who only shows it."""
+    """An origin that cannot be read has none, and does not fail a view of it."""
     origins.change("github-00007.md", source="github", id="7", url="https://example.org/7")
     assert origins.page("github-00007.md") == "https://example.org/7"
     assert origins.page("001-login.md") == ""

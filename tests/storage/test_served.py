@@ -33,7 +33,7 @@ def test_page_is_found_while_it_is_served(tmp_path: Path) -> None:
 
 
 def test_only_the_user_can_read_the_link(tmp_path: Path) -> None:
-    """The file and its folder are private, whatever the umask."""
+    """The file and its folder are private, regardless of the umask."""
     with announce_page(URL, [tmp_path], state=tmp_path / "state"):
         (file,) = (tmp_path / "state").rglob("*.json")
         assert 0o600 == stat.S_IMODE(file.stat().st_mode)
@@ -55,7 +55,7 @@ def test_file_of_a_killed_server_counts_for_nothing(tmp_path: Path) -> None:
 
 
 def test_two_servers_of_one_process(tmp_path: Path) -> None:
-    """Each has a file of its own."""
+    """Each has its own file."""
     one, two, state = _project(tmp_path, "one"), _project(tmp_path, "two"), tmp_path / "state"
     with announce_page("1", [one], state=state):
         with announce_page("2", [two], state=state):

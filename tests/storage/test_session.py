@@ -97,7 +97,7 @@ class TestPlan:
         assert "kept" in session.session_file.read_text()
 
     def test_a_plan_that_is_no_file(self, session: Session) -> None:
-        """A pipe at its place is no plan, and nobody waits for it."""
+        """A pipe at its place is not a plan, and is not waited for."""
         os.mkfifo(session.plan_file)
         with pytest.raises(SessionError):
             session.commit_plan()
@@ -124,13 +124,13 @@ class TestReview:
         assert "marker" == session.review_file.read_text()
 
     def test_a_review_that_is_no_file(self, session: Session) -> None:
-        """A link without an end is no review; the marker's text takes its place."""
+        """A link without an end is not a review; the marker's text takes its place."""
         session.review_file.symlink_to("/dev/zero")
         assert "marker" == session.review_text("marker")
         assert "marker" == session.review_file.read_text()
 
     def test_it_is_cleared(self, session: Session) -> None:
-        """A review is removed; clearing it twice is no error."""
+        """A review is removed; clearing it twice is not an error."""
         session.review_file.write_text("stale")
         session.clear_review()
         session.clear_review()

@@ -47,7 +47,7 @@ def test_a_watch(tmp_path: Path) -> None:
 
 
 def test_a_run_that_is_resumed(tmp_path: Path) -> None:
-    """Both processes are in one trace, each with a span of the run of its own."""
+    """Both processes are in one trace, each with its own span of the run."""
     cousin = VirtualRuntime(tmp_path, runs([AgentFailed("key", reason="auth")], DONE))
     journals = cousin.runtime.workspace.journal
     first, second = Exported(), Exported()

@@ -1,4 +1,4 @@
-"""The operator: what it passes on, which run it exports, and what it does without the extra."""
+"""The operator: events it passes on, the run that it exports, and a missing extra."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_resumed_run(tmp_path: Path, *, has_journal: bool) -> None:
 
 @needs_otel
 def test_a_journal_that_cannot_be_read(tmp_path: Path) -> None:
-    """Then the trace has an id of its own."""
+    """Then the trace has its own id."""
     (tmp_path / f"{RUN}.jsonl").write_text("no journal\n")
     marbles, memory = drawn(), Exported()
     marbles.check(marbles.cold("-I-z|").pipe(memory.operator(tmp_path)), "-I-z|")

@@ -178,7 +178,7 @@ def test_nothing_is_sent_or_loaded_unasked(project: Path, receiver: Receiver) ->
 @pytest.mark.real_agent
 @needs_otel
 def test_nobody_receives(project: Path) -> None:
-    """A run whose telemetry nobody takes ends as ever, with one warning."""
+    """A run without a receiver of its telemetry ends as usual, with one warning."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # it does not listen
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"

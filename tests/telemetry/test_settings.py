@@ -1,4 +1,4 @@
-"""What the environment asks for."""
+"""Telemetry settings in the environment."""
 
 from __future__ import annotations
 
@@ -55,5 +55,5 @@ BOTH = TelemetrySettings(traces=True, metrics=True)
     ],
 )
 def test_settings(env: dict[str, str], expected: TelemetrySettings) -> None:
-    """An endpoint or exporter switches a signal on; what is not supported is named."""
+    """An endpoint or exporter switches a signal on; unsupported settings are named."""
     assert expected == telemetry_settings(env)

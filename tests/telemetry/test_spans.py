@@ -138,7 +138,7 @@ def test_a_run() -> None:
 
 
 def test_no_contents_unless_asked_for() -> None:
-    """Prompts, texts, tool inputs, outputs and commands are nowhere in what is exported."""
+    """Prompts, texts, tool inputs, outputs and commands are nowhere in the export."""
     memory = exported("-IkKmtgrecDz|", drawn())
     written = repr([(span.attributes, span.events) for span in memory.spans])
     assert "execute_tool" in written
@@ -402,7 +402,7 @@ def test_items_in_slots() -> None:
 
 
 def test_an_item_is_sent_back() -> None:
-    """Its landing has failed with the reason, and the next attempt is an item of its own."""
+    """Its landing has failed with the reason, and the next attempt is a separate item."""
     events = {
         "p": WatchProcessingItem(filename="1.md", slot=1),
         "C": WatchCandidate(filename="1.md", slot=1, commit="c", base="b", attempt=1),

@@ -1,4 +1,4 @@
-"""The forge in memory: what it answers, when, and what it records."""
+"""The forge in memory: its answers, their timing, and its records."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_comments_belong_to_their_login() -> None:
 
 
 def test_an_edit_by_a_stranger_is_not_trusted() -> None:
-    """Trust in an issue or a comment ends with the edit of somebody else."""
+    """Trust in an issue or a comment ends with an untrusted person's edit."""
     clock = VirtualClock()
     forge = InMemoryForge(clock)
     ada, eve = forge.person("ada"), forge.person("eve", trusted=False)
@@ -132,7 +132,7 @@ def test_labels_and_listing() -> None:
 
 
 def test_a_pull_request_goes_from_red_to_merged() -> None:
-    """CI takes its time for each head; the forge merges by itself once it is green."""
+    """CI takes its time for each head; the forge merges automatically once it is green."""
     clock = VirtualClock()
     ci = [CiRun(state="failed", takes=60, log="boom"), CiRun(takes=90)]
     forge = InMemoryForge(clock, ci=ci)
@@ -160,7 +160,7 @@ def test_a_pull_request_goes_from_red_to_merged() -> None:
 
 
 def test_persons_act_at_their_time() -> None:
-    """What a person does later is seen later."""
+    """An action that is due later is seen later."""
     clock = VirtualClock()
     forge = InMemoryForge(clock)
     ada = forge.person("ada")

@@ -1,4 +1,4 @@
-"""`no_leaks` where the system hides what is left."""
+"""`no_leaks` where the system hides the names of files and processes."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def test_class_matches_any_instance() -> None:
 
 
 def test_hot_stream_played_late() -> None:
-    """A hot stream that nobody records drops the events before its first subscriber."""
+    """A hot stream that is not recorded drops the events before its first subscriber."""
     t = letters()
     hot = t.hot("a---b|")
     t.clock.advance_to(t.at(2))

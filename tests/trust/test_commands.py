@@ -158,7 +158,7 @@ def test_prompts(tmp_path: Path) -> None:
 
 
 def test_settings_of_agents(tmp_path: Path) -> None:
-    """What the agents' own programs would start counts too, key by key."""
+    """Commands that the agents' own programs would start count too, key by key."""
     hooks = {"SessionStart": [{"hooks": [{"type": "command", "command": "./evil"}]}]}
     write(tmp_path, ".claude/settings.json", {"hooks": hooks, "permissions": {"allow": ["Bash"]}})
     write(tmp_path, ".claude/settings.local.json", {"permissions": {"allow": ["Bash"]}})
@@ -211,7 +211,7 @@ def test_broken_files(tmp_path: Path, content: str) -> None:
 def test_a_change_is_another_command(
     tmp_path: Path, file: str, before: object, after: object
 ) -> None:
-    """Every part of a command is in its digest, also what is not shown."""
+    """Every part of a command is in its digest, even parts that are not shown."""
     digests = []
     for content in (before, after, before):
         write(tmp_path, file, content)

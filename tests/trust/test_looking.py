@@ -74,7 +74,7 @@ def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HostileProject:
     [*LOOKS, *(pytest.param(command, marks=pytest.mark.real_agent) for command in MORE_LOOKS)],
 )
 def test_a_look_starts_nothing(hostile: HostileProject, command: str) -> None:
-    """Neither programs nor modules of a project run when somebody looks at it."""
+    """Looking at a project runs neither its programs nor its modules."""
     done = _cuggino(hostile, *command.split())
     assert [] == hostile.ran()
     assert "Traceback" not in done.stderr

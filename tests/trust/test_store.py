@@ -1,4 +1,4 @@
-"""What a user has accepted: by project and command, in the user's own folder."""
+"""Commands that a user has accepted: by project and command, in the user's own folder."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def served(project: Path) -> Iterator[Page]:
-    """A served page of the project, on a port of its own."""
+    """A served page of the project, on its own port."""
     with page(project) as made:
         yield made
 

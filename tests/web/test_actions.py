@@ -1,4 +1,4 @@
-"""What a person does on the page: through the real routes, as a browser without scripts."""
+"""A person's actions on the page: through the real routes, as a browser without scripts."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def backlog(workspace: Workspace) -> Backlog:
 
 @pytest.fixture
 def served(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Page]:
-    """The served project, with a state folder of its own."""
+    """The served project, with its own state folder."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     with page(project) as made:
         yield made
@@ -164,7 +164,7 @@ def test_retry(served: Page, backlog: Backlog, workspace: Workspace) -> None:
 def test_names_never_leave_the_folder(
     served: Page, backlog: Backlog, workspace: Workspace, name: str, do: str
 ) -> None:
-    """Other files are neither shown nor changed, whatever the name says."""
+    """Other files are neither shown nor changed under any name."""
     (workspace.backlog / ".hidden.md").write_text("hidden\n")
     (workspace.backlog / "folder").mkdir()
     url = f"{served.base}/w/shop/items/{name}"
@@ -205,7 +205,7 @@ class TestIssues:
         assert decided.endswith(": Which?\n\n> # Which?\n>\n> PDF or HTML\n\nHTML\n")
 
     def test_answer_to_a_settled_question(self, served: Page, workspace: Workspace) -> None:
-        """Somebody else has settled it: the answer is shown again, and not written."""
+        """The question was settled meanwhile: the answer is shown again, and not written."""
         name = workspace.write_spec_issue("Which?")
         workspace.resolve(workspace.issues()[0])
         answer = post(served, "issues", name, do="answer", text="a long <answer>")
@@ -307,7 +307,7 @@ class TestControl:
         assert [command] == [sent.event for sent in folder.pending()]
 
     def test_nothing_runs(self, served: Page, workspace: Workspace) -> None:
-        """Without a run nobody would hear it; the message is not lost."""
+        """Without a run to receive the message, it is shown again and not lost."""
         answer = post(served, "control", do="steer", text="Tests <first>")
         assert 409 == answer.status_code
         assert "nothing runs here" in answer.text

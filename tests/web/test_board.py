@@ -138,7 +138,7 @@ def test_working(workspace: Workspace) -> None:
 
 @pytest.mark.usefixtures("at_work")
 def test_a_journal_grows(workspace: Workspace) -> None:
-    """What is appended is read; a run that has ended is no longer at work."""
+    """Appended entries are read; a run that has ended is not at work any more."""
     record(workspace, PlanningStart(iteration=1), focus="Do it")
     reader = BoardReader(workspace)
     assert ["planning"] == [one.activity.role for one in reader.read(now=NOW).working]
@@ -168,7 +168,7 @@ def test_a_killed_run(workspace: Workspace) -> None:
 
 
 def test_questions(workspace: Workspace) -> None:
-    """A spec issue names its item, which waits in a column of its own; findings follow."""
+    """A spec issue names its item, which waits in its own column; findings follow."""
     Backlog(workspace).add("Invoices")
     issue = workspace.write_spec_issue("# Which?\n\nPDF or HTML")
     workspace.write_tbd_item("# No test")
@@ -184,7 +184,7 @@ def test_questions(workspace: Workspace) -> None:
 
 
 def test_cost(workspace: Workspace) -> None:
-    """A watch and the runs of its items are counted once; old runs not at all."""
+    """A watch and the runs of its items are counted once; old runs are not counted."""
     record(workspace, RunEnded(state="ended"), kind="watch", cost=0.5, ago=100)
     record(workspace, RunEnded(state="approved"), item="a.md 1", cost=0.3, ago=90)
     record(workspace, RunEnded(state="approved"), focus="Alone", cost=1.0, ago=50)
@@ -204,7 +204,7 @@ def test_broken_journal(workspace: Workspace) -> None:
 
 
 def test_refs_of_slots(workspace: Workspace) -> None:
-    """Kept work is listed, and an item with a candidate says so while no watch works."""
+    """Kept work is listed, and an item with a candidate is marked while no watch works."""
     for title in ("First", "Second"):
         Backlog(workspace).add(title)
     reader = BoardReader(workspace)
@@ -227,7 +227,7 @@ def test_refs_of_slots(workspace: Workspace) -> None:
 
 
 def test_items_after_others(workspace: Workspace) -> None:
-    """An item says what it comes after; its front matter is not its title."""
+    """An item names the one that it comes after; its front matter is not its title."""
     backlog = Backlog(workspace)
     backlog.add("First")
     for name, after in (("2.md", "001-first.md"), ("3.md", "nothing.md")):

@@ -334,7 +334,7 @@ def _process(project: Path, state: Path, *args: str) -> Iterator[tuple[subproces
 
 
 def test_killed_server(project: Path, tmp_path: Path, chromium: Chromium) -> None:
-    """A killed server is said on its open pages; the next one on its port knows none of them."""
+    """Open pages show that their server was killed; the next one on its port rejects them."""
     Writer(project).journal.close()
     port = str(own_port())
     with _process(project, tmp_path / "state", "--port", port) as (process, url):

@@ -1,4 +1,4 @@
-"""A person at the page: adds an item, watches it, tells the agent something, answers a question."""
+"""A person at the page: adds an item, watches it, messages the agent, answers a question."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def at_the_page(
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a state folder of its own, out of reach of git's configuration."""
+    """A folder with its own state folder, out of reach of git's configuration."""
     isolate_git(monkeypatch, tmp_path.resolve() / "home")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path.resolve() / "state"))
     return tmp_path.resolve()

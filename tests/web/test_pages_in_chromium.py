@@ -161,7 +161,7 @@ def test_hostile_texts(served: Page, project: Path, chromium: Chromium) -> None:
 
 
 def test_what_is_used_is_not_replaced(served: Page, run: Run, chromium: Chromium) -> None:
-    """A text in the making, the focus, and what is unfolded outlast everything that comes."""
+    """Half-typed text, the focus, and unfolded parts survive all updates."""
     call = ToolCall(name="Bash", id="1", input={"command": "make test"})
     run.add(AgentMessage(text="I begin."), call, stage="implementing#1")
     tab = chromium.tab(served.server.url)
@@ -193,7 +193,7 @@ def test_what_is_used_is_not_replaced(served: Page, run: Run, chromium: Chromium
 def test_widths_and_schemes(
     served: Page, project: Path, run: Run, chromium: Chromium, width: int, scheme: Any
 ) -> None:
-    """Nothing is wider than the screen, and each text can be told from its background."""
+    """Nothing is wider than the screen, and all text contrasts with its background."""
     workspace = Workspace(project)
     Backlog(workspace).add("A title " + "that goes on and on " * 8, "x" * 400)
     issue = workspace.write_spec_issue("# Which?\n\n" + "long" * 200)

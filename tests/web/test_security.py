@@ -1,4 +1,4 @@
-"""Who may use a page."""
+"""Access control of a page."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def test_pages_and_streams_are_refused_to_other_sites(site: str) -> None:
 
 
 def test_bodies_are_limited() -> None:
-    """A form of more than 64 kB is refused, whatever its length is said to be."""
+    """A form of more than 64 kB is refused, regardless of its declared length."""
     form = {"method": "POST", "origin": ORIGIN, "content_type": "application/x-www-form-urlencoded"}
 
     def post(size: int, **headers: str) -> int:
@@ -222,7 +222,7 @@ def test_every_answer_has_the_headers() -> None:
 
 
 def test_forwarded_headers_are_ignored() -> None:
-    """What a proxy claims changes nothing."""
+    """Claims of a proxy change nothing."""
     claimed = {"x_forwarded_host": HOST, "x_forwarded_proto": "https", "forwarded": f"host={HOST}"}
     assert 403 == _ask(_guard(), host="evil.example", **ENTERED, **claimed).status_code
     assert 401 == _ask(_guard(), **claimed).status_code
@@ -278,7 +278,7 @@ def test_waiting_failures_are_limited() -> None:
 
 
 def test_favicon_needs_no_cookie() -> None:
-    """Browsers ask for it by themselves; it tells nothing."""
+    """Browsers ask for it on their own; it reveals nothing."""
     assert "image/svg+xml" == _ask(_guard(), "/favicon.ico").headers["content-type"]
 
 

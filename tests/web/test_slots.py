@@ -144,7 +144,7 @@ def test_columns(watch: Callable[[float], Path]) -> None:
 
 
 def test_nothing_in_a_slot(watch: Callable[[float], Path]) -> None:
-    """While all items wait, the watch itself is what works; one that failed says until when."""
+    """While all items wait, the watch itself is at work; a failed item shows its next attempt."""
     project = watch(899)
     again = WatchItemRetry(
         filename=SEARCH, message="it crashed", attempt=1, max_attempts=3, retry_in=60

@@ -55,7 +55,7 @@ def _write(run: Writer, *numbers: int) -> None:
 
 
 def test_events_reach_an_open_page(served: Page, project: Path) -> None:
-    """What is written after the page was made comes on the stream, once and in order."""
+    """Entries written after the page was made come on the stream, once and in order."""
     run = Writer(project)
     _write(run, 1)
     seq, text = _open(served, run)
@@ -176,7 +176,7 @@ def test_journal_that_is_cut_and_resumed(served: Page, project: Path) -> None:
 
 
 def test_journal_removed_under_a_page(served: Page, project: Path) -> None:
-    """An open page is told, a new one says so; no traceback."""
+    """An open page gets an event, a new one an explanation; no traceback."""
     run = Writer(project)
     seq, _ = _open(served, run)
     key = _key(served, run)
@@ -335,7 +335,7 @@ def test_browsers_that_disconnect_1000_times(served: Page, project: Path) -> Non
 
 
 def test_browsers_that_do_not_read(served: Page, project: Path) -> None:
-    """A browser that never reads is a position; what is kept for all of them is limited."""
+    """A browser that never reads is a position; the data kept for all of them is limited."""
     run = Writer(project)
     seq, _ = _open(served, run)
     hub = served.server.app.hub

@@ -1,7 +1,7 @@
-"""A scripted program that speaks the Agent Client Protocol; tests start it with a script.
+"""A scripted Agent Client Protocol program, started by tests with a script.
 
-It uses the standard library only: `python -IS program.py SCRIPT`. What it receives is logged beside
-the script, one JSON object per line. A script is a JSON object:
+It uses the standard library only: `python -IS program.py SCRIPT`. Received messages are logged
+beside the script, one JSON object per line. A script is a JSON object:
 
 - `initialize`, `session`: more of these results; None refuses the method
 - `turns`: for each prompt a list of steps (`Step`); without one left, a turn ends at once

@@ -37,7 +37,7 @@ PROFILE = Profile(
 
 
 def say(text: str, **meta: Any) -> dict[str, Any]:
-    """Return the step that says the text."""
+    """Return the step that sends the text as an agent message."""
     content = {"type": "text", "text": text}
     more = {"_meta": meta} if meta else {}
     return {"update": {"sessionUpdate": "agent_message_chunk", "content": content, **more}}

@@ -51,7 +51,7 @@ def test_errors(stage: Stage, end: dict[str, Any], reason: str) -> None:
 
 
 def test_usage_limit(stage: Stage) -> None:
-    """A usage limit is one, whatever its code."""
+    """A usage limit is recognized under any error code."""
     told = "429 You exceeded your current quota, please check your plan and billing details."
     session = stage.session([error(-32603, "Internal error", {"details": told})])
     assert isinstance(session.error, QuotaExceeded)
@@ -104,7 +104,7 @@ def test_error_as_text(stage: Stage, text: str, reason: str) -> None:
 
 
 def test_quota_as_text(stage: Stage) -> None:
-    """A usage limit that is only told as text is one."""
+    """A usage limit reported only as text is recognized."""
     session = stage.session([say("Error: You have exceeded your current quota"), stop()])
     assert isinstance(session.error, QuotaExceeded)
 
@@ -210,7 +210,7 @@ def test_disposal_in_silence(stage: Stage, stage_name: str) -> None:
 
 
 def test_disposal_at_work(stage: Stage) -> None:
-    """Disposal ends a running tool, and what it has put into another process group."""
+    """Disposal terminates a running tool, and processes in another process group."""
     marker = f"sleep {LIMIT * 1000 + 7}"
     turn = [{"leave": marker}, begun(called("c1", command="x")), {"run": f"{marker} & wait"}]
     with no_leaks(), stage.running(stage.agent(turn)) as (session, _, subscription):

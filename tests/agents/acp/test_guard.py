@@ -88,7 +88,7 @@ def test_turn_that_was_cancelled(stage: Stage) -> None:
 
 
 def test_endless_denials(stage: Stage) -> None:
-    """An agent that repeats denied calls is not prompted for ever."""
+    """An agent that repeats denied calls is not prompted indefinitely."""
     turns = [[shell(f"c{number}", WRITE_SPEC), stop()] for number in range(9)]
     session = stage.guarded(*turns)
     assert isinstance(session.error, AgentFailed)
@@ -373,7 +373,7 @@ def test_confined(stage: Stage) -> None:
 
 
 def test_sub_agents(stage: Stage) -> None:
-    """A sub-agent that is not guarded is denied, and ends the session if nobody was asked."""
+    """An unguarded sub-agent is denied; if it starts without asking, the session fails."""
     stage.profile = replace(
         stage.profile, tools={"agent": "Task"}, sub_agents=("general",), mode="ask"
     )

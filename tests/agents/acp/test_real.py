@@ -1,4 +1,4 @@
-"""The real programs that speak the Agent Client Protocol: conformance, and their own features."""
+"""Real Agent Client Protocol programs: conformance, and their own features."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class TestVibeGuard(RealSuite, GuardConformance):
 
 
 def test_questions(kimi: Kimi) -> None:
-    """A question to a person is answered at once: nobody is there."""
+    """A question to a person fails at once, as no person can answer."""
     options = [{"label": word, "description": word} for word in ("red", "blue")]
     question = {"header": "Color", "question": "Which color?", "options": options}
     call = Tool("AskUserQuestion", {"questions": [question]})

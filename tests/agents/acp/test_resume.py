@@ -92,7 +92,7 @@ def test_usage_of_turns(stage: Stage) -> None:
 
 
 def test_usage_of_requests(stage: Stage) -> None:
-    """Tokens of requests, told with an empty piece of text, are summed up."""
+    """Tokens of requests, reported with an empty text chunk, are summed up."""
     stage.profile = replace(stage.profile, usage="requests")
     session = stage.session([say("A"), say("", usage=TOLD), say("B"), say("", usage={"x": "y"})])
     assert ["A", "B"] == [event.text for event in session.of(AgentMessage)]

@@ -70,7 +70,7 @@ def test_wire(stage: Stage) -> None:
 
 
 def test_slash(stage: Stage) -> None:
-    """A prompt that begins with a slash is no command of the program."""
+    """A prompt with a leading slash is not run as a command of the program."""
     assert [" /go"] == stage.session([say("Over.")], prompt="/go").prompts
 
 
@@ -167,7 +167,7 @@ def test_servers(stage: Stage) -> None:
 
 
 def test_missing_program(stage: Stage) -> None:
-    """A missing program is an error of its own."""
+    """A missing program raises `AgentNotFound` with an installation hint."""
     stage.profile = type(stage.profile)(name="none", command=("no-such-agent",), install="get it")
     session = stage.session()
     assert isinstance(session.error, AgentNotFound)
@@ -176,7 +176,7 @@ def test_missing_program(stage: Stage) -> None:
 
 
 def test_terminal(stage: Stage, tmp_path: Path) -> None:
-    """There is no session in the terminal, guarded or not; the error names what to do."""
+    """Interactive sessions fail, guarded or not; the error suggests another agent."""
     for guard in (None, stage.policy("pm")):
         options = InteractiveOptions(cwd=tmp_path, guard=guard)
         with pytest.raises(AgentFailed, match="has no interactive session") as failed:

@@ -1,4 +1,4 @@
-"""The conformance of the programs of the protocol, as the help tells it."""
+"""The conformance table of the protocol's programs in the help."""
 
 from __future__ import annotations
 

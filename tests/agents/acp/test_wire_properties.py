@@ -30,7 +30,7 @@ def objects(fields: list[str], **known: st.SearchStrategy[Any]) -> st.SearchStra
 
 
 def mostly(usual: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """What is right, and one time in ten anything."""
+    """Generate the usual values, and one time in ten any JSON."""
     return st.integers(0, 9).flatmap(lambda number: usual if number else JSON)
 
 

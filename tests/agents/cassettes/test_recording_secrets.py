@@ -130,7 +130,7 @@ def test_configured_keys_are_masked(tmp_path: Path, project: Path) -> None:
 
 
 class Keyed(InMemoryAgent):
-    """An agent whose environment has a key of its own."""
+    """An agent with its own key in its environment."""
 
     def __init__(self, key: str) -> None:
         super().__init__({"implementing": [AgentRun([SessionEnded(outcome="completed")])]})

@@ -26,7 +26,7 @@ LETTER = {
 
 
 class Capture(NamedTuple):
-    """A recorded stdout, how the process ended, and what is expected of it."""
+    """A recorded stdout, the exit code of its process, and the expected results."""
 
     name: str
     exit_code: int

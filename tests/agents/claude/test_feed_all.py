@@ -138,7 +138,7 @@ def test_a_character_in_two_halves() -> None:
 
 
 def test_half_an_escape() -> None:
-    """What is no JSON is no text, whatever follows it."""
+    """A line that is not JSON is skipped, and never joined with the next one."""
     session = ClaudeSession()
     session.feed(START, now=NOW)
     told = list(session.feed_all([delta("\\u12"), delta("34")], now=NOW))

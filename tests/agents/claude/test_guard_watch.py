@@ -80,7 +80,7 @@ def test_a_guarded_session() -> None:
     ids=["none", "another's", "no JSON", "no object"],
 )
 def test_a_session_without_a_canary(start: list[dict[str, Any]]) -> None:
-    """A session without a canary must not start, whatever its first line is."""
+    """A session without a valid canary is not live, regardless of its first line."""
     for first in (INIT, call("a")):
         assert "the guard is not live" in session(*start, first)[1]
 

@@ -70,7 +70,7 @@ def session(
     on_event: Callable[[LlmAgentEvent], object] = lambda _event: None,
     **options: Any,
 ) -> list[LlmAgentEvent]:
-    """Return the events of a session of a program that listens; `body` is what it does."""
+    """Run a program that listens, with this `body`; return the events of its session."""
     events: list[LlmAgentEvent] = []
 
     def note(event: LlmAgentEvent) -> None:
@@ -84,7 +84,7 @@ def session(
 
 
 def said_at(tag: str, text: str = "use tabs") -> tuple[Subject[str], Callable[[Any], None]]:
-    """Return messages, and what says one at each event of this kind."""
+    """Return a subject, and a callback that emits the text on each `tag` event."""
     messages: Subject[str] = Subject()
 
     def on_event(event: LlmAgentEvent) -> None:
@@ -95,7 +95,7 @@ def said_at(tag: str, text: str = "use tabs") -> tuple[Subject[str], Callable[[A
 
 
 def texts(events: list[LlmAgentEvent]) -> list[str]:
-    """Return what was said, and that a person's was with a `>`."""
+    """Return the texts of all messages, a person's with a leading `>`."""
     return [
         f">{event.text}" if isinstance(event, Steered) else event.text
         for event in events
@@ -115,7 +115,7 @@ end()
 
 
 def test_a_message_in_mid_turn(tmp_path: Path) -> None:
-    """The program gets the text as it was said, and it is announced before the model's answer."""
+    """The program gets the text verbatim, and it is announced before the model's answer."""
     messages, on_event = said_at("ToolCall", "/clear \u2028 è\nline")
     events = session(tmp_path, IN_MID_TURN, messages, on_event, prompt="/x è")
     assert [">/clear \u2028 è\nline", "with tabs"] == texts(events)
@@ -151,7 +151,7 @@ def test_a_message_after_the_answer(tmp_path: Path) -> None:
 
 
 def test_the_answer_to_a_message_decides(tmp_path: Path) -> None:
-    """A session whose last turn fails has failed, whatever was achieved before."""
+    """A session whose last turn fails has failed, even after a successful turn."""
     body = """
     start()
     say("one")
@@ -217,7 +217,7 @@ def test_a_session_that_is_told_nothing(tmp_path: Path, messages: Observable[str
 
 
 def test_a_question_of_the_program(tmp_path: Path) -> None:
-    """It asks whoever holds its input open, and is told at once that nobody is there."""
+    """A `can_use_tool` request gets an error at once, as no person can answer."""
     body = """
     for number in ("q1", "q2"):
         line(type="control_request", request_id=number, request={"subtype": "can_use_tool"})
@@ -233,7 +233,7 @@ def test_a_question_of_the_program(tmp_path: Path) -> None:
 
 
 def test_a_message_before_the_first_answer(tmp_path: Path) -> None:
-    """What is said at once comes after the prompt."""
+    """A message sent immediately comes after the prompt."""
     body = 'hear("queued", "started")\nstart()\nsay("one")\nresult("one")\nend()'
     assert [">early", "one"] == texts(session(tmp_path, body, just("early")))
 
@@ -318,7 +318,7 @@ def test_ids_that_are_nobodys() -> None:
 def test_a_wrapper_that_reads_all_of_its_input(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The input of a program that says nothing ends, and what is said later is not taken."""
+    """The input of a silent program is closed, and later messages are ignored."""
     monkeypatch.setattr(stream, "_PATIENCE", 0.1)
     messages, on_event = said_at("AgentMessage")
     body = """

@@ -179,7 +179,7 @@ def test_a_program_that_closes_its_output_and_stays(tmp_path: Path) -> None:
 
 @pytest.mark.real_agent
 def test_a_flood_in_flat_memory(tmp_path: Path) -> None:
-    """200,000 lines arrive, keepalives only where nothing else was said, in constant memory."""
+    """200,000 lines take constant memory; keepalives come only without other events."""
     count = 200_000
     body = f"""
     ping = '{{"type":"stream_event","event":{{"x":"' + "y" * 200 + '"}}}}'

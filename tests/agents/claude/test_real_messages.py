@@ -60,7 +60,7 @@ def claude(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Claude]:
 
 
 class Person:
-    """Says something once, when the first event of a kind comes."""
+    """A person who sends messages once, at the first event of a kind."""
 
     def __init__(self, kind: type[LlmAgentEvent], *texts: str) -> None:
         self.messages: Subject[str] = Subject()
@@ -74,7 +74,7 @@ class Person:
 
 
 def test_a_message_while_a_tool_runs(claude: Claude) -> None:
-    """It is in the very next request to the model, as it was said, and in the same turn."""
+    """The very next request to the model contains it, verbatim and in the same turn."""
     person = Person(ToolCall, "/clear the table, @app.py è\n\nand use tabs", "mind the gap")
     command = waits(claude, "mind the gap")
     done = claude.run(command, Text("one"), messages=person.messages, on_event=person)
@@ -91,7 +91,7 @@ def test_a_message_while_a_tool_runs(claude: Claude) -> None:
 
 
 def test_a_message_during_the_last_answer(claude: Claude) -> None:
-    """The session goes on with another turn; both are paid once, and the last answer counts."""
+    """The session takes another turn; both are charged once, and the last answer counts."""
     asked, said = threading.Event(), threading.Event()
     messages: Subject[str] = Subject()
 
@@ -117,7 +117,7 @@ def test_a_message_during_the_last_answer(claude: Claude) -> None:
 
 
 def test_a_message_while_a_sub_agent_works(claude: Claude) -> None:
-    """The agent itself is told, when its sub-agent has ended."""
+    """The agent itself gets the message, when its sub-agent has ended."""
     helper = [waits(claude, "use tabs"), Text("helped")]
     commands: list[ToolCall] = []
 
@@ -165,7 +165,7 @@ def test_a_guarded_session_takes_messages(claude: Claude) -> None:
 
 
 def test_a_host_that_the_sandbox_does_not_know(claude: Claude) -> None:
-    """The program asks whoever holds its input open; nobody is there, so it is refused."""
+    """The program asks for permission; no person can answer, so the host is refused."""
     needs_sandbox()
     reach = "import urllib.request as r; r.urlopen('https://example.com')"
     config = Config()

@@ -104,7 +104,7 @@ def test_a_session_with_sandbox_settings(
 
 
 def test_the_sandbox_within_a_view(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It mounts no /proc of its own, which a view that root has started does not permit."""
+    """It does not mount its own /proc, which a view started by root does not permit."""
     monkeypatch.setattr(sandboxes, "sandbox_unavailable", lambda _env: "")
     options = SpawnOptions(prompt="Go.", cwd=tmp_path, sandbox=Sandbox())
     view = role_view("implementing", project=tmp_path)

@@ -44,7 +44,7 @@ from tests.agents.claude.claude_lines import (
     ],
 )
 def test_failures_by_result(raw: dict[str, Any], reason: str) -> None:
-    """An unsuccessful result is a failure with a reason, whatever its subtype."""
+    """An unsuccessful result of any subtype is a failure with a reason."""
     _, error = end(raw)
     assert reason == kind(error)
 

@@ -60,7 +60,7 @@ def test_lines_from_another_thread(stdin: InputPipe) -> None:
 @settings(max_examples=2 * settings().max_examples, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.binary(max_size=40) | st.text().map(str.encode), max_size=5))
 def test_any_bytes(lines: list[bytes]) -> None:
-    """Whatever the program prints, the SDK receives objects and nothing raises."""
+    """For any output of the program, the SDK receives objects and nothing raises."""
     stdin = InputPipe()
     transport = PipeTransport(stdin)
     for line in [*lines, b'{"is": "last"}']:

@@ -58,7 +58,7 @@ def test_patches(codex: Codex) -> None:
 
 
 def test_no_files_in_the_configuration(codex: Codex) -> None:
-    """Long prompts leave no file in the user's configuration, whatever their variables."""
+    """Neither long prompts nor variables leave a file in the user's configuration."""
     text = 'Ünï "q" \\ \'s 😀 \x7f \t/x\n' * 15_000  # 330 kB
     done = codex.run(
         bash('echo "$CUGGINO_X $SECRET_KEY" > mine.txt'),

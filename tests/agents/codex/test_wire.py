@@ -160,7 +160,7 @@ def test_messages_of_the_api() -> None:
 
 
 def test_an_incomplete_turn() -> None:
-    """Without the end of its turn a session has crashed, whatever its exit code."""
+    """A session without the end of its turn has crashed, even with exit code 0."""
     lines = capture("kill-SIGTERM-bin-long")
     for code, words in ((-15, "SIGTERM"), (0, "without a result"), (1, "code 1")):
         _, ended, error = read(lines, exit_code=code)

@@ -98,7 +98,7 @@ def when_taken(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> No
 
 
 def test_a_message_while_a_command_runs(copilot: Copilot, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The model is told at once, and of the end of the command; all of it is one session."""
+    """The model gets the message at once, then the command's end, all in one session."""
     messages: Subject[str] = Subject()
 
     def say(event: LlmAgentEvent) -> None:
@@ -120,7 +120,7 @@ def test_a_message_while_a_command_runs(copilot: Copilot, monkeypatch: pytest.Mo
 def test_a_message_during_the_last_answer(
     copilot: Copilot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The session goes on with another turn."""
+    """The session continues with another turn."""
     asked, said = threading.Event(), threading.Event()
     messages: Subject[str] = Subject()
 

@@ -151,7 +151,7 @@ def test_the_prompt_is_not_repeated() -> None:
 
 
 def test_the_messages_of_a_person() -> None:
-    """Each is announced once, when the model is told; other texts of the user are not."""
+    """Each is announced once, when the model gets it; other user texts are not."""
     session = CopilotSession()
     for text in ("use tabs", "half \ud83d", "use tabs"):
         session.say(text)

@@ -87,7 +87,7 @@ def test_limits(message: str, lifted: timedelta | None) -> None:
 
 @pytest.mark.parametrize("more", ["", ", model: x\nPlease retry in 34.07s."])
 def test_a_limit_of_zero(more: str) -> None:
-    """A limit of zero never resets, so it is no quota error, even with a time."""
+    """A limit of zero never resets, so it is not a quota error, even with a time."""
     error = failure(f"[API Error: You exceeded your current quota, limit: 0{more}]{ADVICE}", 173)
     assert isinstance(error, AgentFailed)
     assert "billing" == error.reason

@@ -1,4 +1,4 @@
-"""The private home of a Gemini CLI session: its content, and what it keeps of the user's."""
+"""The private home of a Gemini CLI session: its own files, and those kept from the user's."""
 
 from __future__ import annotations
 

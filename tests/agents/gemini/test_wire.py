@@ -125,7 +125,7 @@ def test_failed_tools() -> None:
     ],
 )
 def test_failures(name: str, exit_code: int, outcome: str, reason: str) -> None:
-    """A failed session is reported as failed, whatever its exit code."""
+    """A failed or interrupted session is reported as such, even with exit code 0."""
     _, ended, error = played(name, exit_code)
     assert (outcome, reason) == (ended.outcome, getattr(error, "reason", None))
 

@@ -73,7 +73,7 @@ def test_a_private_folder(tmp_path: Path, started: list[dict[str, Any]]) -> None
 
 
 def test_only_the_plugin_grants_permissions(tmp_path: Path, started: list[dict[str, Any]]) -> None:
-    """The program is configured to deny everything, and the plugin grants what is allowed."""
+    """The program's configuration denies everything; only the plugin grants permissions."""
     for unattended in (True, False):
         spawn(tmp_path, dangerously_skip_permissions=unattended)
     for told in started:

@@ -1,4 +1,4 @@
-"""What a guarded OpenCode session is started with, and when none is."""
+"""Guarded OpenCode sessions: rules, environment, and refusals to start."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def test_denied_calls(project: Path, tool: str, args: Any, reason: str) -> None:
     ],
 )
 def test_reading_in_scope(project: Path, tool: str, args: dict[str, str], inside: bool) -> None:
-    """A limited session can read its project and the long outputs of its own tools."""
+    """A limited session can read its project and the long outputs of its tools."""
     (project / "link").symlink_to("/etc")
     outputs = str(project.parent / "outputs")
     given = {key: value.replace("{outputs}", outputs) for key, value in args.items()}

@@ -122,7 +122,7 @@ def test_a_session_that_listens(tmp_path: Path) -> None:
 
 
 def test_a_session_that_listens_once(tmp_path: Path) -> None:
-    """Messages wait until it listens; what it does not listen for is not announced."""
+    """Messages wait until it listens; those that it never reads are not announced."""
     listen = {"listen": LIMIT}
     player = Player(tmp_path, run("1", listen, "$CUGGINO_MESSAGE", listen, "$CUGGINO_MESSAGE"))
     assert "1 a b" == player.play(messages=from_iterable(["a", "b", "c"]))
@@ -263,7 +263,7 @@ def test_turns_of_an_earlier_process(tmp_path: Path) -> None:
 
 
 def test_turns_of_another_loop(tmp_path: Path) -> None:
-    """Each run of the loop counts its own turns and skips none of its own sessions."""
+    """Each run of the loop counts its own turns and skips none of its sessions."""
     player = Player(tmp_path, *(run(name) for name in "abcd"))
     played = [player.turn(1), player.turn(2), player.turn(1, "other"), player.turn(2, "other")]
     assert ["a", "b", "c", "d"] == played

@@ -53,7 +53,7 @@ class ScriptedPlay:
     answers: int
 
     def requests(self) -> None:
-        """Return None, because there is no model."""
+        """Return None: the agent has no model."""
 
     def usage(self) -> Usage:
         """Return the usage in its scenario."""

@@ -114,7 +114,7 @@ def test_a_silent_server(tmp_path: Path) -> None:
 
 
 def test_a_server_that_dies(tmp_path: Path) -> None:
-    """That call and later ones are errors, and the server is not restarted."""
+    """The call and later ones are errors, and the server is not restarted."""
     events = play(tmp_path, {"tool": "die"}, WRITE, END, servers={"s": stub("die", "write")})
     first, second = results(events)
     how = "it ended with exit code 1: the stub dies"

@@ -79,7 +79,7 @@ SAYS = (
 
 @pytest.mark.parametrize("level", ["roles", "full"])
 def test_publishing_needs_permission(level: Level, project: str) -> None:
-    """What leaves the machine is a person's decision, at both levels."""
+    """Publishing needs a person's decision, at both levels."""
     policy = Policy(project, level=level, extra_commands=("extended", "pulumi"))
     assert [] == allowed(PUBLISHES, policy)
 

@@ -302,5 +302,5 @@ def test_writing_programs_are_checked_with_any_options(project: str) -> None:
 
 
 def test_reading_is_allowed(project: str) -> None:
-    """Where any program may run, reading with the same programs is never denied."""
+    """If any program may run, reading with the same ones is never denied."""
     assert [] == denied(SILENT, Policy(project, level="roles"))

@@ -51,7 +51,7 @@ def as_row(row: dict[str, Any]) -> object:
 @pytest.mark.real_agent
 @each("row", rows("bash_parser"))
 def test_follows_the_cases(row: dict[str, Any]) -> None:
-    """Every case is split and parsed as it says, except those that bash reads otherwise."""
+    """Every case is split and parsed as listed, except those that bash reads otherwise."""
     assert (row["id"] in UNFOLLOWED) == (row["output"] != as_row(row))
 
 

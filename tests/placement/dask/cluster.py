@@ -1,4 +1,4 @@
-"""A Dask cluster on loopback: a scheduler and workers, each with a home and a folder of its own."""
+"""A Dask cluster on loopback: a scheduler and workers, each with its own home and folder."""
 
 from __future__ import annotations
 

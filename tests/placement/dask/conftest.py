@@ -1,7 +1,7 @@
 """A cluster that the tests of a module share.
 
-Its processes are children of the test process, where others count theirs: so it ends with the
-module, and whatever needs it runs with the real programs.
+Its processes are children of the test process, where other tests count theirs: so it ends with the
+module, and tests that need it run with the real programs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The check of a cluster: what each worker has, and what it lacks."""
+"""The check of a cluster: what each worker has and lacks."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 def joined(cluster: Cluster, workers: int) -> None:
-    """Wait until so many workers have joined."""
+    """Wait until this many workers have joined."""
     with Client(cluster.address, set_as_default=False) as client:
         client.wait_for_workers(workers)
 

@@ -1,4 +1,4 @@
-"""What happens to attempts when their client dies, and how another one receives them."""
+"""Attempts whose client dies, and how another client receives them."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_detached_attempt_outlives_its_client(
 
 
 def test_texts_of_an_ended_attempt_are_kept(cluster: Cluster, detached: DaskLink) -> None:
-    """An attempt that ends while nobody receives keeps its texts and frees its place."""
+    """An attempt that ends without a receiver keeps its texts and frees its place."""
     with DaskLink(cluster.address, detach=True, timeout=LIMIT) as link:
         before = Recorder(link.events(begun(link, "detached-2", "count", "50000")))
         before.wait_first()

@@ -1,4 +1,4 @@
-"""Connecting to a scheduler: TLS, what it refuses, and what happens when it dies."""
+"""Connecting to a scheduler: TLS, refused connections, and a scheduler that dies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers and schedulers that die in every way, each in a cluster of its own."""
+"""Workers and schedulers that die in every way, each in its own cluster."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_worker_ends(tmp_path: Path, failures: str, nanny: bool, number: signal.
 
 @pytest.mark.parametrize("nanny", [False, True])
 def test_worker_is_stopped(tmp_path: Path, nanny: bool) -> None:
-    """A worker without a sign of life is gone; when it comes back it ends what it ran."""
+    """A worker without a sign of life is gone; when it comes back it ends its attempts."""
     runs = tmp_path / "runs"
     with (
         running_cluster(tmp_path, *NAMES, nanny=nanny, config={TTL: "15 s"}) as cluster,

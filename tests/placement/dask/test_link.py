@@ -69,7 +69,7 @@ def test_any_text_passes(link: DaskLink) -> None:
 
 
 def test_failure_comes_after_the_texts(link: DaskLink) -> None:
-    """A function that raises is an error with its message and hint, after what it emitted."""
+    """A function that raises is an error with its message and hint, after its texts."""
     placed = begun(link, "broken", "broken", "it broke")
     received = Recorder(link.events(placed)).wait()
     assert ["before"] == received.items

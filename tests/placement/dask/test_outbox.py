@@ -71,7 +71,7 @@ def test_batches_are_limited() -> None:
 
 
 def test_back_pressure() -> None:
-    """What is not sent is bounded, and goes on when something was."""
+    """The number of unsent texts is bounded; the attempt continues once some are sent."""
     outbox = Outbox()
     with putting(outbox, 10 * WAITING) as thread:
         assert eventually(lambda: len(outbox.rest().texts) == WAITING)
@@ -83,7 +83,7 @@ def test_back_pressure() -> None:
 
 
 def test_nobody_receives() -> None:
-    """Any number of texts is kept while nobody receives them."""
+    """Any number of texts is kept while there are no receivers."""
     outbox = Outbox()
     with putting(outbox, 10 * WAITING) as thread:
         outbox.hold(True)
@@ -119,7 +119,7 @@ def test_acknowledged_more_than_sent() -> None:
 
 
 def test_closed_outbox_lets_go() -> None:
-    """Closing frees a blocked attempt, and drops what it emits from then on."""
+    """Closing frees a blocked attempt, and drops all of its later texts."""
     outbox = Outbox()
     with putting(outbox, 10 * WAITING) as thread:
         assert eventually(lambda: len(outbox.rest().texts) == WAITING)

@@ -12,7 +12,7 @@ from tests.sources.subscribers import Recorder, eventually
 
 
 def test_workers_and_their_load(cluster: Cluster) -> None:
-    """An attempt takes a place of its worker until it is over; there is no dashboard."""
+    """An attempt takes a place of its worker until it is over; a cluster may lack a dashboard."""
     with DaskLink(cluster.address, timeout=LIMIT) as link:
         seen = Recorder(on_loop(workers_seen(link, every=0.05)))
         assert eventually(lambda: bool(seen.items) and len(seen.items[-1].workers) == 3)

@@ -1,4 +1,4 @@
-"""What happens to attempts when their worker or the scheduler dies, or cannot run them."""
+"""Attempts whose worker or scheduler dies or cannot run them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of the link do with attempts, and how they look at processes and queues."""
+"""Helpers for tests of the link: acting on attempts, and inspecting processes and queues."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class TestPublishing:
         assert project.refs()[candidate_ref("a.md")] == three
 
     def test_settings_of_the_agent(self, project: SlottedProject) -> None:
-        """What the agent has configured is gone before git reads the slot."""
+        """Settings made by the agent are gone before git reads the slot."""
         slot, base = project.slot(), project.head()
         project.prepare(slot)
         project.git("config", "core.fsmonitor", "false", cwd=slot.root)
@@ -74,7 +74,7 @@ class TestPublishing:
         assert "fsmonitor" not in (slot.root / ".git" / "config").read_text()
 
     def test_on_a_branch_of_the_agent(self, project: SlottedProject) -> None:
-        """What counts is what is checked out, also on a branch that the agent made."""
+        """The checked-out commit counts, also on a branch that the agent made."""
         slot, base = project.slot(), project.head()
         project.prepare(slot)
         project.git("checkout", "--quiet", "-b", "feature", cwd=slot.root)
@@ -94,7 +94,7 @@ class TestPublishing:
         assert (project.root / ".git" / path).read_bytes() == b"large"
 
     def test_a_slot_that_is_not_prepared(self, project: SlottedProject) -> None:
-        """There is no candidate of a slot that has no work."""
+        """A slot that has no work has no candidate."""
         with pytest.raises(ProcessError, match="is not prepared"):
             publish(project.slot(), project.head())
 

@@ -213,7 +213,7 @@ def full(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def test_a_full_disk(project: SlottedProject, full: Path) -> None:
-    """The error says what to do, nothing is left, and the slot is made once there is space."""
+    """The error has advice, nothing is left, and the slot is made once there is space."""
     slot = project.slot()
     with pytest.raises(ProcessError) as caught:
         run(prepare_slot(slot, base=project.head(), item="a.md"))

@@ -1,4 +1,4 @@
-"""Where slots are."""
+"""The location of slots."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_folder_inside_the_project(project: Path, tmp_path: Path, folder: str)
 
 
 def test_a_file_in_place_of_the_folder(project: Path, tmp_path: Path) -> None:
-    """A file is no folder for slots."""
+    """A file cannot be the folder of slots."""
     (tmp_path / "file").write_text("mine")
     with pytest.raises(ConfigError, match="is not a folder"):
         slots_of(project, "../file", 2)

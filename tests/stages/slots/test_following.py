@@ -1,4 +1,4 @@
-"""The user's branch follows what has landed, whatever its owner does meanwhile."""
+"""The user's branch follows the landed work, whatever its owner does meanwhile."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class TestDirtyTree:
         followed(trunk)
 
     def test_autostash_is_not_used(self, work: Landings) -> None:
-        """Whatever the user's configuration says, their changes are never stashed."""
+        """The user's changes are never stashed, even if their configuration asks for it."""
         for name, value in (("merge.autoStash", "true"), ("branch.main.mergeOptions", "--squash")):
             work.git("config", name, value)
         trunk = work.opened()
@@ -293,7 +293,7 @@ class TestPersonsMoves:
         assert work.head() == work.head(TRUNK)
 
     def test_a_commit_that_breaks_the_check(self, work: Landings) -> None:
-        """What is red together is not merged, and not checked again until something moves."""
+        """A merge that fails the check is dropped, and not checked again until something moves."""
         trunk = work.opened(check_command="echo x >> ../checks; test ! -e a.txt -o ! -e mine.txt")
         land(work, trunk, "a.md", {"a.txt": "a\n"})
         work.commit("Mine", {"mine.txt": "mine\n"})
@@ -329,7 +329,7 @@ class TestPersonsMoves:
 
     @pytest.mark.real_agent
     def test_a_reset_before_it_has_followed(self, work: Landings) -> None:
-        """What had not followed lands again on the rewritten branch; what was removed does not."""
+        """Work that had not followed lands again on the rewritten branch; removed work does not."""
         trunk = work.opened()
         start = work.head()
         land(work, trunk, "a.md", {"a.txt": "a\n"})
@@ -414,7 +414,7 @@ class TestPersonsMoves:
 
     @pytest.mark.parametrize("settled", [True, False])
     def test_a_start_on_another_branch(self, work: Landings, settled: bool) -> None:
-        """The next start goes on with what is checked out then; the old branch has its landings."""
+        """The next start uses the branch checked out then; the old branch has its landings."""
         trunk = work.opened()
         start = work.head()
         land(work, trunk, "a.md", {"a.txt": "a\n"})
@@ -433,7 +433,7 @@ class TestPersonsMoves:
 
 
 def test_two_work_trees_of_a_repository(work: Landings) -> None:
-    """A second watch in a linked work tree takes the trunk over, and the first one says so."""
+    """A second watch in a linked work tree takes over the trunk; the first one names the cause."""
     first = work.opened()
     work.git("worktree", "add", "--quiet", "-b", "linked", "../linked")
     second = Trunk(Gate(work.root / "linked", work.root / "gate-2", check_command="true"))

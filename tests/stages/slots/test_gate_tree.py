@@ -1,4 +1,4 @@
-"""What the gate tree shares with the project: settings, hooks, signatures, submodules, LFS."""
+"""Parts that the gate tree shares with its project: config, hooks, signatures, submodules, LFS."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class TestSharing:
 
     @pytest.mark.parametrize("damage", ["index", "HEAD", "objects", "config", ".git", ""])
     def test_a_damaged_gate_tree(self, work: Landings, damage: str) -> None:
-        """Whatever is broken in the gate tree is made anew, and its caches stay."""
+        """Any broken part of the gate tree is recreated, and its caches stay."""
         work.commit("Ignore", {".gitignore": "cache\n"})
         assert "WatchLanded" == land(work, check_command="echo x >> cache").tag
         place = work.root / "gate" / (damage if damage in (".git", "") else f".git/{damage}")
@@ -76,7 +76,7 @@ class TestSharing:
             events(taken.open())
 
     def test_a_merge_that_was_killed(self, work: Landings) -> None:
-        """An open merge, a lock and files of others in the gate tree are in nobody's way."""
+        """An open merge, a lock and foreign files in the gate tree block nothing."""
         land(work)
         gate = work.root / "gate"
         other = work.candidate("x.md", {"base.txt": "other\n"}).commit
@@ -96,7 +96,7 @@ class TestSharing:
         assert "WatchLanded" == land(work, check_command=check).tag
 
     def test_files_that_differ_from_the_beginning(self, work: Landings) -> None:
-        """A file with line ends that `.gitattributes` rejects is nobody's change."""
+        """A file with line ends that `.gitattributes` rejects does not count as changed."""
         work.project.write("dos.txt", "one\r\ntwo\r\n")
         work.commit("Dos")
         work.commit("Attributes only", {"other.txt": ""})
@@ -158,7 +158,7 @@ class TestHooksAndSignatures:
 
 
 def test_hooks_and_check_in_an_enclosure(work: Landings) -> None:
-    """What agents have written runs at the gate without reaching the project; the key signs."""
+    """Code written by agents runs at the gate without reaching the project; the key signs."""
     gate = work.root / "gate"
     gate.mkdir()
     needs_bubblewrap(gate)
@@ -260,7 +260,7 @@ class TestBranches:
 
     @pytest.mark.parametrize("how", ["merged", "squashed", "deleted"])
     def test_a_branch_is_what_the_user_made_of_it(self, work: Landings, how: str) -> None:
-        """What they have merged is in theirs, and without it, only work on top of it lands."""
+        """Later work contains an item that the user merged, not one whose branch they deleted."""
         trunk = work.opened(land_on="branch")
         events(trunk.land(work.candidate("a.md", {"a.txt": "a\n"})))
         base = str(run(trunk.head(["a.md"])))
@@ -287,7 +287,7 @@ class TestBranches:
         assert ["refs/cuggino/branches/c.md"] == work.refs("refs/cuggino/branches")
 
     def test_a_red_item_has_no_branch(self, work: Landings) -> None:
-        """What does not pass the check gets no branch."""
+        """Work that fails the check gets no branch."""
         trunk = work.opened(land_on="branch")
         assert "WatchSentBack" == events(trunk.land(work.candidate("a.md", {"red": ""})))[-1].tag
         assert ["refs/heads/main"] == work.refs("refs/heads")

@@ -122,7 +122,7 @@ def test_every_kind_of_change(half: Half) -> None:
 
 
 def test_a_person_has_edited_since(half: Half) -> None:
-    """What a person wrote after the kill stays, delays the branch and is named."""
+    """A person's edits after the kill stay, delay the branch and are named."""
     half.as_landed("program", "new/deep/file.txt")
     half.write("changed.txt", "mine\n")
     half.write("new/mine.txt", "mine too\n")
@@ -213,7 +213,7 @@ def test_a_sparse_checkout(half: Half, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ends", ["true", "input"])
 def test_line_ends_of_the_system(work: Landings, ends: str) -> None:
-    """Files are compared as git would commit them, whatever line ends they have on disk."""
+    """Files are compared as git would commit them, regardless of their line ends on disk."""
     work.git("config", "core.autocrlf", ends)
     half = Half(work)
     text = LANDED["changed.txt"] or ""

@@ -102,7 +102,7 @@ class TestLanding:
         assert work.first_parents(TRUNK) == ["a", "Start"]
 
     def test_identical_work_lands_as_nothing(self, work: Landings) -> None:
-        """The second of two identical items has nothing to do, and says so."""
+        """The second of two identical items lands without a commit, and is marked as nothing."""
         trunk = work.opened(check_command="echo checked >> ../checks")
         base = work.head()
         candidates = [work.candidate(f"{n}.md", {"a.txt": "same\n"}, base=base) for n in "ab"]
@@ -140,7 +140,7 @@ class TestLanding:
         ],
     )
     def test_a_check_that_changes_tracked_files(self, work: Landings, check: str) -> None:
-        """What would land is not what was checked: sent back, with the files."""
+        """The check did not test what would land: the candidate is sent back, with the files."""
         trunk = work.opened(check_command=check)
         before = work.head(TRUNK)
         back = events(trunk.land(work.candidate("a.md", {"a.txt": "a\n"})))[-1]
@@ -163,7 +163,7 @@ class TestLanding:
         assert "new" not in work.git("ls-tree", "-r", "--name-only", TRUNK)
 
     def test_the_trunk_is_moved_during_the_check(self, work: Landings) -> None:
-        """The landing begins anew on what is the trunk by now, and is checked again."""
+        """The landing starts over on the new trunk, and is checked again."""
         other = work.head()
         for n in range(2):
             other = work.candidate(f"other-{n}.md", {f"other-{n}.txt": "1\n"}, base=other).commit
@@ -197,7 +197,7 @@ class TestLanding:
         assert "moved by another program" in failed.value.message
 
     def test_a_candidate_that_is_gone(self, work: Landings) -> None:
-        """A commit that nobody has is an error, not a return to an agent."""
+        """A commit that does not exist is an error, not a return to an agent."""
         trunk = work.opened()
         candidate = work.candidate("a.md", {}).model_copy(update={"commit": "1" * 40})
         with pytest.raises(ProcessError, match=r"candidate of a\.md is gone"):

@@ -93,7 +93,7 @@ class TestListing:
         assert (used.slot(3).root / ".git" / "config").read_text() == "[user]\n\tname = mine\n"
 
     def test_other_folders(self, used: SlottedProject, tmp_path: Path) -> None:
-        """The gate tree, slots set aside and remains are told apart; other folders are not ours."""
+        """The gate tree, set-aside slots and remains are recognized; other folders are not ours."""
         home = used.slot().root.parent
         for name in ("gate", "slot-9.new", "slot-1.gone", "mine", "slot-7"):
             (home / name).mkdir()
@@ -162,7 +162,7 @@ class TestCleaning:
         used.prepare(used.slot(1), "g.md")
 
     def test_remains(self, used: SlottedProject) -> None:
-        """What a killed process has left goes, read-only folders included."""
+        """Remains of a killed process are removed, read-only folders included."""
         home = used.slot().root.parent
         (home / "slot-8.gone" / "mod").mkdir(parents=True)
         (home / "slot-8.gone" / "mod" / "file").write_text("x")

@@ -54,7 +54,7 @@ class TestNew:
             assert project.git("config", "user.name", cwd=other) == "Tester\n"
 
     def test_settings_and_hooks(self, project: SlottedProject, tmp_path: Path) -> None:
-        """Commits in a slot are made as in the project: by whom, what is ignored, which hooks."""
+        """Commits in a slot are made as in the project: same author, ignored files and hooks."""
         project.git("config", "user.name", 'Te"st\\er # ; me')
         project.git("config", "commit.gpgsign", "false")
         project.git("config", "core.autocrlf", "input")
@@ -83,7 +83,7 @@ class TestNew:
     def test_the_environment_is_not_written(
         self, project: SlottedProject, monkeypatch: pytest.MonkeyPatch, line: str
     ) -> None:
-        """What an agent changed of the settings of its slot is undone for the next item."""
+        """Settings that an agent changed in its slot are reset for the next item."""
         slot = project.slot()
         project.prepare(slot)
         key, _, value = line.partition("=")
@@ -282,7 +282,7 @@ class TestAgain:
 
     @pytest.mark.parametrize("damage", ["git", "objects", "head", "file"])
     def test_a_broken_slot(self, project: SlottedProject, damage: str) -> None:
-        """A slot that git cannot read is moved aside with its files, and made anew."""
+        """A slot that git cannot read is moved aside with its files, and recreated."""
         slot = project.slot()
         project.prepare(slot)
         (slot.folder / "mine.py").write_text("mine\n")
@@ -463,7 +463,7 @@ class TestFiles:
 
 class TestFaults:
     def test_a_folder_in_the_way(self, project: SlottedProject) -> None:
-        """A folder that is no slot is never touched."""
+        """A folder that is not a slot is never touched."""
         slot = project.slot()
         slot.root.mkdir(parents=True)
         (slot.root / "mine").write_text("mine")
@@ -498,7 +498,7 @@ class TestFaults:
         assert [event.ref for event in kept] == [kept_ref("a.md", 1)]
 
     def test_a_folder_that_cannot_be_made(self, project: SlottedProject) -> None:
-        """The error says which folder cannot be made, and how to choose another one."""
+        """The error names the folder that cannot be made, and how to choose another one."""
         (slot,) = slots_of(project.root, "/proc/none/slots")
         with pytest.raises(StorageError, match="/proc/none") as caught:
             run(prepare_slot(slot, base=project.head(), item="a.md"))
@@ -513,7 +513,7 @@ class TestFaults:
         assert project.refs() == {}
 
     def test_a_killed_clone(self, project: SlottedProject) -> None:
-        """What a killed clone has left is removed."""
+        """Remains of a killed clone are removed."""
         slot = project.slot()
         new = slot.root.with_name("slot-1.new")
         new.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""What git says of a remote, as errors that are waited for or not."""
+"""Git's messages about a remote, as errors that are waited for or not."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SSH = "fatal: Could not read from remote repository."
     ],
 )
 def test_failures(kind: type[CugginoError], text: str) -> None:
-    """An outage and a login are waited for, by everything; what is not there is refused."""
+    """Outages and missing logins are waited for, by everything; a missing target is refused."""
     error = _error(Said(128, b"", text), "push cuggino/page to origin")
     assert kind is type(error)
 

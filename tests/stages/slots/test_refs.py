@@ -53,7 +53,7 @@ def test_names_do_not_collide() -> None:
 
 
 def test_a_plain_name_stays_readable() -> None:
-    """Usual names stand in the ref as they are."""
+    """Usual names are unchanged in the ref."""
     assert candidate_ref("010-login.md") == "refs/cuggino/candidates/010-login.md"
     assert kept_ref("010-login.md", 2) == "refs/cuggino/kept/010-login.md/2"
     assert base_ref(3) == "refs/cuggino/bases/3"
