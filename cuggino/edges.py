@@ -20,7 +20,7 @@ from cuggino.operators import LoopScheduler, crossing, on_loop, serial
 T = TypeVar("T")
 
 NOTICE = 0.5
-"""Most seconds until a signal delivered to another thread is noticed."""
+"""Maximum seconds until a signal delivered to another thread is noticed."""
 
 
 def run(

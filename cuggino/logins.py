@@ -18,10 +18,10 @@ from cuggino.operators import interrupt_when, merge_now
 from cuggino.sources import process_output, run_bounded
 
 ANSWER_SECONDS = 10.0
-"""Seconds in which a program must report its login; later it is unknown."""
+"""Seconds in which a program must report its login; after that, the login is unknown."""
 
 REMEMBERED = timedelta(hours=1)
-"""How long a positive answer holds."""
+"""Time for which a positive answer is valid."""
 
 _FOLDER = "logins"
 
@@ -31,7 +31,7 @@ class Login(NamedTuple):
 
     agent: LlmAgent
     is_known: bool | None
-    """None if its program cannot tell."""
+    """None if its program cannot report it."""
     hint: str = ""
 
 

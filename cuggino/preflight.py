@@ -30,7 +30,7 @@ T = TypeVar("T")
 Model = TypeVar("Model", bound=BaseModel)
 
 GIT_LIMIT = 10.0
-"""Seconds in which git must tell its version."""
+"""Seconds in which git must report its version."""
 _CODING: tuple[Role, ...] = ("planning", "implementing", "reviewing")
 """The roles of the coding loop."""
 

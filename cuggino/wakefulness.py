@@ -18,10 +18,11 @@ from cuggino.operators import Managed, attach, events_in, unopened
 T = TypeVar("T")
 
 DELAY = 10.0
-"""Seconds of work before the system is asked: none sleeps sooner, and a short run is over."""
+"""Seconds of work before asking the system to stay awake: none sleeps sooner, and short runs are
+over."""
 
 JOIN_LIMIT = 1.0
-"""Seconds that a disposal waits until the system was told."""
+"""Seconds that a disposal waits for the request to the system."""
 
 _RESTS = frozenset(
     {
@@ -33,10 +34,10 @@ _RESTS = frozenset(
         "WatchSpecIssueWaiting",
     }
 )
-"""The tags of events after which nothing happens until somebody does something."""
+"""Tags of the events after which nothing happens until a person acts."""
 
 _WORKS = frozenset({"PauseEnded", "WatchAuditStarted", "WatchProcessingItem"})
-"""The tags of events after which a loop works again."""
+"""Tags of the events after which a loop works again."""
 
 
 def sleep_prevention() -> str:

@@ -62,7 +62,7 @@ class AcpProgram(BaseModel):
     mode: str | None = Field(default=None, pattern=r"\S")
     """The session mode in which it asks before its calls; default: its own."""
     asks: bool = False
-    """Whether it asks, in this mode, before each call that changes something."""
+    """True if it asks, in this mode, before each call that changes something."""
 
 
 AcpPrograms: TypeAlias = dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*$")], AcpProgram]

@@ -17,7 +17,7 @@ BROWSER_SERVER: Mapping[str, object] = {
 }
 """The server's entry among MCP servers; npx downloads it once.
 
-Its snapshots and screenshots go where no commit and no fingerprint looks.
+Its snapshots and screenshots are stored where commits and fingerprints ignore them.
 """
 
 _TOOLS = """
@@ -29,9 +29,9 @@ select_option snapshot tabs take_screenshot type wait_for
 BROWSER_TOOLS = tuple(f"mcp__playwright__browser_{verb}" for verb in _TOOLS.split())
 """The tools of the server, with the names that agents use.
 
-Left out is `browser_run_code_unsafe`, which runs any code in the server's own process, past the
-guard and the sandbox. `allowedTools` of a project can add it.
+`browser_run_code_unsafe` is left out: it runs any code in the server's process, bypassing the guard
+and the sandbox. A project can add it with `allowedTools`.
 """
 
 UNSAFE = "_unsafe"
-"""The end of names of tools that are left out."""
+"""The suffix of the names of tools that are left out."""

@@ -12,7 +12,7 @@ from cuggino.config.pull_requests import HOST, REPO, ForgeSettings
 ReportState: TypeAlias = Literal[
     "working", "waiting", "question", "proposed", "landed", "parked", "removed"
 ]
-"""What an issue is told of its item."""
+"""The state of an item, as reported on its issue."""
 
 HookName: TypeAlias = Literal[
     "item.imported",
@@ -24,7 +24,7 @@ HookName: TypeAlias = Literal[
     "item.parked",
     "watch.idle",
 ]
-"""When the command of a hook runs."""
+"""The event that runs a hook's command."""
 
 
 class BacklogSource(ForgeSettings):
@@ -48,11 +48,11 @@ class BacklogSource(ForgeSettings):
     """The shell command of type `command`. A line has `id` and `title`, and may have `body`,
     `after` and `url`."""
     every: float = Field(default=60.0, ge=5, le=86_400)
-    """Seconds between two looks."""
+    """Seconds between polls."""
     trust: list[Literal["owner", "member", "collaborator", "contributor", "anyone"]] = Field(
         default=["owner", "member", "collaborator"]
     )
-    """Whose issues and comments count. An issue by anybody else needs the `label`, set by one of
+    """Authors whose issues and comments are trusted. Other issues need the `label`, set by one of
     these."""
     comment: bool = True
     """Report on the issue, in one comment that is edited in place."""

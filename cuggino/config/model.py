@@ -52,13 +52,13 @@ class SupervisionSettings(_Settings):
     wait_for_quota: bool = False
     """Wait until a usage limit is lifted, instead of ending the run."""
     max_quota_waits: int | None = Field(default=20, ge=1)
-    """The most waits for a usage limit in one stage of an agent; then the run ends with exit code
+    """Maximum waits for a usage limit in one stage of an agent; then the run ends with exit code
     12."""
     max_quota_wait: float = Field(default=86_400.0, gt=0, le=_LONGEST)
     """Seconds that these waits may take together; if the limit resets later, the run ends at
     once."""
     max_retries: int = Field(default=0, ge=0)
-    """How often in a row an agent is retried after a transient failure (overload, lost
+    """Maximum consecutive retries of an agent after transient failures (overload, lost
     connection)."""
     idle_timeout: float | None = Field(default=None, gt=0, le=_LONGEST)
     """Seconds that an agent may be silent while no tool runs."""
@@ -93,7 +93,7 @@ class CommitSettings(_Settings):
 
     dirty: Literal["keep", "commit", "refuse"] = "keep"
     """Files with uncommitted changes at the start of a run: `keep` leaves them out of commits until
-    somebody changes them, `commit` commits them with the first task, `refuse` ends the run."""
+    they change again, `commit` commits them with the first task, `refuse` ends the run."""
 
 
 class JournalSettings(_Settings):
@@ -104,7 +104,7 @@ class JournalSettings(_Settings):
     journal_days: int = Field(default=30, ge=1)
     """Days after which the journal of an ended run is removed."""
     journal_runs: int = Field(default=100, ge=1)
-    """How many journals of ended runs are kept."""
+    """Maximum number of journals of ended runs to keep."""
 
 
 class SnapshotSettings(_Settings):
@@ -217,9 +217,9 @@ class LoopSettings(_Settings):
     """The settings of the coding loop, besides those that it shares with others."""
 
     max_iterations: int = Field(default=10, ge=1)
-    """The most iterations of a run; each goes from planning to review."""
+    """Maximum iterations of a run; each goes from planning to review."""
     max_tasks_per_plan: int = Field(default=50, ge=1)
-    """The most implementing agents per plan; then the work is reviewed, finished or not."""
+    """Maximum implementing agents per plan; then the work is reviewed, finished or not."""
     setup_command: str | None = None
     """A shell command to run after each planning. Blank means none."""
     check_command: str | None = None
@@ -270,15 +270,17 @@ class WatchSettings(LoopSettings):
     retry_seconds: float = Field(default=60.0, gt=0, le=_LONGEST)
     """Seconds before the second attempt; doubled for each further one, up to an hour."""
     on_max_iterations: Literal["complete", "park"] = "complete"
-    """What to do with an item that is not approved: `complete` archives it, `park` parks it."""
+    """Without an approval after the last iteration, `complete` archives the item, `park` parks
+    it."""
     slots: int = Field(default=1, ge=1, le=400)
-    """How many items `watch` works on at once, each in a clone of its own; more than one requires
-    `commit` and `checkCommand`."""
+    """The number of items that `watch` works on at once, each in its own clone; more than one
+    requires `commit` and `checkCommand`."""
     slot_folder: str | None = None
     """The folder of these clones, outside the project; default: `../<project>.cuggino-slots`."""
     land_on: Literal["follow", "branch", "pr"] = "follow"
-    """Where items land that passed the check: `follow` fast-forwards your branch, `branch` makes a
-    branch per item, and `pr` a pull request for each; both require more than one slot."""
+    """The destination of items that passed the check: `follow` fast-forwards your branch, `branch`
+    makes a branch per item, and `pr` a pull request per item; the last two require more than one
+    slot."""
 
     @field_validator("slot_folder", mode="after")
     @classmethod
@@ -325,14 +327,14 @@ class Config(WatchSettings, RunSettings, ReviewSettings, CommandSettings, Commit
     snapshot_max_file: float = Field(default=50.0, gt=0)
     """Megabytes of the largest file that snapshots hold; larger files are listed instead."""
     notify: Notify = "bell"
-    """How you are notified: `bell`, `none`, or one or more Apprise URLs; or an object with `to`,
+    """The notification method: `bell`, `none`, or one or more Apprise URLs; or an object with `to`,
     `command`, `on` and `at`."""
     agent: str = Field(default="claude", pattern=r"\S")
     """The agent: a name, `acp:NAME`, `scripted:FILE`, `replay:FILE`, or `package.module:Class`."""
     agent_path: str | None = None
     """The agent's program; default: found on PATH."""
     acp: AcpPrograms = Field(default={})
-    """Additional programs that speak the Agent Client Protocol, by the name after `acp:`."""
+    """Additional programs that implement the Agent Client Protocol, by the name after `acp:`."""
     agents: RoleAgents = Field(default={})
     """Agents and models for individual roles."""
     fallback: FallbackAgents = Field(default=[])
@@ -343,12 +345,12 @@ class Config(WatchSettings, RunSettings, ReviewSettings, CommandSettings, Commit
     """The Dask cluster that works on the items of `watch` (`cuggino help clusters`): its address,
     or an object with TLS files and more; default: this machine."""
     backlog_sources: BacklogSources = Field(default=[])
-    """Where `watch` takes items from, besides `.cuggino/backlog/` (`cuggino help trackers`)."""
+    """Sources of items for `watch`, besides `.cuggino/backlog/` (`cuggino help trackers`)."""
     pull_requests: PullRequests = Field(default=PullRequestSettings.model_construct())
     """The pull requests of `"landOn": "pr"`."""
     hooks: Hooks = Field(default={})
-    """Shell commands to run when something happens, by its name, such as `item.landed`; each gets
-    the event as JSON on its standard input."""
+    """Shell commands to run on events, by event name, such as `item.landed`; each gets the event as
+    JSON on its standard input."""
     hook_timeout: float = Field(default=60.0, gt=0, le=3600)
     """Seconds that a hook's command may take."""
     login_check: bool = True

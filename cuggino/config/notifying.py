@@ -16,7 +16,7 @@ Occasion: TypeAlias = Literal[
     "end", "failed", "spec_issue", "login", "item", "parked", "quota", "budget"
 ]
 """`end`: a run has ended, a watch has worked through its backlog, or its `at` has come. `failed`: a
-run ended without an approval. `spec_issue`, `login`: nothing goes on without a person. `item`,
+run ended without an approval. `spec_issue`, `login`: nothing continues until a person acts. `item`,
 `parked`: an item of a watch is done, or was set aside. `quota`: a usage limit is reached. `budget`:
 80 % of a budget is spent."""
 
@@ -34,11 +34,11 @@ class NotifySettings(BaseModel):
     to: str | list[str] = "bell"
     """`bell`, `none`, or one or more Apprise URLs."""
     command: str | None = Field(default=None, pattern=r"\S")
-    """A shell command that is given the title and, after a blank line, the text as its input."""
+    """A shell command that gets the title, a blank line and the text on its standard input."""
     on: list[Occasion] = list(USUAL)
     """The occasions."""
     at: str | None = "07:00"
-    """The local time at which a watch that still works sums up what it has done; null for none."""
+    """The local time at which a watch still at work summarizes its progress; null for none."""
 
     @field_validator("to", mode="after")
     @classmethod

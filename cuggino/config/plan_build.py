@@ -72,7 +72,7 @@ class PlanBuildSettings(BaseModel):
     allow_all: bool = True
     """Let agents run any program, not only those on the guard's list."""
     auto_commit: bool = False
-    """Commit what a build iteration leaves uncommitted."""
+    """Commit changes that a build iteration leaves uncommitted."""
     verify_after_iteration: bool = True
     """Have agents verify the build after each iteration, and each job reported as done; otherwise
     exit codes and requirement codes decide."""

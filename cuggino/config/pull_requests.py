@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 ForgeKind: TypeAlias = Literal["github", "gitlab"]
-"""Where issues and pull requests are: GitHub by `gh`, GitLab by `glab`."""
+"""The forge of issues and pull requests: GitHub through `gh`, GitLab through `glab`."""
 
 REPO = r"^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)+$"
 HOST = r"^[A-Za-z0-9.-]+(:[0-9]+)?$"
@@ -47,7 +47,7 @@ class PullRequestSettings(ForgeSettings):
     """Let the forge merge what its rules allow, through its merge queue if it has one. Changes to
     CI files are never merged automatically."""
     every: float = Field(default=30.0, ge=5, le=3600)
-    """Seconds between two looks at an open pull request."""
+    """Seconds between polls of an open pull request."""
 
 
 PullRequests: TypeAlias = PullRequestSettings

@@ -15,9 +15,9 @@ class UserConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     trust: Literal["ask", "require", "off"] = "ask"
-    """What happens in a project with commands that the user has not accepted. `ask` asks, and
-    without a terminal warns and goes on; `require` asks, and without a terminal starts nothing
-    (exit code 2); `off` starts them, for a container that holds nothing of value."""
+    """The behavior in a project with commands that the user has not accepted. `ask` asks, and
+    without a terminal warns and continues; `require` asks, and without a terminal starts nothing
+    (exit code 2); `off` runs them, for a container that holds nothing of value."""
 
 
 def load_user_config(path: Path) -> UserConfig:

@@ -36,19 +36,19 @@ class AgentReport:
     origin: str = ""
     """`cuggino`, or the package that provides it; empty for an import path."""
     configured: bool = False
-    """Whether the project uses it."""
+    """True if the project uses it."""
     state: AgentState = "broken"
     """`missing`: its program is not installed; `old`: the program must be updated; `unchecked`: it
-    is code of the project, which is not started to look at it."""
+    is project code, which is not run for a check."""
     version: str | None = None
     problem: str | None = None
-    """Why it is not ready."""
+    """The reason why it is not ready."""
     hint: str | None = None
-    """What to do about the problem."""
+    """Advice on solving the problem."""
     capabilities: Capabilities | None = None
     """None if the agent could not be created."""
     sandbox_unavailable: str = ""
-    """Why its sandbox does not work on this machine."""
+    """The reason why its sandbox does not work on this machine."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as one flat object, capabilities included."""

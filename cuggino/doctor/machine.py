@@ -23,7 +23,7 @@ from cuggino.sources import git_environment, git_failure, has_own_ssh, run_bound
 GIT_SECONDS = 20.0
 """Time limit for the remote."""
 LEAST_FREE = 2_000_000_000
-"""Bytes below which there is hardly room for a clone and what agents install."""
+"""Free bytes below which there is hardly room for a clone and agents' installations."""
 
 _PROBE_REF = "refs/cuggino/check"
 _GIGABYTE = 1_000_000_000

@@ -26,12 +26,12 @@ _LONGEST_RETRY = "1h"
 _QUOTA_SCHEDULE = Schedule.exponential("15m").capped("5h")
 """The delays after usage limits with an unknown end; it never ends."""
 _MAX_LIMITS = 20
-"""Usage limits in a row, without a finished item, whose reported end is believed."""
+"""Maximum consecutive usage limits, without a finished item, whose reported end is trusted."""
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 _LOOK_AGAIN = 900.0
-"""Seconds between two looks whether a person has logged in."""
+"""Seconds between checks for a person's login."""
 
 
 @dataclass(slots=True)

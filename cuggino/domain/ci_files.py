@@ -16,7 +16,7 @@ _FOLDERS = frozenset(
         *(".husky", ".lefthook", ".hooks", ".githooks", ".git-hooks", "githooks", "git-hooks"),
     }
 )
-"""Folders of which every file counts, at any depth."""
+"""Folders in which every file counts, at any depth."""
 
 _INCLUDED_FROM = frozenset({"ci", ".ci"})
 """Folders from which pipelines usually include YAML files."""

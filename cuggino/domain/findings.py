@@ -30,7 +30,7 @@ _COMPARED = 2000
 
 
 NamedFiles: TypeAlias = Mapping[str, PathState]
-"""The files that each name in a review stands for, with a digest each."""
+"""The files that each name in a review refers to, each with a digest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class Stalled:
     """A row of reviews with the same findings."""
 
     findings: tuple[Finding, ...]
-    """As worded in the latest review."""
+    """The findings, worded as in the latest review."""
     reviews: int
     """Reviews in a row with exactly these findings."""
 

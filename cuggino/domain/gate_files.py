@@ -27,7 +27,7 @@ _READ_BY = {
     "tox": ("tox.ini",),
     "yarn": ("package.json",),
 }
-"""Files that a program of a check command reads without being told."""
+"""Files that a check command's program reads although the command does not name them."""
 
 _TEST_FOLDERS = frozenset({"__tests__", "e2e", "spec", "test", "tests"})
 _TEST_FILE = pattern(r"(test_.+|.+_test|.+[.-](test|spec)|.+_spec|.*[a-z0-9]Tests?|conftest)\.\w+$")

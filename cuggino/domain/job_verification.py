@@ -93,7 +93,7 @@ class JobFacts:
     """The facts about a job that the loop found itself."""
 
     requirement: VerificationResult
-    """Whether its code is in a specification."""
+    """The result of checking that its requirement code is in a specification."""
     runs: tuple[CommandRun, ...] = ()
     """The project's build and test commands, if configured."""
     commits: tuple[str, ...] = ()

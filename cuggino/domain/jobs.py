@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 MOST_JOBS = 100
-"""The most jobs there should be; more are reported, never cut."""
+"""Recommended maximum of jobs; more are reported, never cut."""
 
 IN_PROGRESS = "in-progress"
 BLOCKED = "blocked"
@@ -29,11 +29,11 @@ class Job:
     """A unit of work that implements a requirement."""
 
     id: str
-    """As in the file, or `#3` for a third job without an id."""
+    """The id in the file, or `#3` for a third job without one."""
     requirement_code: str = ""
     description: str = ""
     status: str = ""
-    """As in the file, where agents write any text. Empty if missing."""
+    """The status in the file, where agents write any text; empty if missing."""
     partial_implementation: str = ""
     """A description of the existing implementation and its defects."""
     priority: float | None = None

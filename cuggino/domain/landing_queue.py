@@ -38,7 +38,7 @@ class LandingQueue:
     landing: str | None = None
     """The item whose candidate lands now."""
     returns: Mapping[str, int] = field(default_factory=dict)
-    """How often each item was sent back; until it lands, is parked or is forgotten."""
+    """The number of times each item was sent back, until it lands, is parked or is forgotten."""
 
     @property
     def admits_new(self) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 _SHOWN = 5
-"""Items of a circle that are named."""
+"""Maximum number of items of a cycle that are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,11 +17,11 @@ class ReadyOrder:
     ready: tuple[str, ...] = ()
     """The items that may begin now, in order."""
     waiting: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """The items that wait until others have landed, each with these."""
+    """The items that wait for others to land, each with these others."""
     held: Mapping[str, str] = field(default_factory=dict)
-    """The items that a person has to see to, each with the reason."""
+    """The items that need a person, each with the reason."""
     landed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """What each item comes after and has landed."""
+    """The landed predecessors of each item."""
 
 
 def ready_order(

@@ -9,11 +9,11 @@ from typing import Any
 from cuggino._tuples import NamedTuple
 
 LONGEST_CYCLE = 3
-"""The most different calls that are recognized when they come in turn."""
+"""Maximum number of different calls in a recognized cycle."""
 
 
 _as_json = json.JSONEncoder(sort_keys=True, default=str).encode
-"""As `json.dumps`, which makes an encoder for each value."""
+"""Like `json.dumps`, without creating an encoder for each value."""
 
 
 class _Call(NamedTuple):

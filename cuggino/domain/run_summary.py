@@ -89,7 +89,7 @@ class RunSummary:
     gate_changed: tuple[str, ...] = ()
     """Files of the check, removed tests and specifications that changed during the run."""
     lost_base: str | None = None
-    """The commit that the run began with, if it is no longer in the history."""
+    """The commit that the run began with, if it was removed from the history."""
     spent: Spending = field(default_factory=Spending)
     """The spending of all sessions, as far as reported."""
     earlier_s: float = 0.0

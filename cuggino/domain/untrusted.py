@@ -10,7 +10,7 @@ import re
 from cuggino._lazy import pattern
 
 LONGEST_FOREIGN = 64 * 1024
-"""Bytes of a foreign text that an agent sees at most."""
+"""Maximum bytes of a foreign text that an agent sees."""
 
 _LONGEST_TITLE = 120
 _LINE_ENDS = pattern("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")

@@ -83,9 +83,10 @@ def _kind(cls: type) -> str:
 
 
 kind_of: Callable[[type], str] = cache(_kind)
-"""Return the tag of a class of events that cuggino defines; that of its base for any other.
+"""Return the tag of an event class that cuggino defines, or of its base for any other class.
 
-To tell what an event is without loading the classes that it might be. Empty for other values."""
+It identifies an event without loading the classes that it might be. Empty for other values.
+"""
 
 
 class UnknownEvent(Event, category=True):

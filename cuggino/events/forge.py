@@ -14,9 +14,9 @@ class WatchItemImported(WatchLoopEvent):
     source: str
     """The name of the source."""
     change: Literal["new", "updated", "held", "released", "kept", "removed"]
-    """`held`: it must not begin, for the `reason`; `released`: it may again; `kept`: it has changed
-    in its source, but a person has edited its file, which stays; `removed`: it is no longer open in
-    its source, and was archived."""
+    """`held`: it must not begin, for the `reason`; `released`: it may begin again; `kept`: it
+    changed in its source, but its file has a person's edits and stays; `removed`: its source no
+    longer lists it as open, and it was archived."""
     url: str = ""
     """The page of the issue; empty without one."""
     reason: str = ""
@@ -37,7 +37,7 @@ class WatchForgeWaiting(WatchLoopEvent):
     forge: str
     """Its host and repository, such as `github.com/owner/repo`."""
     doing: str
-    """What is retried, such as "comment on issue 7"."""
+    """The call that is retried, such as "comment on issue 7"."""
     message: str
     retry_in: float
     """Seconds."""
@@ -93,8 +93,9 @@ class WatchProposal(WatchLoopEvent):
     filename: str
     number: int
     state: Literal["pending", "green", "red", "queued", "blocked", "taken-over"]
-    """`pending`: checks run; `green`: all passed; `red`: one failed; `queued`: the forge merges it
-    by itself; `blocked`: a person has to do something; `taken-over`: somebody else has pushed."""
+    """`pending`: checks are running; `green`: all passed; `red`: one failed; `queued`: the forge
+    merges it automatically; `blocked`: a person has to act; `taken-over`: someone else has
+    pushed."""
     message: str = ""
 
 

@@ -25,6 +25,6 @@ class HistoryRewritten(SupervisionEvent):
     """The commit that the run began with is no longer an ancestor of the current one."""
 
     base: str
-    """That commit; it is still there."""
+    """The commit that the run began with; it still exists."""
     head: str | None
     """The current commit."""

@@ -13,11 +13,11 @@ class SandboxChosen(SupervisionEvent):
     engine: str
     """`bubblewrap+overlay`, `bubblewrap`, `landlock` or `none`."""
     held: tuple[str, ...]
-    """The roles whose agents the system confines, with everything that they start."""
+    """The roles for which the system confines agents and everything that they start."""
     not_held: tuple[str, ...] = ()
     """The other roles; what they change without permission is reverted after each session."""
     reason: str = ""
-    """Why it is not the best sandbox, or not for all roles."""
+    """The reason why the sandbox is not the best one, or does not cover all roles."""
 
 
 class RoleViolated(SupervisionEvent):

@@ -36,7 +36,7 @@ class WatchProcessingItem(WatchLoopEvent):
     slot: int = 0
     """The slot where it is worked on, from 1; 0 in the project itself."""
     returns: int = 0
-    """How often its landing has sent it back so far."""
+    """The number of times its landing has sent it back so far."""
 
 
 class WatchItemCompleted(WatchLoopEvent):
@@ -64,9 +64,9 @@ class WatchItemRetry(WatchLoopEvent):
     counted: bool = True
     """False after a usage limit, which does not count as an attempt."""
     login: bool = False
-    """A person has to log in, and is told so here for the first time; nothing else is tried."""
+    """True for the first event that asks a person to log in; nothing else is tried."""
     review: str = ""
-    """After a stalled run, which is repeated once: the findings, for the next one."""
+    """The findings of a stalled run, which is repeated once, for the repetition."""
 
 
 class WatchItemParked(WatchLoopEvent):
@@ -138,13 +138,13 @@ class ClusterWorker(BaseModel):
 
     name: str
     places: int
-    """Attempts that it runs at once, at most."""
+    """Maximum number of concurrent attempts."""
     busy: int = 0
-    """Attempts that it runs now, those of other watches included."""
+    """Attempts running now, including those of other watches."""
     resources: dict[str, float] = {}
-    """What it offers, such as `{"claude": 2}`."""
+    """The resources that it offers, such as `{"claude": 2}`."""
     used: dict[str, float] = {}
-    """What running attempts have taken of that."""
+    """The resources in use by running attempts."""
 
     @property
     def free(self) -> int:
@@ -214,7 +214,7 @@ class WatchLanding(WatchLoopEvent):
     trunk: str
     """The commit of the trunk so far."""
     returns: int = 0
-    """How often the item was sent back before."""
+    """The number of times the item was sent back before."""
 
 
 class WatchLanded(WatchLoopEvent):
@@ -245,7 +245,7 @@ class WatchSentBack(WatchLoopEvent):
     paths: tuple[str, ...] = ()
     """The files in conflict, or those that were changed."""
     returns: int
-    """How often the item has been sent back, from 1."""
+    """The number of times the item has been sent back, from 1."""
 
 
 class WatchFollowed(WatchLoopEvent):

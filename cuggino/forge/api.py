@@ -45,9 +45,9 @@ TIMEOUT = 120.0
 """Seconds that one request may take."""
 MOST_PAGES = 100
 LOG_END = 64 * 1024
-"""Bytes of the end of a log."""
+"""Bytes kept from the end of a log."""
 KEPT_RESPONSES = 64
-"""Responses kept in memory, to ask only whether they have changed."""
+"""Responses kept in memory, to request them only if they have changed."""
 LOGIN_MISSING = 4
 """The exit code of `gh` without any login."""
 
@@ -105,7 +105,7 @@ class Api:
         self._timeout = timeout
         self._kept: dict[str, Response] = {}
         self._has_started = False
-        """Whether the program has ever started."""
+        """True once the program has been started."""
 
     def request(self, method: str, path: str, body: Any = None) -> Observable[Response]:
         """Send one request, with the body as JSON; emit the successful response.

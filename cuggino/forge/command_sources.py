@@ -16,7 +16,7 @@ from cuggino.operators import Flow, flow, forward, interrupt_when, mapcat
 TIMEOUT = 120.0
 """Seconds that a command may take."""
 _SHOWN = 3
-"""Problems that are named."""
+"""Maximum number of problems listed."""
 _TEXTS = ("title", "body", "url", "held")
 
 

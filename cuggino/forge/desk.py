@@ -62,7 +62,7 @@ class Desk:
         self.origins = Origins(workspace)
         self.backlog = Backlog(workspace)
         self.news: Subject[Event] = Subject()
-        """Events from outside of any stream of its own, such as those of a claim."""
+        """Events that belong to no other stream, such as those of a claim."""
         self.changed: Subject[str] = Subject()
         """Emits an item whose report has changed."""
         self.looked: set[str] = set()

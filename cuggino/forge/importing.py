@@ -27,13 +27,13 @@ from cuggino.storage import Backlog, Origin, Origins, Workspace, imported_name, 
 _Change: TypeAlias = Literal["new", "updated", "held", "released", "kept"]
 
 _LONGEST_BODY = 1_000_000
-"""Bytes of a body that are kept; an agent sees fewer."""
+"""Bytes of a body that are kept; an agent gets fewer."""
 _LONGEST_TITLE = 1_000
 _MOST_AFTER = 200
 _AT_ONCE = 50
-"""Unchanged items between two chances for the rest of the watch."""
+"""Unchanged items handled before the rest of the watch gets a turn."""
 _LONGEST_WAIT = 600.0
-"""Seconds after which a source that fails is looked at again, unless it is rarer anyway."""
+"""Maximum seconds before a failing source is polled again, unless its own interval is longer."""
 
 
 def imported(sources: Sequence[Source], workspace: Workspace) -> Companion:
@@ -153,7 +153,7 @@ class Importer:
         self.backlog = Backlog(workspace)
         self.origins = Origins(workspace)
         self._begun: set[str] = set()
-        """Items at work, also if that could not be written."""
+        """Items at work, even if that could not be written."""
 
     def noticed(self, event: Event) -> Iterable[Event]:
         """Remember that work on an imported item has begun."""

@@ -11,7 +11,7 @@ from cuggino._values import dataclass
 from cuggino.config import ForgeKind
 
 CheckState = Literal["pending", "passed", "failed", "none"]
-"""All jobs of a commit together; `none`: there are none."""
+"""The combined state of a commit's jobs; `none` if it has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,13 +24,13 @@ class Issue:
     url: str
     author: str
     is_trusted: bool
-    """Whether its text counts: by its author, or as somebody who may has labeled it."""
+    """True if its text is trusted: its author is, or an authorized person labeled it."""
     is_open: bool = True
     labels: tuple[str, ...] = ()
     edited_by: str = ""
-    """Who has edited title or body last, after its author wrote it; empty if nobody has."""
+    """The person who last edited title or body after its author wrote it; empty without edits."""
     edit_is_trusted: bool = True
-    """Whether that person's text counts."""
+    """True if that person's text is trusted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,13 +41,13 @@ class Comment:
     body: str
     author: str
     is_mine: bool
-    """Whether it was written with the login of this machine: by cuggino, or by its user."""
+    """True if it was written with this machine's login, by cuggino or by its user."""
     is_trusted: bool
-    """Whether its text counts, an edit by somebody else included."""
+    """True if its text is trusted, including any edit by someone else."""
     at: datetime
-    """When it was written."""
+    """The time it was written."""
     edited_at: datetime | None = None
-    """When it was last changed; None if that is unknown, or it was not."""
+    """The time of its last edit; None if that is unknown, or without one."""
     url: str = ""
 
 
@@ -93,13 +93,13 @@ class PullRequest:
     """The commit that merged it."""
     is_draft: bool = False
     is_queued: bool = False
-    """Whether the forge merges it by itself, once its rules allow."""
+    """True if the forge merges it automatically, once its rules allow it."""
     conflicts: bool | None = None
-    """Whether it conflicts with its target; None while the forge does not know."""
+    """True if it conflicts with its target; None while the forge does not know."""
     jobs: tuple[Job, ...] = ()
-    """Those of its head."""
+    """The jobs of its head."""
     remarks: tuple[Remark, ...] = ()
-    """In order of time."""
+    """In chronological order."""
 
     @property
     def checks(self) -> CheckState:
@@ -122,7 +122,7 @@ class Forge(Protocol):
     kind: ForgeKind
     host: str
     repo: str
-    """As `owner/name`."""
+    """The repository as `owner/name`."""
 
     def viewer(self) -> Observable[str]:
         """Emit the name of the login."""

@@ -16,12 +16,12 @@ from cuggino.operators import Flow, ask, emit, pause
 from cuggino.stages import clock
 
 LIMITED = Schedule.exponential("1m").capped("1h")
-"""After a limit on requests whose end is not known."""
+"""Delays after a rate limit with an unknown end."""
 LOGGED_OUT = Schedule.constant("10m")
 UNREACHABLE = Schedule.exponential("5s").capped("10m")
 
 LONGEST = timedelta(hours=1)
-"""A limit is asked about again after this time, whatever end the forge has named."""
+"""Maximum wait before the next try after a rate limit, even if the forge names a later end."""
 SHORTEST = timedelta(seconds=1)
 
 T = TypeVar("T")

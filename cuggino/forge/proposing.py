@@ -37,15 +37,15 @@ from cuggino.storage import Proposal, Proposals, Workspace
 T = TypeVar("T")
 
 _TRIES = 5
-"""How often a landing begins anew when somebody pushes meanwhile."""
+"""Maximum attempts at a landing, if someone else pushes during each."""
 _LOOKS = 3
-"""After as many looks that show no job, there is no CI."""
+"""Number of polls that must find no jobs before a head counts as having no CI."""
 _NAMES = 20
-"""Branches of an item that are tried."""
+"""Maximum number of branch names tried for an item."""
 _LOGS = 3
 """Failed jobs whose logs are sent back."""
 _LOG = 12_000
-"""Characters of each that are sent back: its end."""
+"""Characters sent back from the end of each log."""
 _REMARK = 8_000
 
 

@@ -20,7 +20,7 @@ Redaction = Callable[[str], str]
 """Masks what must not leave this machine."""
 
 _TAG = re.compile(r"<(?=/?[A-Za-z])")
-"""Such as `<details>`, which would hide what follows."""
+"""The start of a tag such as `<details>`, which would hide the text after it."""
 _HOMES = re.compile(
     r"(?<![\w./~-])(?:/home/[^/\s:\"'`,;()<>]+|/Users/[^/\s:\"'`,;()<>]+|/root(?![\w.-])"
     r"|[A-Za-z]:\\Users\\[^\\\s:\"'`,;()<>]+)"

@@ -44,9 +44,9 @@ class Report(BaseModel):
 
     state: ReportState = "working"
     note: str = ""
-    """A sentence by cuggino that says more than the state."""
+    """A sentence by cuggino with more detail than the state."""
     quoted: str = ""
-    """A question or a reason, which others or agents have written."""
+    """A question or a reason, written by other people or by agents."""
     question: str = ""
     """The file of the spec issue while it waits for an answer."""
     iterations: int = 0
@@ -54,7 +54,7 @@ class Report(BaseModel):
     cost: float | None = None
     """US dollars, as far as agents report it."""
     pull_request: str = ""
-    """Its page."""
+    """The page of the pull request."""
     branch: str = ""
     commit: str = ""
 

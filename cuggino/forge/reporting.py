@@ -25,11 +25,11 @@ from cuggino.operators import Flow, ask, emit, flow, forward, mapcat, merge_now
 from cuggino.stages import lane
 
 SETTLED = timedelta(seconds=1)
-"""After a change of state, for a burst of events to become one edit."""
+"""Delay after a change of state, so that a burst of events becomes one edit."""
 PROGRESS = timedelta(minutes=5)
-"""From one edit that only counts up to the next."""
+"""Time between edits that only update counts."""
 LOOK = timedelta(minutes=1)
-"""From one look at which items have left the backlog to the next."""
+"""Time between checks for items that have left the backlog."""
 
 
 def reported(desk: Desk) -> Companion:

@@ -27,12 +27,12 @@ class SourceItem:
     """The ids of items of the same source that have to land first."""
     url: str = ""
     held: str = ""
-    """Why it must not begin, such as that a stranger has edited it; empty if it may.
+    """The reason why it must not begin, such as a stranger's edit; empty if it may begin.
 
-    The file of a held item keeps the text that it had before.
+    The file of a held item keeps its previous text.
     """
     closed: bool = False
-    """Whether it is closed in the source, as if it were not listed."""
+    """True if it is closed in the source; it then counts as not listed."""
 
 
 _LONGEST_ID = 1000
@@ -63,14 +63,14 @@ class Source:
     """
 
     name: str
-    """What the files of its items begin with: a lowercase letter, then letters, digits and `-`."""
+    """The prefix of its items' file names: a lowercase letter, then letters, digits and `-`."""
     items: Look
     every: float = 60.0
-    """Seconds from the end of a look to the next one."""
+    """Seconds from the end of one poll to the start of the next."""
     network: bool = False
-    """Whether the agents of its items may reach any host."""
+    """True if the agents of its items may reach any host."""
     has_issues: bool = False
-    """Whether the ids are numbers of issues on a forge."""
+    """True if the ids are issue numbers on a forge."""
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):

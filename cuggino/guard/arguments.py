@@ -33,7 +33,7 @@ _WRITES = frozenset(
         "post publish"
     )
 )
-"""Words in the name of a tool that does more than read, whatever its name begins with."""
+"""Words in the name of a tool that does more than read, however its name begins."""
 
 _NAME_PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _PATHS = re.compile(

@@ -22,9 +22,9 @@ class _Writer(NamedTuple):
 
     syntax: Syntax = Syntax()
     skips: int = 0
-    """Operands before the files."""
+    """Number of operands before the files."""
     last: bool = False
-    """Whether only the last operand is written."""
+    """True if only the last operand is written."""
 
 
 _COPIES = Syntax("Stmog", ("suffix", "target-directory", "mode", "owner", "group"))

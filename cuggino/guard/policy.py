@@ -36,7 +36,7 @@ class Policy(NamedTuple):
     pkill_targets: tuple[str, ...] = ()
     """Process names that the user allows `pkill` to end, besides those of the profiles."""
     allow_destructive: bool = False
-    """Whether the user allows `rm` and `mv`, discarding work, pushing and publishing."""
+    """True if the user allows `rm` and `mv`, discarding work, pushing and publishing."""
     protected: tuple[str, ...] = PROTECTED
     """Relative to the project; a folder covers everything in it."""
     read_only: tuple[str, ...] = ()
@@ -49,8 +49,8 @@ class Policy(NamedTuple):
     """Permission rules, which decide about tools that neither run commands nor write files (see
     `rules`); None allows these tools, and reading outside the project."""
     apart: tuple[str, ...] = ()
-    """Folders of others around the project, which is a slot then: the user's project and the other
-    slots. Nothing in them may be written, nor anything be pushed."""
+    """Folders around the project, if it is a slot: the user's project and the other slots. They may
+    not be written, and nothing may be pushed."""
     variables: tuple[str, ...] = ()
     """Environment variables as `NAME=value`: commands can rely on them and may not change them."""
 

@@ -31,7 +31,7 @@ ROLES: tuple[Role, ...] = get_args(Role)
 PermissionSet: TypeAlias = Literal[
     "planning", "implementing", "reviewing", "audit", "pm", "deliver", "verify", "sync"
 ]
-"""What a session may write; `pm` is for a person's session with the project manager."""
+"""The write permissions of a session; `pm` is for a person's session with the project manager."""
 
 PERMISSION_SETS: tuple[PermissionSet, ...] = get_args(PermissionSet)
 

@@ -10,7 +10,7 @@ class Part(NamedTuple):
 
     text: str
     reason: str = ""
-    """Why it is denied, as a sentence that suggests another way; empty when allowed."""
+    """The reason for a denial, as a sentence that suggests an alternative; empty if allowed."""
 
     @property
     def is_allowed(self) -> bool:

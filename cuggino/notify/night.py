@@ -29,7 +29,7 @@ _ENDS_PROPOSAL = (
     WatchWorkKept,
 )
 SHOWN = 10
-"""Items and commits that are named; of more, only the number."""
+"""Maximum items and commits that are named; of the rest, only the number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class Night:
     proposals: Mapping[str, str] = field(default_factory=dict)
     """The open pull requests: number and state, by the file names of the items."""
     follow_delayed: str = ""
-    """Why the user's branch does not follow what has landed."""
+    """The reason why the user's branch does not follow the landed work."""
 
     @property
     def has_items(self) -> bool:

@@ -133,10 +133,10 @@ class _Calls:
         self._dropped = 0
         self._running = SerialDisposable()
         self._limits: set[str] = set()
-        """What was said of usage limits, which several items may reach at once."""
+        """Texts of notified usage limits, which several items may reach at once."""
         self._sending = self._failed = self._disposed = False
         self._held: list[Callable[[], None]] | None = None
-        """What is passed on when the last notification was sent; None before the end."""
+        """Items and end held back until the last notification was sent; None before the end."""
         self._patience = SerialDisposable()
 
     # -- the stream

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 LOCAL = "local"
 """The name of the cluster that `cuggino cluster up` has started for this user."""
 NONE = "none"
-"""In place of an address: no cluster, whatever the configuration says."""
+"""In place of an address: no cluster, even if one is configured."""
 STATE_FOLDER = "cluster"
 """The folder of that cluster, in the user's state folder."""
 STATE_FILE = "local.json"
-"""The file in it with the address and the TLS files, there while the cluster runs."""
+"""The file in it with the address and the TLS files; it exists while the cluster runs."""
 PORT = 8786
 """Dask's port of schedulers."""
 

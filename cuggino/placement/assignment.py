@@ -20,7 +20,7 @@ from cuggino.loops import LoopRunOptions
 from cuggino.placement.limits import Limit
 
 MOST_BYTES = 64 << 20
-"""The most that the files of an assignment may take."""
+"""Maximum total bytes of the files of an assignment."""
 
 
 def packed(content: bytes) -> str:
@@ -57,7 +57,7 @@ class Carried(_Model):
     path: str
     """Relative, with `/`."""
     content: Content
-    """Of a link: where it leads."""
+    """The content; for a link, its target."""
     mode: int = 0o644
     link: bool = False
 
@@ -66,7 +66,7 @@ class Assignment(_Model):
     """An attempt for another machine."""
 
     key: str
-    """Names this attempt among all others."""
+    """The unique key of this attempt."""
     item: str
     """The name of the item and the digest of its text."""
     slot: int
@@ -92,9 +92,9 @@ class Assignment(_Model):
     sent_back: WatchSentBack | None = None
     unapproved: bool = False
     files: tuple[Carried, ...] = ()
-    """Of the project: specifications, and what `.worktreeinclude` names."""
+    """Files of the project: specifications, and files that `.worktreeinclude` names."""
     state: tuple[Carried, ...] = ()
-    """Of the workspace: prompts, and the journal and the session of an unfinished run."""
+    """Files of the workspace: prompts, and the journal and the session of an unfinished run."""
     limits: tuple[Limit, ...] = ()
     """The usage limits in force."""
 

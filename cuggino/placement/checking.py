@@ -39,7 +39,7 @@ class MachineCheck(NamedTuple):
     address: str
     results: tuple[CheckResult, ...]
     resources: Mapping[str, float]
-    """What the worker offers."""
+    """The resources that the worker offers."""
 
     @property
     def works(self) -> bool:

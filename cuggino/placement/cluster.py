@@ -79,7 +79,7 @@ _SETTINGS = re.compile(
     r"(user|author|committer)\..+|i18n\..+|commit\.(cleanup|encoding)"
     r"|core\.(autocrlf|eol|safecrlf|whitespace|commentchar|precomposeunicode|longpaths)"
 )
-"""Settings of git that change what a commit holds, and run no program."""
+"""Git settings that change what a commit holds, and run no program."""
 
 
 Offered: TypeAlias = Sequence[Mapping[str, float]]
@@ -137,11 +137,11 @@ class Cluster:
         self._at_work: dict[str, _AtWork] = {}
         """By key."""
         self._attached: dict[str, str] = {}
-        """Keys of attempts that go on from an earlier process, by item."""
+        """Keys of attempts continued from an earlier process, by item."""
         self._limits: dict[tuple[str, str], Limit] = {}
         """The usage limits that attempts have met, by account and agents."""
         self._workers: WatchWorkers | None = None
-        """As the watch has seen them last."""
+        """The workers as the watch last saw them."""
 
     @property
     def slots(self) -> int:

@@ -19,14 +19,14 @@ from cuggino.stages.slots import Slot, work_ref
 from cuggino.storage import Workspace
 
 PLACED = "placed"
-"""The folder of the attempt's files among what a worker is given."""
+"""The folder of the attempt's files among the files given to a worker."""
 MERGING = "MERGE_HEAD"
 """The name of the commit that is being merged."""
 
 _RECORD = "attempt.json"
 _FINISHED = b'"StageFinished"'
 _BIGGEST = 8 << 20
-"""Bytes of a file that travel; longer outputs of commands stay where they are."""
+"""Maximum bytes of a file that is sent; longer outputs of commands are not."""
 _PART = r"(?!\.{1,2}(?:/|$))[^/\0]{1,255}"
 _NAMES = re.compile(
     rf"journal/[0-9a-f-]{{36}}\.jsonl|(?:spec-issues|tbd)/{_PART}|attempt\.json|{MERGING}"
@@ -43,15 +43,15 @@ class Growth:
     ) -> None:
         self._home, self._desk, self._git = home, desk, slot.root / ".git"
         self._journal = {path.name: path.stat().st_size for path in _journals(home)}
-        """How much of each journal has been told."""
+        """Number of bytes of each journal that have been sent."""
         self._told: dict[str, tuple[int, int]] = dict.fromkeys(known, (-1, -1))
-        """Size and time of each other file when it was told; first those that the client has."""
+        """Size and time of each other file when it was sent, beginning with the client's files."""
         for name, path in self._files():
             if not name.startswith("wip/"):
                 with suppress(OSError):
                     self._told[name] = _stamp(path)
         self._saved = dict(self._journal)
-        """How much of each journal speaks of work that is saved."""
+        """Number of bytes of each journal that concern saved work."""
 
     def saved(self) -> None:
         """Record that the work so far is in the shared repository."""

@@ -11,7 +11,7 @@ from cuggino.operators import Flow, ask, emit, flow, pause
 from cuggino.placement.dask.values import DaskWorker
 
 LOOK = 10.0
-"""Seconds between two looks at the workers."""
+"""Seconds between polls of the workers."""
 
 
 class Workers(Protocol):

@@ -19,9 +19,9 @@ from cuggino.stages import act
 from cuggino.storage import Backlog
 
 MOST = 400
-"""The most items at once: each has 100 ports of its own."""
+"""Maximum number of concurrent items; each has its own 100 ports."""
 WORKERS_SECONDS = 60.0
-"""How long a watch waits for the first worker."""
+"""Seconds that a watch waits for the first worker."""
 _LOOKS = 120
 
 

@@ -19,7 +19,7 @@ class FileGrown(NamedTuple):
 
     name: str
     start: int | None
-    """Where the content begins in the file; None for the whole file."""
+    """The offset of the content in the file; None for the whole file."""
     content: bytes
 
 

@@ -96,9 +96,9 @@ class _Desk:
     project: Path
     """The project in the clone; only files that are not in git lie there."""
     slot: Slot
-    """Where agents work."""
+    """The slot where agents work."""
     elsewhere: Path
-    """What came from the client of an unfinished attempt, as another slot would hold it."""
+    """The client's files of an unfinished attempt, laid out like another slot."""
 
 
 class _RemoteAttempt:
@@ -110,7 +110,7 @@ class _RemoteAttempt:
         self._work = WorkRef(assignment.remote, work_ref(self._name), key=assignment.key)
         self._limits: tuple[Limit, ...] = ()
         self._fresh: Subject[str] = Subject()
-        """News of what has just been saved."""
+        """Messages about work that has just been saved."""
         self._has_candidate = False
 
     def run(self) -> Flow[None]:

@@ -23,7 +23,7 @@ class Instruction(NamedTuple):
     is_override: bool = False
     """True if the text is the project's own."""
     warnings: tuple[str, ...] = ()
-    """Why the project's own text was not used."""
+    """The reasons why the project's own text was not used."""
 
 
 def choose_instruction(workflow: Workflow, *, is_planned: bool) -> InstructionName:

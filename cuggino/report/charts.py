@@ -185,7 +185,7 @@ ENDINGS: Final = {
     "unfinished": "cut off",
     "running": "running",
 }
-"""How an attempt ended, in words."""
+"""The endings of attempts, in words."""
 
 
 def stage_title(stage: StageTry, times: Times) -> str:
@@ -305,7 +305,7 @@ def slots(report: RunReport, times: Times, *, first: int, listed: int) -> Timeli
 _LOOKS: Final = dict.fromkeys(
     ("working", "queued", "approved", "landing", "landed"), "implementing"
 )
-"""The looks of attempts that went well."""
+"""The looks of successful attempts."""
 
 _ENDS: Final = {"queued": "candidate", "sent_back": "candidate"}
 

@@ -217,7 +217,7 @@ class Row:
     at: datetime
     kind: RowKind
     text: Cut = NOTHING
-    """The message; of a tool call its input, unless `what` says all."""
+    """The message; for a tool call its input, unless `what` shows all of it."""
     name: str = ""
     """The tool."""
     what: str = ""
@@ -305,9 +305,9 @@ ItemState = Literal[
     "sent_back",
     "landed",
 ]
-"""What came of a backlog item so far; `failed` is to be retried, `edited` was changed meanwhile.
+"""The state of a backlog item; `failed` will be retried, `edited` was changed meanwhile.
 
-With slots, the candidate of a `queued` item waits for its landing, and a `sent_back` one did not
+With slots, the candidate of a `queued` item waits to land, and that of a `sent_back` one did not
 land; a `landed` item is about to be put away.
 """
 
@@ -336,15 +336,15 @@ class WatchedItem:
     worker: str = ""
     """The worker of a cluster where that was; "" on this machine."""
     returns: int = 0
-    """How often it was sent back."""
+    """The number of times it was sent back."""
     candidate: str = ""
-    """The commit that waits for its landing."""
+    """The commit that waits to land."""
     landed: str = ""
     """The commit as which it landed."""
     branch: str = ""
     """Its own branch, if items land on branches."""
     nothing: bool = False
-    """Whether all of its work was there already when it landed."""
+    """True if all of its work was already there when it landed."""
     issue: str = ""
     """The page of the issue that was reported on."""
     pull_request: str = ""
@@ -364,7 +364,7 @@ class SlotUse:
     worker: str = ""
     """The worker of a cluster; "" on this machine."""
     is_lost: bool = False
-    """Whether the worker was lost, and the attempt went on elsewhere."""
+    """True if the worker was lost and the attempt continued elsewhere."""
 
 
 LandingEnd = Literal[
@@ -380,7 +380,7 @@ LandingEnd = Literal[
     "running",
     "cut off",
 ]
-"""How a landing ended: `nothing` was left to land, or a reason why the item was sent back."""
+"""The outcome of a landing: `nothing` was left to land, or a reason why the item was sent back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -426,7 +426,7 @@ class WorkerUse:
     name: str
     uses: tuple[SlotUse, ...] = ()
     is_there: bool = False
-    """Whether it was in the cluster when that was seen last."""
+    """True if it was in the cluster when the cluster was last checked."""
     was_lost: bool = False
 
     @property
@@ -447,7 +447,7 @@ class SlotsReport:
     """Items whose candidates wait for their landing, in order."""
     kept: tuple[KeptWork, ...] = ()
     delayed: str = ""
-    """Why the user's branch does not follow the trunk now."""
+    """The reason why the user's branch does not follow the trunk now."""
     workers: tuple[ClusterWorker, ...] | None = None
     """The workers of the cluster as seen last; None without one."""
     lost: tuple[str, ...] = ()

@@ -35,9 +35,9 @@ class Decision:
     item: str = ""
     """The backlog item that it is about; "" if unknown."""
     command: str = ""
-    """The command that goes on with it."""
+    """The command with which to continue."""
     is_new: bool = True
-    """Whether it came up in this watch."""
+    """True if it came up in this watch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,7 @@ OUTCOMES: Final[Mapping[ItemState, tuple[str, Tone]]] = MappingProxyType(
         "interrupted": ("interrupted", "warning"),
     }
 )
-"""What came of an item."""
+"""The label and tone of each state of an item."""
 
 LANDINGS: Final[Mapping[LandingEnd, tuple[str, Tone]]] = MappingProxyType(
     {
@@ -45,7 +45,7 @@ LANDINGS: Final[Mapping[LandingEnd, tuple[str, Tone]]] = MappingProxyType(
         "cut off": ("cut off", "warning"),
     }
 )
-"""How a landing ended."""
+"""The label and tone of each outcome of a landing."""
 
 RETURNED: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -57,4 +57,4 @@ RETURNED: Final[Mapping[str, str]] = MappingProxyType(
         "review": "a review of its pull request asks for changes",
     }
 )
-"""Why an item was sent back."""
+"""The reasons for sending an item back, in words."""

@@ -19,7 +19,7 @@ GENERATOR: Final = "cuggino report"
 """The generator named in the head of every page."""
 
 BUDGET: Final = 580_000
-"""The bytes of a page, however long its runs were; a page is a little smaller or larger."""
+"""The approximate size of a page in bytes, however long its runs."""
 
 LEVELS: Final[tuple[Mapping[str, int], ...]] = tuple(
     MappingProxyType(dict(zip(("payload", "rows", "listed", "patch"), level, strict=True)))
@@ -42,7 +42,7 @@ LEVELS: Final[tuple[Mapping[str, int], ...]] = tuple(
         (60, 4, 24, 0),
     )
 )
-"""What a page shows of each text and list, from much to little; see `View`."""
+"""The limits for texts and lists of a page, from generous to tight; see `View`."""
 
 _ROW = 260
 """The bytes that a row of a transcript takes beside its texts."""

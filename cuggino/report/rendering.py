@@ -36,15 +36,15 @@ class View:
     report: RunReport
     times: Times
     prefix: str = ""
-    """Before every id of the parts, which several runs on a page need."""
+    """The prefix of all ids in the parts, needed by a page with several runs."""
     payload: int = 4_000
-    """The most characters of a tool's input or result, or of a command's output."""
+    """Maximum characters of a tool's input or result, or of a command's output."""
     rows: int = 300
-    """The most rows of a stage's transcript."""
+    """Maximum rows of a stage's transcript."""
     listed: int = 400
-    """The most lines of any other list."""
+    """Maximum lines of any other list."""
     patch: int = 20_000
-    """The most characters of a commit's diff."""
+    """Maximum characters of a commit's diff."""
     live: bool = False
     """Rows have ids, so that a script can replace them, and stages are loaded when unfolded."""
 

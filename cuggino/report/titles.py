@@ -17,7 +17,7 @@ _SHOWN: Final = (
     *("command", "file_path", "notebook_path", "path", "pattern", "query", "url", "skill"),
     *("description", "prompt", "subject"),
 )
-"""The fields of a tool's input that say what it does, the most telling first."""
+"""The fields of a tool's input that describe the call, most informative first."""
 
 _LONGEST = 200
 _MOST_LINES = 400
@@ -30,7 +30,7 @@ class Shown(NamedTuple):
     """One line: the command, the path."""
     form: Literal["text", "diff"]
     text: Cut
-    """The rest of the input; empty if the line says it all."""
+    """The rest of the input; empty if `what` shows all of it."""
     note: str = ""
     """The changed lines of an edit, such as `+14 −3`."""
 

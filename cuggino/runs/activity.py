@@ -70,9 +70,9 @@ ActivityState: TypeAlias = Literal[
 `stopping`: the running stage is the last one."""
 
 ItemPlace: TypeAlias = Literal["slot", "queue", "landing", "proposed", "sent-back", "retry"]
-"""Where an item of a watch with several slots is: at work in a slot, waiting for its landing, being
-landed, waiting for its pull request, sent back and waiting for a slot, or waiting for a retry after
-a failure."""
+"""The place of an item in a watch with several slots: at work in a slot, waiting for its landing,
+being landed, waiting for its pull request, sent back and waiting for a slot, or waiting for a retry
+after a failure."""
 
 _FREE = frozenset({"proposed", "sent-back"})
 """Places of items that neither work nor wait for something that is about to come."""
@@ -181,11 +181,11 @@ class Activity:
     lost: tuple[str, ...] = ()
     """The workers that were lost with an item, which went on elsewhere."""
     place: ItemPlace | None = None
-    """Where an item is; None outside of `items`."""
+    """The place of an item; None outside of `items`."""
     returns: int = 0
-    """How often the item was sent back by its landing."""
+    """The number of times the item's landing sent it back."""
     return_reason: str = ""
-    """Why it was sent back last: `conflict`, `check`, `setup`, `changed-files`, `ci`, `review`."""
+    """The latest reason for that: `conflict`, `check`, `setup`, `changed-files`, `ci`, `review`."""
     commit: str = ""
     """The candidate of an item that waits for its landing, or is being landed; the head of the
     branch of one that is proposed."""
@@ -193,9 +193,9 @@ class Activity:
     """The number of its pull request, if it has one."""
     pull_url: str = ""
     pull_state: str = ""
-    """The state of that, as `WatchProposal` has it; "" before it is known."""
+    """The state of the pull request, as in `WatchProposal`; "" before it is known."""
     pull_note: str = ""
-    """Why it is in that state."""
+    """The reason for that state."""
     items: tuple[Activity, ...] = ()
     """The items of a watch with several slots that were begun and are not put away."""
     slots: int = 0
@@ -209,7 +209,7 @@ class Activity:
     held: tuple[tuple[str, str], ...] = ()
     """Items that wait for another one or for a person, each with the reason."""
     follow_delayed: str = ""
-    """Why the user's branch does not follow the trunk yet; "" if it does."""
+    """The reason why the user's branch does not follow the trunk yet; "" if it does."""
     done: int = 0
     """Items completed."""
     parked: int = 0
@@ -249,11 +249,11 @@ class Activity:
     spec_issue: str = ""
     """The name of the spec issue that a person has to resolve."""
     spec_issues: tuple[tuple[str, str], ...] = ()
-    """Of a watch with several slots: the items that wait for one, each with its name."""
+    """In a watch with several slots: the items that wait for a spec issue, each with its name."""
     login: str = ""
-    """How to log in the agent, while that is what the run waits for."""
+    """Instructions for logging in the agent, while the run waits for that."""
     is_blocked: bool = False
-    """Whether nothing runs until a person acts."""
+    """True if nothing runs until a person acts."""
     outcome: str = ""
     """The state of the run once it has ended, such as `approved`."""
     message: str = ""
@@ -557,7 +557,7 @@ _PLACES: Mapping[ItemPlace | None, ItemPlace] = MappingProxyType(
         "retry": "retry",
     }
 )
-"""Where the items of a killed process are."""
+"""The places of items after their process was killed."""
 
 
 def _continued(self: Activity, _event: object, at: datetime) -> Activity:
@@ -1073,12 +1073,12 @@ _FOLDS: Mapping[str, Fold] = MappingProxyType(
         "Steered": _steered,
     }
 )
-"""How each event changes the activity, by its tag, so that no event is loaded for it."""
+"""The functions that apply events to the activity, by tag, so that no event class is loaded."""
 
 _OF_WATCH = frozenset(name for name in _FOLDS if name.startswith("Watch")) | {
     *("RunStarted", "RunContinued", "PauseAsked", "ContinueAsked", "StopAsked")
 }
-"""Tags of the events that change the whole watch, whichever item they name."""
+"""Tags of the events that change the whole watch, regardless of the item they name."""
 
 _COMMANDS = frozenset(
     {"SetupCommandStarted", "SetupCommandOutput", "CheckCommandStarted", "CheckCommandOutput"}
@@ -1089,4 +1089,4 @@ _PASSING = frozenset(
 )
 
 LASTING = frozenset(_FOLDS) - _PASSING
-"""Tags of the events whose effects last: of the others only the latest ones matter."""
+"""Tags of the events with lasting effects; of the others, only the latest ones matter."""

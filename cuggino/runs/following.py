@@ -20,7 +20,7 @@ from cuggino.storage import Workspace
 from cuggino.storage.journal import Entry, last_entry
 
 PERIOD = 0.25
-"""Seconds between two looks at the journals."""
+"""Seconds between polls of the journals."""
 
 
 def follow(

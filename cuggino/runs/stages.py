@@ -20,7 +20,7 @@ class RecordedStage:
     """Duration of the last attempt; None if it did not finish."""
     attempts: int = 1
     outcome: JsonValue = None
-    """As in the journal."""
+    """The outcome, as in the journal."""
 
 
 def recorded_stages(journal: JournalFile) -> list[RecordedStage]:

@@ -33,7 +33,7 @@ class Waiting:
     """The file of the issue or item, or ""."""
     title: str
     hint: str
-    """What to do about it."""
+    """Advice on resolving it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,14 +42,14 @@ class LastRun:
 
     run_id: str
     state: RunStatus | Literal["unreadable"]
-    """How it ended; `killed` without an end."""
+    """Its outcome; `killed` if it did not report an end."""
     at: datetime
     """The time of its last entry, or of its journal."""
     started: RunStarted | None = None
     """None if the journal cannot be read."""
     activity: Activity
     message: str = ""
-    """The error that ended it, or why it cannot be read."""
+    """The error that ended it, or the reason why it cannot be read."""
     resume: str | None = None
     """The command line that resumes it; None if it cannot be resumed."""
 
@@ -64,14 +64,14 @@ class ProjectStatus:
     owner: LockOwner | None = None
     """The process that works, if any."""
     activity: Activity | None = None
-    """What the working run or watch does; None without one, or without a journal."""
+    """The activity of the working run or watch; None without one, or without a journal."""
     last: LastRun | None = None
     """The latest run or watch, if none works."""
     waiting: tuple[Waiting, ...] = ()
     issues: Mapping[str, str] = field(default_factory=dict)
     """The page of the issue from which each item of the run was imported."""
     problem: str = ""
-    """Why the journal of the working run cannot be read."""
+    """The reason why the journal of the working run cannot be read."""
 
     @property
     def state(self) -> ProjectState:

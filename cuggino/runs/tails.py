@@ -28,9 +28,9 @@ _ITEM = "item"
 _SLOTS = "slots"
 """The stage of a watch with several slots, which holds what lands, too."""
 _RECORDED = (SupervisionEvent, SessionEnded, Steered, UsageUpdate, LoopTerminalEvent)
-"""What the journal of a watch holds of the runs of its items."""
+"""Events from the runs of items that the journal of a watch also records."""
 _COARSE = timedelta(seconds=2)
-"""How much a file's time may be behind the clock."""
+"""Maximum lag of a file's time behind the clock."""
 _MANY = 1000
 """Entries of a journal that are merged with those of others before more of it are read."""
 

@@ -36,11 +36,11 @@ class Boundary:
 
     engine: Engine = "none"
     overlay: Overlay = ""
-    """How copy-on-write folders are mounted; "" if they are read-only instead."""
+    """The mechanism that mounts copy-on-write folders; "" if they are read-only instead."""
     program: str = ""
     """The program of the engine."""
     reason: str = ""
-    """Why it is not a better one, or ""."""
+    """The reason why a better one is unavailable, or ""."""
 
     @property
     def name(self) -> str:

@@ -14,10 +14,10 @@ from cuggino.sandbox.enclosure import LOADER, Enclosure
 from cuggino.sandbox.view import RoleView, git_folders
 
 Overlay: TypeAlias = Literal["", "native", "loader"]
-"""What mounts the copy-on-write folders: nothing, bubblewrap itself (from 0.11), or `loader`."""
+"""The mechanism that mounts copy-on-write folders: none, bubblewrap (from 0.11), or `loader`."""
 
 KEPT = ("CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_CHOWN", "CAP_SETFCAP", "CAP_KILL")
-"""Capabilities with which root goes on writing files of other users; none of them can mount."""
+"""Capabilities that let root write other users' files; none of them can mount."""
 
 DEVICES = ("kvm", "dri", "kfd", "fuse", "nvidia*")
 _SYS_ADMIN = 21

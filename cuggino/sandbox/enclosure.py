@@ -28,13 +28,13 @@ class Enclosure:
     """Environment variables that the command gets in addition."""
 
     shows: tuple[str, ...] = ()
-    """Paths that are reached although they would be hidden, as in a setting."""
+    """Paths that are accessible although they would be hidden, as in a setting."""
 
     reports: bool = False
-    """Whether the words take `--json-status-fd FD`, to report `child-pid` and `exit-code`."""
+    """True if the words take `--json-status-fd FD`, to report `child-pid` and `exit-code`."""
 
     namespace: bool = False
-    """Whether all processes end with the first one of a PID namespace, the `child-pid`."""
+    """True if all processes end with the first one of a PID namespace, the `child-pid`."""
 
     def environment(self, env: Mapping[str, str]) -> dict[str, str]:
         """Return the environment of the command, without logins that it may not use."""

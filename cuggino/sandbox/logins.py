@@ -16,10 +16,10 @@ from cuggino.sandbox.home import home_of, named_paths
 class _Login(NamedTuple):
     name: str
     files: tuple[str, ...]
-    """Where it is stored, relative to the home folder."""
+    """The files that store it, relative to the home folder."""
     variables: tuple[str, ...]
     folder: str = ""
-    """The variable with another folder for it."""
+    """The variable that sets another folder for it."""
 
 
 _CONFIG = ".config/"
@@ -52,8 +52,8 @@ LOGINS = (
         ("GIT_ASKPASS", "VSCODE_GIT_IPC_HANDLE"),
     ),
 )
-"""What is withheld. SSH keys are not: an agent may need them to fetch, and the guard denies pushes.
-"""
+"""Withheld logins. SSH keys are not among them: an agent may need them to fetch, and the guard
+denies pushes."""
 
 LOGIN_VARIABLES = frozenset(name for login in LOGINS for name in login.variables)
 

@@ -12,14 +12,14 @@ from cuggino.sandbox.resolving import Resolver, path_of
 from cuggino.sandbox.view import ROWS, ViewRole, has_inside, joined, protected_paths
 
 _PERSONS = ("archive", "backlog", "memory.md", "parked", "spec-issues", "tbd")
-"""Where persons, and the commands they type, write while a run is under way."""
+"""Paths where people, and the commands they type, write during a run."""
 
 _OWN = (
     *("agent.sha256", "browser", "digests", "journal", "kept", "lock", "lock.json", "locks"),
     *("origins", "proposals", "snapshots", "unverified-jobs.json"),
     "control",  # its commands are signed
 )
-"""Where the run itself writes, and what is told elsewhere."""
+"""Paths that the run itself writes, or whose changes are reported elsewhere."""
 
 _DELIVER: frozenset[ViewRole] = frozenset({"initializer", "coding", "sync", "verify"})
 
@@ -31,17 +31,17 @@ class Protected:
     project: Path
     role: str
     paths: tuple[Path, ...]
-    """Put back if they have changed."""
+    """Restored if they have changed."""
     told: tuple[Path, ...] = ()
-    """Within them, where persons write at any time: only told."""
+    """Exceptions within them that people write at any time: changes are only reported."""
     exempt: tuple[Path, ...] = ()
-    """Within them, what the run itself or this session may write."""
+    """Exceptions within them that the run itself or this session may write."""
     specs: str | None = None
     """The specifications, relative to the project, if the role may not write them."""
     looks: bool = False
-    """Whether the role may change nothing at all, except what is exempt."""
+    """True if the role may change nothing except the exempt paths."""
     held: bool = False
-    """Whether the kernel has kept the session from the paths; a person has changed them then."""
+    """True if the kernel has kept the session from the paths; a person has changed them then."""
 
 
 def protected_for(

@@ -32,14 +32,14 @@ class _Row(NamedTuple):
 
     access: Access
     specs: bool = False
-    """Whether the specifications may be written."""
+    """True if the specifications may be written."""
     folders: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
 
 
 _ISSUES = (".cuggino/spec-issues", ".cuggino/backlog", ".cuggino/tbd")
 _BROWSER = (".cuggino/browser",)
-"""Where the browser that tests a project writes its pictures."""
+"""The folder for the pictures of the browser that tests a project."""
 _REQUIREMENTS = "docs/requirements"
 
 ROWS: Mapping[ViewRole, _Row] = MappingProxyType(
@@ -63,7 +63,7 @@ ROWS: Mapping[ViewRole, _Row] = MappingProxyType(
         "judge": _Row("looks"),
     }
 )
-"""What each role may write, loop by loop."""
+"""The paths that each role may write, by loop."""
 
 PROTECTED = (
     *(".autonoe", ".cuggino", ".cuggino.json"),
@@ -74,7 +74,7 @@ PROTECTED = (
 """Files and folders of a project that decide what agents and cuggino do."""
 
 GIT_PROTECTED = ("hooks", "config", "config.worktree", "info")
-"""What git runs or obeys, in its folder."""
+"""Paths in git's folder that git runs or obeys."""
 
 SOCKETS = ("/run/docker.sock", "/run/containerd", "/run/podman", "/run/dbus", "/run/systemd")
 """Services that act outside of any view."""
@@ -92,20 +92,20 @@ class RoleView:
     project: Path
     home_folder: Path | None = None
     copy_on_write: bool = False
-    """Whether writes in the project succeed and vanish; otherwise they fail."""
+    """True if writes in the project succeed and vanish; otherwise they fail."""
     writable: tuple[Path, ...] = ()
     read_only: tuple[Path, ...] = ()
-    """Parts of the above that stay as they are."""
+    """Read-only parts of the paths above."""
     folder: Path | None = None
-    """The session's own folder, for what it delivers."""
+    """The session's own folder, for its results."""
     state: tuple[Path, ...] = ()
     """The state of the agent's program, and caches."""
     visible: tuple[Path, ...] = ()
-    """Files and folders that are read, even if they are in a folder for temporary files."""
+    """Files and folders that can be read, even in a folder for temporary files."""
     hide: tuple[str, ...] = ()
     """More paths that cannot be read; `~` is the home folder."""
     show: tuple[str, ...] = ()
-    """Paths that are reached although they would be hidden, such as the socket of a service."""
+    """Paths that are accessible although they would be hidden, such as the socket of a service."""
     hidden: tuple[Path, ...] = ()
     shown: tuple[Path, ...] = ()
 

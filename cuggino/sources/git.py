@@ -26,7 +26,7 @@ _QUIET = {
     "GIT_OPTIONAL_LOCKS": "0",
     "LC_ALL": "C",
 }
-"""No editor, no password prompt, English output: nobody is there to answer."""
+"""No editor, no password prompt, English output, as git runs unattended."""
 
 _ELSEWHERE = (
     "GIT_DIR",

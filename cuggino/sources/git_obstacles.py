@@ -27,7 +27,7 @@ _SAID = "said"
 _NO_REPOSITORY = b"not a git repository"
 _CONSEQUENCE = "error: failed to write commit"
 _SHOWN = 3
-"""Paths that are listed."""
+"""Maximum number of paths listed."""
 
 
 class CommitObstacle(NamedTuple):

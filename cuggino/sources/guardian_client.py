@@ -40,7 +40,7 @@ exec "$0" "$@" $groups
 
 
 _LEAVING = 1.0
-"""Seconds that a guardian with nothing to do is waited for."""
+"""Seconds to wait for the exit of a guardian with nothing to do."""
 
 
 class GuardianClient:

@@ -27,7 +27,7 @@ DRAIN = 1.0
 """Seconds that other processes may hold the pipes open after the process has ended."""
 
 LEFTOVER_GRACE = 0.5
-"""Seconds after SIGTERM for processes left behind by one that ended by itself."""
+"""Seconds after SIGTERM for processes left behind by one that exited without being stopped."""
 
 TICK = 0.05
 """Seconds between two checks of a process that cannot be polled (no pidfd: macOS)."""

@@ -35,10 +35,10 @@ KILL_LIMIT = 10.0
 """Seconds until a process that survives SIGKILL (stuck in the kernel) is given up."""
 
 _FEW = 1000
-"""Ids that are looked at one by one, in less time than it takes to list all processes."""
+"""Maximum number of ids checked one by one, which is faster than listing all processes."""
 
 _LOADING = 1000
-"""How often a process whose program is being loaded is looked at, a millisecond apart."""
+"""Maximum number of checks, a millisecond apart, of a process whose program is being loaded."""
 
 Ladder = Sequence[tuple[signal.Signals, float]]
 """Signals to send before SIGKILL, each with the seconds to wait for its effect."""

@@ -27,7 +27,7 @@ class PathPrint(NamedTuple):
     changed_ns: int = 0
     size: int = 0
     target: str = ""
-    """Of a link."""
+    """The target of a link."""
 
 
 class PathVersion(NamedTuple):

@@ -11,7 +11,7 @@ IDLE_READER = "cuggino-idle-reader"
 """The name of a thread without work; while it works, it has the name of the work."""
 
 _KEPT = 2
-"""The most idle threads. Starting a thread takes as much CPU as starting a process."""
+"""Maximum number of idle threads. Starting a thread takes as much CPU as starting a process."""
 
 
 class ReaderThreads:

@@ -19,7 +19,7 @@ from cuggino.errors import SpawnFailed
 from cuggino.operators import Managed, lane_of
 
 _LOOK = 0.01
-"""Seconds between two looks whether a command has been started."""
+"""Seconds between checks that a command has been started."""
 
 
 class Ended(NamedTuple):

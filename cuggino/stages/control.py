@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cuggino.events import ControlEvent
 
 PERIOD = 0.5
-"""Seconds between two looks into the folder."""
+"""Seconds between polls of the folder."""
 
 
 def control_commands(folder: ControlFolder, *, period: float = PERIOD) -> Observable[ControlEvent]:

@@ -25,11 +25,11 @@ _SETTINGS = (
     r"|precomposeunicode|symlinks|worktree|bare"
     r"|repositoryformatversion)|attr\.tree|extensions\.(objectformat|refstorage))$"
 )
-"""What decides how git reads and stores files."""
+"""Settings that determine how git reads and stores files."""
 _CONVERTING = ("core.autocrlf", "core.attributesfile", "attr.tree")
 _OFF = ("false", "no", "off", "0")
 _MOST = 512
-"""Repositories whose settings are kept in mind."""
+"""Maximum number of repositories whose settings are cached."""
 
 SettingsState: TypeAlias = tuple[tuple[int, int, int] | None, ...]
 

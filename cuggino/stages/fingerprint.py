@@ -42,10 +42,10 @@ _TELLTALES = frozenset({b"CACHEDIR.TAG", b"pyvenv.cfg"})
 """Files that mark their folder as a cache or a virtual environment."""
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-"""How files are opened; non-blocking, in case a pipe has replaced one."""
+"""Flags for opening files; non-blocking, in case a pipe has replaced one."""
 
 _SLICE_FILES, _SLICE_BYTES = 256, 16 * 1024 * 1024
-"""What is read in one go before the scheduler may run other work."""
+"""Maximum files and bytes read before the scheduler may run other work."""
 
 
 def fingerprint_stage(
@@ -311,10 +311,10 @@ _Key = tuple[Path, bytes, frozenset[bytes], bytes]
 """A folder of a commit: its repository, its prefix, the excluded names, the commit's hash."""
 
 _KEPT = 512
-"""Listings of commits, and prefixes of folders, that are kept: many loops may share a process."""
+"""Maximum number of cached commit listings and folder prefixes: many loops may share a process."""
 
 _listings: dict[_Key, _Contents] = {}
-"""What commits hold, which never changes."""
+"""The contents of commits, which never change."""
 
 
 def _committed(

@@ -31,13 +31,13 @@ _KEPT = ("refs/heads/", "refs/tags/", "refs/stash", "refs/notes/", "refs/cuggino
 _HEAD = re.compile(r"ref: refs/\S+|[0-9a-f]{40}|[0-9a-f]{64}")
 
 _FOLDERS = 8
-"""Folders whose references are kept in mind."""
+"""Maximum number of folders whose references are cached."""
 
 
 @dataclass(frozen=True, slots=True)
 class _State:
     head: str
-    """What HEAD says: `ref: refs/heads/main`, or a commit; "" if it is gone."""
+    """The content of HEAD: `ref: refs/heads/main`, or a commit; "" if it is gone."""
     refs: Mapping[str, str]
     index: tuple[int, int, int]
 
@@ -65,7 +65,7 @@ class History:
         self._looks = looks
         self._before: _State | None = None
         self._index: bytes | None = None
-        """What a role that looks finds staged."""
+        """The original index, for a role that may not change the repository."""
         self._folder: tuple[int, ...] = ()
         """Device and inode of the repository's folder, if it is in the project's."""
         self._merging = ""

@@ -34,11 +34,11 @@ class Merge(NamedTuple):
     paths: tuple[str, ...] = ()
     """The files in conflict, relative to the folder."""
     ours: str = ""
-    """What the work has changed in them since both went different ways, and why."""
+    """The work's changes to them since the two sides diverged, and the reasons."""
     theirs: str = ""
-    """What the other commit has changed in them, and why."""
+    """The other commit's changes to them, and the reasons."""
     landed: str = ""
-    """The messages of all that came with the other commit."""
+    """The messages of all commits that came with the other commit."""
 
 
 def merge_flow(

@@ -38,7 +38,7 @@ from cuggino.stages.fingerprint import remember_top
 from cuggino.stages.objects import Entry, Objects, UnknownObject
 
 REFS = "refs/cuggino/snapshots"
-"""Where snapshots are kept, as `<run>/<stage>`."""
+"""The refs of snapshots, as `<run>/<stage>`."""
 
 MAX_FILE = 50_000_000
 """Bytes of the largest file that a snapshot holds by default."""
@@ -58,7 +58,7 @@ _FEW_FILES, _FEW_BYTES = 32, 1 << 20
 """Changes that are stored without git; they are read again for each snapshot until it does."""
 _USUAL = frozenset({0o644, 0o755})
 _SLICE = 512
-"""Files that are looked at before the scheduler may run other work."""
+"""Files examined before the scheduler may run other work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ _layouts: dict[Path, tuple[tuple[tuple[Path, ...], SettingsState], Layout]] = {}
 """Layouts by folder, each with the state of the settings for which it holds."""
 
 _KEPT = 512
-"""Layouts that are kept: many loops may share a process."""
+"""Maximum number of cached layouts: many loops may share a process."""
 
 
 class Shadow:

@@ -53,7 +53,7 @@ class Snapshot:
 
 
 Needed: TypeAlias = Callable[[str], bool]
-"""Whether the snapshots of a run are still needed, by its id."""
+"""Returns whether the snapshots of a run, given its id, are still needed."""
 
 
 def nobody(_run: str) -> bool:

@@ -52,7 +52,7 @@ class UndoPlan:
     tree: str = ""
     """The files as they were when the plan was made."""
     moved: bool = False
-    """Whether another commit is checked out by now; that stays so."""
+    """True if another commit is checked out now; an undo keeps it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 KEPT = "refs/cuggino/kept"
-"""Where versions that were put back are kept."""
+"""Prefix of the refs that keep reverted versions."""
 
 _KEPT_FOLDER = ".cuggino/kept"
-"""The same without git."""
+"""The folder for them without git."""
 
 
 def verified(

@@ -24,7 +24,7 @@ class AttemptRecord(NamedTuple):
     after: str
     """The latest run of the item before this attempt, or ""."""
     published: bool = False
-    """Whether its candidate is known outside of the slot: nothing is left to do here."""
+    """True if its candidate is known outside of the slot, so that nothing is left to do here."""
 
 
 def attempt_file(desk: Workspace) -> Path:

@@ -57,7 +57,7 @@ class LoadedDeliverables(NamedTuple):
     warnings: tuple[str, ...] = ()
     """One sentence per invalid value; for a broken file one, `broken`."""
     broken: str | None = None
-    """Why an existing file is unusable. `deliverables` means nothing then."""
+    """The reason why an existing file is unusable; `deliverables` is then meaningless."""
 
 
 class Changed(NamedTuple, Generic[T]):
@@ -67,7 +67,7 @@ class Changed(NamedTuple, Generic[T]):
     value: T
     """The second value that the change returned."""
     warnings: tuple[str, ...] = ()
-    """As in `LoadedDeliverables`; also the new name of a broken file."""
+    """Same as in `LoadedDeliverables`, plus the new name of a broken file."""
 
 
 class Called(NamedTuple):

@@ -36,7 +36,7 @@ class LoadedJobs(NamedTuple):
     warnings: tuple[str, ...] = ()
     """One sentence per invalid value; for a broken file one, `broken`."""
     broken: str | None = None
-    """Why an existing file is unusable; the jobs are unknown then (LOP-073)."""
+    """The reason why an existing file is unusable; the jobs are then unknown (LOP-073)."""
 
 
 class JobStore:

@@ -36,42 +36,42 @@ class Origin(BaseModel):
     digest: str = ""
     """SHA-256 of title and body as they were imported."""
     file: str = ""
-    """SHA-256 of the item's file as it was imported last; another one is a person's edit."""
+    """SHA-256 of the item's file as last imported; any other hash means that a person edited it."""
     writing: str = ""
-    """That of the file about to be written; a killed process leaves it here."""
+    """SHA-256 of the file about to be written; a killed process leaves it here."""
     upstream: str = ""
-    """SHA-256 of all that the source had said of it when it was imported or ignored last."""
+    """SHA-256 of everything in the source about the item when it was last imported or ignored."""
     begun: bool = False
-    """Whether work on it has begun: it keeps its text."""
+    """True once work on it has begun; it then keeps its text."""
     held: str = ""
-    """Why it must not begin."""
+    """The reason why it must not begin."""
     network: bool = False
-    """Whether its agents may reach any host."""
+    """True if its agents may reach any host."""
     removed: bool = False
-    """Whether it is no longer open in its source, and was archived."""
+    """True if its source no longer lists it as open, and it was archived."""
 
     key: str = ""
     """Names this import in the hidden marker of its comment."""
     comment: str = ""
     """The id of that comment; `?` while it is being added."""
     report: dict[str, JsonValue] = {}
-    """What the comment is to say, as `cuggino.forge.report` has it; empty before work begins."""
+    """The wanted content of the comment (see `cuggino.forge.report`); empty before work begins."""
     written: str = ""
     """The digest of the report that the comment has."""
     rewritten: bool = False
-    """Whether somebody has removed the comment, and it was written anew."""
+    """True if the comment was removed by someone and written again."""
     labeled: str = ""
     """The label that the issue has for its state; `?` while that is being changed."""
     closed: bool = False
-    """Whether cuggino has closed the issue."""
+    """True if cuggino has closed the issue."""
     silent: str = ""
-    """Why nothing more is written to the issue, such as that it was deleted."""
+    """The reason why nothing more is written to the issue, such as its deletion."""
     claimed_by: str = ""
     """The page of the comment by which another machine has claimed it."""
     question: str = ""
     """The file of the spec issue that was asked about."""
     asked: datetime | None = None
-    """When that was asked, by the forge's clock."""
+    """The time of that question, by the forge's clock."""
 
 
 class Origins:

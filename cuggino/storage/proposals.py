@@ -23,9 +23,10 @@ class Proposal(BaseModel):
     branch: str = ""
     """Its branch in the remote; empty before it has one."""
     heads: tuple[str, ...] = ()
-    """What was pushed there, or was about to be when the process ended; the latest one last."""
+    """The commits pushed there, or about to be pushed when the process ended; the latest one
+    last."""
     number: int | None = None
-    """Of its pull request; None before that is known."""
+    """The number of its pull request; None until it is known."""
     ci: tuple[str, ...] = ()
     """The files of the latest head that define CI or git hooks, and differ from the target."""
     answered: tuple[str, ...] = ()

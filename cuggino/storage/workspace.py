@@ -64,13 +64,13 @@ class Workspace:
         self.parked = self.folder / "parked"
         """Items that failed too often, until a person retries them."""
         self.control = self.folder / "control"
-        """What a person asks of the run that holds the workspace."""
+        """A person's commands to the run that holds the workspace."""
         self.journal = self.folder / "journal"
         """The journals, one file per run."""
         self.origins = self.folder / "origins"
-        """Where imported items come from; see `Origins`."""
+        """The origins of imported items; see `Origins`."""
         self.proposals = self.folder / "proposals"
-        """What was proposed for items; see `Proposals`."""
+        """The branches and pull requests of items; see `Proposals`."""
         self.snapshots = self.folder / "snapshots"
         """The private index of the snapshots of the project."""
         self.memory = self.folder / "memory.md"
@@ -325,7 +325,7 @@ IssueKind = Literal["spec-issue", "tbd"]
 
 _LONGEST_TITLE = 200
 _HEAD = 64 * 1024
-"""The characters of a file in which its front matter ends."""
+"""Number of characters within which a file's front matter ends."""
 _LONGEST_EXCERPT = 1000
 _HEADING = """\
 # Memory

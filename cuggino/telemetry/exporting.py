@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
 END_LIMIT = 1.5
-"""Seconds that the last export may take; what is not sent by then is lost."""
+"""Seconds that the last export may take; data not sent by then is lost."""
 
 CLOSE_LIMIT = 0.3
-"""Seconds more for threads to end once their exporters are closed."""
+"""Additional seconds for threads to end once their exporters are closed."""
 
 
 def is_installed() -> bool:
@@ -61,11 +61,11 @@ class Exporters:
         self._reader = reader
         self._env = env
         self._closing: list[Callable[[], object]] = []
-        """What sends the rest and ends its thread."""
+        """Functions that send the remaining data and end their thread."""
         self._giving_up: list[Callable[[], object]] = []
-        """What ends an export that takes too long."""
+        """Functions that abort an export that takes too long."""
         self.lost = False
-        """Whether something could not be sent."""
+        """True if any data could not be sent."""
 
     def open(self, run_id: str) -> Kit:
         """Begin to export; the trace has the id of the run."""

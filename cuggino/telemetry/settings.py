@@ -19,7 +19,7 @@ class TelemetrySettings:
     content: bool = False
     """Export the contents of tool calls and the last message of each agent, too."""
     problem: str = ""
-    """Why something that the environment asks for is not exported, or ""."""
+    """The reason why something requested by the environment is not exported, or ""."""
 
     @property
     def is_on(self) -> bool:
@@ -34,7 +34,7 @@ class AgentIdentity:
     name: str
     """A name such as `claude`; of one with arguments, what precedes the colon."""
     model: str | None = None
-    """The model that was asked for; None leaves it to the agent."""
+    """The requested model; None leaves it to the agent."""
 
 
 def telemetry_settings(env: Mapping[str, str]) -> TelemetrySettings:

@@ -75,14 +75,14 @@ class _Repository:
 
     issues: dict[int, Issue] = field(default_factory=dict)
     gone: dict[int, int] = field(default_factory=dict)
-    """Issues that were deleted or transferred, with the status that tells so."""
+    """Issues that were deleted or transferred, with the HTTP status that reports it."""
     comments: dict[int, list[Comment]] = field(default_factory=dict)
     pulls: dict[int, PullRequest] = field(default_factory=dict)
     titles: dict[int, str] = field(default_factory=dict)
-    """Of pull requests."""
+    """The titles of pull requests."""
     pushed: dict[str, str] = field(default_factory=dict)
     began: dict[tuple[int, str], tuple[datetime, tuple[CiRun, ...]]] = field(default_factory=dict)
-    """When CI began with a head of a pull request, and what it makes of it."""
+    """The start of CI for a head of a pull request, and its jobs."""
     logs: dict[str, str] = field(default_factory=dict)
     calls: list[ForgeCall] = field(default_factory=list)
     faults: list[_Fault] = field(default_factory=list)
@@ -154,7 +154,7 @@ class InMemoryForge:
         """The login."""
         self.target = target
         self.requires_approval = False
-        """Whether a pull request is merged only after `approves` of a person."""
+        """True if a pull request is merged only after a person's `approves`."""
         self._repository = _Repository(writers={name})
         self._ci = [run if isinstance(run, Sequence) else (run,) for run in ci]
         self._heads = heads or self._repository.pushed.get

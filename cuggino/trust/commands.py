@@ -64,9 +64,9 @@ class ProjectCommand(NamedTuple):
     place: str
     """The file and the key, such as `.cuggino.json: checkCommand`."""
     text: str
-    """The command, or a description of what is started. It contains no password of a URL."""
+    """The command or a description of it, without passwords of URLs."""
     content: str = ""
-    """More that belongs to it, or the digest of a file."""
+    """Additional content that belongs to it, or the digest of a file."""
 
     @property
     def digest(self) -> str:

@@ -22,7 +22,7 @@ class TrustedProject(NamedTuple):
 
     project: Path
     places: tuple[str, ...]
-    """Where the commands were named when they were accepted."""
+    """The places that named the commands when they were accepted."""
     since: str
     """The time of the latest acceptance, in ISO format."""
 

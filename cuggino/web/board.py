@@ -57,7 +57,7 @@ class Card:
     title: str
     state: CardState
     note: str = ""
-    """Why it is parked or held, how it ended, or what problem it has."""
+    """The reason why it is parked or held, the end of its run, or its problem."""
     slot: int = 0
     """The slot where it is at work; 0 in the project itself."""
     worker: str = ""
@@ -73,7 +73,7 @@ class Card:
     since: datetime | None = None
     """Start of the work at it, or its end."""
     may_move: bool = False
-    """Whether its place can change: no run of it is unfinished."""
+    """True if it can be moved: it has no unfinished run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +123,7 @@ class Board:
     gone: bool = False
     """The project's folder is missing."""
     problem: str = ""
-    """Why the journals cannot be read."""
+    """The reason why the journals cannot be read."""
     working: tuple[Working, ...] = ()
     watch: Activity | None = None
     """The watch at work, if it has several slots."""
@@ -162,9 +162,9 @@ class Item(NamedTuple):
     written: Written | None
     """None if it cannot be edited here."""
     problem: str = ""
-    """Why it cannot."""
+    """The reason why it cannot be edited."""
     parked: str = ""
-    """Why it is parked; "" for an item of the backlog."""
+    """The reason why it is parked; "" for an item of the backlog."""
     at_work: bool = False
 
 

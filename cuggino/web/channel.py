@@ -30,11 +30,11 @@ MOST_MESSAGE = 1024 * 1024
 _INLINE = 64 * 1024
 """Bytes of a journal that are read in the loop; more are read in a thread."""
 _SLOW = 3.0
-"""Seconds between two drawings of charts."""
+"""Seconds between redraws of charts."""
 _FOLDERS = 2.0
-"""Seconds between two looks at folders."""
+"""Seconds between polls of folders."""
 _LIVENESS = 2.0
-"""Seconds between two looks for the process of a run."""
+"""Seconds between checks that the process of a run still exists."""
 
 Notice = Literal["reload", "gone", "bye"]
 """`reload` the page as too much has happened, the journal is `gone`, or nothing more will come."""
@@ -59,7 +59,7 @@ class Channel(ABC):
         self.viewers = 0
         self.used = time.monotonic()
         self.error: CugginoError | None = None
-        """Why it cannot be shown."""
+        """The error that prevents showing it."""
         self.dropped = 0
         """The position of the last message that is not kept."""
         self._log: deque[tuple[int, bytes]] = deque()

@@ -183,7 +183,7 @@ class RunFold:
     place: Place
     run_id: str
     running: bool = False
-    """Whether a process works on it now."""
+    """True if a process is working on it now."""
     report: ReportFold = field(init=False)
     activity: Activity = field(default_factory=Activity)
     first: Entry | None = None
@@ -200,7 +200,7 @@ class RunFold:
     worker: str = ""
     """The worker of a cluster where it works."""
     _is_placed: bool = False
-    """Whether `worker` is known for the latest process of the run."""
+    """True if `worker` is known for the latest process of the run."""
     _items: dict[Path, str] = field(default_factory=dict)
     """The items of the runs of the workspace, by their journals."""
     _runs: dict[str, str] = field(default_factory=dict)

@@ -71,9 +71,9 @@ class Secrets:
     keeps it from them, as they do not know it.
     """
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32))
-    """What the printed link contains."""
+    """The token in the printed link."""
     cookie: str = field(default_factory=lambda: secrets.token_urlsafe(32))
-    """What the browser keeps."""
+    """The value of the browser's cookie."""
 
     @property
     def base(self) -> str:

@@ -25,7 +25,7 @@ MOST_STREAMS = 200
 MOST_CHANNELS = 64
 """Channels that are kept; those without open pages make room for others."""
 BUSY, LONGEST, QUIET = 0.25, 2.0, 1.0
-"""Seconds between two polls: while events come, at most then, and when none has come lately."""
+"""Seconds between polls: while events arrive, the maximum then, and when none arrived lately."""
 SHARE = 0.007
 """The part of a core that polling, drawing and sending may take: more slows polling down.
 
@@ -34,7 +34,7 @@ A run that waits for its model takes a fifth of a core.
 _LINGER = 5.0
 """Seconds after the last event until polling slows down."""
 COMMENT = 15.0
-"""Seconds between two signs of life of a stream without events."""
+"""Seconds between keep-alives of a stream without events."""
 _PART = 256 * 1024
 """Bytes that a client is sent at once, unless one message is longer."""
 _RUN_ID = pattern("[0-9a-f-]{1,64}")

@@ -168,11 +168,11 @@ class ExistingConfig:
     """The `.cuggino.json` that a project already has."""
 
     config: Config
-    """Its settings; the defaults if there is no usable file."""
+    """The settings in it; the defaults if it is missing or unusable."""
     new: bool
-    """Whether there are no settings yet: no file, an empty one, or an unusable one."""
+    """True if there are no settings yet: no file, an empty one, or an unusable one."""
     problem: ConfigError | None = None
-    """Why the file is unusable."""
+    """The reason why the file is unusable."""
     content: bytes = b""
     """The bytes of the file."""
 

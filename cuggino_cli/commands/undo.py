@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cuggino.stages import Undone, UndoPlan
 
 _SHOWN = 200
-"""Files that are listed at most."""
+"""Maximum number of files listed."""
 
 
 @click.command(

@@ -34,13 +34,13 @@ class Ending(NamedTuple):
     """The end of a followed run."""
 
     begun: bool
-    """Whether the run has emitted anything."""
+    """True if the run has emitted anything."""
     result: RunResult | None
     """The last event, when it is a result."""
     error: BaseException | None
-    """The error of the run, or what a signal raised."""
+    """The error of the run, or the exception raised by a signal."""
     seconds: float
-    """How long it was followed."""
+    """Seconds for which it was followed."""
 
     @property
     def is_reported(self) -> bool:

@@ -34,7 +34,7 @@ class _ResumableView:
     compat: bool = False
     """Return the exit codes of the original program."""
     go_on: str = ""
-    """How to resume the run."""
+    """Instructions for resuming the run."""
 
     def add(self, event: Event) -> None:
         """Count nothing: the loop sums up in its result."""

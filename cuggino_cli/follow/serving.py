@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from cuggino.web import ServeOptions, Server
 
 PACKAGES = ("jinja2", "markdown_it", "starlette", "uvicorn")
-"""What the extra `web` installs."""
+"""The packages that the extra `web` installs."""
 
 
 def check_installed() -> None:

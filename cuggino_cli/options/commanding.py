@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 E = TypeVar("E", bound="Event")
 
 PATIENCE = 3.0
-"""Seconds in which a run takes a command; it looks twice a second."""
+"""Seconds in which a run accepts a command; it polls twice a second."""
 OUTCOME = 2.0
-"""Seconds in which what comes of a command that was taken is waited for."""
+"""Seconds to wait for the outcome of an accepted command."""
 _PAUSE = 0.05
 _UNHEARD = "The run has not answered yet; it obeys as soon as it does."
 

@@ -23,7 +23,7 @@ class Question:
     """The option that answers the question in advance."""
     message: str
     parse: Callable[[str], Value]
-    """Parses the typed text; raises `ValueError` with what is expected."""
+    """Parses the typed text; raises `ValueError` with the expected format."""
     show: Callable[[Value], str] = lambda value: "" if value is None else str(value)
     """Formats a setting as it would be typed."""
     toggle: bool = False

@@ -75,7 +75,7 @@ _NEVER = frozenset({"MessageDelta", "PingEvent", "UsageUpdate"})
 _VERBOSE_ONLY = frozenset(
     {"AgentMessage", "SystemMessage", "Thinking", "ToolResult", "UserMessage"}
 )
-"""Frequent events that nobody is shown, and those that only `--verbose` shows; skipped early."""
+"""Frequent events that are never shown, and those that only `--verbose` shows; skipped early."""
 
 _SESSION_ENDINGS = {
     "failed": "Session failed",
@@ -221,7 +221,7 @@ _FREQUENT: dict[str, Callable[[Any], Shown]] = {
     "ToolCall": lambda event: normal("tool", tool_line(event.name, event.input)),
     "ToolResult": lambda event: verbose("prose", numbered_lines(event.output)),
 }
-"""What an agent emits most, found without trying one class after the other."""
+"""The events that agents emit most, looked up by class name instead of class by class."""
 
 
 def _steered(event: Steered) -> str:

@@ -43,7 +43,7 @@ _WIDE = 70
 """Columns from which the prompt names its keys."""
 
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
-"""Synchronized output: the terminal shows what is between them at once."""
+"""Synchronized output: the terminal shows everything between them at once."""
 _KEEP_TITLE, _GIVE_BACK_TITLE = "\x1b[22;2t", "\x1b[23;2t"
 _NO_TITLE = frozenset({"linux", "eterm-color"})
 
@@ -110,7 +110,7 @@ class LiveScreen:
         self._mode: Mode | None = None
         self._thread = threading.Thread(target=self._run, name="cuggino-screen", daemon=True)
         self.problem: BaseException | None = None
-        """What ended the thread."""
+        """The exception that ended the thread."""
 
     # The output, called on any thread
 

@@ -22,7 +22,7 @@ _LONGEST = 200
 """Characters of a text where the terminal's width is unknown."""
 
 Fact = tuple[str, str]
-"""A name, and what is known under it."""
+"""A label and its value."""
 
 
 def status_fragments(

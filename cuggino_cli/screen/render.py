@@ -153,7 +153,7 @@ class _LoopScreen:
         self._events: dict[str | None, EventLines] = {None: EventLines(project=project)}
         """The lines of each item, and those of no item."""
         self._slots: dict[str, str] = {}
-        """What precedes the lines of an item: its slot and its name."""
+        """The prefix of each item's lines: its slot and its name."""
         self._lands: str | None = None
         """The item that is being landed."""
         self._waits = False

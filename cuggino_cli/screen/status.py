@@ -79,9 +79,9 @@ class Keys:
     """The keys that work, as the status area names them."""
 
     more: bool = True
-    """Whether `v` shows more detail; else it shows less."""
+    """True if `v` shows more detail; otherwise it shows less."""
     controls: bool = True
-    """Whether the run can be paused, steered and stopped."""
+    """True if the run can be paused, steered and stopped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,9 +94,9 @@ class RunStatus:
     keys: Keys | None = field(default_factory=Keys)
     """None without a keyboard."""
     note: str = ""
-    """What a key has just asked for."""
+    """The action just requested with a key."""
     note_until: datetime | None = None
-    """How long that is shown."""
+    """The time until which the note is shown; None for no limit."""
     project: str = ""
     """The folder that paths are relative to."""
 

@@ -41,7 +41,7 @@ class AcpAgent(ProgramAgent):
     """
 
     is_trial: ClassVar[bool] = False
-    """Whether sessions end before their prompt."""
+    """True if sessions end before their prompt."""
     version_pattern = r"(\d+\.\d+\.\d+)"
 
     def __init__(

@@ -68,11 +68,11 @@ class Judge:
 
     cwd: Path
     unattended: bool
-    """Whether allowed actions run without asking a person."""
+    """True if allowed actions run without asking a person."""
     guard: Guard | None = None
     allowed_tools: tuple[str, ...] = ()
     own_files: tuple[str, ...] = ()
-    """Files that the program itself writes unasked, as patterns of whole paths."""
+    """Files that the program itself writes without asking, as patterns for whole paths."""
 
     def try_out(self) -> None:
         """Check a call that must be denied and one that must be allowed.

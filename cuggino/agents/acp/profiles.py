@@ -23,41 +23,41 @@ class Profile:
     env: Mapping[str, str] = field(default_factory=dict)
     """Variables of every session."""
     overrides: Mapping[str, object] = field(default_factory=dict)
-    """Settings of every session that go before the user's and the project's."""
+    """Settings for every session, which override the user's and the project's."""
     overrides_variable: str = ""
-    """The variable that names the file of such settings."""
+    """The variable that names the file with these settings."""
     overrides_file: str = ""
-    """Where an administrator has them. Those stay as they are."""
+    """An administrator's file of such settings; if it exists, `overrides` do not apply."""
     install: str = ""
-    """How a person installs the program."""
+    """The command that installs the program."""
     least: tuple[int, ...] = ()
-    """Oldest version that was tested, as `--version` prints it; () asks for none."""
+    """Oldest tested version, as `--version` prints it; () requires none."""
     asks: bool = False
-    """Whether it asks before each call that changes something, in this `mode`."""
+    """True if it asks before each call that changes something, in this `mode`."""
     mode: str | None = None
     """The session mode in which it asks; None keeps the program's own."""
     system_prompt: str = ""
-    """Its option for a text to append to the system prompt. Without one, or for a text that is too
-    long for an argument, the text goes in front of the first prompt."""
+    """Its option that appends a text to the system prompt. Without one, or if the text is too long
+    for an argument, the text is prepended to the first prompt."""
     arguments: Literal["input", "text"] = "input"
-    """Where a call's arguments are: in `rawInput`, or as JSON in the text of the `tool_call`."""
+    """The location of a call's arguments: `rawInput`, or JSON in the text of the `tool_call`."""
     names: Literal["meta", "title"] = "meta"
-    """Where a tool's name is: in `_meta`, or in the title of the `tool_call`."""
+    """The location of a tool's name: `_meta`, or the title of the `tool_call`."""
     tools: Mapping[str, str] = field(default_factory=dict)
     """Claude Code's names for its tools; others are named by their kind."""
     sub_agents: tuple[str, ...] = ()
-    """Sub-agents whose calls it asks about; () for all of them."""
+    """Sub-agents whose calls it asks about; () means all of them."""
     foreground: str = ""
-    """The input of a sub-agent's call that has to be false, as the session ends with its turn."""
+    """The input that must be false in a sub-agent's call, as the session ends with its turn."""
     own_files: tuple[str, ...] = ()
-    """Files that it writes unasked, as patterns relative to the home folder."""
+    """Files that it writes without asking, as patterns relative to the home folder."""
     unrun: str = ""
-    """How the result of a call begins that it reports as failed, but never ran."""
+    """The start of the result of a call that it reports as failed but never ran."""
     silencing: tuple[str, ...] = ()
     """Files of a project that make the program stop asking."""
     usage: Literal["none", "requests", "turns", "session"] = "none"
-    """Where tokens are counted: per request in `_meta` of a chunk, or in the answer to a prompt,
-    for that prompt or for the whole session."""
+    """The scope of its token counts: each request (in `_meta` of a chunk), or each turn or the
+    whole session (in the answer to a prompt)."""
     cost: Literal["dollars", "tokens", "none"] = "none"
     """Unit in which it is known to report usage."""
     mcp: bool = True

@@ -19,10 +19,10 @@ from cuggino.events import LlmAgentEvent
 from cuggino.sources import OpenInput, process_batches
 
 START_SECONDS = 120.0
-"""Time for the program to begin with its prompt; a first start may build a cache."""
+"""Time for the program to start on its prompt; a first start may build a cache."""
 
 LEAVE_SECONDS = 2.0
-"""Time for the program to end after its session; some never do while a tool is running."""
+"""Time for the program to exit after its session; some never do while a tool is running."""
 
 
 def acp_session(
@@ -57,7 +57,7 @@ class _Held(HeldSession):
         self._judging: threading.Thread | None = None
         self._is_leaving = False
         self._exit: Callable[[], None] | None = None
-        """The end of the process, which came while a call was judged."""
+        """Handles the exit of the process, if it came while a call was being checked."""
 
     def start(self) -> None:
         self._wait(START_SECONDS, self._late)

@@ -47,9 +47,9 @@ class Call(NamedTuple):
     cwd: str | None = None
     """The folder it names, if any."""
     unknown: str = ""
-    """Why its effect is not known, or ""."""
+    """The reason why its effect is unknown, or ""."""
     refused: str = ""
-    """Why it is of no use in a session without a person, or ""."""
+    """The reason why it is useless in a session without a person, or ""."""
 
 
 class Told:

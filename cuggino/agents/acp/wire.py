@@ -46,11 +46,11 @@ from cuggino.events import (
 )
 
 MOST_PROMPTS = 5
-"""Further prompts in a row that tell the agent why its calls were denied."""
+"""Maximum consecutive extra prompts that explain to the agent why its calls were denied."""
 
 _NOT_OFFERED = -32601
 _RETRYING = "_session/retrying"
-"""The notification of Mistral Vibe that it repeats a request, and its answer from the beginning."""
+"""Mistral Vibe's notification that it retries a request and starts its answer over."""
 _STOPPED = {
     "max_tokens": "the model's answer was cut at its limit of tokens",
     "max_turn_requests": "the agent reached its limit of requests in a turn",
@@ -70,9 +70,9 @@ class Order:
     servers: Mapping[str, object] = field(default_factory=dict)
     is_guarded: bool = False
     is_confined: bool = False
-    """Whether the system confines the program: calls it does not ask about are not judged then."""
+    """True if the system confines the program: calls that it does not ask about go unchecked."""
     is_trial: bool = False
-    """Whether the session ends before its prompt."""
+    """True if the session ends before its prompt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,11 +82,11 @@ class Question:
     call: Call
     call_id: str
     request: object = None
-    """The id of the request for permission; None for a call that has run."""
+    """The id of the permission request; None for a call that has already run."""
     options: Mapping[str, str] = field(default_factory=dict)
     """The ids of the answers that the program offers, by kind."""
     is_choice: bool = False
-    """Whether there is not exactly one way to allow it once."""
+    """True unless there is exactly one way to allow it once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +94,7 @@ class Verdict:
     """The answer to a question."""
 
     reason: str = ""
-    """Why the call is denied, in words for the agent; "" allows it."""
+    """The reason for a denial, worded for the agent; "" allows the call."""
     part: str = ""
 
 
@@ -108,7 +108,7 @@ class AcpSession:
         self.session_id: str | None = order.resume
         self.is_over = False
         self.has_begun = False
-        """Whether the prompt was sent."""
+        """True once the prompt has been sent."""
         self.breach: GuardNotLive | None = None
         self._profile, self._order, self._zone = profile, order, zone
         self._output = bytearray()
@@ -121,7 +121,7 @@ class AcpSession:
         self._calls: dict[str, Told] = {}
         self._emitted: set[str] = set()
         self._open: dict[str, None] = {}
-        """Calls that were emitted and have no result."""
+        """Emitted calls that have no result yet."""
         self._allowed: dict[str, Call] = {}
         self._reasons: list[str] = []
         self._denied: dict[str, str] = {}
@@ -134,7 +134,7 @@ class AcpSession:
         self._said = ""
         """The text of this turn."""
         self._has_worked = False
-        """Whether a call was reported in this turn."""
+        """True if a call was reported in this turn."""
         self._spending = Spending(profile)
         self._now = 0.0
         self._call("initialize", hello(), self._initialized)

@@ -30,7 +30,7 @@ class SpawnOptions:
     system_prompt: str | None = None
     """Text appended to the agent's own system prompt."""
     dangerously_skip_permissions: bool = False
-    """Let the agent use its tools without asking, as nobody is there to answer."""
+    """Let the agent use its tools without asking, as no person is there to answer."""
     session_id: str | None = None
     """UUID for a new session; the session can be resumed with it."""
     resume_session_id: str | None = None
@@ -50,12 +50,13 @@ class SpawnOptions:
     sandbox: Sandbox | None = None
     """Sandbox for commands, used where both the agent and the machine support it."""
     view: RoleView | None = None
-    """What all processes of the session see and may write, used where the machine supports it."""
+    """The files that processes of the session can read and write, where the machine supports it."""
     protected: Protected | None = None
-    """What the session may not change, compared by the stage after it; None compares nothing."""
+    """Paths that the session may not change; the stage checks them afterwards. None: no check."""
     messages: Observable[str] | None = None
-    """What a person says to the session while it runs, for agents that take messages. The agent
-    gives each text to its program, then emits `Steered`; one without comes with a later prompt."""
+    """A person's messages to the running session, for agents that take messages. The agent passes
+    each text to its program, then emits `Steered`. Without this event, a later prompt contains
+    it."""
     settings: Mapping[str, object] = field(default_factory=dict)
     """Settings of the agent's program; they cannot override guard or sandbox."""
     mcp_servers: Mapping[str, object] = field(default_factory=dict)
@@ -63,8 +64,8 @@ class SpawnOptions:
     allowed_tools: tuple[str, ...] = ()
     """Rules for tools that need no permission."""
     shows: tuple[str, ...] = ()
-    """Paths that the session may reach although they would be hidden, as `sandboxShow`. The logins
-    of forges are left to it only if this names one of their files."""
+    """Paths that the session can access although they would be hidden, as with `sandboxShow`. It
+    gets a forge's login only if this names one of the login's files."""
 
     def environment(self, env: Mapping[str, str]) -> dict[str, str]:
         """Return the environment of the agent's program, which would have `env`.
@@ -84,13 +85,13 @@ class InteractiveOptions:
     guard: Policy | None = None
     """Policy for tool calls; the agent still asks about calls that the policy allows."""
     view: RoleView | None = None
-    """What the program may read and write, enforced by the system where it can be."""
+    """The files that the program can read and write, enforced by the system where supported."""
     shows: tuple[str, ...] = ()
-    """As `SpawnOptions.shows`."""
+    """Same as `SpawnOptions.shows`."""
 
 
 GuardLevel: TypeAlias = Literal["calls", "files", "asked", "none"]
-"""How well tool calls are guarded, best first."""
+"""The levels of guarding tool calls, strongest first."""
 
 _LEVELS: tuple[GuardLevel, ...] = ("none", "asked", "files", "calls")
 

@@ -22,7 +22,7 @@ class AsyncLink(ABC):
         self._task: asyncio.Task[None] | None = None
         self._is_closed = False
         self._inbox: asyncio.Queue[Any] = asyncio.Queue()
-        """What the session was sent from other threads."""
+        """Items sent to the session from other threads."""
         self._thread = threading.Thread(target=self._run, name=f"cuggino-{name}", daemon=True)
 
     @abstractmethod

@@ -20,11 +20,11 @@ class LoginCheck:
     read: Callable[[int, str], bool | None]
     """Return the answer from the exit code and all output; None if they do not contain it."""
     key: str
-    """Digest of what the answer depends on, by which a positive one is remembered."""
+    """Digest of everything that the answer depends on; the key for remembering a positive one."""
     hint: str
-    """What a person does to log in."""
+    """Instructions for logging in."""
     is_given: bool = False
-    """Whether the environment holds a credential, so that nobody needs to log in."""
+    """True if the environment contains a credential, so that no login is needed."""
 
 
 def login_key(

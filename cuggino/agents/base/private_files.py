@@ -15,7 +15,7 @@ from cuggino.errors import StorageError
 
 PREFIX = "cuggino-session-"
 _NEW_S = 60.0
-"""Seconds in which a new file may not be held yet by the process that made it."""
+"""Seconds during which the process that created a new file may not have locked it yet."""
 
 
 class Session(ExitStack):
@@ -101,7 +101,7 @@ def remove_abandoned() -> None:
 
 
 _remove_abandoned = cache(remove_abandoned)
-"""The same once in a process, for sessions without a run."""
+"""Runs `remove_abandoned` once per process, for sessions without a run."""
 
 
 def _remove_unheld(path: Path) -> None:

@@ -52,7 +52,7 @@ class ProgramAgent(LlmAgent):
     version_pattern: ClassVar[str] = r"^(\d+\.\d+\.\d+)"
     """Pattern of the output of `--version`, with the version as its first group."""
     mismatch: ClassVar[str] = "--version names no version"
-    """What is wrong with a program whose output does not match."""
+    """The error for a program whose output does not match."""
     variables: Mapping[str, str] = MappingProxyType({})
     """Variables that every run of the program gets."""
     state: tuple[str, ...] = ()
@@ -62,17 +62,17 @@ class ProgramAgent(LlmAgent):
     settings: tuple[str, ...] = ()
     """Files and folders in its first state folder that decide what later sessions run."""
     unguarded_terminal: ClassVar[str] = ""
-    """Why interactive sessions cannot be guarded, or "" if they can."""
+    """The reason why interactive sessions cannot be guarded, or ""."""
     login_command: ClassVar[tuple[str, ...]] = ()
     """Arguments with which the program reports its login; () if it has none."""
     login_variables: ClassVar[tuple[str, ...]] = ()
-    """Beginnings of the names of variables that may hold a login."""
+    """Prefixes of the names of variables that may contain a login."""
     login_credentials: ClassVar[tuple[str, ...]] = ()
-    """Variables that are a login themselves."""
+    """Variables that contain a login themselves."""
     login_folders: ClassVar[tuple[str, ...]] = ()
-    """Variables whose value is where a login is stored."""
+    """Variables that name a folder in which a login is stored."""
     login_hint: ClassVar[str] = ""
-    """What a person does to log in."""
+    """Instructions for logging in."""
 
     def __init__(
         self, *, path: str | os.PathLike[str] | None = None, env: Mapping[str, str] | None = None

@@ -99,7 +99,7 @@ class FileState(_Line):
     gone: bool = False
     executable: bool = False
     omitted: str | None = None
-    """Why its content is missing."""
+    """The reason why the content is missing."""
     sha256: str | None = None
     """Hash of a missing content."""
 

@@ -37,7 +37,7 @@ _SECRET_NAME = re.compile(
 )
 _NO_SECRET = re.compile(r"true|false|\d{1,7}", re.IGNORECASE)
 _LONG_LINE = 20
-"""Minimum length of a line that identifies a secret by itself."""
+"""Minimum length of a line that alone identifies a secret."""
 
 
 class Span(NamedTuple):

@@ -90,7 +90,7 @@ class SessionWriter:
         self._parts: dict[tuple[str, str | None], list[_Part]] = {}
         self._tools: dict[str, str] = {}
         self._is_told = False
-        """Whether the agent has reported its end, after which it changes nothing."""
+        """True once the agent has reported its end; after that it changes nothing."""
         # The loop itself writes the session's file while the agent works.
         own = [path, *([] if session_file is None else [Path(session_file)])]
         self._tree = Tree(project, writing=writing, without=own)

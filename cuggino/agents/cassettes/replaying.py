@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from cuggino.guard import Policy
 
 _SOON = 1.0
-"""Seconds until a usage limit is lifted that had hours left, when replaying at full speed."""
+"""Seconds until a usage limit with hours left is lifted, when replaying at full speed."""
 
 Check = Callable[[ToolCall], CugginoError | None]
 
@@ -108,7 +108,7 @@ class Playing(abc.DisposableBase):
         self._at = 0
         """The next line."""
         self._has_ended = False
-        """Whether the agent has reported its end."""
+        """True once the agent has reported its end."""
         self._pending = SerialDisposable()
         self._is_over = False
 

@@ -25,15 +25,15 @@ class Format(NamedTuple):
 
     label: str
     words: tuple[str, ...]
-    """Words, one of which is in every text that matches; in lower case, unless `exact`."""
+    """Every matching text contains one of these words; lowercase, unless `exact`."""
     pattern: re.Pattern[str]
     is_secret: Callable[[re.Match[str]], bool] = lambda _match: True
-    """Decides about a match."""
+    """Decides whether a match is a secret."""
     exact: bool = False
     back: int | None = None
-    """How far before a word a match may begin at most; None: anywhere in the text."""
+    """Maximum distance from the start of a match to its word; None means anywhere in the text."""
     after: re.Pattern[str] = re.compile("")
-    """What follows where a word begins, if `back` is set."""
+    """Pattern that the text must match where a word begins, if `back` is set."""
 
 
 def found_formats(text: str) -> Iterator[tuple[int, int, str]]:
@@ -100,16 +100,16 @@ _NOT_SECRETS = re.compile(
     r"|encoding|charset|codec|s|word|text|kinds|stream|izer|ize|ized|ization)",
     re.IGNORECASE,
 )
-"""The last part of a name that holds something about a secret."""
+"""Last part of a name for a fact about a secret, such as its length."""
 _NOT_KEYS = re.compile(
     r"public|primary|foreign|cache|sort|partition|index|shortcut|i18n|translation|message|group"
     r"|registry|hot|map|object|lookup|unique|composite|next|page|continuation|cancel|sync|design"
     r"|syntax|sub_?token|tokens",
     re.IGNORECASE,
 )
-"""Words in a name whose key or token is none."""
+"""Words in names of keys or tokens that are not secret."""
 _PASSWORD = re.compile(r"passw|passphrase|pwd|secret|(?:^|_)pass$", re.IGNORECASE)
-"""Names of what a person may have chosen, so that it may look like a word."""
+"""Names of secrets that a person may have chosen, and that may therefore look like words."""
 _WORDS_OF_NAME = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _LEAST = 6
 _JUDGED = 100
@@ -291,7 +291,7 @@ _WITHIN = {
     "terraform token": 14,
     "azure secret": 3,
 }
-"""How far into a token its word stands, if not at the beginning."""
+"""Offset of the word within a token, if it is not at the start."""
 _IN_CONTEXT: tuple[tuple[str, str, str], ...] = (
     (
         "private key",

@@ -50,7 +50,7 @@ class Candidate:
     model: str | None = None
     """Model to use regardless of the session's options."""
     is_default: bool = True
-    """Whether the model of the session's options applies to it."""
+    """True if the model of the session's options applies to it."""
 
     def model_of(self, options: SpawnOptions) -> str | None:
         """Return the model for a session with these options; None uses the agent's default."""
@@ -117,7 +117,7 @@ class _Session:
     """The original options, with the whole prompt."""
     session_id: str | None
     is_over: bool = False
-    """Whether it has completed."""
+    """True if it has completed."""
 
 
 class RoutedAgent(LlmAgent):

@@ -33,7 +33,7 @@ _INTERACTIVE_TOOLS = "AskUserQuestion,ScheduleWakeup,Monitor"
 """Tools that wait for a person, or keep the program running after its answer."""
 
 _MESSAGES_VERSION = (2, 1, 329)
-"""Oldest version that was seen to report what becomes of a message."""
+"""Oldest version observed to report the outcome of a message."""
 _PROJECT_SETTINGS = (".claude/settings.json", ".claude/settings.local.json")
 
 _LEAST_BUDGET = 0.01

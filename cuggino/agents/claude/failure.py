@@ -78,7 +78,7 @@ class Ending:
     limit: RateLimited | None = None
     """The last usage limit that was reported."""
     interrupted: bool = False
-    """Whether the program reported an interruption."""
+    """True if the program reported an interruption."""
     program: str = "claude"
     """Name of the program in messages."""
     now: datetime

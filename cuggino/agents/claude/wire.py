@@ -247,7 +247,7 @@ class UsageMeter:
         self._begun: Json = {}
         """Usage in the `message_start` of the current message."""
         self._last_of: dict[str, str | None] = {}
-        """Last message of each sub-agent, as each of its blocks has a line of its own."""
+        """The last message of each sub-agent, as each block of a message is a separate line."""
         self._own_cost: float | None = None
         self._total_cost: float | None = None
 
@@ -360,7 +360,7 @@ _NOTHING_SAID = pattern(
 """The beginning of a stream event that is only a sign of life."""
 
 _THINKING = b'{"type":"system","subtype":"thinking_tokens",'
-"""The beginning of a line that means nothing here, and comes with every delta of reasoning."""
+"""The beginning of an irrelevant line that accompanies every delta of reasoning."""
 
 _INTERRUPTED = "[Request interrupted by user"
 
@@ -443,7 +443,7 @@ class _Messages:
 
     def __init__(self) -> None:
         self._sent: dict[str, str] = {}
-        """Texts that are on their way to the program, by their ids."""
+        """Texts in transit to the program, by id."""
         self._held: dict[str, str] = {}
         """Texts that the program holds."""
         self._asked: dict[str, str] = {}
@@ -531,7 +531,7 @@ class ClaudeSession:
         self._writing = _Writing()
         self._messages = _Messages()
         self._questions: list[Json] = []
-        """What the program has asked since the last answer."""
+        """Requests from the program since the last answer."""
         self._ping: PingEvent | None = None
         """The last ping, reused for lines of the same batch."""
 

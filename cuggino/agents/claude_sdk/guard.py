@@ -35,8 +35,8 @@ JUDGE_SECONDS = 45.0
 """A call that takes longer to check is denied."""
 
 ANSWER_SECONDS = 600.0
-"""After so long the program treats the missing answer as a denial. It may have to wait for a
-slow subscriber in this process, which is no reason to deny a call."""
+"""Seconds after which the program treats a missing answer as a denial. The answer may be delayed by
+a slow subscriber in this process, which should not deny a call."""
 
 
 def gate_settings(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from claude_agent_sdk import ClaudeSDKClient, SdkMcpTool, Transport
 else:
     Transport = object
-    """The SDK is imported when a session starts, and takes whatever has the same methods."""
+    """The SDK is imported when a session starts; it accepts any object with the same methods."""
 
 TOOLS = "tools"
 """Server of the agent's own tools; the model calls them `mcp__tools__NAME`."""
@@ -44,7 +44,7 @@ class Order:
     servers: Mapping[str, Any] = field(default_factory=dict)
     """Servers that run in this process, as the SDK takes them."""
     messages: Observable[str] | None = None
-    """What a person says to the session while it runs."""
+    """A person's messages to the running session."""
 
 
 class PipeTransport(Transport):

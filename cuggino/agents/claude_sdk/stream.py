@@ -21,7 +21,7 @@ from cuggino.guard import hook
 from cuggino.sources import InputPipe, process_duplex
 
 LOST_SECONDS = 30.0
-"""Time for the program to end by itself when the SDK can no longer reach it."""
+"""Time that the program has to exit once the SDK can no longer reach it."""
 
 
 Linker = Callable[..., ClaudeSdkLink]

@@ -33,13 +33,13 @@ OFF_WHEN_GUARDED = (
 )
 
 _START_SECONDS = 60
-"""Time for an MCP server to start: without it there would be no session."""
+"""Time for an MCP server to start, as no session starts without it."""
 
 _RETRIES = {"request_max_retries": 3, "stream_max_retries": 3, "stream_idle_timeout_ms": 300_000}
 """Defaults for a custom model provider."""
 
 _BUILT_IN = frozenset({"openai", "ollama", "lmstudio", "amazon-bedrock"})
-"""Providers that cannot be configured; they give up by themselves within a minute."""
+"""Providers that cannot be configured; they give up within a minute anyway."""
 
 
 def toml(value: Any) -> str:

@@ -47,7 +47,8 @@ _HARMLESS = {
     "sleep": "Sleep",
     "wait": "BashOutput",
 }
-"""Tools that write and start nothing. Those of sub-agents are missing, and so unknown."""
+"""Tools that neither write nor start anything. Sub-agent tools are left out, so they are
+unknown."""
 
 _IN_FOLDER = 'builtin cd -- "$1" && unset OLDPWD && exec "$0" -c "$2"'
 _SHOWN = 20_000
@@ -60,7 +61,7 @@ class Call(NamedTuple):
     tool: str
     input: Any
     is_known: bool = True
-    """Whether the effect of the input is known."""
+    """True if the effect of the input is known."""
 
 
 def common_call(name: str, given: Any, *, servers: Iterable[str] = ()) -> Call:

@@ -64,7 +64,7 @@ class Gate:
 
     cwd: Path
     unattended: bool
-    """Whether allowed actions run without asking a person."""
+    """True if allowed actions run without asking a person."""
     guard: Guard | None = None
     allowed_tools: tuple[str, ...] = ()
     servers: tuple[str, ...] = ()
@@ -72,7 +72,7 @@ class Gate:
     """The program's folder for temporary files."""
     tell: Callable[[GuardDenied], None] = lambda _event: None
     breach: GuardNotLive | None = field(default=None, init=False)
-    """Why the session must end immediately, or None."""
+    """The error for which the session must end immediately, or None."""
     _started: dict[str, _Started] = field(default_factory=dict, init=False)
     _verdicts: dict[str, bool] = field(default_factory=dict, init=False)
     _told: set[str] = field(default_factory=set, init=False)

@@ -49,7 +49,7 @@ class Order:
     """A custom model provider."""
     mcp_servers: Mapping[str, Any] = field(default_factory=dict)
     messages: Observable[str] | None = None
-    """What a person says to the session while it runs."""
+    """A person's messages to the running session."""
 
     def options(self, gate: Gate, on_event: Callable[[Any], None]) -> dict[str, Any]:
         """Return the arguments for a new or resumed session."""

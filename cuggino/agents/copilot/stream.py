@@ -28,7 +28,7 @@ from cuggino.events import LlmAgentEvent
 from cuggino.sources import process_lines
 
 START_SECONDS = 120.0
-"""Time for the program to listen; its first start ever unpacks a quarter of a gigabyte."""
+"""Time for the program to start listening; its very first start unpacks a quarter of a gigabyte."""
 
 LOST_SECONDS = 30.0
 """Time for the program to end after its connection is lost."""
@@ -77,7 +77,7 @@ class _Held(HeldSession):
         )
         self._heard = SerialDisposable()
         self._unsent: list[str] = []
-        """Messages of a person before the program listens."""
+        """A person's messages, kept until the program listens."""
         self._link: CopilotLink | None = None
         self._lock = threading.Lock()
         """Held while the link starts, so that none starts after a disposal."""

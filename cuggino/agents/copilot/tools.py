@@ -40,7 +40,7 @@ _NAMES = {
 }
 """Copilot's own tools. `sql` queries a database of the session, in which it keeps its tasks; the
 program itself refuses to attach another one. `write_bash`, which types into a running shell, is
-missing, and so unknown."""
+left out, so it is unknown."""
 
 _INPUTS = {
     "Read": {"path": "file_path"},
@@ -62,7 +62,7 @@ class Call(NamedTuple):
     tool: str
     input: Any
     is_known: bool
-    """Whether the effect of the input is known."""
+    """True if the effect of the input is known."""
 
 
 def common_call(

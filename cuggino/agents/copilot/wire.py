@@ -70,7 +70,7 @@ class CopilotSession:
         """The call that started each sub-agent."""
         self._pieces = Pieces()
         self._said: list[str] = []
-        """Messages of a person that the model has not been told yet."""
+        """A person's messages that the model has not received yet."""
 
     def say(self, text: str) -> None:
         """Expect this message of a person among the events."""

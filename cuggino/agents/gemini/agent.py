@@ -37,7 +37,7 @@ _BUILD_FILES = (
     "Cargo.toml, go.mod, Makefile, Dockerfile and the like). Where your task asks for it, change "
     "those with run_shell_command; no confirmation is needed."
 )
-"""The program refuses those when nobody can be asked, whatever its settings."""
+"""Without a person to ask, the program refuses to write these files, regardless of settings."""
 
 _NOTE = (
     "build files are changed by commands only; a guarded session ends, too late for that call, if "

@@ -88,7 +88,7 @@ class Call(NamedTuple):
     cwd: str
     """The folder it works in."""
     is_known: bool
-    """Whether the effect of the input is known."""
+    """True if the effect of the input is known."""
 
 
 def common_call(

@@ -17,7 +17,7 @@ ENVIRONMENT = {
     "OPENCODE_DISABLE_SHARE": "1",
     "OPENCODE_DISABLE_TERMINAL_TITLE": "1",
 }
-"""Network access is limited to the model; variables of the user win."""
+"""Network access is limited to the model; the user's variables take precedence."""
 
 OFFLINE = "npm_config_offline"
 """OpenCode installs a helper for plugins into its configuration folder, and waits for that."""
@@ -52,7 +52,7 @@ def outputs_folder(env: Mapping[str, str]) -> str:
 
 
 _REFUSED = ("permissions", "hooks")
-"""Settings in Claude Code's format, as those of the deliver loop, with which it would not start."""
+"""Settings in Claude Code's format, as in the deliver loop; OpenCode would not start with them."""
 
 
 def config_content(

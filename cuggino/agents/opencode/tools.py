@@ -36,7 +36,7 @@ _NAMES = {
     "list_mcp_resources": "ListMcpResourcesTool",
     "read_mcp_resource": "ReadMcpResourceTool",
 }
-"""OpenCode's own tools. `execute`, which runs scripts of its own, is missing, and so unknown."""
+"""OpenCode's own tools. `execute`, which runs scripts, is left out, so it is unknown."""
 
 _INPUTS = {
     "filePath": "file_path",
@@ -56,7 +56,7 @@ class Call(NamedTuple):
     tool: str
     input: Any
     is_known: bool
-    """Whether the effect of the input is known."""
+    """True if the effect of the input is known."""
 
 
 def common_call(name: str, arguments: Any, *, servers: Iterable[str] = ()) -> Call:

@@ -241,7 +241,7 @@ class OpenCodeSession:
         self._error: Json | None = None
         """The last error, unless the model answered after it."""
         self._reason: str | None = None
-        """Why the last step ended."""
+        """The finish reason of the last step."""
         self._breaks = 0
         self._turns = 0
         self._steps: set[str] = set()

@@ -135,7 +135,7 @@ class Step(BaseModel):
     sleep: float | None = None
     """Seconds of silence."""
     listen: float | None = Field(default=None, ge=0)
-    """Most seconds to wait for a message of a person. Later steps find it in `$CUGGINO_MESSAGE`."""
+    """Maximum seconds to wait for a person's message. Later steps find it in `$CUGGINO_MESSAGE`."""
     usage: TokenCounts | None = None
     """Report a complete message of the model with these tokens."""
     limit: Limit | None = None

@@ -26,7 +26,7 @@ STARTERS = frozenset(
         " bunx uvx pnpx uv poetry pdm hatch bundle bundler conda mise rye pipenv tox direnv entr"
     )
 )
-"""Programs that start what some of their arguments name."""
+"""Programs that start other programs named in their arguments."""
 
 _WATCHED = SHELLS | SENDERS | direct.NAMES | {"git", "eval", "python", "python3"}
 _JOINED = frozenset(("eval", "alias", "trap"))

@@ -17,7 +17,7 @@ _SHELL = frozenset(
         " BASH_CMDS BASH_ALIASES GCONV_PATH GLIBC_TUNABLES BASH_ARGV0 TERMINFO TERMCAP LOCPATH"
     )
 )
-"""They change what bash itself, or every program, does with the words that were judged."""
+"""Variables that change how bash, or every program, interprets the words that were checked."""
 
 _SHELL_START = ("LD_", "DYLD_", "BASH_FUNC_")
 
@@ -44,7 +44,7 @@ _EVERYDAY = frozenset(
         " BROWSER DENO_DIR IFS"
     )
 )
-"""Loaders that may be set with the profile `extended`, whose tools load code of the project too."""
+"""Loaders that may be set with the profile `extended`, whose tools also load project code."""
 _ENDS_IN_PROGRAM = re.compile(
     r"(CARGO_TARGET_\w+_(RUNNER|LINKER)|CARGO_BUILD_\w*RUSTC\w*|CARGO_\w+_RUSTFLAGS"
     r"|npm_config_(script_shell|shell|git|prefix|userconfig|globalconfig|node_options|init_module"

@@ -31,11 +31,11 @@ class Trail:
         self.inputs: set[str] = set()
         """Descriptors that were opened for reading."""
         self.calculates = False
-        """Whether there is arithmetic, which also evaluates the values of variables."""
+        """True if there is arithmetic, which also evaluates the values of variables."""
         self.is_shaken = False
-        """Whether folders may have been removed."""
+        """True if folders may have been removed."""
         self.is_swapped = False
-        """Whether another state of the tree was checked out."""
+        """True if another state of the tree was checked out."""
 
 
 class Rules(NamedTuple):
@@ -71,11 +71,11 @@ class Site(NamedTuple):
     feed: str = ""
     """The known part of its standard input: a here-document, or the source of the pipe."""
     is_fed: bool = False
-    """Whether its standard input is a pipe, a file or a here-document."""
+    """True if its standard input is a pipe, a file or a here-document."""
     document: str | None = None
     """Its whole standard input, if known."""
     is_open: bool = False
-    """Whether targets known only at run time may be written: the profile `extended`."""
+    """True if targets known only at run time may be written: the profile `extended`."""
 
     @property
     def is_full(self) -> bool:

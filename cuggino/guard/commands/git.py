@@ -31,7 +31,7 @@ READING = frozenset(
         " verify-tag version whatchanged column"
     )
 )
-"""They change neither the tree nor the branches."""
+"""Subcommands that change neither the tree nor the branches."""
 CHANGING = frozenset(
     words(
         "add am apply archive bisect branch bundle checkout cherry-pick clean clone commit"

@@ -86,7 +86,7 @@ _QUIET = frozenset(
         " egrep fgrep npx bunx uvx pnpx"
     )
 )
-"""Programs that write nothing, whatever their options look like."""
+"""Programs that write nothing, even if their options suggest it."""
 
 
 def _unlisted(name: str, word: Word, site: Site) -> str:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from cuggino.guard.shell.tree import Word
 
 _ABSOLUTE = re.compile(r"\"\$(\(pwd\)|\{?(PWD|HOME|TMPDIR)\}?)/")
-"""What surely begins with a slash, though it is not known."""
+"""Text that certainly begins with a slash, although its value is unknown."""
 _DOCUMENT = re.compile(r'[\w-]*=?"\$\(cat <<-? ?\\?([\x27"]?)(\w+)\1\n[\s\S]*\n\s*\2\s*\)"')
 """A text in a here-document, as agents write the messages of commits."""
 _LIST = re.compile(r"\$(@|\*|\{[@*]|\{!?\w+(\[[@*]\]|[@*]\}))")
@@ -18,15 +18,15 @@ class Syntax(NamedTuple):
     """The options of a program that take a value."""
 
     short: str = ""
-    """The letters of those that do."""
+    """Letters of short options with a value."""
     long: tuple[str, ...] = ()
-    """The long ones that do, without the dashes."""
+    """Long options with a value, without the dashes."""
     flags: tuple[str, ...] = ()
-    """Long ones that do not, as far as they may be confused with others."""
+    """Long options without a value, as far as they may be confused with others."""
     permutes: bool = True
-    """Whether options may stand behind operands."""
+    """True if options may follow operands."""
     attached: str = ""
-    """Letters whose value, if there is one, stands in the same word: `-i.bak`."""
+    """Letters of options whose value, if any, is part of the same word: `-i.bak`."""
 
 
 class Option(NamedTuple):
@@ -45,7 +45,7 @@ class Parsed(NamedTuple):
     options: tuple[Option, ...]
     operands: tuple[Word, ...]
     unclear: tuple[Word, ...]
-    """Words that might be an option or several words: nobody knows."""
+    """Words that might be an option or several words, which only bash decides at run time."""
 
     def has(self, *names: str) -> bool:
         """Return whether any of the options is given."""

@@ -24,21 +24,21 @@ _SHORT_O = frozenset(
     )
 )
 _SHORT_D = frozenset(words("javac kotlinc scalac groovyc coverage"))
-"""Their `-d` is the folder that they write into."""
+"""Programs whose `-d` is the folder that they write into."""
 _ANY_OUTPUT = re.compile(
     r"--?[\w-]*(output|dir|directory|dest|destination|path|file|folder|root|prefix|blob|section|store"
     r"|report|trace|emit)",
     re.IGNORECASE,
 )
-"""Options, of whatever program, behind which a place stands."""
+"""Options, of any program, whose value is a path."""
 _LOOKS = re.compile(
     r"exclude|ignore|skip|omit|prune|config|input|filter|msg|message|edit|git-?dir|from|read"
     r"|pattern|match|include|hidden|watch|source",
     re.IGNORECASE,
 )
-"""What is in the names of options that only look there, or look away."""
+"""Parts of the names of options that only read from a path, or ignore it."""
 _OWN_O = frozenset(words("od ag ack hexdump stat nl strings ssh mount"))
-"""Their `-o` names no file."""
+"""Programs whose `-o` names no file."""
 _FOLDER = re.compile(r"--(prefix|dir|cwd|directory|project-dir|working-dir)|-C|-d")
 _FOLDERS = frozenset(
     words("npm pnpm yarn bun uv poetry pdm composer make gmake cmake ninja go cargo mvn")

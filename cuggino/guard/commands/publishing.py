@@ -60,7 +60,7 @@ _SENDS: dict[str, frozenset[str]] = {
         frozenset(words("deploy publish remove destroy delete")),
     ),
 }  # fmt: skip
-"""Subcommands that publish, deploy, or change what is elsewhere."""
+"""Subcommands that publish, deploy, or change remote resources."""
 _GH_READS = frozenset(
     words(
         "view list status diff checks checkout download clone watch search get show verify develop"

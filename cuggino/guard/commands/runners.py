@@ -126,10 +126,10 @@ _NPX = {
     "npm": ("exec", "x"), "pnpm": ("dlx",), "yarn": ("dlx",), "bun": ("x",), "pipx": ("run",),
 }  # fmt: skip
 _OWN_WORDS = frozenset(words("env exec install ln node patch rm unlink"))
-"""Sub-commands of package managers that are also called as a program of the system is."""
+"""Subcommands of package managers that are also names of system programs."""
 
 _SCRIPT_NAMES = frozenset(words("watch open compress service patch time date sort split batch"))
-"""Scripts of a project are called so, and harmless programs too."""
+"""Names of project scripts that harmless programs have, too."""
 
 
 def manager(call: Call) -> str:

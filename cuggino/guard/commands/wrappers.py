@@ -21,7 +21,7 @@ class Wrapper(NamedTuple):
     long: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
     skips: int = 0
-    """Operands of its own before the command."""
+    """Number of the wrapper's operands before the command."""
     attached: str = ""
     takes_assignments: bool = False
     refuses: tuple[str, ...] = ()

@@ -23,17 +23,17 @@ class Word(NamedTuple):
     """One word after brace expansion: `a{b,c}` gives two."""
 
     text: str
-    """As written."""
+    """The word as written."""
     value: str | None
     """The argument without quotes; None when it is known only at run time."""
     prefix: str = ""
     """The certain beginning of a word without a value."""
     has_glob: bool = False
-    """Whether it has an unquoted `*`, `?` or `[`; the value is then the pattern."""
+    """True if it has an unquoted `*`, `?` or `[`; the value is then the pattern."""
     has_tilde: bool = False
-    """Whether it begins with an unquoted `~`, also after `=` or `:` of an assignment."""
+    """True if it begins with an unquoted `~`, also after `=` or `:` of an assignment."""
     is_quoted: bool = False
-    """Whether any of it is quoted or escaped."""
+    """True if any of it is quoted or escaped."""
     scripts: tuple[Script, ...] = ()
     """Command and process substitutions in the word, at any depth."""
 

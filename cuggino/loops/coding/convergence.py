@@ -26,7 +26,7 @@ REPLAN = (
     "the same states. Find out why, and plan another way: smaller tasks, what stands in the way "
     "first. If the specification itself cannot be met, say so as a spec issue."
 )
-"""What the planning agent is told after a standstill, in the place of a review."""
+"""The instruction to the planning agent after a standstill, in place of a review."""
 
 
 class Convergence:
@@ -44,7 +44,7 @@ class Convergence:
         self._replanned = False
         self._state = ""
         self.changed = False
-        """Whether the last implementing agent changed the project or its plan."""
+        """True if the last implementing agent changed the project or its plan."""
 
     def begin(self, fingerprint: Observable[str]) -> Flow[None]:
         """Record the state before the first agent works."""

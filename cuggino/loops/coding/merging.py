@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cuggino.events import CommitFailed, CommitPerformed, LoopStalled, SpecIssue
 
 _TRIES = 3
-"""The most agents that resolve one merge."""
+"""Maximum number of agents that resolve one merge."""
 
 _LONGEST_ITEM = 10_000
 _ARCHIVED = pattern(r"[0-9a-f-]{36}-(?:approved|max-iterations)-(.+)", re.DOTALL)

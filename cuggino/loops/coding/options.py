@@ -62,7 +62,7 @@ class LoopRunOptions(CodingOptions, RunOptions):
     slot: int | None = None
     """The slot whose folder is `cwd`; None in the project itself."""
     apart: tuple[Path, ...] = ()
-    """Folders of others, if `cwd` is a slot: that of all slots, and the user's repository."""
+    """Folders of others, if `cwd` is a slot: the folder of all slots, and the user's repository."""
     merge: str | None = None
     """A commit to merge into the work first. An agent resolves conflicts; without a `review`, the
     reviewer is the next one."""

@@ -45,7 +45,7 @@ ROLE_VARIABLES: dict[Role, tuple[str, ...]] = {
     "implementing": (*_PATHS, "focus", "check"),
     "reviewing": (*_PATHS, "focus", "check", "baseline", "scope"),
 }
-"""Which variables the template of a role may use."""
+"""The variables available to the template of each role."""
 
 
 CONFLICT = "conflict"

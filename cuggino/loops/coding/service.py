@@ -135,7 +135,8 @@ class CodingRun:
         self._dirty: Mapping[str, str] = {}
         """Files with uncommitted changes before the run, each with its state."""
         self._uncommitted: str | None = None
-        """The message of the latest commit if it failed; the next one would hold that work too."""
+        """The message of the latest commit, if it failed; the next one would also contain that
+        work."""
         self.is_resumable = True
 
     def opening(self) -> Flow[None]:

@@ -48,15 +48,15 @@ class Course:
     def __init__(self, options: DeliverRunOptions) -> None:
         self._options = options
         self.sessions = 0
-        """How many were started."""
+        """Sessions started."""
         self.errors = 0
-        """How many have failed in a row."""
+        """Failed sessions in a row."""
         self.listed: DeliverablesListed | None = None
         """The deliverables as last seen; None when they are unknown."""
         self.to_verify: tuple[str, ...] | None = None
         """The ids that are to be verified; None while deliverables are made."""
         self.error = ""
-        """What went wrong last, in the words of who ended the run for it."""
+        """The latest error, which is reported if the run ends because of it."""
         self._refuted: Counter[str] = Counter()
         patience = options.progress_patience
         self._progress = ProgressWatch(patience) if patience else None

@@ -39,8 +39,8 @@ class DeliverRunOptions(RunOptions, ReviewSettings):
     session_pause: float = Field(default=3.0, ge=0)
     """Seconds between two sessions."""
     max_retries: int = Field(default=3, ge=0)
-    """How many sessions in a row may fail before the run ends; also how often in a row an agent is
-    retried within its session after a transient failure."""
+    """Consecutive failed sessions that are retried before the run ends; also consecutive retries of
+    an agent within its session after a transient failure."""
     plan_model: str | None = None
     """The model of sessions that plan; absent means `model`."""
     thinking: int | None = Field(default=None, ge=1024)

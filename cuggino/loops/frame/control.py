@@ -36,7 +36,7 @@ T = TypeVar("T")
 Announce = Callable[[Event], None]
 
 _LOOKED_AT = frozenset({"AgentRetry", "QuotaLifted", "QuotaWaiting", "Steered"})
-"""The tags of the events that change what is left to do."""
+"""Tags of the events that change the pending commands or the current wait."""
 
 
 class _Standing:
@@ -65,7 +65,7 @@ class Control:
         self._lane = lane
         self._folder = folder
         self._announcers: list[Announce] = []
-        """Those of the runs, the innermost one last: it records what is announced."""
+        """The announcers of the runs, innermost last: that one records announcements."""
         self._unsaid: list[Event] = []
         self._standing = _Standing()
         self._is_standing = False
@@ -73,13 +73,13 @@ class Control:
         self._waits_until: datetime | None = None
         self._item: str | None = None
         self._messages: list[SteerAsked] = []
-        """What no agent has been told yet."""
+        """Messages that no agent has received yet."""
         self._told: Broadcast[str] = Broadcast()
         self._skipped: Subject[object] = Subject()
         self._beside: dict[str, ItemControl] = {}
-        """The items that are at work beside each other."""
+        """The items that are at work at the same time."""
         self._kept: dict[str, list[SteerAsked]] = {}
-        """What no agent of an item has been told, while the item is not at work."""
+        """Messages for an item that no agent has received, while the item is not at work."""
         self._is_known: Callable[[str], bool] = lambda _item: False
         self._put_aside: Callable[[str], Event | None] = lambda _item: None
 

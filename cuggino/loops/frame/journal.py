@@ -62,7 +62,7 @@ ADDED_STAGES = frozenset(
         "verify-start",
     }
 )
-"""Stages that version 0.1.0 did not have: the replay of a run of its gives them no outcome."""
+"""Stages that version 0.1.0 did not have: replaying one of its runs gives them no outcome."""
 _OF_NO_USE_LATER = frozenset({"PingEvent", "MessageDelta"})
 
 

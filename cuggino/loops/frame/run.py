@@ -147,10 +147,10 @@ class Story(Protocol):
     """The course of a run, made of stages."""
 
     reports_interruption: bool
-    """Whether an interruption is a result of the story; otherwise it is disposed, and the run fails
-    with `Interrupted`."""
+    """True if an interruption is a result of the story; otherwise the story is disposed, and the
+    run fails with `Interrupted`."""
     is_resumable: bool
-    """Whether another process can resume the run; final at its end."""
+    """True if another process can resume the run; final at its end."""
 
     def opening(self) -> Flow[None]:
         """Emit what every process of the run repeats; it is not journaled as part of the story."""

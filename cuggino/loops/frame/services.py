@@ -36,7 +36,7 @@ Changes: TypeAlias = Callable[[Path], Observable[object]]
 """Emits an item whenever a folder has changed."""
 
 Fingerprint: TypeAlias = Callable[..., Observable[str]]
-"""Emits a short text for the content of a folder, as `fingerprint_stage`."""
+"""Emits a short text for the content of a folder, like `fingerprint_stage`."""
 
 
 class NoRepository:
@@ -67,19 +67,19 @@ class Services:
     repository: Repository = field(default_factory=NoRepository)
     prompts: Prompts = field(default_factory=Prompts)
     snapshots: Snapshots = field(default_factory=NoSnapshots)
-    """Where the project is kept as it was before each agent."""
+    """The store of the project's state before each agent."""
     shell: Shell = shell_lines
     gate: QuotaGate = field(default_factory=QuotaGate)
-    """Where all loops wait for a usage limit to be lifted."""
+    """The gate where all loops wait for a usage limit to be lifted."""
     fingerprint: Fingerprint = fingerprint_stage
     changes: Changes = folder_changes
     commits: Commits = commits_since
     control: Observable[ControlEvent] = field(default_factory=never)
-    """What a person asks of a run while it works; on any thread."""
+    """A person's commands to a run at work; emitted on any thread."""
     control_folder: ControlFolder | None = None
-    """Where commands lie until they have taken effect."""
+    """The folder that holds commands until they have taken effect."""
     shows_plans: bool = False
-    """Whether runs also emit what only screens need: plans, titles and places of items."""
+    """True if runs also emit data that only screens need: plans, titles and positions of items."""
     save: Callable[[], Observable[object]] | None = None
     """Keeps the work elsewhere, before each session of an agent."""
     changed_tests: Callable[[Path, str | None], Observable[ChangedTests]] = changed_tests

@@ -151,9 +151,9 @@ class SessionReport(NamedTuple):
     """The last message of the agent, or the error."""
     cost_usd: float | None
     error: CugginoError | None
-    """The error, if no other session could do better: it ends the loop."""
+    """An error that every further session would have, too; it ends the loop."""
     is_silent: bool
-    """Whether the agent reported no result, as when it was killed (AUT-026)."""
+    """True if the agent reported no result, for example because it was killed (AUT-026)."""
 
 
 def run_session(

@@ -45,18 +45,18 @@ from cuggino.stages import act, command_stage, shell_lines, verified
 from cuggino.storage import JobStore, check_requirement
 
 UNVERIFIED = "It could not be verified"
-"""The issue of a job of which nobody could say anything: it goes back, and has not failed."""
+"""The issue of a job without a verdict: it is sent back, but has not failed."""
 
 
 class GateVerdict(NamedTuple):
     """The result of a verification."""
 
     findings: tuple[str, ...]
-    """What the next session is to be told."""
+    """The findings for the next session."""
     failures: Mapping[str, int]
-    """How often in a row each job has failed, by its id."""
+    """The number of consecutive failures of each job, by id."""
     accepted: frozenset[str]
-    """The ids of the jobs that are done, and need no verification any more."""
+    """The ids of the jobs that are done and need no further verification."""
 
 
 class _Claim(NamedTuple):

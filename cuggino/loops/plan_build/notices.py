@@ -27,11 +27,11 @@ class WorkNotices:
     def __init__(self, project: Path) -> None:
         self._project = Path.cwd() / project
         self._real = project.resolve()
-        """Where it is when links are followed: some agents name files so."""
+        """The project's folder with links resolved: some agents use it to name files."""
         self._calls: dict[str, ToolCall] = {}
         self._touched: set[str] = set()
         self.has_committed = False
-        """A command that makes a commit has ended since this was last looked at and cleared."""
+        """True if a command that commits has ended since this was last checked and cleared."""
 
     def notice(self, event: Event) -> Iterable[Event]:
         """Return the event and its notices; a list, so that `has_committed` is of this event."""

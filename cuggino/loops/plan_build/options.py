@@ -47,7 +47,7 @@ class PlanBuildOptions(RunOptions, CommandSettings, CommitSettings, PlanBuildSet
     iteration_pause: float = Field(default=0.1, ge=0)
     """Seconds between two iterations."""
     max_retries: int = Field(default=3, ge=0)
-    """How many sessions in a row may fail before the run ends."""
+    """Consecutive failed sessions that are retried before the run ends."""
 
     @property
     def roles(self) -> tuple[Role, ...]:

@@ -45,7 +45,7 @@ class PlanBuildRun:
         self._error = ""
         self._jobs = JobsCounted(open=0, done=0)
         self._is_known = True
-        """Whether the jobs could be read when they were last looked at."""
+        """True if the jobs could be read the last time."""
         self._accepted: frozenset[str] = frozenset()
         """The ids of the jobs that are done and were verified, or were done before the run."""
         self._base: str | None = None
@@ -54,7 +54,7 @@ class PlanBuildRun:
         """The commit before the first one."""
         self._findings: tuple[str, ...] = ()
         self._rejected: tuple[str, ...] = ()
-        """Why the done file was taken away since the last build session, at most one reason."""
+        """The reason why the done file was removed since the last build session, at most one."""
         self._failures: Mapping[str, int] = {}
         self._turns: Counter[str] = Counter()
         patience = options.progress_patience

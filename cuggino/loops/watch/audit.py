@@ -28,7 +28,7 @@ from cuggino.operators import Flow, emit, extract_markers, flow, forward, mapcat
 from cuggino.storage import Workspace
 
 AUDIT_VARIABLES = ("specs_path", "tbd_path", "known", "memory")
-"""Which variables the template of the audit may use."""
+"""The variables available to the template of the audit."""
 
 
 def audit_stage(run: Run, options: WatchRunOptions) -> Observable[WatchEvent]:

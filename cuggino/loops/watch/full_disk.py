@@ -13,7 +13,7 @@ from cuggino.events import WatchDiskFull
 from cuggino.operators import Flow, ask, emit, flow, forward
 
 PAUSE = 60.0
-"""Seconds until it is seen whether the disk has room again."""
+"""Seconds until the disk is checked for room again."""
 
 
 def waits_for_room(

@@ -21,7 +21,7 @@ class Here:
     """The slots on this machine; a placement that is never gone."""
 
     services: Services
-    """Those of the project."""
+    """The services of the project."""
     folders: Sequence[Slot]
     prepare: Callable[[Slot, str, str], Observable[WatchEvent]]
     """Puts a commit into a slot, for an item."""

@@ -82,15 +82,15 @@ class Items:
         self._options = options
         self.backlog = Backlog(run.services.workspace)
         self.survey = Survey([], {})
-        """What the latest look has shown."""
+        """The latest survey of the backlog."""
         self.order = ReadyOrder()
-        """Which of those items may begin, by what they come after."""
+        """The order of its items, which decides the ones that may begin."""
         self.blocked: Callable[[], Mapping[str, str]] = dict
         """Returns the items that wait for a person, each with the reason."""
         self.let_go: Callable[[str], str | None] = lambda _name: None
         """Forgets an item that is parked; returns the ref of its work, if there is one."""
         self._surveyed = datetime.min.replace(tzinfo=UTC)
-        """The time of that look."""
+        """The time of the latest survey."""
         self.attempts = Attempts(options.max_attempts, options.retry_seconds)
         if run.resumed is not None:
             restore_attempts(self.attempts, run.resumed)
@@ -105,7 +105,7 @@ class Items:
         self._signs: Subject[object] = Subject()
         looks = empty() if looks is None else looks.pipe(ops.observe_on(run.lane))
         self._looks: Observable[object] = merge_now(self._signs, looks)
-        """The signs to look at the folders at once."""
+        """Signals to check the folders at once."""
 
     def waiting(
         self, look: Callable[[datetime], Situation] | None = None

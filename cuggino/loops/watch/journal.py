@@ -47,7 +47,7 @@ from cuggino.storage import (
 from cuggino.storage.journal import is_concluded, last_entry
 
 ITEM = "item"
-"""The name of the stage that is a run of its own, with its own journal."""
+"""The name of the stage that is a separate run, with its own journal."""
 
 SLOTS = "slots"
 """The name of the stage in which several such runs are at work, and land."""

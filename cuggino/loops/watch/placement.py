@@ -43,13 +43,13 @@ class Work:
     number: int = 1
     """Counts the attempts at the item."""
     returned: Returned | None = None
-    """Why its candidate did not land."""
+    """The reason why its candidate did not land."""
     unapproved: bool = False
-    """Whether work may land that was not approved when its iterations were used up."""
+    """True if work may land without an approval when its iterations are used up."""
     ledger: Ledger | None = None
     """Counts what all attempts spend."""
     control: ItemControl | None = None
-    """What a person asks of the item."""
+    """A person's commands for the item."""
 
     @property
     def name(self) -> str:

@@ -42,15 +42,15 @@ class ItemWork:
     """The latest attempt that has ended, from 1."""
     slot: int = 0
     end: LoopTerminalEvent | None = None
-    """How its latest run has ended."""
+    """The end of its latest run."""
     candidate: WatchCandidate | None = None
-    """What has not landed yet."""
+    """The candidate, until it lands."""
     sent_back: WatchSentBack | None = None
-    """Why the candidate did not land."""
+    """The reason why the candidate did not land."""
     proposed: WatchProposed | None = None
     """The pull request that has the candidate."""
     has_landed: bool = False
-    """Whether only the item has not been put away."""
+    """True if the item has landed but was not put away."""
 
     @property
     def waits_to_land(self) -> bool:

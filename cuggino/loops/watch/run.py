@@ -43,7 +43,7 @@ class Watch:
         self._loop = loop
         self._items = Items(run, options, claim, looks)
         self._settled = settled
-        """An item that the last watch did not come to put away, and how its run had ended."""
+        """An item that the last watch did not get to put away, with the end of its run."""
         self._ledger = run.supervision.ledger
 
     def opening(self) -> Flow[None]:

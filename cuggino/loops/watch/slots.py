@@ -72,7 +72,7 @@ from cuggino.stages import act, interrupt_processes
 from cuggino.stages.slots import candidate_ref
 
 _FOLLOW_AGAIN = 30.0
-"""Seconds after which a delayed branch is let follow again, though nothing has changed."""
+"""Seconds after which a delayed branch is moved again even if nothing has changed."""
 
 
 class Trunk(Protocol):
@@ -166,7 +166,7 @@ class SlotWatch:
         self._starts: abc.ObserverBase[Observable[WatchEvent]] | None = None
         self._landings: Subject[Observable[WatchEvent]] = Subject()
         self._lands: str | None = None
-        """The item whose landing is not over: the branch follows, too, before the next one."""
+        """The item whose landing is not finished: the branch also follows before the next one."""
         self._next_due = SerialDisposable()
         self._is_advancing = self._is_changed = False
 

@@ -119,7 +119,7 @@ def extract_markers(
 
 
 _ASIDE = frozenset({"PingEvent", "Thinking"})
-"""Events that say nothing about a message."""
+"""Events that do not affect a message."""
 
 
 @cache

@@ -23,9 +23,9 @@ __all__ = ["Budget", "Ledger", "within_budget"]
 T = TypeVar("T")
 
 Look: TypeAlias = Callable[[Any], Iterable[Any]]
-"""Looks at an event, and returns what is to be emitted before it."""
+"""Examines an event and returns the events to emit before it."""
 Looks: TypeAlias = Mapping[str, Look | None]
-"""By the name of a class of events, so that none is loaded for it."""
+"""By the name of the event class, so that no class has to be loaded for it."""
 
 
 _SPENDS_NOTHING = PLAIN - {"UsageUpdate"}

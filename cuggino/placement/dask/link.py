@@ -41,17 +41,17 @@ class Emit(Protocol):
 
 _OBSERVE = 20.0
 _ALIVE = 1.0
-"""Seconds between signs of life to a detached attempt."""
+"""Seconds between heartbeats to a detached attempt."""
 _GET = 2.0
-"""Seconds after which a reader notices that it receives no more."""
+"""Seconds after which a reader notices that it no longer receives anything."""
 _BEGIN = 30.0
-"""Seconds in which a worker with everything free has to begin; then another is looked for."""
+"""Seconds within which a completely free worker must start the attempt; then another is sought."""
 _ANSWER = 10.0
 _AGAIN = 0.5
 _LAST = 0.2
 """Seconds in which subscribers receive the end of attempts that closing has cancelled."""
 _CLOSING = 5.0
-"""Most seconds that closing waits until cancelled attempts have released everything."""
+"""Maximum seconds that closing waits until cancelled attempts have released everything."""
 
 
 class DaskLink:
@@ -673,7 +673,7 @@ class _Attempt:
         self.future = future
         self.worker = ""
         self.received = 0
-        """How many texts were processed."""
+        """Number of texts processed."""
         self.begun: asyncio.Future[None] = loop.create_future()
         self.over: asyncio.Future[_Over] = loop.create_future()
         self.messages: list[dict[str, Any]] = []

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 BATCH = 64
-"""Most texts of a batch."""
+"""Maximum number of texts in a batch."""
 
 BATCH_SIZE = 256 * 1024
 """Characters after which a batch takes no more texts."""
 
 DELAY = 0.05
-"""Most seconds that a text waits for others to fill its batch."""
+"""Maximum seconds that a text waits for others to fill its batch."""
 
 WAITING = 2 * BATCH
 """Unsent texts at which back-pressure holds the attempt."""
@@ -44,11 +44,11 @@ class Outbox:
         self._condition = threading.Condition()
         self._texts: list[str] = []
         self._first = 0
-        """How many texts came before those kept."""
+        """Number of texts before those kept."""
         self._sent = 0
-        """How many texts were sent, or acknowledged."""
+        """Number of texts sent or acknowledged."""
         self._since = 0.0
-        """When the oldest unsent text came."""
+        """The time the oldest unsent text was added."""
         self._unbounded = False
         self._closed = False
 

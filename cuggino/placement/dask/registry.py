@@ -27,11 +27,11 @@ PREFIX = "cuggino-"
 
 _PLUGIN = "cuggino-attempts"
 _TICK = 0.2
-"""Seconds between looks for free seats while somebody waits."""
+"""Seconds between checks for free seats while any attempt waits for one."""
 _UNUSED = 60.0
-"""Seconds after which a seat is free again whose client never submitted the task."""
+"""Seconds after which a seat is freed if its client never submitted the task."""
 _FORGOTTEN = 10.0
-"""Seconds after which somebody who asks for a seat no more loses the place in the line."""
+"""Seconds after which an attempt that no longer asks for a seat loses its place in the line."""
 
 State: TypeAlias = Literal["seated", "running", "ended", "gone"]
 """`ended`: everything is released. `gone`: the worker was removed."""

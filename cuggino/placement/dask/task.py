@@ -30,13 +30,13 @@ SAME_VERSION = "install the same version on the client, the scheduler and all wo
 SAME_PACKAGES = "install the same packages on the client and all workers"
 
 QUEUE = 16
-"""Most batches on the scheduler that the client has not taken."""
+"""Maximum number of batches on the scheduler that the client has not taken."""
 
 LOOK = 0.2
-"""Seconds between looks at whether anybody still wants the attempt."""
+"""Seconds between checks that any client still wants the attempt."""
 
 ABSENT = 5.0
-"""Seconds without a word from the client after which a detached attempt continues without it."""
+"""Seconds without a message from the client before a detached attempt continues without it."""
 
 _POLL = 20.0
 _PUT = "1s"

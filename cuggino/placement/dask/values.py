@@ -33,9 +33,9 @@ class DaskWorker(NamedTuple):
     address: str
     threads: int
     resources: Mapping[str, float]
-    """What it offers, such as `{"claude": 2}`."""
+    """The resources that it offers, such as `{"claude": 2}`."""
     used: Mapping[str, float]
-    """What running attempts have taken of that."""
+    """The resources in use by running attempts."""
     attempts: tuple[str, ...]
     """The keys of its running attempts."""
 

@@ -35,7 +35,7 @@ from cuggino.stages.slots.refs import candidate_ref
 ITEM = "Item"
 """The trailer of a landing's commit that names its item."""
 _BRANCHES = 100
-"""How many branches of one item there can be."""
+"""Maximum number of branches of one item."""
 
 
 class Red(NamedTuple):

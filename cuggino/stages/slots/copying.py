@@ -22,7 +22,7 @@ INCLUDED = ".worktreeinclude"
 
 _CHUNK = 1 << 20
 _SLICE = 64
-"""Files that are looked at before the scheduler may run other work."""
+"""Files examined before the scheduler may run other work."""
 
 
 def copy_specs(slot: Slot, specs: str) -> Flow[None]:

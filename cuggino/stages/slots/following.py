@@ -43,7 +43,7 @@ _REFUSALS: Mapping[str, str] = MappingProxyType(
         "Not possible to fast-forward": "the branch has just moved",
     }
 )
-"""What git says when it refuses a fast-forward before it has touched anything."""
+"""Git's messages when it refuses a fast-forward before touching anything, each with the reason."""
 _SETTLE = 1.0
 """Seconds after the last change of the user, whose git may still be at work."""
 

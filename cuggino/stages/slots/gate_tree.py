@@ -24,7 +24,7 @@ from cuggino.stages.slots.submodules import update_submodules
 
 _OID = "# branch.oid "
 HANDED = "refs/cuggino/landing"
-"""What was handed over to the project, until a ref of its own holds it."""
+"""The commit that was handed over to the project, until its own ref holds it."""
 EPOCH = datetime.fromtimestamp(0, UTC)
 """Older than any lock."""
 _IN_THE_WAY = "local changes to the following files would be overwritten"

@@ -43,7 +43,7 @@ IDENTITY: Mapping[str, str] = {
 STALE = re.compile(
     r"stale info|is at \w+ but expected|reference already exists|incorrect old value"
 )
-"""What git says when a push with a lease finds another commit."""
+"""Git's messages when a push with a lease finds another commit."""
 
 
 class Said(NamedTuple):

@@ -20,7 +20,7 @@ from cuggino.stages.slots.record import SlotRecord, record_path
 from cuggino.stages.slots.refs import BASES, CANDIDATES, KEPT, TRUNK, kept_ref, kept_refs
 
 UNCOMMITTED = "Cuggino-Kept: uncommitted"
-"""The trailer of a commit that holds files which nobody has committed."""
+"""The trailer of a commit that holds uncommitted work."""
 
 _STATUS = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal")
 _CHANGES = "uncommitted changes"

@@ -57,12 +57,12 @@ from cuggino.stages.slots.position import (
 from cuggino.stages.slots.refs import KEPT, TRUNK, candidate_ref, kept_ref, kept_refs
 
 LandOn = Literal["follow", "branch"]
-"""Where items land: on the user's branch, or each on a branch of its own."""
+"""The destination of items: the user's branch, or a separate branch for each."""
 
 _CANDIDATE = "Candidate"
-"""The trailer that names the candidate where it is no parent of the commit."""
+"""The trailer that names the candidate if it is not a parent of the commit."""
 _TRIES = 5
-"""How often a landing begins anew when somebody else has moved the trunk meanwhile."""
+"""Maximum attempts at a landing, if another process moves the trunk during each."""
 
 
 class Trunk:

@@ -33,7 +33,7 @@ class SlotFolder:
 
     kind: SlotFolderKind
     """`slot`; `gate`: the gate tree; `aside`: a slot that was set aside with work in it; `remains`:
-    what a killed process has left."""
+    leftovers of a killed process."""
     folder: Path
     number: int = 0
     """Of a slot, from 1."""
@@ -63,7 +63,7 @@ class SlotRef:
     item: str
     subject: str
     landed: bool
-    """A branch or the trunk holds the commit, so that the ref is needed no more."""
+    """True if a branch or the trunk holds the commit, so that the ref is not needed any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ class SlotsCleaned:
     folders: tuple[SlotFolder, ...]
     refs: tuple[SlotRef, ...]
     left: SlotListing
-    """What remains."""
+    """The folders and refs that remain."""
 
 
 def list_slots(

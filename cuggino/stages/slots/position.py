@@ -14,16 +14,16 @@ from cuggino.stages.slots.git import PLAIN, Said, must, run_git
 from cuggino.stages.slots.refs import KEPT, TRUNK
 
 FOLLOWED = "refs/cuggino/followed"
-"""Below it one ref, named as the user's branch: the commit up to which it has followed the
+"""Prefix of a ref named after the user's branch: the commit up to which the branch has followed the
 trunk."""
 DETACHED = f"{FOLLOWED}/detached"
-"""That ref when no branch was checked out at the start."""
+"""The ref below it if no branch was checked out at the start."""
 MOVING_FROM = "refs/cuggino/following/from"
 MOVING_TO = "refs/cuggino/following/to"
-"""Between what commits the files of the user are being moved, while they are."""
+"""The two commits between which the user's files are being moved, during the move."""
 AGAIN_FROM = "refs/cuggino/again/from"
 AGAIN_TO = "refs/cuggino/again/to"
-"""The landings that are to land again on a branch that was rewritten, the first one excluded."""
+"""The landings to repeat on a branch that was rewritten, the first one excluded."""
 
 
 @dataclass(frozen=True, kw_only=True)

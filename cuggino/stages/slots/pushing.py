@@ -49,7 +49,7 @@ _NETWORK = re.compile(
 _MOVED = re.compile("cannot lock ref .* but expected ")
 _TRIES = 10
 _SECONDS = 300.0
-"""After these, a command to the remote is ended, and repeated."""
+"""Seconds after which a command to the remote is terminated and retried."""
 
 
 class Tested(NamedTuple):
@@ -57,7 +57,7 @@ class Tested(NamedTuple):
 
     commit: str
     is_nothing: bool
-    """Whether the target has all of it already."""
+    """True if the target already has all of it."""
     ci: tuple[str, ...] = ()
     """The files among the changes that define CI or git hooks."""
 

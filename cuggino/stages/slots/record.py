@@ -19,7 +19,7 @@ class SlotRecord:
     config: str
     """The configuration of the clone as git wrote it, without what was copied to it."""
     alternates: str = ""
-    """Where the clone finds the objects of the project, as git wrote it."""
+    """The clone's reference to the project's objects, as git wrote it."""
     item: str = ""
     """The item whose work is in the slot; empty before the first one."""
     base: str = ""

@@ -8,18 +8,18 @@ import re
 from urllib.parse import quote_from_bytes, unquote
 
 TRUNK = "refs/cuggino/trunk"
-"""What has landed."""
+"""The trunk: all landed work."""
 TARGET = "refs/cuggino/target"
-"""What pull requests are merged into, as it was fetched last."""
+"""The target of pull requests, as last fetched."""
 CANDIDATES = "refs/cuggino/candidates"
 BASES = "refs/cuggino/bases"
 KEPT = "refs/cuggino/kept"
 BRANCHES = "refs/cuggino/branches"
-"""Below it the branch of each item that landed on one of its own."""
+"""Prefix of the refs of items that landed on their own branches."""
 WORK = "refs/cuggino/work"
 """The work on items on other machines, in the shared repository."""
 GIVEN = "refs/cuggino/given"
-"""What these machines begin with, in the shared repository."""
+"""The commits that these machines start with, in the shared repository."""
 
 _LONGEST = 160
 """Characters of a name in a ref; a ref is a file, whose name has at most 255 bytes."""

@@ -30,7 +30,7 @@ class WorkRef:
         self.ref = ref
         self._key = key
         self._pushed: str | None = None
-        """What this attempt pushed last; None before its claim."""
+        """The commit that this attempt pushed last; None before its claim."""
         self._saved: str | None = None
         """The work that was saved last."""
 

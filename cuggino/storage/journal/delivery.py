@@ -65,7 +65,7 @@ class DeliverableCourse:
     status: DeliverStatus
     verified: bool = False
     is_wanted: bool = True
-    """False if it is no longer in the list."""
+    """False if it was removed from the list."""
     changes: tuple[StatusChange, ...] = ()
     """In order; empty if its status never changed."""
 
