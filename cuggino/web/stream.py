@@ -26,7 +26,7 @@ MOST_CHANNELS = 64
 """Channels that are kept; those without open pages make room for others."""
 BUSY, LONGEST, QUIET = 0.25, 2.0, 1.0
 """Seconds between polls: while events arrive, the maximum then, and when none arrived lately."""
-SHARE = 0.007
+SHARE = 0.005
 """The part of a core that polling, drawing and sending may take: more slows polling down.
 
 A run that waits for its model takes a fifth of a core.

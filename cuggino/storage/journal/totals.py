@@ -129,12 +129,12 @@ class Totals:
         self._end = at
 
     def _spend(self, stage: str | None, event: Event) -> None:
+        if isinstance(event, StageFinished):
+            if (last := self._running.pop(stage, None)) is not None:
+                self._spent = self._spent.plus(last)
+            return
         before = self._running.get(stage, _NOTHING)
         match event:
-            case StageFinished():
-                self._spent = self._spent.plus(before)
-                self._running.pop(stage, None)
-                return
             case StageStarted():  # possibly a repetition with a new agent
                 after = before.settle()
             case _:
