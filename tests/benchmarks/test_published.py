@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 from tests.benchmarks.measuring import Figure
 from tests.benchmarks.published import PAGE, ROWS, with_figures
 
@@ -45,7 +47,7 @@ def test_other_rows_stay_as_they_are() -> None:
     )
 
 
-def test_every_row_is_on_the_page_once() -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    first = [line.split("|")[1].strip() for line in page.splitlines() if line.startswith("|")]
-    assert [first.count(row) for row in ROWS] == [1] * len(ROWS)
+def test_every_row_of_the_page_has_a_figure() -> None:
+    table = PAGE.read_text(encoding="utf-8").partition("|---|---|---|---|---|\n")[2]
+    rows = takewhile(lambda line: line.startswith("|"), table.splitlines())
+    assert sorted(ROWS) == sorted(row.split("|")[1].strip() for row in rows)
