@@ -18,8 +18,8 @@ from cuggino.operators import Managed, attach, events_in, unopened
 T = TypeVar("T")
 
 DELAY = 10.0
-"""Seconds of work before asking the system to stay awake: none sleeps sooner, and short runs are
-over."""
+"""Seconds of work before asking the system to stay awake: no system sleeps sooner, and short runs
+are over by then."""
 
 JOIN_LIMIT = 1.0
 """Seconds that a disposal waits for the request to the system."""

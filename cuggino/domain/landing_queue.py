@@ -78,7 +78,7 @@ class LandingQueue:
         return replace(self, waiting=waiting, landing=name)
 
     def interrupted(self) -> LandingQueue:
-        """Queue a candidate whose landing was interrupted again, before all others."""
+        """Put the candidate of an interrupted landing back into the queue, before all others."""
         if self.landing is None:
             return self
         return replace(self, waiting=(self.landing, *self.waiting), landing=None)

@@ -61,7 +61,7 @@ def cleaned(text: str) -> str:
 
 
 def limited(text: str, most: int = LONGEST_FOREIGN) -> str:
-    """Return the text, cut to `most` bytes, with a line about the number of omitted bytes."""
+    """Return the text; if it is above `most` bytes, cut, with a line on the omitted bytes."""
     if len(text) <= most // 4:
         return text
     content = text.encode("utf-8", "replace")

@@ -71,7 +71,7 @@ class Desk:
         self._silent: set[str] = set()
 
     def place(self, item: str) -> Place | None:
-        """Return the place of the item's issue; None without an issue or if it is silenced.
+        """Return the place of the item's issue; None without one, or if nothing is reported there.
 
         Raises:
             StorageError: the item's origin cannot be read.

@@ -47,7 +47,7 @@ class Comment:
     at: datetime
     """The time it was written."""
     edited_at: datetime | None = None
-    """The time of its last edit; None if that is unknown, or without one."""
+    """The time of its last edit; None if that is unknown, or it was never edited."""
     url: str = ""
 
 

@@ -39,7 +39,7 @@ T = TypeVar("T")
 _TRIES = 5
 """Maximum attempts at a landing, if someone else pushes during each."""
 _LOOKS = 3
-"""Number of polls that must find no jobs before a head counts as having no CI."""
+"""Number of consecutive polls that must find no jobs before a head counts as having no CI."""
 _NAMES = 20
 """Maximum number of branch names tried for an item."""
 _LOGS = 3
@@ -66,9 +66,10 @@ def pull_requests(
 
     A candidate passes the same gate as any other, on the remote's target. Its branch `cuggino/ITEM`
     is pushed with a lease, and a pull request is opened or updated. The landing then waits for CI.
-    A failed job, a review that requests changes, or a conflict with the target sends the item back,
-    with the end of the log or the review; it is worked on and pushed again. With `auto_merge` the
-    forge merges the pull request once CI has passed, unless it changes CI files.
+    A failed job, a review that requests changes or comments on a file, or a conflict with the
+    target sends the item back, with the end of the log or the review; it is worked on and pushed
+    again. With `auto_merge` the forge merges the pull request once CI has passed, unless it changes
+    CI files.
 
     Commits that others push to the branch become part of the work and are never overwritten. An
     item whose pull request is closed without a merge is parked.
@@ -407,7 +408,10 @@ class PullRequests:
         )
 
     def _adopted(self, item: str, known: Proposal, pull: PullRequest) -> Flow[Proposal | None]:
-        """Adopt a new head that only merges the target; return None while the forge lags behind."""
+        """Return the proposal, after adopting a head that only merges the target.
+
+        Returns None while the forge lags behind.
+        """
         heads = yield from self._git_patiently(
             "list branches", lambda: self._git.heads([known.branch])
         )
@@ -539,7 +543,7 @@ def _closed(number: int) -> ForgeRefused:
 
 
 def _new_remarks(pull: PullRequest, known: Proposal) -> list[Remark]:
-    """Return the unanswered trusted remarks; none unless one asks for changes."""
+    """Return unanswered trusted remarks, if one requests changes or comments on a file."""
     answered = {*known.answered}
     new = [one for one in pull.remarks if one.is_trusted and one.id not in answered]
     new = [one for one in new if one.body.strip() or one.asks_for_changes]

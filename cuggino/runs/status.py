@@ -75,7 +75,7 @@ class ProjectStatus:
 
     @property
     def state(self) -> ProjectState:
-        """`running`, `waiting` if only a person can continue, or `idle` with nothing to do."""
+        """`running`, `waiting` if no run works and something waits for a person, or `idle`."""
         activity = self.activity
         if self.owner is not None and (activity is None or _works(activity)):
             return "running"

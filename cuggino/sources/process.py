@@ -70,7 +70,7 @@ def process_lines(
     nothing. `enclosure` confines the process and everything it starts. In an enclosure with a
     namespace, SIGINT and SIGTERM go to the program and its group, SIGKILL to all processes at once,
     and no process outlives the program, even with `sweep=False`: its remaining processes are killed
-    when it exits. If the Python process dies, the kernel kills them all.
+    when it exits, and all of them by the kernel if the Python process dies.
 
     Requires POSIX.
     """

@@ -720,9 +720,9 @@ def _commits(cwd: Path, base: str | None) -> Flow[None]:
 
 
 def changed_tests(cwd: Path, base: str | None) -> Observable[ChangedTests]:
-    """Emit the tests of the commit `base` below `cwd` that were removed or weakened since.
+    """Emit the files removed below `cwd`, and the tests weakened there, since the commit `base`.
 
-    Nothing without a `base`, without a repository or when git fails.
+    Both are empty without a `base`, without a repository or when git fails.
     """
     return flow(lambda: _changed_tests(cwd, base))
 

@@ -230,7 +230,7 @@ def snapshot_stage(
 ) -> Observable[SnapshotTaken | SnapshotFailed]:
     """Keep the files of the project as they are, as `<run>/<stage>`.
 
-    Emits `SnapshotTaken`, or `SnapshotFailed`: never an error: work continues without it.
+    Emits `SnapshotTaken` or `SnapshotFailed`, never an error: work continues without a snapshot.
     Nothing is emitted without a git repository. The private index is kept in `folder`
     (`GitSnapshots`).
     """

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 TOKEN_BOUNDARIES = [4.0**power for power in range(14)]
 SECONDS_BOUNDARIES = [0.01 * 2**power for power in range(20)]
-"""The conventional ones, extended to an hour and a half, as agent sessions are long."""
+"""Those of the GenAI conventions, extended to an hour and a half, as agent sessions are long."""
 
 
 class SessionMetrics:

@@ -44,7 +44,7 @@ def test_the_last_attempt_clears_the_count() -> None:
 
 
 def test_a_limit_that_is_renewed() -> None:
-    """After 20 limits in a row without a finished item the pauses exceed reported ones."""
+    """After 20 limits in a row without a finished item, short reported pauses no longer count."""
     attempts = Attempts(max_attempts=3, retry_seconds=60)
     pauses = [attempts.limited(NOW, later(60)) for _ in range(24)]
     assert [60.0] * 20 + [900, 1800, 3600, 7200] == pauses

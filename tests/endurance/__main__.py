@@ -36,7 +36,7 @@ _NAMES = (*TRIALS, CLAUDE)
 
 
 def kills(trials: Sequence[Trial], root: Path, *, count: int, seed: int) -> list[str]:
-    """Kill the commands in turn, `count` times in total; return the problems."""
+    """Kill the commands in turn, at least `count` times or until a problem; return the problems."""
     expected, total, problems = {}, Counter[str](), []
     for trial in trials:
         place = trial.make(root / trial.name)

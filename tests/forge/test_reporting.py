@@ -301,7 +301,7 @@ def test_an_issue_is_closed_only_if_configured(tmp_path: Path) -> None:
 def test_items_that_left_without_an_event(
     tmp_path: Path, how: str, said: str, is_down: bool
 ) -> None:
-    """Items moved by a person, or before the watch was killed, are still reported."""
+    """Items that leave the backlog without an event, even while no watch runs, are reported."""
     here = machine(tmp_path)
     here.begins()
     if is_down:

@@ -315,7 +315,7 @@ def attack(
 
 
 def assert_held(attacked: Attacked, name: BoundaryName) -> None:
-    """Assert that no session leaves a protected change, and that violations are reported.
+    """Assert that no protected change is left, and that roles that the kernel confines made none.
 
     With bubblewrap nothing outside the project is changed either. There, only what no view
     can protect is a violation of the implementer; other roles have none.

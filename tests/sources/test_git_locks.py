@@ -78,7 +78,7 @@ def test_a_lock_from_before(repo: GitProject, lock: Path) -> None:
 def test_a_git_that_works_there(
     argv: tuple[str, ...], where: str, repo: GitProject, lock: Path
 ) -> None:
-    """While a git works in the repository the lock may be its own; then it is removed."""
+    """A lock stays while a git works in the repository, and is removed after that git has ended."""
     words = [word.format(repo=repo.root) for word in argv]
     with running(*words, cwd=repo.root.parent / where):
         assert [] == remove_stale_locks([lock], repo.root, since=LONG_AGO)

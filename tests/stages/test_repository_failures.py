@@ -186,7 +186,7 @@ class TestSubmodule:
         assert "a.txt" in project.committed()
 
     def test_known_before(self, project: GitProject, module: GitProject) -> None:
-        """Reported before a run; a new commit of the submodule is not, as it can be committed."""
+        """Uncommitted changes are reported before a run; a new commit of the submodule is not."""
         module.write("m.txt", "changed\n")
         (found,) = commit_obstacles(project.root)
         assert "uncommitted changes within a submodule, lib/módule" == found.what

@@ -157,7 +157,7 @@ class TestRefused:
     def test_no_git(
         self, project: GitProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Without git a push fails, without an error."""
+        """Without git a push is a `PushFailed` event, not an error."""
         monkeypatch.setenv("PATH", str(tmp_path / "empty"))
         assert "cannot start git" in refused(project)
 

@@ -50,7 +50,8 @@ class SpawnOptions:
     sandbox: Sandbox | None = None
     """Sandbox for commands, used where both the agent and the machine support it."""
     view: RoleView | None = None
-    """The files that processes of the session can read and write, where the machine supports it."""
+    """Limits the files that all processes of the session see and may write, where the machine
+    supports it."""
     protected: Protected | None = None
     """Paths that the session may not change; the stage checks them afterwards. None: no check."""
     messages: Observable[str] | None = None

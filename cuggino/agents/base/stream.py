@@ -321,8 +321,8 @@ def stream_json(
 
     Completes when the process has ended, not on its result, as background tasks may still run.
     Fails with an `LlmSessionError` after `SessionEnded`, or with `AgentNotFound` alone if nothing
-    was started. A breach of the guard, and disposal, terminate the process and everything it
-    started first.
+    was started. A breach of the guard, and disposal, first terminate the process and everything it
+    started.
     """
 
     def subscribe(

@@ -11,7 +11,7 @@ fails closed in two independent ways, as observed with the real program:
   permissions runs everything when the hook fails without an error.)
 - `onFailure: block`, and a shell around the hook that turns every failure into a plain denial.
 
-The policy is passed on the hook's command line, so there is no file to tamper with, and
+The policy is passed on the hook's command line, so there is no policy file to edit, and
 `disableAllHooks: false` overrides the project's settings, at the start and later. All other
 settings of the project and the user stay in force: their CLAUDE.md, hooks, skills and rules.
 """

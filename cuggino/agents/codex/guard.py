@@ -6,7 +6,7 @@ does not run. But Codex allows a call if the hook itself fails. Therefore:
 
 - Any failure of ours is a denial: a shell around the hook prints it, and a hook that takes too long
   ends itself long before Codex would give up on it.
-- The hook is on the command line, trusted by its hash, so there is no file to tamper with. The
+- The hook is on the command line, trusted by its hash, so there is no hook file to edit. The
   project's own `.codex` is not read, and could not disable the hook if it were.
 - Typing into a running command, which bypasses the hook, is turned off.
 - An allowed command runs in the bash it was checked for, whichever shell the model named, and in

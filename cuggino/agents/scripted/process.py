@@ -1,10 +1,10 @@
 """The program of the scripted agent. Run by path with nothing but the standard library.
 
 It reads its orders as a line of JSON from standard input, and later a person's messages in steps
-that listen. It prints the output of Claude Code: an init line, a line per message and per tool
-result, and a result with the cost. A `step` line, which only the agent uses, reports which step
-starts. With a guard in its orders it checks each tool call, and prints the verdict as Claude Code
-does for its hooks. Tools of MCP servers are really called; the servers end with the session.
+that listen. It prints what Claude Code would: an init line, a line per message and per tool result,
+and a result with the cost. A `step` line, which only the agent uses, reports which step starts.
+With a guard in its orders it checks each tool call, and prints the verdict as Claude Code does for
+its hooks. Tools of MCP servers are really called; the servers end with the session.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ class PlanBuildActs:
             loaded = self._store.load()
             items, noted = loaded.jobs.items, unverified.read()
             if loaded.broken is None and not is_done(self._options.cwd):
-                # A person has removed the jobs that are gone and not reported as done.
+                # Without a done file, a person has removed the jobs that are gone.
                 unverified.write(noted & {job.id for job in items})
             still_open = noted | {job.id for job in items if not job.is_done}
             return [job.id for job in items if job.is_done and job.id not in still_open]

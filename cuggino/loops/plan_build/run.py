@@ -121,7 +121,7 @@ class PlanBuildRun:
         while True:
             yield from self._acts.unless_stopped()
             if (yield from self._acts.is_done()):
-                yield from self._verify_claims()  # others may have reported some
+                yield from self._verify_claims()  # others may have made claims
                 yield from self._count()
                 if (yield from self._is_complete()):
                     return "complete"

@@ -84,7 +84,7 @@ class Items:
         self.survey = Survey([], {})
         """The latest survey of the backlog."""
         self.order = ReadyOrder()
-        """The order of its items, which decides the ones that may begin."""
+        """The items of the survey that may begin, and those that must wait or are held."""
         self.blocked: Callable[[], Mapping[str, str]] = dict
         """Returns the items that wait for a person, each with the reason."""
         self.let_go: Callable[[str], str | None] = lambda _name: None

@@ -150,7 +150,7 @@ def within_budget(
 
 
 class _LookTable(dict[type, Look | None]):
-    """The function that calls all looks for events of a class; None if there are none."""
+    """A table with one function per event class that calls all its looks; None without looks."""
 
     def __init__(self, looks: Sequence[Looks]) -> None:
         super().__init__()

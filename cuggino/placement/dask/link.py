@@ -293,7 +293,7 @@ class DaskLink:
             name = f"{key}~{number}" if number else key
             try:
                 address = await self._seat(key, name, needs, avoid)
-                avoid = [address]  # used again only if it is the only one
+                avoid = [address]  # used again only if no other is free
                 await self._check_worker(address, task)
             except (OSError, KeyError):  # the worker has just died, or does not answer
                 await asyncio.sleep(_AGAIN)

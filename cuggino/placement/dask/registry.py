@@ -85,7 +85,7 @@ class Attempts(SchedulerPlugin):  # type: ignore[misc]
         """Return the address of a worker with a free seat, or None if there was none in time.
 
         Seats are given in order of arrival. After None, call again without delay. A worker in
-        `avoid` is taken only if all others are taken.
+        `avoid` is used only if no other suitable one is free.
         """
         until = time.monotonic() + timeout + _FORGOTTEN
         waiting = self._line.setdefault(key, _Waiting(task, needs, tuple(avoid), until))
