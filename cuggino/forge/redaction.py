@@ -49,7 +49,7 @@ def redacting(
         for mask in masks:
             text = mask(text)
         for folder, name in folders:
-            text = folder.sub(lambda _, name=name: name, text)  # type: ignore[misc]
+            text = folder.sub(name, text)
         return _HOMES.sub("~", text)
 
     return redact

@@ -148,8 +148,8 @@ def _tried(boundary: Boundary, project: Path, home: Path | None, command: str) -
     view = RoleView(role="reviewing", project=project, home_folder=home, copy_on_write=True)
     enclosure = boundary.enclose(view)
     assert enclosure is not None
-    # If the monitor is killed during setup, the namespace waits for it indefinitely. Without this
-    # option the command runs to its end even if this process is killed.
+    # Killed during setup, bubblewrap leaves a process that waits for it indefinitely. Without
+    # `--die-with-parent` the command runs to its end even if this process is killed.
     words = enclosure.command(["/bin/sh", "-c", command])
     try:
         done = subprocess.run(

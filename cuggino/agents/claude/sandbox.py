@@ -35,7 +35,7 @@ _TRY = (
     *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
     *("--unshare-pid", "--unshare-net", "true"),
 )
-"""Not `--die-with-parent`: see `cuggino.sandbox.boundary`."""
+"""A trial, without `--die-with-parent` for the reason in `cuggino.sandbox.boundary`."""
 
 
 def sandbox_unavailable(env: Mapping[str, str], *, platform: str = sys.platform) -> str:

@@ -49,9 +49,20 @@ def test_a_system_that_refuses(tmp_path: Path) -> None:
     """If a container forbids the sandbox, the reason is the last line of output."""
     path = tmp_path / "bin"
     program(path, "socat")
-    program(path, "bwrap", "echo first >&2; echo 'bwrap: No permissions' >&2; exit 1")
+    program(path, "bwrap", 'echo first >&2; echo "bwrap: No permissions" >&2; exit 1')
     why = sandbox_unavailable({"PATH": str(path)}, platform="linux")
     assert f"the system does not permit {path}/bwrap (bwrap: No permissions)" == why
+
+
+def test_a_trial_does_not_die_with_its_parent(tmp_path: Path) -> None:
+    """bubblewrap killed while it sets up a namespace leaves a process that waits forever."""
+    path = tmp_path / "bin"
+    program(path, "socat")
+    program(path, "bwrap", f'echo "$*" > {tmp_path}/words')
+    assert "" == sandbox_unavailable({"PATH": str(path)}, platform="linux")
+    words = (tmp_path / "words").read_text()
+    assert "--unshare-pid" in words
+    assert "--die-with-parent" not in words
 
 
 def test_other_systems(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
