@@ -5,7 +5,7 @@
     runtime = cuggino.Runtime.live(cwd=".", agent="claude")
     cuggino.run(runtime.run(focus="add a login page"), print)
 
-Names are imported on first use: `import cuggino` loads nothing heavy. What has no place here is
+Names are imported on first use, so that `import cuggino` loads nothing heavy. Everything else is
 imported from a public module, and from nothing below one:
 
 - `cuggino.agents`: providers; `cuggino.agents.claude` and its siblings have their classes
@@ -38,29 +38,172 @@ imported from a public module, and from nothing below one:
 - `cuggino.web`: the live page
 """
 
-from cuggino._lazy import lazy
-from cuggino._version import __version__ as __version__
+import importlib
+from typing import TYPE_CHECKING, Any
 
-NAMES = {
-    "_version": "__version__",
-    "agents": "LlmAgent SpawnOptions make_agent",
-    "config": "Config load_config save_config",
-    "edges": "aiterate iterate run",
-    "errors": "AgentFailed AgentNotFound ConfigError CugginoError",
-    "events": (
-        "DeliverEnded DeliverEvent Event LlmAgentEvent LlmMarkerEvent LoopEvent LoopTerminalEvent "
-        "PlanBuildEnded PlanBuildEvent RunResult WatchEvent dump_event parse_event"
-    ),
-    "loops": "DeliverRunOptions LoopRunOptions LoopService PlanBuildOptions WatchRunOptions",
-    "operators": (
-        "LoopScheduler Schedule acquire_release ask emit extract_markers flow forward "
-        "idle_timeout interrupt_when marker_tags retry_session until_terminal wait_for_quota "
-        "within_budget"
-    ),
-    "preflight": "resumed_agent",
-    "runtime": "Runtime",
-    "sources": "watch_file_count",
+from cuggino._version import __version__
+
+if TYPE_CHECKING:
+    from cuggino.agents import LlmAgent, SpawnOptions, make_agent
+    from cuggino.config import Config, load_config, save_config
+    from cuggino.edges import aiterate, iterate, run
+    from cuggino.errors import AgentFailed, AgentNotFound, ConfigError, CugginoError
+    from cuggino.events import (
+        DeliverEnded,
+        DeliverEvent,
+        Event,
+        LlmAgentEvent,
+        LlmMarkerEvent,
+        LoopEvent,
+        LoopTerminalEvent,
+        PlanBuildEnded,
+        PlanBuildEvent,
+        RunResult,
+        WatchEvent,
+        dump_event,
+        parse_event,
+    )
+    from cuggino.loops import (
+        DeliverRunOptions,
+        LoopRunOptions,
+        LoopService,
+        PlanBuildOptions,
+        WatchRunOptions,
+    )
+    from cuggino.operators import (
+        LoopScheduler,
+        Schedule,
+        acquire_release,
+        ask,
+        emit,
+        extract_markers,
+        flow,
+        forward,
+        idle_timeout,
+        interrupt_when,
+        marker_tags,
+        retry_session,
+        until_terminal,
+        wait_for_quota,
+        within_budget,
+    )
+    from cuggino.preflight import resumed_agent
+    from cuggino.runtime import Runtime
+    from cuggino.sources import watch_file_count
+
+__all__ = [
+    "AgentFailed",
+    "AgentNotFound",
+    "Config",
+    "ConfigError",
+    "CugginoError",
+    "DeliverEnded",
+    "DeliverEvent",
+    "DeliverRunOptions",
+    "Event",
+    "LlmAgent",
+    "LlmAgentEvent",
+    "LlmMarkerEvent",
+    "LoopEvent",
+    "LoopRunOptions",
+    "LoopScheduler",
+    "LoopService",
+    "LoopTerminalEvent",
+    "PlanBuildEnded",
+    "PlanBuildEvent",
+    "PlanBuildOptions",
+    "RunResult",
+    "Runtime",
+    "Schedule",
+    "SpawnOptions",
+    "WatchEvent",
+    "WatchRunOptions",
+    "__version__",
+    "acquire_release",
+    "aiterate",
+    "ask",
+    "dump_event",
+    "emit",
+    "extract_markers",
+    "flow",
+    "forward",
+    "idle_timeout",
+    "interrupt_when",
+    "iterate",
+    "load_config",
+    "make_agent",
+    "marker_tags",
+    "parse_event",
+    "resumed_agent",
+    "retry_session",
+    "run",
+    "save_config",
+    "until_terminal",
+    "wait_for_quota",
+    "watch_file_count",
+    "within_budget",
+]
+
+_HOMES = {
+    "AgentFailed": "cuggino.errors",
+    "AgentNotFound": "cuggino.errors",
+    "Config": "cuggino.config",
+    "ConfigError": "cuggino.errors",
+    "CugginoError": "cuggino.errors",
+    "DeliverEnded": "cuggino.events",
+    "DeliverEvent": "cuggino.events",
+    "DeliverRunOptions": "cuggino.loops",
+    "Event": "cuggino.events",
+    "LlmAgent": "cuggino.agents",
+    "LlmAgentEvent": "cuggino.events",
+    "LlmMarkerEvent": "cuggino.events",
+    "LoopEvent": "cuggino.events",
+    "LoopRunOptions": "cuggino.loops",
+    "LoopScheduler": "cuggino.operators",
+    "LoopService": "cuggino.loops",
+    "LoopTerminalEvent": "cuggino.events",
+    "PlanBuildEnded": "cuggino.events",
+    "PlanBuildEvent": "cuggino.events",
+    "PlanBuildOptions": "cuggino.loops",
+    "RunResult": "cuggino.events",
+    "Runtime": "cuggino.runtime",
+    "Schedule": "cuggino.operators",
+    "SpawnOptions": "cuggino.agents",
+    "WatchEvent": "cuggino.events",
+    "WatchRunOptions": "cuggino.loops",
+    "acquire_release": "cuggino.operators",
+    "aiterate": "cuggino.edges",
+    "ask": "cuggino.operators",
+    "dump_event": "cuggino.events",
+    "emit": "cuggino.operators",
+    "extract_markers": "cuggino.operators",
+    "flow": "cuggino.operators",
+    "forward": "cuggino.operators",
+    "idle_timeout": "cuggino.operators",
+    "interrupt_when": "cuggino.operators",
+    "iterate": "cuggino.edges",
+    "load_config": "cuggino.config",
+    "make_agent": "cuggino.agents",
+    "marker_tags": "cuggino.operators",
+    "parse_event": "cuggino.events",
+    "resumed_agent": "cuggino.preflight",
+    "retry_session": "cuggino.operators",
+    "run": "cuggino.edges",
+    "save_config": "cuggino.config",
+    "until_terminal": "cuggino.operators",
+    "wait_for_quota": "cuggino.operators",
+    "watch_file_count": "cuggino.sources",
+    "within_budget": "cuggino.operators",
 }
-"""The public names by module."""
+"""The module of each name that is imported on first use."""
 
-__getattr__, __dir__, __all__ = lazy(__name__, NAMES)
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(_HOMES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -9,16 +9,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cuggino.errors import ConfigError, NothingRuns
-from cuggino.events import on_use as events
+from cuggino.events import ControlEvent, SkipAsked
 from cuggino.files import state_folder
 from cuggino.sources import is_started_by_run
 from cuggino.storage import KEY_FILE, ControlFolder, LockOwner, Workspace
-
-if TYPE_CHECKING:
-    from cuggino.events import ControlEvent
 
 __all__ = ["check_receiver", "control_folder", "pending_commands", "send_command"]
 
@@ -63,7 +59,7 @@ def check_receiver(workspace: Workspace, command: ControlEvent) -> None:
     holder = workspace.holder()
     if holder is None:
         raise NothingRuns(str(workspace.root))
-    if isinstance(command, events.SkipAsked) and not _is_watch(holder):
+    if isinstance(command, SkipAsked) and not _is_watch(holder):
         raise ConfigError("only a watch has items to skip", hint="`cuggino stop` ends this run")
 
 

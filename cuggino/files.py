@@ -7,6 +7,7 @@ import json
 import math
 import os
 import re
+import shutil
 import stat
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -169,8 +170,6 @@ def write_atomic(
 def remove(path: Path) -> None:
     """Remove a file, a link, or a folder with everything in it; it may be missing."""
     if path.is_dir() and not path.is_symlink():
-        import shutil  # which hooks need not load
-
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)

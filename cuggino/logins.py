@@ -110,7 +110,6 @@ def _not_logged_in(login: Login) -> NotLoggedIn:
 
 
 def _login_of(agent: LlmAgent, cwd: Path, memory: LoginMemory) -> Observable[Login]:
-
     def ask(scheduler: abc.SchedulerBase) -> Observable[Login]:
         check = agent.login_check(cwd)
         if check is None:

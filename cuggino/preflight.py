@@ -17,6 +17,7 @@ from cuggino.agents import LlmAgent, Role
 from cuggino.config import CONFIG_FILE, Config
 from cuggino.errors import ConfigError, Interrupted, ProcessError, SpawnFailed
 from cuggino.operators import Flow, ask, flow, forward, interrupt_when, on_loop, within_loop
+from cuggino.sources import commit_obstacles, git_output, has_work_tree
 from cuggino.stages import act, lane
 from cuggino.storage import (
     WORKSPACE_FOLDER,
@@ -97,8 +98,6 @@ def check_commits(cwd: Path, *, locks: bool = True) -> None:
     Raises:
         ConfigError: they cannot.
     """
-    from cuggino.sources import commit_obstacles, has_work_tree
-
     off = f'set "commit" to false in {CONFIG_FILE}'
     if not has_work_tree(cwd):
         hint = f"run `git init`, or {off}"
@@ -156,8 +155,6 @@ def git_answers(interrupt: Observable[object] | None) -> Flow[None]:
         ConfigError: it has not, or it failed; commits need it.
         Interrupted: a person did not want to wait.
     """
-    from cuggino.sources import git_output
-
     off = f'or set "commit" to false in {CONFIG_FILE}'
     hint = f"install it (again), {off}"
     late = ConfigError(f"git did not answer within {GIT_LIMIT:.0f} s, but commit is on", hint=hint)

@@ -8,19 +8,27 @@ from __future__ import annotations
 import dataclasses
 import os
 import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
+from typing import Any, TypeVar, cast, get_args
 
 from reactivex import Observable, just
 
-from cuggino import doctor, events, guard_audit, loops, notify, runs
-from cuggino._values import dataclass
-from cuggino.agents import AgentLike, LlmAgent, configured_agent
+from cuggino import doctor, events, guard_audit, loops, notify, project_manager, runs
+from cuggino.agents import AgentLike, LlmAgent, RoutedAgent, configured_agent
+from cuggino.agents.cassettes import record_to, with_speed, without_secrets
 from cuggino.config import Config, load_config
 from cuggino.control import check_receiver, control_folder
+from cuggino.doctor import CheckResult
+from cuggino.domain import TOOLS_OF, agent_tool, title_of
 from cuggino.errors import ConfigError
+from cuggino.events import Event, LoopEvent
 from cuggino.files import state_folder
+from cuggino.forge import Look, Source, beside_watch, import_once, landing_of, redacting, sources_of
 from cuggino.guard import Level, Role
+from cuggino.guard_audit import JudgedCall
+from cuggino.logins import Login, LoginMemory, check_logins, logins_of
 from cuggino.loops import LoopRunOptions, LoopService, RunOptions, Services, resumed_options
 from cuggino.operators import Flow, ask, flow, forward, on_loop, within_loop
 from cuggino.preflight import (
@@ -33,17 +41,29 @@ from cuggino.preflight import (
     git_answers,
     running,
 )
-from cuggino.prompts import Prompts
+from cuggino.project_manager import PlanSession
+from cuggino.prompts import Prompts, load_instruction
+from cuggino.runs import RecordedRun, UnreadableRun
 from cuggino.sandbox import home_of
 from cuggino.stages import (
     Enclose,
     GitRepository,
     GitSnapshots,
+    SlotListing,
+    SlotsCleaned,
+    Snapshot,
+    Undone,
+    UndoPlan,
     act,
+    clean_slots,
     control_commands,
     enclose_commands,
+    find_snapshot,
     lane,
+    list_slots,
     no_enclosure,
+    undo_plan,
+    undo_stage,
 )
 from cuggino.storage import (
     WORKSPACE_FOLDER,
@@ -51,21 +71,10 @@ from cuggino.storage import (
     Workspace,
     find_run,
     read_focus,
+    served_page,
 )
+from cuggino.telemetry import AgentIdentity, with_telemetry
 from cuggino.wakefulness import awake, keeping_awake
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from cuggino.doctor import CheckResult
-    from cuggino.events import Event, LoopEvent
-    from cuggino.forge import Look, Source
-    from cuggino.guard_audit import JudgedCall
-    from cuggino.logins import Login
-    from cuggino.project_manager import PlanSession
-    from cuggino.runs import RecordedRun, UnreadableRun
-    from cuggino.stages import SlotListing, SlotsCleaned, Snapshot, Undone, UndoPlan
-    from cuggino.telemetry import AgentIdentity
 
 _Options = TypeVar("_Options", bound=RunOptions)
 _T = TypeVar("_T")
@@ -111,13 +120,9 @@ class Runtime:
         name = agent if isinstance(agent, str) else agent.name if agent else config.agent
         chosen = configured_agent(config, cwd=folder, agent=agent)
         if speed is not None:
-            from cuggino.agents.cassettes import with_speed
-
             chosen = with_speed(chosen, speed)
         worker = chosen
         if record is not None:
-            from cuggino.agents.cassettes import record_to
-
             # What is checked is the agent itself, what works is the one that is recorded.
             worker = record_to(folder / record, chosen)
         workspace, timeout = Workspace(folder), config.commit_timeout
@@ -309,7 +314,6 @@ class Runtime:
         Errors: `ConfigError` without any source; `WorkspaceLocked` while a run works here, as a
         watch imports by itself.
         """
-        from cuggino.forge import import_once, sources_of
 
         def story() -> Flow[None]:
             enclose = _enclose(self.cwd, self.config)
@@ -329,7 +333,6 @@ class Runtime:
         """Return the companions of a watch and its claim of items, if it has any."""
         if not (sources or self.config.backlog_sources or self.config.hooks):
             return {}
-        from cuggino.forge import beside_watch
 
         beside = beside_watch(
             self.config,
@@ -344,14 +347,11 @@ class Runtime:
         """Return the landing through pull requests, if they are configured."""
         if self.config.land_on != "pr":
             return None
-        from cuggino.forge import landing_of
 
         redact = self._redaction()
         return landing_of(self.config, folder=self.cwd, workspace=self.workspace, redact=redact)
 
     def _redaction(self) -> Callable[[str], str]:
-        from cuggino.forge import redacting
-
         return redacting(
             os.environ, *self.agent.environments, home=home_of(os.environ), project=self.cwd
         )
@@ -434,9 +434,6 @@ class Runtime:
 
     def deliver_instruction(self, name: events.DeliverInstruction) -> str:
         """Return the prompt of a deliver session: the project's own text, or the built-in one."""
-        from cuggino.domain import TOOLS_OF, agent_tool
-        from cuggino.prompts import load_instruction
-
         tools: dict[str, str] = {tool: agent_tool(tool) for tool in TOOLS_OF[name]}
         return load_instruction(name, self.cwd, tools=tools).text
 
@@ -524,16 +521,11 @@ class Runtime:
 
         See `cuggino.telemetry.with_telemetry`, also for `on_problem`.
         """
-        from cuggino.telemetry import with_telemetry
-
         return with_telemetry(
             journals=self.workspace.journal, agent_of=self._identity_of, on_problem=on_problem
         )
 
     def _identity_of(self, role: str) -> AgentIdentity:
-        from cuggino.agents import RoutedAgent
-        from cuggino.telemetry import AgentIdentity
-
         agent, model = self.agent, self.config.model
         if not isinstance(agent, RoutedAgent):
             return AgentIdentity(name=self.agent_name or agent.name, model=model)
@@ -566,7 +558,6 @@ class Runtime:
 
         Errors: `RunNotFound`, `ProcessError`, `OSError`.
         """
-        from cuggino.stages import find_snapshot, undo_plan
 
         def story() -> Flow[None]:
             snapshot = find_snapshot((yield from ask(self.snapshots())) or [], name)
@@ -579,7 +570,6 @@ class Runtime:
 
         Errors: `WorkspaceLocked` while a run works here, and those of `undo_stage`.
         """
-        from cuggino.stages import undo_stage
 
         def story() -> Flow[None]:
             with self.workspace.lock(command="cuggino undo"):
@@ -594,8 +584,6 @@ class Runtime:
 
         Errors: `ConfigError` for a slot folder that cannot be used, `ProcessError`.
         """
-        from cuggino.stages import list_slots
-
         return list_slots(
             self.cwd,
             self.config.slot_folder,
@@ -610,7 +598,6 @@ class Runtime:
 
         Errors: `WorkspaceLocked` while a run works here, and those of `slots`.
         """
-        from cuggino.stages import clean_slots
 
         def story() -> Flow[None]:
             with self.workspace.lock(command="cuggino slots clean"):
@@ -648,8 +635,6 @@ class Runtime:
         Raises:
             AgentNotFound: the agent is missing or too old.
         """
-        from cuggino import project_manager
-
         return project_manager.plan_session(self.cwd, self.config, self.agent)
 
     def _begun(
@@ -678,8 +663,6 @@ class Runtime:
                 options, journal = prepared
                 found = yield from ask_unless(interrupt, logins)
                 if found:
-                    from cuggino.logins import check_logins
-
                     check_logins(self.agent, options.roles, found)
             loop = start(options, interrupt=interrupt, resume=journal)
             if notifier is not None:
@@ -696,14 +679,9 @@ class Runtime:
     def _notifications(
         self, notifier: notify.Notifier, options: RunOptions, interrupt: Observable[object] | None
     ) -> Callable[[Observable[Any]], Observable[Any]]:
-        from cuggino.domain import title_of
-        from cuggino.storage import served_page
-
         settings = self.config.notifications
 
         def mask(text: str) -> str:
-            from cuggino.agents.cassettes import without_secrets
-
             for env in (os.environ, *self.agent.environments):
                 text = without_secrets(env)(text)
             return text
@@ -722,7 +700,6 @@ class Runtime:
     def _logins(self) -> Observable[list[Login]]:
         if not self.config.login_check:
             return just([])
-        from cuggino.logins import LoginMemory, logins_of
 
         memory = LoginMemory(state_folder(os.environ))
         agents = [one for role in get_args(Role) for one in self.agent.agents_for(role)]

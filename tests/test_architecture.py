@@ -18,8 +18,8 @@ from typing import NamedTuple
 import pytest
 
 import cuggino
+from cuggino import programs
 from tests.limits import LIMIT
-from tests.stubs import PACKAGES, stub_file, stub_text
 
 ROOT = Path(cuggino.__file__).parent
 CLI = ROOT.parent / "cuggino_cli"
@@ -40,56 +40,51 @@ def _room(rooms: str = "", libraries: str = "") -> Room:
 
 ROOMS: Mapping[str, Room] = MappingProxyType(
     {
-        "_lazy": _room(),
-        "_tuples": _room(),
-        "_values": _room(),
         "_version": _room(),
-        "events": _room("_lazy", "pydantic pydantic_core typing_extensions"),
+        "events": _room("", "pydantic pydantic_core typing_extensions"),
         "errors": _room(),
         "files": _room("errors"),
-        "guard": _room("_lazy _tuples errors"),
-        "sandbox": _room("_lazy _tuples _values errors files guard"),
-        "config": _room("_lazy _values events errors files guard", "pydantic pydantic_core"),
-        "domain": _room("_lazy _tuples _values events errors"),
-        "prompts": _room("_lazy _tuples errors files"),
-        "operators": _room("_lazy _tuples _values events errors domain", "reactivex"),
-        "sources": _room(
-            "_lazy _tuples _values errors sandbox operators", "reactivex watchdog git psutil"
-        ),
-        "trust": _room("_lazy _tuples errors files config prompts sources"),
-        "storage": _room("_lazy _tuples _values events errors files domain", "pydantic filelock"),
+        "programs": _room("errors files"),
+        "guard": _room("errors"),
+        "sandbox": _room("programs errors files guard"),
+        "config": _room("events errors files guard", "pydantic pydantic_core"),
+        "domain": _room("events errors"),
+        "prompts": _room("errors files"),
+        "operators": _room("events errors domain", "reactivex"),
+        "sources": _room("programs errors sandbox operators", "reactivex watchdog git psutil"),
+        "trust": _room("errors files config prompts sources"),
+        "storage": _room("events errors files domain", "pydantic filelock"),
         "agents": _room(
-            "_lazy _tuples _values _version events errors files guard sandbox config domain "
-            "sources operators",
+            "programs _version events errors files guard sandbox config domain sources operators",
             "pydantic pydantic_core reactivex copilot claude_agent_sdk",
         ),
         "stages": _room(
-            "_lazy _tuples _values events errors files guard sandbox domain agents.base prompts "
+            "events errors files guard sandbox domain agents.base prompts "
             "operators sources storage",
             "reactivex",
         ),
         "loops": _room(
-            "_lazy _tuples _values events errors files guard sandbox config domain prompts "
+            "events errors files guard sandbox config domain prompts "
             "operators storage agents.base stages",
             "pydantic reactivex",
         ),
         "edges": _room("operators", "reactivex"),
-        "runs": _room("_lazy _values events errors domain storage", "pydantic reactivex"),
+        "runs": _room("events errors domain storage", "pydantic reactivex"),
         "report": _room(
-            "_lazy events errors domain sources storage edges runs",
+            "events errors domain sources storage edges runs",
             "pydantic reactivex jinja2 markupsafe markdown_it",
         ),
-        "notify": _room("_lazy events errors config domain operators sources", "reactivex apprise"),
+        "notify": _room("events errors config domain operators sources", "reactivex apprise"),
         "telemetry": _room(
-            "_lazy _version events errors storage agents.cassettes",
+            "_version events errors storage agents.cassettes",
             "pydantic reactivex opentelemetry",
         ),
         "web": _room(
-            "_lazy events errors files config domain sources storage edges runs report",
+            "events errors files config domain sources storage edges runs report",
             "anyio jinja2 markdown_it pydantic starlette uvicorn",
         ),
         "forge": _room(
-            "_lazy _values events errors files config domain operators sources storage "
+            "events errors files config domain operators sources storage "
             "agents.cassettes stages loops",
             "reactivex pydantic",
         ),
@@ -101,29 +96,30 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         ),
         "control": _room("errors events files sources storage"),
         "doctor": _room(
-            "_lazy errors guard sandbox config sources storage agents logins wakefulness notify "
+            "errors guard sandbox config sources storage agents logins wakefulness notify "
             "runs forge",
             "pydantic reactivex git",
         ),
-        "guard_audit": _room("_lazy events errors guard config storage", "pydantic reactivex"),
+        "guard_audit": _room("events errors guard config storage", "pydantic reactivex"),
         "mcp_server": _room("errors domain storage", "mcp"),
         "project_manager": _room("errors sandbox config prompts storage agents"),
         "runtime": _room(
-            "_values events errors files guard sandbox config domain prompts operators sources "
+            "events errors files guard sandbox config domain prompts operators sources "
             "storage agents stages loops notify telemetry logins wakefulness control preflight "
             "runs doctor guard_audit project_manager forge",
             "reactivex pydantic",
         ),
         "placement": _room(
-            "_lazy _values _version events errors files sandbox config domain operators sources "
+            "_version events errors files sandbox config domain operators sources "
             "storage agents stages loops logins doctor runtime",
             "pydantic reactivex distributed filelock",
         ),
         "testing": _room(
-            "_lazy events errors files guard sandbox config domain prompts operators sources "
+            "events errors files guard sandbox config domain prompts operators sources "
             "storage agents stages loops edges notify forge runtime",
             "reactivex psutil pytest",
         ),
+        "pytest_plugin": _room("agents.base config testing", "pytest"),
     }
 )
 """The rooms from the bottom up. A dotted name allows one package of a room."""
@@ -144,9 +140,6 @@ PROGRAMS = frozenset(
     }
 )
 """Files that run as separate processes, with arguments and standard streams."""
-
-ON_USE = "cuggino.events.on_use"
-"""A module with the public names of its package, which may be imported in its place."""
 
 READS_HOME = frozenset(
     {
@@ -198,13 +191,15 @@ def test_imports_go_downward() -> None:
 def test_rooms_are_entered_by_their_doors() -> None:
     """A file imports public names of other rooms, from the package that exports them.
 
-    Only separate programs, which load nothing that they do not need, and the events on use are
+    Only separate programs, whose packages are empty in their copy, do so by modules, and are
     imported as modules.
     """
-    modules = {ON_USE, *(_module_of(ROOT / file) for file in PROGRAMS)}
+    modules = {_module_of(ROOT / file) for file in PROGRAMS}
+    copied = programs._contents()
     wrong = [
         f"{path.relative_to(ROOT)} imports {name} of {module}"
         for path in _files(ROOT)
+        if f"cuggino/{path.relative_to(ROOT)}" not in copied
         for module, name in _imported_names(path)
         if module.startswith("cuggino.") and module.split(".")[1] != _room_of(path)
         if not {module, f"{module}.{name}"} & modules
@@ -237,7 +232,7 @@ def test_command_line_uses_public_names() -> None:
         for path in _files(CLI)
         for module, name in _imported_names(path)
         if not (
-            name in _public_names(module) or f"{module}.{name}" == ON_USE
+            name in _public_names(module)
             if module in {"cuggino", *public, *providers}
             else module.partition(".")[0] in {"cuggino_cli", *CLI_LIBRARIES, *STANDARD}
         )
@@ -266,15 +261,29 @@ def test_imports_are_light() -> None:
 
 
 def test_public_names() -> None:
-    """Names imported on first use are sorted, resolve, and are the names of the type stubs."""
-    for package in PACKAGES:
-        door = importlib.import_module(package)
-        assert sorted(set(door.__all__)) == door.__all__ == dir(door)
-        for name in door.__all__:
-            assert getattr(door, name) is not None
-        assert stub_text(package) == stub_file(package).read_text(encoding="utf-8")
-        with pytest.raises(AttributeError, match=f"'{package}' has no attribute 'nothing'"):
-            getattr(door, "nothing")  # noqa: B009 (mypy rejects the attribute)
+    """The names that a package exports resolve, and each is listed once."""
+    for path in ROOT.rglob("__init__.py"):
+        door = importlib.import_module(_module_of(path))
+        exported = getattr(door, "__all__", [])
+        assert [] == [name for name in exported if getattr(door, name, None) is None]
+        assert len(set(exported)) == len(exported), path
+
+
+def test_the_door_of_the_library() -> None:
+    """`cuggino` exports what type checkers see, each name imported on first use."""
+    tree = ast.parse((ROOT / "__init__.py").read_text(encoding="utf-8"))
+    seen = {
+        alias.name: node.module
+        for block in tree.body
+        if isinstance(block, ast.If)
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert seen == cuggino._HOMES
+    assert {"__version__", *seen} == {*cuggino.__all__} == {*dir(cuggino)}
+    with pytest.raises(AttributeError, match="'cuggino' has no attribute 'nothing'"):
+        getattr(cuggino, "nothing")  # noqa: B009 (mypy rejects the attribute)
 
 
 def _files(folder: Path) -> list[Path]:

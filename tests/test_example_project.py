@@ -44,7 +44,7 @@ def ran(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 def test_project_tests_pass(project: Path) -> None:
     """All tests pass with the fixtures of the plugin."""
-    done = ran(project, "pytest", "-q", "-p", "cuggino.testing.plugin", "-p", "no:cacheprovider")
+    done = ran(project, "pytest", "-q", "-p", "cuggino.pytest_plugin", "-p", "no:cacheprovider")
     assert re.search(r"^1[5-9] passed in", done.stdout, re.MULTILINE), done.stdout + done.stderr
     assert 0 == done.returncode
 
@@ -65,7 +65,7 @@ def test_defects_fail_the_tests(project: Path) -> None:
         text = path.read_text(encoding="utf-8")
         assert before in text
         path.write_text(text.replace(before, broken), encoding="utf-8")
-    words = ("-q", "-p", "cuggino.testing.plugin", "-p", "no:cacheprovider")
+    words = ("-q", "-p", "cuggino.pytest_plugin", "-p", "no:cacheprovider")
     done = ran(project, "pytest", *words, "--deselect", "tests/test_for_real.py")
     assert 1 == done.returncode
     assert [] == [message for *_, message in DEFECTS if message not in done.stdout], done.stdout

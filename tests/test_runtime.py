@@ -211,7 +211,7 @@ class TestRefusals:
     ) -> None:
         """The advice fits the reason: a lack of file handles does not ask for an installation."""
         failure = SpawnFailed("git", OSError(files, os.strerror(files)))
-        monkeypatch.setattr("cuggino.sources.git_output", lambda *_a, **_k: throw(failure))
+        monkeypatch.setattr("cuggino.preflight.git_output", lambda *_a, **_k: throw(failure))
         error = refused(project, Config(commit=True))
         assert f"cannot start git: {os.strerror(files)}, but commit is on" == error.message
         assert hint in str(error.hint)

@@ -1,16 +1,44 @@
 """Providers: a CLI or an SDK in, `LlmAgentEvent`s out."""
 
-from cuggino._lazy import lazy
+from cuggino.agents.base import (
+    AgentLike,
+    Capabilities,
+    DelegatingAgent,
+    InteractiveOptions,
+    LlmAgent,
+    LoginCheck,
+    Role,
+    SpawnOptions,
+    adopt,
+    is_guarded,
+)
+from cuggino.agents.base.guard import find_bash
+from cuggino.agents.choosing.registry import (
+    AgentEntry,
+    agent_entries,
+    configured_agent,
+    is_import_path,
+    make_agent,
+)
+from cuggino.agents.choosing.routing import Candidate, RoutedAgent
 
-NAMES = {
-    "base": (
-        "AgentLike Capabilities DelegatingAgent InteractiveOptions LlmAgent LoginCheck Role "
-        "SpawnOptions adopt is_guarded"
-    ),
-    "base.guard": "find_bash",
-    "choosing.registry": "AgentEntry agent_entries configured_agent is_import_path make_agent",
-    "choosing.routing": "Candidate RoutedAgent",
-}
-"""Public names by module."""
-
-__getattr__, __dir__, __all__ = lazy(__name__, NAMES)
+__all__ = [
+    "AgentEntry",
+    "AgentLike",
+    "Candidate",
+    "Capabilities",
+    "DelegatingAgent",
+    "InteractiveOptions",
+    "LlmAgent",
+    "LoginCheck",
+    "Role",
+    "RoutedAgent",
+    "SpawnOptions",
+    "adopt",
+    "agent_entries",
+    "configured_agent",
+    "find_bash",
+    "is_guarded",
+    "is_import_path",
+    "make_agent",
+]

@@ -4,32 +4,112 @@ An unusable file is an error with the place and a suggestion, never a silent def
 other settings than the user believes costs a night.
 """
 
-from cuggino._lazy import lazy
+from cuggino.config.agent_file import (
+    AgentFile,
+    AgentSettings,
+    change_note,
+    missing_programs,
+    parse_agent_file,
+    read_agent_file,
+)
+from cuggino.config.agents import AcpProgram, FallbackAgent, RoleAgent
+from cuggino.config.cluster import RESOURCE, ClusterSettings
+from cuggino.config.file import (
+    AGENT_FILE,
+    CONFIG_FILE,
+    PLAN_BUILD_CONFIG_FILE,
+    changed_config,
+    config_path,
+    load_config,
+    parse_config,
+    save_config,
+)
+from cuggino.config.forges import BacklogSource, HookName, ReportState
+from cuggino.config.guarding import (
+    configured_policy,
+    configured_sandbox,
+    deliver_policy,
+    policy_of_run,
+)
+from cuggino.config.model import (
+    CommandSettings,
+    CommitSettings,
+    Config,
+    GuardSettings,
+    JournalSettings,
+    LoopSettings,
+    ReviewSettings,
+    RunSettings,
+    SnapshotSettings,
+    SupervisionSettings,
+    WatchSettings,
+)
+from cuggino.config.notifying import OCCASIONS, USUAL, NotifySettings, Occasion
+from cuggino.config.plan_build import (
+    LogLevel,
+    PlanBuildConfig,
+    PlanBuildSettings,
+    change_plan_build_config,
+    chosen_agent,
+    chosen_options,
+    load_plan_build_config,
+    reset_plan_build_config,
+)
+from cuggino.config.pull_requests import ForgeKind, PullRequestSettings
+from cuggino.config.user import UserConfig, load_user_config
 
-NAMES = {
-    "agent_file": (
-        "AgentFile AgentSettings change_note missing_programs parse_agent_file read_agent_file"
-    ),
-    "agents": "AcpProgram FallbackAgent RoleAgent",
-    "cluster": "RESOURCE ClusterSettings",
-    "file": (
-        "AGENT_FILE CONFIG_FILE PLAN_BUILD_CONFIG_FILE changed_config config_path load_config "
-        "parse_config save_config"
-    ),
-    "forges": "BacklogSource HookName ReportState",
-    "guarding": "configured_policy configured_sandbox deliver_policy policy_of_run",
-    "model": (
-        "CommandSettings CommitSettings Config GuardSettings JournalSettings LoopSettings "
-        "ReviewSettings RunSettings SnapshotSettings SupervisionSettings WatchSettings"
-    ),
-    "notifying": "OCCASIONS USUAL NotifySettings Occasion",
-    "plan_build": (
-        "LogLevel PlanBuildConfig PlanBuildSettings change_plan_build_config chosen_agent "
-        "chosen_options load_plan_build_config reset_plan_build_config"
-    ),
-    "pull_requests": "ForgeKind PullRequestSettings",
-    "user": "UserConfig load_user_config",
-}
-"""Public names by module."""
-
-__getattr__, __dir__, __all__ = lazy(__name__, NAMES)
+__all__ = [
+    "AGENT_FILE",
+    "CONFIG_FILE",
+    "OCCASIONS",
+    "PLAN_BUILD_CONFIG_FILE",
+    "RESOURCE",
+    "USUAL",
+    "AcpProgram",
+    "AgentFile",
+    "AgentSettings",
+    "BacklogSource",
+    "ClusterSettings",
+    "CommandSettings",
+    "CommitSettings",
+    "Config",
+    "FallbackAgent",
+    "ForgeKind",
+    "GuardSettings",
+    "HookName",
+    "JournalSettings",
+    "LogLevel",
+    "LoopSettings",
+    "NotifySettings",
+    "Occasion",
+    "PlanBuildConfig",
+    "PlanBuildSettings",
+    "PullRequestSettings",
+    "ReportState",
+    "ReviewSettings",
+    "RoleAgent",
+    "RunSettings",
+    "SnapshotSettings",
+    "SupervisionSettings",
+    "UserConfig",
+    "WatchSettings",
+    "change_note",
+    "change_plan_build_config",
+    "changed_config",
+    "chosen_agent",
+    "chosen_options",
+    "config_path",
+    "configured_policy",
+    "configured_sandbox",
+    "deliver_policy",
+    "load_config",
+    "load_plan_build_config",
+    "load_user_config",
+    "missing_programs",
+    "parse_agent_file",
+    "parse_config",
+    "policy_of_run",
+    "read_agent_file",
+    "reset_plan_build_config",
+    "save_config",
+]

@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from cuggino._lazy import pattern
 from cuggino.config.browser import BROWSER_SERVER, BROWSER_TOOLS
 from cuggino.config.file import AGENT_FILE
 from cuggino.config.model import GuardSettings
@@ -55,7 +54,7 @@ MCP_SERVERS: Mapping[str, Mapping[str, object]] = {"playwright": BROWSER_SERVER}
 """Default MCP servers, used when the file names none."""
 
 _GUARDED = SHELLS | FILE_TOOLS
-_RULE = pattern(r"(\w+)(\(.*\))?", re.DOTALL)
+_RULE = re.compile(r"(\w+)(\(.*\))?", re.DOTALL)
 
 _KEYS = frozenset(
     [

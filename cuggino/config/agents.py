@@ -1,5 +1,6 @@
 """Agents per role and fallback agents: `agents` and `fallback`."""
 
+import difflib
 from collections.abc import Mapping
 from typing import Annotated, Any, TypeAlias
 
@@ -96,7 +97,5 @@ def words_of(error: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def _proposal(key: str, known: Any, what: str) -> str:
-    import difflib
-
     near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
     return f'did you mean "{near[0]}"?' if near else f"valid {what}: " + ", ".join(known)

@@ -1,5 +1,6 @@
 """The cluster that a watch places its attempts on: the setting `cluster`."""
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Self, TypeAlias
 
@@ -15,9 +16,7 @@ from pydantic import (
 )
 from pydantic.functional_serializers import model_serializer
 
-from cuggino._lazy import pattern
-
-RESOURCE = pattern(r"[A-Za-z_][A-Za-z0-9_.-]*")
+RESOURCE = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 """The name of a resource or label of workers."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -11,6 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from cuggino.config.agents import place_of, words_of
 from cuggino.config.model import Config
 from cuggino.errors import ConfigError
 from cuggino.files import describe, read_json_object, render_json, write_atomic
@@ -76,8 +78,6 @@ def parse_config(raw: dict[str, Any], *, where: str = CONFIG_FILE) -> Config:
     raw = {key: value for key, value in raw.items() if key != _SCHEMA}
     for key in raw:
         if key not in known:
-            import difflib
-
             near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
             raise ConfigError(
                 f'{where}: unknown key "{key}"',
@@ -92,8 +92,6 @@ def parse_config(raw: dict[str, Any], *, where: str = CONFIG_FILE) -> Config:
             raise ConfigError(f"{where}: {message}") from error
         key = str(first["loc"][0])
         if key == "acp":
-            from cuggino.config.agents import place_of
-
             raise ConfigError(
                 f'{where}: "{place_of(first)}": {message}',
                 hint='define a program as {"mine": {"command": ["my-agent", "--acp"]}}',
@@ -116,8 +114,6 @@ _WRITE = {
 
 def _nested(error: Mapping[str, Any], where: str) -> ConfigError:
     """Return the error for a value inside `agents` or `fallback`."""
-    from cuggino.config.agents import place_of, words_of
-
     if (words := words_of(error)) is not None:
         return ConfigError(f"{where}: {words[0]}", hint=words[1])
     message = error["msg"].removeprefix("Value error, ")

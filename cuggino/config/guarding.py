@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
+from typing import overload
 
+from cuggino.config.agent_file import AgentSettings, joined_settings, read_agent_file
 from cuggino.config.model import GuardSettings
 from cuggino.guard import (
     Level,
@@ -18,9 +19,6 @@ from cuggino.guard import (
     role_policy,
     sandbox_for,
 )
-
-if TYPE_CHECKING:
-    from cuggino.config.agent_file import AgentSettings
 
 _DELIVERING: tuple[PermissionSet, ...] = ("deliver", "verify", "sync")
 """Permissions of sessions of the deliver loop."""
@@ -100,7 +98,6 @@ def deliver_policy(
     """
     if settings.guard == "off":
         return None
-    from cuggino.config.agent_file import joined_settings
 
     joined = joined_settings(settings, agent)
     policy = configured_policy(joined, permissions, project=project, level="full")
@@ -126,7 +123,6 @@ def policy_of_run(
         settings = settings.model_copy(update={"guard": level})
     if permissions is None or permissions not in _DELIVERING:
         return configured_policy(settings, permissions, project=project)
-    from cuggino.config.agent_file import read_agent_file
 
     agent = read_agent_file(project).settings
     policy = deliver_policy(settings, agent, permissions, project=project)

@@ -2,30 +2,17 @@
 
 import os
 import re
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 
-from cuggino.config.on_use import OnUse
-from cuggino.config.pull_requests import PullRequestSettings
+from cuggino.config.agents import AcpPrograms, FallbackAgents, RoleAgents
+from cuggino.config.cluster import Cluster, ClusterSettings
+from cuggino.config.forges import BacklogSources, Hooks
+from cuggino.config.notifying import Notify, NotifySettings
+from cuggino.config.pull_requests import PullRequests, PullRequestSettings
 from cuggino.guard import UnknownProfile, allowed_commands, chosen_profiles
-
-if TYPE_CHECKING:
-    from cuggino.config.agents import AcpPrograms, FallbackAgents, RoleAgents
-    from cuggino.config.cluster import Cluster, ClusterSettings
-    from cuggino.config.forges import BacklogSources, Hooks
-    from cuggino.config.notifying import Notify, NotifySettings
-    from cuggino.config.pull_requests import PullRequests
-else:
-    AcpPrograms = Annotated[Any, OnUse("agents", "AcpPrograms")]
-    BacklogSources = Annotated[Any, OnUse("forges", "BacklogSources")]
-    Cluster = Annotated[Any, OnUse("cluster", "Cluster")]
-    FallbackAgents = Annotated[Any, OnUse("agents", "FallbackAgents")]
-    Hooks = Annotated[Any, OnUse("forges", "Hooks")]
-    Notify = Annotated[Any, OnUse("notifying", "Notify")]
-    PullRequests = Annotated[Any, OnUse("pull_requests", "PullRequestSettings")]
-    RoleAgents = Annotated[Any, OnUse("agents", "RoleAgents")]
 
 Names: TypeAlias = list[str] | dict[Literal["base", "run", "sync"], list[str]]
 """One list, or one per kind of session."""
@@ -360,8 +347,6 @@ class Config(WatchSettings, RunSettings, ReviewSettings, CommandSettings, Commit
     @property
     def cluster_settings(self) -> "ClusterSettings":
         """The settings of `cluster`, whichever way they are written."""
-        from cuggino.config.cluster import ClusterSettings
-
         given = self.cluster
         if isinstance(given, ClusterSettings):
             return given
@@ -387,7 +372,5 @@ class Config(WatchSettings, RunSettings, ReviewSettings, CommandSettings, Commit
     @property
     def notifications(self) -> "NotifySettings":
         """The settings of `notify`, whichever way they are written."""
-        from cuggino.config.notifying import NotifySettings
-
         given = self.notify
         return given if isinstance(given, NotifySettings) else NotifySettings(to=given)

@@ -15,6 +15,7 @@ How `cuggino loop` starts a run::
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, TypeAlias
@@ -22,7 +23,6 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
-from cuggino._values import dataclass
 from cuggino.config.file import PLAN_BUILD_CONFIG_FILE, write_object, writing
 from cuggino.config.model import Config
 from cuggino.errors import ConfigError

@@ -5,14 +5,17 @@
 Nothing is changed. Every result comes as soon as its check is done.
 """
 
-from cuggino._lazy import lazy
+from cuggino.doctor.agents import AgentReport, AgentState, inspect_agents
+from cuggino.doctor.machine import check_machine
+from cuggino.doctor.project import doctor
+from cuggino.doctor.result import CheckResult, CheckStatus
 
-NAMES = {
-    "agents": "AgentReport AgentState inspect_agents",
-    "machine": "check_machine",
-    "project": "doctor",
-    "result": "CheckResult CheckStatus",
-}
-"""Public names by module."""
-
-__getattr__, __dir__, __all__ = lazy(__name__, NAMES)
+__all__ = [
+    "AgentReport",
+    "AgentState",
+    "CheckResult",
+    "CheckStatus",
+    "check_machine",
+    "doctor",
+    "inspect_agents",
+]

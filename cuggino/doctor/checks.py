@@ -12,6 +12,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+from cuggino.agents import make_agent
 from cuggino.config import CONFIG_FILE, Config, config_path, load_config
 from cuggino.doctor.deliverables import deliverables
 from cuggino.doctor.forges import forges
@@ -25,6 +26,13 @@ from cuggino.doctor.session_files import session_files
 from cuggino.doctor.slots import slots
 from cuggino.errors import ConfigError, CugginoError
 from cuggino.logins import login_answer
+from cuggino.sources import (
+    commit_obstacles,
+    git_failure,
+    git_refusal,
+    program_settings,
+    repository_state,
+)
 from cuggino.storage import SPEC_FILE, holds_specs
 from cuggino.wakefulness import sleep_prevention
 
@@ -112,8 +120,6 @@ def agent_sandbox(
     name: str, *, folder: Path, config: Config, env: Mapping[str, str]
 ) -> Iterator[CheckResult]:
     """Check whether the agent can be started in a sandbox."""
-    from cuggino.agents import make_agent
-
     agent = make_agent(name, cwd=folder, path=config.agent_path)
     yield from sandbox_of_agent(agent, folder, config, env)
 
@@ -132,8 +138,6 @@ def configuration(folder: Path) -> tuple[CheckResult, Config | None]:
 
 def agent_program(name: str, *, folder: Path, path: str | None) -> CheckResult:
     """Check that the agent is installed and new enough."""
-    from cuggino.agents import make_agent
-
     try:
         version = make_agent(name, cwd=folder, path=path).check()
     except CugginoError as error:
@@ -143,8 +147,6 @@ def agent_program(name: str, *, folder: Path, path: str | None) -> CheckResult:
 
 def agent_login(name: str, *, folder: Path, path: str | None) -> CheckResult | None:
     """Check that the agent is logged in; None for one that is no program."""
-    from cuggino.agents import make_agent
-
     try:
         agent = make_agent(name, cwd=folder, path=path)
         check = agent.login_check(folder)
@@ -198,13 +200,6 @@ def workspace(folder: Path) -> CheckResult:
 def repository(folder: Path, *, commit: bool) -> Iterator[CheckResult]:
     """Check the git repository, and with `commit` that commits can be made."""
     off = f'or set "commit" to false in {CONFIG_FILE}'
-    from cuggino.sources import (
-        commit_obstacles,
-        git_failure,
-        git_refusal,
-        program_settings,
-        repository_state,
-    )
 
     if failure := git_failure():  # before GitPython, which would wait for it, or not load
         what = f"git: {failure.removeprefix('git ').removeprefix('is ')}"

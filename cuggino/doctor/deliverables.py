@@ -10,12 +10,11 @@ from pathlib import Path
 from cuggino.config import AGENT_FILE, AgentSettings, missing_programs, parse_agent_file
 from cuggino.doctor.result import CheckResult
 from cuggino.errors import CugginoError
+from cuggino.storage import SPEC_FILE, STATUS_FILE, DeliverableStore
 
 
 def deliverables(folder: Path) -> Iterator[CheckResult]:
     """Check specification, tools, status and settings, in a project that uses the loop."""
-    from cuggino.storage import SPEC_FILE
-
     has_spec = (folder / SPEC_FILE).is_file()
     if not has_spec and not (folder / ".autonoe").is_dir():
         return
@@ -30,8 +29,6 @@ def deliverables(folder: Path) -> Iterator[CheckResult]:
 
 
 def _status(folder: Path) -> CheckResult:
-    from cuggino.storage import STATUS_FILE, DeliverableStore
-
     store = DeliverableStore(folder)
     loaded = store.load(now=datetime.now(UTC))
     if loaded.broken is not None:

@@ -8,6 +8,15 @@ from pathlib import Path
 from cuggino.config import BacklogSource, Config, ForgeKind, PullRequestSettings
 from cuggino.doctor.result import CheckResult, CheckStatus
 from cuggino.errors import ConfigError
+from cuggino.forge import (
+    OLDEST,
+    PROGRAMS,
+    check_program,
+    forge_of,
+    has_login,
+    program_version,
+    remote_url,
+)
 
 
 def forges(folder: Path, config: Config) -> Iterator[CheckResult]:
@@ -19,7 +28,6 @@ def forges(folder: Path, config: Config) -> Iterator[CheckResult]:
         used.append(config.pull_requests)
     if not used:
         return
-    from cuggino.forge import forge_of, remote_url
 
     seen: set[tuple[str, str]] = set()
     for settings in used:
@@ -35,8 +43,6 @@ def forges(folder: Path, config: Config) -> Iterator[CheckResult]:
 
 
 def _program(kind: ForgeKind, host: str, repo: str) -> CheckResult:
-    from cuggino.forge import OLDEST, PROGRAMS, check_program, has_login, program_version
-
     program = PROGRAMS[kind]
     try:
         check_program(kind)

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from cuggino.agents import find_bash, make_agent
 from cuggino.config import CONFIG_FILE, Config, configured_policy
 from cuggino.doctor.result import CheckResult
 from cuggino.doctor.sandbox import boundary_here
 from cuggino.errors import CugginoError
+from cuggino.guard import find_shfmt
 
 _TURN_OFF = f'set "guard" to "off" in {CONFIG_FILE}'
 _ASKED = "other calls are checked after they ran; a sandbox would confine them"
@@ -25,8 +27,6 @@ def guard(
         what = "guard: off, an agent may do whatever you may"
         yield CheckResult("note", what, f'set "guard" to "roles" in {CONFIG_FILE}')
         return
-    from cuggino.agents import find_bash, make_agent
-    from cuggino.guard import find_shfmt
 
     agent = make_agent(name, cwd=folder, path=config.agent_path)
     if agent.capabilities.guard == "none":

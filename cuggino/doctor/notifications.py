@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from cuggino.config import CONFIG_FILE, Config
 from cuggino.doctor.result import CheckResult
 from cuggino.errors import ConfigError
+from cuggino.notify import make_notifier
 
 
 def notifications(config: Config) -> Iterator[CheckResult]:
@@ -21,7 +22,6 @@ def notifications(config: Config) -> Iterator[CheckResult]:
     schemes = [way.partition("://")[0] for way in ways if "://" in way]
     if not schemes:
         return
-    from cuggino.notify import make_notifier
 
     try:
         make_notifier(config)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from cuggino.agents import LlmAgent
 from cuggino.config import CONFIG_FILE, Config
 from cuggino.doctor.result import CheckResult
+from cuggino.guard import NO_SANDBOX, sandbox_mode
 from cuggino.sandbox import (
     LOGIN_VARIABLES,
     NO_BOUNDARY,
@@ -21,9 +22,6 @@ from cuggino.sandbox import (
     without_logins,
 )
 
-if TYPE_CHECKING:
-    from cuggino.agents import LlmAgent
-
 _VERIFIED = "verification only: what a session changes beyond its role is found and put back"
 _UNLIMITED = "network: nothing limits the hosts of"
 _NETWORK = "`cuggino help sandbox` explains what limits them"
@@ -32,8 +30,6 @@ _HELP = "`cuggino help sandbox` explains what it needs"
 
 def boundary_here(folder: Path, config: Config, env: Mapping[str, str]) -> Boundary:
     """Return what confines the agents of a run in this project."""
-    from cuggino.guard import sandbox_mode
-
     if config.sandbox == "off" or sandbox_mode(no_sandbox=False, env=env).is_disabled:
         return NO_BOUNDARY
     return probe(folder, home=home_of(env))
@@ -41,8 +37,6 @@ def boundary_here(folder: Path, config: Config, env: Mapping[str, str]) -> Bound
 
 def sandbox(folder: Path, config: Config, env: Mapping[str, str]) -> CheckResult:
     """Check what confines each role on this machine. Nothing of the project is started."""
-    from cuggino.guard import NO_SANDBOX, sandbox_mode
-
     if sandbox_mode(no_sandbox=False, env=env).is_disabled:
         return CheckResult("note", f"sandbox: off, by {NO_SANDBOX}", _VERIFIED)
     if config.sandbox == "off":

@@ -3,50 +3,199 @@
 Time is always an argument.
 """
 
-from cuggino._lazy import lazy
+from cuggino.domain.attempts import Attempts, hits_every_item, is_full_disk, needs_login
+from cuggino.domain.caution import most_cautious
+from cuggino.domain.ci_files import touches_ci
+from cuggino.domain.deliverable_tools import (
+    LISTED_BY_DEFAULT,
+    TOOL_SERVER,
+    TOOLS,
+    TOOLS_OF,
+    DeliverableChange,
+    ToolAnswer,
+    ToolName,
+    agent_tool,
+    perform_tool,
+    tool_named,
+)
+from cuggino.domain.deliverables import (
+    DELIVERABLE_STATUSES,
+    Deliverable,
+    Deliverables,
+    DeliverableStatus,
+    Verification,
+)
+from cuggino.domain.fallback import (
+    AgentCooldown,
+    Roster,
+    cooldown_end,
+    fallback_reason,
+    recorded_cooldowns,
+    when_to_fall_back,
+)
+from cuggino.domain.findings import (
+    Finding,
+    ReviewLedger,
+    files_named,
+    finding_as_markdown,
+    parse_findings,
+)
+from cuggino.domain.front_matter import (
+    after_of,
+    held_of,
+    is_marked_imported,
+    needs_of,
+    quoted_value,
+    split_front_matter,
+    with_held,
+)
+from cuggino.domain.gate_files import (
+    PathChange,
+    PathState,
+    begins_test,
+    files_of_command,
+    has_test_name,
+    is_named,
+    is_test_file,
+    path_changes,
+    skips_tests,
+)
+from cuggino.domain.job_verification import (
+    CommandCheck,
+    CommandRun,
+    FailureCounts,
+    JobFacts,
+    VerificationResult,
+    failure_note,
+    parse_check_answer,
+    parse_job_answer,
+    with_facts,
+    with_findings,
+)
+from cuggino.domain.jobs import BLOCKED, IN_PROGRESS, Jobs, jobs_of
+from cuggino.domain.landing_queue import LandingQueue
+from cuggino.domain.progress import ProgressWatch
+from cuggino.domain.quota import QUOTA_SCHEDULE, is_quota_answer, is_quota_text, parse_reset
+from cuggino.domain.ready import ReadyOrder, ready_order
+from cuggino.domain.repetition import RepetitionWatch
+from cuggino.domain.run_summary import RunSummary
+from cuggino.domain.schedule import Duration, Schedule, parse_duration
+from cuggino.domain.slot_limit import SlotLimit, is_overload
+from cuggino.domain.spending import (
+    SESSION_BEGINS,
+    Budget,
+    BudgetLevel,
+    Spending,
+    begins_session,
+    budget_exceeded,
+)
+from cuggino.domain.termination import DeliverProgress, Terminate, decide_delivery
+from cuggino.domain.titles import task_titles, title_of, without_file
+from cuggino.domain.untrusted import (
+    LONGEST_FOREIGN,
+    cleaned,
+    defused,
+    limited,
+    safe_title,
+    shown_to_agents,
+    without_markers,
+)
 
-NAMES = {
-    "attempts": "Attempts hits_every_item is_full_disk needs_login",
-    "caution": "most_cautious",
-    "ci_files": "touches_ci",
-    "deliverable_tools": (
-        "DeliverableChange LISTED_BY_DEFAULT TOOLS TOOLS_OF TOOL_SERVER ToolAnswer ToolName "
-        "agent_tool perform_tool tool_named"
-    ),
-    "deliverables": (
-        "DELIVERABLE_STATUSES Deliverable DeliverableStatus Deliverables Verification"
-    ),
-    "fallback": (
-        "AgentCooldown Roster cooldown_end fallback_reason recorded_cooldowns when_to_fall_back"
-    ),
-    "findings": "Finding ReviewLedger files_named finding_as_markdown parse_findings",
-    "front_matter": (
-        "after_of held_of is_marked_imported needs_of quoted_value split_front_matter with_held"
-    ),
-    "gate_files": (
-        "PathChange PathState begins_test files_of_command has_test_name is_named is_test_file "
-        "path_changes skips_tests"
-    ),
-    "job_verification": (
-        "CommandCheck CommandRun FailureCounts JobFacts VerificationResult failure_note "
-        "parse_check_answer parse_job_answer with_facts with_findings"
-    ),
-    "jobs": "BLOCKED IN_PROGRESS Jobs jobs_of",
-    "landing_queue": "LandingQueue",
-    "progress": "ProgressWatch",
-    "quota": "QUOTA_SCHEDULE is_quota_answer is_quota_text parse_reset",
-    "ready": "ReadyOrder ready_order",
-    "repetition": "RepetitionWatch",
-    "run_summary": "RunSummary",
-    "schedule": "Duration Schedule parse_duration",
-    "slot_limit": "SlotLimit is_overload",
-    "spending": "Budget BudgetLevel SESSION_BEGINS Spending begins_session budget_exceeded",
-    "termination": "DeliverProgress Terminate decide_delivery",
-    "titles": "task_titles title_of without_file",
-    "untrusted": (
-        "LONGEST_FOREIGN cleaned defused limited safe_title shown_to_agents without_markers"
-    ),
-}
-"""Public names by module."""
-
-__getattr__, __dir__, __all__ = lazy(__name__, NAMES)
+__all__ = [
+    "BLOCKED",
+    "DELIVERABLE_STATUSES",
+    "IN_PROGRESS",
+    "LISTED_BY_DEFAULT",
+    "LONGEST_FOREIGN",
+    "QUOTA_SCHEDULE",
+    "SESSION_BEGINS",
+    "TOOLS",
+    "TOOLS_OF",
+    "TOOL_SERVER",
+    "AgentCooldown",
+    "Attempts",
+    "Budget",
+    "BudgetLevel",
+    "CommandCheck",
+    "CommandRun",
+    "DeliverProgress",
+    "Deliverable",
+    "DeliverableChange",
+    "DeliverableStatus",
+    "Deliverables",
+    "Duration",
+    "FailureCounts",
+    "Finding",
+    "JobFacts",
+    "Jobs",
+    "LandingQueue",
+    "PathChange",
+    "PathState",
+    "ProgressWatch",
+    "ReadyOrder",
+    "RepetitionWatch",
+    "ReviewLedger",
+    "Roster",
+    "RunSummary",
+    "Schedule",
+    "SlotLimit",
+    "Spending",
+    "Terminate",
+    "ToolAnswer",
+    "ToolName",
+    "Verification",
+    "VerificationResult",
+    "after_of",
+    "agent_tool",
+    "begins_session",
+    "begins_test",
+    "budget_exceeded",
+    "cleaned",
+    "cooldown_end",
+    "decide_delivery",
+    "defused",
+    "failure_note",
+    "fallback_reason",
+    "files_named",
+    "files_of_command",
+    "finding_as_markdown",
+    "has_test_name",
+    "held_of",
+    "hits_every_item",
+    "is_full_disk",
+    "is_marked_imported",
+    "is_named",
+    "is_overload",
+    "is_quota_answer",
+    "is_quota_text",
+    "is_test_file",
+    "jobs_of",
+    "limited",
+    "most_cautious",
+    "needs_login",
+    "needs_of",
+    "parse_check_answer",
+    "parse_duration",
+    "parse_findings",
+    "parse_job_answer",
+    "parse_reset",
+    "path_changes",
+    "perform_tool",
+    "quoted_value",
+    "ready_order",
+    "recorded_cooldowns",
+    "safe_title",
+    "shown_to_agents",
+    "skips_tests",
+    "split_front_matter",
+    "task_titles",
+    "title_of",
+    "tool_named",
+    "touches_ci",
+    "when_to_fall_back",
+    "with_facts",
+    "with_findings",
+    "with_held",
+    "without_file",
+    "without_markers",
+]

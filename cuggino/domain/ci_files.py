@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
-from cuggino._lazy import pattern
-
 _FOLDERS = frozenset(
     {
         *(".github", ".gitlab", ".gitlab-ci", ".gitea", ".forgejo"),
@@ -21,7 +19,7 @@ _FOLDERS = frozenset(
 _INCLUDED_FROM = frozenset({"ci", ".ci"})
 """Folders from which pipelines usually include YAML files."""
 
-_FILE = pattern(
+_FILE = re.compile(
     r"""
       (.*[._-])?gitlab-ci([._-].*)?\.ya?ml | action\.ya?ml
     | (.*[._-])?jenkinsfile([._-].*)?

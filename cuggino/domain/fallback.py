@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Generic, Literal, TypeVar, assert_never
+from typing import Generic, Literal, TypeVar, assert_never
 
-from cuggino._values import dataclass
 from cuggino.domain.schedule import Schedule
 from cuggino.errors import AgentFailed, AgentNotFound, QuotaExceeded
-from cuggino.events import on_use as events
-
-if TYPE_CHECKING:
-    from cuggino.events import AgentFellBack, Event
+from cuggino.events import AgentFellBack, Event
 
 A = TypeVar("A", bound=Hashable)
 
@@ -207,7 +204,7 @@ def recorded_cooldowns(
     """
     known: dict[tuple[str, str], AgentCooldown] = {}
     for at, event in entries:
-        if isinstance(event, events.AgentFellBack):
+        if isinstance(event, AgentFellBack):
             here = (event.role, event.from_agent)
             # An agent that takes over is available, whatever earlier events report.
             known = {key: one for key, one in known.items() if key[1] != event.to_agent}

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
 from typing import TypeAlias
 
-from cuggino._lazy import pattern
-from cuggino._values import dataclass
 from cuggino.domain.gate_files import PathState, is_test_file
 
 SAME_WORDS = 0.6
@@ -314,12 +312,12 @@ def _stems(text: str) -> Iterator[str]:
         yield stem[:6]
 
 
-_LINE_NUMBER = pattern(r"(?::\d[\d:,-]*|#L\d+(?:-L?\d+)?)$")
-_ORDINAL = pattern(r"^\W{0,3}\d{1,3}[.):]\s")
-_BULLET = pattern(r"^[\s#*_>+-]*(?:\d{1,3}[.):]\s+)?")
-_COUNT = pattern(r"(?<!line )(?<!lines )(?<![\w.:/#@-])\d{1,9}(?![\w:-]|/\D|\.\d)")
-_WORD = pattern(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_\u3040-\u30ff\u3400-\u9fff]+")
-_ASCII_WORD = pattern(r"[^\W_]+")  # compiled in a hundredth of the time
+_LINE_NUMBER = re.compile(r"(?::\d[\d:,-]*|#L\d+(?:-L?\d+)?)$")
+_ORDINAL = re.compile(r"^\W{0,3}\d{1,3}[.):]\s")
+_BULLET = re.compile(r"^[\s#*_>+-]*(?:\d{1,3}[.):]\s+)?")
+_COUNT = re.compile(r"(?<!line )(?<!lines )(?<![\w.:/#@-])\d{1,9}(?![\w:-]|/\D|\.\d)")
+_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_\u3040-\u30ff\u3400-\u9fff]+")
+_ASCII_WORD = re.compile(r"[^\W_]+")  # compiled in a hundredth of the time
 _LITTLE = frozenset(
     re.findall(
         r"\w+",
@@ -503,18 +501,18 @@ def _heading(found: re.Match[str]) -> tuple[int, str]:
     return 7, found[3].strip()
 
 
-_FENCE = pattern(r"\s*(?:(?:[-*+]|\d{1,9}[.)])\s+)?(`{3,}|~{3,})(.*)")
-_DRAWN = pattern(r"\s*(?:-[-\s]+|=[=\s]+|\*[*\s]+|_[_\s]+)")
-_HEADING = pattern(r"(#{1,6})\s+([^#\s].*)|\*\*([^*]+)\*\*:?$")
-_ITEM = pattern(r"(?:[-*+•]|\(?\d{1,9}[.)])\s+(\S.*)")
-_BOX = pattern(r"\[([ xX])\]\s+(.*)")
-_SEPARATOR = pattern(r"\|[\s:|-]*-[\s:|-]*")
-_NUMBERED = pattern(
+_FENCE = re.compile(r"\s*(?:(?:[-*+]|\d{1,9}[.)])\s+)?(`{3,}|~{3,})(.*)")
+_DRAWN = re.compile(r"\s*(?:-[-\s]+|=[=\s]+|\*[*\s]+|_[_\s]+)")
+_HEADING = re.compile(r"(#{1,6})\s+([^#\s].*)|\*\*([^*]+)\*\*:?$")
+_ITEM = re.compile(r"(?:[-*+•]|\(?\d{1,9}[.)])\s+(\S.*)")
+_BOX = re.compile(r"\[([ xX])\]\s+(.*)")
+_SEPARATOR = re.compile(r"\|[\s:|-]*-[\s:|-]*")
+_NUMBERED = re.compile(
     r"\W{0,3}(?:(?:finding|issue|problem|bug|defect|blocker)\b\W{0,3})?[a-z]?\d{1,3}(?:\.\d{1,3})*\b"
     r"|\W{0,3}(?:finding|issue|problem|bug|defect|blocker)\s*:",
     re.IGNORECASE,
 )
-_NEUTRAL = pattern(
+_NEUTRAL = re.compile(
     r"(?:overall )?(?:summary|verdict|conclusion|assessment|result)s?"
     r"|overview|introduction|scope|method(?:ology)?|approach|baseline|context|background|notes?"
     r"|(?:what )?(?:i )?(?:was )?(?:checked|verified|tested)|what (?:matches|is fine|is right)"
@@ -522,29 +520,29 @@ _NEUTRAL = pattern(
     r"|commands?(?: run)?|evidence|next steps|settled|fixed|resolved",
     re.IGNORECASE,
 )
-_REVIEW = pattern(r"(?:code )?review(?: .*|:.*)?", re.IGNORECASE)
-_LIST = pattern(
+_REVIEW = re.compile(r"(?:code )?review(?: .*|:.*)?", re.IGNORECASE)
+_LIST = re.compile(
     r"(?:(?:open|remaining|new|other|minor|major|critical|blocking|main) )?"
     r"(?:findings?|issues?|problems?|defects?|bugs?|gaps?|mismatch(?:es)?|differences|deviations"
     r"|(?:required |requested )?changes(?: required| requested)?|(?:what is )?missing|blockers?"
     r"|must fix|should fix|critical|major|minor|high|medium|low)",
     re.IGNORECASE,
 )
-_FIELD = pattern(
+_FIELD = re.compile(
     r"\W{0,2}(?:place|where|location|files?|spec(?:ification)?s?|requirements?|expected|actual"
     r"|code|found|observed|severity|priority|fix|suggest(?:ion|ed fix)|recommendation|impact|why"
     r"|reason|what|problem|evidence|details?|steps|reproduc(?:e|tion)|proof|demand(?:s|ed)?"
     r"|says|does)(?: (?:says|does|is))?\W{0,2}:",
     re.IGNORECASE,
 )
-_PLACE = pattern(r"\W{0,2}(?:place|where|location|files?|code)\W{0,2}:", re.IGNORECASE)
-_URL = pattern(r"\b[a-z][a-z0-9+.-]{1,20}://\S+", re.IGNORECASE)
-_TOKEN = pattern(r"`([^`\s]+)`|([^\s`'\"()\[\]<>,;|*]+)")
-_FILE = pattern(
+_PLACE = re.compile(r"\W{0,2}(?:place|where|location|files?|code)\W{0,2}:", re.IGNORECASE)
+_URL = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://\S+", re.IGNORECASE)
+_TOKEN = re.compile(r"`([^`\s]+)`|([^\s`'\"()\[\]<>,;|*]+)")
+_FILE = re.compile(
     r"(/?(?:[^\s:#/]+/)*[^\s:#/]*\.([A-Za-z][A-Za-z0-9]{0,9}))"
     r"(:\d+(?:[-:,]\d+)*|#L\d+(?:-L?\d+)?)?"
 )
-_FOLDER = pattern(r"(?:[\w.@+-]+/)+[\w.@+-]*")
+_FOLDER = re.compile(r"(?:[\w.@+-]+/)+[\w.@+-]*")
 _EXTENSIONS = frozenset(
     re.findall(
         r"\w+",

@@ -8,22 +8,23 @@ Its keys `after`, `needs` and `held` are read, in three notations:
 
 from __future__ import annotations
 
-from cuggino._lazy import pattern
+import re
+
 from cuggino.domain.untrusted import cleaned
 
 _LONGEST_VALUE = 1000
-_BEGIN = pattern(r"---[ \t]*")
-_END = pattern(r"(?:---|\.\.\.)[ \t]*")
-_LINE = pattern(
+_BEGIN = re.compile(r"---[ \t]*")
+_END = re.compile(r"(?:---|\.\.\.)[ \t]*")
+_LINE = re.compile(
     r"(?P<key>[A-Za-z_][\w.-]*):(?:[ \t]+(?P<value>.*))?"
     r"|(?P<more>[ \t]+\S.*|-(?:[ \t].*)?)|\s*(?:#.*)?"
 )
 """A line of front matter: a key, what belongs to the key before it, or a comment."""
-_COMMENT_OR_NAME = pattern(
+_COMMENT_OR_NAME = re.compile(
     r"""(?:^|\s)\#.*|"(?P<double>[^"]*)"|'(?P<single>[^']*)'"""
     r"""|(?P<plain>[^\s,\[\]"'#][^,\[\]]*?)(?=\s*(?:[,\]]|$)|\s+\#)"""
 )
-_DASH = pattern(r"\s*-(?:\s|$)")
+_DASH = re.compile(r"\s*-(?:\s|$)")
 
 
 def split_front_matter(text: str) -> tuple[str, str]:

@@ -6,10 +6,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
-from typing import Literal, TypeAlias
-
-from cuggino._lazy import pattern
-from cuggino._tuples import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 PathState: TypeAlias = Mapping[str, str]
 """Paths, relative to the project, with a digest of their content each."""
@@ -30,11 +27,13 @@ _READ_BY = {
 """Files that a check command's program reads although the command does not name them."""
 
 _TEST_FOLDERS = frozenset({"__tests__", "e2e", "spec", "test", "tests"})
-_TEST_FILE = pattern(r"(test_.+|.+_test|.+[.-](test|spec)|.+_spec|.*[a-z0-9]Tests?|conftest)\.\w+$")
-_OPERATOR = pattern(r"[;&|()<>]+$")
+_TEST_FILE = re.compile(
+    r"(test_.+|.+_test|.+[.-](test|spec)|.+_spec|.*[a-z0-9]Tests?|conftest)\.\w+$"
+)
+_OPERATOR = re.compile(r"[;&|()<>]+$")
 
 
-_SKIPS = pattern(
+_SKIPS = re.compile(
     r"""
     \bmark\.(skip|skipif|xfail)\b | \b(pytest|unittest)\.(skip\w*|xfail|expectedFailure)\b
     | @(skip|skipIf|skipUnless|expectedFailure)\b | \.skipTest\(
@@ -48,7 +47,7 @@ _SKIPS = pattern(
 )
 
 
-_BEGINS = pattern(
+_BEGINS = re.compile(
     r"""
     ^\s*(async\s+)?def\s+test | ^\s*func\s+(\([^)]*\)\s*)?[tT]est
     | @Test\b | \[(Fact|Theory|Test)\b

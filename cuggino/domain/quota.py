@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from typing import NamedTuple
 
-from cuggino._lazy import pattern
-from cuggino._tuples import NamedTuple
 from cuggino.domain.schedule import Schedule
+from cuggino.domain.zone_names import find_zone
 
 _READ = 20_000  # characters; messages about limits are short
 _WINDOW = 160
@@ -24,10 +24,10 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 60
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
-_ANSI = pattern(r"\x1b\[[0-9;]{0,20}m")
+_ANSI = re.compile(r"\x1b\[[0-9;]{0,20}m")
 
 _WHAT = r"(?:(?!context|token|turn|output|prompt|rate|size|length|time)[\w.'-]{1,20}\s){0,4}?"
-_MET = pattern(
+_MET = re.compile(
     # You've hit your (5-hour) limit; you have reached the weekly Opus limit
     rf"\b(?:hit|reached|exceeded|exhausted|used\sup)\s(?:your|the|my|our|an?|its)\s{_WHAT}"
     r"(?:limits?|quota|allowance|capacity)\b"
@@ -41,7 +41,7 @@ _MET = pattern(
     r"|\b(?:usage_limit_(?:reached|exceeded)|(?:insufficient|exceeded)_quota|quota_exceeded)\b",
     re.IGNORECASE,
 )
-_NOT_YET = pattern(
+_NOT_YET = re.compile(
     r"\b(?:if|when|whenever|before|once|unless|until|after|haven't|hasn't|hadn't|not|never|"
     r"nearly|almost|about to|close to|avoid|may|might|could|would|will)"
     r"\s(?:(?:yet|ever|to|be|been|have|has|you(?:'ve)?|we|i|they|it|your|the|a)\s){0,4}$",
@@ -49,10 +49,10 @@ _NOT_YET = pattern(
 )
 """Words before a limit that is not yet reached."""
 
-_STAMP = pattern(
+_STAMP = re.compile(
     r"\b(?:limit|quota|reached|hit|exceeded)[^|\n]{0,40}\|\s*(\d{13}|\d{10})(?!\d)", re.IGNORECASE
 )
-_CUE = pattern(
+_CUE = re.compile(
     r"(?<![a-z])(?:(?P<seconds>retry[-_ ]?after(?:[-_ ]?seconds)?|resets?[-_ ]in[-_ ]seconds)"
     r"|reset(?:s|ting)?(?:[-_ ]?(?:at|on|time|date))?|try(?:ing)?\s+again"
     r"|retry(?:ing)?(?:[-_ ]?(?:at|in|delay))?|until|available|renew(?:s|ed)?|refresh(?:es)?"
@@ -60,7 +60,7 @@ _CUE = pattern(
     re.IGNORECASE,
 )
 """Words that precede the time of a reset."""
-_GAP = pattern(
+_GAP = re.compile(
     r"(?:[\s\"'`:=,*_~·∙•–—]|-(?!\d)|\b(?:at|on|in|of|by|after|within|about|around|approximately|"
     r"again|back|your|the|limits?|quota|usage|is|will|be|time|date|this|next|coming|daily|every\sday)\b)*",
     re.IGNORECASE,
@@ -71,7 +71,7 @@ _MONTH = (
 )
 _YEAR = r"(?:,?\s+(?P<year>\d{4})(?![\d:]))?"
 _PARTS = tuple(
-    pattern(part, re.IGNORECASE)
+    re.compile(part, re.IGNORECASE)
     for part in (
         r"(?P<epoch>\d{13}|\d{10})(?:\.\d{1,9})?(?!\d)",
         r"(?P<year>\d{4})[-/](?P<month>\d{1,2})[-/](?P<day>\d{1,2})(?!\d)T?",
@@ -92,12 +92,12 @@ _PARTS = tuple(
     )
 )
 """The parts of a reset's time, in any order."""
-_UNIT = pattern(
+_UNIT = re.compile(
     r"[\s,]*(?:and\s+)?(?P<number>\d{1,9}(?:\.\d{1,6})?|an?|one)\s*(?P<unit>ms|milliseconds?"
     r"|s(?:ec(?:ond)?s?)?|m(?:in(?:ute)?s?)?|h(?:(?:ou)?rs?)?|d(?:ays?)?|w(?:(?:ee)?ks?)?)(?![a-z])",
     re.IGNORECASE,
 )
-_BARE_SECONDS = pattern(r"(\d{1,7}(?:\.\d{1,6})?)(?![\w:/-])")
+_BARE_SECONDS = re.compile(r"(\d{1,7}(?:\.\d{1,6})?)(?![\w:/-])")
 
 
 def is_quota_text(text: str) -> bool:
@@ -216,8 +216,6 @@ class _Said(NamedTuple):
 
     @classmethod
     def of(cls, found: dict[str, str], now: datetime, local: tzinfo) -> _Said:
-        from cuggino.domain.zone_names import find_zone
-
         zone = find_zone(found["zone"], now=now, local=local) if "zone" in found else local
         if zone is None:
             raise ValueError(found["zone"])

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from typing import Any
-
-from cuggino._tuples import NamedTuple
+from typing import Any, NamedTuple
 
 LONGEST_CYCLE = 3
 """Maximum number of different calls in a recognized cycle."""

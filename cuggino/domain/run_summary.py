@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
-from cuggino._tuples import NamedTuple
-from cuggino._values import dataclass
 from cuggino.domain.spending import Spending
 from cuggino.events import (
+    CommitFailed,
+    CommitPerformed,
+    DeliverablesListed,
+    DeliverEnded,
+    DeliverSessionStarted,
+    Done,
+    Event,
+    GateChanged,
+    HistoryRewritten,
     ImplementingStart,
     IterationStart,
+    LoopApproved,
+    LoopMaxIterations,
+    LoopSpecIssue,
+    LoopStalled,
     PlanningStart,
+    Progress,
     ReviewingStart,
-    on_use as events,
+    RunOutcome,
+    RunResumed,
+    Usage,
+    WatchAuditStarted,
+    WatchItemCompleted,
+    WatchLanded,
+    WatchProcessingItem,
+    WatchSentBack,
 )
-
-if TYPE_CHECKING:
-    from cuggino.events import DeliverablesListed, Event, RunOutcome, RunResumed, Usage
 
 _COUNTED = frozenset(
     {
@@ -125,43 +141,32 @@ class RunSummary:
                 return replace(self, rounds=self.rounds + 1)
             case PlanningStart() | ImplementingStart() | ReviewingStart():
                 return replace(self, agents=self.agents + 1)
-            case events.Progress() | events.Done():
+            case Progress() | Done():
                 return replace(self, tasks=self.tasks + 1)
-            case events.CommitPerformed(commit_hash=commit_hash, message=message):
+            case CommitPerformed(commit_hash=commit_hash, message=message):
                 subject = message.strip().partition("\n")[0]
                 return replace(self, commits=(*self.commits, SummaryCommit(commit_hash, subject)))
-            case events.CommitFailed(message=message):
+            case CommitFailed(message=message):
                 return replace(self, failed_commits=(*self.failed_commits, message))
-            case events.RunResumed():
+            case RunResumed():
                 return self.recounted(event)
-            case events.GateChanged(paths=paths):
+            case GateChanged(paths=paths):
                 return replace(self, gate_changed=paths)
-            case events.HistoryRewritten(base=base):
+            case HistoryRewritten(base=base):
                 return replace(self, lost_base=base)
-            case events.LoopApproved():
+            case LoopApproved():
                 return self.ended("approved")
-            case events.LoopMaxIterations():
+            case LoopMaxIterations():
                 return self.ended("max_iterations")
-            case events.LoopStalled(filenames=names):
+            case LoopStalled(filenames=names):
                 return replace(self, outcome="stalled", tbd_files=names)
-            case events.LoopSpecIssue(filename=filename):
+            case LoopSpecIssue(filename=filename):
                 return replace(self, outcome="spec_issue", spec_issue_file=filename)
             case _:
                 return self._counted_of_others(event)
 
     def _counted_of_others(self, event: Event) -> RunSummary:
         """Count an event of the watch or the deliver loop, whose events are loaded only here."""
-        from cuggino.events import (
-            DeliverablesListed,
-            DeliverEnded,
-            DeliverSessionStarted,
-            WatchAuditStarted,
-            WatchItemCompleted,
-            WatchLanded,
-            WatchProcessingItem,
-            WatchSentBack,
-        )
-
         match event:
             case WatchAuditStarted():
                 return replace(self, agents=self.agents + 1)

@@ -5,16 +5,15 @@ from __future__ import annotations
 import dataclasses
 import math
 import random as chance
+import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TypeAlias
-
-from cuggino._lazy import pattern
-from cuggino._values import dataclass
 
 Duration: TypeAlias = str | float
 """Seconds, or a text such as `8h`, `1h30m`, `90m` or `45s`."""
 
-_DURATION = pattern(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?")
+_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?")
 
 
 def parse_duration(duration: Duration) -> float:

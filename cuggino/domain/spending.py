@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cache, reduce
-from typing import TYPE_CHECKING, assert_never
+from typing import NamedTuple, assert_never
 
-from cuggino._tuples import NamedTuple
-from cuggino._values import dataclass
 from cuggino.errors import BudgetExceeded
-from cuggino.events import on_use as events
-
-if TYPE_CHECKING:
-    from cuggino.events import BudgetKind, Event, Usage, UsageUpdate
+from cuggino.events import BudgetKind, Event, RunResumed, SessionEnded, Usage, UsageUpdate
 
 SESSION_BEGINS = frozenset(
     {
@@ -123,13 +118,13 @@ class Spending:
             return self._add_of(event.item, event)
         if type(event).__name__ == "RunContinued":
             return self.settle()._add(event)
-        if self.of_items and not isinstance(event, events.RunResumed):
+        if self.of_items and not isinstance(event, RunResumed):
             return replace(replace(self, of_items=())._add(event), of_items=self.of_items)
         return self._add(event)
 
     def _add_of(self, item: str, event: Event) -> Spending:
         """Return the spending with one more event of the session of an item."""
-        if isinstance(event, events.RunResumed):
+        if isinstance(event, RunResumed):
             return self  # the cost of earlier processes is not that of this one
         running = next((one for one in self.of_items if one.item == item), None)
         alone = replace(self, running=running, of_items=())._add(event)
@@ -144,17 +139,17 @@ class Spending:
         match event:
             case _ if _is_any(type(event), _SESSION_IS_OVER):
                 return self.settle()
-            case events.UsageUpdate():
+            case UsageUpdate():
                 was = self.settle() if self._is_of_another_session(event) else self
                 return Spending(was.settled_usd, was.settled_usage, was.settled_sessions, event)
-            case events.SessionEnded(cost_usd=cost, usage=usage):
+            case SessionEnded(cost_usd=cost, usage=usage):
                 seen = self.running
                 return Spending(
                     _sum(self.settled_usd, cost if cost is not None or not seen else seen.cost_usd),
                     _together(self.settled_usage, usage or (seen.usage if seen else None)),
                     self.settled_sessions + 1,
                 )
-            case events.RunResumed(cost_usd=cost, usage=usage, agents=agents):
+            case RunResumed(cost_usd=cost, usage=usage, agents=agents):
                 return Spending(cost, usage, max(agents, self.sessions))
             case _:
                 return self.settle()
@@ -271,4 +266,4 @@ def _sum(one: float | None, other: float | None) -> float | None:
 def _together(one: Usage | None, other: Usage | None) -> Usage | None:
     if one is None or other is None:
         return one or other
-    return events.Usage(**{name: count + getattr(other, name) for name, count in one})
+    return Usage(**{name: count + getattr(other, name) for name, count in one})

@@ -6,13 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 from cuggino.domain.deliverables import Deliverables, Verification
 from cuggino.domain.quota import QUOTA_SCHEDULE
-
-if TYPE_CHECKING:
-    from cuggino.events import SessionOutcome
+from cuggino.events import SessionOutcome
 
 ExitReason = Literal[
     "interrupted",

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 
-from cuggino._lazy import pattern
 from cuggino.domain.front_matter import split_front_matter
 
-_FILE = pattern(r"The file `[^`\n]*`, (?:with this content|which says):\s*\n")
-_HEADING = pattern(r"(?m)^ {0,3}#{1,6}[ \t]+(\S.*?)[ \t]*#*[ \t]*$")
-_TASK = pattern(
+_FILE = re.compile(r"The file `[^`\n]*`, (?:with this content|which says):\s*\n")
+_HEADING = re.compile(r"(?m)^ {0,3}#{1,6}[ \t]+(\S.*?)[ \t]*#*[ \t]*$")
+_TASK = re.compile(
     r"^(?P<marks>#{2,4})[ \t]+(?:Task|Step)[ \t]+\d+[ \t]*[.:)]?[ \t]*(?P<title>.*)$",
     re.MULTILINE | re.IGNORECASE,
 )
-_BOX = pattern(r"^(?:[-*+]|\d+[.)])[ \t]+\[[ xX]\][ \t]+(?P<title>.*)$", re.MULTILINE)
+_BOX = re.compile(r"^(?:[-*+]|\d+[.)])[ \t]+\[[ xX]\][ \t]+(?P<title>.*)$", re.MULTILINE)
 _LONGEST = 120
 _MOST_TASKS = 200
 

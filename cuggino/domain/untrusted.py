@@ -7,42 +7,40 @@ from __future__ import annotations
 
 import re
 
-from cuggino._lazy import pattern
-
 LONGEST_FOREIGN = 64 * 1024
 """Maximum bytes of a foreign text that an agent sees."""
 
 _LONGEST_TITLE = 120
-_LINE_ENDS = pattern("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
-_UNSEEN = pattern(
+_LINE_ENDS = re.compile("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+_UNSEEN = re.compile(
     "[\0-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     "\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0"
     "\ufff0-\ufffb\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0000-\U000e0fff]"
 )
 """Characters without a shape, which hide text or change its order; blanks that look like none."""
-_COMMENT = pattern(r"<!--(?:.*?--!?>|.*\Z)|<!\[CDATA\[(?:.*?\]\]>|.*\Z)", re.DOTALL)
-_IMAGE = pattern(
+_COMMENT = re.compile(r"<!--(?:.*?--!?>|.*\Z)|<!\[CDATA\[(?:.*?\]\]>|.*\Z)", re.DOTALL)
+_IMAGE = re.compile(
     r"!\[(?:[^\[\]\\]|\\.|\[[^\[\]]{0,200}\]){0,2000}+\]"
     r"(?:\((?:[^()\\]|\\.|\([^()]{0,200}\)){0,4000}+\)|\[[^\[\]]{0,200}\])?"
     r"|</?(?:img|picture|source|svg|image|video|audio|object|embed|iframe)\b"
     r"(?:=\s*\"[^\"]*(?:\"|\Z)|=\s*'[^']*(?:'|\Z)|[^>])*+(?:>|\Z)",
     re.IGNORECASE | re.DOTALL,
 )
-_DEFINITION = pattern(
+_DEFINITION = re.compile(
     r"^( {0,3}\[(?:[^\[\]\\\n]|\\.){1,999}+\]:[ \t]*)(?:\n[ \t]*)?(\S+)"
     r"(?:[ \t]+|[ \t]*\n[ \t]*)(?:\"[^\"]*\"|'[^'\n]*'|\([^()]*\))[ \t]*$",
     re.MULTILINE,
 )
-_MARKER = pattern(r"<(?=/?[A-Z][A-Z0-9_-]*>)")
-_MENTION = pattern(r"(?<![A-Za-z0-9_])@(?=[A-Za-z0-9_])")
-_REFERENCE = pattern(
+_MARKER = re.compile(r"<(?=/?[A-Z][A-Z0-9_-]*>)")
+_MENTION = re.compile(r"(?<![A-Za-z0-9_])@(?=[A-Za-z0-9_])")
+_REFERENCE = re.compile(
     r"[#!](?=[0-9])|\bGH-(?=[0-9])|/(?:issues|pulls?|merge_requests|work_items)/(?=[0-9])"
     r"|&(?=#|[A-Za-z][A-Za-z0-9]{0,40};)|<(?=[!?]|/?[A-Z][A-Z0-9_-]*>)",
     re.IGNORECASE,
 )
 """References to issues, entities that could be one, and openings of comments and markers."""
-_QUICK_ACTION = pattern(r"^([ \t]*)/(?=[A-Za-z_]+(?:\s|$))", re.MULTILINE)
+_QUICK_ACTION = re.compile(r"^([ \t]*)/(?=[A-Za-z_]+(?:\s|$))", re.MULTILINE)
 
 COMMENT_REMOVED = "(comment removed)"
 IMAGE_REMOVED = "(image removed)"

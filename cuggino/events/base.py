@@ -10,10 +10,6 @@ from typing import Any, ClassVar, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypeIs
 
-from cuggino.events.names import HOMES
-
-_REGISTRY: "dict[str, type[Event]]" = {}
-
 
 class Event(BaseModel):
     """Base of all events. Frozen, compared by value, tagged with its class name.
@@ -22,33 +18,20 @@ class Event(BaseModel):
     class (CUG-023).
     """
 
-    model_config = ConfigDict(
-        frozen=True, extra="ignore", ser_json_inf_nan="constants", defer_build=True
-    )
+    model_config = ConfigDict(frozen=True, extra="ignore", ser_json_inf_nan="constants")
 
     item: str | None = Field(default=None, exclude=True)
     """The file name of the backlog item that an event of a watch with several slots is about.
 
     Left out of the line of JSON when it is None."""
 
-    registry: ClassVar = _REGISTRY  # a name in its type would be evaluated for every event class
-    """The event classes defined so far by tag, without the categories.
-
-    `event_type` finds those of cuggino that are not loaded yet.
-    """
+    registry: ClassVar[dict[str, type["Event"]]] = {}
+    """The event classes defined so far by tag, without the categories."""
 
     def __init_subclass__(cls, *, category: bool = False) -> None:
         super().__init_subclass__()
-        is_own = cls.__module__.startswith(f"{__package__}.")
-        if not category and (is_own or cls.__name__ not in HOMES):
+        if not category:
             Event.registry.setdefault(cls.__name__, cls)
-
-    @classmethod
-    def __pydantic_init_subclass__(cls, **_: Any) -> None:
-        if not is_item_shared(cls):  # pydantic has put it in the place of the inherited one
-            for name in cls.__annotations__:
-                if name in cls.model_fields:
-                    cls.model_fields[name] = cls.model_fields.pop(name)
 
     @property
     def tag(self) -> str:
@@ -59,10 +42,7 @@ class Event(BaseModel):
         """Return the event as one of this item; the same event if it has an item already."""
         if self.item is not None:
             return self
-        copy = self.__copy__()
-        copy.__dict__["item"] = item  # as `model_copy`, at half its cost
-        copy.__pydantic_fields_set__.add("item")
-        return copy
+        return self.model_copy(update={"item": item})
 
     def __repr_args__(self) -> Any:
         return [

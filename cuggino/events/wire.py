@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from datetime import datetime
 
@@ -10,29 +9,16 @@ from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
 from cuggino.events.base import Event, UnknownEvent, is_item_shared
-from cuggino.events.names import HOMES, NAMES
 
 
 def event_types() -> dict[str, type[Event]]:
-    """Return every event class by its tag: those of cuggino by module, then all others."""
-    for module in NAMES:
-        _load(module)
-    places = {module: place for place, module in enumerate(NAMES)}
-    last = len(places)
-    return dict(
-        sorted(Event.registry.items(), key=lambda item: places.get(HOMES.get(item[0], ""), last))
-    )
+    """Return every event class by its tag."""
+    return dict(Event.registry)
 
 
 def event_type(tag: str) -> type[Event] | None:
     """Return the event class with this tag; None for an unknown one."""
-    if tag not in Event.registry and tag in HOMES:
-        _load(HOMES[tag])
     return Event.registry.get(tag)
-
-
-def _load(module: str) -> None:
-    importlib.import_module(f"{__package__}.{module}")
 
 
 def dump_event(event: Event) -> str:

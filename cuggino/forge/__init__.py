@@ -4,24 +4,55 @@ Only cuggino calls a forge, through the forge's own CLI (`gh`, `glab`), which su
 Agents get neither. Text that others write there is untrusted.
 """
 
-from cuggino._lazy import lazy
+from cuggino.forge.api import PROGRAMS, Api, Response
+from cuggino.forge.command_sources import command_source
+from cuggino.forge.finding import forge_of, remote_url
+from cuggino.forge.github import GitHub
+from cuggino.forge.gitlab import GitLab
+from cuggino.forge.hooks import HookCall, RunHook, hooked
+from cuggino.forge.importing import import_once, imported
+from cuggino.forge.landing import landing_of
+from cuggino.forge.model import CheckState, Comment, Forge, Issue, Job, PullRequest, Remark
+from cuggino.forge.programs import OLDEST, check_program, has_login, program_version
+from cuggino.forge.proposing import PullRequests, pull_requests
+from cuggino.forge.redaction import Redaction, redacting
+from cuggino.forge.source import Look, Source, SourceItem
+from cuggino.forge.watching import Beside, beside_watch, sources_of
 
-NAMES = {
-    "api": "Api PROGRAMS Response",
-    "command_sources": "command_source",
-    "finding": "forge_of remote_url",
-    "github": "GitHub",
-    "gitlab": "GitLab",
-    "importing": "import_once imported",
-    "hooks": "HookCall RunHook hooked",
-    "landing": "landing_of",
-    "model": "CheckState Comment Forge Issue Job PullRequest Remark",
-    "programs": "OLDEST check_program has_login program_version",
-    "proposing": "PullRequests pull_requests",
-    "redaction": "Redaction redacting",
-    "source": "Look Source SourceItem",
-    "watching": "Beside beside_watch sources_of",
-}
-"""Public names by module."""
-
-__getattr__, __dir__, __all__ = lazy(__name__, NAMES)
+__all__ = [
+    "OLDEST",
+    "PROGRAMS",
+    "Api",
+    "Beside",
+    "CheckState",
+    "Comment",
+    "Forge",
+    "GitHub",
+    "GitLab",
+    "HookCall",
+    "Issue",
+    "Job",
+    "Look",
+    "PullRequest",
+    "PullRequests",
+    "Redaction",
+    "Remark",
+    "Response",
+    "RunHook",
+    "Source",
+    "SourceItem",
+    "beside_watch",
+    "check_program",
+    "command_source",
+    "forge_of",
+    "has_login",
+    "hooked",
+    "import_once",
+    "imported",
+    "landing_of",
+    "program_version",
+    "pull_requests",
+    "redacting",
+    "remote_url",
+    "sources_of",
+]

@@ -10,13 +10,13 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from errno import ENOENT
 from typing import Any, TypeVar
 
 from reactivex import Observable, operators as ops, throw, timer
 
-from cuggino._values import dataclass
 from cuggino.config import ForgeKind
 from cuggino.errors import (
     ConfigError,

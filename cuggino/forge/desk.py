@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from reactivex.subject import Subject
 
-from cuggino._values import dataclass
 from cuggino.config import BacklogSource
 from cuggino.errors import CugginoError, ForgeRefused, StorageError
 from cuggino.events import Event, WatchReportFailed

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from reactivex import Observable, operators as ops, timer
 from reactivex.subject import Subject
 
-from cuggino._values import dataclass
 from cuggino.config import Config, HookName
 from cuggino.errors import ConfigError, CugginoError, LineTooLong, ProcessFailed, SpawnFailed
 from cuggino.events import (

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
 
 from reactivex import Observable
 
-from cuggino._values import dataclass
 from cuggino.config import ForgeKind
 
 CheckState = Literal["pending", "passed", "failed", "none"]

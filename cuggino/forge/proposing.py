@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from reactivex import Observable, empty, never
 
-from cuggino._values import dataclass
 from cuggino.config import PullRequestSettings
 from cuggino.domain import shown_to_agents
 from cuggino.errors import ConfigError, ForgeError, ForgeRefused

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from cuggino.agents.cassettes import without_secrets
 from cuggino.domain import cleaned, defused
 
 LONGEST = 60_000
@@ -35,8 +36,6 @@ def redacting(
     Secrets are found as in recordings: the values of variables with telling names, and known
     formats.
     """
-    from cuggino.agents.cassettes import without_secrets
-
     masks = [without_secrets(env) for env in envs or ({},)]
     named = [(str(folder), name) for folder, name in ((project, "."), (home, "~")) if folder]
     folders = [

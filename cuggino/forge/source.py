@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from reactivex import Observable
 
-from cuggino._values import dataclass
 from cuggino.errors import ConfigError
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from reactivex import Observable
 
-from cuggino._values import dataclass
 from cuggino.config import BacklogSource, Config
 from cuggino.errors import ConfigError
 from cuggino.forge.answering import answered

@@ -3,20 +3,67 @@
 It needs only the standard library, because an agent's hook runs it in a separate process.
 """
 
-from cuggino._lazy import lazy
+from cuggino.guard.extensions import (
+    AllowedCommands,
+    UnknownProfile,
+    allowed_commands,
+    chosen_profiles,
+)
+from cuggino.guard.patches import patched_files
+from cuggino.guard.paths import NOTE
+from cuggino.guard.policy import Level, Mode, Policy
+from cuggino.guard.roles import (
+    PERMISSION_SETS,
+    PERMISSIONS,
+    ROLES,
+    PermissionSet,
+    Role,
+    role_policy,
+)
+from cuggino.guard.rules import with_rules
+from cuggino.guard.sandbox import (
+    CACHES,
+    NO_SANDBOX,
+    Sandbox,
+    SandboxMode,
+    sandbox_for,
+    sandbox_mode,
+    start_warnings,
+)
+from cuggino.guard.shell.shfmt import find_shfmt
+from cuggino.guard.tools import FILE_TOOLS, READERS, SHELLS, judge
+from cuggino.guard.verdict import Part, Verdict, denied
 
-NAMES = {
-    "extensions": "AllowedCommands UnknownProfile allowed_commands chosen_profiles",
-    "patches": "patched_files",
-    "paths": "NOTE",
-    "policy": "Level Mode Policy",
-    "roles": "PERMISSIONS PERMISSION_SETS PermissionSet ROLES Role role_policy",
-    "rules": "with_rules",
-    "sandbox": "CACHES NO_SANDBOX Sandbox SandboxMode sandbox_for sandbox_mode start_warnings",
-    "shell.shfmt": "find_shfmt",
-    "tools": "FILE_TOOLS READERS SHELLS judge",
-    "verdict": "Part Verdict denied",
-}
-"""Public names by module."""
-
-__getattr__, __dir__, __all__ = lazy(__name__, NAMES)
+__all__ = [
+    "CACHES",
+    "FILE_TOOLS",
+    "NOTE",
+    "NO_SANDBOX",
+    "PERMISSIONS",
+    "PERMISSION_SETS",
+    "READERS",
+    "ROLES",
+    "SHELLS",
+    "AllowedCommands",
+    "Level",
+    "Mode",
+    "Part",
+    "PermissionSet",
+    "Policy",
+    "Role",
+    "Sandbox",
+    "SandboxMode",
+    "UnknownProfile",
+    "Verdict",
+    "allowed_commands",
+    "chosen_profiles",
+    "denied",
+    "find_shfmt",
+    "judge",
+    "patched_files",
+    "role_policy",
+    "sandbox_for",
+    "sandbox_mode",
+    "start_warnings",
+    "with_rules",
+]

@@ -10,9 +10,9 @@ links cannot be detected: a second name of a protected file that existed before 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection
 
-from cuggino._lazy import pattern
 from cuggino.guard.places import (
     fold,
     is_below,
@@ -27,7 +27,7 @@ from cuggino.guard.policy import Policy
 NOTE = ".autonoe-note.md"
 """The only file that a session in `sync` mode may write (AUT-223)."""
 
-_DEVICES = pattern(r"/dev/(null|zero|full|tty|stdout|stderr|fd/[12])")
+_DEVICES = re.compile(r"/dev/(null|zero|full|tty|stdout|stderr|fd/[12])")
 # Linux reopens other descriptors, also for writing: `3< file > /dev/fd/3` writes file.
 _MOST_FOLDERS = 64
 STATE_REASON = "Direct writes to .autonoe/ directory are not allowed. Use StatusTool instead."

@@ -7,10 +7,9 @@ from __future__ import annotations
 import errno
 import os
 import pwd
+import re
 
-from cuggino._lazy import pattern
-
-_CONTROL = pattern(r"[\x00-\x1f\x7f\ud800-\udfff]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 _LONGEST = 4096
 _MOST_LINKS = 40
 

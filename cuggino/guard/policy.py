@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Literal, TypeAlias
-
-from cuggino._tuples import NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 Level: TypeAlias = Literal["roles", "full"]
 """`roles`: any program may run; files of tools by the role. `full`: only listed programs too."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from cuggino._tuples import NamedTuple
+from typing import NamedTuple
+
 from cuggino.guard.commands.wordlist import words
 from cuggino.guard.policy import Policy
 

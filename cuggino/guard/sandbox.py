@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
-from cuggino._tuples import NamedTuple
 from cuggino.guard.policy import Policy
 
 SandboxSource: TypeAlias = Literal["cli", "env", "default"]

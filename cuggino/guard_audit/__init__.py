@@ -3,13 +3,17 @@
 Nothing is executed.
 """
 
-from cuggino._lazy import lazy
+from cuggino.guard_audit.audit import JudgedCall, audit_run
+from cuggino.guard_audit.cases import BadLine, Case, judge_case, read_cases
+from cuggino.guard_audit.check import CheckedCall, check_call
 
-NAMES = {
-    "audit": "JudgedCall audit_run",
-    "cases": "BadLine Case judge_case read_cases",
-    "check": "CheckedCall check_call",
-}
-"""Public names by module."""
-
-__getattr__, __dir__, __all__ = lazy(__name__, NAMES)
+__all__ = [
+    "BadLine",
+    "Case",
+    "CheckedCall",
+    "JudgedCall",
+    "audit_run",
+    "check_call",
+    "judge_case",
+    "read_cases",
+]

@@ -1,28 +1,49 @@
 """The loops, each a durable flow of stages: coding, watch, deliver and plan_build, in one frame."""
 
-from cuggino._lazy import lazy
+from cuggino.loops.coding.options import LoopRunOptions
+from cuggino.loops.coding.service import LoopService
+from cuggino.loops.deliver.options import DeliverRunOptions
+from cuggino.loops.deliver.service import DeliverService
+from cuggino.loops.frame.companions import Companion
+from cuggino.loops.frame.control import Control, ItemControl
+from cuggino.loops.frame.interruption import Interruption
+from cuggino.loops.frame.options import RunOptions
+from cuggino.loops.frame.resuming import latest_run_of, resumed_options
+from cuggino.loops.frame.services import Services
+from cuggino.loops.plan_build.options import PlanBuildOptions
+from cuggino.loops.plan_build.service import PlanBuildService
+from cuggino.loops.watch.attempt import attempt
+from cuggino.loops.watch.options import WatchRunOptions
+from cuggino.loops.watch.pieces import attempt_item, land_item
+from cuggino.loops.watch.placement import Placed, Placement, Returned, Work
+from cuggino.loops.watch.places import Landing
+from cuggino.loops.watch.recorded import items_of_issues
+from cuggino.loops.watch.service import WatchService
 
-NAMES = {
-    "coding.options": "LoopRunOptions",
-    "coding.service": "LoopService",
-    "deliver.options": "DeliverRunOptions",
-    "deliver.service": "DeliverService",
-    "frame.companions": "Companion",
-    "frame.options": "RunOptions",
-    "frame.control": "Control ItemControl",
-    "frame.interruption": "Interruption",
-    "frame.resuming": "latest_run_of resumed_options",
-    "frame.services": "Services",
-    "plan_build.options": "PlanBuildOptions",
-    "plan_build.service": "PlanBuildService",
-    "watch.attempt": "attempt",
-    "watch.options": "WatchRunOptions",
-    "watch.pieces": "attempt_item land_item",
-    "watch.placement": "Placed Placement Returned Work",
-    "watch.places": "Landing",
-    "watch.recorded": "items_of_issues",
-    "watch.service": "WatchService",
-}
-"""Public names by module."""
-
-__getattr__, __dir__, __all__ = lazy(__name__, NAMES)
+__all__ = [
+    "Companion",
+    "Control",
+    "DeliverRunOptions",
+    "DeliverService",
+    "Interruption",
+    "ItemControl",
+    "Landing",
+    "LoopRunOptions",
+    "LoopService",
+    "Placed",
+    "Placement",
+    "PlanBuildOptions",
+    "PlanBuildService",
+    "Returned",
+    "RunOptions",
+    "Services",
+    "WatchRunOptions",
+    "WatchService",
+    "Work",
+    "attempt",
+    "attempt_item",
+    "items_of_issues",
+    "land_item",
+    "latest_run_of",
+    "resumed_options",
+]

@@ -7,15 +7,21 @@ The loops of `Runtime` send notifications automatically, as configured by `notif
 Apprise URLs contain passwords and tokens: messages and errors show only their scheme.
 """
 
-from cuggino._lazy import lazy
+from cuggino.notify.apprise import AppriseNotifier
+from cuggino.notify.command import CommandNotifier
+from cuggino.notify.messages import Message, message_for
+from cuggino.notify.notifier import Notifier, SeveralNotifiers, SilentNotifier, make_notifier, rings
+from cuggino.notify.operator import with_notifications
 
-NAMES = {
-    "apprise": "AppriseNotifier",
-    "command": "CommandNotifier",
-    "messages": "Message message_for",
-    "notifier": "Notifier SeveralNotifiers SilentNotifier make_notifier rings",
-    "operator": "with_notifications",
-}
-"""Public names by module."""
-
-__getattr__, __dir__, __all__ = lazy(__name__, NAMES)
+__all__ = [
+    "AppriseNotifier",
+    "CommandNotifier",
+    "Message",
+    "Notifier",
+    "SeveralNotifiers",
+    "SilentNotifier",
+    "make_notifier",
+    "message_for",
+    "rings",
+    "with_notifications",
+]

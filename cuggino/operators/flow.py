@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from reactivex import Observable, abc, defer, timer
 
-from cuggino._values import dataclass
 from cuggino.domain import Duration, parse_duration
 from cuggino.operators.batches import Batched, EventBatch, carrier
 from cuggino.operators.managed import Holder, Managed, attach

@@ -26,6 +26,7 @@ from reactivex.scheduler import (
     ThreadPoolScheduler,
     TimeoutScheduler,
 )
+from reactivex.scheduler.eventloop import AsyncIOScheduler, AsyncIOThreadSafeScheduler
 from reactivex.scheduler.scheduleditem import ScheduledItem
 from reactivex.typing import AbsoluteTime
 
@@ -228,12 +229,8 @@ def lane_of(scheduler: abc.SchedulerBase | None) -> tuple[abc.SchedulerBase, Cal
 
 
 def _thread_safe(scheduler: abc.SchedulerBase) -> abc.SchedulerBase:
-    # Import asyncio only where something else has already done so.
-    if "reactivex.scheduler.eventloop.asyncioscheduler" in sys.modules:
-        from reactivex.scheduler.eventloop import AsyncIOScheduler, AsyncIOThreadSafeScheduler
-
-        if isinstance(scheduler, AsyncIOScheduler) and not isinstance(
-            scheduler, AsyncIOThreadSafeScheduler
-        ):
-            return AsyncIOThreadSafeScheduler(scheduler._loop)
+    if isinstance(scheduler, AsyncIOScheduler) and not isinstance(
+        scheduler, AsyncIOThreadSafeScheduler
+    ):
+        return AsyncIOThreadSafeScheduler(scheduler._loop)
     return scheduler

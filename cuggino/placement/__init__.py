@@ -4,16 +4,32 @@ Dask's `distributed` moves texts between this process and its workers (`pip inst
 'cuggino[cluster]'`); it is imported on first use.
 """
 
-from cuggino._lazy import lazy
+from cuggino.placement.address import (
+    ClusterAddress,
+    TlsFiles,
+    cluster_address,
+    load_distributed,
+    security_of,
+)
+from cuggino.placement.checking import MachineCheck, check_cluster
+from cuggino.placement.cluster import Cluster, Offered
+from cuggino.placement.local import RULES, LocalCluster, local_cluster
+from cuggino.placement.needs import amounts_of
+from cuggino.placement.watching import watch_on_cluster
 
-NAMES = {
-    "address": "ClusterAddress TlsFiles cluster_address load_distributed security_of",
-    "checking": "MachineCheck check_cluster",
-    "cluster": "Cluster Offered",
-    "local": "RULES LocalCluster local_cluster",
-    "needs": "amounts_of",
-    "watching": "watch_on_cluster",
-}
-"""Public names by module."""
-
-__getattr__, __dir__, __all__ = lazy(__name__, NAMES)
+__all__ = [
+    "RULES",
+    "Cluster",
+    "ClusterAddress",
+    "LocalCluster",
+    "MachineCheck",
+    "Offered",
+    "TlsFiles",
+    "amounts_of",
+    "check_cluster",
+    "cluster_address",
+    "load_distributed",
+    "local_cluster",
+    "security_of",
+    "watch_on_cluster",
+]

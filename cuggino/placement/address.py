@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cuggino.config import CONFIG_FILE, ClusterSettings
@@ -20,8 +21,6 @@ from cuggino.files import read_json_object, state_folder
 from cuggino.sandbox import home_of
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from distributed.security import Security
 
 LOCAL = "local"

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from reactivex import Observable, abc, defer, empty, operators as ops
 from reactivex.disposable import Disposable
 
+from cuggino.config import Config
 from cuggino.domain import Budget
 from cuggino.errors import (
     ClusterLost,
@@ -41,6 +42,7 @@ from cuggino.files import read_regular
 from cuggino.loops import Placed, Services, Work, latest_run_of
 from cuggino.operators import Flow, ask, emit, flow, forward, mapcat, within_budget
 from cuggino.placement.assignment import Assignment, Named, below, carry
+from cuggino.placement.dask import DaskLink
 from cuggino.placement.dask.values import AttemptLost, Placed as Linked, PlaceGone as Gone
 from cuggino.placement.limits import Limit, limits_met
 from cuggino.placement.mirror import Kept
@@ -69,10 +71,6 @@ from cuggino.stages.slots import (
 )
 from cuggino.storage import Backlog, JournalFile
 from cuggino.storage.journal import DIGESTED, DigestFold
-
-if TYPE_CHECKING:
-    from cuggino.config import Config
-    from cuggino.placement.dask import DaskLink
 
 TASK = "cuggino.placement.worker:work"
 _SETTINGS = re.compile(

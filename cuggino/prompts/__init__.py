@@ -1,16 +1,32 @@
 """Prompts of the agents: one Markdown template per role, and files of the project."""
 
-from cuggino._lazy import lazy
+from cuggino.prompts.deliver import choose_instruction, is_planning, load_instruction
+from cuggino.prompts.overriding import RUN, SYNC, own_prompts
+from cuggino.prompts.plan_build import (
+    PromptNotFound,
+    PromptPhase,
+    build_verification_prompt,
+    check_verification_prompts,
+    init_plan_build,
+    job_verification_prompt,
+    read_prompt,
+)
+from cuggino.prompts.rendering import Prompts, render
 
-NAMES = {
-    "deliver": "choose_instruction is_planning load_instruction",
-    "overriding": "RUN SYNC own_prompts",
-    "plan_build": (
-        "PromptNotFound PromptPhase build_verification_prompt check_verification_prompts "
-        "init_plan_build job_verification_prompt read_prompt"
-    ),
-    "rendering": "Prompts render",
-}
-"""Public names by module."""
-
-__getattr__, __dir__, __all__ = lazy(__name__, NAMES)
+__all__ = [
+    "RUN",
+    "SYNC",
+    "PromptNotFound",
+    "PromptPhase",
+    "Prompts",
+    "build_verification_prompt",
+    "check_verification_prompts",
+    "choose_instruction",
+    "init_plan_build",
+    "is_planning",
+    "job_verification_prompt",
+    "load_instruction",
+    "own_prompts",
+    "read_prompt",
+    "render",
+]

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
-from cuggino._tuples import NamedTuple
 from cuggino.files import read_regular
 from cuggino.prompts.rendering import Prompts
 

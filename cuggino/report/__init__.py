@@ -5,24 +5,74 @@
 and the live page share. `report_run` reports a run of a project, a watch with all its items.
 """
 
-from cuggino._lazy import lazy
+from cuggino.report.as_json import report_json
+from cuggino.report.fold import OF_AGENTS, Changed, RunFold, build_report
+from cuggino.report.model import (
+    CommitDiff,
+    Diffs,
+    FileChange,
+    Plan,
+    PlanTask,
+    ReportCommit,
+    Row,
+    RunReport,
+    StageTry,
+    Transcript,
+    WatchedItem,
+)
+from cuggino.report.night import Decision, NightItem, NightReport, build_night
+from cuggino.report.night_page import render_night
+from cuggino.report.page import GENERATOR, render_report
+from cuggino.report.project import (
+    RunPage,
+    commit_diffs,
+    load_report,
+    report_run,
+    slot_of,
+    worker_of,
+)
+from cuggino.report.prose import diff, markdown
+from cuggino.report.rendering import View, environment, render_part, stylesheet, view
+from cuggino.report.times import zone_at
+from cuggino.report.wording import often
 
-NAMES = {
-    "as_json": "report_json",
-    "fold": "OF_AGENTS Changed RunFold build_report",
-    "model": (
-        "CommitDiff Diffs FileChange Plan PlanTask ReportCommit Row RunReport StageTry Transcript "
-        "WatchedItem"
-    ),
-    "page": "GENERATOR render_report",
-    "night": "Decision NightItem NightReport build_night",
-    "night_page": "render_night",
-    "project": "RunPage commit_diffs load_report report_run slot_of worker_of",
-    "prose": "diff markdown",
-    "rendering": "View environment render_part stylesheet view",
-    "times": "zone_at",
-    "wording": "often",
-}
-"""Public names by module."""
-
-__getattr__, __dir__, __all__ = lazy(__name__, NAMES)
+__all__ = [
+    "GENERATOR",
+    "OF_AGENTS",
+    "Changed",
+    "CommitDiff",
+    "Decision",
+    "Diffs",
+    "FileChange",
+    "NightItem",
+    "NightReport",
+    "Plan",
+    "PlanTask",
+    "ReportCommit",
+    "Row",
+    "RunFold",
+    "RunPage",
+    "RunReport",
+    "StageTry",
+    "Transcript",
+    "View",
+    "WatchedItem",
+    "build_night",
+    "build_report",
+    "commit_diffs",
+    "diff",
+    "environment",
+    "load_report",
+    "markdown",
+    "often",
+    "render_night",
+    "render_part",
+    "render_report",
+    "report_json",
+    "report_run",
+    "slot_of",
+    "stylesheet",
+    "view",
+    "worker_of",
+    "zone_at",
+]

@@ -7,15 +7,13 @@ images are not loaded, and links allow only `http` and `https`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from cuggino.report.visible import Cut, cut, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
     from markupsafe import Markup

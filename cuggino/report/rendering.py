@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cuggino.errors import ConfigError
-from cuggino.report import charts, wording
+from cuggino.report import charts, prose, wording
 from cuggino.report.model import RunReport, StageTry, Transcript
 from cuggino.report.outcomes import LANDINGS, OUTCOMES
 from cuggino.report.times import Times
@@ -130,7 +130,6 @@ def environment(*folders: Path) -> Environment:
             f"a report needs {error.name}, which is not installed",
             hint="pip install 'cuggino[report]'",
         ) from error
-    from cuggino.report import prose
 
     own = Path(str(files("cuggino.report") / "templates"))
     made: Environment = jinja2.Environment(

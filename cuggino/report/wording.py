@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, Final
+import re
+from typing import Final
 
 from pydantic import JsonValue
 
-from cuggino._lazy import pattern
 from cuggino.events import DeliverExit, RunState, Usage
-
-if TYPE_CHECKING:
-    from cuggino.storage.journal import Delivery
+from cuggino.storage.journal import Delivery
 
 _SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 
@@ -156,7 +154,7 @@ def outcome(value: JsonValue) -> str:
     return f"{tag}: {said}" if said else tag
 
 
-_ADDRESS = pattern(r"(?i)https?://[a-z0-9\[][^\s\x00-\x1f\x7f-\x9f\"'<>\\`]{0,2000}")
+_ADDRESS = re.compile(r"(?i)https?://[a-z0-9\[][^\s\x00-\x1f\x7f-\x9f\"'<>\\`]{0,2000}")
 
 
 def web_address(text: str) -> str:

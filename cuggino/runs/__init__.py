@@ -8,22 +8,65 @@
 `Runtime.runs` and `Runtime.replay` are the same as Observables.
 """
 
-from cuggino._lazy import lazy
+from cuggino.domain import RunSummary, without_file
+from cuggino.events import RunOutcome
+from cuggino.runs.activity import Activity, ActivityState, ItemPlace, RunningTool, Wait, tool_target
+from cuggino.runs.as_json import run_details_json, run_json, unreadable_json
+from cuggino.runs.following import follow
+from cuggino.runs.listing import RecordedRun, Runs, RunStatus, UnreadableRun, working_process
+from cuggino.runs.pace import Pace, read_pace
+from cuggino.runs.stages import RecordedStage, recorded_stages
+from cuggino.runs.status import (
+    LastRun,
+    ProjectState,
+    ProjectStatus,
+    Waiting,
+    last_journal,
+    project_status,
+    status_json,
+)
+from cuggino.runs.streaming import TimedEvent, list_runs, replay, replay_timed
+from cuggino.runs.tails import JournalNews, RunTail, live_journals
+from cuggino.storage.journal import DeliverableCourse, DeliveredSession, Delivery
 
-NAMES = {
-    "activity": "Activity ActivityState ItemPlace RunningTool Wait tool_target",
-    "as_json": "run_details_json run_json unreadable_json",
-    "following": "follow",
-    "listing": "RecordedRun Runs RunStatus UnreadableRun working_process",
-    "pace": "Pace read_pace",
-    "stages": "RecordedStage recorded_stages",
-    "status": "LastRun ProjectState ProjectStatus Waiting last_journal project_status status_json",
-    "streaming": "list_runs replay TimedEvent replay_timed",
-    "tails": "JournalNews RunTail live_journals",
-    "cuggino.domain": "RunSummary without_file",
-    "cuggino.events": "RunOutcome",
-    "cuggino.storage.journal": "DeliverableCourse DeliveredSession Delivery",
-}
-"""Public names by module."""
-
-__getattr__, __dir__, __all__ = lazy(__name__, NAMES)
+__all__ = [
+    "Activity",
+    "ActivityState",
+    "DeliverableCourse",
+    "DeliveredSession",
+    "Delivery",
+    "ItemPlace",
+    "JournalNews",
+    "LastRun",
+    "Pace",
+    "ProjectState",
+    "ProjectStatus",
+    "RecordedRun",
+    "RecordedStage",
+    "RunOutcome",
+    "RunStatus",
+    "RunSummary",
+    "RunTail",
+    "RunningTool",
+    "Runs",
+    "TimedEvent",
+    "UnreadableRun",
+    "Wait",
+    "Waiting",
+    "follow",
+    "last_journal",
+    "list_runs",
+    "live_journals",
+    "project_status",
+    "read_pace",
+    "recorded_stages",
+    "replay",
+    "replay_timed",
+    "run_details_json",
+    "run_json",
+    "status_json",
+    "tool_target",
+    "unreadable_json",
+    "without_file",
+    "working_process",
+]

@@ -3,65 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
-from cuggino._values import dataclass
 from cuggino.domain import Spending, task_titles
 from cuggino.events import (
+    AgentFellBack,
     AgentMessage,
     AgentRetry,
+    CheckCommandStarted,
+    ClusterWorker,
+    DeliverablesListed,
+    DeliverSessionStarted,
     Event,
     IterationStart,
+    JobsCounted,
+    LoopSpecIssue,
+    PlanBuildPhaseStarted,
+    PlanWritten,
     Progress,
     QuotaWaiting,
     RateLimited,
     RunEnded,
+    RunResult,
     RunResumed,
     RunStarted,
     SessionEnded,
+    SetupCommandStarted,
+    SteerAsked,
+    Steered,
     ToolCall,
     ToolResult,
+    WatchCandidate,
+    WatchDiskFull,
+    WatchFollowDelayed,
+    WatchItemCompleted,
+    WatchItemHeld,
+    WatchItemImported,
+    WatchItemParked,
+    WatchItemRetained,
+    WatchItemRetry,
+    WatchLanded,
+    WatchLanding,
+    WatchPlaced,
+    WatchPlaceGone,
+    WatchProcessingItem,
+    WatchProposal,
+    WatchProposed,
+    WatchSentBack,
+    WatchSlotPrepared,
+    WatchSlotsChanged,
+    WatchWorkers,
 )
-
-if TYPE_CHECKING:
-    from cuggino.events import (
-        AgentFellBack,
-        CheckCommandStarted,
-        ClusterWorker,
-        DeliverablesListed,
-        DeliverSessionStarted,
-        JobsCounted,
-        LoopSpecIssue,
-        PlanBuildPhaseStarted,
-        PlanWritten,
-        RunResult,
-        SetupCommandStarted,
-        SteerAsked,
-        Steered,
-        WatchCandidate,
-        WatchDiskFull,
-        WatchFollowDelayed,
-        WatchItemCompleted,
-        WatchItemHeld,
-        WatchItemImported,
-        WatchItemParked,
-        WatchItemRetained,
-        WatchItemRetry,
-        WatchLanded,
-        WatchLanding,
-        WatchPlaced,
-        WatchPlaceGone,
-        WatchProcessingItem,
-        WatchProposal,
-        WatchProposed,
-        WatchSentBack,
-        WatchSlotPrepared,
-        WatchSlotsChanged,
-        WatchWorkers,
-    )
 
 ActivityState: TypeAlias = Literal[
     "idle", "working", "waiting", "pausing", "paused", "stopping", "ended"

@@ -9,21 +9,19 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from cuggino.errors import RunNotFound, StorageError
 from cuggino.events import RunResumed, RunStarted, RunState, is_resumable
 from cuggino.storage import LockOwner, Workspace
 from cuggino.storage.journal import (
+    Delivery,
     JournalDigest,
     JournalFile,
     digest_of,
     list_journals,
     scan_journal,
 )
-
-if TYPE_CHECKING:
-    from cuggino.storage.journal import Delivery
 
 RunStatus: TypeAlias = RunState | Literal["running", "killed"]
 """The state of a run: how it ended, or, without an end, `running` or `killed`."""

@@ -7,16 +7,16 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-from cuggino._values import dataclass
+from cuggino.sandbox.bubblewrap import Overlay, bubblewrap
 from cuggino.sandbox.enclosure import Enclosure
+from cuggino.sandbox.landlock import landlock
+from cuggino.sandbox.seatbelt import seatbelt
 from cuggino.sandbox.view import ROWS, RoleView, ViewRole
-
-if TYPE_CHECKING:
-    from cuggino.sandbox.bubblewrap import Overlay
 
 Engine: TypeAlias = Literal["bubblewrap", "landlock", "seatbelt", "none"]
 
@@ -64,16 +64,10 @@ class Boundary:
         """
         match self.engine:
             case "bubblewrap":
-                from cuggino.sandbox.bubblewrap import bubblewrap
-
                 return bubblewrap(view, bwrap=self.program, overlay=self.overlay)
             case "landlock":
-                from cuggino.sandbox.landlock import landlock
-
                 return landlock(view, scratch=scratch)
             case "seatbelt":
-                from cuggino.sandbox.seatbelt import seatbelt
-
                 return seatbelt(view, scratch=scratch)
             case "none":
                 return None

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from cuggino.sandbox.enclosure import LOADER, Enclosure
+from cuggino.sandbox.enclosure import Enclosure, loader
 from cuggino.sandbox.view import RoleView, git_folders
 
 Overlay: TypeAlias = Literal["", "native", "loader"]
@@ -30,7 +30,7 @@ def bubblewrap(view: RoleView, *, bwrap: str, overlay: Overlay = "") -> Enclosur
     words += ["--proc", "/proc", *mounts.words(), "--"]
     if overlay == "loader" and mounts.overlays:
         orders = {"overlays": mounts.overlays, "kept": mounts.kept()}
-        words = [sys.executable, "-I", "-S", str(LOADER), json.dumps(orders), *words]
+        words = [sys.executable, "-I", "-S", str(loader()), json.dumps(orders), *words]
     return Enclosure(
         words=tuple(words),
         env={"TMPDIR": "/tmp"},

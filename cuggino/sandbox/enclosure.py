@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from cuggino._values import dataclass
+from cuggino.programs import program
 from cuggino.sandbox.logins import without_logins
 
-LOADER = Path(__file__).with_name("loader.py")
-"""A program that confines itself, then becomes another one."""
+
+def loader() -> Path:
+    """Return a program that confines itself, then becomes another one."""
+    return program("sandbox/loader.py")
 
 
 @dataclass(frozen=True, kw_only=True)

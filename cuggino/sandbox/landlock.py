@@ -12,7 +12,7 @@ import json
 import sys
 from pathlib import Path
 
-from cuggino.sandbox.enclosure import LOADER, Enclosure
+from cuggino.sandbox.enclosure import Enclosure, loader
 from cuggino.sandbox.view import RoleView
 
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm")
@@ -28,7 +28,7 @@ def landlock(view: RoleView, *, scratch: Path | None = None) -> Enclosure:
     write += [path for path in temporary if scratch or not view.project.is_relative_to(path)]
     write += [Path("/dev", name) for name in _DEVICES]
     orders = {"write": sorted({str(path.resolve()) for path in write})}
-    words = (sys.executable, "-I", "-S", str(LOADER), json.dumps(orders), "--")
+    words = (sys.executable, "-I", "-S", str(loader()), json.dumps(orders), "--")
     return Enclosure(words=words, env=_environment(view, scratch), shows=view.show)
 
 

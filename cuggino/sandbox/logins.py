@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
-from cuggino._tuples import NamedTuple
 from cuggino.sandbox.home import home_of, named_paths
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 
-from cuggino._values import dataclass
 from cuggino.sandbox.resolving import Resolver, path_of
 from cuggino.sandbox.view import ROWS, ViewRole, has_inside, joined, protected_paths
 

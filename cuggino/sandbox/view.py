@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
-from cuggino._tuples import NamedTuple
-from cuggino._values import dataclass
 from cuggino.files import state_folder
 from cuggino.guard import CACHES, NOTE, Role
 from cuggino.sandbox.home import named_paths

@@ -8,13 +8,13 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from errno import EACCES, EINVAL, ENOENT
 from pathlib import Path
 from typing import IO, Protocol
 
 import psutil
 
-from cuggino._values import dataclass
 from cuggino.errors import SpawnFailed
 from cuggino.sandbox import Enclosure
 from cuggino.sources.environment import current_environment

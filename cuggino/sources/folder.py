@@ -10,18 +10,16 @@ import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import psutil
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable
 
-from cuggino._values import dataclass
 from cuggino.operators import lane_of
-
-if TYPE_CHECKING:
-    from cuggino.sources.folder_watches import FolderWatches
+from cuggino.sources.folder_watches import FolderWatches
 
 REMOTE = frozenset(
     {
@@ -155,7 +153,6 @@ class _Subscription:
 
     def _watch(self) -> None:
         # Imported late: it takes as long as the start of Python.
-        from cuggino.sources.folder_watches import FolderWatches
 
         try:
             watches = FolderWatches(self._absolute, self._on_change)

@@ -10,9 +10,8 @@ import os
 import re
 import subprocess
 from pathlib import Path
+from typing import NamedTuple
 
-from cuggino._lazy import pattern
-from cuggino._tuples import NamedTuple
 from cuggino.sources.bounded import run_bounded
 from cuggino.sources.git import git_environment
 
@@ -30,7 +29,7 @@ _STARTS = re.compile(
 _HARMLESS = ("", "true", "false")
 """Values that name no program; `core.fsmonitor = true` is git's own."""
 _HEAD = re.compile(rb"ref: refs/[^\s]+\n?|(?:[0-9a-f]{40}|[0-9a-f]{64})\n?")
-_FILTER = pattern(r"(filter\..+)\.(?:clean|smudge|process)", re.IGNORECASE | re.DOTALL)
+_FILTER = re.compile(r"(filter\..+)\.(?:clean|smudge|process)", re.IGNORECASE | re.DOTALL)
 
 
 class GitSetting(NamedTuple):

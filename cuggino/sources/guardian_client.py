@@ -19,7 +19,7 @@ from typing import IO
 
 import psutil
 
-from cuggino.sources import guardian
+from cuggino.programs import program, programs_folder
 from cuggino.sources.process_tree import COOKIE
 
 _WAIT = """trap '' INT TERM HUP
@@ -116,10 +116,18 @@ class GuardianClient:
             self._hooked = True
             os.register_at_fork(after_in_child=self._forked)
         python = [sys.executable, "-I", "-S"]
-        folders = [Path(guardian.__file__).parents[2], Path(psutil.__file__).parents[1]]
+        folders = [programs_folder(), Path(psutil.__file__).parents[1]]
         with suppress(OSError):
             self._process = subprocess.Popen(
-                ["/bin/sh", "-c", _WAIT, *python, guardian.__file__, self._run, *folders],
+                [
+                    "/bin/sh",
+                    "-c",
+                    _WAIT,
+                    *python,
+                    program("sources/guardian.py"),
+                    self._run,
+                    *folders,
+                ],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

@@ -17,11 +17,10 @@ from pathlib import Path
 
 import psutil
 
-from cuggino._lazy import pattern
 from cuggino.sources.process_tree import KILL_LIMIT, Ladder
 
-_CHILD_PID = pattern(rb'"child-pid": *(\d+)')
-_EXIT_CODE = pattern(rb'"exit-code": *(\d+)')
+_CHILD_PID = re.compile(rb'"child-pid": *(\d+)')
+_EXIT_CODE = re.compile(rb'"exit-code": *(\d+)')
 _LOOK_EVERY = 100
 """Milliseconds between two checks whether the monitor has ended."""
 _SIGNALS = frozenset(range(1, signal.NSIG))

@@ -11,12 +11,12 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from reactivex import Observable, abc
 
-from cuggino._values import dataclass
 from cuggino.operators import Managed, lane_of
 from cuggino.sandbox import Enclosure
 from cuggino.sources.command import Command

@@ -17,10 +17,9 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 import psutil
-
-from cuggino._tuples import NamedTuple
 
 COOKIE = "CUGGINO_CHILD"
 """The environment variable that marks the processes of a tree."""

@@ -3,35 +3,144 @@
 What a loop observes of the operating system (folders, files, orphans) is exported here too.
 """
 
-from cuggino._lazy import lazy
+from cuggino.sources import (
+    KeptProcesses,
+    PollingStarted,
+    count_files,
+    folder_changes,
+    interrupt_processes,
+    orphans_gone,
+    state_of_paths,
+    watch_file_count,
+)
+from cuggino.stages.acts import act, clock, lane
+from cuggino.stages.agent import LINGER, agent_stage, agent_story
+from cuggino.stages.command import (
+    Shell,
+    command_lines,
+    command_stage,
+    enclosed_shell,
+    keeping_shell,
+    must_succeed,
+    shell_input,
+    shell_lines,
+    shell_with,
+)
+from cuggino.stages.control import control_commands
+from cuggino.stages.enclosing import (
+    Enclose,
+    commands_enclosure,
+    enclose_commands,
+    holds_commands,
+    no_enclosure,
+)
+from cuggino.stages.fingerprint import fingerprint_stage
+from cuggino.stages.merging import Merge, go_on_merging, merge_under_way
+from cuggino.stages.repository import (
+    ChangedTests,
+    Commit,
+    CommitEvent,
+    Commits,
+    GitRepository,
+    KnowsAncestors,
+    LeavesDirty,
+    Merges,
+    Moves,
+    Recovers,
+    Repository,
+    changed_tests,
+    commit_message,
+    commit_stage,
+    commits_since,
+    must_commit,
+    push_stage,
+)
+from cuggino.stages.sessions import Sessions
+from cuggino.stages.slots import (
+    SlotFolder,
+    SlotListing,
+    SlotRef,
+    SlotsCleaned,
+    clean_slots,
+    list_slots,
+)
+from cuggino.stages.snapshot import GitSnapshots, NoSnapshots, Snapshot, Snapshots, snapshot_stage
+from cuggino.stages.supervision import Earlier, Supervision
+from cuggino.stages.undo import Change, Undone, UndoPlan, find_snapshot, undo_plan, undo_stage
+from cuggino.stages.verification import KEPT, verified, verified_commit
 
-NAMES = {
-    "acts": "act clock lane",
-    "agent": "LINGER agent_stage agent_story",
-    "command": (
-        "Shell command_lines command_stage enclosed_shell keeping_shell must_succeed shell_input "
-        "shell_lines shell_with"
-    ),
-    "control": "control_commands",
-    "enclosing": "Enclose commands_enclosure enclose_commands holds_commands no_enclosure",
-    "fingerprint": "fingerprint_stage",
-    "merging": "Merge go_on_merging merge_under_way",
-    "repository": (
-        "ChangedTests Commit CommitEvent Commits GitRepository KnowsAncestors LeavesDirty Moves "
-        "Merges Recovers Repository changed_tests commit_message commit_stage commits_since "
-        "must_commit push_stage"
-    ),
-    "sessions": "Sessions",
-    "slots": "SlotFolder SlotListing SlotRef SlotsCleaned clean_slots list_slots",
-    "snapshot": "GitSnapshots NoSnapshots Snapshot Snapshots snapshot_stage",
-    "supervision": "Earlier Supervision",
-    "undo": "Change UndoPlan Undone find_snapshot undo_plan undo_stage",
-    "verification": "KEPT verified verified_commit",
-    "cuggino.sources": (
-        "KeptProcesses PollingStarted count_files folder_changes interrupt_processes orphans_gone "
-        "state_of_paths watch_file_count"
-    ),
-}
-"""Public names by module."""
-
-__getattr__, __dir__, __all__ = lazy(__name__, NAMES)
+__all__ = [
+    "KEPT",
+    "LINGER",
+    "Change",
+    "ChangedTests",
+    "Commit",
+    "CommitEvent",
+    "Commits",
+    "Earlier",
+    "Enclose",
+    "GitRepository",
+    "GitSnapshots",
+    "KeptProcesses",
+    "KnowsAncestors",
+    "LeavesDirty",
+    "Merge",
+    "Merges",
+    "Moves",
+    "NoSnapshots",
+    "PollingStarted",
+    "Recovers",
+    "Repository",
+    "Sessions",
+    "Shell",
+    "SlotFolder",
+    "SlotListing",
+    "SlotRef",
+    "SlotsCleaned",
+    "Snapshot",
+    "Snapshots",
+    "Supervision",
+    "UndoPlan",
+    "Undone",
+    "act",
+    "agent_stage",
+    "agent_story",
+    "changed_tests",
+    "clean_slots",
+    "clock",
+    "command_lines",
+    "command_stage",
+    "commands_enclosure",
+    "commit_message",
+    "commit_stage",
+    "commits_since",
+    "control_commands",
+    "count_files",
+    "enclose_commands",
+    "enclosed_shell",
+    "find_snapshot",
+    "fingerprint_stage",
+    "folder_changes",
+    "go_on_merging",
+    "holds_commands",
+    "interrupt_processes",
+    "keeping_shell",
+    "lane",
+    "list_slots",
+    "merge_under_way",
+    "must_commit",
+    "must_succeed",
+    "no_enclosure",
+    "orphans_gone",
+    "push_stage",
+    "shell_input",
+    "shell_lines",
+    "shell_with",
+    "snapshot_stage",
+    "state_of_paths",
+    "undo_plan",
+    "undo_stage",
+    "verified",
+    "verified_commit",
+    "watch_file_count",
+]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
 from reactivex import Observable
 
@@ -11,10 +10,15 @@ from cuggino.agents.base import LlmAgent, SpawnOptions
 from cuggino.domain import Spending, most_cautious
 from cuggino.errors import LlmSessionError, LoopError
 from cuggino.events import (
+    Event,
+    LlmAgentEvent,
     LlmMarkerEvent,
+    LlmTerminalMarkerEvent,
+    SessionEnded,
+    StageCost,
+    Steered,
     SupervisionEvent,
     is_llm_terminal_marker_event,
-    on_use as events,
 )
 from cuggino.operators import (
     Flow,
@@ -29,9 +33,6 @@ from cuggino.operators.supervision import Looks
 from cuggino.stages.endings import contradictions, endings_of, reminder, terminal_tags
 from cuggino.stages.sessions import Sessions
 from cuggino.stages.supervision import Supervision
-
-if TYPE_CHECKING:
-    from cuggino.events import Event, LlmAgentEvent, LlmTerminalMarkerEvent, SessionEnded
 
 LINGER = 30.0
 """Seconds after the terminal marker in which an agent may deliver its result."""
@@ -157,7 +158,7 @@ class _AgentStage:
         ending: Callable[[Observable[Event]], Observable[Event]] = until_terminal(
             is_llm_terminal_marker_event,
             linger=self._linger,
-            settle=lambda event: isinstance(event, events.SessionEnded),
+            settle=lambda event: isinstance(event, SessionEnded),
             choose=lambda _endings: most_cautious(self._sessions.endings),
             on_terminal=self._note,
             reopen=self._is_told,
@@ -176,7 +177,7 @@ class _AgentStage:
 
     def _is_told(self, event: Event) -> bool:
         """Return whether a person has messaged the session; if so, void its terminal markers."""
-        is_told = isinstance(event, events.Steered) and event.to == "session"
+        is_told = isinstance(event, Steered) and event.to == "session"
         if is_told:
             self._sessions.endings = []
         return is_told
@@ -207,7 +208,7 @@ class _AgentStage:
         spent, total = self._spent, self._supervision.ledger.spent
         if spent.cost_usd is None and not spent.total_tokens:
             return
-        yield events.StageCost(
+        yield StageCost(
             phase=self._phase,
             cost_usd=spent.cost_usd,
             usage=spent.usage,

@@ -7,20 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from reactivex import Observable, concat, defer, of, operators as ops, throw, timer
 
 from cuggino.errors import LineTooLong, LoopError, ProcessFailed, SpawnFailed
-from cuggino.events import on_use as events
+from cuggino.events import CheckCommandOutput, SetupCommandOutput
 from cuggino.files import storing
 from cuggino.operators import Flow, ask, emit, flow, interrupt_when
 from cuggino.sandbox import without_logins
 from cuggino.sources import KeptProcesses, current_environment, process_lines
 from cuggino.stages.enclosing import Enclose, no_enclosure
-
-if TYPE_CHECKING:
-    from cuggino.events import CheckCommandOutput, SetupCommandOutput
 
 Shell = Callable[[str, Path], Observable[bytes]]
 """Runs a command line in a folder; emits its output, one or more whole lines at a time with their
@@ -269,7 +266,7 @@ class _Output:
 
     def _nothing(self, kind: type[Output], timeout: float | None) -> str:
         """Return the text that replaces a blank output (CUG-043)."""
-        name = "Setup" if kind is events.SetupCommandOutput else "Check"
+        name = "Setup" if kind is SetupCommandOutput else "Check"
         if self._problem:
             return f"{name} command failed: {self._problem}"
         if self._exit_code == TIMED_OUT and timeout is not None:

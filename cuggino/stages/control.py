@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reactivex import Observable, abc
 from reactivex.disposable import SerialDisposable
 
+from cuggino.events import ControlEvent
 from cuggino.operators import Managed, serial
 from cuggino.storage import ControlFolder
-
-if TYPE_CHECKING:
-    from cuggino.events import ControlEvent
 
 PERIOD = 0.5
 """Seconds between polls of the folder."""

@@ -10,11 +10,10 @@ import shutil
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from reactivex import operators as ops
 
-from cuggino._tuples import NamedTuple
 from cuggino.errors import ProcessError, ProcessFailed
 from cuggino.operators import Flow, ask
 from cuggino.sandbox import git_folders, home_of

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from cuggino.domain import most_cautious
-from cuggino.events import LlmMarkerEvent, is_llm_terminal_marker_event, on_use as events
+from cuggino.events import ContradictoryMarkers, Event, LlmMarkerEvent, is_llm_terminal_marker_event
 from cuggino.operators import MarkerTags
 from cuggino.operators.markers import LineTags
-
-if TYPE_CHECKING:
-    from cuggino.events import ContradictoryMarkers, Event
 
 
 def terminal_tags(tags: MarkerTags) -> list[str]:
@@ -46,7 +42,7 @@ def contradictions(phase: str, endings: Sequence[Event]) -> Iterator[Contradicto
     """Yield the event that reports different terminal markers of one session."""
     markers = [ending for ending in endings if isinstance(ending, LlmMarkerEvent)]
     if len({type(marker) for marker in markers}) > 1:
-        yield events.ContradictoryMarkers(
+        yield ContradictoryMarkers(
             phase=phase,
             counted=most_cautious(markers).tag_name(),
             markers=tuple((marker.tag_name(), marker.content) for marker in markers),

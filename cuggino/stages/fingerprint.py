@@ -9,14 +9,12 @@ import secrets
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
 from reactivex import Observable, operators as ops, timer
 
-from cuggino._lazy import pattern
-from cuggino._values import dataclass
 from cuggino.errors import ProcessError
 from cuggino.files import read_regular
 from cuggino.operators import Flow, ask, deferred, emit, flow, interrupt_when, pause
@@ -113,9 +111,9 @@ def checked_items(plan: str) -> tuple[int, ...]:
     return tuple(checked)
 
 
-_FENCE = pattern(r"\s*(`{3,}|~{3,})(.*)")
-_LOG = pattern(r"#+\s+progress log\s*#*\s*$", re.IGNORECASE)
-_BOX = pattern(r"[\s>]*(?:[-*+]|\d{1,9}[.)])\s+\[([ xX])\](?:\s|$)")
+_FENCE = re.compile(r"\s*(`{3,}|~{3,})(.*)")
+_LOG = re.compile(r"#+\s+progress log\s*#*\s*$", re.IGNORECASE)
+_BOX = re.compile(r"[\s>]*(?:[-*+]|\d{1,9}[.)])\s+\[([ xX])\](?:\s|$)")
 
 
 def _checked(plan: Path | None) -> tuple[int, ...]:

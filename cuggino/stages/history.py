@@ -10,11 +10,11 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from reactivex import operators as ops
 
-from cuggino._values import dataclass
 from cuggino.operators import Flow, ask
 from cuggino.sandbox import git_folders
 from cuggino.sources import git_output

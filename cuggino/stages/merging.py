@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from reactivex import Observable
 
-from cuggino._tuples import NamedTuple
 from cuggino.errors import ProcessError, ProcessFailed
 from cuggino.files import BIGGEST, read_regular, remove, storing
 from cuggino.operators import Flow, ask

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from reactivex import Observable, from_iterable, operators as ops, throw, timer
 
-from cuggino._lazy import pattern
-from cuggino._tuples import NamedTuple
-from cuggino._values import dataclass
 from cuggino.domain import begins_test, has_test_name, is_test_file, skips_tests
 from cuggino.errors import ProcessError, ProcessFailed, WorkNotCommitted
-from cuggino.events import on_use as events
+from cuggino.events import (
+    CommitFailed,
+    CommitPerformed,
+    DirtyFilesCommitted,
+    PushFailed,
+    PushPerformed,
+)
 from cuggino.operators import Flow, ask, emit, flow, forward, interrupt_when
 from cuggino.sandbox import Enclosure
 from cuggino.sources import (
@@ -38,15 +43,6 @@ from cuggino.stages.fingerprint import prefix_of
 from cuggino.stages.merging import Merge, is_ancestor, is_merging, merge_flow, stage_resolution
 from cuggino.storage import WORKSPACE_FOLDER
 
-if TYPE_CHECKING:
-    from cuggino.events import (
-        CommitFailed,
-        CommitPerformed,
-        DirtyFilesCommitted,
-        PushFailed,
-        PushPerformed,
-    )
-
 SUBJECT_LIMIT = 72
 _SIGNS = ("--type=bool", "commit.gpgSign")
 _NO_HOOKS = ("-c", f"core.hooksPath={os.devnull}")
@@ -55,14 +51,14 @@ _SHORT = 7
 EMPTY_MESSAGE = "cuggino: progress"
 _STATUS = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all")
 _STAGED = ("diff", "--cached", "--name-only", "--no-relative", "--no-renames", "-z")
-_CONTROL = pattern(
+_CONTROL = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # colors and cursor
     r"|\x1b[]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)"  # titles, links
     r"|\x1b[ -/]*[0-~]"
     r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 )
 """Terminal sequences, control characters, and those that reorder text."""
-_CREDENTIALS = pattern(r"(\w+://)[^/@\s']+@")
+_CREDENTIALS = re.compile(r"(\w+://)[^/@\s']+@")
 _MOST_COMMITS = 200
 _NONE: Mapping[str, str] = MappingProxyType({})
 _UNMERGED = ("DD", "AU", "UD", "UA", "DU", "AA", "UU")
@@ -564,17 +560,15 @@ def commit_stage(
                     subject = commit_message(message).partition("\n")[0]
                     commit = Commit(hash=head[:_SHORT], message=subject)
         except ProcessError as error:
-            yield from emit(events.CommitFailed(iteration=iteration, message=error.message))
+            yield from emit(CommitFailed(iteration=iteration, message=error.message))
             return
         if commit is not None:
             if commit.mixed:
-                yield from emit(events.DirtyFilesCommitted(paths=commit.mixed))
+                yield from emit(DirtyFilesCommitted(paths=commit.mixed))
             if commit.left:
-                yield from emit(
-                    events.CommitFailed(iteration=iteration, message=_left(commit.left))
-                )
+                yield from emit(CommitFailed(iteration=iteration, message=_left(commit.left)))
             yield from emit(
-                events.CommitPerformed(
+                CommitPerformed(
                     iteration=iteration,
                     commit_hash=commit.hash,
                     message=commit.message,
@@ -599,7 +593,7 @@ def must_commit(
         failures: list[str] = []
 
         def note(event: CommitEvent) -> None:
-            if isinstance(event, events.CommitFailed):
+            if isinstance(event, CommitFailed):
                 failures.append(event.message)
 
         yield from forward(committed.pipe(ops.do_action(note)))
@@ -622,11 +616,9 @@ def push_stage(
         try:
             yield from ask(repository.push(remote, branch))
         except ProcessError as error:
-            yield from emit(events.PushFailed(iteration=iteration, message=error.message))
+            yield from emit(PushFailed(iteration=iteration, message=error.message))
             return
-        yield from emit(
-            events.PushPerformed(iteration=iteration, commit_hash=commit_hash, remote=target)
-        )
+        yield from emit(PushPerformed(iteration=iteration, commit_hash=commit_hash, remote=target))
 
     return flow(run)
 

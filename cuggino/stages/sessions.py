@@ -5,20 +5,17 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Hashable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from reactivex import Observable, abc, just
 
 from cuggino.agents.base import LlmAgent, SpawnOptions
 from cuggino.domain import most_cautious
 from cuggino.errors import AgentFailed, RoleViolation
-from cuggino.events import on_use as events
+from cuggino.events import AgentFellBack, Event, SessionEnded, SupervisionEvent
 from cuggino.operators import Subscription, attach, catch_tag, deferred, managed, unopened
 from cuggino.operators.supervision import QuotaWaits
 from cuggino.stages.verification import verified
-
-if TYPE_CHECKING:
-    from cuggino.events import Event, SupervisionEvent
 
 MOST_VIOLATIONS = 3
 """Sessions in a row that may change what their role may not write."""
@@ -148,9 +145,9 @@ class Sessions:
             observer: Subscription[Any], scheduler: abc.SchedulerBase | None
         ) -> abc.DisposableBase:
             def on_next(value: Any) -> None:
-                if type(value) is events.SessionEnded:
+                if type(value) is SessionEnded:
                     self._id = value.session_id or self._id
-                elif type(value) is events.AgentFellBack and self.outcome is not None:
+                elif type(value) is AgentFellBack and self.outcome is not None:
                     observer.on_completed()  # after its terminal marker
                     return
                 else:

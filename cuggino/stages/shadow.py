@@ -14,14 +14,13 @@ import shutil
 import stat
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from reactivex import Observable, operators as ops
 
-from cuggino._values import dataclass
 from cuggino.errors import ProcessError, ProcessFailed
 from cuggino.files import write_atomic
 from cuggino.operators import Flow, ask, pause

@@ -6,15 +6,13 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from reactivex import Observable, empty, just, operators as ops, throw, timer
 
-from cuggino._lazy import pattern
-from cuggino._values import dataclass
 from cuggino.errors import ProcessError, ProcessFailed, SpawnFailed
 from cuggino.events import SnapshotFailed, SnapshotTaken
 from cuggino.operators import Flow, ask, emit, flow, interrupt_when
@@ -24,7 +22,7 @@ from cuggino.stages.shadow import MAX_FILE, REFS, Contents, Shadow
 UNDONE = "undo"
 """The run of the snapshots that are taken before an undo."""
 
-_NAME = pattern(r"[\w-][\w.-]*", re.ASCII)
+_NAME = re.compile(r"[\w-][\w.-]*", re.ASCII)
 _NOWHERE = ("not a git repository", "must be run in a work tree")
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
 from reactivex import Observable, abc
 
-from cuggino._values import dataclass
 from cuggino.agents.base import LlmAgent, SpawnOptions
 from cuggino.domain import Budget, Schedule
 from cuggino.errors import LlmSessionError

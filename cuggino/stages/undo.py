@@ -7,12 +7,12 @@ import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from reactivex import Observable
 
-from cuggino._values import dataclass
 from cuggino.errors import RunNotFound, StorageError
 from cuggino.operators import Flow, ask, emit, flow, pause
 from cuggino.stages.acts import clock

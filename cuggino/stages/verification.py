@@ -10,12 +10,18 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from reactivex import Observable, operators as ops
 
 from cuggino.errors import ProcessError, RoleViolation, StorageError
-from cuggino.events import is_llm_terminal_marker_event, on_use as events
+from cuggino.events import (
+    CommitFailed,
+    CommitPerformed,
+    ProtectedChanged,
+    RoleViolated,
+    is_llm_terminal_marker_event,
+)
 from cuggino.operators import Flow, ask, emit, flow, forward, mapcat, unopened
 from cuggino.sandbox import Protected, git_folders
 from cuggino.sources import PathVersion, Protection, files_of, git_output
@@ -24,10 +30,8 @@ from cuggino.stages.history import History
 from cuggino.stages.repository import CommitEvent
 from cuggino.stages.shadow import Contents
 from cuggino.stages.snapshot import GitSnapshots, Snapshot
-from cuggino.storage import Workspace
-
-if TYPE_CHECKING:
-    from cuggino.stages.undo import Undone
+from cuggino.stages.undo import Undone, undo_plan, undo_stage
+from cuggino.storage import Backlog, Workspace
 
 T = TypeVar("T")
 
@@ -78,16 +82,14 @@ def verified_commit(
         undone: list[str] = []
 
         def seen(event: Any) -> Any:
-            if isinstance(event, events.RoleViolated):
+            if isinstance(event, RoleViolated):
                 undone.extend(path for path in event.paths if path.startswith("HEAD:"))
-            if undone and isinstance(event, events.CommitPerformed):
+            if undone and isinstance(event, CommitPerformed):
                 why = f"the commit was undone, as a hook added {', '.join(undone)}"
-                return events.CommitFailed(iteration=event.iteration, message=why)
+                return CommitFailed(iteration=event.iteration, message=why)
             return event
 
-        around = verified(
-            protected, is_last=lambda e: isinstance(e, events.CommitPerformed), voids=False
-        )
+        around = verified(protected, is_last=lambda e: isinstance(e, CommitPerformed), voids=False)
         yield from forward(commit.pipe(around, ops.map(seen)))
 
     return lambda commit: flow(lambda: story(commit))
@@ -156,12 +158,10 @@ class _Verification:
             told = {**{p: v for p, v in changed.items() if p not in its}, **told}
             changed = {path: changed[path] for path in its}
         if told:  # an import writes items, too, while an agent works in the project
-            from cuggino.storage import Backlog  # slow to import, and rarely needed
-
             backlog = Backlog(Workspace(protected.project))
             told = {path: it for path, it in told.items() if not backlog.is_as_imported(path)}
         if told:
-            yield from emit(events.ProtectedChanged(role=protected.role, paths=self._names(told)))
+            yield from emit(ProtectedChanged(role=protected.role, paths=self._names(told)))
         try:
             refs = yield from self._history.changes()
         except ProcessError:  # a repository that git cannot read: the commit will report it
@@ -186,7 +186,7 @@ class _Verification:
                 others = tuple(change.path for change in undone.plan.changes) if undone else ()
         paths = tuple(dict.fromkeys((*moved, *self._names(changed), *refs, *hidden, *others)))
         yield from emit(
-            events.RoleViolated(
+            RoleViolated(
                 role=protected.role,
                 paths=paths,
                 kept=kept,
@@ -214,7 +214,7 @@ class _Verification:
             if undone is not None:  # what a changed .gitignore had hidden
                 yield from self._tree.put_back()
         except (ProcessError, StorageError, OSError) as error:
-            yield from emit(events.RoleViolated(role=role, paths=(), failed=(str(error),)))
+            yield from emit(RoleViolated(role=role, paths=(), failed=(str(error),)))
             raise RoleViolation(role, ()) from error
         if undone is None:
             return
@@ -223,9 +223,7 @@ class _Verification:
         kept = undone.before.ref if undone.before is not None else None
         void = any(change.kind != "remove" for change in changes)
         failed = tuple(path for path, _ in undone.failed)
-        yield from emit(
-            events.RoleViolated(role=role, paths=paths, kept=kept, failed=failed, void=void)
-        )
+        yield from emit(RoleViolated(role=role, paths=paths, kept=kept, failed=failed, void=void))
         if void:
             raise RoleViolation(role, paths, kept=kept)
 
@@ -320,8 +318,6 @@ class _Tree:
         Raises:
             ProcessError, StorageError, OSError: they cannot be read or restored.
         """
-        from cuggino.stages.undo import undo_plan, undo_stage
-
         before = self._before
         now = yield from ask(clock())
         if before is None or now is None:

@@ -1,36 +1,156 @@
 """Files that survive a stage: the workspace, the journals, and the files of a project's loops."""
 
-from cuggino._lazy import lazy
+from cuggino.storage.attempt import (
+    AttemptRecord,
+    attempt_file,
+    forget_attempt,
+    read_attempt,
+    write_attempt,
+)
+from cuggino.storage.backlog import Backlog, Survey, text_digest
+from cuggino.storage.branch import BranchRefused, current_branch, protected_branch
+from cuggino.storage.control import KEY_FILE, LONGEST_MESSAGE, Command, ControlFolder
+from cuggino.storage.deliverables import (
+    SPEC_FILE,
+    STATUS_FILE,
+    DeliverableStore,
+    LoadedDeliverables,
+    VerifiedFile,
+)
+from cuggino.storage.editing import (
+    DECISIONS,
+    LONGEST,
+    Written,
+    answer_issue,
+    move_item,
+    read_written,
+    rewrite,
+    spec_files,
+    unix_lines,
+)
+from cuggino.storage.focus import (
+    check_specs,
+    check_specs_not_empty,
+    holds_specs,
+    read_focus,
+    read_text_file,
+)
+from cuggino.storage.jobs import (
+    DONE_FILE,
+    JOBS_FILE,
+    REQUIREMENTS_FOLDER,
+    SPECIFICATION_FILE,
+    JobStore,
+    LoadedJobs,
+    UnverifiedJobs,
+    check_requirement,
+    is_done,
+    remove_done,
+    write_done,
+)
+from cuggino.storage.journal import (
+    Entry,
+    FinishedStage,
+    Journal,
+    JournalFile,
+    RunOrigin,
+    decode_outcome,
+    encode_outcome,
+    find_run,
+    finished_stages,
+    has_ended,
+    iter_entries,
+    list_journals,
+    origin_of,
+    prune,
+    read_journal,
+    run_totals,
+    scan_journal,
+)
+from cuggino.storage.lock import LockOwner
+from cuggino.storage.moving import digest_of
+from cuggino.storage.origins import Origin, Origins, imported_name
+from cuggino.storage.proposals import Proposal, Proposals
+from cuggino.storage.served import announce_page, served_page
+from cuggino.storage.session import Session
+from cuggino.storage.workspace import WORKSPACE_FOLDER, Issue, Workspace, file_title, new_run_id
 
-NAMES = {
-    "attempt": "AttemptRecord attempt_file forget_attempt read_attempt write_attempt",
-    "backlog": "Backlog Survey text_digest",
-    "branch": "BranchRefused current_branch protected_branch",
-    "control": "KEY_FILE LONGEST_MESSAGE Command ControlFolder",
-    "deliverables": "SPEC_FILE STATUS_FILE DeliverableStore LoadedDeliverables VerifiedFile",
-    "editing": (
-        "DECISIONS LONGEST Written answer_issue move_item read_written rewrite spec_files "
-        "unix_lines"
-    ),
-    "focus": "check_specs check_specs_not_empty holds_specs read_focus read_text_file",
-    "jobs": (
-        "DONE_FILE JOBS_FILE REQUIREMENTS_FOLDER SPECIFICATION_FILE JobStore "
-        "LoadedJobs UnverifiedJobs check_requirement is_done remove_done "
-        "write_done"
-    ),
-    "journal": (
-        "Entry FinishedStage Journal JournalFile RunOrigin decode_outcome encode_outcome find_run "
-        "finished_stages has_ended iter_entries list_journals origin_of prune read_journal "
-        "run_totals scan_journal"
-    ),
-    "lock": "LockOwner",
-    "moving": "digest_of",
-    "origins": "Origin Origins imported_name",
-    "proposals": "Proposal Proposals",
-    "served": "announce_page served_page",
-    "session": "Session",
-    "workspace": "WORKSPACE_FOLDER Issue Workspace file_title new_run_id",
-}
-"""Public names by module."""
-
-__getattr__, __dir__, __all__ = lazy(__name__, NAMES)
+__all__ = [
+    "DECISIONS",
+    "DONE_FILE",
+    "JOBS_FILE",
+    "KEY_FILE",
+    "LONGEST",
+    "LONGEST_MESSAGE",
+    "REQUIREMENTS_FOLDER",
+    "SPECIFICATION_FILE",
+    "SPEC_FILE",
+    "STATUS_FILE",
+    "WORKSPACE_FOLDER",
+    "AttemptRecord",
+    "Backlog",
+    "BranchRefused",
+    "Command",
+    "ControlFolder",
+    "DeliverableStore",
+    "Entry",
+    "FinishedStage",
+    "Issue",
+    "JobStore",
+    "Journal",
+    "JournalFile",
+    "LoadedDeliverables",
+    "LoadedJobs",
+    "LockOwner",
+    "Origin",
+    "Origins",
+    "Proposal",
+    "Proposals",
+    "RunOrigin",
+    "Session",
+    "Survey",
+    "UnverifiedJobs",
+    "VerifiedFile",
+    "Workspace",
+    "Written",
+    "announce_page",
+    "answer_issue",
+    "attempt_file",
+    "check_requirement",
+    "check_specs",
+    "check_specs_not_empty",
+    "current_branch",
+    "decode_outcome",
+    "digest_of",
+    "encode_outcome",
+    "file_title",
+    "find_run",
+    "finished_stages",
+    "forget_attempt",
+    "has_ended",
+    "holds_specs",
+    "imported_name",
+    "is_done",
+    "iter_entries",
+    "list_journals",
+    "move_item",
+    "new_run_id",
+    "origin_of",
+    "protected_branch",
+    "prune",
+    "read_attempt",
+    "read_focus",
+    "read_journal",
+    "read_text_file",
+    "read_written",
+    "remove_done",
+    "rewrite",
+    "run_totals",
+    "scan_journal",
+    "served_page",
+    "spec_files",
+    "text_digest",
+    "unix_lines",
+    "write_attempt",
+    "write_done",
+]

@@ -15,16 +15,20 @@ import secrets
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
-from cuggino._tuples import NamedTuple
 from cuggino.errors import ConfigError, StorageError
-from cuggino.events import dump_event, on_use as events, parse_event
+from cuggino.events import (
+    ControlEvent,
+    ControlIgnored,
+    Event,
+    SteerAsked,
+    dump_event,
+    is_control_event,
+    parse_event,
+)
 from cuggino.files import describe, parse_json, read_regular, storing, write_atomic
 from cuggino.storage.ids import new_id
-
-if TYPE_CHECKING:
-    from cuggino.events import ControlEvent, Event
 
 LONGEST_MESSAGE = 16_000
 """The most characters of a message to an agent."""
@@ -71,7 +75,7 @@ class ControlFolder:
             ConfigError: there is no key to sign it with, or the message is empty or too long.
             StorageError: it could not be written.
         """
-        if isinstance(command, events.SteerAsked):
+        if isinstance(command, SteerAsked):
             if not command.text.strip():
                 raise ConfigError("the message is empty", hint="say what the agent is to do")
             if len(command.text) > LONGEST_MESSAGE:
@@ -102,7 +106,7 @@ class ControlFolder:
                 continue
             seen.add(path.name)
             commands.append(self._read(path).event)
-            if isinstance(commands[-1], events.ControlIgnored):
+            if isinstance(commands[-1], ControlIgnored):
                 with suppress(OSError):
                     path.rename(path.with_suffix(_IGNORED))
         return commands
@@ -117,7 +121,7 @@ class ControlFolder:
     def clear(self, *, messages: bool = True) -> None:
         """Remove all commands, which were for a run that is over; optionally keep messages."""
         for pending in self.pending():
-            if messages or not isinstance(pending.event, events.SteerAsked):
+            if messages or not isinstance(pending.event, SteerAsked):
                 with suppress(OSError):
                     pending.path.unlink(missing_ok=True)
 
@@ -133,7 +137,7 @@ class ControlFolder:
         try:
             event = self._command(parse_json(read_regular(path, biggest=_BIGGEST)))
         except (OSError, ValueError) as error:
-            event = events.ControlIgnored(source=path.name, reason=describe(error))
+            event = ControlIgnored(source=path.name, reason=describe(error))
         return Command(path, event)
 
     def _command(self, said: object) -> ControlEvent:
@@ -145,7 +149,7 @@ class ControlFolder:
         if not hmac.compare_digest(self._signature(key, said).encode(), signature.encode()):
             raise ValueError("it is not signed by this user")
         event: Event = parse_event(json.dumps(said["command"]))
-        if not events.is_control_event(event):
+        if not is_control_event(event):
             raise ValueError("this version does not know the command")
         return event
 

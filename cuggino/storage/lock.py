@@ -7,12 +7,12 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from cuggino._values import dataclass
 from cuggino.errors import WorkspaceLocked
 from cuggino.files import parse_json, read_regular, storing, write_atomic
 

@@ -6,13 +6,10 @@ import os
 import shutil
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cuggino.errors import SessionError
+from cuggino.events import LlmMarkerEvent
 from cuggino.files import read_regular, storing, write_atomic
-
-if TYPE_CHECKING:
-    from cuggino.events import LlmMarkerEvent
 
 PROGRESS_LOG = "# Progress Log"
 

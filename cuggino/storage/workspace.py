@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
+import shutil
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from cuggino._lazy import pattern
-from cuggino._values import dataclass
+from cuggino.domain import split_front_matter
 from cuggino.errors import ConfigError, StorageError
 from cuggino.files import is_linked, storing, write_atomic
 from cuggino.storage.ids import new_id
+from cuggino.storage.journal import has_only_journals
 from cuggino.storage.lock import LockOwner, WorkspaceLock
 from cuggino.storage.moving import move_to_archive, visible_entries
 from cuggino.storage.session import Session
@@ -43,7 +46,7 @@ _AT_HOME = (
     *("control", "journal", "memory", "origins", "prompts", "proposals", "_setup"),
 )
 """The folders and files of a project that its slots share."""
-_ID = pattern(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Workspace:
@@ -229,8 +232,6 @@ class Workspace:
             )
             for old, new in pairs:
                 if old.exists() and not is_linked(other.wip):
-                    import shutil  # slow to import: it loads archive formats
-
                     shutil.move(old, new)
 
     def write_spec_issue(self, content: str, *, name: str | None = None) -> str:
@@ -307,8 +308,6 @@ def _is_workspace(folder: Path) -> bool:
 
 
 def _has_only_journals(folder: Path) -> bool:
-    from cuggino.storage.journal import has_only_journals  # which takes its time to be imported
-
     return has_only_journals(folder)
 
 
@@ -385,8 +384,6 @@ def file_title(path: Path) -> str:
 
     The front matter of an item is left out.
     """
-    from cuggino.domain import split_front_matter  # only few runs need a title
-
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
             _, head = split_front_matter(file.read(_HEAD))

@@ -7,12 +7,12 @@ nothing is imported and nothing is sent. Texts, prompts and the contents of tool
 only on request.
 """
 
-from cuggino._lazy import lazy
+from cuggino.telemetry.operator import with_telemetry
+from cuggino.telemetry.settings import AgentIdentity, TelemetrySettings, telemetry_settings
 
-NAMES = {
-    "operator": "with_telemetry",
-    "settings": "AgentIdentity TelemetrySettings telemetry_settings",
-}
-"""Public names by module."""
-
-__getattr__, __dir__, __all__ = lazy(__name__, NAMES)
+__all__ = [
+    "AgentIdentity",
+    "TelemetrySettings",
+    "telemetry_settings",
+    "with_telemetry",
+]

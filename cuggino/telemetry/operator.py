@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SerialDisposable
@@ -16,11 +16,9 @@ from reactivex.disposable import Disposable, SerialDisposable
 from cuggino.errors import StorageError
 from cuggino.events import Event, RunResumed, RunStarted
 from cuggino.storage.journal import Entry, iter_entries, list_journals
+from cuggino.telemetry.exporting import Exporters, is_installed
+from cuggino.telemetry.runs import RunIdentity, RunSpans
 from cuggino.telemetry.settings import AgentIdentity, telemetry_settings
-
-if TYPE_CHECKING:
-    from cuggino.telemetry.exporting import Exporters
-    from cuggino.telemetry.runs import RunIdentity, RunSpans
 
 T = TypeVar("T")
 
@@ -109,7 +107,6 @@ def _live(env: Mapping[str, str], on_problem: Callable[[str], None]) -> MakeExpo
         on_problem(settings.problem)
     if not settings.is_on:
         return None
-    from cuggino.telemetry.exporting import Exporters, is_installed
 
     if not is_installed():
         on_problem(MISSING)
@@ -161,8 +158,6 @@ class _Export:
         self._close()
 
     def _begin(self, first: Event) -> RunSpans:
-        from cuggino.telemetry.runs import RunSpans
-
         run = _identity(first, self._journals, self._begun)
         kit = self._exporters.open(run.run_id)
         return RunSpans(kit, run, agent_of=self._agent_of, begun=self._begun)
@@ -187,8 +182,6 @@ def _sentence(error: Exception) -> str:
 
 def _identity(first: Event, journals: Path | None, begun: datetime) -> RunIdentity:
     """Identify the run by its first event, or by the journal that it has just begun."""
-    from cuggino.telemetry.runs import RunIdentity
-
     if isinstance(first, RunResumed):
         path = None if journals is None else journals / f"{first.run_id}.jsonl"
         started = _first(path)

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 
 from pydantic import JsonValue
 
+from cuggino.agents.cassettes import without_secrets
+
 NAME_LIMIT = 100
 """Characters of a name, such as that of a tool."""
 
@@ -23,8 +25,6 @@ def plain(text: str, limit: int = NAME_LIMIT) -> str:
 
 def masking(env: Mapping[str, str] = os.environ) -> Callable[[str], str]:
     """Return the function that masks secrets as recordings do, then cuts to `CONTENT_LIMIT`."""
-    from cuggino.agents.cassettes import without_secrets
-
     mask = without_secrets(env)
     return lambda text: plain(mask(text), CONTENT_LIMIT)
 

@@ -11,35 +11,102 @@
 - `AgentConformance`, `FailureConformance` and `GuardConformance` test an agent of your own by the
   rules that cuggino's agents follow
 - `replay` compares a run with its recording
-- `plugin` adds fixtures to pytest: `marbles`, `cuggino_runtime`, `cuggino_agent` and others
 
-Names are resolved on first use, so the plugin costs nothing where it is not used.
+`cuggino.pytest_plugin` adds fixtures to pytest: `marbles`, `cuggino_runtime`, `cuggino_agent` and
+others.
 """
 
-from cuggino._lazy import lazy
+from cuggino.testing.acts import Do, Item, Use, Wait
+from cuggino.testing.agents import AgentRun, InMemoryAgent, Played, ScriptedAgent
+from cuggino.testing.clock import StandsStill, VirtualClock
+from cuggino.testing.conformance import (
+    AgentConformance,
+    FailureConformance,
+    GuardConformance,
+    Verdict,
+    rules_of,
+    try_agent,
+)
+from cuggino.testing.conformance.acts import (
+    Act,
+    Call,
+    CannotPlay,
+    Delegate,
+    Edit,
+    Fail,
+    Fault,
+    Meanwhile,
+    ModelRequest,
+    Outcome,
+    Read,
+    Run,
+    Say,
+    Think,
+    Turn,
+    Write,
+    acts_of,
+)
+from cuggino.testing.conformance.arena import Arena, GuardArena, Play, PlayArena, Running
+from cuggino.testing.conformance.offline import try_offline
+from cuggino.testing.diagrams import Seen
+from cuggino.testing.doubles import CommandResult
+from cuggino.testing.forge import CiRun, ForgeCall, ForgePerson, InMemoryForge
+from cuggino.testing.leaks import no_leaks
+from cuggino.testing.marbles import DrawnStream, Marbles
+from cuggino.testing.replays import replay
+from cuggino.testing.runtime import VirtualRuntime
+from cuggino.testing.story import Story
 
-NAMES = {
-    "acts": "Do Item Use Wait",
-    "agents": "AgentRun InMemoryAgent ScriptedAgent",
-    "clock": "StandsStill VirtualClock",
-    "conformance": (
-        "AgentConformance FailureConformance GuardConformance Verdict rules_of try_agent"
-    ),
-    "conformance.acts": (
-        "Act Call CannotPlay Delegate Edit Fail Fault Meanwhile ModelRequest Outcome "
-        "Read Run Say Think Turn Write acts_of"
-    ),
-    "conformance.offline": "try_offline",
-    "conformance.arena": "Arena GuardArena Play PlayArena Running",
-    "diagrams": "Seen",
-    "doubles": "CommandResult",
-    "forge": "CiRun ForgeCall ForgePerson InMemoryForge",
-    "leaks": "no_leaks",
-    "marbles": "DrawnStream Marbles",
-    "replays": "replay",
-    "runtime": "VirtualRuntime",
-    "story": "Story",
-}
-"""Public names by module."""
-
-__getattr__, __dir__, __all__ = lazy(__name__, NAMES)
+__all__ = [
+    "Act",
+    "AgentConformance",
+    "AgentRun",
+    "Arena",
+    "Call",
+    "CannotPlay",
+    "CiRun",
+    "CommandResult",
+    "Delegate",
+    "Do",
+    "DrawnStream",
+    "Edit",
+    "Fail",
+    "FailureConformance",
+    "Fault",
+    "ForgeCall",
+    "ForgePerson",
+    "GuardArena",
+    "GuardConformance",
+    "InMemoryAgent",
+    "InMemoryForge",
+    "Item",
+    "Marbles",
+    "Meanwhile",
+    "ModelRequest",
+    "Outcome",
+    "Play",
+    "PlayArena",
+    "Played",
+    "Read",
+    "Run",
+    "Running",
+    "Say",
+    "ScriptedAgent",
+    "Seen",
+    "StandsStill",
+    "Story",
+    "Think",
+    "Turn",
+    "Use",
+    "Verdict",
+    "VirtualClock",
+    "VirtualRuntime",
+    "Wait",
+    "Write",
+    "acts_of",
+    "no_leaks",
+    "replay",
+    "rules_of",
+    "try_agent",
+    "try_offline",
+]

@@ -10,12 +10,13 @@ A cloned project can name programs that a run would start. `project_commands` li
 The command line asks before it starts a run. A program that uses the library decides for itself.
 """
 
-from cuggino._lazy import lazy
+from cuggino.trust.commands import ProjectCommand, project_commands
+from cuggino.trust.store import TrustedProject, TrustStore, check_acceptable
 
-NAMES = {
-    "commands": "ProjectCommand project_commands",
-    "store": "TrustStore TrustedProject check_acceptable",
-}
-"""Public names by module."""
-
-__getattr__, __dir__, __all__ = lazy(__name__, NAMES)
+__all__ = [
+    "ProjectCommand",
+    "TrustStore",
+    "TrustedProject",
+    "check_acceptable",
+    "project_commands",
+]

@@ -14,13 +14,12 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from cuggino._lazy import pattern
-from cuggino._tuples import NamedTuple
 from cuggino.config import AGENT_FILE, CONFIG_FILE, PLAN_BUILD_CONFIG_FILE
 from cuggino.files import read_json_object, read_regular
 from cuggino.prompts import own_prompts
+from cuggino.sources import git_folder, program_settings
 
 _RUN = ("setupCommand", "checkCommand", "agentPath", "push")
 _GRANTS = (
@@ -55,7 +54,7 @@ _GIT_HOOKS = (
     *("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "pre-push"),
     *("post-checkout", "post-index-change", "reference-transaction", "post-merge", "pre-rebase"),
 )
-_IMPORT_PATH = pattern(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*", re.ASCII)
+_IMPORT_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*", re.ASCII)
 
 
 class ProjectCommand(NamedTuple):
@@ -235,7 +234,6 @@ def _of_agent_settings(project: Path) -> Iterator[ProjectCommand]:
 def _of_git(project: Path) -> Iterator[ProjectCommand]:
     if not any((folder / ".git").exists() for folder in (project, *project.parents)):
         return
-    from cuggino.sources import git_folder, program_settings
 
     for name, value in program_settings(project):
         yield ProjectCommand(f"git config: {name}", value)

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from cuggino._tuples import NamedTuple
 from cuggino.errors import ConfigError
 from cuggino.files import read_json_object, render_json, storing, write_atomic
+from cuggino.sources import is_started_by_run
 from cuggino.trust.commands import ProjectCommand, project_commands
 
 _VERSION = 1
@@ -33,8 +33,6 @@ def check_acceptable() -> None:
     Raises:
         ConfigError: a run started this process.
     """
-    from cuggino.sources import is_started_by_run
-
     if is_started_by_run():
         raise ConfigError(
             "agents and commands of a run cannot accept what a project starts",

@@ -7,12 +7,15 @@
 Pages read journals, so a run is never slowed down by them. Needs the extra `web`.
 """
 
-from cuggino._lazy import lazy
+from cuggino.web.security import Origins, Secrets
+from cuggino.web.server import App, ServeOptions, Server, make_app, serving
 
-NAMES = {
-    "server": "App ServeOptions Server make_app serving",
-    "security": "Origins Secrets",
-}
-"""Public names by module."""
-
-__getattr__, __dir__, __all__ = lazy(__name__, NAMES)
+__all__ = [
+    "App",
+    "Origins",
+    "Secrets",
+    "ServeOptions",
+    "Server",
+    "make_app",
+    "serving",
+]

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from pathlib import Path
+from typing import TypeVar
 from urllib.parse import quote_plus
 
 import anyio.to_thread
@@ -51,11 +52,7 @@ from cuggino.storage import (
 )
 from cuggino.web import forms, pages
 from cuggino.web.board import Asked, Item, item_name
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from cuggino.web.site import Place, Site
+from cuggino.web.site import Place, Site
 
 LONGEST_TITLE = 200
 _REFUSED = 409

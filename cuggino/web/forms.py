@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse
 
-if TYPE_CHECKING:
-    from cuggino.web.site import Site
+from cuggino.web.site import Site
 
 MOST_FIELDS = 200
 

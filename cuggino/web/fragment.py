@@ -7,10 +7,8 @@ import re
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
-from cuggino._lazy import pattern
-
-_ID = pattern(r"[A-Za-z][A-Za-z0-9_-]*")
-_LINE_END = pattern("\r\n|\r|\n")
+_ID = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+_LINE_END = re.compile("\r\n|\r|\n")
 
 
 class Fragment(NamedTuple):

@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 from cuggino.errors import CugginoError
 from cuggino.report import (
+    CommitDiff,
     RunFold as ReportFold,
     RunReport,
     Transcript,
@@ -38,7 +39,6 @@ from cuggino.web.site import OVERVIEW, Place, Site
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-    from cuggino.report import CommitDiff
 
 __all__ = [
     "BULK",

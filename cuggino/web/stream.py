@@ -13,7 +13,6 @@ import anyio
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from cuggino._lazy import pattern
 from cuggino.errors import CugginoError
 from cuggino.web.channel import Change, Channel, OverviewChannel, RunChannel, journal_of
 from cuggino.web.fragment import as_message
@@ -37,7 +36,7 @@ COMMENT = 15.0
 """Seconds between keep-alives of a stream without events."""
 _PART = 256 * 1024
 """Bytes that a client is sent at once, unless one message is longer."""
-_RUN_ID = pattern("[0-9a-f-]{1,64}")
+_RUN_ID = re.compile("[0-9a-f-]{1,64}")
 
 
 class Hub:

@@ -7,12 +7,11 @@ import sys
 import click
 
 from cuggino_cli.screen.standard_output import discard_output
+from cuggino_cli.screen.text import inert
 
 
 def complain(message: str, hint: str | None = None) -> None:
     """Print an error on standard error: one sentence, and what to do about it."""
-    from cuggino_cli.screen.text import inert
-
     try:
         click.echo(f"cuggino: {inert(message)}", err=True)
         if hint:

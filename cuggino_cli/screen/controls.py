@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-from cuggino.events import Event, kind_of, on_use as events
+from cuggino.errors import CugginoError
+from cuggino.events import (
+    ContinueAsked,
+    ControlEvent,
+    Event,
+    PauseAsked,
+    SteerAsked,
+    StopAsked,
+    kind_of,
+)
 from cuggino_cli.screen.fragments import Verbosity
+from cuggino_cli.screen.status import Keys, RunStatus
 from cuggino_cli.screen.terminal import Lines
-
-if TYPE_CHECKING:
-    from cuggino.events import ControlEvent
-    from cuggino_cli.screen.status import RunStatus
 
 Send: TypeAlias = "Callable[[ControlEvent], object]"
 """Give a command to the run."""
@@ -63,7 +69,7 @@ class Controls:
         if status is None or kind_of(type(event)) in _OF_NO_STATUS:
             return
         status = status.add(event, at=at)
-        if status.note and isinstance(event, events.ControlEvent):
+        if status.note and isinstance(event, ControlEvent):
             status = replace(status, note="")  # the event reports it
         self._status = status
 
@@ -79,8 +85,6 @@ class Controls:
 
     def press(self, key: str, at: datetime) -> None:
         """Do what a key stands for: `p`, `q` or `v`."""
-        from cuggino.events import ContinueAsked, PauseAsked, StopAsked
-
         status = self._status
         if key == "v":
             self._change_detail(at)
@@ -95,8 +99,6 @@ class Controls:
 
     def steer(self, text: str, at: datetime) -> None:
         """Give an agent a message; with several slots, it begins with the slot."""
-        from cuggino.events import SteerAsked
-
         items = self._status.activity.at_work if self._status is not None else ()
         first, _, rest = text.partition(" ")
         item = next((one for one in items if first.rstrip(":") == str(one.slot)), None)
@@ -110,8 +112,6 @@ class Controls:
             self._ask(SteerAsked(text=text, item=name), f"Told: {text}", at)
 
     def _ask(self, command: ControlEvent, note: str, at: datetime) -> None:
-        from cuggino.errors import CugginoError
-
         if self._send is None:
             return
         try:
@@ -134,8 +134,6 @@ class Controls:
         self._show()
 
     def _show(self) -> None:
-        from cuggino_cli.screen.status import Keys
-
         if self._status is not None:
             keys = Keys(more=self.verbosity < Verbosity.VERBOSE, controls=self._send is not None)
             self._status = replace(self._status, keys=keys if self._has_keys else None)

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import os
 from datetime import datetime
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
-from cuggino.events import Event, LlmTerminalMarkerEvent, kind_of, on_use as events
+from cuggino.events import (
+    AgentMessage,
+    Event,
+    GuardDenied,
+    LlmTerminalMarkerEvent,
+    MessageDelta,
+    ToolCall,
+    ToolResult,
+    kind_of,
+)
 from cuggino_cli.screen.format import format_event, tool_line
 from cuggino_cli.screen.fragments import Fragment, Verbosity
 from cuggino_cli.screen.partial import Partial
 from cuggino_cli.screen.text import clip, first_line, format_duration
-
-if TYPE_CHECKING:
-    from cuggino.events import AgentMessage, GuardDenied, MessageDelta, ToolCall, ToolResult
 
 _REASON = 200
 _HIDDEN = frozenset(
@@ -122,7 +128,7 @@ class EventLines:
         if verbosity >= Verbosity.VERBOSE:
             shown = self._partial.read(event)
             return None if shown is None else format_event(shown, verbosity=verbosity)
-        if verbosity < Verbosity.NORMAL or isinstance(event, events.MessageDelta):
+        if verbosity < Verbosity.NORMAL or isinstance(event, MessageDelta):
             return None
         return own_words(event)
 

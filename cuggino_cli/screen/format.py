@@ -3,25 +3,78 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import JsonValue
 
 from cuggino.events import (
+    AgentFellBack,
+    AgentNudged,
+    AgentReplaced,
+    AgentRetry,
+    ApprovalBlocked,
+    BudgetWarning,
+    CheckCommandOutput,
+    CommandOutputEvent,
+    CommandStartedEvent,
+    CommitFailed,
+    CommitPerformed,
+    ContinueAsked,
+    ContradictoryMarkers,
+    ControlEvent,
+    ControlIgnored,
+    DeliverEvent,
+    DirtyFilesCommitted,
+    DirtyFilesKept,
     Event,
+    GateChanged,
+    GuardDenied,
+    HistoryRewritten,
     ImplementingStart,
     IterationStart,
     LlmAgentEvent,
     LlmMarkerEvent,
+    LoopApproved,
+    LoopMaxIterations,
     LoopPhaseEvent,
+    LoopSpecIssue,
+    LoopStalled,
+    McpServerFailed,
+    NoProgress,
+    PauseAsked,
+    PauseEnded,
+    PlanBuildEvent,
     PlanningStart,
+    PlanWritten,
+    ProtectedChanged,
+    PushFailed,
+    PushPerformed,
+    QuotaLifted,
+    QuotaWaiting,
+    RateLimited,
     ReviewingStart,
+    RoleViolated,
+    RunPaused,
+    RunResumed,
+    SandboxChosen,
+    SessionEnded,
+    SetupCommandOutput,
+    SetupCommandStarted,
+    SkipAsked,
     SnapshotFailed,
     SnapshotTaken,
+    SpecsChanged,
+    StageCost,
+    SteerAsked,
+    Steered,
+    StopAsked,
     SupervisionEvent,
+    TaskLimitReached,
+    WatchLoopEvent,
     kind_of,
-    on_use as events,
 )
+from cuggino.runs import tool_target
+from cuggino_cli.screen.deliver_text import deliver_shown
 from cuggino_cli.screen.fragments import (
     Fragment,
     Label,
@@ -32,6 +85,7 @@ from cuggino_cli.screen.fragments import (
     normal,
     verbose,
 )
+from cuggino_cli.screen.plan_build_text import plan_build_shown
 from cuggino_cli.screen.text import (
     clip,
     countdown,
@@ -41,23 +95,7 @@ from cuggino_cli.screen.text import (
     format_tokens,
     inert,
 )
-
-if TYPE_CHECKING:
-    from cuggino.events import (
-        AgentFellBack,
-        CommandOutputEvent,
-        ContradictoryMarkers,
-        ControlEvent,
-        NoProgress,
-        RateLimited,
-        RoleViolated,
-        RunResumed,
-        SandboxChosen,
-        SessionEnded,
-        StageCost,
-        Steered,
-    )
-
+from cuggino_cli.screen.watch_text import watch_shown
 
 _OUTPUT_LIMIT = 500
 
@@ -117,15 +155,15 @@ def _show(event: Event, verbosity: Verbosity) -> Shown | None:
 
 def _agent_shown(event: LlmAgentEvent) -> Shown | None:
     match event:
-        case events.GuardDenied(tool=tool, part=part, reason=reason):
+        case GuardDenied(tool=tool, part=part, reason=reason):
             return always("warning", denied_line(tool, part, reason))
-        case events.McpServerFailed(server=server):
+        case McpServerFailed(server=server):
             return always("warning", f"[Agent] MCP server {server} did not start")
-        case events.RateLimited():
+        case RateLimited():
             return always("warning", _rate_limit(event))
-        case events.SessionEnded():
+        case SessionEnded():
             return _session_ended(event)
-        case events.Steered():
+        case Steered():
             return normal("success", _steered(event))
         case _:
             return None
@@ -145,48 +183,48 @@ def _phase_shown(event: LoopPhaseEvent, verbosity: Verbosity) -> Shown | None:
             return always("phase", "[Implementing] Starting...", above=True)
         case ReviewingStart():
             return always("phase", "[Reviewing] Starting...", above=True)
-        case events.PlanWritten(text=text):
+        case PlanWritten(text=text):
             return verbose("prose", text)
-        case events.CommandStartedEvent(command=command):
-            name = "Setup" if isinstance(event, events.SetupCommandStarted) else "Check"
+        case CommandStartedEvent(command=command):
+            name = "Setup" if isinstance(event, SetupCommandStarted) else "Check"
             return normal("command", f"[{name}] Running: {first_line(command)}")
-        case events.SetupCommandOutput():
+        case SetupCommandOutput():
             return _command("Setup", event, verbosity)
-        case events.CheckCommandOutput():
+        case CheckCommandOutput():
             return _command("Check", event, verbosity)
-        case events.CommitPerformed(commit_hash=commit, message=message):
+        case CommitPerformed(commit_hash=commit, message=message):
             return normal("commit", f"[Commit] {commit}: {message}", above=True)
-        case events.CommitFailed(message=message):
+        case CommitFailed(message=message):
             return always("failure", f"[Commit] Failed: {message}", above=True)
-        case events.PushPerformed(commit_hash=commit, remote=remote):
+        case PushPerformed(commit_hash=commit, remote=remote):
             return normal("commit", f"[Push] {commit} → {remote}", above=True)
-        case events.PushFailed(message=message):
+        case PushFailed(message=message):
             return always("failure", f"[Push] Failed: {message}", above=True)
-        case events.TaskLimitReached(max_tasks=limit):
+        case TaskLimitReached(max_tasks=limit):
             return always("warning", f"[Loop] Task limit ({limit}) reached", above=True)
-        case events.GateChanged(paths=paths):
+        case GateChanged(paths=paths):
             return always("warning", f"[Loop] What approvals rest on changed: {', '.join(paths)}")
-        case events.SpecsChanged(paths=paths):
+        case SpecsChanged(paths=paths):
             return always(
                 "warning", f"[Loop] Specifications changed: {', '.join(paths)}; replanning"
             )
-        case events.ApprovalBlocked(changed=paths) if paths:
+        case ApprovalBlocked(changed=paths) if paths:
             told = f"[Loop] Approval does not count: the check was changed ({', '.join(paths)})"
             return always("warning", told, above=True)
-        case events.ApprovalBlocked(exit_code=code):
+        case ApprovalBlocked(exit_code=code):
             reason = "the check failed" if code is None else f"the check exited with {code}"
             return always("warning", f"[Loop] Approval does not count: {reason}", above=True)
-        case events.LoopApproved():
+        case LoopApproved():
             return always("success", "[Loop] Implementation approved!", above=True)
-        case events.LoopMaxIterations(max_iterations=limit):
+        case LoopMaxIterations(max_iterations=limit):
             return always("caution", f"[Loop] Max iterations ({limit}) reached", above=True)
-        case events.LoopSpecIssue(content=content, filename=filename):
+        case LoopSpecIssue(content=content, filename=filename):
             issue = always("problem", f"[Loop] Spec issue: {content}", above=True)
             issue.fragments.append(Fragment("plain", f"\nSaved to: {filename}"))
             if event.item is not None:  # other items go on, so nothing else calls a person
                 issue.fragments.append(Fragment("bell", ""))
             return issue
-        case events.LoopStalled(message=message):
+        case LoopStalled(message=message):
             return always("problem", f"[Loop] Stalled: {message}", above=True)
         case _:
             return None
@@ -194,20 +232,12 @@ def _phase_shown(event: LoopPhaseEvent, verbosity: Verbosity) -> Shown | None:
 
 def _of_another_loop(event: Event, verbosity: Verbosity) -> Shown | None:
     """Show an event of another loop than the coding loop; they are loaded only here."""
-    from cuggino.events import DeliverEvent, PlanBuildEvent, WatchLoopEvent
-
     match event:
         case WatchLoopEvent():
-            from cuggino_cli.screen.watch_text import watch_shown
-
             return watch_shown(event)
         case DeliverEvent():
-            from cuggino_cli.screen.deliver_text import deliver_shown
-
             return deliver_shown(event, verbosity)
         case PlanBuildEvent():
-            from cuggino_cli.screen.plan_build_text import plan_build_shown
-
             return plan_build_shown(event)
         case _:
             return None
@@ -314,8 +344,6 @@ def tool_line(
 
     `shown` shortens the parameter before it is cut.
     """
-    from cuggino.runs import tool_target
-
     parameter = tool_target(name, tool_input)
     return f"▶ {name}: {clip(shown(parameter), _PARAMETER_LIMIT)}" if parameter else f"▶ {name}"
 
@@ -342,64 +370,64 @@ def supervision_shown(event: SupervisionEvent) -> Shown | None:
             return verbose("prose", f"[Snapshot] {stage}")
         case SnapshotFailed(stage=stage, message=message):
             return always("warning", f"[Snapshot] None before {stage}: {inert(message)}")
-        case events.SandboxChosen(not_held=()):
+        case SandboxChosen(not_held=()):
             return normal("prose", f"[Sandbox] {_confined(event)}")
-        case events.SandboxChosen():
+        case SandboxChosen():
             return always("warning", f"[Sandbox] {_confined(event)}")
-        case events.RoleViolated(void=void):
+        case RoleViolated(void=void):
             return always("failure" if void else "warning", _violation(event))
-        case events.ProtectedChanged():
+        case ProtectedChanged():
             changed = _some(event.paths)
             return always("warning", f"[Project] Changed during {inert(event.role)}: {changed}")
-        case events.DirtyFilesKept(paths=paths):
+        case DirtyFilesKept(paths=paths):
             told = f"Uncommitted before the run, so left out of commits: {_some(paths)}"
             return always("warning", f"[Commit] {told}")
-        case events.DirtyFilesCommitted(paths=paths):
+        case DirtyFilesCommitted(paths=paths):
             told = f"The next commit holds your own uncommitted changes, too: {_some(paths)}"
             return always("warning", f"[Commit] {told}")
-        case events.HistoryRewritten(base=base):
+        case HistoryRewritten(base=base):
             told = f"The commit that the run began with, {base[:12]}, is no longer in the history"
             return always("warning", f"[Loop] {told}")
-        case events.StageCost():
+        case StageCost():
             return normal("prose", _cost(event))
-        case events.BudgetWarning():
+        case BudgetWarning():
             share = f"{event.spent / event.limit:.0%}" if event.limit else "all"
             spent = f"{_amount(event.budget, event.spent)} of {_amount(event.budget, event.limit)}"
             return always("warning", f"[Budget] {share} of the {event.budget} spent: {spent}")
-        case events.ControlEvent():
+        case ControlEvent():
             return _control(event)
-        case events.AgentRetry():
+        case AgentRetry():
             again = f"again in {format_pause(event.retry_in)}"
             of = f"retry {event.attempt} of {event.max_retries}"
             text = f"[Agent] {event.reason.replace('_', ' ')} ({of}, {again}): {event.message}"
             return always("warning", text)
-        case events.QuotaWaiting(resets_at=at, remaining=remaining):
+        case QuotaWaiting(resets_at=at, remaining=remaining):
             until = f" until {at:%Y-%m-%d %H:%M %Z}".rstrip() if at else ""
             waiting = f"[Agent] Waiting for the usage limit{until}, {countdown(remaining)}"
             return always("warning", waiting)
-        case events.QuotaLifted(waited=waited):
+        case QuotaLifted(waited=waited):
             return always("warning", f"[Agent] Resuming after {format_duration(waited)}")
-        case events.AgentNudged(repeated=int(times), tool=str(tool)):
+        case AgentNudged(repeated=int(times), tool=str(tool)):
             return always("warning", f"[Agent] {_repeated(tool, times)}: resuming its session")
-        case events.AgentNudged(idle=None):
+        case AgentNudged(idle=None):
             return always("warning", "[Agent] Stage timeout: resuming its session")
-        case events.AgentNudged(idle=float(idle), tool=tool):
+        case AgentNudged(idle=float(idle), tool=tool):
             silent = f"silent for {format_duration(idle)}{_during(tool)}"
             return always("warning", f"[Agent] {silent}: resuming its session")
-        case events.AgentReplaced(repeated=int(times), tool=str(tool)):
+        case AgentReplaced(repeated=int(times), tool=str(tool)):
             return always("warning", f"[Agent] {_repeated(tool, times)}: starting a fresh agent")
-        case events.AgentReplaced(idle=None):
+        case AgentReplaced(idle=None):
             return always("warning", "[Agent] Stage timeout: starting a fresh agent")
-        case events.AgentReplaced(idle=float(idle), tool=tool):
+        case AgentReplaced(idle=float(idle), tool=tool):
             silent = f"silent for {format_duration(idle)}{_during(tool)}"
             return always("warning", f"[Agent] {silent}: starting a fresh agent")
-        case events.AgentFellBack():
+        case AgentFellBack():
             return always("warning", _fallen_back(event))
-        case events.ContradictoryMarkers():
+        case ContradictoryMarkers():
             return always("warning", _contradiction(event))
-        case events.NoProgress():
+        case NoProgress():
             return always("caution", _standstill(event))
-        case events.RunResumed():
+        case RunResumed():
             return always("heading", _resumed(event))
         case _:
             return None
@@ -407,21 +435,21 @@ def supervision_shown(event: SupervisionEvent) -> Shown | None:
 
 def _control(event: ControlEvent) -> Shown | None:
     match event:
-        case events.PauseAsked():
+        case PauseAsked():
             return always("caution", "[Control] Pausing after this stage")
-        case events.ContinueAsked():
+        case ContinueAsked():
             return verbose("prose", "[Control] Asked to continue")
-        case events.StopAsked(now=now):
+        case StopAsked(now=now):
             return always("caution", f"[Control] Stopping {'now' if now else 'after this stage'}")
-        case events.SkipAsked(item=item):
+        case SkipAsked(item=item):
             return always("caution", f"[Control] Skipping {inert(item or 'the current item')}")
-        case events.SteerAsked(text=text):
+        case SteerAsked(text=text):
             return always("success", f"[Control] Message: {text}")
-        case events.RunPaused():
+        case RunPaused():
             return always("caution", "[Control] Paused; `cuggino continue` goes on")
-        case events.PauseEnded(seconds=seconds):
+        case PauseEnded(seconds=seconds):
             return always("caution", f"[Control] Continuing after {format_duration(seconds)}")
-        case events.ControlIgnored(source=source, reason=reason):
+        case ControlIgnored(source=source, reason=reason):
             return always("warning", f"[Control] Ignored {inert(source)}: {inert(reason)}")
         case _:
             return None

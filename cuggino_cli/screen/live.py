@@ -6,6 +6,7 @@ import asyncio
 import atexit
 import contextlib
 import os
+import re
 import signal
 import threading
 from collections import deque
@@ -13,21 +14,26 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from types import FrameType
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
+
+from prompt_toolkit.application import Application
+from prompt_toolkit.application.run_in_terminal import in_terminal
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, to_formatted_text
+from prompt_toolkit.input import Input, create_pipe_input
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
+from prompt_toolkit.layout import ConditionalContainer, HSplit, Layout, Window
+from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
+from prompt_toolkit.layout.processors import BeforeInput
+from prompt_toolkit.output.color_depth import ColorDepth
+from prompt_toolkit.output.vt100 import Vt100_Output
 
 from cuggino_cli.screen.fragments import Fragment, paint
 from cuggino_cli.screen.terminal import PlainLines, Status
 from cuggino_cli.screen.text import cut, flat, inert
-
-if TYPE_CHECKING:
-    from prompt_toolkit.application import Application
-    from prompt_toolkit.buffer import Buffer
-    from prompt_toolkit.formatted_text import StyleAndTextTuples
-    from prompt_toolkit.input import Input
-    from prompt_toolkit.key_binding import KeyPressEvent
-    from prompt_toolkit.layout import Window
-
-    from cuggino_cli.screen.tty import Mode
+from cuggino_cli.screen.tty import KeysInput, Mode
 
 _LIMIT = 5_000
 """Lines that wait to be drawn; then the run waits for the terminal, as for a slow one."""
@@ -297,8 +303,6 @@ class LiveScreen:
                 self._app.exit(exception=error)
 
     async def _draw(self) -> None:
-        from cuggino_cli.screen.tty import Mode
-
         self._mode = Mode(self._stdin or self._plain.stream)
         self._app = app = self._application()
         self._resume = asyncio.Event()
@@ -324,15 +328,6 @@ class LiveScreen:
         self._is_parked = False
 
     def _application(self) -> Application[None]:
-        from prompt_toolkit.application import Application
-        from prompt_toolkit.buffer import Buffer
-        from prompt_toolkit.filters import Condition
-        from prompt_toolkit.layout import ConditionalContainer, HSplit, Layout, Window
-        from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
-        from prompt_toolkit.layout.processors import BeforeInput
-        from prompt_toolkit.output.color_depth import ColorDepth
-        from prompt_toolkit.output.vt100 import Vt100_Output
-
         output = Vt100_Output.from_pty(
             self._plain.stream,
             term=self._term,
@@ -369,21 +364,14 @@ class LiveScreen:
         return app
 
     def _input(self) -> Input:
-        from cuggino_cli.screen.tty import KeysInput
-
         if self._stdin is not None:
             return KeysInput(self._stdin)
-        from prompt_toolkit.input import create_pipe_input
 
         # A `DummyInput` would end the application at once.
         self._no_keys = create_pipe_input()
         return self._no_keys.__enter__()
 
     def _bindings(self) -> Any:
-        from prompt_toolkit.filters import Condition
-        from prompt_toolkit.key_binding import KeyBindings
-        from prompt_toolkit.keys import Keys
-
         bindings = KeyBindings()
         actions = self._actions
         if actions is None:
@@ -435,8 +423,6 @@ class LiveScreen:
         self._soon(self._shrink)
 
     def _status_text(self) -> StyleAndTextTuples:
-        from prompt_toolkit.formatted_text import ANSI, to_formatted_text
-
         size = self._output.get_size()
         status = self._status
         rows: list[str] = []
@@ -508,8 +494,6 @@ class LiveScreen:
             app._on_resize()
 
     def _park(self, parked: threading.Event) -> None:
-        from prompt_toolkit.application.run_in_terminal import in_terminal
-
         app, resume = self._app, self._resume
         if app is None or resume is None or not app.is_running or self._is_parked:
             parked.set()
@@ -540,6 +524,4 @@ class LiveScreen:
 
 def _plain_text(painted: str) -> str:
     """Return the text without the sequences of `paint`."""
-    import re
-
     return re.sub(r"\x1b\[[0-9;]*m", "", painted)

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING
 
+from cuggino.runs import Activity, LastRun, ProjectStatus, Waiting
 from cuggino_cli.screen.fragments import Fragment, Label, joined
 from cuggino_cli.screen.runs import STATES
 from cuggino_cli.screen.text import cut, flat, format_duration, inert
-
-if TYPE_CHECKING:
-    from cuggino.runs import Activity, LastRun, ProjectStatus, Waiting
 
 _NAMES = 11
 _MOST_WAITING = 20

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-from cuggino.events import Event, on_use as events
-
-if TYPE_CHECKING:
-    from cuggino.events import AgentMessage, MessageDelta
+from cuggino.events import AgentMessage, Event, MessageDelta
 
 
 class _Text:
@@ -42,9 +38,9 @@ class Partial:
         rest. Any other event is returned unchanged.
         """
         match event:
-            case events.MessageDelta():
+            case MessageDelta():
                 return self._lines(event)
-            case events.AgentMessage():
+            case AgentMessage():
                 return self._rest(event)
             case _:
                 return event
@@ -60,7 +56,7 @@ class Partial:
         lines = "".join([*text.line, head])
         text.given.append(lines + newline)
         text.line = [tail]
-        return events.AgentMessage(
+        return AgentMessage(
             text=lines.removesuffix("\r"),
             message_id=delta.message_id,
             parent_tool_use_id=delta.parent_tool_use_id,

@@ -33,6 +33,7 @@ from cuggino_cli.screen.partial import Partial
 from cuggino_cli.screen.plan_build_text import Weight, plan_build_lines
 from cuggino_cli.screen.render import Screen, shown_on
 from cuggino_cli.screen.stamps import Stamps
+from cuggino_cli.screen.status import RunStatus
 from cuggino_cli.screen.terminal import Lines
 from cuggino_cli.screen.text import inert
 
@@ -192,8 +193,6 @@ class _LoopScreen:
         mark = self._mark if stamps else None
         self._words = Words(self._lines, stream=view.stream, mark=mark)
         if self._lines.is_live:
-            from cuggino_cli.screen.status import RunStatus
-
             controls.begin(RunStatus(project=project or ""), clock())
 
     def show(self, events: Sequence[Event]) -> None:

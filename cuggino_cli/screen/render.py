@@ -5,22 +5,20 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Protocol, TypeVar, cast
+from typing import Protocol, TypeVar, cast
 
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SingleAssignmentDisposable
 
-from cuggino.events import Event
+from cuggino.events import Event, WatchLanding, WatchProcessingItem, WatchSlotPrepared
 from cuggino.operators import Managed, attach, events_in, unopened
 from cuggino_cli.screen.controls import Controls
 from cuggino_cli.screen.event_lines import EventLines
 from cuggino_cli.screen.fragments import Fragment
 from cuggino_cli.screen.stamps import Stamps
+from cuggino_cli.screen.status import RunStatus
 from cuggino_cli.screen.terminal import Lines
 from cuggino_cli.screen.text import cut, flat
-
-if TYPE_CHECKING:
-    from cuggino.events import WatchLanding, WatchProcessingItem, WatchSlotPrepared
 
 _NAME = 20
 """Columns of an item's name before its lines."""
@@ -160,8 +158,6 @@ class _LoopScreen:
         """All slots wait for a usage limit."""
         self._stamps = Stamps(on_terminal=self._lines.is_terminal) if stamps else None
         if self._lines.is_live:
-            from cuggino_cli.screen.status import RunStatus
-
             controls.begin(RunStatus(project=project or ""), clock())
 
     def show(self, events: Sequence[Event]) -> None:

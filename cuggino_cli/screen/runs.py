@@ -7,8 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
+from pydantic import JsonValue
+
+from cuggino.events import DeliverOutcome, DeliverStatus, RunResumed, RunStarted
+from cuggino.runs import DeliverableCourse, DeliveredSession, Delivery, RecordedStage, without_file
 from cuggino_cli.screen.fragments import Fragment, Label, joined
 from cuggino_cli.screen.summary import passed_text
 from cuggino_cli.screen.text import (
@@ -21,12 +24,6 @@ from cuggino_cli.screen.text import (
     padded,
     width,
 )
-
-if TYPE_CHECKING:
-    from pydantic import JsonValue
-
-    from cuggino.events import DeliverOutcome, DeliverStatus, RunResumed, RunStarted
-    from cuggino.runs import DeliverableCourse, DeliveredSession, Delivery, RecordedStage
 
 STATES: dict[str, tuple[Label, str]] = {
     "running": ("progress", "running"),
@@ -206,8 +203,6 @@ def _facts(
         yield "Problem", message
     yield "Command", f"{started.command}{slots_of(started)}"
     if started.focus:
-        from cuggino.runs import without_file
-
         yield "Focus", first_line(without_file(started.focus))
     if started.item:
         yield "Item", item_name(started)

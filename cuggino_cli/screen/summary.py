@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
+from cuggino.events import DeliverablesListed
+from cuggino.runs import RunOutcome, RunSummary
 from cuggino_cli.screen.fragments import Fragment, Label
 from cuggino_cli.screen.text import format_duration, format_tokens
-
-if TYPE_CHECKING:
-    from cuggino.events import DeliverablesListed
-    from cuggino.runs import RunOutcome, RunSummary
 
 _OUTCOMES: dict[RunOutcome | None, tuple[Label, str]] = {
     "approved": ("success", "Approved"),

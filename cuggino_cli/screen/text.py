@@ -6,7 +6,9 @@ import functools
 import re
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
+from wcwidth import wcswidth
+
+if TYPE_CHECKING:  # `--version` and `--help` load no events
     from cuggino.events import Usage
 
 _BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
@@ -41,8 +43,6 @@ def width(text: str) -> int:
     """Return the columns of one line of inert text; unprintable characters count as zero."""
     if text.isascii() and text.isprintable():
         return len(text)
-    from wcwidth import wcswidth  # its tables take longer to import than most runs need
-
     return max(wcswidth(text), 0)
 
 

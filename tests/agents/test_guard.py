@@ -163,7 +163,7 @@ def test_an_installation_within_the_project(monkeypatch: pytest.MonkeyPatch) -> 
     """A guard installed in the project's virtual environment is protected there."""
     site = "/project/.venv/lib/python3.11/site-packages/cuggino"
     monkeypatch.setattr(hook, "__file__", f"{site}/security/hook.py")
-    monkeypatch.setattr("cuggino.guard.find_shfmt", lambda: "/project/.venv/bin/shfmt")
+    monkeypatch.setattr("cuggino.agents.base.guard.find_shfmt", lambda: "/project/.venv/bin/shfmt")
     protected = make_guard(Policy(project="/project")).policy.protected
     assert {site.removeprefix("/project/"), ".venv/bin/shfmt"} < set(protected)
     assert set(Policy(project="/project").protected) < set(protected)

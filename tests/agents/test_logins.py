@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,8 +51,8 @@ def _program(name: str, tmp_path: Path, env: Mapping[str, str]) -> LlmAgent:
     program = tmp_path / "program"
     program.write_text(_PROGRAM)
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    module, _, cls = BUILT_IN[name].partition(":")
-    agent = getattr(__import__(module, fromlist=[cls]), cls)(path=program, env=env)
+    made: Any = BUILT_IN[name]
+    agent = made(path=program, env=env)
     assert isinstance(agent, ProgramAgent)
     agent._version = "999.0.0"  # so that the program is not asked
     return agent

@@ -66,7 +66,7 @@ def test_no_parser(ready: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing() -> str:
         raise ConfigError("no shfmt", hint="install it")
 
-    monkeypatch.setattr("cuggino.guard.find_shfmt", missing)
+    monkeypatch.setattr("cuggino.doctor.guard.find_shfmt", missing)
     expected = ("problem", "guard: no shfmt")
     finding = found(ready)
     assert expected == (finding.status, finding.what)
@@ -77,7 +77,7 @@ def test_an_agent_without_a_guard(ready: Path, monkeypatch: pytest.MonkeyPatch) 
     """An agent without guard support is a problem that names it, unless the guard is off."""
 
     unguarded = InMemoryAgent({}, name="odd")
-    monkeypatch.setattr("cuggino.agents.make_agent", lambda *_args, **_options: unguarded)
+    monkeypatch.setattr("cuggino.doctor.guard.make_agent", lambda *_args, **_options: unguarded)
     finding = found(ready, "odd")
     assert "problem" == finding.status
     assert finding.what.startswith("guard: odd is unguarded")

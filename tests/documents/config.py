@@ -33,7 +33,7 @@ from cuggino.loops import (
 )
 from cuggino_cli.help.schemas import field_docs, one_line
 from tests.documents.markdown import table
-from tests.documents.models import default_text, own_fields, type_name, type_of
+from tests.documents.models import default_text, own_fields, type_name
 
 _LOOPS: Mapping[str, type[BaseModel]] = {
     "run": LoopRunOptions,
@@ -289,7 +289,7 @@ def _row(model: type[BaseModel], name: str) -> tuple[str, str, str]:
     default = default_text(field)
     return (
         f"`{field.alias or name}`",
-        type_name(type_of(field)) + _bounds(field),
+        type_name(field.annotation) + _bounds(field),
         f"`{default}`" if default else "none",
     )
 
@@ -316,7 +316,7 @@ def _nested(first: type[BaseModel], *others: type[BaseModel]) -> Iterator[str]:
     yield from table(
         ("key", "type", "meaning"),
         (
-            (f"`{field.alias or name}`", type_name(type_of(field)), one_line(docs[name]))
+            (f"`{field.alias or name}`", type_name(field.annotation), one_line(docs[name]))
             for name, field in first.model_fields.items()
         ),
     )
@@ -326,7 +326,7 @@ def _lopen() -> Iterable[tuple[str, str, str, str]]:
     docs = field_docs(PlanBuildConfig)
     for key, name in KEYS.items():
         field = PlanBuildConfig.model_fields[name]
-        yield f"`{key}`", type_name(type_of(field)), _shown(field.default), one_line(docs[name])
+        yield f"`{key}`", type_name(field.annotation), _shown(field.default), one_line(docs[name])
 
 
 def _shown(default: Any) -> str:

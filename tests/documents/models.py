@@ -9,7 +9,6 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from cuggino.config.on_use import OnUse
 from cuggino.events import Event, LlmMarkerEvent
 from cuggino.events.wire import event_types
 from cuggino.loops.coding.roles import ROLE_VARIABLES, role_markers
@@ -35,12 +34,6 @@ def default_text(field: FieldInfo) -> str:
     if not isinstance(default, bool | int | float | str | list | dict):
         return ""
     return f"{default:g}" if isinstance(default, float) else json.dumps(default)
-
-
-def type_of(field: FieldInfo) -> Any:
-    """Return the type of the field, imported if that is left to the first value."""
-    later = [part for part in field.metadata if isinstance(part, OnUse)]
-    return later[0].type if later else field.annotation
 
 
 def type_name(annotation: Any) -> str:

@@ -33,7 +33,7 @@ NEEDED = {
 
 done = []
 # Skip modules that run on import, the demo's project, and what pytest loads.
-leave = ("__main__", ".demo.project.test_project", ".testing.plugin")
+leave = ("__main__", ".demo.project.test_project", ".pytest_plugin")
 for package in (cuggino, cuggino_cli):
     for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
         if module.name.endswith(leave):

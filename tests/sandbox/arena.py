@@ -218,6 +218,7 @@ def enclosed_as_other(arena: Arena, role: ViewRole) -> Enclosure:
     places = (arena.project, arena.home, arena.folder, arena.state)
     said = subprocess.run(
         [*user, "-B", "-c", _ENCLOSE, str(ROOT), role, *map(str, places)],
+        env={**os.environ, "XDG_STATE_HOME": str(arena.home / ".local" / "state")},
         capture_output=True,
         timeout=LIMIT,
     )

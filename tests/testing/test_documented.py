@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import cuggino.testing
-from cuggino.testing import plugin
+from cuggino import pytest_plugin as plugin
 from tests.limits import LIMIT
 from tests.vectors import each
 
@@ -26,7 +26,7 @@ def test_documented_python_runs(pytester: pytest.Pytester, monkeypatch: pytest.M
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
     tests = "\n".join(BLOCKS)
     pytester.makepyfile(tests)
-    options = ("-p", "cuggino.testing.plugin", "-p", "no:cacheprovider")
+    options = ("-p", "cuggino.pytest_plugin", "-p", "no:cacheprovider")
     result = pytester.runpytest_subprocess(*options, timeout=LIMIT)
     result.assert_outcomes(passed=tests.count("def test_"))
     assert tests.count("def test_") >= 6
@@ -69,10 +69,3 @@ def test_public_name(name: str) -> None:
     """Every public name resolves and has a docstring unless it is a plain alias."""
     value = getattr(cuggino.testing, name)
     assert not isinstance(value, type) or value.__doc__
-
-
-def test_public_names() -> None:
-    """Public names are sorted; an unknown one raises AttributeError."""
-    assert sorted(cuggino.testing.__all__) == cuggino.testing.__all__ == dir(cuggino.testing)
-    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
-        getattr(cuggino.testing, "nothing")  # noqa: B009

@@ -25,7 +25,7 @@ def ran(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Ran:
     def run(tests: str, *words: str, ini: str = "") -> pytest.RunResult:
         pytester.makepyfile(tests)
         pytester.makeini(f"[pytest]\naddopts = --strict-markers --strict-config\n{ini}")
-        options = ("-p", "cuggino.testing.plugin", "-p", "no:cacheprovider", *words)
+        options = ("-p", "cuggino.pytest_plugin", "-p", "no:cacheprovider", *words)
         return pytester.runpytest_subprocess(*options, timeout=LIMIT)
 
     return run
@@ -34,7 +34,7 @@ def ran(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Ran:
 def test_plugin_entry_point() -> None:
     """The package declares the plugin to pytest."""
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
-    assert {"cuggino": "cuggino.testing.plugin"} == project["project"]["entry-points"]["pytest11"]
+    assert {"cuggino": "cuggino.pytest_plugin"} == project["project"]["entry-points"]["pytest11"]
 
 
 def test_unused_plugin_loads_nothing(ran: Ran) -> None:
@@ -45,7 +45,7 @@ def test_unused_plugin_loads_nothing(ran: Ran) -> None:
         import sys
 
         def test_it():
-            assert "cuggino.testing.plugin" in sys.modules
+            assert "cuggino.pytest_plugin" in sys.modules
             assert [] == [name for name in {heavy!r} if name in sys.modules]
         """
     )
@@ -263,7 +263,7 @@ def test_leaked_threads_and_files(ran: Ran, pytester: pytest.Pytester) -> None:
 def test_fixtures_are_described(ran: Ran) -> None:
     """`pytest --fixtures` lists each; all but the marbles have the project's prefix."""
     result = ran("", "--fixtures", "-q")
-    told = [line for line in result.outlines if "cuggino/testing/plugin.py" in line]
+    told = [line for line in result.outlines if "cuggino/pytest_plugin.py" in line]
     names = {line.split()[0] for line in told}
     assert {
         "marbles",
@@ -281,11 +281,11 @@ def test_plugin_imports_little() -> None:
     import subprocess
 
     code = (
-        "import sys, pytest; before = set(sys.modules); import cuggino.testing.plugin;"
+        "import sys, pytest; before = set(sys.modules); import cuggino.pytest_plugin;"
         "print(sorted(set(sys.modules) - before))"
     )
     said = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=LIMIT
     ).stdout
-    doors = ["cuggino", "cuggino._lazy", "cuggino._version", "cuggino.testing"]
-    assert f"{[*doors, 'cuggino.testing.plugin']}\n" == said
+    doors = ["cuggino", "cuggino._version"]
+    assert f"{[*doors, 'cuggino.pytest_plugin']}\n" == said

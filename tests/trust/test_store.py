@@ -16,7 +16,7 @@ AT = datetime(2026, 11, 22, tzinfo=UTC)
 
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TrustStore:
-    monkeypatch.setattr("cuggino.sources.is_started_by_run", lambda: False)
+    monkeypatch.setattr("cuggino.trust.store.is_started_by_run", lambda: False)
     return TrustStore(tmp_path / "state" / "trust")
 
 

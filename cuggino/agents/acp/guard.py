@@ -19,10 +19,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from cuggino._values import dataclass
 from cuggino.agents.acp.profiles import Profile
 from cuggino.agents.acp.tools import Call
 from cuggino.agents.acp.wire import Question, Verdict

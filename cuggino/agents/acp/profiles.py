@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
-from cuggino._values import dataclass
 from cuggino.config import CONFIG_FILE, AcpProgram, load_config
 from cuggino.errors import ConfigError
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
-from cuggino._values import dataclass
 from cuggino.agents.acp.failure import failed_turn, failure_of
 from cuggino.agents.acp.messages import PROTOCOL, chosen_value, denials, hello, mcp_server
 from cuggino.agents.acp.profiles import Profile

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from reactivex import Observable, throw
 
-from cuggino._values import dataclass
 from cuggino.agents.base.login import LoginCheck
+from cuggino.domain import AgentCooldown
 from cuggino.errors import AgentFailed, GuardNotLive
+from cuggino.events import LlmAgentEvent, SupervisionEvent
 from cuggino.guard import Policy, Role, Sandbox
 from cuggino.sandbox import Protected, RoleView, without_logins
-
-if TYPE_CHECKING:
-    from cuggino.domain import AgentCooldown
-    from cuggino.events import LlmAgentEvent, SupervisionEvent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from cuggino.agents.base.private_files import Session, private_folder
 from cuggino.errors import StorageError
+from cuggino.programs import programs_folder
 from cuggino.sandbox import Enclosure, RoleView, home_of, make_granted, probe
 
 
@@ -62,7 +63,12 @@ def enclosure_of(
 
 def _installed(programs: Iterable[str], env: Mapping[str, str]) -> Iterator[Path]:
     """Yield the folders of programs, which may be in a folder for temporary files."""
-    yield from (Path(sys.prefix), Path(sys.base_prefix), Path(__file__).parents[3])
+    yield from (
+        Path(sys.prefix),
+        Path(sys.base_prefix),
+        Path(__file__).parents[3],
+        programs_folder(),
+    )
     yield from (Path(entry) for entry in env.get("PATH", "").split(":") if entry[:1] == "/")
     for program in programs:
         for path in (Path(program), Path(os.path.realpath(program))):

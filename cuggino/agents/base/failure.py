@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import struct
 from collections.abc import Mapping
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
-from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
-from cuggino._lazy import pattern
 from cuggino.domain import is_quota_text, parse_reset
 from cuggino.errors import (
     AgentFailed,
@@ -19,9 +18,7 @@ from cuggino.errors import (
     LlmSessionError,
     QuotaExceeded,
 )
-
-if TYPE_CHECKING:
-    from cuggino.events import SessionOutcome
+from cuggino.events import SessionOutcome
 
 STDERR_LINES = 5
 _MESSAGE_LIMIT = 2000
@@ -46,7 +43,7 @@ _HINT_OF_REASON: Mapping[AgentFailure, str] = {
     "server": "try again in a few minutes",
 }
 
-CONNECTION = pattern(
+CONNECTION = re.compile(
     r"\bE(?:CONN[A-Z]+|PIPE|TIMEDOUT|NOTFOUND|AI_AGAIN|HOSTUNREACH|NETUNREACH|NETDOWN)\b"
     r"|[Cc]ould not connect|[Cc]onnection (?:error|lost|dropped|refused|closed|reset)"
     r"|[Cc]onnection attempts? failed|error sending request|timed out"

@@ -8,13 +8,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from cuggino._values import dataclass
 from cuggino.errors import ConfigError, GuardNotLive
-from cuggino.guard import Policy, hook
+from cuggino.guard import Policy, find_shfmt, hook
+from cuggino.programs import program
 
 LEAST_BASH = 5
 """The parser reads the syntax of this version; macOS ships 3.2."""
@@ -38,7 +38,7 @@ class Guard:
     policy: Policy
     shfmt: str
     python: str
-    program: str = hook.__file__
+    program: str = field(default_factory=lambda: str(program("guard/hook.py")))
     """Path of the hook."""
     timeout: int = TIMEOUT_SECONDS
     """Seconds that the agent's program waits for the hook."""
@@ -64,8 +64,6 @@ def make_guard(policy: Policy, env: Mapping[str, str] | None = None) -> Guard:
     Raises:
         GuardNotLive: the parser, or the shell it supports, is not installed.
     """
-    from cuggino.guard import find_shfmt
-
     try:
         shfmt = find_shfmt()
     except ConfigError as error:

@@ -9,9 +9,10 @@ import subprocess
 from abc import abstractmethod
 from collections.abc import Mapping
 from contextlib import ExitStack
+from importlib import metadata
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from reactivex import Observable
 
@@ -20,12 +21,10 @@ from cuggino.agents.base.enclosing import enclosure_of
 from cuggino.agents.base.login import LoginCheck, login_key
 from cuggino.agents.base.private_files import Session
 from cuggino.errors import AgentNotFound, AgentTooOld, GuardNotLive
+from cuggino.events import LlmAgentEvent
 from cuggino.operators import acquire_release, deferred
 from cuggino.sandbox import Enclosure, home_of, without_logins
 from cuggino.sources import current_environment, run_in_terminal
-
-if TYPE_CHECKING:
-    from cuggino.events import LlmAgentEvent
 
 _VERSION_TIMEOUT = 60.0
 """Seconds for `--version`."""
@@ -252,8 +251,6 @@ def check_package(distribution: str, *, title: str, least: tuple[int, ...], hint
     Raises:
         AgentNotFound: it is not installed, or older than `least`.
     """
-    from importlib import metadata
-
     try:
         version = metadata.version(distribution)
     except metadata.PackageNotFoundError:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import Protocol, cast
 
 from reactivex import Observable, abc
 from reactivex.disposable import (
@@ -17,7 +19,7 @@ from reactivex.disposable import (
     SingleAssignmentDisposable,
 )
 
-from cuggino._values import dataclass
+from cuggino.agents.base.failure import local_zone
 from cuggino.errors import (
     AgentFailed,
     AgentNotFound,
@@ -27,21 +29,10 @@ from cuggino.errors import (
     QuotaExceeded,
     SpawnFailed,
 )
-from cuggino.events import on_use as events
+from cuggino.events import LlmAgentEvent, MessageDelta, PingEvent, RateLimited, SessionEnded
 from cuggino.operators import Batched, Managed, attach, batched, serial
 from cuggino.sandbox import Enclosure
 from cuggino.sources import OpenInput, process_batches
-
-if TYPE_CHECKING:
-    from datetime import tzinfo
-
-    from cuggino.events import (
-        LlmAgentEvent,
-        MessageDelta,
-        PingEvent,
-        RateLimited,
-        SessionEnded,
-    )
 
 
 def conclude(
@@ -64,7 +55,7 @@ def conclude(
         return
     told = limit()
     if isinstance(error, QuotaExceeded) and (told is None or told.status != "rejected"):
-        observer.on_next(events.RateLimited(status="rejected", resets_at=error.resets_at))
+        observer.on_next(RateLimited(status="rejected", resets_at=error.resets_at))
     observer.on_next(ended)
     if error := failure or error:
         observer.on_error(error)
@@ -329,8 +320,6 @@ def stream_json(
         observer: abc.ObserverBase[LlmAgentEvent], scheduler: abc.SchedulerBase | None = None
     ) -> abc.DisposableBase:
         def zone() -> tzinfo:
-            from cuggino.agents.base.failure import local_zone  # for a time that is reported
-
             return local_zone(env)
 
         lane = serial(scheduler)

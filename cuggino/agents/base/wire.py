@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
+from typing import Any, TypeAlias, TypeGuard
 
 from pydantic_core import from_json
 
-from cuggino.events import on_use as events
-
-if TYPE_CHECKING:
-    from cuggino.events import McpServerFailed
+from cuggino.events import McpServerFailed
 
 Json: TypeAlias = dict[str, Any]
 
@@ -81,7 +78,7 @@ def compact(value: Any) -> str:
 def failed_servers(servers: Any) -> list[McpServerFailed]:
     """Return one event for each MCP server of the list that failed."""
     return [
-        events.McpServerFailed(server=text_or_none(server.get("name")) or "unknown")
+        McpServerFailed(server=text_or_none(server.get("name")) or "unknown")
         for server in (servers if isinstance(servers, list) else [])
         if isinstance(server, dict) and server.get("status") == "failed"
     ]

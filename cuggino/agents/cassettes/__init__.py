@@ -1,12 +1,14 @@
 """Cassettes: recordings of agents, and their replay."""
 
-from cuggino._lazy import lazy
+from cuggino.agents.cassettes.masking import without_secrets
+from cuggino.agents.cassettes.recording import RecordingAgent, record_to
+from cuggino.agents.cassettes.replaying import ReplayAgent, replay_of, with_speed
 
-NAMES = {
-    "masking": "without_secrets",
-    "recording": "RecordingAgent record_to",
-    "replaying": "ReplayAgent replay_of with_speed",
-}
-"""Public names by module."""
-
-__getattr__, __dir__, __all__ = lazy(__name__, NAMES)
+__all__ = [
+    "RecordingAgent",
+    "ReplayAgent",
+    "record_to",
+    "replay_of",
+    "with_speed",
+    "without_secrets",
+]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, assert_never, cast, get_args
+from typing import Any, assert_never, cast, get_args
 
 from reactivex import Observable, abc, just, throw
 from reactivex.disposable import SerialDisposable
@@ -61,11 +61,8 @@ from cuggino.events import (
     ToolCall,
     parse_event,
 )
-from cuggino.guard import Role, find_shfmt
+from cuggino.guard import Policy, Role, find_shfmt
 from cuggino.operators import serial
-
-if TYPE_CHECKING:
-    from cuggino.guard import Policy
 
 _SOON = 1.0
 """Seconds until a usage limit with hours left is lifted, when replaying at full speed."""

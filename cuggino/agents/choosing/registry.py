@@ -15,41 +15,44 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
-from cuggino._lazy import pattern
-from cuggino._tuples import NamedTuple
+from cuggino.agents.acp import PROFILES, AcpAgent, profile_of
 from cuggino.agents.base.agent import AgentLike, LlmAgent, adopt
-from cuggino.config import CONFIG_FILE, Config
+from cuggino.agents.cassettes import replay_of
+from cuggino.agents.choosing.routing import Candidate, RoutedAgent
+from cuggino.agents.claude import ClaudeAgent
+from cuggino.agents.claude_sdk import ClaudeSdkAgent
+from cuggino.agents.codex import CodexAgent
+from cuggino.agents.copilot import CopilotAgent
+from cuggino.agents.gemini import GeminiAgent
+from cuggino.agents.opencode import OpenCodeAgent
+from cuggino.agents.scripted import ScriptedAgent
+from cuggino.config import CONFIG_FILE, AcpProgram, Config, FallbackAgent
 from cuggino.errors import ConfigError
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
-
-    from cuggino.agents.choosing.routing import Candidate, RoutedAgent
-    from cuggino.config import AcpProgram, FallbackAgent
 
 GROUP = "cuggino.agents"
 """Group of the entry points."""
 
-BUILT_IN: Mapping[str, str] = MappingProxyType(
+BUILT_IN: Mapping[str, type[LlmAgent]] = MappingProxyType(
     {
-        "claude": "cuggino.agents.claude:ClaudeAgent",
-        "claude-sdk": "cuggino.agents.claude_sdk:ClaudeSdkAgent",
-        "codex": "cuggino.agents.codex:CodexAgent",
-        "copilot": "cuggino.agents.copilot:CopilotAgent",
-        "gemini": "cuggino.agents.gemini:GeminiAgent",
-        "opencode": "cuggino.agents.opencode:OpenCodeAgent",
+        "claude": ClaudeAgent,
+        "claude-sdk": ClaudeSdkAgent,
+        "codex": CodexAgent,
+        "copilot": CopilotAgent,
+        "gemini": GeminiAgent,
+        "opencode": OpenCodeAgent,
     }
 )
-"""Built-in agents that are programs, with their classes."""
+"""Built-in agents that are programs."""
 
 _ACP = "acp"
 _WITH_FILE = ("acp:NAME", "scripted:FILE", "replay:FILE")
 
-_IMPORT_PATH = pattern(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*", re.ASCII)
+_IMPORT_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*", re.ASCII)
 
 
 class AgentEntry(NamedTuple):
@@ -70,8 +73,6 @@ def agent_entries() -> tuple[AgentEntry, ...]:
 
     Of the programs of the Agent Client Protocol, only installed ones are listed.
     """
-    from cuggino.agents.acp import PROFILES
-
     more = _installed()
     spoken = [one for one in PROFILES.values() if shutil.which(one.command[0]) is not None]
     return (
@@ -101,21 +102,15 @@ def make_agent(
     """
     kind, _, argument = name.partition(":")
     if kind == "scripted" and argument:
-        from cuggino.agents.scripted import ScriptedAgent
-
         return ScriptedAgent(cwd / argument)
     if kind == "replay" and argument:
-        from cuggino.agents.cassettes import replay_of
-
         return replay_of(cwd / argument)
     program = str(cwd / path) if path and os.sep in path else path
     if kind == _ACP and argument:
-        from cuggino.agents.acp import AcpAgent, profile_of
-
         return AcpAgent(profile_of(argument, acp, cwd=cwd), path=program or None)
     given = {"path": program or None, "cwd": cwd, "argument": argument or None}
     if kind in BUILT_IN and not argument:
-        return _made(_imported(name, BUILT_IN[kind]), given, name)
+        return _made(BUILT_IN[kind], given, name)
     if kind not in BUILT_IN and (entry := _installed().get(kind)) is not None:
         return _made(_loaded(entry), given, name)
     if _IMPORT_PATH.fullmatch(name):
@@ -138,9 +133,6 @@ def is_import_path(name: str) -> bool:
 
 
 def _installed() -> dict[str, EntryPoint]:
-    # Slow to import, and needed for agents of packages only.
-    from importlib.metadata import entry_points
-
     return {entry.name: entry for entry in entry_points(group=GROUP)}
 
 
@@ -231,7 +223,6 @@ class _Maker:
         self._config = config
         self._cwd = cwd
         self._name = name
-        from cuggino.agents.choosing.routing import Candidate
 
         self._usual = Candidate(agent=made, name=name)
         self._candidates: dict[tuple[str, str | None, str | None], Candidate] = {
@@ -241,8 +232,6 @@ class _Maker:
 
     def routed(self) -> RoutedAgent:
         """Return the agent for all roles."""
-        from cuggino.agents.choosing.routing import RoutedAgent
-
         rest = self._chain(self._config.fallback, "fallback")
         chains = {}
         for role, chosen in self._config.agents.items():
@@ -263,8 +252,6 @@ class _Maker:
     def _candidate(
         self, name: str | None, model: str | None, path: str | None, place: str
     ) -> Candidate:
-        from cuggino.agents.choosing.routing import Candidate
-
         name = self._name if name is None else name
         key = (name, model, path)
         if key not in self._candidates:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import uuid
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 from reactivex import Observable, abc, operators as ops, throw
 from reactivex.disposable import Disposable
 
-from cuggino._values import dataclass
 from cuggino.agents.base.agent import (
     Capabilities,
     InteractiveOptions,
@@ -30,12 +29,16 @@ from cuggino.domain import (
     when_to_fall_back,
 )
 from cuggino.errors import AgentFailed, AgentNotFound, ConfigError, GuardNotLive, LlmSessionError
-from cuggino.events import on_use as events
+from cuggino.events import (
+    AgentFellBack,
+    Event,
+    LlmAgentEvent,
+    RateLimited,
+    SessionEnded,
+    SupervisionEvent,
+)
 from cuggino.guard import Role
 from cuggino.operators import Flow, ask, emit, events_in, flow, forward, serial, unopened
-
-if TYPE_CHECKING:
-    from cuggino.events import AgentFellBack, Event, LlmAgentEvent, RateLimited, SupervisionEvent
 
 _Cost = Literal["dollars", "tokens", "none"]
 
@@ -230,7 +233,6 @@ class RoutedAgent(LlmAgent):
         return cast("Observable[LlmAgentEvent]", flow(lambda: self._story(options)))
 
     def fall_back(self, role: Role | None, error: Exception) -> Observable[SupervisionEvent]:
-
         def story() -> Flow[None]:
             lane = yield from _lane()
             candidate = self._last.get(role)
@@ -327,7 +329,7 @@ class RoutedAgent(LlmAgent):
         cooldown = self._roster.failed(candidate, error, now)
         if other is None:
             raise self._roster.left_over(names, candidate, error, now)
-        return other, events.AgentFellBack(
+        return other, AgentFellBack(
             role=role or "",
             from_agent=candidate.name,
             to_agent=other.name,
@@ -338,14 +340,14 @@ class RoutedAgent(LlmAgent):
 
     def _seen(self, event: Event, session: _Session, now: datetime) -> Event:
         match event:
-            case events.SessionEnded():
+            case SessionEnded():
                 if event.session_id is not None:
                     session.session_id = event.session_id
                     self._remember(event.session_id, session)
                 if event.outcome == "completed":
                     session.is_over = True
                     self._roster.succeeded(session.candidate)
-            case events.RateLimited(status="rejected"):
+            case RateLimited(status="rejected"):
                 return self._limited(event, session, now)
             case _:
                 pass

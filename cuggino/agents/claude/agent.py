@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reactivex import Observable
 
@@ -19,15 +19,13 @@ from cuggino.agents.base.private_files import private_file
 from cuggino.agents.base.program import ProgramAgent, version_numbers
 from cuggino.agents.base.stream import stream_json
 from cuggino.agents.claude import sandbox as claude_sandbox
-from cuggino.agents.claude.guard import LEAST_VERSION, guard_settings, try_out
+from cuggino.agents.claude.guard import LEAST_VERSION, GuardWatch, guard_settings, try_out
 from cuggino.agents.claude.input import input_line, input_message
+from cuggino.agents.claude.wire import ClaudeSession
 from cuggino.errors import AgentTooOld
+from cuggino.events import LlmAgentEvent
 from cuggino.files import read_json_object
 from cuggino.guard import Policy
-
-if TYPE_CHECKING:
-    from cuggino.agents.claude.wire import ClaudeSession
-    from cuggino.events import LlmAgentEvent
 
 _INTERACTIVE_TOOLS = "AskUserQuestion,ScheduleWakeup,Monitor"
 """Tools that wait for a person, or keep the program running after its answer."""
@@ -227,9 +225,6 @@ class ClaudeAgent(ProgramAgent):
 
 def _session(guard: Guard | None, **given: Any) -> ClaudeSession:
     """Create the reader of the program's output, and import its module only now."""
-    from cuggino.agents.claude.guard import GuardWatch
-    from cuggino.agents.claude.wire import ClaudeSession
-
     watch = GuardWatch(guard.token) if guard is not None else None
     return ClaudeSession(**given, guard=watch)
 

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, tzinfo
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cuggino._lazy import pattern
-from cuggino._values import dataclass
 from cuggino.agents.base.failure import (
     CONNECTION,
     crash,
@@ -33,9 +32,7 @@ from cuggino.errors import (
     LlmSessionError,
     QuotaExceeded,
 )
-
-if TYPE_CHECKING:
-    from cuggino.events import RateLimited
+from cuggino.events import RateLimited
 
 _LOGIN = "log in with `claude` and /login, or set ANTHROPIC_API_KEY"
 
@@ -46,19 +43,19 @@ _HINTS: dict[AgentFailure, str] = {
 }
 _REFUSALS: tuple[tuple[re.Pattern[str], str], ...] = (
     (
-        pattern(r"cannot be used with root"),
+        re.compile(r"cannot be used with root"),
         "run as a normal user, or set IS_SANDBOX=1 inside a container",
     ),
     (
-        pattern(r"error: unknown option"),
+        re.compile(r"error: unknown option"),
         "this claude lacks a required option: update it with `claude update`",
     ),
     (
-        pattern(r"No conversation found with session ID"),
+        re.compile(r"No conversation found with session ID"),
         "the session cannot be resumed: start a new one",
     ),
     (
-        pattern(r"Session ID \S+ is already in use"),
+        re.compile(r"Session ID \S+ is already in use"),
         "resume the session, or start one with another id",
     ),
 )

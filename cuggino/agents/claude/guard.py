@@ -21,17 +21,14 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cuggino.agents.base.guard import NOT_JUDGED, Guard, not_live
 from cuggino.agents.base.wire import Json, dict_or_empty, text_or_none
 from cuggino.errors import GuardNotLive
-from cuggino.events import on_use as events
+from cuggino.events import GuardDenied
 from cuggino.guard import hook
 from cuggino.guard.hook import LIVE
-
-if TYPE_CHECKING:
-    from cuggino.events import GuardDenied
 
 LEAST_VERSION = (2, 1, 295)
 """First version of Claude Code that supports `onFailure`."""
@@ -225,7 +222,7 @@ class GuardWatch:
         if call in self._told:
             return []
         self._told.add(call)
-        return [events.GuardDenied(tool=tool, tool_use_id=call, part=part, reason=reason)]
+        return [GuardDenied(tool=tool, tool_use_id=call, part=part, reason=reason)]
 
 
 def _blocks(raw: Json) -> list[Json]:

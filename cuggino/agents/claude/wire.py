@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, tzinfo
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic_core import from_json
 
-from cuggino._lazy import pattern
+from cuggino.agents.base.failure import local_zone, outcome_of
 from cuggino.agents.base.stream import Told
 from cuggino.agents.base.wire import (
     MOST_LEVELS,
@@ -30,13 +31,18 @@ from cuggino.agents.base.wire import (
     parse_json_line,
     text_or_none,
 )
+from cuggino.agents.claude.failure import Ending, failure_of, refused_login
 from cuggino.agents.claude.guard import GuardWatch
 from cuggino.agents.claude.input import input_line, input_message, refusal
 from cuggino.errors import LlmSessionError
 from cuggino.events import (
     AgentMessage,
+    LlmAgentEvent,
     MessageDelta,
     PingEvent,
+    RateLimited,
+    SessionEnded,
+    Steered,
     SystemMessage,
     Thinking,
     ToolCall,
@@ -44,11 +50,7 @@ from cuggino.events import (
     Usage,
     UsageUpdate,
     UserMessage,
-    on_use as events,
 )
-
-if TYPE_CHECKING:
-    from cuggino.events import LlmAgentEvent, RateLimited, SessionEnded
 
 
 def to_events(raw: Json, *, now: float) -> list[LlmAgentEvent]:
@@ -160,7 +162,7 @@ def _retry_text(raw: Json) -> str:
 def _rate_limited(raw: Json) -> RateLimited:
     info = raw.get("rate_limit_info")
     info = info if isinstance(info, dict) else raw
-    return events.RateLimited(
+    return RateLimited(
         status=text_or_none(info.get("status")) or "unknown",
         resets_at=_time(info.get("resetsAt")),
         limit=text_or_none(info.get("rateLimitType")),
@@ -344,7 +346,7 @@ _STREAM_EVENT = b'{"type":"stream_event",'
 _BLOCK_EVENT = b'{"type":"stream_event","event":{"type":"content_block_'
 _WITH_TEXT = (b'"text_delta"', b'"content_block_start"')
 """Every block event with text contains one of these."""
-_TEXT_DELTA = pattern(
+_TEXT_DELTA = re.compile(
     rb'\{"type":"stream_event","event":\{"type":"content_block_delta","index":\d+,'
     rb'"delta":\{"type":"text_delta","text":"([^"\\]*(?:\\(?:u[0-9a-fA-F]{4}|[^u])[^"\\]*)*)"\}\},'
     rb'"session_id":"[^"\\]*","parent_tool_use_id":null'
@@ -352,7 +354,7 @@ _TEXT_DELTA = pattern(
 )
 """A delta of the model's own text with its text as JSON, in the usual order of keys."""
 
-_NOTHING_SAID = pattern(
+_NOTHING_SAID = re.compile(
     rb'\{"type":"stream_event","event":\{"type":"(?:message_stop"\}|content_block_(?:stop",'
     rb'|delta","index":\d+,"delta":\{"type":"(?:input_json|thinking|signature)_delta",'
     rb'|start","index":\d+,"content_block":\{"type":"(?:tool_use|thinking)",))'
@@ -473,7 +475,7 @@ class _Messages:
         if not is_answer or raw.get("parent_tool_use_id") is not None:
             return []
         asked, self._asked = self._asked, {}
-        return [events.Steered(text=text, to="session") for text in asked.values()]
+        return [Steered(text=text, to="session") for text in asked.values()]
 
     @property
     def are_asked(self) -> bool:
@@ -491,8 +493,6 @@ _REFUSALS = 2
 
 
 def _local_zone() -> tzinfo:
-    from cuggino.agents.base.failure import local_zone
-
     return local_zone(os.environ)
 
 
@@ -582,8 +582,6 @@ class ClaudeSession:
         program may have renewed the login after the first refusal.
         """
         if self._refused >= _REFUSALS:
-            from cuggino.agents.claude.failure import refused_login
-
             return refused_login(self._program)
         return self._guard.breach if self._guard else None
 
@@ -697,9 +695,6 @@ class ClaudeSession:
         in seconds since the epoch. A session without a result has no known cost, and the usage of
         its messages.
         """
-        from cuggino.agents.base.failure import outcome_of
-        from cuggino.agents.claude.failure import Ending, failure_of
-
         ending = Ending(
             result=self._result,
             api_error=self._api_error,
@@ -711,7 +706,7 @@ class ClaudeSession:
             zone=self._zone,
         )
         error = failure_of(ending, exit_code=exit_code, stderr_tail=stderr_tail)
-        ended = events.SessionEnded(
+        ended = SessionEnded(
             outcome=outcome_of(error),
             cost_usd=self._meter.cost,
             usage=self._meter.usage,

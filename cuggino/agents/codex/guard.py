@@ -32,7 +32,7 @@ import shlex
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from cuggino.agents.base.failure import cut, last_lines
@@ -52,6 +52,7 @@ from cuggino.errors import GuardNotLive
 from cuggino.events import GuardDenied, LlmAgentEvent, ToolCall, ToolResult
 from cuggino.guard import Policy
 from cuggino.guard.hook import LIVE
+from cuggino.programs import program
 
 PROTECTED = (".codex", ".agents")
 """Project folders in which Codex looks for settings, hooks, rules and skills."""
@@ -86,7 +87,7 @@ class CodexGuard:
     """Environment of the program."""
     servers: tuple[str, ...] = ()
     """Names of the MCP servers."""
-    program: str = codex_hook.__file__
+    program: str = field(default_factory=lambda: str(program("agents/codex/hook.py")))
 
     def arguments(self, cwd: Path) -> list[str]:
         """Return the arguments that install the hook and everything it needs."""

@@ -95,7 +95,7 @@ def judged_command(words: Sequence[str], bash: str) -> tuple[str, str] | None:
 
 
 def _patch_call(patch: Any) -> Call:
-    from cuggino.guard import patched_files
+    from cuggino.guard.patches import patched_files
 
     if not isinstance(patch, str):
         return Call("MultiEdit", {"patch": patch}, False)
@@ -180,8 +180,8 @@ def main() -> None:
     """Answer the call on standard input; see the module."""
     # The package is located relative to this file, after all other paths.
     sys.path.append(__file__.rsplit("/", 4)[0])
-    from cuggino.guard import Policy
     from cuggino.guard.hook import ALARM_SECONDS
+    from cuggino.guard.policy import Policy
 
     # The default action ends the program at once, without an answer.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)

@@ -42,13 +42,13 @@ from cuggino.agents.base.guard import (
     with_variables,
 )
 from cuggino.agents.base.wire import Json, dict_or_empty, text_or_none
-from cuggino.agents.gemini import hook as gemini_hook
 from cuggino.agents.gemini.config import Home
 from cuggino.agents.gemini.tools import ASKING, HARMLESS, MARK, READERS, WRITERS, gemini_names
 from cuggino.errors import GuardNotLive
 from cuggino.events import GuardDenied
 from cuggino.guard import Policy
 from cuggino.guard.hook import LIVE
+from cuggino.programs import program
 
 TIMEOUT_MS = 60_000
 """Timeout of the program for the hook, which ends itself earlier."""
@@ -160,7 +160,9 @@ def prepare_guard(
 
 def _script(guard: Guard, orders: Path) -> str:
     """Return a script that runs the hook and denies the call unless that prints an object."""
-    hook = shlex.join([guard.python, "-I", "-S", gemini_hook.__file__, str(orders)])
+    hook = shlex.join(
+        [guard.python, "-I", "-S", str(program("agents/gemini/hook.py")), str(orders)]
+    )
     no = shlex.quote(json.dumps({"decision": "deny", "reason": NOT_JUDGED}))
     return (
         f"said=$({hook}) && case $said in '{{'*'}}') ;; *) false ;; esac || said={no}\n"

@@ -1,4 +1,4 @@
-# ruff: noqa: PTH100, PTH118, PTH120, PTH123
+# ruff: noqa: PTH118, PTH123
 """The hook of the Gemini CLI: checks a tool call, and marks the ones that may run.
 
 Run by path with nothing but the standard library (`python -I -S hook.py ORDERS`, one process per
@@ -15,13 +15,11 @@ compound command, which would have no mark.
 from __future__ import annotations
 
 import gc
-import importlib.util
 import json
 import os
 import signal
 import sys
 from collections.abc import Mapping
-from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -49,7 +47,9 @@ def answer(data: Mapping[str, Any], orders: Mapping[str, Any]) -> tuple[Json, Js
     Raises:
         ValueError: the input is of an event that this program does not handle.
     """
-    from cuggino.guard import Policy, hook
+    from cuggino.agents.gemini.tools import unmarked
+    from cuggino.guard import hook
+    from cuggino.guard.policy import Policy
 
     policy = Policy.from_json(orders["policy"])
     asked = {"shfmt": orders["shfmt"], "token": orders["token"]}
@@ -58,7 +58,7 @@ def answer(data: Mapping[str, Any], orders: Mapping[str, Any]) -> tuple[Json, Js
         return {}, {"canary": said["cuggino"]["canary"]}
     if data.get("hook_event_name") != "BeforeTool":
         raise ValueError(f"not asked about {data.get('hook_event_name')}")
-    given = dict(_tools().unmarked(data["tool_input"]))
+    given = dict(unmarked(data["tool_input"]))
     call = _call(data, given, orders)
     common = {
         "hook_event_name": "PreToolUse",
@@ -79,26 +79,15 @@ def answer(data: Mapping[str, Any], orders: Mapping[str, Any]) -> tuple[Json, Js
 def _call(data: Mapping[str, Any], given: Json, orders: Mapping[str, Any]) -> Call:
     context = data.get("mcp_context") or {}
     server, tool = context.get("server_name"), context.get("tool_name")
-    made: Call = _tools().common_call(
+    from cuggino.agents.gemini.tools import common_call
+
+    return common_call(
         str(data["tool_name"]),
         given,
         cwd=str(data["cwd"]),
         server=(server, tool) if server and tool else None,
         servers=orders["servers"],
     )
-    return made
-
-
-@cache
-def _tools() -> Any:
-    """Load the module next to this file; its package needs more than the standard library."""
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tools.py")
-    spec = importlib.util.spec_from_file_location("gemini_tools", path)
-    if spec is None or spec.loader is None:
-        raise ImportError(path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def _more(call: Call, policy: Policy, orders: Mapping[str, Any]) -> tuple[str, str]:
@@ -106,9 +95,11 @@ def _more(call: Call, policy: Policy, orders: Mapping[str, Any]) -> tuple[str, s
     if not call.is_known:
         why = "is not known to the guard: use run_shell_command, or the tools for files"
         return call.tool, f"Tool '{call.tool}' {why}"
-    if keys := _tools().unknown_keys(call):
+    from cuggino.agents.gemini.tools import unknown_keys
+
+    if keys := unknown_keys(call):
         return call.tool, f"Leave out {keys}"
-    from cuggino.guard import READERS
+    from cuggino.guard.tools import READERS
 
     if policy.rules is not None and call.tool in READERS:
         roots = [os.path.realpath(root) for root in (policy.project, *orders["readable"])]
@@ -131,10 +122,14 @@ def _paths(tool: str, given: Mapping[str, Any]) -> list[str]:
 def _allowed(name: str, given: Json, orders: Mapping[str, Any]) -> Json:
     if name not in orders["marked"]:
         return {"decision": "allow"}
-    marked = _tools().marked(given, orders["token"])
+    from cuggino.agents.gemini.tools import marked
+
     return {
         "decision": "allow",
-        "hookSpecificOutput": {"hookEventName": "BeforeTool", "tool_input": marked},
+        "hookSpecificOutput": {
+            "hookEventName": "BeforeTool",
+            "tool_input": marked(given, orders["token"]),
+        },
     }
 
 

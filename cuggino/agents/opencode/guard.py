@@ -25,12 +25,12 @@ from typing import Any
 
 from cuggino.agents.base.guard import Guard, find_bash, make_guard, not_live, with_variables
 from cuggino.agents.base.wire import Json, text_or_none
-from cuggino.agents.opencode import hook as opencode_hook
 from cuggino.agents.opencode.plugin import JUDGE_SECONDS
 from cuggino.errors import GuardNotLive
 from cuggino.events import GuardDenied
 from cuggino.guard import Policy
 from cuggino.guard.hook import LIVE
+from cuggino.programs import program
 
 OWN_FILES = (".opencode", "opencode.json", "opencode.jsonc", "bunfig.toml")
 """Files that OpenCode would run in its next session if an agent could write them."""
@@ -103,7 +103,7 @@ def _names_plugins(file: Path) -> bool:
 
 def hook_command(guard: Guard) -> list[str]:
     """Return the command line of the hook."""
-    words = [guard.python, "-I", "-S", opencode_hook.__file__]
+    words = [guard.python, "-I", "-S", str(program("agents/opencode/hook.py"))]
     return [*words, guard.policy.to_json(), guard.shfmt, guard.token]
 
 

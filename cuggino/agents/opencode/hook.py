@@ -14,7 +14,6 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ def answer(asked: Mapping[str, Any], policy: Policy, *, shfmt: str, token: str) 
 
 def _scope(tool: str, given: Mapping[str, Any], cwd: str, outputs: str) -> str:
     """Return why the file to read is outside the project, or ""."""
-    from cuggino.guard import READERS
+    from cuggino.guard.tools import READERS
 
     if tool not in READERS:
         return ""
@@ -97,13 +96,9 @@ def main() -> None:
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(ALARM_SECONDS)
     root, *_ = __file__.rsplit("/", 4)
-    # The package is located relative to this file, its agent packages without their imports.
+    # The package is located relative to this file.
     sys.path.append(root)
-    for name in ("cuggino.agents", "cuggino.agents.opencode"):
-        folder = ModuleType(name)
-        folder.__path__ = [f"{root}/{name.replace('.', '/')}"]
-        sys.modules[name] = folder
-    from cuggino.guard import Policy
+    from cuggino.guard.policy import Policy
 
     _, policy, shfmt, token = sys.argv
     asked = json.loads(sys.stdin.buffer.read())

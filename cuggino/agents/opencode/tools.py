@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from cuggino.guard import patched_files
+from cuggino.guard.patches import patched_files
 
 _NAMES = {
     "bash": "Bash",

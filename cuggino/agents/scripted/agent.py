@@ -29,9 +29,9 @@ from cuggino.errors import AgentFailed
 from cuggino.events import LlmAgentEvent
 from cuggino.guard import Policy
 from cuggino.operators import acquire_release, deferred
+from cuggino.programs import program
 
 _STEP = b'{"type": "system", "subtype": "step",'
-_PROGRAM = Path(__file__).with_name("process.py")
 
 
 REMINDER = "You ended without one of the markers of your role"
@@ -153,7 +153,7 @@ class ScriptedAgent(LlmAgent):
             orders["guard"] = guard.orders()
             reader = partial(reader, guard=GuardWatch(guard.token))
         return stream_json(
-            [sys.executable, "-I", "-S", str(_PROGRAM)],
+            [sys.executable, "-I", "-S", str(program("agents/scripted/process.py"))],
             program=self.name,
             cwd=options.cwd,
             env=env,

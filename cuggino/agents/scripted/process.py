@@ -19,7 +19,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -68,6 +67,8 @@ def main() -> int:
     # terminate them: its parent must.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     orders = json.loads(_INPUT.line() or b"")
+    # The package is located relative to this file, after the standard library.
+    sys.path.append(str(Path(__file__).parents[3]))
     with _servers(orders) as servers:
         return _session(orders, servers)
 
@@ -75,8 +76,6 @@ def main() -> int:
 def _session(orders: dict[str, Any], servers: Servers | None) -> int:
     said = ""
     if guard := orders.get("guard"):
-        # After the standard library, which takes precedence.
-        sys.path.append(guard["package"])
         _ask(guard, "SessionStart", {})
     _line(
         type="system",
@@ -106,12 +105,6 @@ def _servers(orders: dict[str, Any]) -> Iterator[Servers | None]:
     if not any("tool" in step for step in orders["steps"]):
         yield None
         return
-    # The real packages would import libraries that this program does not have.
-    here = Path(__file__).parent
-    for name, folder in (("cuggino.agents", here.parent), ("cuggino.agents.scripted", here)):
-        package = ModuleType(name)
-        package.__path__ = [str(folder)]
-        sys.modules[name] = package
     from cuggino.agents.scripted.mcp import Servers
 
     servers = Servers(orders["mcp_servers"])
@@ -250,8 +243,8 @@ def _use_tool(use: _Use, number: int, guard: dict[str, str] | None) -> None:
 
 def _ask(guard: dict[str, str], event: str, data: dict[str, Any]) -> dict[str, Any]:
     """Return the guard's answer, and print it."""
-    from cuggino.guard import Policy
     from cuggino.guard.hook import answer
+    from cuggino.guard.policy import Policy
 
     policy = Policy.from_json(guard["policy"])
     asked = {"hook_event_name": event, "cwd": str(Path.cwd()), **data}

@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from reactivex import Observable, of, operators as ops
 
-from cuggino._tuples import NamedTuple
-from cuggino.events import on_use as events
+from cuggino.events import (
+    CheckCommandOutput,
+    CheckCommandStarted,
+    CommandOutputEvent,
+    CommandStartedEvent,
+    Event,
+    SetupCommandOutput,
+    SetupCommandStarted,
+)
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.frame.run import Run
 from cuggino.loops.frame.spawning import commands_shell, plain_shell, protected_from_commands
@@ -25,23 +32,14 @@ from cuggino.stages import (
 )
 from cuggino.storage import finished_stages
 
-if TYPE_CHECKING:
-    from cuggino.events import (
-        CheckCommandOutput,
-        CommandOutputEvent,
-        CommandStartedEvent,
-        Event,
-        SetupCommandOutput,
-    )
-
 Output = TypeVar("Output", "SetupCommandOutput", "CheckCommandOutput")
 
 
 def _started(kind: type[CommandOutputEvent]) -> tuple[str, type[CommandStartedEvent]]:
     """Return the name of the stage of a command, and the event that announces it."""
-    if kind is events.SetupCommandOutput:
-        return "setup", events.SetupCommandStarted
-    return "check", events.CheckCommandStarted
+    if kind is SetupCommandOutput:
+        return "setup", SetupCommandStarted
+    return "check", CheckCommandStarted
 
 
 class Commands:
@@ -79,9 +77,7 @@ class Commands:
             return
         if all(stage.name != "setup" for stage in finished_stages(resumed)):
             return
-        stage = self._stage(
-            events.SetupCommandOutput, options.setup_command, 1, self._session.setup_file
-        )
+        stage = self._stage(SetupCommandOutput, options.setup_command, 1, self._session.setup_file)
         try:
             yield from ask(stage)
         except BaseException:
@@ -92,12 +88,12 @@ class Commands:
         """Run the setup command; with `setup_strict` its failure ends the run."""
         command, file = self._options.setup_command, self._session.setup_file
         strict = self._options.setup_strict
-        return (yield from self._run(events.SetupCommandOutput, command, n, file, strict=strict))
+        return (yield from self._run(SetupCommandOutput, command, n, file, strict=strict))
 
     def check(self, n: int) -> Flow[CheckCommandOutput | None]:
         """Run the check command; its output is for the next agent."""
         command, file = self._options.check_command, self._session.check_file
-        return (yield from self._run(events.CheckCommandOutput, command, n, file))
+        return (yield from self._run(CheckCommandOutput, command, n, file))
 
     def _run(
         self,
@@ -123,7 +119,7 @@ class Commands:
         self, kind: type[CommandOutputEvent], command: str, n: int, output_file: Path
     ) -> Observable[Any]:
         def start() -> Observable[Any]:
-            is_setup = kind is events.SetupCommandOutput
+            is_setup = kind is SetupCommandOutput
             is_first = n == 1 and self._options.merge is None
             is_own = is_setup and is_first and not self._workspace.knows_setup(command)
             keeps = is_setup and self._options.setup_keeps_running
@@ -157,13 +153,13 @@ class Commands:
     def _remember(self, setup: Event) -> None:
         """Remember a setup command that has succeeded."""
         command = self._options.setup_command
-        succeeded = isinstance(setup, events.SetupCommandOutput) and setup.exit_code == 0
+        succeeded = isinstance(setup, SetupCommandOutput) and setup.exit_code == 0
         if command and succeeded and not self._workspace.knows_setup(command):
             self._workspace.remember_setup(command)
 
 
 def _is_output(event: object) -> bool:
-    return isinstance(event, events.CommandOutputEvent)
+    return isinstance(event, CommandOutputEvent)
 
 
 class OwnReview(NamedTuple):

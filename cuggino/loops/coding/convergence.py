@@ -6,20 +6,22 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from reactivex import Observable
 
-from cuggino.domain import ProgressWatch
-from cuggino.events import on_use as events
+from cuggino.domain import (
+    Finding,
+    ProgressWatch,
+    ReviewLedger,
+    files_named,
+    finding_as_markdown,
+    parse_findings,
+)
+from cuggino.events import LoopStalled, NoProgress
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.operators import Flow, ask, emit
 from cuggino.stages import act, state_of_paths
 from cuggino.storage import Workspace
-
-if TYPE_CHECKING:
-    from cuggino.domain import Finding, ReviewLedger
-    from cuggino.events import LoopStalled, NoProgress
 
 REPLAN = (
     "The last agents worked and nothing changed in the project, or it went back and forth between "
@@ -61,7 +63,7 @@ class Convergence:
         kind = self._progress.observe(now)
         if kind is None:
             return None
-        standstill = events.NoProgress(
+        standstill = NoProgress(
             kind=kind,
             agents=self._progress.agents,
             action="stop" if self._replanned else "replan",
@@ -75,7 +77,7 @@ class Convergence:
         if standstill.action == "replan":
             return None
         how = "changed nothing" if standstill.kind == "unchanged" else "came back to the same state"
-        return events.LoopStalled(
+        return LoopStalled(
             iteration=n,
             reason="no_progress",
             message=f"{standstill.agents} agents in a row {how}, also after a new plan",
@@ -87,8 +89,6 @@ class Convergence:
         Returns the end of the loop if they keep coming back, else None. They are stored for a
         person then, unless another run begins with them (`store_findings`).
         """
-        from cuggino.domain import ReviewLedger, files_named, parse_findings
-
         if not self._options.review_patience:
             return None
         if self._findings is None:
@@ -103,7 +103,7 @@ class Convergence:
             name = yield from ask(act(workspace.new_name), name="finding-name")
             store = partial(_store, workspace.write_tbd_item, finding, name)
             filenames.append((yield from ask(act(store), name="finding")) or "")
-        return events.LoopStalled(
+        return LoopStalled(
             iteration=n,
             reason="same_findings",
             message=f"{stalled.reviews} reviews in a row found the same",
@@ -149,6 +149,4 @@ _LARGE = frozenset({"node_modules", "target", "vendor", "venv"})
 
 
 def _store(write: Callable[..., str], finding: Finding, name: str | None) -> str:
-    from cuggino.domain import finding_as_markdown
-
     return write(finding_as_markdown(finding), name=name)

@@ -9,20 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reactivex import Observable
 
 from cuggino.domain import PathState, files_of_command, is_named, is_test_file, path_changes
-from cuggino.events import on_use as events
+from cuggino.events import Approved, GateChanged, RequestChanges, SpecsChanged
 from cuggino.files import read_regular
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.frame.services import Services
 from cuggino.operators import Flow, ask, emit, flow
 from cuggino.stages import act, state_of_paths
-
-if TYPE_CHECKING:
-    from cuggino.events import Approved, GateChanged, RequestChanges
 
 _State = dict[str, Any]
 """`check` and `specs` with a `PathState` each, and the commit `head`."""
@@ -63,7 +60,7 @@ class Gate:
         self._specs = yield from ask(self._specifications(), name="gate-specs")
         changed = _paths(before, self._specs)
         if changed:
-            yield from emit(events.SpecsChanged(iteration=n, paths=changed))
+            yield from emit(SpecsChanged(iteration=n, paths=changed))
         return _REPLANNED.format(paths=_listed(changed)) if changed else ""
 
     def review(self, n: int) -> Flow[GateChanged | None]:
@@ -80,7 +77,7 @@ class Gate:
         if not paths:
             return None
         explained = tuple(path for path in check if path in now["named"])
-        changed = events.GateChanged(
+        changed = GateChanged(
             iteration=n,
             paths=paths,
             check=tuple(p for p in check if p not in explained),
@@ -98,11 +95,7 @@ class Gate:
 
         They have changed, and neither the focus, a specification nor the reviewer names them.
         """
-        if (
-            changed is None
-            or self._options.gate != "block"
-            or not isinstance(verdict, events.Approved)
-        ):
+        if changed is None or self._options.gate != "block" or not isinstance(verdict, Approved):
             return ()
         return tuple(path for path in changed.check if not is_named(path, verdict.content))
 
@@ -115,7 +108,7 @@ class Gate:
         if not changed:
             return None
         self._specs = now
-        yield from emit(events.SpecsChanged(iteration=n, paths=changed))
+        yield from emit(SpecsChanged(iteration=n, paths=changed))
         return _APPROVED_BEFORE.format(paths=_listed(changed))
 
     def _specifications(self) -> Observable[dict[str, str] | None]:

@@ -6,13 +6,12 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reactivex import Observable, operators as ops
 
-from cuggino._lazy import pattern
 from cuggino.errors import ConfigError, ProcessError
-from cuggino.events import ImplementingStart, on_use as events
+from cuggino.events import CommitFailed, CommitPerformed, ImplementingStart, LoopStalled, SpecIssue
 from cuggino.files import read_text
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.coding.roles import Roles
@@ -21,14 +20,11 @@ from cuggino.operators import Flow, ask, emit, flow, forward
 from cuggino.sandbox import Protected
 from cuggino.stages import Merge, Merges, act, verified_commit
 
-if TYPE_CHECKING:
-    from cuggino.events import CommitFailed, CommitPerformed, LoopStalled, SpecIssue
-
 _TRIES = 3
 """Maximum number of agents that resolve one merge."""
 
 _LONGEST_ITEM = 10_000
-_ARCHIVED = pattern(r"[0-9a-f-]{36}-(?:approved|max-iterations)-(.+)", re.DOTALL)
+_ARCHIVED = re.compile(r"[0-9a-f-]{36}-(?:approved|max-iterations)-(.+)", re.DOTALL)
 
 
 class Merging:
@@ -81,15 +77,15 @@ class Merging:
         for _ in range(_TRIES) if self._merge.paths else ():
             yield from emit(ImplementingStart(iteration=n))
             ending = yield from self._roles.resolve(self._variables(problem))
-            if isinstance(ending, events.SpecIssue):
+            if isinstance(ending, SpecIssue):
                 return ending
             outcome = yield from self._commit(n, ending.content)
-            if not isinstance(outcome, events.CommitFailed):
+            if not isinstance(outcome, CommitFailed):
                 return None
             problem = outcome.message
         if not problem:
             return None
-        return events.LoopStalled(
+        return LoopStalled(
             iteration=n,
             reason="no_progress",
             message=f"the merge with what has landed could not be resolved: {problem}",
@@ -133,11 +129,11 @@ class Merging:
                 )
                 done = yield from ask(made)
             except ProcessError as error:
-                yield from emit(events.CommitFailed(iteration=n, message=error.message))
+                yield from emit(CommitFailed(iteration=n, message=error.message))
                 return
             if done is not None:
                 yield from emit(
-                    events.CommitPerformed(iteration=n, commit_hash=done.hash, message=done.message)
+                    CommitPerformed(iteration=n, commit_hash=done.hash, message=done.message)
                 )
 
         stage: Observable[CommitPerformed | CommitFailed] = flow(record)

@@ -7,12 +7,24 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cuggino.agents.base import Role, SpawnOptions, is_guarded
 from cuggino.config import configured_policy
 from cuggino.errors import LoopError
-from cuggino.events import on_use as events
+from cuggino.events import (
+    Approved,
+    CheckCommandOutput,
+    Done,
+    LlmMarkerEvent,
+    NoMoreWork,
+    Note,
+    PlanComplete,
+    PlanWritten,
+    Progress,
+    RequestChanges,
+    SpecIssue,
+)
 from cuggino.guard import PERMISSIONS, Policy
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.frame.run import Run
@@ -21,20 +33,6 @@ from cuggino.operators import Flow, ask, flow, forward, marker_tags
 from cuggino.prompts import Prompts
 from cuggino.stages import act, agent_story
 from cuggino.storage import check_specs
-
-if TYPE_CHECKING:
-    from cuggino.events import (
-        Approved,
-        CheckCommandOutput,
-        Done,
-        LlmMarkerEvent,
-        NoMoreWork,
-        PlanComplete,
-        PlanWritten,
-        Progress,
-        RequestChanges,
-        SpecIssue,
-    )
 
 _LONGEST_PLAN = 50_000
 """The most characters of a plan in an event."""
@@ -58,17 +56,17 @@ def role_markers(role: Role) -> tuple[type[LlmMarkerEvent], ...]:
     """Return the markers that a role may emit (CUG-017); in its text any other tag is text."""
     match role:
         case "planning":
-            return (events.SpecIssue, events.PlanComplete)
+            return (SpecIssue, PlanComplete)
         case "implementing":
-            return (events.Note, events.SpecIssue, *_task_endings())
+            return (Note, SpecIssue, *_task_endings())
         case "reviewing":
-            return (events.SpecIssue, events.Approved, events.RequestChanges)
+            return (SpecIssue, Approved, RequestChanges)
         case _:
             raise ValueError(f"the coding loop has no role {role}")
 
 
 def _task_endings() -> tuple[type[LlmMarkerEvent], ...]:
-    return (events.Progress, events.Done, events.NoMoreWork)
+    return (Progress, Done, NoMoreWork)
 
 
 def check_prompts(prompts: Prompts) -> None:
@@ -114,7 +112,7 @@ class Roles:
         )
         variables = {"focus": self._options.focus, "review": _review_section(review)}
         ending: PlanComplete | SpecIssue = yield from self._spawn(
-            "planning", prompt, variables, (events.PlanComplete, events.SpecIssue)
+            "planning", prompt, variables, (PlanComplete, SpecIssue)
         )
         return ending
 
@@ -128,7 +126,7 @@ class Roles:
         )
         variables = {"focus": self._options.focus, "check": _check_section(check)}
         ending: Progress | Done | NoMoreWork | SpecIssue = yield from self._spawn(
-            "implementing", prompt, variables, (*_task_endings(), events.SpecIssue)
+            "implementing", prompt, variables, (*_task_endings(), SpecIssue)
         )
         return ending
 
@@ -140,7 +138,7 @@ class Roles:
         )
         variables = {"focus": self._options.focus, **variables}
         ending: Done | SpecIssue = yield from self._spawn(
-            "implementing", prompt, variables, (*_task_endings(), events.SpecIssue), CONFLICT
+            "implementing", prompt, variables, (*_task_endings(), SpecIssue), CONFLICT
         )
         return ending
 
@@ -170,7 +168,7 @@ class Roles:
             "reviewing",
             prompt,
             variables,
-            (events.Approved, events.RequestChanges, events.SpecIssue),
+            (Approved, RequestChanges, SpecIssue),
         )
         return ending
 
@@ -236,16 +234,16 @@ class Roles:
         )
         if not isinstance(marker, endings):
             raise LoopError(role, f"unexpected end of the agent: {marker}")
-        if isinstance(marker, events.PlanComplete):
+        if isinstance(marker, PlanComplete):
             session.commit_plan()
 
     def _plan_of(self, marker: LlmMarkerEvent) -> tuple[PlanWritten, ...]:
         """Return the plan that the marker declares complete, if it is to be shown."""
-        is_shown = self._shows_plans and isinstance(marker, events.PlanComplete)
+        is_shown = self._shows_plans and isinstance(marker, PlanComplete)
         text = self._session.plan_text() if is_shown else ""
         if not text:
             return ()
-        return (events.PlanWritten(iteration=self._turns["planning"], text=text[:_LONGEST_PLAN]),)
+        return (PlanWritten(iteration=self._turns["planning"], text=text[:_LONGEST_PLAN]),)
 
     def _guard(self, role: Role) -> Policy | None:
         """Return the policy of the role, None if the agent cannot be guarded."""

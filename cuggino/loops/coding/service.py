@@ -8,17 +8,33 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from reactivex import Observable
 
 from cuggino.errors import ProcessError
 from cuggino.events import (
+    ApprovalBlocked,
+    Approved,
+    CommitFailed,
+    CommitPerformed,
+    Done,
     ImplementingStart,
     IterationStart,
+    LoopApproved,
+    LoopEvent,
+    LoopMaxIterations,
+    LoopSpecIssue,
+    LoopStalled,
+    LoopTerminalEvent,
+    NoMoreWork,
+    NoProgress,
     PlanningStart,
+    Progress,
+    PushPerformed,
+    RequestChanges,
     ReviewingStart,
-    on_use as events,
+    SpecIssue,
+    TaskLimitReached,
 )
 from cuggino.loops.coding.commands import Commands, OwnReview, gate_review
 from cuggino.loops.coding.convergence import REPLAN, Convergence
@@ -44,19 +60,6 @@ from cuggino.stages import (
     verified_commit,
 )
 from cuggino.storage import WORKSPACE_FOLDER, JournalFile
-
-if TYPE_CHECKING:
-    from cuggino.events import (
-        Approved,
-        Done,
-        LoopEvent,
-        LoopTerminalEvent,
-        NoMoreWork,
-        NoProgress,
-        Progress,
-        RequestChanges,
-        SpecIssue,
-    )
 
 
 class LoopService:
@@ -171,9 +174,9 @@ class CodingRun:
             verdict: Approved | RequestChanges | OwnReview | SpecIssue | NoProgress | None = None
             if n == 1 and options.merge is not None:
                 resolved = yield from self._merging.resolve(n)
-                if isinstance(resolved, events.LoopStalled):
+                if isinstance(resolved, LoopStalled):
                     return (yield from self._ended(resolved))
-                if isinstance(resolved, events.SpecIssue):
+                if isinstance(resolved, SpecIssue):
                     verdict = resolved
                 elif review is None:
                     yield from self._commands.setup(n)
@@ -181,16 +184,16 @@ class CodingRun:
             if verdict is None:
                 verdict = yield from self._planned_work(n, review)
             match verdict:
-                case events.SpecIssue():
+                case SpecIssue():
                     return (yield from self._blocked(n, verdict))
-                case events.Approved():
+                case Approved():
                     review = yield from self._gate.approved(n)
                     if review is None:
                         yield from self._commit_the_rest(n)
-                        return (yield from self._ended(events.LoopApproved(iteration=n)))
+                        return (yield from self._ended(LoopApproved(iteration=n)))
                     self._convergence.approved()
                     stalled = None
-                case events.RequestChanges(content=content):
+                case RequestChanges(content=content):
                     review = yield from self._review_text(content)
                     stalled = yield from self._convergence.reviewed(
                         n, review, self._services.workspace
@@ -199,14 +202,14 @@ class CodingRun:
                     review = yield from self._review_text(content)
                     self._convergence.approved()
                     stalled = None
-                case events.NoProgress():
+                case NoProgress():
                     review = REPLAN
                     stalled = self._convergence.stuck(n, verdict)
             if stalled is not None:
                 return (yield from self._ended(stalled))
         yield from self._commit_the_rest(options.max_iterations)
         yield from self._ended(
-            events.LoopMaxIterations(
+            LoopMaxIterations(
                 iteration=options.max_iterations, max_iterations=options.max_iterations
             )
         )
@@ -218,7 +221,7 @@ class CodingRun:
         yield from emit(PlanningStart(iteration=n))
         news = yield from self._gate.plan(n)
         plan = yield from self._roles.plan("\n\n".join(filter(None, (news, review))) or None)
-        if isinstance(plan, events.SpecIssue):
+        if isinstance(plan, SpecIssue):
             return plan
         yield from self._commands.setup(n)
         return (yield from self._work_off_the_plan(n))
@@ -230,26 +233,22 @@ class CodingRun:
         tasks = 0
         while True:
             work = yield from self._implement(n)
-            if isinstance(work, events.SpecIssue):
+            if isinstance(work, SpecIssue):
                 return work
             standstill = yield from self._convergence.worked(self._fingerprint())
             if standstill is not None:
                 return standstill
-            if (
-                isinstance(work, events.NoMoreWork)
-                and self._options.commit
-                and self._convergence.changed
-            ):
+            if isinstance(work, NoMoreWork) and self._options.commit and self._convergence.changed:
                 yield from self._commit(n, work.content, "commit-rest")
             tasks += 1
-            finished = not isinstance(work, events.Progress)
+            finished = not isinstance(work, Progress)
             if not finished and tasks >= self._options.max_tasks_per_plan:
-                yield from emit(events.TaskLimitReached(iteration=n, max_tasks=tasks))
+                yield from emit(TaskLimitReached(iteration=n, max_tasks=tasks))
                 finished = True
             if not finished and not self._options.slow:
                 continue
             verdict = yield from self._review(n, finished=finished)
-            if finished or not isinstance(verdict, events.Approved):
+            if finished or not isinstance(verdict, Approved):
                 return verdict
             self._convergence.approved()
 
@@ -257,15 +256,15 @@ class CodingRun:
         yield from emit(ImplementingStart(iteration=n))
         check = yield from self._commands.check(n)
         work = yield from self._roles.implement(check)
-        if self._options.commit and isinstance(work, events.Progress | events.Done):
+        if self._options.commit and isinstance(work, Progress | Done):
             yield from self._commit(n, work.content)
         return work
 
     def _commit(self, n: int, message: str, name: str = "commit") -> Flow[None]:
         base = "head" if name == "commit" else "commit-base"
         commit = yield from forward((yield from self._committed(n, message, base)), name=name)
-        failed = isinstance(commit, events.CommitFailed)
-        left = isinstance(commit, events.CommitPerformed) and commit.left
+        failed = isinstance(commit, CommitFailed)
+        left = isinstance(commit, CommitPerformed) and commit.left
         self._uncommitted = message if failed or left else None
         yield from self._push(n, commit)
 
@@ -288,11 +287,11 @@ class CodingRun:
 
     def _push(self, n: int, commit: object) -> Flow[None]:
         repository, target = self._services.repository, self._options.push
-        if target and isinstance(commit, events.CommitPerformed):
+        if target and isinstance(commit, CommitPerformed):
             push = push_stage(repository, target, commit.commit_hash, iteration=n)
             hooks = verified(
                 self._protected("push"),
-                is_last=lambda e: isinstance(e, events.PushPerformed),
+                is_last=lambda e: isinstance(e, PushPerformed),
                 voids=False,
             )
             yield from forward(push.pipe(hooks), name="push")
@@ -322,15 +321,13 @@ class CodingRun:
             news=f"{gate_section(changed)}{self._merging.section}",
         )
         blocked = self._options.gate == "block" and check is not None and check.exit_code != 0
-        if blocked and check is not None and isinstance(verdict, events.Approved):
-            yield from emit(events.ApprovalBlocked(iteration=n, exit_code=check.exit_code))
+        if blocked and check is not None and isinstance(verdict, Approved):
+            yield from emit(ApprovalBlocked(iteration=n, exit_code=check.exit_code))
             yield from ask(act(self._session.clear_review), name="clear-review")
             return gate_review(check)
-        if not isinstance(verdict, events.SpecIssue) and (
-            void := self._gate.judged(verdict, changed)
-        ):
+        if not isinstance(verdict, SpecIssue) and (void := self._gate.judged(verdict, changed)):
             code = check.exit_code if check is not None else None
-            yield from emit(events.ApprovalBlocked(iteration=n, exit_code=code, changed=void))
+            yield from emit(ApprovalBlocked(iteration=n, exit_code=code, changed=void))
             yield from ask(act(self._session.clear_review), name="clear-review")
             return OwnReview(gate_changed_review(void))
         return verdict
@@ -347,7 +344,7 @@ class CodingRun:
         write = act(lambda: workspace.write_spec_issue(issue.content, name=name))
         filename = yield from ask(write, name="issue")
         yield from self._ended(
-            events.LoopSpecIssue(iteration=n, content=issue.content, filename=filename or "")
+            LoopSpecIssue(iteration=n, content=issue.content, filename=filename or "")
         )
 
     def _ended(self, result: LoopTerminalEvent) -> Flow[None]:

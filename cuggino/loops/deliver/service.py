@@ -5,6 +5,8 @@ Sources: requirements AUT-020 to AUT-064, AUT-120, AUT-270.
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 from reactivex import Observable
 
 from cuggino.errors import ConfigError
@@ -36,7 +38,6 @@ class DeliverService:
                 f"{SPEC_FILE} not found in {self.services.workspace.root}",
                 hint=f"describe what is to be delivered in {SPEC_FILE}, or give --project-dir",
             )
-        from importlib.util import find_spec
 
         if find_spec("mcp") is None:
             raise ConfigError(

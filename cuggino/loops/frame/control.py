@@ -7,14 +7,31 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import NoReturn, TypeVar
 
 from reactivex import Observable, abc, defer, from_iterable, merge, operators as ops
 from reactivex.subject import Subject
 
 from cuggino.agents.base import SpawnOptions
 from cuggino.errors import Interrupted, ItemSkipped
-from cuggino.events import Event, StageFinished, kind_of, on_use as events
+from cuggino.events import (
+    AgentRetry,
+    ContinueAsked,
+    ControlEvent,
+    ControlIgnored,
+    Event,
+    PauseAsked,
+    PauseEnded,
+    QuotaLifted,
+    QuotaWaiting,
+    RunPaused,
+    SkipAsked,
+    StageFinished,
+    SteerAsked,
+    Steered,
+    StopAsked,
+    kind_of,
+)
 from cuggino.loops.frame.interruption import Interruption
 from cuggino.operators import (
     Broadcast,
@@ -27,9 +44,6 @@ from cuggino.operators import (
     managed,
 )
 from cuggino.storage import ControlFolder, Journal, JournalFile
-
-if TYPE_CHECKING:
-    from cuggino.events import ControlEvent, SteerAsked
 
 T = TypeVar("T")
 
@@ -98,11 +112,7 @@ class Control:
                 self._lane.schedule(lambda *_: self._hear(command))
 
         def fail(error: Exception) -> None:
-            hear(
-                events.ControlIgnored(
-                    source="control", reason=f"no more commands are heard: {error}"
-                )
-            )
+            hear(ControlIgnored(source="control", reason=f"no more commands are heard: {error}"))
 
         listening = commands.subscribe(hear, fail, lambda: None, scheduler=self._lane)
         try:
@@ -133,13 +143,13 @@ class Control:
         """Remember the messages of stages that a resumed run repeats."""
         told: dict[str | None, list[str]] = {}
         for entry in journal.entries.only(("StageFinished", "Steered")):
-            if isinstance(entry.event, events.Steered):
+            if isinstance(entry.event, Steered):
                 told.setdefault(entry.stage, []).append(entry.event.text)
             elif isinstance(entry.event, StageFinished):  # the last entry of a process comes, too
                 told.pop(entry.stage, None)
         known = [message.text for message in self._messages]
         texts = [text for texts in told.values() for text in texts if text not in known]
-        self._messages[:0] = [events.SteerAsked(text=text) for text in texts]
+        self._messages[:0] = [SteerAsked(text=text) for text in texts]
 
     def watched(self, run: Observable[T]) -> Observable[T]:
         """Pass the run on, and track its waits and the messages that its agents have received."""
@@ -169,7 +179,7 @@ class Control:
         for message in self._kept.pop(item, []):
             self._settle(message)
             reason = f"{item} has ended before an agent was told: {message.text[:80]}"
-            self._announce(events.ControlIgnored(source="steer", reason=reason, item=item))
+            self._announce(ControlIgnored(source="steer", reason=reason, item=item))
 
     @property
     def holds_back(self) -> bool:
@@ -205,7 +215,7 @@ class Control:
         if not self._standing.is_paused:
             return
         began = self._lane.now
-        self._announce(events.RunPaused())
+        self._announce(RunPaused())
         self._is_standing = True
         try:
             is_over: Callable[[object], bool] = lambda _: not self._standing.is_paused  # noqa: E731
@@ -213,14 +223,14 @@ class Control:
             yield from ask(self._interruption.ending(goes_on), name="paused")
         finally:
             self._is_standing = False
-        self._announce(events.PauseEnded(seconds=(self._lane.now - began).total_seconds()))
+        self._announce(PauseEnded(seconds=(self._lane.now - began).total_seconds()))
         self._unless_stopped()
 
     def told(self, options: SpawnOptions) -> Flow[SpawnOptions]:
         """Add the pending messages of a person to the prompt; later ones are delivered live."""
         texts = [message.text for message in self._messages]
         if texts:
-            yield from emit(*(events.Steered(text=text, to="prompt") for text in texts))
+            yield from emit(*(Steered(text=text, to="prompt") for text in texts))
         prompt = "\n\n".join([options.prompt, *map(_section, texts)])
         return replace(options, prompt=prompt, messages=self._later())
 
@@ -236,22 +246,20 @@ class Control:
 
     def _hear(self, command: ControlEvent) -> None:
         match command:
-            case events.PauseAsked():
+            case PauseAsked():
                 if not self._standing.is_paused:
                     self._standing.is_paused = True
                     self._announce(command)
                     self._standing.changed.on_next(command)
-            case events.ContinueAsked():
-                self._settle(command, events.PauseAsked())
+            case ContinueAsked():
+                self._settle(command, PauseAsked())
                 if self._standing.is_paused:
                     self._standing.is_paused = False
                     self._announce(command)
                     self._standing.changed.on_next(command)
                 else:
-                    self._announce(
-                        events.ControlIgnored(source="continue", reason="nothing is paused")
-                    )
-            case events.StopAsked(now=now):
+                    self._announce(ControlIgnored(source="continue", reason="nothing is paused"))
+            case StopAsked(now=now):
                 self._settle(command)
                 self._announce(command)
                 if now or self._is_waiting:
@@ -261,16 +269,16 @@ class Control:
                     self._standing.changed.on_next(command)
                     for item in [*self._beside.values()]:
                         item.stop_waiting()
-            case events.SkipAsked(item=item):
+            case SkipAsked(item=item):
                 self._settle(command)
                 if (aside := self._put_aside(item) if item else None) is not None:
-                    if not isinstance(aside, events.ControlIgnored):
+                    if not isinstance(aside, ControlIgnored):
                         self._announce(command)
                     self._announce(aside)
                 elif (to := self._at_work("skip", item)) is not None:
                     to._announce(command)
                     to._skipped.on_next(command)
-            case events.SteerAsked(item=item):
+            case SteerAsked(item=item):
                 if item is not None and item not in self._beside and self._is_known(item):
                     self._announce(command)
                     self._kept.setdefault(item, []).append(command)
@@ -280,10 +288,10 @@ class Control:
                     to._take(command)
                 else:
                     self._settle(command)
-            case events.ControlIgnored():
+            case ControlIgnored():
                 self._announce(command)
             case _:
-                self._announce(events.ControlIgnored(source=command.tag, reason="it is no command"))
+                self._announce(ControlIgnored(source=command.tag, reason="it is no command"))
 
     def _take(self, message: SteerAsked) -> None:
         """Deliver a message to the agent at work, or else to the next one."""
@@ -304,21 +312,21 @@ class Control:
             reason = "no item is at work"
         else:
             reason = f"{item} is not at work"
-        self._announce(events.ControlIgnored(source=command, reason=reason))
+        self._announce(ControlIgnored(source=command, reason=reason))
         return None
 
     def _look(self, event: Event) -> None:
         if self._beside or kind_of(type(event)) not in _LOOKED_AT:
             return  # with several items at work, each control looks for itself
         match event:
-            case events.Steered(text=text):
+            case Steered(text=text):
                 said = next((m for m in self._messages if m.text == text), None)
                 if said is not None:
                     self._messages.remove(said)
                     self._settle(said)
-            case events.QuotaWaiting(remaining=seconds) | events.AgentRetry(retry_in=seconds):
+            case QuotaWaiting(remaining=seconds) | AgentRetry(retry_in=seconds):
                 self._waits_until = self._lane.now + timedelta(seconds=seconds)
-            case events.QuotaLifted():
+            case QuotaLifted():
                 self._waits_until = None
             case _:
                 pass
@@ -390,16 +398,16 @@ class ItemControl(Control):
         """
 
         def begun() -> Observable[ControlEvent]:
-            paused = [events.PauseAsked()] if self._standing.is_paused else []
-            stopped = [events.StopAsked()] if self._standing.stops else []
+            paused = [PauseAsked()] if self._standing.is_paused else []
+            stopped = [StopAsked()] if self._standing.stops else []
             waiting = [message(each.text) for each in self._messages]
             return from_iterable([*paused, *stopped, *waiting])
 
         # There, it is the only item.
-        message: Callable[[str], ControlEvent] = lambda text: events.SteerAsked(text=text)  # noqa: E731
+        message: Callable[[str], ControlEvent] = lambda text: SteerAsked(text=text)  # noqa: E731
         told = self._told.pipe(ops.map(message))
         asked = self._standing.changed.pipe(
-            ops.filter(lambda command: isinstance(command, events.ControlEvent))
+            ops.filter(lambda command: isinstance(command, ControlEvent))
         )
         return defer(lambda _: merge(begun(), told, asked))
 

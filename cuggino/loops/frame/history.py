@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cuggino.config import CommitSettings
 from cuggino.errors import ConfigError
-from cuggino.events import on_use as events
+from cuggino.events import DirtyFilesKept, HistoryRewritten
 from cuggino.loops.frame.run import Run
 from cuggino.operators import Flow, ask, emit, flow
 from cuggino.stages import KnowsAncestors, LeavesDirty, Repository
@@ -39,7 +39,7 @@ def dirty_files(
 
     states: Mapping[str, str] = (yield from ask(flow(look), name="dirty")) or {}
     if states:
-        yield from emit(events.DirtyFilesKept(paths=tuple(states)))
+        yield from emit(DirtyFilesKept(paths=tuple(states)))
     return states
 
 
@@ -70,4 +70,4 @@ def history_kept(run: Run, base: str | None) -> Flow[None]:
 
     lost, head = (yield from ask(flow(look), name="history")) or (False, None)
     if lost:
-        yield from emit(events.HistoryRewritten(base=base, head=head))
+        yield from emit(HistoryRewritten(base=base, head=head))

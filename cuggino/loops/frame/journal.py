@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from reactivex import abc
 
@@ -20,15 +20,19 @@ from cuggino.errors import (
     RunNotResumable,
 )
 from cuggino.events import (
+    ControlEvent,
+    Event,
+    LoopTerminalEvent,
     RunContinued,
     RunEnded,
     RunResult,
     RunStarted,
+    RunState,
+    SandboxChosen,
     StageFinished,
     StageStarted,
     is_journal_event,
     kind_of,
-    on_use as events,
 )
 from cuggino.loops.frame.options import RunOptions
 from cuggino.loops.frame.services import Services
@@ -43,9 +47,6 @@ from cuggino.storage import (
     prune,
 )
 from cuggino.storage.journal import DigestFold
-
-if TYPE_CHECKING:
-    from cuggino.events import Event, RunState
 
 ADDED_STAGES = frozenset(
     {
@@ -68,12 +69,12 @@ _OF_NO_USE_LATER = frozenset({"PingEvent", "MessageDelta"})
 
 def _ends_process(event: Event) -> bool:
     """Return whether the event is a result of a loop that each process of a run emits again."""
-    return isinstance(event, RunResult) and not isinstance(event, events.LoopTerminalEvent)
+    return isinstance(event, RunResult) and not isinstance(event, LoopTerminalEvent)
 
 
 def _is_of_process(event: Event) -> bool:
     """Return whether each process of a run emits the event again."""
-    return isinstance(event, events.SandboxChosen | events.ControlEvent) or _ends_process(event)
+    return isinstance(event, SandboxChosen | ControlEvent) or _ends_process(event)
 
 
 class RunRecorder:
@@ -139,7 +140,7 @@ class RunRecorder:
             # The result is always emitted: subscribers need it. So is the start of the session that
             # runs now, when it begins again.
             begins_anew = self._ordinal >= len(self._finished)
-            return isinstance(event, events.LoopTerminalEvent) or (
+            return isinstance(event, LoopTerminalEvent) or (
                 begins_anew and event.tag == "DeliverSessionStarted"
             )
         if kind_of(type(event)) not in _OF_NO_USE_LATER:

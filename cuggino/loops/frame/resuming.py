@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from cuggino.errors import RunNotResumable
+from cuggino.events import RunStarted
 from cuggino.loops.frame.options import RunOptions
 from cuggino.storage import (
     JournalFile,
@@ -15,9 +16,6 @@ from cuggino.storage import (
     origin_of,
     scan_journal,
 )
-
-if TYPE_CHECKING:
-    from cuggino.events import RunStarted
 
 Options = TypeVar("Options", bound=RunOptions)
 

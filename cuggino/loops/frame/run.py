@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol
+from typing import Any, ParamSpec, Protocol
 
 from reactivex import Observable, abc, empty, just, timer
 
-from cuggino._values import dataclass
 from cuggino.agents.base import Role, SpawnOptions, remove_abandoned
+from cuggino.domain import recorded_cooldowns
 from cuggino.errors import (
     WorkspaceLocked,
 )
+from cuggino.events import Event, RunResumed
 from cuggino.loops.frame.companions import Companion, accompanied
 from cuggino.loops.frame.control import Announce, Control, announcing
 from cuggino.loops.frame.interruption import Interruption
@@ -53,9 +55,6 @@ from cuggino.storage import (
     new_run_id,
 )
 from cuggino.storage.journal import DIGESTED, DigestFold
-
-if TYPE_CHECKING:
-    from cuggino.events import Event, RunResumed
 
 P = ParamSpec("P")
 
@@ -211,7 +210,6 @@ def framed(
         if resumed is not None:
             counted = DigestFold(resumed.entries.only(DIGESTED))
             earlier = counted.totals
-            from cuggino.domain import recorded_cooldowns
 
             fallbacks = resumed.entries.only(("AgentFellBack",))
             cooldowns = recorded_cooldowns(

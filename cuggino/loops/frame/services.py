@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from reactivex import Observable, empty, just, never
 
-from cuggino._values import dataclass
 from cuggino.agents.base import LlmAgent
+from cuggino.events import ControlEvent
 from cuggino.operators import QuotaGate
 from cuggino.prompts import Prompts
 from cuggino.stages import (
@@ -28,9 +28,6 @@ from cuggino.stages import (
     shell_lines,
 )
 from cuggino.storage import ControlFolder, Workspace
-
-if TYPE_CHECKING:
-    from cuggino.events import ControlEvent
 
 Changes: TypeAlias = Callable[[Path], Observable[object]]
 """Emits an item whenever a folder has changed."""

@@ -6,12 +6,11 @@ import os
 import uuid
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cuggino.agents.base import LlmAgent, Role, SpawnOptions
 from cuggino.config import configured_sandbox
 from cuggino.errors import ConfigError
-from cuggino.events import on_use as events
+from cuggino.events import SandboxChosen
 from cuggino.guard import Policy, sandbox_for
 from cuggino.loops.frame.options import RunOptions
 from cuggino.sandbox import (
@@ -37,9 +36,6 @@ from cuggino.stages import (
     shell_with,
 )
 from cuggino.storage import Session
-
-if TYPE_CHECKING:
-    from cuggino.events import SandboxChosen
 
 
 def spawn_options(
@@ -185,7 +181,7 @@ def choose_sandbox(options: RunOptions, agent: LlmAgent) -> SandboxChosen | None
         reasons["sandboxHide has no effect without bubblewrap"] = None
     if options.limits_network:
         reasons.update(dict.fromkeys(_unlimited(options, agent)))
-    return events.SandboxChosen(
+    return SandboxChosen(
         engine=names[0] if names else "none",
         held=held,
         not_held=tuple(role for role in found if role not in held),

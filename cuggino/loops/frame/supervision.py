@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from cuggino.domain import Budget, Spending
-from cuggino.events import RunEnded, StageFinished, StageStarted, on_use as events
+from cuggino.events import (
+    AgentFellBack,
+    AgentRetry,
+    QuotaLifted,
+    QuotaWaiting,
+    RunEnded,
+    RunResumed,
+    StageFinished,
+    StageStarted,
+)
 from cuggino.loops.frame.options import RunOptions
 from cuggino.operators import Ledger, QuotaGate, is_transient
 from cuggino.stages import Earlier, Supervision
 from cuggino.storage import JournalFile
-
-if TYPE_CHECKING:
-    from cuggino.events import RunResumed
 
 _COUNTED = (
     *("AgentFellBack", "AgentRetry", "QuotaLifted", "QuotaWaiting"),
@@ -78,15 +83,15 @@ def earlier_counts(resumed: JournalFile | None) -> Earlier:
                 found, stage = Earlier(), ""
             case RunEnded(state=state) if state != "interrupted":
                 found, stage = Earlier(), ""
-            case events.AgentRetry(attempt=attempt):
+            case AgentRetry(attempt=attempt):
                 found.retries = attempt
-            case events.AgentFellBack():
+            case AgentFellBack():
                 found.retries = 0
-            case events.QuotaWaiting():
+            case QuotaWaiting():
                 if waiting is not None:
                     found.waited += (entry.at - waiting).total_seconds()
                 waiting = entry.at
-            case events.QuotaLifted():
+            case QuotaLifted():
                 if waiting is not None:
                     found.waited += (entry.at - waiting).total_seconds()
                 found.waits += 1

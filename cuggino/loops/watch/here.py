@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from reactivex import Observable, just, never
 
-from cuggino._values import dataclass
 from cuggino.errors import PlaceGone
 from cuggino.events import WatchEvent
 from cuggino.loops.frame.services import Services

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from reactivex import Observable, operators as ops
 
-from cuggino._values import dataclass
 from cuggino.errors import PlaceGone
 from cuggino.events import WatchCandidate, WatchEvent, WatchPlaced, WatchPlaceGone, WatchSentBack
 from cuggino.loops.coding.options import LoopRunOptions

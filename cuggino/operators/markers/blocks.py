@@ -7,8 +7,6 @@ import re
 from enum import Enum, auto
 from typing import NamedTuple
 
-from cuggino._lazy import pattern
-
 _QUOTE = 0
 """A block quote among the containers; a list item is the columns that its content is indented."""
 
@@ -55,23 +53,23 @@ _HTML = _NOTHING._replace(kind=Kind.HTML)
 _DEEPEST = 100
 """Most containers within one another; what would be deeper is text. Keeps the work linear."""
 _SPACES = re.compile(" *")
-_HEADING = pattern(r"#{1,6}(?: |$)")
-_UNDERLINE = pattern(r"(?:=+|-+) *$")
-_RULE = pattern(r"(?:(?:\* *){3,}|(?:_ *){3,}|(?:- *){3,})$")
-_FENCE = pattern(r"`{3,}(?!.*`)|~{3,}")
-_ITEM = pattern(r"(?:[*+-]|(\d{1,9})[.)])(?= |$)")
+_HEADING = re.compile(r"#{1,6}(?: |$)")
+_UNDERLINE = re.compile(r"(?:=+|-+) *$")
+_RULE = re.compile(r"(?:(?:\* *){3,}|(?:_ *){3,}|(?:- *){3,})$")
+_FENCE = re.compile(r"`{3,}(?!.*`)|~{3,}")
+_ITEM = re.compile(r"(?:[*+-]|(\d{1,9})[.)])(?= |$)")
 _ATTRIBUTE = r"\s++[A-Za-z_:][\w:.-]*+(?:\s*+=\s*+(?:[^\"'=<>`\x00-\x20]++|'[^']*+'|\"[^\"]*+\"))?+"
 HTML_TAG = rf"<[A-Za-z][A-Za-z0-9-]*+(?:{_ATTRIBUTE})*+\s*+/?>|</[A-Za-z][A-Za-z0-9-]*+\s*+>"
 """A complete tag of HTML (CommonMark 6.6), as a regular expression."""
 _RAW_HTML = (
     (
-        pattern(r"<(?:script|pre|textarea|style)(?:\s|>|$)", re.IGNORECASE),
-        pattern(r"</(?:script|pre|textarea|style)>", re.IGNORECASE),
+        re.compile(r"<(?:script|pre|textarea|style)(?:\s|>|$)", re.IGNORECASE),
+        re.compile(r"</(?:script|pre|textarea|style)>", re.IGNORECASE),
     ),
-    (pattern("<!--"), pattern("-->")),
-    (pattern(r"<\?"), pattern(r"\?>")),
-    (pattern("<![A-Za-z]"), pattern(">")),
-    (pattern(r"<!\[CDATA\["), pattern("]]>")),
+    (re.compile("<!--"), re.compile("-->")),
+    (re.compile(r"<\?"), re.compile(r"\?>")),
+    (re.compile("<![A-Za-z]"), re.compile(">")),
+    (re.compile(r"<!\[CDATA\["), re.compile("]]>")),
 )
 """The beginnings of HTML blocks that end with a text of their own, and those texts."""
 _BLOCK_TAGS = (
@@ -80,13 +78,13 @@ _BLOCK_TAGS = (
     "hr|html|iframe|legend|li|link|main|menu|menuitem|nav|noframes|ol|optgroup|option|p|param|"
     "search|section|summary|table|tbody|td|tfoot|th|thead|title|tr|track|ul"
 )
-_BLOCK_HTML = pattern(rf"</?(?:{_BLOCK_TAGS})(?:\s|/?>|$)", re.IGNORECASE)
+_BLOCK_HTML = re.compile(rf"</?(?:{_BLOCK_TAGS})(?:\s|/?>|$)", re.IGNORECASE)
 _INLINE_TAGS = (
     "a|abbr|audio|b|bdi|bdo|button|canvas|cite|code|data|datalist|del|dfn|em|embed|i|img|input|ins|"
     "kbd|label|map|mark|meter|object|output|picture|pre|q|ruby|s|samp|script|select|slot|small|"
     "span|strong|style|sub|sup|svg|template|textarea|time|u|var|video|wbr"
 )
-_OTHER_HTML = pattern(rf"(?=</?(?:{_INLINE_TAGS})[\s/>])(?:{HTML_TAG})\s*$", re.IGNORECASE)
+_OTHER_HTML = re.compile(rf"(?=</?(?:{_INLINE_TAGS})[\s/>])(?:{HTML_TAG})\s*$", re.IGNORECASE)
 """A line of nothing but a tag. CommonMark takes any name; agents write `<analysis>` around text."""
 
 

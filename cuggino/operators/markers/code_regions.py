@@ -6,11 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from cuggino._lazy import pattern
-
-_FENCE = pattern(r"^[ \t>]*(`{3,}(?=[^`\n]*$)|~{3,})", re.MULTILINE)
-_CODE_RUN = pattern(r"`+")
-_BLANK_LINE = pattern(r"\n[ \t]*\n")
+_FENCE = re.compile(r"^[ \t>]*(`{3,}(?=[^`\n]*$)|~{3,})", re.MULTILINE)
+_CODE_RUN = re.compile(r"`+")
+_BLANK_LINE = re.compile(r"\n[ \t]*\n")
 
 
 class CodeRegion(NamedTuple):

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
-from cuggino._tuples import NamedTuple
-from cuggino.events import on_use
+from cuggino.events import Event, MessageDelta
 from cuggino.operators.markers.pairs import MarkerPair, OpenMarkers
-
-if TYPE_CHECKING:
-    from cuggino.events import Event
 
 
 class Piece(NamedTuple):
@@ -86,7 +82,7 @@ class Draft:
     def finish(self, piece: Piece) -> list[Event]:
         """Return the rest of the first incomplete piece, if part of it was emitted."""
         left = piece.text[self._shown :] if self._shown and not piece.tag else ""
-        return [on_use.MessageDelta(text=left, message_id=self.message_id)] if left else []
+        return [MessageDelta(text=left, message_id=self.message_id)] if left else []
 
     @property
     def seen(self) -> int:
@@ -129,4 +125,4 @@ class Draft:
         shown = "".join(self._space) + words if self._shown else words.lstrip()
         self._space = [text[len(words) :]]
         self._shown += len(shown)
-        return [on_use.MessageDelta(text=shown, message_id=self.message_id)]
+        return [MessageDelta(text=shown, message_id=self.message_id)]

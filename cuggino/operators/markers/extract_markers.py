@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING
 
 from reactivex import Observable, abc
 
 from cuggino.domain import begins_session
-from cuggino.events import Event, kind_of, on_use as events
+from cuggino.events import AgentMessage, Event, LlmMarkerEvent, MessageDelta, SessionEnded, kind_of
 from cuggino.operators.batches import EventBatch, batched, unopened
 from cuggino.operators.managed import Subscription, attach, managed
 from cuggino.operators.markers.draft import Draft, Piece
 from cuggino.operators.markers.line_tags import LineTags
 from cuggino.operators.markers.open_tags import Tag
 from cuggino.operators.markers.pairs import MarkerPair, OpenMarkers, find_markers, tag_pattern
-
-if TYPE_CHECKING:
-    from cuggino.events import AgentMessage, LlmMarkerEvent, MessageDelta
 
 MarkerTags = Mapping[str, Callable[[str], Event]]
 """The tags that a role may emit, each with a function from its content to its event."""
@@ -125,7 +121,7 @@ _ASIDE = frozenset({"PingEvent", "Thinking"})
 @cache
 def _is_read(cls: type[Event]) -> bool:
     """Return whether events of this class are read; a check of each event would be slow."""
-    return issubclass(cls, events.AgentMessage | events.MessageDelta | events.SessionEnded)
+    return issubclass(cls, AgentMessage | MessageDelta | SessionEnded)
 
 
 class _Reader:
@@ -165,13 +161,13 @@ class _Reader:
             return [event]
         if _is_read(type(event)):
             match event:
-                case events.AgentMessage(parent_tool_use_id=None):
+                case AgentMessage(parent_tool_use_id=None):
                     return self._read_part(event)
-                case events.MessageDelta(parent_tool_use_id=None):
+                case MessageDelta(parent_tool_use_id=None):
                     return self._read_delta(event)
-                case events.MessageDelta():
+                case MessageDelta():
                     return [event]
-                case events.SessionEnded():
+                case SessionEnded():
                     self._has_failed = not _is_success(event)
                     return [*self.end(), event]
                 case _:
@@ -191,7 +187,7 @@ class _Reader:
         if self._draft is None:
             if self._message is None or self._message.message_id != delta.message_id:
                 before += self._end_message()
-            self._message = events.AgentMessage(text="", message_id=delta.message_id)
+            self._message = AgentMessage(text="", message_id=delta.message_id)
             self._draft = Draft(
                 delta.message_id,
                 OpenMarkers(
@@ -270,7 +266,7 @@ class _Reader:
         if not shown or not pieces or self._message is None or self._message.message_id is None:
             return []
         left = pieces[0].text.removeprefix(shown) if not pieces[0].tag else ""
-        return [events.MessageDelta(text=left, message_id=self._message.message_id)] if left else []
+        return [MessageDelta(text=left, message_id=self._message.message_id)] if left else []
 
     def _take_back(self) -> list[Event]:
         """Discard the part that was being written."""
@@ -297,7 +293,7 @@ class _Reader:
 
 
 def _is_success(event: Event) -> bool:
-    return isinstance(event, events.SessionEnded) and event.outcome == "completed"
+    return isinstance(event, SessionEnded) and event.outcome == "completed"
 
 
 def _cut(text: str, pairs: Iterable[MarkerPair]) -> list[Piece]:

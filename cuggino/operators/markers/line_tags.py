@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from cuggino._lazy import pattern
 from cuggino.operators.markers.blocks import HTML_TAG, Blocks, Kind
 from cuggino.operators.markers.open_tags import Tag
 
@@ -212,7 +211,7 @@ def _mask(tag: re.Match[str]) -> str:
 
 
 _ENDS = {"<!--": "-->", "<?": "?>", "<![CDATA[": "]]>"}
-_TOKEN = pattern(
+_TOKEN = re.compile(
     r"\\[!-/:-@\[-`{-~]"  # escaped
     r"|(`++)"
     rf"|(<[A-Za-z][A-Za-z0-9.+-]{{1,31}}:[^<>\x00-\x20]*+>|{HTML_TAG})"

@@ -6,8 +6,8 @@ import heapq
 import math
 import re
 from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
 
-from cuggino._tuples import NamedTuple
 from cuggino.operators.markers.code_regions import code_regions, open_fence
 from cuggino.operators.markers.line_tags import LineTags
 from cuggino.operators.markers.open_tags import OpenTags, Tag

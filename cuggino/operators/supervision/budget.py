@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from reactivex import Observable, abc
 
 from cuggino.domain import Budget, BudgetLevel, Spending, begins_session, budget_exceeded
 from cuggino.errors import BudgetExceeded
-from cuggino.events import Event, LlmAgentEvent, kind_of, on_use as events
+from cuggino.events import (
+    BudgetKind,
+    BudgetWarning,
+    Event,
+    LlmAgentEvent,
+    RunResumed,
+    SessionEnded,
+    UsageUpdate,
+    kind_of,
+)
 from cuggino.operators.batches import PLAIN, EventBatch, batched, unopened
 from cuggino.operators.managed import Holder, Managed, attach
 from cuggino.operators.scheduler import serial
-
-if TYPE_CHECKING:
-    from cuggino.events import BudgetKind, BudgetWarning
 
 __all__ = ["Budget", "Ledger", "within_budget"]
 
@@ -240,16 +246,16 @@ class _Account(abc.ObserverBase[Any], abc.DisposableBase):
     def _on_single(self, value: Any) -> None:
         begins = self._begins(value)
         before = self.spent
-        if isinstance(value, Event) and not isinstance(value, events.RunResumed):
+        if isinstance(value, Event) and not isinstance(value, RunResumed):
             self.spent = before.add(value)
         spends = self.spent is not before
-        self._in_flight = begins or (self._in_flight and not isinstance(value, events.SessionEnded))
+        self._in_flight = begins or (self._in_flight and not isinstance(value, SessionEnded))
         if spends:
             self._warn()
         self._send(value)
         if begins and (level := self._used_up()) is not None:
             self._cut(level)
-        if spends and isinstance(value, events.UsageUpdate | events.SessionEnded):
+        if spends and isinstance(value, UsageUpdate | SessionEnded):
             for account in list(self._ledger._accounts):
                 account.check()
 
@@ -259,7 +265,7 @@ class _Account(abc.ObserverBase[Any], abc.DisposableBase):
         if self._in_flight:  # else its first event begins another session
             for event in batch.events:
                 before = self.spent
-                if type(event) is events.UsageUpdate:
+                if type(event) is UsageUpdate:
                     self.spent = before.add(event)
                     if self._is_due():
                         self.spent = before
@@ -333,11 +339,7 @@ class _Account(abc.ObserverBase[Any], abc.DisposableBase):
         if begins_session(event):
             return True
         ended = not self._in_flight
-        return (
-            ended
-            and isinstance(event, LlmAgentEvent)
-            and not isinstance(event, events.SessionEnded)
-        )
+        return ended and isinstance(event, LlmAgentEvent) and not isinstance(event, SessionEnded)
 
     def _used_up(self) -> BudgetLevel | None:
         levels = self._ledger._levels(self._budget, self._lane)
@@ -348,9 +350,7 @@ class _Account(abc.ObserverBase[Any], abc.DisposableBase):
             near = level.kind == kind or level.spent >= self._warn_at * level.limit
             if near and level.kind not in self._ledger._warned:
                 self._ledger._warned.add(level.kind)
-                self._send(
-                    events.BudgetWarning(budget=level.kind, spent=level.spent, limit=level.limit)
-                )
+                self._send(BudgetWarning(budget=level.kind, spent=level.spent, limit=level.limit))
 
     def _cut(self, level: BudgetLevel) -> None:
         """Release the source now, and fail as soon as the current call has returned.

@@ -6,24 +6,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from reactivex import Observable, abc
 from reactivex.disposable import SerialDisposable
 
-from cuggino._tuples import NamedTuple
-from cuggino._values import dataclass
 from cuggino.domain import RepetitionWatch
 from cuggino.errors import AgentStalled
-from cuggino.events import on_use as events
+from cuggino.events import AgentNudged, AgentReplaced, SupervisionEvent, ToolCall, ToolResult
 from cuggino.operators.batches import EventBatch, carrier, events_in, unopened
 from cuggino.operators.managed import Managed, attach
 from cuggino.operators.scheduler import serial
-
-if TYPE_CHECKING:
-    from cuggino.events import SupervisionEvent, ToolCall
 
 T = TypeVar("T")
 
@@ -379,14 +375,12 @@ class _Ladder(abc.DisposableBase, Generic[T]):
         )
         if self._nudge is not None and not self._remedies.nudged:
             self._remedies.nudged = True
-            nudged = events.AgentNudged(idle=idle, tool=tool, repeated=repeated)
+            nudged = AgentNudged(idle=idle, tool=tool, repeated=repeated)
             self._instead(nudged, self._nudge, error)
         elif not self._remedies.replaced:
             self._remedies.replaced = True
             again = self._replace or (lambda _error: self._source)
-            self._instead(
-                events.AgentReplaced(idle=idle, tool=tool, repeated=repeated), again, error
-            )
+            self._instead(AgentReplaced(idle=idle, tool=tool, repeated=repeated), again, error)
         else:
             self._on_error(error)
 
@@ -463,9 +457,9 @@ def _kind_of(event: Any) -> _Kind:
 
 
 def _kind_by_base(cls: type[Any]) -> _Kind:
-    if issubclass(cls, events.ToolCall):
+    if issubclass(cls, ToolCall):
         return _Kind.CALL
-    if issubclass(cls, events.ToolResult):
+    if issubclass(cls, ToolResult):
         return _Kind.RESULT
     is_over = any(base.__name__ in _SESSION_OVER for base in cls.__mro__)
     return _Kind.SESSION_OVER if is_over else _Kind.OTHER

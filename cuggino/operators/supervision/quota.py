@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from reactivex import Observable, abc
 
-from cuggino._values import dataclass
 from cuggino.domain import QUOTA_SCHEDULE
 from cuggino.errors import CugginoError, LoopError, QuotaExceeded
-from cuggino.events import on_use as events
+from cuggino.events import (
+    AgentFellBack,
+    QuotaLifted,
+    QuotaWaiting,
+    RateLimited,
+    SessionEnded,
+    SupervisionEvent,
+)
 from cuggino.operators.batches import Batched, each_alone, same_subscription
 from cuggino.operators.flow import Flow, emit, flow, forward, pause
 from cuggino.operators.managed import Managed
 from cuggino.operators.scheduler import serial
 from cuggino.operators.supervision.budget import Looks
-
-if TYPE_CHECKING:
-    from cuggino.events import SupervisionEvent
 
 T = TypeVar("T")
 
@@ -128,11 +132,11 @@ class QuotaGate:
 
     def _notice(self, event: object, now: datetime) -> None:
         match event:
-            case events.RateLimited(status="rejected"):
+            case RateLimited(status="rejected"):
                 self.met(now=now, resets_at=event.resets_at, message=event.limit or "")
-            case events.SessionEnded(outcome="completed"):
+            case SessionEnded(outcome="completed"):
                 self.open()
-            case events.AgentFellBack():
+            case AgentFellBack():
                 self.pass_by()
             case _:
                 pass
@@ -240,7 +244,7 @@ class QuotaWaiter:
 
     def notice(self, event: object) -> tuple[()]:
         """Keep the gate informed; return nothing to emit."""
-        if isinstance(event, events.SessionEnded):
+        if isinstance(event, SessionEnded):
             self._outcome = event.outcome
         self._gate._notice(event, self._lane.now)
         return ()
@@ -295,11 +299,11 @@ class QuotaWaiter:
             if left < _MOMENT:
                 break
             reset, message = gate.resets_at, gate.message
-            yield from emit(events.QuotaWaiting(remaining=left, resets_at=reset, message=message))
+            yield from emit(QuotaWaiting(remaining=left, resets_at=reset, message=message))
             yield from pause(min(self._every, left))
         waited = max(0.0, (lane.now - began).total_seconds())
         past.seconds += waited
-        yield from emit(events.QuotaLifted(waited=waited))
+        yield from emit(QuotaLifted(waited=waited))
 
 
 def _given_up(error: Exception, why: str) -> Exception:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import random as chance
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import dataclass
+from typing import TypeVar
 
 from reactivex import Observable
 
-from cuggino._values import dataclass
 from cuggino.domain import Schedule
 from cuggino.errors import AgentFailed, AgentFailure, CugginoError, LoopError
-from cuggino.events import on_use as events
+from cuggino.events import AgentRetry
 from cuggino.operators.flow import Flow, emit, flow, forward, pause
-
-if TYPE_CHECKING:
-    from cuggino.events import AgentRetry
 
 T = TypeVar("T")
 
@@ -132,7 +129,7 @@ def retrying(
 
 def _announcement(error: Exception, schedule: Schedule, attempt: int, delay: float) -> AgentRetry:
     cause = error.cause if isinstance(error, LoopError) and error.cause else error
-    return events.AgentRetry(
+    return AgentRetry(
         reason=cause.reason if isinstance(cause, AgentFailed) else type(cause).__name__,
         message=str(cause),
         attempt=attempt,

@@ -8,12 +8,14 @@ It transports texts in both directions without reading them. Client, scheduler a
 same version of cuggino; the libraries come with `pip install 'cuggino[cluster]'`.
 """
 
-from cuggino._lazy import lazy
+from cuggino.placement.dask.link import DaskLink
+from cuggino.placement.dask.values import AttemptLost, DaskWorker, Placed, PlaceGone, RemoteFailed
 
-NAMES = {
-    "link": "DaskLink",
-    "values": "AttemptLost DaskWorker PlaceGone Placed RemoteFailed",
-}
-"""Public names by module."""
-
-__getattr__, __dir__, __all__ = lazy(__name__, NAMES)
+__all__ = [
+    "AttemptLost",
+    "DaskLink",
+    "DaskWorker",
+    "PlaceGone",
+    "Placed",
+    "RemoteFailed",
+]

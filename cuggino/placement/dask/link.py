@@ -76,7 +76,7 @@ class DaskLink:
         self, address: str, *, security: Any = None, detach: bool = False, timeout: float = 10.0
     ) -> None:
         self._distributed: Any = load_distributed()
-        from cuggino.placement.dask import registry, task  # these need it
+        from cuggino.placement.dask import registry, task  # they import the optional `distributed`
 
         self._registry = registry
         self._task = task

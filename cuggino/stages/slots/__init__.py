@@ -1,24 +1,82 @@
 """Slots: clones of the project where items are worked on, and what lands from them."""
 
-from cuggino._lazy import lazy
+from cuggino.stages.slots.candidates import publish_candidate
+from cuggino.stages.slots.checking import Gate, Red, branch_names
+from cuggino.stages.slots.copying import included_files
+from cuggino.stages.slots.folder import GATE, Slot, slot_home, slots_of, top_of
+from cuggino.stages.slots.git import fetch, must
+from cuggino.stages.slots.keeping import NotKept, known_refs, numbered
+from cuggino.stages.slots.landing import LandOn, Trunk
+from cuggino.stages.slots.listing import (
+    SlotFolder,
+    SlotListing,
+    SlotRef,
+    SlotsCleaned,
+    clean_slots,
+    list_slots,
+)
+from cuggino.stages.slots.position import contains
+from cuggino.stages.slots.preparing import prepare_slot
+from cuggino.stages.slots.pushing import RemoteBranches, Tested
+from cuggino.stages.slots.record import read_record, write_record
+from cuggino.stages.slots.refs import (
+    GIVEN,
+    TARGET,
+    TRUNK,
+    WORK,
+    base_ref,
+    candidate_ref,
+    given_ref,
+    item_of,
+    kept_ref,
+    work_ref,
+)
+from cuggino.stages.slots.settings import config_text
+from cuggino.stages.slots.shared import WorkRef, push_shared, remote_of, shared_refs
 
-NAMES = {
-    "candidates": "publish_candidate",
-    "folder": "GATE Slot slot_home slots_of top_of",
-    "checking": "Gate Red branch_names",
-    "copying": "included_files",
-    "keeping": "NotKept known_refs numbered",
-    "git": "fetch must",
-    "landing": "LandOn Trunk",
-    "listing": "SlotFolder SlotListing SlotRef SlotsCleaned clean_slots list_slots",
-    "position": "contains",
-    "preparing": "prepare_slot",
-    "pushing": "RemoteBranches Tested",
-    "record": "read_record write_record",
-    "settings": "config_text",
-    "refs": "GIVEN TARGET TRUNK WORK base_ref candidate_ref given_ref item_of kept_ref work_ref",
-    "shared": "WorkRef push_shared remote_of shared_refs",
-}
-"""Public names by module."""
-
-__getattr__, __dir__, __all__ = lazy(__name__, NAMES)
+__all__ = [
+    "GATE",
+    "GIVEN",
+    "TARGET",
+    "TRUNK",
+    "WORK",
+    "Gate",
+    "LandOn",
+    "NotKept",
+    "Red",
+    "RemoteBranches",
+    "Slot",
+    "SlotFolder",
+    "SlotListing",
+    "SlotRef",
+    "SlotsCleaned",
+    "Tested",
+    "Trunk",
+    "WorkRef",
+    "base_ref",
+    "branch_names",
+    "candidate_ref",
+    "clean_slots",
+    "config_text",
+    "contains",
+    "fetch",
+    "given_ref",
+    "included_files",
+    "item_of",
+    "kept_ref",
+    "known_refs",
+    "list_slots",
+    "must",
+    "numbered",
+    "prepare_slot",
+    "publish_candidate",
+    "push_shared",
+    "read_record",
+    "remote_of",
+    "shared_refs",
+    "slot_home",
+    "slots_of",
+    "top_of",
+    "work_ref",
+    "write_record",
+]

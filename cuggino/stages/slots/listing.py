@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from reactivex import Observable
 
-from cuggino._values import dataclass
 from cuggino.errors import ProcessError, ProcessFailed, StorageError
 from cuggino.files import storing
 from cuggino.operators import Flow, ask, emit, flow, pause

@@ -5,16 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
-from cuggino.events import RunContinued, RunEnded, RunStarted
+from cuggino.events import RunContinued, RunEnded, RunResumed, RunStarted
+from cuggino.storage.journal.delivery import DeliveryFold
+from cuggino.storage.journal.digest import JournalDigest
 from cuggino.storage.journal.reader import Entry, iter_entries
 from cuggino.storage.journal.totals import COUNTED, DELIVERED, Totals
-
-if TYPE_CHECKING:
-    from cuggino.events import RunResumed
-    from cuggino.storage.journal.delivery import DeliveryFold
-    from cuggino.storage.journal.digest import JournalDigest
 
 DIGESTED = COUNTED | DELIVERED
 """The event tags that a digest needs, as the `only` of a reader."""
@@ -42,8 +39,6 @@ class DigestFold:
         if self._first is None:
             self._first = entry
             if isinstance(entry.event, RunStarted) and entry.event.kind == "deliver":
-                from cuggino.storage.journal.delivery import DeliveryFold
-
                 self._delivery = DeliveryFold()
         kind = type(entry.event)
         if kind is RunStarted or kind is RunContinued:
@@ -81,8 +76,6 @@ class DigestFold:
 
     def digest(self, status: os.stat_result) -> JournalDigest:
         """Return the digest of a journal with this status; it has a first entry."""
-        from cuggino.storage.journal.digest import JournalDigest
-
         first, began, last = self._first, self._began, self._last
         assert first is not None and began is not None and last is not None
         assert isinstance(first.event, RunStarted)

@@ -11,15 +11,13 @@ import functools
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from cuggino.events import KnownState, RunEnded, RunResumed, RunStarted, is_resumable
 from cuggino.files import is_linked, write_atomic
-
-if TYPE_CHECKING:
-    from cuggino.storage.journal.delivery import Delivery
+from cuggino.storage.journal.delivery import Delivery, decode_delivery
 
 
 class JournalDigest(BaseModel):
@@ -51,7 +49,6 @@ class JournalDigest(BaseModel):
         """Sessions and deliverables of a run of the deliver loop; None for other runs."""
         if self.delivered is None:
             return None
-        from cuggino.storage.journal.delivery import decode_delivery
 
         return decode_delivery(self.delivered)
 

@@ -7,13 +7,14 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal, NamedTuple
 from uuid import UUID
 
-from cuggino._tuples import NamedTuple
 from cuggino.errors import RunNotResumable, StorageError
-from cuggino.events import RunEnded, RunStarted, on_use as events
+from cuggino.events import RunEnded, RunStarted, is_resumable
 from cuggino.files import is_linked, storing
+from cuggino.storage.journal.counting import DigestFold
+from cuggino.storage.journal.digest import JournalDigest, keep_digest, kept_digest, remove_digest
 from cuggino.storage.journal.reader import (
     JournalFile,
     iter_entries,
@@ -21,9 +22,6 @@ from cuggino.storage.journal.reader import (
     list_journals,
     scan_journal,
 )
-
-if TYPE_CHECKING:
-    from cuggino.storage.journal.digest import JournalDigest
 
 _OPENING = b'{"v":'
 """The beginning of every entry."""
@@ -123,13 +121,10 @@ def digest_of(path: Path) -> JournalDigest:
     Raises:
         StorageError: as `read_journal`.
     """
-    from cuggino.storage.journal.digest import keep_digest, kept_digest
-
     with storing("read journal", path):
         status = path.stat()
     if kept := kept_digest(path, size=status.st_size, modified=status.st_mtime_ns):
         return kept
-    from cuggino.storage.journal.counting import DigestFold  # which loads the events of all loops
 
     # If it grows meanwhile, its size and time are those of before, so that the digest is not used.
     digest = DigestFold.of(path).digest(status)
@@ -186,8 +181,6 @@ def prune(
 
 
 def _forget_digest(path: Path) -> None:
-    from cuggino.storage.journal.digest import remove_digest  # few runs remove a journal
-
     remove_digest(path)
 
 
@@ -237,8 +230,6 @@ def _end_of(path: Path) -> _End:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _end(path: Path, size: int, modified: int) -> _End:
-    from cuggino.storage.journal.digest import kept_digest
-
     if kept := kept_digest(path, size=size, modified=modified):
         at, event = kept.last, kept.ended
         is_known = kept.started.run_id == path.stem
@@ -247,7 +238,7 @@ def _end(path: Path, size: int, modified: int) -> _End:
         is_known = False
     else:
         return _End(datetime.fromtimestamp(modified / 1e9, UTC), False, False, False)
-    is_final = event is not None and not events.is_resumable(event.state)
+    is_final = event is not None and not is_resumable(event.state)
     return _End(at, event is not None, is_final, is_known)
 
 

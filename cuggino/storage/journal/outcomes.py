@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import cast
 
 from pydantic import JsonValue
 
-from cuggino._values import dataclass
 from cuggino.errors import StorageError
 from cuggino.events import Event, StageFinished, StageStarted, dump_event, parse_event
 from cuggino.storage.journal.reader import JournalFile

@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import overload
 
-from cuggino._lazy import pattern
-from cuggino._values import dataclass
 from cuggino.errors import StorageError
 from cuggino.events import (
     Event,
@@ -33,11 +33,11 @@ SUFFIX = ".jsonl"
 _BEGINNINGS = frozenset({"RunStarted", "RunContinued"})
 """The first events of a process."""
 
-_HEAD = pattern(
+_HEAD = re.compile(
     rb'\{"v":1,"seq":(\d+),"at":"[^"]*","stage":(?:(null)|"[^"\\]*"),"event":\{"_tag": ?"(\w+)"'
 )
 """The number, the missing stage and the tag at the start of a line; other lines are parsed."""
-_LINE = pattern(
+_LINE = re.compile(
     rb'\{"v":1,"seq":(\d+),"at":"([^"]*Z)","stage":(?:null|"([^"\\]*)"),"event":\{"_tag": ?"(\w+)"'
 )
 """The number, the time, the stage and the tag at the start of a line; other lines are parsed."""

@@ -5,24 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 from functools import reduce
-from typing import TYPE_CHECKING
 
 from cuggino.domain import SESSION_BEGINS, Spending
 from cuggino.events import (
+    CommitPerformed,
+    CommitSeen,
+    DeliverSessionStarted,
+    Event,
     ImplementingStart,
     IterationStart,
+    PlanBuildPhaseStarted,
     PlanningStart,
     ReviewingStart,
     RunContinued,
+    RunResumed,
     RunStarted,
     StageFinished,
     StageStarted,
-    on_use as events,
+    WatchAuditStarted,
+    WatchItemCompleted,
+    WatchItemParked,
+    WatchItemRetained,
+    WatchItemRetry,
 )
 from cuggino.storage.journal.reader import Entry, JournalFile
-
-if TYPE_CHECKING:
-    from cuggino.events import Event, RunResumed
 
 _OF_OTHER_LOOPS = frozenset(
     {
@@ -155,7 +161,7 @@ class Totals:
                 self._rounds.add((self._laps, iteration))
             case PlanningStart() | ImplementingStart() | ReviewingStart():
                 self._agents += 1
-            case events.CommitPerformed(commit_hash=commit_hash, message=message):
+            case CommitPerformed(commit_hash=commit_hash, message=message):
                 self._commits[commit_hash] = message.strip().partition("\n")[0]
             case _ if event.tag in _OF_OTHER_LOOPS:
                 self._count_of_others(event)
@@ -164,17 +170,6 @@ class Totals:
 
     def _count_of_others(self, event: Event) -> None:
         """Count an event of another loop than the coding loop; they are loaded only here."""
-        from cuggino.events import (
-            CommitSeen,
-            DeliverSessionStarted,
-            PlanBuildPhaseStarted,
-            WatchAuditStarted,
-            WatchItemCompleted,
-            WatchItemParked,
-            WatchItemRetained,
-            WatchItemRetry,
-        )
-
         match event:
             case WatchItemCompleted() | WatchItemRetained() | WatchItemRetry() | WatchItemParked():
                 self._laps += 1
@@ -194,7 +189,7 @@ class Totals:
     def result(self) -> RunResumed:
         """Return the totals, from which a resumed run continues."""
         spent = reduce(Spending.plus, self._running.values(), self._spent)
-        return events.RunResumed(
+        return RunResumed(
             run_id=self._run_id,
             stages=self._stages,
             rounds=len(self._rounds),

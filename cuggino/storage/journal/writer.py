@@ -21,6 +21,7 @@ from cuggino.events import (
 )
 from cuggino.files import is_linked, storage_error, storing
 from cuggino.storage.journal.counting import DIGESTED, DigestFold
+from cuggino.storage.journal.digest import keep_digest
 from cuggino.storage.journal.reader import SUFFIX, VERSION, Entry, Scan
 
 
@@ -190,8 +191,6 @@ class Journal:
         with storing("write journal", self.path):
             self._file.close()
         if self._fold.is_whole and status.st_size == self._good[1]:
-            from cuggino.storage.journal.digest import keep_digest
-
             keep_digest(self.path, self._fold.digest(status))
 
     def _add(self, line: bytes, *, synced: bool) -> None:

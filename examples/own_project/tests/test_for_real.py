@@ -5,7 +5,7 @@ from pathlib import Path
 
 import cuggino
 from cuggino.events import CheckCommandOutput, Event
-from cuggino.testing.plugin import MakeScripted
+from cuggino.pytest_plugin import MakeScripted
 from red_green import RedGreen
 from red_green.events import Ended
 

@@ -7,7 +7,7 @@ import pytest
 from cuggino.errors import AgentFailed, QuotaExceeded
 from cuggino.events import CheckCommandOutput, Event, QuotaLifted, SessionEnded
 from cuggino.testing import CommandResult, Run, Say, Story, VirtualClock, Wait, Write
-from cuggino.testing.plugin import MakeRuntime
+from cuggino.pytest_plugin import MakeRuntime
 from red_green import RedGreen
 from red_green.events import Attempt, Cut, Ended, TestsRestored
 

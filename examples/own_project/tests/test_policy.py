@@ -3,7 +3,7 @@
 from typing import Any
 
 from cuggino.events import AgentMessage, ToolCall, ToolResult
-from cuggino.testing.plugin import MakeMarbles
+from cuggino.pytest_plugin import MakeMarbles
 from red_green import at_most
 from red_green.events import Cut
 

@@ -92,7 +92,7 @@ def test_without_a_parser(project: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     def find() -> str:
         raise ConfigError("no shfmt", hint="install it")
 
-    monkeypatch.setattr("cuggino.guard.find_shfmt", find)
+    monkeypatch.setattr("cuggino.agents.base.guard.find_shfmt", find)
     policy = role_policy("implementing", project=project, level="roles")
     with pytest.raises(GuardNotLive, match="no shfmt") as caught:
         play(project, *STEPS, policy=policy)
@@ -102,7 +102,7 @@ def test_without_a_parser(project: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_broken_parser(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A guard that fails its canary ends the session before its first tool."""
-    monkeypatch.setattr("cuggino.guard.find_shfmt", lambda: "/nonexistent/shfmt")
+    monkeypatch.setattr("cuggino.agents.base.guard.find_shfmt", lambda: "/nonexistent/shfmt")
     policy = role_policy("implementing", project=project, level="roles")
     with pytest.raises(GuardNotLive, match="not live: it answers deny"):
         play(project, {"sleep": 0.5}, *STEPS, policy=policy)

@@ -1,10 +1,8 @@
-"""Settings whose types are imported with the first value."""
+"""Settings that are models of their own."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,16 +16,6 @@ from cuggino.config import (
     changed_config,
     parse_config,
 )
-from tests.limits import LIMIT
-
-_SCRIPT = """
-import json, sys
-from cuggino.config import changed_config, parse_config
-
-changed_config(parse_config(json.loads(sys.argv[1])), {"max_iterations": 3})
-names = [name for name in sys.modules if name.startswith("cuggino.config.")]
-print(json.dumps([name.removeprefix("cuggino.config.") for name in names]))
-"""
 
 _VALUES: Mapping[str, Any] = {
     "acp": {"mine": {"command": ["my-agent", "--acp"]}},
@@ -39,32 +27,6 @@ _VALUES: Mapping[str, Any] = {
     "hooks": {"item.landed": "make"},
     "notify": {"to": "none", "on": ["end"]},
 }
-
-
-@pytest.mark.parametrize(
-    ("key", "module"),
-    [
-        ("acp", {"agents"}),
-        ("agents", {"agents"}),
-        ("fallback", {"agents"}),
-        ("cluster", {"cluster"}),
-        ("backlogSources", {"forges"}),
-        ("hooks", {"forges"}),
-        ("notify", {"notifying"}),
-        ("pullRequests", set()),
-        (None, set()),
-    ],
-)
-def test_a_type_is_imported_with_its_key(key: str | None, module: set[str]) -> None:
-    """Reading and changing a configuration imports only the types of the keys in it."""
-    given = {key: _VALUES[key]} if key else {"maxTasksPerPlan": 5}
-    answer = subprocess.run(
-        [sys.executable, "-c", _SCRIPT, json.dumps(given)],
-        check=True,
-        capture_output=True,
-        timeout=LIMIT,
-    )
-    assert module == set(json.loads(answer.stdout)) & {"agents", "cluster", "forges", "notifying"}
 
 
 @pytest.mark.parametrize("key", _VALUES)

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
         CommandResult,
         InMemoryAgent,
         Marbles,
+        Played,
         ScriptedAgent,
         VirtualClock,
         VirtualRuntime,
     )
-    from cuggino.testing.agents import Played
 
 _OPTION = "cuggino_no_leaks"
 _EXEMPT = "cuggino_may_leak"
