@@ -13,7 +13,17 @@ from typing import Any, TypeVar
 from reactivex import Observable, abc, concat, operators as ops, timer
 from reactivex.disposable import CompositeDisposable, Disposable, SerialDisposable
 
-from cuggino.operators import Managed, attach, events_in, unopened
+from cuggino.events import (
+    PauseEnded,
+    RunPaused,
+    WatchAuditEnded,
+    WatchAuditFailed,
+    WatchAuditInterrupted,
+    WatchAuditStarted,
+    WatchBacklogWaiting,
+    WatchProcessingItem,
+    WatchSpecIssueWaiting,
+)
 
 T = TypeVar("T")
 
@@ -24,20 +34,18 @@ are over by then."""
 JOIN_LIMIT = 1.0
 """Seconds that a disposal waits for the request to the system."""
 
-_RESTS = frozenset(
-    {
-        "RunPaused",
-        "WatchAuditEnded",
-        "WatchAuditFailed",
-        "WatchAuditInterrupted",
-        "WatchBacklogWaiting",
-        "WatchSpecIssueWaiting",
-    }
+_RESTS = (
+    RunPaused,
+    WatchAuditEnded,
+    WatchAuditFailed,
+    WatchAuditInterrupted,
+    WatchBacklogWaiting,
+    WatchSpecIssueWaiting,
 )
-"""Tags of the events after which nothing happens until a person acts."""
+"""The events after which nothing happens until a person acts."""
 
-_WORKS = frozenset({"PauseEnded", "WatchAuditStarted", "WatchProcessingItem"})
-"""Tags of the events after which a loop works again."""
+_WORKS = (PauseEnded, WatchAuditStarted, WatchProcessingItem)
+"""The events after which a loop works again."""
 
 
 def sleep_prevention() -> str:
@@ -112,12 +120,10 @@ def keeping_awake(
                 held.disposable = Disposable()
 
             def on_next(item: T) -> None:
-                for event in events_in(item):
-                    name = type(event).__name__
-                    if name in _RESTS:
-                        rest()
-                    elif name in _WORKS:
-                        work()
+                if isinstance(item, _RESTS):
+                    rest()
+                elif isinstance(item, _WORKS):
+                    work()
                 observer.on_next(item)
 
             def on_error(error: Exception) -> None:
@@ -129,9 +135,9 @@ def keeping_awake(
                 observer.on_completed()
 
             work()
-            running = attach(source, on_next, on_error, on_completed, scheduler=scheduler)
+            running = source.subscribe(on_next, on_error, on_completed, scheduler=scheduler)
             return CompositeDisposable(running, held)
 
-        return Managed(subscribe)
+        return Observable(subscribe)
 
-    return unopened(operator)
+    return operator

@@ -57,7 +57,6 @@ from cuggino.operators import (
     acquire_release,
     alongside,
     catch_tag,
-    deferred,
     emit,
     extract_markers,
     flow,
@@ -69,7 +68,6 @@ from cuggino.operators import (
     marker_tags,
     merge_at_most,
     merge_now,
-    of_item,
     repetition_limit,
     retry_session,
     scoped,
@@ -262,7 +260,6 @@ EXAMPLES: dict[str, list[Example]] = {
     ],
     "operators.acquire_release:scoped": [plays(lambda s: scoped(lambda _: s[0]))],
     "operators.alongside:alongside": [plays(lambda s: s[0].pipe(alongside(s[1])))],
-    "operators.batches:deferred": [plays(lambda s: deferred(lambda: s[0]))],
     "operators.catch_tag:catch_tag": [
         plays(lambda s: s[0].pipe(catch_tag(QuotaExceeded, lambda _: s[1])), source_error=quota()),
         plays(lambda s: s[0].pipe(catch_tag(QuotaExceeded, lambda _: s[0]))),
@@ -285,13 +282,6 @@ EXAMPLES: dict[str, list[Example]] = {
     ],
     "operators.merge_at_most:merge_at_most": [plays(two_at_a_time)],
     "operators.merge_now:merge_now": [plays(lambda s: merge_now(*s))],
-    "operators.of_item:of_item": [
-        plays(
-            lambda s: s[0].pipe(of_item("x")),
-            {name: Note(content=name) for name in "ab"}
-            | {"c": Note(content="a", item="x"), "d": Note(content="b", item="x")},
-        )
-    ],
     "operators.supervision.budget:within_budget": [
         plays(lambda s: s[0].pipe(within_budget(DOLLARS)), SPENT, error=BudgetExceeded),
         an_overdrawn_session,

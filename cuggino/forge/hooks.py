@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
-from reactivex import Observable, operators as ops, timer
+from reactivex import Observable, defer, operators as ops, timer
 from reactivex.subject import Subject
 
 from cuggino.config import Config, HookName
@@ -28,7 +28,7 @@ from cuggino.events import (
     dump_event,
 )
 from cuggino.loops import Companion
-from cuggino.operators import Flow, alongside, ask, deferred, emit, flow, interrupt_when, pause
+from cuggino.operators import Flow, alongside, ask, emit, flow, interrupt_when, pause
 from cuggino.stages import Enclose, enclose_commands, no_enclosure, shell_input
 
 WAITING_LIMIT = 100
@@ -89,7 +89,7 @@ def hooked(
             taken = events.pipe(ops.do_action(calls.add), ops.ignore_elements())
             return flow(lambda: _story(calls, run, timeout)).pipe(alongside(taken))
 
-        return deferred(begun)
+        return defer(lambda _: begun())
 
     return companion
 

@@ -30,7 +30,7 @@ from cuggino.notify.messages import (
 )
 from cuggino.notify.night import Night
 from cuggino.notify.notifier import Notifier
-from cuggino.operators import Managed, attach, events_in, serial, unopened
+from cuggino.operators import serial
 
 E = TypeVar("E")
 
@@ -89,15 +89,14 @@ def with_notifications(
                 mask=mask,
                 interrupt=never() if interrupt is None else interrupt,
             )
-            upstream = SerialDisposable()
-            upstream.disposable = attach(
-                source, calls.pass_on, calls.fail, calls.complete, scheduler=scheduler
+            upstream = source.subscribe(
+                calls.pass_on, calls.fail, calls.complete, scheduler=scheduler
             )
             return CompositeDisposable(upstream, Disposable(calls.dispose))
 
-        return Managed(subscribe)
+        return Observable(subscribe)
 
-    return unopened(operator)
+    return operator
 
 
 class _Calls:
@@ -141,22 +140,19 @@ class _Calls:
 
     # -- the stream
 
-    def pass_on(self, item: Any) -> None:
-        events = events_in(item)
-        result = events[-1]
+    def pass_on(self, event: Any) -> None:
         if self._held is not None:
-            self._held.append(lambda: self._observer.on_next(item))
+            self._held.append(lambda: self._observer.on_next(event))
             return
-        is_end = isinstance(result, RunResult) and not self._night.summary.in_watch
-        if not is_end:
-            self._observer.on_next(item)
-        for event in events:
+        if isinstance(event, RunResult) and not self._night.summary.in_watch:
             self._add(event)
-        if is_end:
             message = None
-            if result.outcome != "interrupted":
-                message = result_message(result, self._night, self._lane.now, subject=self._subject)
-            self._end(message, lambda: self._observer.on_next(item))
+            if event.outcome != "interrupted":
+                message = result_message(event, self._night, self._lane.now, subject=self._subject)
+            self._end(message, lambda: self._observer.on_next(event))
+        else:
+            self._observer.on_next(event)
+            self._add(event)
 
     def fail(self, error: Exception) -> None:
         message = None

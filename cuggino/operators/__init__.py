@@ -20,28 +20,14 @@ when it ends in one of these, as every stream of a loop ends in `on_loop`.
 from cuggino.domain import Schedule, parse_duration
 from cuggino.operators.acquire_release import Scope, acquire_release, scoped
 from cuggino.operators.alongside import alongside
-from cuggino.operators.batches import (
-    Batched,
-    EventBatch,
-    batched,
-    carrier,
-    deferred,
-    each,
-    each_alone,
-    events_in,
-    in_batches,
-    same_subscription,
-    unopened,
-)
 from cuggino.operators.catch_tag import catch_tag
 from cuggino.operators.flow import Flow, Recorded, Recorder, ask, emit, flow, forward, pause
 from cuggino.operators.interrupt_when import interrupt_when
-from cuggino.operators.managed import NOTHING, Broadcast, Managed, Subscription, attach, managed
+from cuggino.operators.managed import Subscription, managed
 from cuggino.operators.mapcat import mapcat
 from cuggino.operators.markers import MarkerTags, extract_markers, marker_tags
 from cuggino.operators.merge_at_most import merge_at_most
 from cuggino.operators.merge_now import merge_now
-from cuggino.operators.of_item import of_item
 from cuggino.operators.on_loop import crossing, on_loop, within_loop
 from cuggino.operators.scheduler import LoopScheduler, default_scheduler, lane_of, serial
 from cuggino.operators.supervision import (
@@ -64,15 +50,10 @@ from cuggino.operators.supervision import (
 from cuggino.operators.until_terminal import until_terminal
 
 __all__ = [
-    "NOTHING",
     "RETRIES",
-    "Batched",
-    "Broadcast",
-    "EventBatch",
     "Flow",
     "Ledger",
     "LoopScheduler",
-    "Managed",
     "MarkerTags",
     "QuotaGate",
     "QuotaWaits",
@@ -86,22 +67,14 @@ __all__ = [
     "acquire_release",
     "alongside",
     "ask",
-    "attach",
-    "batched",
-    "carrier",
     "catch_tag",
     "crossing",
     "default_scheduler",
-    "deferred",
-    "each",
-    "each_alone",
     "emit",
-    "events_in",
     "extract_markers",
     "flow",
     "forward",
     "idle_timeout",
-    "in_batches",
     "interrupt_when",
     "is_outage",
     "is_transient",
@@ -112,17 +85,14 @@ __all__ = [
     "marker_tags",
     "merge_at_most",
     "merge_now",
-    "of_item",
     "on_loop",
     "parse_duration",
     "pause",
     "repetition_limit",
     "retry_session",
-    "same_subscription",
     "scoped",
     "serial",
     "stage_timeout",
-    "unopened",
     "until_terminal",
     "wait_for_quota",
     "within_budget",

@@ -7,10 +7,9 @@ from types import TracebackType
 from typing import TypeVar
 
 from reactivex import Observable, abc
-from reactivex.disposable import Disposable
+from reactivex.disposable import CompositeDisposable, Disposable
 
-from cuggino.operators.batches import Batched, carrier
-from cuggino.operators.managed import Both, Subscription, managed
+from cuggino.operators.managed import Subscription, managed
 
 T = TypeVar("T")
 Resource = TypeVar("Resource")
@@ -109,9 +108,10 @@ def acquire_release(
         resource = acquire()
         held = Disposable(lambda: release(resource))
         try:
-            return Both(observer.follow(carrier(use(resource)), scheduler), held)
+            using = use(resource).subscribe(observer, scheduler=scheduler)
         except BaseException:
             held.dispose()
             raise
+        return CompositeDisposable(using, held)
 
-    return Batched(managed(subscribe))
+    return managed(subscribe)

@@ -8,8 +8,7 @@ from typing import TypeVar
 from reactivex import Observable, abc
 from reactivex.disposable import CompositeDisposable
 
-from cuggino.operators.batches import unopened
-from cuggino.operators.managed import Subscription, attach, managed
+from cuggino.operators.managed import Subscription, managed
 
 T = TypeVar("T")
 
@@ -36,18 +35,14 @@ def alongside(*others: Observable[T]) -> Callable[[Observable[T]], Observable[T]
                 if observer.closed:
                     break
                 subscriptions.add(
-                    attach(
-                        other,
-                        observer.on_next,
-                        observer.on_error,
-                        lambda: None,
-                        scheduler=scheduler,
+                    other.subscribe(
+                        observer.on_next, observer.on_error, lambda: None, scheduler=scheduler
                     )
                 )
             if not observer.closed:
-                subscriptions.add(observer.follow(source, scheduler))
+                subscriptions.add(source.subscribe(observer, scheduler=scheduler))
             return subscriptions
 
         return managed(subscribe)
 
-    return unopened(operator)
+    return operator

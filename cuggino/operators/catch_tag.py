@@ -8,8 +8,7 @@ from typing import TypeVar
 from reactivex import Observable, abc
 from reactivex.disposable import SerialDisposable
 
-from cuggino.operators.batches import carrier, unopened
-from cuggino.operators.managed import Subscription, attach, managed
+from cuggino.operators.managed import Subscription, managed
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Exception)
@@ -60,11 +59,11 @@ def catch_tag(
                 except Exception as error:
                     observer.on_error(error)
                 else:
-                    running.disposable = observer.follow(carrier(successor), scheduler)
+                    running.disposable = successor.subscribe(observer, scheduler=scheduler)
 
             subscribed = False
-            running.disposable = attach(
-                source, observer.on_next, fail, observer.on_completed, scheduler=scheduler
+            running.disposable = source.subscribe(
+                observer.on_next, fail, observer.on_completed, scheduler=scheduler
             )
             subscribed = True
             if failure and not observer.closed:
@@ -73,4 +72,4 @@ def catch_tag(
 
         return managed(subscribe)
 
-    return unopened(operator)
+    return operator

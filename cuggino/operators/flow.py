@@ -8,10 +8,9 @@ from datetime import datetime
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from reactivex import Observable, abc, defer, timer
+from reactivex.disposable import SingleAssignmentDisposable
 
 from cuggino.domain import Duration, parse_duration
-from cuggino.operators.batches import Batched, EventBatch, carrier
-from cuggino.operators.managed import Holder, Managed, attach
 from cuggino.operators.scheduler import serial
 
 T = TypeVar("T")
@@ -51,9 +50,6 @@ class Recorded:
 
 class Recorder(Protocol):
     """The journal of a durable flow: written as it runs, replayed when it is resumed.
-
-    With a method `batch(events, *, at)` it records events of the running stage that are about to
-    be emitted at once; without one they are recorded one by one.
 
     An exception of any method is the stream's error: nothing happens that cannot be recorded.
     """
@@ -152,7 +148,7 @@ def flow(make: Callable[[], Flow[Any]], *, recorder: Recorder | None = None) -> 
         driver.resume(None, None)
         return driver
 
-    return Batched(Managed(subscribe))
+    return Observable(subscribe)
 
 
 class _Driver(abc.DisposableBase):
@@ -171,8 +167,7 @@ class _Driver(abc.DisposableBase):
         self._lane: abc.SchedulerBase | None = None
         """The lane whose time is recorded with every event."""
         self._recorder = recorder
-        self._record_batch = getattr(recorder, "batch", None)
-        self._stage: Holder | None = None
+        self._stage: SingleAssignmentDisposable | None = None
         self._note: tuple[Any, Exception | None] | None = None
         self._driving = False
         self._disposed = False
@@ -231,21 +226,14 @@ class _Driver(abc.DisposableBase):
         self._run(step.stream, forwarded=step.forwarded)
 
     def _run(self, stream: Observable[Any], *, forwarded: bool) -> None:
-        stage = self._stage = Holder()
+        stage = self._stage = SingleAssignmentDisposable()
         last: Any = None
 
         def on_next(value: Any) -> None:
             nonlocal last
-            last = value.events[-1] if type(value) is EventBatch else value
-            if not forwarded or self._stage is not stage:
-                return
-            if self._recorder is not None:
+            last = value
+            if forwarded and self._stage is stage:
                 self._send(value, staged=True)
-                return
-            try:  # as `_send`, without its call: an agent's event passes many flows
-                self._observer.on_next(value)
-            except Exception as error:
-                self._fail(error)
 
         def ended(error: Exception | None) -> None:
             if self._stage is stage:
@@ -254,8 +242,8 @@ class _Driver(abc.DisposableBase):
                 if self._recorded(last, error):
                     self.resume(last, error)
 
-        stage.hold(
-            attach(carrier(stream), on_next, ended, lambda: ended(None), scheduler=self._scheduler)
+        stage.disposable = stream.subscribe(
+            on_next, ended, lambda: ended(None), scheduler=self._scheduler
         )
 
     def _recorded(self, outcome: Any, error: Exception | None) -> bool:
@@ -276,16 +264,8 @@ class _Driver(abc.DisposableBase):
         if self._disposed:
             return
         try:
-            if self._recorder is not None:
-                if type(event) is EventBatch:
-                    if self._record_batch is None:
-                        for one in event.events:
-                            self._send(one, staged=staged)
-                        return
-                    self._record_batch(event.events, at=self._now())
-                elif not self._recorder.event(event, staged=staged, at=self._now()):
-                    return
-            self._observer.on_next(event)
+            if self._recorder is None or self._recorder.event(event, staged=staged, at=self._now()):
+                self._observer.on_next(event)
         except Exception as error:  # the subscriber failed, not the stage
             self._fail(error)
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from reactivex import Observable, abc
+from reactivex.disposable import CompositeDisposable, SingleAssignmentDisposable
 
-from cuggino.operators.batches import unopened
-from cuggino.operators.managed import Both, Holder, Subscription, attach, managed
+from cuggino.operators.managed import Subscription, managed
 
 T = TypeVar("T")
 
@@ -33,23 +33,23 @@ def interrupt_when(
         def subscribe(
             observer: Subscription[T], scheduler: abc.SchedulerBase | None
         ) -> abc.DisposableBase:
-            running = Holder()
+            running = SingleAssignmentDisposable()
 
             def interrupt(_: Any) -> None:
-                if running.closed:
+                if running.is_disposed:
                     return
                 running.dispose()
                 for event in farewell:
                     observer.on_next(event)
                 observer.on_completed()
 
-            watching = attach(
-                notifier, interrupt, observer.on_error, lambda: None, scheduler=scheduler
+            watching = notifier.subscribe(
+                interrupt, observer.on_error, lambda: None, scheduler=scheduler
             )
             if not observer.closed:
-                running.hold(observer.follow(source, scheduler))
-            return Both(watching, running)
+                running.disposable = source.subscribe(observer, scheduler=scheduler)
+            return CompositeDisposable(watching, running)
 
         return managed(subscribe)
 
-    return unopened(operator)
+    return operator

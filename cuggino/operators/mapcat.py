@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from reactivex import Observable, abc
 
-from cuggino.operators.managed import Subscription, attach, managed
+from cuggino.operators.managed import Subscription, managed
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -38,8 +38,8 @@ def mapcat(fn: Callable[[A], Iterable[B]]) -> Callable[[Observable[A]], Observab
                 except Exception as error:
                     observer.on_error(error)
 
-            return attach(
-                source, on_next, observer.on_error, observer.on_completed, scheduler=scheduler
+            return source.subscribe(
+                on_next, observer.on_error, observer.on_completed, scheduler=scheduler
             )
 
         return managed(subscribe)

@@ -10,8 +10,7 @@ from reactivex import Observable, abc
 from reactivex.disposable import CompositeDisposable, Disposable, SingleAssignmentDisposable
 
 from cuggino.operators.acquire_release import Scope
-from cuggino.operators.batches import Batched, carrier
-from cuggino.operators.managed import Subscription, attach, managed
+from cuggino.operators.managed import Subscription, managed
 
 T = TypeVar("T")
 
@@ -81,12 +80,8 @@ def merge_at_most(
                     held.dispose()
                     start()
 
-                held.disposable = attach(
-                    carrier(stream),
-                    observer.on_next,
-                    observer.on_error,
-                    completed,
-                    scheduler=scheduler,
+                held.disposable = stream.subscribe(
+                    observer.on_next, observer.on_error, completed, scheduler=scheduler
                 )
 
             def release() -> None:
@@ -98,9 +93,9 @@ def merge_at_most(
                         scope.defer(on_release)
                     running.clear()
 
-            adding = attach(source, add, observer.on_error, end, scheduler=scheduler)
+            adding = source.subscribe(add, observer.on_error, end, scheduler=scheduler)
             return CompositeDisposable(adding, Disposable(release))
 
-        return Batched(managed(subscribe))
+        return managed(subscribe)
 
     return operator

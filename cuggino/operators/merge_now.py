@@ -7,7 +7,7 @@ from typing import TypeVar
 from reactivex import Observable, abc
 from reactivex.disposable import CompositeDisposable
 
-from cuggino.operators.managed import Subscription, attach, managed
+from cuggino.operators.managed import Subscription, managed
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ def merge_now(*sources: Observable[T]) -> Observable[T]:
             if observer.closed:
                 break
             subscriptions.add(
-                attach(source, observer.on_next, observer.on_error, complete, scheduler=scheduler)
+                source.subscribe(observer.on_next, observer.on_error, complete, scheduler=scheduler)
             )
         return subscriptions
 

@@ -9,8 +9,6 @@ from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SerialDisposable
 from reactivex.internal.exceptions import DisposedException
 
-from cuggino.operators.batches import Batched, carrier
-from cuggino.operators.managed import Managed, attach
 from cuggino.operators.scheduler import serial
 
 T = TypeVar("T")
@@ -50,15 +48,15 @@ def crossing(
     return Crossing(within_loop(stream), observer, scheduler)
 
 
-class _OnLoop(Batched[T]):
+class _OnLoop(Observable[T]):
     def __init__(self, source: Observable[T]) -> None:
-        super().__init__(Managed(self._cross))
+        super().__init__(self._cross)
         self.uncrossed = source
 
     def _cross(
         self, observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None
     ) -> abc.DisposableBase:
-        subscription = Crossing(carrier(self.uncrossed), observer, serial(scheduler))
+        subscription = Crossing(self.uncrossed, observer, serial(scheduler))
         subscription.begin()
         return Disposable(subscription.dispose)
 
@@ -85,8 +83,8 @@ class Crossing(abc.ObserverBase[T]):
             if self._closed:
                 return
             self._thread = threading.get_ident()
-        self._upstream.disposable = attach(
-            self._source, self.on_next, self.on_error, self.on_completed, scheduler=self._lane
+        self._upstream.disposable = self._source.subscribe(
+            self.on_next, self.on_error, self.on_completed, scheduler=self._lane
         )
 
     def on_next(self, value: T) -> None:

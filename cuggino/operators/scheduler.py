@@ -17,6 +17,7 @@ from functools import cache
 from typing import Any, NoReturn, TypeVar
 
 from reactivex import abc
+from reactivex.disposable import Disposable
 from reactivex.internal.exceptions import DisposedException
 from reactivex.scheduler import (
     CurrentThreadScheduler,
@@ -29,8 +30,6 @@ from reactivex.scheduler import (
 from reactivex.scheduler.eventloop import AsyncIOScheduler, AsyncIOThreadSafeScheduler
 from reactivex.scheduler.scheduleditem import ScheduledItem
 from reactivex.typing import AbsoluteTime
-
-from cuggino.operators.managed import NOTHING, Holder
 
 _State = TypeVar("_State")
 
@@ -127,14 +126,14 @@ class LoopScheduler(EventLoopScheduler):
             returned = action(self, state)
         except Exception as raised:
             if self._is_disposed and isinstance(raised, DisposedException):
-                return NOTHING  # a timer may have ended the run; RxPY then restarts that timer
+                return Disposable()  # a timer may have ended the run; RxPY then restarts that timer
             kind, error, traceback = sys.exc_info()
             assert kind is not None
             threading.excepthook(
                 threading.ExceptHookArgs((kind, error, traceback, threading.current_thread()))
             )
-            return NOTHING
-        return returned if isinstance(returned, abc.DisposableBase) else NOTHING
+            return Disposable()
+        return returned if isinstance(returned, abc.DisposableBase) else Disposable()
 
     def run(self) -> None:
         """Run the thread until `dispose` ends it."""
@@ -159,27 +158,11 @@ class LoopScheduler(EventLoopScheduler):
             thread.join()
 
 
-class _Item(Holder, ScheduledItem):
+class _Item(ScheduledItem, abc.DisposableBase):
     """An action of a lane. Disposal cancels it, or disposes of the disposable that it returned."""
 
-    def __init__(
-        self,
-        scheduler: LoopScheduler,
-        state: Any,
-        action: abc.ScheduledAction[Any],
-        duetime: datetime,
-    ) -> None:
-        # Without RxPY's, which makes a disposable with a lock.
-        self.scheduler = scheduler
-        self.state = state
-        self.action = action
-        self.duetime = duetime
-
-    def invoke(self) -> None:
-        self.hold(self.scheduler.invoke_action(self.action, self.state))
-
-    def is_cancelled(self) -> bool:
-        return self.closed
+    def dispose(self) -> None:
+        self.cancel()
 
 
 class _Timer(_Item):
@@ -188,7 +171,7 @@ class _Timer(_Item):
     scheduler: LoopScheduler
 
     def dispose(self) -> None:
-        if not self.closed:
+        if not self.is_cancelled():
             super().dispose()
             self.scheduler.prune()
 

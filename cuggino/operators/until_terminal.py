@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from reactivex import Observable, abc
-from reactivex.disposable import Disposable, SerialDisposable
+from reactivex.disposable import (
+    CompositeDisposable,
+    Disposable,
+    SerialDisposable,
+    SingleAssignmentDisposable,
+)
 
-from cuggino.operators.batches import EventBatch, unopened
-from cuggino.operators.managed import Both, Holder, Subscription, attach, managed
+from cuggino.operators.managed import Subscription, managed
 from cuggino.operators.scheduler import serial
 
 T = TypeVar("T")
@@ -51,33 +55,22 @@ def until_terminal(
         def subscribe(
             observer: Subscription[T], scheduler: abc.SchedulerBase | None
         ) -> abc.DisposableBase:
-            running = Holder()
+            running = SingleAssignmentDisposable()
             lingering = SerialDisposable()
             terminal: list[T] = []
 
-            def on_next(event: T | EventBatch) -> None:
-                if isinstance(event, EventBatch):
-                    if not terminal and not any(map(is_terminal, event.events)):
-                        observer.on_next(cast("T", event))
-                    else:
-                        for one in event.events:
-                            on_next(one)
-                elif terminal:
-                    if is_terminal(event):
-                        on_terminal(event)
-                        terminal.append(event)
-                    elif settle(event):
-                        observer.on_next(event)
-                    elif reopen(event):
-                        terminal.clear()
-                        lingering.disposable = Disposable()
-                        observer.on_next(event)
-                elif is_terminal(event):
+            def on_next(event: T) -> None:
+                if is_terminal(event):
                     on_terminal(event)
                     terminal.append(event)
-                    lane = serial(scheduler)
-                    lingering.disposable = lane.schedule_relative(linger, lambda *_: finish())
-                else:
+                    if len(terminal) == 1:
+                        lane = serial(scheduler)
+                        lingering.disposable = lane.schedule_relative(linger, lambda *_: finish())
+                elif not terminal or settle(event):
+                    observer.on_next(event)
+                elif reopen(event):
+                    terminal.clear()
+                    lingering.disposable = Disposable()
                     observer.on_next(event)
 
             def finish() -> None:
@@ -93,9 +86,9 @@ def until_terminal(
                 else:
                     observer.on_error(error)
 
-            running.hold(attach(source, on_next, on_error, finish, scheduler=scheduler))
-            return Both(lingering, running)
+            running.disposable = source.subscribe(on_next, on_error, finish, scheduler=scheduler)
+            return CompositeDisposable(lingering, running)
 
         return managed(subscribe)
 
-    return unopened(operator)
+    return operator

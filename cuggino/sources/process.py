@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from reactivex import Observable, abc
 
-from cuggino.operators import Managed, lane_of
+from cuggino.operators import lane_of
 from cuggino.sandbox import Enclosure
 from cuggino.sources.command import Command
 from cuggino.sources.guardian_client import GUARDIAN
@@ -154,7 +154,7 @@ def _stream(command: Command, *, batches: bool = False) -> Observable[Any]:
         subscription.start()
         return subscription
 
-    return Managed(subscribe)
+    return Observable(subscribe)
 
 
 def interrupt_processes(*folders: str | os.PathLike[str]) -> None:

@@ -16,7 +16,7 @@ from reactivex import Observable, abc
 from reactivex.disposable import Disposable
 
 from cuggino.errors import SpawnFailed
-from cuggino.operators import Managed, lane_of
+from cuggino.operators import lane_of
 
 _LOOK = 0.01
 """Seconds between checks that a command has been started."""
@@ -47,7 +47,7 @@ def process_to_end(
         running.start()
         return Disposable(running.dispose)
 
-    return Managed(subscribe)
+    return Observable(subscribe)
 
 
 class _Running:

@@ -7,8 +7,9 @@ from datetime import datetime
 from typing import TypeVar
 
 from reactivex import Observable, abc
+from reactivex.disposable import Disposable
 
-from cuggino.operators import NOTHING, Managed, serial
+from cuggino.operators import serial
 
 T = TypeVar("T")
 
@@ -25,9 +26,9 @@ def act(do: Callable[[], T]) -> Observable[T]:
     ) -> abc.DisposableBase:
         observer.on_next(do())
         observer.on_completed()
-        return NOTHING
+        return Disposable()
 
-    return Managed(subscribe)
+    return Observable(subscribe)
 
 
 def clock() -> Observable[datetime]:
@@ -38,9 +39,9 @@ def clock() -> Observable[datetime]:
     ) -> abc.DisposableBase:
         observer.on_next(serial(scheduler).now)
         observer.on_completed()
-        return NOTHING
+        return Disposable()
 
-    return Managed(subscribe)
+    return Observable(subscribe)
 
 
 def lane() -> Observable[abc.SchedulerBase]:
@@ -52,6 +53,6 @@ def lane() -> Observable[abc.SchedulerBase]:
     ) -> abc.DisposableBase:
         observer.on_next(serial(scheduler))
         observer.on_completed()
-        return NOTHING
+        return Disposable()
 
-    return Managed(subscribe)
+    return Observable(subscribe)

@@ -14,10 +14,13 @@ from cuggino.events import (
     LlmAgentEvent,
     LlmMarkerEvent,
     LlmTerminalMarkerEvent,
+    MessageDelta,
+    PingEvent,
     SessionEnded,
     StageCost,
     Steered,
     SupervisionEvent,
+    UsageUpdate,
     is_llm_terminal_marker_event,
 )
 from cuggino.operators import (
@@ -29,7 +32,6 @@ from cuggino.operators import (
     forward,
     until_terminal,
 )
-from cuggino.operators.supervision import Looks
 from cuggino.stages.endings import contradictions, endings_of, reminder, terminal_tags
 from cuggino.stages.sessions import Sessions
 from cuggino.stages.supervision import Supervision
@@ -121,15 +123,6 @@ class _AgentStage:
         self._last: Event | None = None
         self._spent = Spending()
         self._duration = 0.0
-        self._looks: Looks = {
-            "Event": self._says,
-            "LlmMarkerEvent": self._marks,
-            "MessageDelta": None,
-            "PingEvent": None,
-            "SessionEnded": self._ends,
-            "SupervisionEvent": self._spends,
-            "UsageUpdate": self._spends,
-        }
 
     def run(self) -> Flow[LlmTerminalMarkerEvent]:
         try:
@@ -152,7 +145,7 @@ class _AgentStage:
         return last
 
     def _around(self, session: Observable[Event]) -> Observable[Event]:
-        return self._supervision.around(self._sessions, session, looks=self._looks)
+        return self._supervision.around(self._sessions, session, looks=[self._look])
 
     def _read(self, session: Observable[Event]) -> Observable[Event]:
         ending: Callable[[Observable[Event]], Observable[Event]] = until_terminal(
@@ -182,22 +175,25 @@ class _AgentStage:
             self._sessions.endings = []
         return is_told
 
-    def _spends(self, event: Event) -> Iterable[Event]:
+    def _look(self, event: Event) -> Iterable[Event]:
+        match event:
+            case MessageDelta() | PingEvent():
+                return ()
+            case LlmMarkerEvent():
+                return self._marks(event)
+            case UsageUpdate() | SupervisionEvent():
+                pass
+            case SessionEnded():
+                self._duration += event.duration or 0.0
+            case _:
+                self._last = event
         self._spent = self._spent.add(event)
         return ()
-
-    def _ends(self, event: SessionEnded) -> Iterable[Event]:
-        self._duration += event.duration or 0.0
-        return self._spends(event)
-
-    def _says(self, event: Event) -> Iterable[Event]:
-        self._last = event
-        return self._spends(event)
 
     def _marks(self, event: LlmMarkerEvent) -> Iterable[Event]:
         """Pass the marker on, and emit the cost before a terminal one."""
         self._on_marker(event)
-        self._says(event)
+        self._last = event
         before = self._before_marker(event)
         if not is_llm_terminal_marker_event(event):
             return before

@@ -8,7 +8,7 @@ from reactivex import Observable, abc
 from reactivex.disposable import SerialDisposable
 
 from cuggino.events import ControlEvent
-from cuggino.operators import Managed, serial
+from cuggino.operators import serial
 from cuggino.storage import ControlFolder
 
 PERIOD = 0.5
@@ -36,4 +36,4 @@ def control_commands(folder: ControlFolder, *, period: float = PERIOD) -> Observ
         look()
         return timer
 
-    return Managed(subscribe)
+    return Observable(subscribe)

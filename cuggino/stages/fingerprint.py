@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from reactivex import Observable, operators as ops, timer
+from reactivex import Observable, defer, operators as ops, timer
 
 from cuggino.errors import ProcessError
 from cuggino.files import read_regular
-from cuggino.operators import Flow, ask, deferred, emit, flow, interrupt_when, pause
+from cuggino.operators import Flow, ask, emit, flow, interrupt_when, pause
 from cuggino.sources import git_output
 from cuggino.stages.conversion import stores_as_is
 
@@ -80,7 +80,7 @@ def fingerprint_stage(
             fingerprint = _random()
         yield from emit(fingerprint)
 
-    return deferred(lambda: flow(run).pipe(interrupt_when(timer(timeout), _random())))
+    return defer(lambda _: flow(run).pipe(interrupt_when(timer(timeout), _random())))
 
 
 def _random() -> str:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Hashable
 from dataclasses import replace
-from typing import Any, cast
+from typing import cast
 
-from reactivex import Observable, abc, just
+from reactivex import Observable, defer, just, operators as ops
 
 from cuggino.agents.base import LlmAgent, SpawnOptions
 from cuggino.domain import most_cautious
 from cuggino.errors import AgentFailed, RoleViolation
 from cuggino.events import AgentFellBack, Event, SessionEnded, SupervisionEvent
-from cuggino.operators import Subscription, attach, catch_tag, deferred, managed, unopened
+from cuggino.operators import catch_tag
 from cuggino.operators.supervision import QuotaWaits
 from cuggino.stages.verification import verified
 
@@ -119,7 +119,7 @@ class Sessions:
             limits = [x for x in (options.max_budget_usd, self._budget()) if x is not None]
             bounded = replace(options, max_budget_usd=min(limits)) if limits else options
             events = cast("Observable[Event]", self._agent.spawn(bounded))
-            session = events.pipe(unopened(self._watched), self._read)
+            session = events.pipe(ops.take_while(self._continues), self._read)
             if options.protected is None:
                 return session
             protected = options.protected
@@ -128,7 +128,7 @@ class Sessions:
             compared = session.pipe(verified(protected))
             return compared.pipe(catch_tag(RoleViolation, self._violated))
 
-        return deferred(start)
+        return defer(lambda _: start())
 
     def _violated(self, error: RoleViolation) -> Observable[Event]:
         """Replace the agent; its verdict is void. The third in a row is the failure."""
@@ -138,24 +138,13 @@ class Sessions:
             raise error
         return self.fresh()
 
-    def _watched(self, session: Observable[Any]) -> Observable[Any]:
-        """Remember how to resume the session; end it where another agent would take over."""
-
-        def subscribe(
-            observer: Subscription[Any], scheduler: abc.SchedulerBase | None
-        ) -> abc.DisposableBase:
-            def on_next(value: Any) -> None:
-                if type(value) is SessionEnded:
-                    self._id = value.session_id or self._id
-                elif type(value) is AgentFellBack and self.outcome is not None:
-                    observer.on_completed()  # after its terminal marker
-                    return
-                else:
-                    self._begun = True
-                observer.on_next(value)
-
-            return attach(
-                session, on_next, observer.on_error, observer.on_completed, scheduler=scheduler
-            )
-
-        return managed(subscribe)
+    def _continues(self, event: Event) -> bool:
+        """Remember how to resume the session; return False where another agent would take over."""
+        match event:
+            case SessionEnded(session_id=session_id):
+                self._id = session_id or self._id
+            case AgentFellBack() if self.outcome is not None:
+                return False  # after its terminal marker
+            case _:
+                self._begun = True
+        return True

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Any
 
-from reactivex import Observable, abc
+from reactivex import Observable, abc, defer
 
 from cuggino.agents.base import LlmAgent, SpawnOptions
 from cuggino.domain import Budget, Schedule
 from cuggino.errors import LlmSessionError
 from cuggino.events import Event
-from cuggino.operators import Batched, Flow, Managed, flow, forward, same_subscription, serial
+from cuggino.operators import Flow, flow, forward, serial
 from cuggino.operators.supervision import (
     Ledger,
-    Looks,
+    Look,
     QuotaGate,
     QuotaWaiter,
     Remedies,
@@ -97,7 +96,7 @@ class Supervision:
         sessions: Sessions,
         first: Observable[Event],
         *,
-        looks: Looks = MappingProxyType({}),
+        looks: Sequence[Look] = (),
     ) -> Observable[Event]:
         """Return `first`, one of the `sessions`, supervised.
 
@@ -105,7 +104,7 @@ class Supervision:
         them, so that they cost no retry and restore none; the budget is outermost. Successors of a
         session are supervised alike. When the retries are used up, the fallback agent starts with
         its own retries. Without one, the failure is the error. The first session of a resumed
-        run continues the counts of the earlier process. `looks` is one of those of `within_budget`.
+        run continues the counts of the earlier process. `looks` are those of `within_budget`.
         """
         earlier = self.earlier.take()
         remedies, retries = Remedies(), Retries(earlier.retries)
@@ -140,9 +139,7 @@ class Supervision:
                 retries.count = 0
                 agent = sessions.fresh()
 
-        def subscribe(
-            observer: abc.ObserverBase[Event], scheduler: abc.SchedulerBase | None = None
-        ) -> abc.DisposableBase:
+        def supervised(scheduler: abc.SchedulerBase) -> Observable[Event]:
             quota = QuotaWaiter(
                 self.gate.of(sessions.account),
                 serial(scheduler),
@@ -154,11 +151,11 @@ class Supervision:
             )
             story = flow(lambda: quota.story(first, again=sessions.again, attempt=attempt))
             spending: _Operator = within_budget(
-                self.budget, ledger=self.ledger, looks=(quota.looks, looks)
+                self.budget, ledger=self.ledger, looks=(quota.notice, *looks)
             )
-            return same_subscription(spending(story), observer, scheduler)
+            return spending(story)
 
-        return Batched(Managed(subscribe))
+        return defer(supervised)
 
     def _fall_back(self, sessions: Sessions, error: Exception) -> Flow[None]:
         """Announce the fallback agent; raise the failure if there is none."""

@@ -22,7 +22,7 @@ from cuggino.events import (
     RoleViolated,
     is_llm_terminal_marker_event,
 )
-from cuggino.operators import Flow, ask, emit, flow, forward, mapcat, unopened
+from cuggino.operators import Flow, ask, emit, flow, forward, mapcat
 from cuggino.sandbox import Protected, git_folders
 from cuggino.sources import PathVersion, Protection, files_of, git_output
 from cuggino.stages.acts import clock
@@ -120,7 +120,7 @@ class _Verification:
         held: list[Any] = []
 
         def but_last(value: Any) -> Iterable[Any]:
-            if is_last(value):  # never a batch, as it is not plain
+            if is_last(value):
                 held.append(value)
                 return ()
             return (value,)
@@ -131,7 +131,7 @@ class _Verification:
             self._history.take()
         yield from self._take_tree()
         try:
-            yield from forward(source.pipe(unopened(mapcat(but_last))))
+            yield from forward(source.pipe(mapcat(but_last)))
         except Exception:
             yield from self._compare()
             raise

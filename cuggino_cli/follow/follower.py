@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
@@ -214,16 +214,15 @@ class _Follower:
 
     def _run(self) -> None:
         from cuggino import run
-        from cuggino.operators import in_batches
 
         output = self._view.output
         if output.json:
-            run(in_batches(self._stream), self._write, scheduler=self._lane)
+            run(self._stream, self._write, scheduler=self._lane)
             return
         self._plain = stdout_lines(output)
         with self._opened(self._plain) as controls:
             shown = self._view.operator(controls, self._runtime.cwd)
-            run(in_batches(self._stream.pipe(shown)), self._note, scheduler=self._lane)
+            run(self._stream.pipe(shown), self._note, scheduler=self._lane)
 
     @contextlib.contextmanager
     def _opened(self, plain: PlainLines) -> Iterator[Controls]:
@@ -286,14 +285,13 @@ class _Follower:
         with contextlib.suppress(DisposedException):  # the run is over
             self._lane.schedule(on_lane)
 
-    def _note(self, events: Sequence[Event]) -> None:
-        self._last = events[-1]
-        for event in events:
-            self._view.add(event)
+    def _note(self, event: Event) -> None:
+        self._last = event
+        self._view.add(event)
 
-    def _write(self, events: Sequence[Event]) -> None:
-        self._last = events[-1]
-        self._view.output.write_json(*events)
+    def _write(self, event: Event) -> None:
+        self._last = event
+        self._view.output.write_json(event)
 
 
 @contextlib.contextmanager

@@ -44,14 +44,13 @@ class OutputOptions(NamedTuple):
             return Verbosity.QUIET
         return Verbosity.VERBOSE if self.verbose else Verbosity.NORMAL
 
-    def write_json(self, *events: Event) -> None:
-        """Print each event as a line of JSON, at once; deltas only with `--verbose`."""
+    def write_json(self, event: Event) -> None:
+        """Print the event as a line of JSON; a delta only with `--verbose`."""
         from cuggino import dump_event
         from cuggino.events import MessageDelta
 
-        wanted = (e for e in events if self.verbose or type(e) is not MessageDelta)
-        if lines := "".join([dump_event(event) + "\n" for event in wanted]):
-            sys.stdout.write(lines)
+        if self.verbose or not isinstance(event, MessageDelta):
+            sys.stdout.write(dump_event(event) + "\n")
             sys.stdout.flush()
 
 

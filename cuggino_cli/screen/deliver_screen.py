@@ -302,17 +302,16 @@ class _DeliverScreen:
             panel = Panel(since=clock())
             controls.begin(DeliverStatus(panel=panel, project=project or ""), clock())
 
-    def show(self, events: Sequence[Event]) -> None:
+    def show(self, event: Event) -> None:
         at, lines, controls = self._clock(), self._lines, self._controls
         columns = lines.columns() if lines.is_terminal else None
-        for event in events:
-            self._wording.verbosity = controls.verbosity
-            for piece in self._wording.pieces(event):
-                fragments = piece.fragments
-                if self._stamps is not None:
-                    fragments = self._stamps.stamped(fragments, at, columns=columns)
-                lines.print(fragments, is_complaint=piece.is_complaint)
-            controls.add(event, at)
+        self._wording.verbosity = controls.verbosity
+        for piece in self._wording.pieces(event):
+            fragments = piece.fragments
+            if self._stamps is not None:
+                fragments = self._stamps.stamped(fragments, at, columns=columns)
+            lines.print(fragments, is_complaint=piece.is_complaint)
+        controls.add(event, at)
         controls.show()
 
     def end(self) -> None:

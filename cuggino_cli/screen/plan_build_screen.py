@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
@@ -195,15 +195,14 @@ class _LoopScreen:
         if self._lines.is_live:
             controls.begin(RunStatus(project=project or ""), clock())
 
-    def show(self, events: Sequence[Event]) -> None:
+    def show(self, event: Event) -> None:
         at, controls = self._clock(), self._controls
         self._at = at
         self._columns = self._lines.columns() if self._lines.is_terminal else None
         if controls.verbosity != self._view.verbosity:
             self._view = replace(self._view, verbosity=controls.verbosity)
-        for event in events:
-            self._print(event, at)
-            controls.add(event, at)
+        self._print(event, at)
+        controls.add(event, at)
         controls.show()
 
     def _mark(self, is_first: bool) -> Fragment:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Protocol, TypeVar, cast
 
@@ -11,7 +11,6 @@ from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SingleAssignmentDisposable
 
 from cuggino.events import Event, WatchLanding, WatchProcessingItem, WatchSlotPrepared
-from cuggino.operators import Managed, attach, events_in, unopened
 from cuggino_cli.screen.controls import Controls
 from cuggino_cli.screen.event_lines import EventLines
 from cuggino_cli.screen.fragments import Fragment
@@ -58,8 +57,8 @@ def with_cli_output(
 class Screen(Protocol):
     """The output of one subscription."""
 
-    def show(self, events: Sequence[Event]) -> None:
-        """Print the events that show anything."""
+    def show(self, event: Event) -> None:
+        """Print the event if it shows anything."""
 
     def end(self) -> None:
         """Erase the status."""
@@ -84,8 +83,8 @@ def clock_of(scheduler: abc.SchedulerBase | None) -> Callable[[], datetime]:
 def shown_on(lines: Lines, make_screen: MakeScreen) -> Callable[[Observable[E]], Observable[E]]:
     """Show each event on a screen of its own per subscription, then emit it unchanged.
 
-    Events that came at once are written at once. The screen ends before completion,
-    error and disposal. Its errors dispose the source and go to `on_error`.
+    The screen ends before completion, error and disposal. Its errors dispose the source and go to
+    `on_error`.
     """
 
     def operator(source: Observable[E]) -> Observable[E]:
@@ -103,7 +102,7 @@ def shown_on(lines: Lines, make_screen: MakeScreen) -> Callable[[Observable[E]],
             def on_next(event: E) -> None:
                 try:
                     with lines.at_once():
-                        screen.show(events_in(event))
+                        screen.show(event)
                 except Exception as error:
                     fail(error)
                 else:
@@ -123,12 +122,12 @@ def shown_on(lines: Lines, make_screen: MakeScreen) -> Callable[[Observable[E]],
                 upstream.dispose()
 
             screen = make_screen(clock_of(scheduler))
-            upstream.disposable = attach(source, on_next, fail, on_completed, scheduler=scheduler)
+            upstream.disposable = source.subscribe(on_next, fail, on_completed, scheduler=scheduler)
             return Disposable(dispose)
 
-        return Managed(subscribe)
+        return Observable(subscribe)
 
-    return unopened(operator)
+    return operator
 
 
 class _LoopScreen:
@@ -160,27 +159,25 @@ class _LoopScreen:
         if self._lines.is_live:
             controls.begin(RunStatus(project=project or ""), clock())
 
-    def show(self, events: Sequence[Event]) -> None:
+    def show(self, event: Event) -> None:
         at, lines, controls = self._clock(), self._lines, self._controls
         columns = lines.columns() if lines.is_terminal else None
         is_live, own = lines.is_live, self._events[None]
         stamps, stamp = self._stamps, self._stamps.text(at) if self._stamps is not None else ""
-        for event in events:
-            if self._slots or type(event).__name__ == "WatchProcessingItem":
-                fragments, slot = self._shown(event, at)
-            else:
-                fragments, slot = own.fragments(event, controls.verbosity, at=at), ""
-            if fragments is not None:
-                if not self._bell:
-                    fragments = [f for f in fragments if f.label != "bell"]
-                if stamps is not None:
-                    fragments = stamps.behind(stamp + slot, fragments, columns=columns)
-                elif slot:
-                    fragments = [Fragment("prose", slot), *fragments]
-                lines.print(fragments)
-            if is_live:
-                controls.add(event, at)
+        if self._slots or isinstance(event, WatchProcessingItem):
+            fragments, slot = self._shown(event, at)
+        else:
+            fragments, slot = own.fragments(event, controls.verbosity, at=at), ""
+        if fragments is not None:
+            if not self._bell:
+                fragments = [f for f in fragments if f.label != "bell"]
+            if stamps is not None:
+                fragments = stamps.behind(stamp + slot, fragments, columns=columns)
+            elif slot:
+                fragments = [Fragment("prose", slot), *fragments]
+            lines.print(fragments)
         if is_live:
+            controls.add(event, at)
             controls.show()
 
     def end(self) -> None:

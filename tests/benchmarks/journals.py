@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import partial
+from itertools import cycle, islice
 from pathlib import Path
 from shutil import copytree, rmtree
 
@@ -146,16 +147,16 @@ def _continue(file: Path, events: int) -> None:
     """Add events to the last stage of an unfinished run."""
     last = last_entry(file)
     journal = Journal.open(file, sync=False)
-    for at in range(0, events, len(_BATCH)):
-        journal.append_all(_BATCH[: events - at], at=_AT, stage=last.stage if last else None)
+    for event in islice(cycle(_EVENTS), events):
+        journal.append(event, at=_AT, stage=last.stage if last else None)
     journal.close()
 
 
-_BATCH: tuple[Event, ...] = (
+_EVENTS: tuple[Event, ...] = (
     AgentMessage(text="I look at this part of it now. " * 5, message_id="m"),
     _CALL,
     ToolResult(name="t", output="    value = compute()\n" * 5),
-) * 100
+)
 
 
 def _write_journals(folder: Path, count: int, events: int) -> None:
@@ -165,7 +166,7 @@ def _write_journals(folder: Path, count: int, events: int) -> None:
             run_id=f"20260101-0000{number:04}", kind="run", command="run", focus="x"
         )
         journal = Journal.create(folder / ".cuggino" / "journal", started, at=_AT, sync=False)
-        for at in range(0, events, len(_BATCH)):
-            journal.append_all(_BATCH[: events - at], at=_AT, stage="1")
+        for event in islice(cycle(_EVENTS), events):
+            journal.append(event, at=_AT, stage="1")
         journal.append(RunEnded(state="failed"), at=_AT)
         journal.close()

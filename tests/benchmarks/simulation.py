@@ -19,7 +19,7 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
-from reactivex import Observable, operators as ops, timer
+from reactivex import Observable, defer, operators as ops, timer
 from reactivex.subject import Subject
 
 from cuggino.domain import LandingQueue, SlotLimit, ready_order
@@ -29,7 +29,7 @@ from cuggino.events import (
     WatchLoopEvent,
     WatchSentBack,
 )
-from cuggino.operators import deferred, merge_at_most, merge_now
+from cuggino.operators import merge_at_most, merge_now
 from cuggino.testing import VirtualClock
 from tests.benchmarks.measuring import Figure
 from tests.loops.slot_watching import SlotWatching
@@ -182,7 +182,7 @@ class Simulation:
             done = WatchCandidate(filename=name, slot=1, commit="", base="", attempt=1)
             return _later(self._work[name] * share, done)
 
-        return deferred(begin)
+        return defer(lambda _: begin())
 
     def _landing(self, name: str) -> Observable[WatchLoopEvent]:
         """Return the end of a landing: at once with a conflict, else after the check."""

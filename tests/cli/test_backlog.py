@@ -148,7 +148,8 @@ def test_list_at_work(project: Path, backlog: Backlog, capsys: pytest.CaptureFix
         now = datetime.now(UTC)
         started = RunStarted(run_id=ID, kind="watch", command="c", options={"slots": 4})
         journal = Journal.create(workspace.journal, started, at=now)
-        journal.append_all(events, at=now, stage=None)
+        for event in events:
+            journal.append(event, at=now)
         assert 0 == main(["backlog", "list"])
         journal.close()
     assert capsys.readouterr().out.splitlines() == [

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from reactivex import Observable, from_iterable, just, throw
+from reactivex import Observable, just, throw
 
 from cuggino.agents.base import SpawnOptions
 from cuggino.errors import ProcessError
@@ -26,13 +24,11 @@ from cuggino.events import (
 from cuggino.loops import PlanBuildOptions
 from cuggino.loops.plan_build.notices import WorkNotices
 from cuggino.loops.plan_build.session import phase_options
-from cuggino.operators import Batched, batched, deferred, in_batches
 from cuggino.stages.repository import Commit
 from cuggino.storage import Session
 from tests.loops.plan_build_loop import (
     END,
     SPECIFICATION,
-    Builders,
     Does,
     PlanBuildLoop,
     Turn,
@@ -140,24 +136,8 @@ def test_a_commit_in_mid_session(tmp_path: Path) -> None:
     assert [3, 10] == story.times(CommitSeen)
 
 
-@dataclass
-class AtOnce(Builders):
-    """Builders whose events come at once."""
-
-    def spawn(self, options: SpawnOptions) -> Observable[Any]:
-        def start() -> Observable[Any]:
-            turn = self._turn(options)
-            self.spawned.append(options)
-            return Batched(from_iterable(batched(turn.events)))
-
-        return deferred(start)
-
-
 def test_events_that_come_at_once(tmp_path: Path) -> None:
-    """They are the same in the same order as one by one, and only a notice divides them.
-
-    All of a part is in the journal before its first event is seen.
-    """
+    """Each is in the journal before it is seen, the notices of an event right after it."""
     work = [
         AgentMessage(text="I begin"),
         call("Write", file_path="./docs/requirements/b.md"),
@@ -169,36 +149,29 @@ def test_events_that_come_at_once(tmp_path: Path) -> None:
         result("3"),
         END,
     ]
-    stories: list[list[Event]] = []
-    parts: list[list[str]] = []
-    for name, kind in (("one", Builders), ("many", AtOnce)):
-        project = PlanBuildLoop(tmp_path / name, plan=[Turn(events=work)])
-        project.agent = kind(project)
-        project.replace(agent=project.agent)
-        said: list[Event] = []
+    project = PlanBuildLoop(tmp_path, plan=[Turn(events=work)])
+    said: list[Event] = []
 
-        def look(
-            events: Sequence[Event], said: list[Event] = said, project: PlanBuildLoop = project
-        ) -> None:
-            said.extend(events)
-            (journal,) = project.workspace.journal.glob("*.jsonl")
-            if type(events[0]) in {type(event) for event in work}:
-                parts.append([event.tag for event in events])
-                written = [line.split('"_tag":"')[1] for line in journal.read_text().splitlines()]
-                last = [text.partition('"')[0] for text in written[-len(events) :]]
-                assert [event.tag for event in events] == last
+    def look(event: Event) -> None:
+        said.append(event)
+        (journal,) = project.workspace.journal.glob("*.jsonl")
+        if isinstance(event, LlmAgentEvent | FileTouched | SubAgentStarted | SubAgentEnded):
+            last = journal.read_text().splitlines()[-1]
+            assert f'"_tag":"{event.tag}"' in last
 
-        stream = project.stream(start="plan", plan_only=True, journal=True)
-        errors: list[Exception] = []
-        in_batches(stream).subscribe(look, errors.append, scheduler=project.marbles.clock)
-        project.marbles.clock.advance_by(60)
-        assert [] == errors
-        assert "PlanBuildEnded" == said[-1].tag
-        stories.append([event for event in said if isinstance(event, LlmAgentEvent | FileTouched)])
-    one_by_one = len(work)
-    assert stories[0] == stories[1]
-    assert [1] * one_by_one == [len(part) for part in parts[:one_by_one]]
-    assert [3, 3, 2, 1] == [len(part) for part in parts[one_by_one:]]
+    stream = project.stream(start="plan", plan_only=True, journal=True)
+    errors: list[Exception] = []
+    stream.subscribe(look, errors.append, scheduler=project.marbles.clock)
+    project.marbles.clock.advance_by(60)
+    assert [] == errors
+    assert "PlanBuildEnded" == said[-1].tag
+    tags = [event.tag for event in said]
+    first, last = tags.index("AgentMessage"), tags.index("SessionEnded")
+    assert [
+        *("AgentMessage", "ToolCall", "ToolResult", "FileTouched", "ToolCall", "ToolResult"),
+        *("ToolCall", "SubAgentStarted", "AgentMessage", "ToolResult", "SubAgentEnded"),
+        "SessionEnded",
+    ] == tags[first : last + 1]
 
 
 def test_commits_of_two_sessions(tmp_path: Path) -> None:

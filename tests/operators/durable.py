@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
@@ -46,11 +46,6 @@ class MemoryRecorder:
             return False
         self._write("forwarded" if staged else "said", event, at)
         return True
-
-    def batch(self, events: Sequence[Any], *, at: datetime) -> None:
-        self._call("batch")
-        for event in events:
-            self._write("forwarded", event, at)
 
     def finished(self, outcome: Any, *, at: datetime) -> None:
         self._call("finished")

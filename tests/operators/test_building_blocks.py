@@ -13,17 +13,11 @@ from reactivex import operators as ops
 from reactivex.disposable import Disposable
 
 from cuggino.errors import AgentFailed, QuotaExceeded
-from cuggino.events import AgentMessage
 from cuggino.operators import (
-    Batched,
-    EventBatch,
     LoopScheduler,
     Scope,
     acquire_release,
     catch_tag,
-    emit,
-    flow,
-    in_batches,
     interrupt_when,
     mapcat,
     merge_at_most,
@@ -215,23 +209,6 @@ class TestMergeAtMost:
         with pytest.raises(OSError, match=failing):
             held.dispose()
         assert ["first", "second"] == released
-
-    def test_batches_pass(self) -> None:
-        """Events that a stream emits together stay together for a subscriber that knows batches."""
-
-        def story() -> Any:
-            yield from emit(*(AgentMessage(text=text) for text in "ab"))
-
-        batch = EventBatch([AgentMessage(text="a"), AgentMessage(text="b")])
-        carried: rx.Observable[Any] = Batched(rx.just(batch))
-        for stream, sizes in ((carried, [2]), (flow(story), [1, 1])):
-            seen: list[Any] = []
-            merged = rx.just(stream).pipe(merge_at_most(1))
-            in_batches(merged).subscribe(seen.append)
-            assert sizes == [len(events) for events in seen]
-            events: list[AgentMessage] = []
-            merged.subscribe(events.append)
-            assert ["a", "b"] == [event.text for event in events]
 
     def test_streams_that_cross_to_a_lane(self) -> None:
         """Whole runs can be merged, and disposed from another thread."""

@@ -24,19 +24,16 @@ from cuggino.operators import (
     acquire_release,
     alongside,
     catch_tag,
-    deferred,
     extract_markers,
     flow,
     forward,
     idle_timeout,
-    in_batches,
     interrupt_when,
     liveness,
     managed,
     mapcat,
     merge_at_most,
     merge_now,
-    of_item,
     on_loop,
     pause,
     repetition_limit,
@@ -87,10 +84,8 @@ SYNCHRONOUS: MappingProxyType[str, Operator] = MappingProxyType(
         "catch_tag, handled": lambda source: rx.throw(AgentFailed("x", reason="crash")).pipe(
             catch_tag(AgentFailed, lambda _: source)
         ),
-        "deferred": lambda source: deferred(lambda: source),
         "extract_markers": lambda source: source.pipe(extract_markers({})),
         "flow": _within_a_flow,
-        "in_batches": in_batches,
         "interrupt_when": lambda source: source.pipe(interrupt_when(rx.never())),
         "interrupt_when, notifier": lambda source: rx.never().pipe(interrupt_when(source, "X")),
         "managed": lambda source: managed(lambda o, s: source.subscribe(o, scheduler=s)),
@@ -98,7 +93,6 @@ SYNCHRONOUS: MappingProxyType[str, Operator] = MappingProxyType(
         "merge_at_most": lambda source: _at_once(source).pipe(merge_at_most(1)),
         "merge_at_most, source": lambda source: source.pipe(ops.map(_at_once), merge_at_most(1)),
         "merge_now": lambda source: merge_now(source, source),
-        "of_item": lambda source: source.pipe(of_item("a.md")),
         "retry_session": lambda source: source.pipe(
             retry_session(RETRIES, transient=lambda _: True)
         ),
@@ -132,7 +126,7 @@ def test_every_operator_is_in_the_table() -> None:
         if inspect.isfunction(function)
         and "Observable" in str(inspect.signature(function).return_annotation)
     }
-    assert streams - {"carrier", "within_loop"} == {name.partition(",")[0] for name in EVERY}
+    assert streams - {"within_loop"} == {name.partition(",")[0] for name in EVERY}
 
 
 @pytest.mark.parametrize("name", [*EVERY, "watch_file_count"])
@@ -294,7 +288,7 @@ def test_an_immediate_failure_starts_nothing_else(name: str) -> None:
 def test_operators_give_a_reason() -> None:
     """An operator whose RxPY relative exists names it, and why that one does not serve."""
     without = {
-        *("extract_markers", "flow", "in_batches", "managed", "on_loop"),
+        *("extract_markers", "flow", "managed", "on_loop"),
         *("repetition_limit", "wait_for_quota", "within_budget"),
     }
     for name in {name.partition(",")[0] for name in EVERY} - without:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from cuggino.events import AgentMessage, AgentNudged, AgentReplaced, ToolCall, ToolResult
-from cuggino.operators.batches import Batched, EventBatch
 from cuggino.operators.supervision import Remedies, repetition_limit
 from cuggino.testing import Marbles
 from tests.operators.idle import check_stalled
@@ -68,18 +67,12 @@ def test_the_remedies_are_shared() -> None:
     assert remedies.replaced
 
 
-def test_a_batch() -> None:
-    """Calls that arrive at once are counted one by one; the batch is passed on whole."""
+def test_calls_that_come_at_once() -> None:
+    """They are counted one by one, and the agent is replaced when all have been passed on."""
     t = marbles()
-    batch = EventBatch([CALL, RESULT] * 5)
-    t.events["B"] = batch
     fresh = t.cold("a|")
-    source: Any = Batched(t.cold("B-"))
-    stream = source.pipe(limited(2, replace=lambda _: fresh))
-    seen = t.record(stream)
-    assert [*batch.events, AgentReplaced(tool="Bash", repeated=2), t.events["a"], None] == [
-        value for _, _, value in seen
-    ]
+    source = t.cold("(CcCcCcCcCc)-")
+    t.check(source.pipe(limited(2, replace=lambda _: fresh)), "(CcCcCcCcCcRa)|")
 
 
 def test_a_session_that_ends_in_time() -> None:

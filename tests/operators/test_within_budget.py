@@ -18,9 +18,10 @@ from cuggino.events import (
     ImplementingStart,
     Note,
     SessionEnded,
+    UsageUpdate,
     is_llm_terminal_marker_event,
 )
-from cuggino.operators import Batched, EventBatch, Flow, emit, flow, forward, until_terminal
+from cuggino.operators import Flow, emit, flow, forward, until_terminal
 from cuggino.operators.supervision import Ledger, retry_session
 from cuggino.testing import Marbles
 from tests.operators.budgets import (
@@ -254,55 +255,32 @@ class TestNextStart:
 
 
 class TestLooks:
-    """Functions that see the events of a class before these are passed on."""
+    """Functions that see the events before these are passed on."""
 
-    def test_a_look_by_class_and_by_base(self) -> None:
-        """The nearest class decides; what a look returns precedes the event."""
+    def test_what_a_look_returns_precedes_the_event(self) -> None:
+        """It sees every event, and need not return anything."""
         t = Marbles(a=A, u=update(30), n=Note(content="n"), d=D, b=A)
         seen: list[Event] = []
 
-        def marker(event: Event) -> list[Event]:
+        def look(event: Event) -> list[Event] | None:
             seen.append(event)
-            return [A] if event is D else []
+            match event:
+                case UsageUpdate():
+                    return [event, A]
+                case Done():
+                    return [A]
+                case _:
+                    return None
 
-        looks = {"LlmMarkerEvent": marker, "UsageUpdate": lambda event: [event, A], "Event": None}
-        stream = t.cold("a-u-n-d|").pipe(within_budget(UNBOUNDED, looks=[looks]))
+        stream = t.cold("a-u-n-d|").pipe(within_budget(UNBOUNDED, looks=[look]))
         t.check(stream, "a-(uau)-n-(bd)|")
-        assert [t.events["n"], D] == seen
+        assert [A, t.events["u"], t.events["n"], D] == seen
 
     def test_several_looks_are_called_in_order(self) -> None:
         """The events that the looks return come in the same order."""
         t = Marbles(a=A, d=D, n=Note(content="n"))
-        first, second = {"Done": lambda _event: [A]}, {"Event": lambda _event: [t.events["n"]]}
-        stream = t.cold("d|").pipe(within_budget(UNBOUNDED, looks=[first, second]))
-        t.check(stream, "(and)|")
-
-    def test_it_sees_the_events_of_a_batch(self) -> None:
-        """A batch stays one, up to the event that overdraws the budget."""
-        seen: list[Event] = []
-
-        def look(event: Event) -> tuple[()]:
-            seen.append(event)
-            return ()
-
-        u, v = update(60), update(101)
-        t = Marbles(a=A, u=u, v=v, x=EventBatch([A, u, v, A]))
-        stream = Batched(t.cold("x")).pipe(within_budget(TOKENS, looks=[{"UsageUpdate": look}]))
-        assert ["a", "u", "W", "v"] == [
-            mark for _, kind, mark in drawn(t, stream) if kind == "next"
-        ]
-        assert [u, v] == seen
-
-    def test_what_it_returns_within_a_batch(self) -> None:
-        """It precedes its event there as it does alone."""
-        u = update(10)
-        t = Marbles(a=A, u=u, d=D, x=EventBatch([A, u, A]))
-        stream = Batched(t.cold("x")).pipe(
-            within_budget(TOKENS, looks=[{"UsageUpdate": lambda _event: [D]}])
-        )
-        assert ["a", "d", "u", "a"] == [
-            mark for _, kind, mark in drawn(t, stream) if kind == "next"
-        ]
+        looks = [lambda _event: [A], lambda _event: [t.events["n"]]]
+        t.check(t.cold("d|").pipe(within_budget(UNBOUNDED, looks=looks)), "(and)|")
 
     def test_its_exception_is_the_error(self) -> None:
         """The source is released first."""
@@ -312,13 +290,13 @@ class TestLooks:
 
         t = Marbles(a=A, error=ValueError("no"))
         source = t.cold("a-a|")
-        t.check(source.pipe(within_budget(UNBOUNDED, looks=[{"AgentMessage": fail}])), "#")
+        t.check(source.pipe(within_budget(UNBOUNDED, looks=[fail])), "#")
         t.check_subscriptions(source, "(^!)")
 
     def test_a_subscriber_that_leaves_with_what_precedes(self) -> None:
         """After a disposal the event itself is not emitted."""
         t = Marbles(a=A, d=D)
         stream = t.cold("d-a|").pipe(
-            within_budget(UNBOUNDED, looks=[{"Done": lambda _event: [A]}]), ops.take(1)
+            within_budget(UNBOUNDED, looks=[lambda event: [A] if event is D else []]), ops.take(1)
         )
         t.check(stream, "(a|)")

@@ -75,7 +75,8 @@ class Followed:
         return AT + timedelta(seconds=self.clock.elapsed)
 
     def write(self, *events: Event, to: Journal | None = None, stage: str | None = None) -> None:
-        (to or self.journal).append_all(events, at=self.now(), stage=stage)
+        for event in events:
+            (to or self.journal).append(event, at=self.now(), stage=stage)
 
     def at(self, second: float, *events: Event, alive: bool | None = None) -> None:
         """Write events at this time; from then on the process lives or not."""

@@ -71,7 +71,8 @@ def recorded(
         {"run_id": run_id, "kind": kind, "command": "c", "focus": "the page", "item": item}
     )
     journal = Journal.create(workspace.journal, started, at=datetime.now(UTC), sync=False)
-    journal.append_all(events, at=datetime.now(UTC), stage=None)
+    for event in events:
+        journal.append(event, at=datetime.now(UTC))
     return journal
 
 

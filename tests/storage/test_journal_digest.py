@@ -47,12 +47,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 def write(folder: Path, *more: Event) -> Path:
-    """Write a journal of the story, half of it in one piece, a second an entry."""
+    """Write a journal of the story, a second an entry."""
     journal = Journal.create(folder, STARTED, at=AT, sync=False)
-    for number, event in enumerate(STORY[:3], 1):
-        journal.append(event, at=AT + timedelta(seconds=number), stage="planning#1")
-    journal.append_all(STORY[3:5], at=AT + timedelta(seconds=4), stage="planning#1")
-    for number, event in enumerate([*STORY[5:], *more], 5):
+    for number, event in enumerate([*STORY, *more], 1):
         journal.append(event, at=AT + timedelta(seconds=number), stage="planning#1")
     journal.close()
     return journal.path

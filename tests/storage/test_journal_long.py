@@ -86,7 +86,8 @@ def long(folder: Path, repeated: int, *, ended: bool = True) -> Path:
         journal.append(PlanningStart(iteration=number), at=NOW)
         journal.append(StageStarted(name=name), at=NOW, stage=stage)
         for second in range(repeated):
-            journal.append_all(WORK, at=NOW + timedelta(seconds=second), stage=stage)
+            for event in WORK:
+                journal.append(event, at=NOW + timedelta(seconds=second), stage=stage)
         journal.append(SessionEnded(outcome="completed", cost_usd=0.5), at=NOW, stage=stage)
         journal.append(StageFinished(outcome={"value": number}), at=NOW, stage=stage)
         if number == 1:

@@ -26,7 +26,8 @@ def write(folder: Path, *events: Event) -> Path:
     """Return a journal with these events."""
     started = RunStarted(run_id="r", kind="run", command="cuggino run")
     journal = Journal.create(folder, started, at=AT, sync=False)
-    journal.append_all(events, at=AT, stage="a#1")
+    for event in events:
+        journal.append(event, at=AT, stage="a#1")
     journal.close()
     return journal.path
 

@@ -44,8 +44,8 @@ class Writer:
             self._has_stage = True
             started = StageStarted(name="implementing")
             self.journal.append(started, at=AT, stage="implementing#1")
-        said = [AgentMessage(text=text) for text in texts]
-        self.journal.append_all(said, at=AT, stage="implementing#1")
+        for text in texts:
+            self.journal.append(AgentMessage(text=text), at=AT, stage="implementing#1")
 
     def add(self, event: Event) -> None:
         """Append an event."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar
 
-from reactivex import Observable
+from reactivex import Observable, defer
 
 from cuggino.agents.base.agent import InteractiveOptions, LlmAgent, SpawnOptions
 from cuggino.agents.base.enclosing import enclosure_of
@@ -22,7 +22,7 @@ from cuggino.agents.base.login import LoginCheck, login_key
 from cuggino.agents.base.private_files import Session
 from cuggino.errors import AgentNotFound, AgentTooOld, GuardNotLive
 from cuggino.events import LlmAgentEvent
-from cuggino.operators import acquire_release, deferred
+from cuggino.operators import acquire_release
 from cuggino.sandbox import Enclosure, home_of, without_logins
 from cuggino.sources import current_environment, run_in_terminal
 
@@ -132,7 +132,7 @@ class ProgramAgent(LlmAgent):
 
         return acquire_release(
             Session,
-            lambda stack: deferred(lambda: start(stack)),
+            lambda stack: defer(lambda _: start(stack)),
             lambda stack: stack.close(),
         )
 

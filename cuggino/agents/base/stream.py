@@ -30,7 +30,7 @@ from cuggino.errors import (
     SpawnFailed,
 )
 from cuggino.events import LlmAgentEvent, MessageDelta, PingEvent, RateLimited, SessionEnded
-from cuggino.operators import Batched, Managed, attach, batched, serial
+from cuggino.operators import serial
 from cuggino.sandbox import Enclosure
 from cuggino.sources import OpenInput, process_batches
 
@@ -237,7 +237,7 @@ def hear(
         lane.schedule(lambda *_: None if closed.is_disposed else say(text))
 
     ignore = lambda *_: None  # noqa: E731
-    return CompositeDisposable(closed, attach(messages, post, ignore, ignore, scheduler=lane))
+    return CompositeDisposable(closed, messages.subscribe(post, ignore, ignore, scheduler=lane))
 
 
 _PATIENCE = 30.0
@@ -326,12 +326,8 @@ def stream_json(
         reader = cache(lambda: session(program=program, zone=zone))
         started = lane.now
 
-        def is_cut() -> bool:
-            return subscription.is_disposed
-
-        def on_next(batch: list[bytes]) -> None:
-            told = _read(reader(), batch, now=lane.now.timestamp())
-            for event in batched(told, is_cut):
+        def on_next(lines: list[bytes]) -> None:
+            for event in _read(reader(), lines, now=lane.now.timestamp()):
                 if subscription.is_disposed:
                     return
                 observer.on_next(event)
@@ -377,19 +373,15 @@ def stream_json(
             talk = _Talk(messages, cast("Callable[[], Listener]", reader), words)
         source = words if talk is None else talk.input
         subscription = SingleAssignmentDisposable()
-        subscription.disposable = attach(
-            process_batches(argv, cwd=cwd, env=env, stdin=source, enclosure=enclosure),
-            on_next,
-            on_error,
-            lambda: end(0, ""),
-            scheduler=lane,
-        )
+        subscription.disposable = process_batches(
+            argv, cwd=cwd, env=env, stdin=source, enclosure=enclosure
+        ).subscribe(on_next, on_error, lambda: end(0, ""), scheduler=lane)
         if talk is None:
             return subscription
         talk.start(lane)
         return CompositeDisposable(subscription, Disposable(talk.close))
 
-    return Batched(Managed(subscribe))
+    return Observable(subscribe)
 
 
 def _read(reader: SessionReader, lines: Sequence[bytes], *, now: float) -> Iterator[LlmAgentEvent]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 from reactivex import Observable, abc, operators as ops, throw
 from reactivex.disposable import Disposable
@@ -38,7 +38,7 @@ from cuggino.events import (
     SupervisionEvent,
 )
 from cuggino.guard import Role
-from cuggino.operators import Flow, ask, emit, events_in, flow, forward, serial, unopened
+from cuggino.operators import Flow, ask, emit, flow, forward, serial
 
 _Cost = Literal["dollars", "tokens", "none"]
 
@@ -257,16 +257,13 @@ class RoutedAgent(LlmAgent):
 
         def seen(event: Event) -> Event:
             nonlocal spent
-            for one in events_in(event):
-                spent = spent.add(one)
+            spent = spent.add(event)
             return self._seen(event, session, lane.now)
-
-        mapped: Any = ops.map(seen)
 
         while True:
             candidate = self._last[options.role] = session.candidate
             try:
-                yield from forward(candidate.spawn(given).pipe(unopened(mapped)))
+                yield from forward(candidate.spawn(given).pipe(ops.map(seen)))
                 return
             except LlmSessionError as error:
                 if session.is_over or when_to_fall_back(error) != "at_once":

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from reactivex import Observable, throw
+from reactivex import Observable, defer, throw
 
 from cuggino._version import __version__
 from cuggino.agents.base.agent import Capabilities, LlmAgent, SpawnOptions
@@ -28,7 +28,7 @@ from cuggino.agents.scripted.scenario import Scenario, ScenarioRun, Step, load_s
 from cuggino.errors import AgentFailed
 from cuggino.events import LlmAgentEvent
 from cuggino.guard import Policy
-from cuggino.operators import acquire_release, deferred
+from cuggino.operators import acquire_release
 from cuggino.programs import program
 
 _STEP = b'{"type": "system", "subtype": "step",'
@@ -119,7 +119,7 @@ class ScriptedAgent(LlmAgent):
         """
         return acquire_release(
             Session,
-            lambda stack: deferred(lambda: self._start(options, stack)),
+            lambda stack: defer(lambda _: self._start(options, stack)),
             lambda stack: stack.close(),
         )
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from reactivex import Observable, of, operators as ops
+from reactivex import Observable, defer, of, operators as ops
 
 from cuggino.events import (
     CheckCommandOutput,
@@ -21,7 +21,7 @@ from cuggino.events import (
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.frame.run import Run
 from cuggino.loops.frame.spawning import commands_shell, plain_shell, protected_from_commands
-from cuggino.operators import Flow, ask, deferred, forward
+from cuggino.operators import Flow, ask, forward
 from cuggino.stages import (
     KeptProcesses,
     command_stage,
@@ -148,7 +148,7 @@ class Commands:
                 stage = stage.pipe(verified(protected, is_last=_is_output, voids=False))
             return stage.pipe(ops.do_action(self._remember)) if is_setup else stage
 
-        return deferred(start)
+        return defer(lambda _: start())
 
     def _remember(self, setup: Event) -> None:
         """Remember a setup command that has succeeded."""

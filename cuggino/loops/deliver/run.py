@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
+from reactivex import operators as ops
+
 from cuggino.agents.base import is_guarded
 from cuggino.config import AgentSettings
 from cuggino.domain import TOOLS_OF, agent_tool, tool_named
@@ -33,7 +35,7 @@ from cuggino.loops.frame.ending import run_to_its_end
 from cuggino.loops.frame.history import history_kept
 from cuggino.loops.frame.run import Run
 from cuggino.loops.frame.spawning import boundary_for, spawn_options
-from cuggino.operators import Flow, Scope, ask, each, emit, flow, forward
+from cuggino.operators import Flow, Scope, ask, emit, flow, forward
 from cuggino.prompts import (
     is_planning,
     load_instruction,
@@ -195,7 +197,7 @@ class DeliverRun:
             if folder is not None:
                 call = partial(self._call, instruction)
                 scope.acquire(partial(ToolSocket, folder, call), ToolSocket.close)
-            yield from forward(flow(session.run).pipe(each(self._heard)))
+            yield from forward(flow(session.run).pipe(ops.do_action(self._heard)))
 
     def _call(
         self, instruction: DeliverInstruction, tool: str, given: Mapping[str, object]

@@ -5,11 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from reactivex import Observable, operators as ops
+from reactivex import Observable, defer, operators as ops
 from reactivex.subject import Subject
 
-from cuggino.events import Event
-from cuggino.operators import Flow, alongside, deferred, each_alone, flow, pause
+from cuggino.events import (
+    AgentMessage,
+    Event,
+    GuardDenied,
+    MessageDelta,
+    PingEvent,
+    SystemMessage,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    UsageUpdate,
+    UserMessage,
+)
+from cuggino.operators import Flow, alongside, flow, pause
 
 Companion: TypeAlias = Callable[[Observable[Event]], Observable[Event]]
 """Turns the events of a run, those of other companions included, into events to add to them.
@@ -17,6 +29,11 @@ Companion: TypeAlias = Callable[[Observable[Event]], Observable[Event]]
 Texts and tool calls of agents are left out. A companion begins and ends with the run; its
 completion changes nothing, its error ends the run.
 """
+
+_LEFT_OUT = (
+    *(ToolCall, ToolResult, AgentMessage, MessageDelta, UsageUpdate, PingEvent),
+    *(Thinking, SystemMessage, UserMessage, GuardDenied),
+)
 
 
 def accompanied(
@@ -31,6 +48,10 @@ def accompanied(
         def begun() -> Observable[Any]:
             seen: Subject[Event] = Subject()
             early: list[Event] | None = []  # until the source, which has them, is listened to
+
+            def show(event: Event) -> None:
+                if not isinstance(event, _LEFT_OUT):
+                    seen.on_next(event)
 
             def add(event: Event) -> None:
                 if early is None:
@@ -49,8 +70,8 @@ def accompanied(
                 return companion(seen).pipe(ops.do_action(add), ops.ignore_elements())
 
             others = (flow(opened), *map(along, companions))
-            return source.pipe(each_alone(seen.on_next), alongside(*others))
+            return source.pipe(ops.do_action(show), alongside(*others))
 
-        return deferred(begun) if companions else source
+        return defer(lambda _: begun()) if companions else source
 
     return operator

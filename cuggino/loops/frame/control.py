@@ -30,15 +30,12 @@ from cuggino.events import (
     SteerAsked,
     Steered,
     StopAsked,
-    kind_of,
 )
 from cuggino.loops.frame.interruption import Interruption
 from cuggino.operators import (
-    Broadcast,
     Flow,
     Subscription,
     ask,
-    each_alone,
     emit,
     interrupt_when,
     managed,
@@ -48,9 +45,6 @@ from cuggino.storage import ControlFolder, Journal, JournalFile
 T = TypeVar("T")
 
 Announce = Callable[[Event], None]
-
-_LOOKED_AT = frozenset({"AgentRetry", "QuotaLifted", "QuotaWaiting", "Steered"})
-"""Tags of the events that change the pending commands or the current wait."""
 
 
 class _Standing:
@@ -88,7 +82,7 @@ class Control:
         self._item: str | None = None
         self._messages: list[SteerAsked] = []
         """Messages that no agent has received yet."""
-        self._told: Broadcast[str] = Broadcast()
+        self._told: Subject[str] = Subject()
         self._skipped: Subject[object] = Subject()
         self._beside: dict[str, ItemControl] = {}
         """The items that are at work at the same time."""
@@ -153,7 +147,7 @@ class Control:
 
     def watched(self, run: Observable[T]) -> Observable[T]:
         """Pass the run on, and track its waits and the messages that its agents have received."""
-        return run.pipe(each_alone(self._look))
+        return run.pipe(ops.do_action(self._look))
 
     def unless_skipped(self, run: Observable[T]) -> Observable[T]:
         """Pass the run of an item on until it is skipped; then release it, with `ItemSkipped`."""
@@ -240,7 +234,7 @@ class Control:
         ) -> abc.DisposableBase:
             for text in [message.text for message in self._messages]:
                 observer.on_next(text)
-            return observer.follow(self._told, scheduler)
+            return self._told.subscribe(observer, scheduler=scheduler)
 
         return managed(subscribe)
 
@@ -297,7 +291,7 @@ class Control:
         """Deliver a message to the agent at work, or else to the next one."""
         self._announce(message)
         self._messages.append(message)
-        self._told.send(message.text)
+        self._told.on_next(message.text)
 
     def _at_work(self, command: str, item: str | None) -> Control | None:
         """Return the control of the item at work that is meant; announce it if there is none."""
@@ -315,8 +309,8 @@ class Control:
         self._announce(ControlIgnored(source=command, reason=reason))
         return None
 
-    def _look(self, event: Event) -> None:
-        if self._beside or kind_of(type(event)) not in _LOOKED_AT:
+    def _look(self, event: object) -> None:
+        if self._beside:
             return  # with several items at work, each control looks for itself
         match event:
             case Steered(text=text):

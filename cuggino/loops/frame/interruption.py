@@ -5,20 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import NoReturn, TypeVar
 
-from reactivex import Observable, abc, never
+from reactivex import Observable, abc, never, operators as ops
+from reactivex.subject import AsyncSubject
 
 from cuggino.errors import Interrupted
-from cuggino.operators import (
-    NOTHING,
-    Broadcast,
-    Managed,
-    Subscription,
-    attach,
-    interrupt_when,
-    managed,
-)
+from cuggino.operators import interrupt_when
 
 T = TypeVar("T")
 
@@ -27,10 +20,8 @@ class Interruption:
     """One interruption for all stages of a run: for those that run, and those to come."""
 
     def __init__(self) -> None:
-        self._is_asked = False
-        self._running: Broadcast[object] = Broadcast()
-        self.asked: Observable[object] = Managed(self._subscribe)
-        """Emits when the run is interrupted; at once if it was before."""
+        self._asked: AsyncSubject[None] = AsyncSubject()
+        """Emits when the run is interrupted, or at once if it was before."""
 
     @contextmanager
     def heard(
@@ -59,28 +50,12 @@ class Interruption:
     def ending(self, source: Observable[T]) -> Observable[T]:
         """Pass the source on until interrupted; then release it and fail with `Interrupted`."""
 
-        def subscribe(
-            observer: Subscription[Any], scheduler: abc.SchedulerBase | None
-        ) -> abc.DisposableBase:
-            def stop(_item: object) -> None:
-                observer.on_error(Interrupted("interrupted"))
+        def stop(_item: object) -> NoReturn:
+            raise Interrupted("interrupted")
 
-            return attach(
-                self.asked, stop, observer.on_error, observer.on_completed, scheduler=scheduler
-            )
-
-        return source.pipe(interrupt_when(managed(subscribe)))
+        return source.pipe(interrupt_when(self._asked.pipe(ops.map(stop))))
 
     def ask(self) -> None:
         """Interrupt the run; must be called on its lane."""
-        if not self._is_asked:
-            self._is_asked = True
-            self._running.send(True)
-
-    def _subscribe(
-        self, observer: abc.ObserverBase[Any], scheduler: abc.SchedulerBase | None = None
-    ) -> abc.DisposableBase:
-        if self._is_asked:
-            observer.on_next(True)
-            return NOTHING
-        return self._running.listen(observer)
+        self._asked.on_next(None)
+        self._asked.on_completed()

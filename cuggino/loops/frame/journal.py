@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
@@ -23,6 +23,8 @@ from cuggino.events import (
     ControlEvent,
     Event,
     LoopTerminalEvent,
+    MessageDelta,
+    PingEvent,
     RunContinued,
     RunEnded,
     RunResult,
@@ -32,7 +34,6 @@ from cuggino.events import (
     StageFinished,
     StageStarted,
     is_journal_event,
-    kind_of,
 )
 from cuggino.loops.frame.options import RunOptions
 from cuggino.loops.frame.services import Services
@@ -64,7 +65,6 @@ ADDED_STAGES = frozenset(
     }
 )
 """Stages that version 0.1.0 did not have: replaying one of its runs gives them no outcome."""
-_OF_NO_USE_LATER = frozenset({"PingEvent", "MessageDelta"})
 
 
 def _ends_process(event: Event) -> bool:
@@ -143,14 +143,9 @@ class RunRecorder:
             return isinstance(event, LoopTerminalEvent) or (
                 begins_anew and event.tag == "DeliverSessionStarted"
             )
-        if kind_of(type(event)) not in _OF_NO_USE_LATER:
+        if not isinstance(event, PingEvent | MessageDelta):
             self._journal.append(event, at=at, stage=self._stage if staged else None)
         return True
-
-    def batch(self, events: Sequence[Event], *, at: datetime) -> None:
-        self.last = events[-1]
-        kept = [event for event in events if kind_of(type(event)) not in _OF_NO_USE_LATER]
-        self._journal.append_all(kept, at=at, stage=self._stage)
 
     def finished(self, outcome: Any, *, at: datetime) -> None:
         entry = StageFinished(outcome=encode_outcome(outcome))

@@ -31,7 +31,7 @@ from cuggino.events import (
     SystemMessage,
 )
 from cuggino.loops.frame.run import Run
-from cuggino.operators import Flow, each, forward, unopened
+from cuggino.operators import Flow, forward
 
 _FAILURES = frozenset({"error", "execution_error"})
 
@@ -71,7 +71,7 @@ class SessionFold:
 
         Add the events of the returned stream to this object as they arrive.
         """
-        return session.pipe(unopened(ops.catch(self._unless_ended_well)))
+        return session.pipe(ops.catch(self._unless_ended_well))
 
     def _unless_ended_well(
         self, error: Exception, _session: Observable[Event]
@@ -170,7 +170,7 @@ def run_session(
     try:
         options = yield from run.begin_session(options)
         events = run.supervision.session(run.services.agent, options, read=fold.read)
-        work = accompanied(events.pipe(each(fold.add)))
+        work = accompanied(events.pipe(ops.do_action(fold.add)))
         yield from forward(run.interruption.ending(work))
     except Exception as error:
         failure = error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -29,18 +29,13 @@ from cuggino.loops.frame.spawning import spawn_options
 from cuggino.loops.plan_build.notices import WorkNotices
 from cuggino.loops.plan_build.options import PlanBuildOptions
 from cuggino.operators import (
-    EventBatch,
     Flow,
     alongside,
     ask,
-    batched,
-    each,
     emit,
-    events_in,
     flow,
     forward,
     mapcat,
-    unopened,
 )
 from cuggino.prompts import PromptNotFound, PromptPhase, read_prompt
 from cuggino.stages import act
@@ -187,13 +182,9 @@ class PlanBuildSession:
         commits: Observable[Event] = self._committed.pipe(
             ops.flat_map(lambda _tick: self._new_commits())
         )
-        noticed = unopened(mapcat(self._notice))
-        return events.pipe(noticed, each(self._look), alongside(commits))
-
-    def _notice(self, value: Event | EventBatch) -> Iterable[Event | EventBatch]:
-        """Yield the event or batch together with its notices."""
-        notices = (one for event in events_in(value) for one in self._notices.notice(event))
-        return batched(notices, value.is_cut) if isinstance(value, EventBatch) else notices
+        return events.pipe(
+            mapcat(self._notices.notice), ops.do_action(self._look), alongside(commits)
+        )
 
     def _look(self, _event: Event) -> None:
         if self._notices.has_committed:

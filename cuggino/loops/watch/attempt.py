@@ -6,10 +6,11 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from operator import methodcaller
 from pathlib import Path
 from typing import NamedTuple
 
-from reactivex import Observable
+from reactivex import Observable, operators as ops
 
 from cuggino.errors import RunNotResumable
 from cuggino.events import (
@@ -27,7 +28,7 @@ from cuggino.loops.frame.resuming import latest_run_of, resumed_options
 from cuggino.loops.frame.services import Services
 from cuggino.loops.frame.spawning import commands_enclose
 from cuggino.loops.watch.placement import Returned, item_name
-from cuggino.operators import Flow, Ledger, ask, emit, flow, forward, of_item, within_loop
+from cuggino.operators import Flow, Ledger, ask, emit, flow, forward, within_loop
 from cuggino.sandbox import home_of, named_paths
 from cuggino.stages import GitSnapshots, Moves, act, go_on_merging, merge_under_way
 from cuggino.stages.slots import Slot, top_of
@@ -92,7 +93,7 @@ def attempt(
         ledger=ledger,
         control=control,
     )
-    return flow(work.run).pipe(of_item(item_name(options.item)))
+    return flow(work.run).pipe(ops.map(methodcaller("of_item", item_name(options.item))))
 
 
 def slot_services(services: Services, options: LoopRunOptions) -> Services:

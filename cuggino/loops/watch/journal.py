@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
@@ -102,13 +101,6 @@ class WatchRecorder:
             case _:
                 pass
         return True
-
-    def batch(self, events: Sequence[Event], *, at: datetime) -> None:
-        self.last = events[-1]
-        kinds = UsageUpdate if self._stage in (ITEM, SLOTS) else Event
-        left_out = PingEvent | MessageDelta
-        wanted = [e for e in events if isinstance(e, kinds) and not isinstance(e, left_out)]
-        self._journal.append_all(wanted, at=at, stage=self._stage)
 
     def finished(self, outcome: Any, *, at: datetime) -> None: ...
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from functools import partial
+from operator import methodcaller
 
-from reactivex import Observable
+from reactivex import Observable, operators as ops
 
 from cuggino.errors import ConfigError, StorageError
 from cuggino.events import (
@@ -20,7 +21,7 @@ from cuggino.loops.watch.items import item_options
 from cuggino.loops.watch.options import WatchRunOptions
 from cuggino.loops.watch.placement import Returned, Work, work_placed
 from cuggino.loops.watch.places import places_of
-from cuggino.operators import Flow, Ledger, ask, emit, flow, forward, of_item, on_loop
+from cuggino.operators import Flow, Ledger, ask, emit, flow, forward, on_loop
 from cuggino.stages import act
 from cuggino.storage import Backlog
 
@@ -96,4 +97,4 @@ def land_item(
             return (WatchItemCompleted(filename=item),)
         return (WatchItemRetained(filename=item),)
 
-    return on_loop(flow(story).pipe(of_item(item)))
+    return on_loop(flow(story).pipe(ops.map(methodcaller("of_item", item))))

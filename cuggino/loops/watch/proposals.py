@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import partial
+from operator import methodcaller
 from typing import Any
 
 from reactivex import Observable, abc, operators as ops
@@ -19,7 +20,6 @@ from cuggino.operators import (
     interrupt_when,
     managed,
     merge_at_most,
-    of_item,
 )
 
 
@@ -84,4 +84,4 @@ class Proposals:
         self._starts = None
 
     def _told(self, name: str) -> Observable[WatchEvent]:
-        return flow(partial(self._story, name)).pipe(of_item(name))
+        return flow(partial(self._story, name)).pipe(ops.map(methodcaller("of_item", name)))

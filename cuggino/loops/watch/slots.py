@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from operator import methodcaller
 from pathlib import Path
 from typing import Protocol
 
@@ -58,7 +59,6 @@ from cuggino.operators import (
     Subscription,
     alongside,
     ask,
-    each_alone,
     emit,
     flow,
     forward,
@@ -66,7 +66,6 @@ from cuggino.operators import (
     mapcat,
     merge_at_most,
     merge_now,
-    of_item,
 )
 from cuggino.stages import act, interrupt_processes
 from cuggino.stages.slots import candidate_ref
@@ -359,7 +358,7 @@ class SlotWatch:
         )
 
     def _of(self, name: str, story: Callable[[], Flow[None]]) -> Observable[WatchEvent]:
-        return flow(story).pipe(of_item(name))
+        return flow(story).pipe(ops.map(methodcaller("of_item", name)))
 
     def _take_slot(self, name: str) -> int:
         """Take the free slot where the item was at work; else one where nothing was begun."""
@@ -443,7 +442,7 @@ class SlotWatch:
                 work.end = event
             self._limited(placed.name, event)
 
-        return work_placed(self._places.placement, placed).pipe(each_alone(look))
+        return work_placed(self._places.placement, placed).pipe(ops.do_action(look))
 
     def _work_of(self, name: str, options: LoopRunOptions) -> ItemWork:
         """Return the known state of the item; a new one if its text has changed."""
@@ -588,7 +587,7 @@ class SlotWatch:
         returns = self._queue.returns.get(name, 0)
         waiting = trunk.proposal(work.proposed, returns=returns)
         try:
-            yield from forward(waiting.pipe(each_alone(look), until_changed))
+            yield from forward(waiting.pipe(ops.do_action(look), until_changed))
         except CugginoError as error:
             if _ends_all(error):
                 raise

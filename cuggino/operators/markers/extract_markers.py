@@ -10,8 +10,7 @@ from reactivex import Observable, abc
 
 from cuggino.domain import begins_session
 from cuggino.events import AgentMessage, Event, LlmMarkerEvent, MessageDelta, SessionEnded, kind_of
-from cuggino.operators.batches import EventBatch, batched, unopened
-from cuggino.operators.managed import Subscription, attach, managed
+from cuggino.operators.managed import Subscription, managed
 from cuggino.operators.markers.draft import Draft, Piece
 from cuggino.operators.markers.line_tags import LineTags
 from cuggino.operators.markers.open_tags import Tag
@@ -80,29 +79,21 @@ def extract_markers(
         ) -> abc.DisposableBase:
             reader = _Reader(tags, at_end, lines)
 
-            def on_next(event: Event | EventBatch) -> None:
-                if isinstance(event, EventBatch):
-                    read_all(event)
-                    return
-                for item in reader.read(event):
-                    observer.on_next(item)
-
-            def read_all(batch: EventBatch) -> None:
-                items: list[Event] = []
+            def on_next(event: Event) -> None:
                 try:
-                    for event in batch.events:
-                        items += reader.read(event)
-                finally:  # emit the items read before a tag's function raised
-                    for item in batched(items, batch.is_cut):
-                        observer.on_next(item)
+                    items = reader.read(event)
+                except Exception as error:  # of the function of a tag
+                    observer.on_error(error)
+                    return
+                for item in items:
+                    observer.on_next(item)
 
             def end(then: Callable[[], None]) -> None:
                 for item in reader.end():
                     observer.on_next(item)
                 then()
 
-            return attach(
-                source,
+            return source.subscribe(
                 on_next,
                 lambda error: end(lambda: observer.on_error(error)),
                 lambda: end(observer.on_completed),
@@ -111,7 +102,7 @@ def extract_markers(
 
         return managed(subscribe)
 
-    return unopened(operator)
+    return operator
 
 
 _ASIDE = frozenset({"PingEvent", "Thinking"})

@@ -6,7 +6,7 @@ composed from the inside out: `idle_timeout`, `repetition_limit` and `stage_time
 an outer one as silence.
 """
 
-from cuggino.operators.supervision.budget import Ledger, Looks, within_budget
+from cuggino.operators.supervision.budget import Ledger, Look, within_budget
 from cuggino.operators.supervision.liveness import (
     Remedies,
     idle_timeout,
@@ -32,7 +32,7 @@ from cuggino.operators.supervision.retry import (
 __all__ = [
     "RETRIES",
     "Ledger",
-    "Looks",
+    "Look",
     "QuotaGate",
     "QuotaWaiter",
     "QuotaWaits",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, TypeAlias, TypeVar
 
 from reactivex import Observable, abc
+from reactivex.disposable import CompositeDisposable, SingleAssignmentDisposable
 
 from cuggino.domain import Budget, BudgetLevel, Spending, begins_session, budget_exceeded
 from cuggino.errors import BudgetExceeded
@@ -18,23 +19,15 @@ from cuggino.events import (
     RunResumed,
     SessionEnded,
     UsageUpdate,
-    kind_of,
 )
-from cuggino.operators.batches import PLAIN, EventBatch, batched, unopened
-from cuggino.operators.managed import Holder, Managed, attach
 from cuggino.operators.scheduler import serial
 
 __all__ = ["Budget", "Ledger", "within_budget"]
 
 T = TypeVar("T")
 
-Look: TypeAlias = Callable[[Any], Iterable[Any]]
-"""Examines an event and returns the events to emit before it."""
-Looks: TypeAlias = Mapping[str, Look | None]
-"""By the name of the event class, so that no class has to be loaded for it."""
-
-
-_SPENDS_NOTHING = PLAIN - {"UsageUpdate"}
+Look: TypeAlias = Callable[[Any], Iterable[Any] | None]
+"""Examines an event and returns the events to emit before it, if any."""
 
 
 class Ledger:
@@ -94,7 +87,7 @@ def within_budget(
     *,
     ledger: Ledger | None = None,
     warn_at: float = 0.8,
-    looks: Sequence[Looks] = (),
+    looks: Sequence[Look] = (),
 ) -> Callable[[Observable[T]], Observable[T | BudgetWarning]]:
     """Pass the source on while the budget lasts; then release it and fail.
 
@@ -122,9 +115,8 @@ def within_budget(
     event that reached it, so that the source's last event stays the last. The event that causes the
     cut is passed on.
 
-    Each of `looks` has functions by the name of an event's class or its nearest base: the function
-    is called with the event before it is passed on, and what it returns is emitted before it. So
-    other policies need no observer of their own.
+    Each of `looks` is called with every event before it is passed on, and what it returns is
+    emitted before it. So other policies need no observer of their own.
 
     Errors: `BudgetExceeded`, after the release of the source; the agent's own `BudgetExceeded`
     becomes the run's if it has used up the run's budget.
@@ -136,42 +128,13 @@ def within_budget(
             scheduler: abc.SchedulerBase | None = None,
         ) -> abc.DisposableBase:
             shared = Ledger() if ledger is None else ledger
-            account = _Account(
-                observer, serial(scheduler), budget, shared, warn_at, _LookTable(looks)
-            )
-            account.begin(
-                lambda: attach(
-                    source,
-                    account.on_next,
-                    account.on_error,
-                    account.on_completed,
-                    scheduler=scheduler,
-                )
-            )
+            account = _Account(observer, serial(scheduler), budget, shared, warn_at, looks)
+            account.begin(lambda: source.subscribe(account, scheduler=scheduler))
             return account
 
-        return Managed(subscribe)
+        return Observable(subscribe)
 
-    return unopened(operator)
-
-
-class _LookTable(dict[type, Look | None]):
-    """A table with one function per event class that calls all its looks; None without looks."""
-
-    def __init__(self, looks: Sequence[Looks]) -> None:
-        super().__init__()
-        self._looks = looks
-
-    def __missing__(self, kind: type) -> Look | None:
-        names = [base.__name__ for base in kind.__mro__]
-        nearest = (next((by[name] for name in names if name in by), None) for by in self._looks)
-        found = [look for look in nearest if look is not None]
-        look = self[kind] = found[0] if len(found) == 1 else _all_of(found) if found else None
-        return look
-
-
-def _all_of(looks: Sequence[Look]) -> Look:
-    return lambda event: [before for look in looks for before in look(event)]
+    return operator
 
 
 class _Account(abc.ObserverBase[Any], abc.DisposableBase):
@@ -184,7 +147,7 @@ class _Account(abc.ObserverBase[Any], abc.DisposableBase):
         budget: Budget,
         ledger: Ledger,
         warn_at: float,
-        looks: _LookTable,
+        looks: Sequence[Look],
     ) -> None:
         self.spent = Spending()
         self._observer = observer
@@ -193,9 +156,9 @@ class _Account(abc.ObserverBase[Any], abc.DisposableBase):
         self._ledger = ledger
         self._warn_at = warn_at
         self._looks = looks
-        self._source = Holder()
-        self._timers: list[abc.DisposableBase] = []
-        self._farewell = Holder()
+        self._source = SingleAssignmentDisposable()
+        self._timers = CompositeDisposable()
+        self._farewell = SingleAssignmentDisposable()
         self._in_flight = True  # a subscribed source counts as a running session
         self._closed = False
         self._subscribing = False
@@ -213,7 +176,7 @@ class _Account(abc.ObserverBase[Any], abc.DisposableBase):
         if self._closed:
             return
         self._subscribing = True
-        self._source.hold(subscribe())
+        self._source.disposable = subscribe()
         self._subscribing = False
         if self._ending is not None:
             self._ending()
@@ -226,7 +189,7 @@ class _Account(abc.ObserverBase[Any], abc.DisposableBase):
 
         def at(second: float, act: Callable[[], None]) -> None:
             pause = max(0.0, second - elapsed)
-            self._timers.append(self._lane.schedule_relative(pause, lambda *_: act()))
+            self._timers.add(self._lane.schedule_relative(pause, lambda *_: act()))
 
         if elapsed < self._warn_at * limit < limit:
             at(self._warn_at * limit, lambda: self._warn("duration"))
@@ -235,15 +198,6 @@ class _Account(abc.ObserverBase[Any], abc.DisposableBase):
     def on_next(self, value: Any) -> None:
         if self._closed:
             return
-        kind = type(value)
-        if kind is EventBatch:
-            self._on_batch(value)
-        elif self._in_flight and kind_of(kind) in _SPENDS_NOTHING:
-            self._send(value)
-        else:
-            self._on_single(value)
-
-    def _on_single(self, value: Any) -> None:
         begins = self._begins(value)
         before = self.spent
         if isinstance(value, Event) and not isinstance(value, RunResumed):
@@ -258,36 +212,6 @@ class _Account(abc.ObserverBase[Any], abc.DisposableBase):
         if spends and isinstance(value, UsageUpdate | SessionEnded):
             for account in list(self._ledger._accounts):
                 account.check()
-
-    def _on_batch(self, batch: EventBatch) -> None:
-        """Pass the batch on as one, up to the event that causes a warning or a cut."""
-        plain = 0
-        if self._in_flight:  # else its first event begins another session
-            for event in batch.events:
-                before = self.spent
-                if type(event) is UsageUpdate:
-                    self.spent = before.add(event)
-                    if self._is_due():
-                        self.spent = before
-                        break
-                plain += 1
-        if plain == len(batch.events):
-            self._send(batch)
-            return
-        if plain:
-            self._send(EventBatch(batch.events[:plain], batch.is_cut))
-        for event in batch.events[plain:]:
-            if batch.is_cut():
-                return
-            self.on_next(event)
-
-    def _is_due(self) -> bool:
-        """Return whether an account is overdrawn, or this one near a limit without a warning."""
-        warned = self._ledger._warned
-        return any(account._overdrawn() for account in self._ledger._accounts) or any(
-            level.spent >= self._warn_at * level.limit and level.kind not in warned
-            for level in self._ledger._levels(self._budget, self._lane)
-        )
 
     def _overdrawn(self) -> BudgetLevel | None:
         """Return the level of an overdrawn budget, other than the time limit."""
@@ -321,8 +245,7 @@ class _Account(abc.ObserverBase[Any], abc.DisposableBase):
 
     def _release(self) -> None:
         self._closed = True
-        for timer in self._timers:
-            timer.dispose()
+        self._timers.dispose()
         self._source.dispose()
         self._ledger._settle(self)
 
@@ -361,30 +284,19 @@ class _Account(abc.ObserverBase[Any], abc.DisposableBase):
         if self._closed:
             return
         self._release()
-        self._farewell.hold(
-            self._lane.schedule(lambda *_: self._observer.on_error(budget_exceeded(level)))
+        self._farewell.disposable = self._lane.schedule(
+            lambda *_: self._observer.on_error(budget_exceeded(level))
         )
 
     def _send(self, value: Any) -> None:
         if self._closed:
             return
         try:
-            if type(value) is EventBatch:
-                for one in batched(self._looked_at(value.events), value.is_cut):
-                    self._observer.on_next(one)
-                return
-            if (look := self._looks[type(value)]) is not None:
-                for event in look(value):
+            for look in self._looks:
+                for event in look(value) or ():
                     self._observer.on_next(event)
             if not self._closed:
                 self._observer.on_next(value)
         except Exception as error:  # the subscriber or a look failed, not the agent
             self._release()
             self._observer.on_error(error)
-
-    def _looked_at(self, events: Iterable[Any]) -> Iterator[Any]:
-        """Yield the events, each after what its look returns."""
-        for event in events:
-            if (look := self._looks[type(event)]) is not None:
-                yield from look(event)
-            yield event

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import Enum, auto
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from reactivex import Observable, abc
@@ -16,9 +15,17 @@ from reactivex.disposable import SerialDisposable
 
 from cuggino.domain import RepetitionWatch
 from cuggino.errors import AgentStalled
-from cuggino.events import AgentNudged, AgentReplaced, SupervisionEvent, ToolCall, ToolResult
-from cuggino.operators.batches import EventBatch, carrier, events_in, unopened
-from cuggino.operators.managed import Managed, attach
+from cuggino.events import (
+    AgentFellBack,
+    AgentNudged,
+    AgentReplaced,
+    AgentRetry,
+    QuotaWaiting,
+    SessionEnded,
+    SupervisionEvent,
+    ToolCall,
+    ToolResult,
+)
 from cuggino.operators.scheduler import serial
 
 T = TypeVar("T")
@@ -194,9 +201,9 @@ def liveness(
             lane, shared = serial(scheduler), Remedies() if remedies is None else remedies
             return _Ladder(source, observer, lane, limits, nudge, replace, shared).begin()
 
-        return Managed(subscribe)
+        return Observable(subscribe)
 
-    return unopened(operator)
+    return operator
 
 
 def _delta(seconds: float | None) -> timedelta | None:
@@ -269,38 +276,41 @@ class _Ladder(abc.DisposableBase, Generic[T]):
         self._began = self._heard = self._lane.now
         self._arm()
         # An agent that ends within `subscribe` has closed the slot, which then disposes of it.
-        self._agent.disposable = attach(
-            carrier(agent),
-            self._on_next,
-            self._on_error,
-            self._on_completed,
-            scheduler=self._lane,
+        self._agent.disposable = agent.subscribe(
+            self._on_next, self._on_error, self._on_completed, scheduler=self._lane
         )
 
     def _on_next(self, event: T) -> None:
         if self._closed:
             return
         self._heard = self._lane.now
-        told = [one for one in events_in(event) if _kind_of(one) is not _Kind.OTHER]
-        for one in told:
-            self._look_at(one)
-        if told:
+        if self._changes(event):
             self._arm()
         self._send(event)
-        if type(event) is EventBatch:  # a slow subscriber took its time with it
-            self._heard = self._lane.now
 
-    def _look_at(self, event: Any) -> None:
-        """Record a call, a result or an end, which may change the deadline."""
-        self._tools.see(event)
-        times, kind = self._limits.times, _kind_of(event)
-        if times is None:
-            return
-        if kind is _Kind.CALL:
-            self._watch.called(event.name, event.input, id=event.id)
-        elif kind is _Kind.RESULT and not self._repeated:
-            count = self._watch.answered(event.name, event.output)
-            self._repeated = count if count >= times else 0
+    def _changes(self, event: Any) -> bool:
+        """Record a call, a result or an end of a session; return True if the event is one."""
+        counts = self._limits.times is not None
+        match event:
+            case ToolCall():
+                self._tools.called(event)
+                if counts:
+                    self._watch.called(event.name, event.input, id=event.id)
+            case ToolResult():
+                self._tools.answered(event)
+                if counts and not self._repeated:
+                    self._count(self._watch.answered(event.name, event.output))
+            case SessionEnded() | AgentRetry() | QuotaWaiting() | AgentFellBack():
+                self._tools.clear()
+            case AgentNudged() | AgentReplaced():  # of another operator
+                self._tools.clear()
+            case _:
+                return False
+        return True
+
+    def _count(self, times: int) -> None:
+        limit = self._limits.times
+        self._repeated = times if limit is not None and times >= limit else 0
 
     def _send(self, event: T | SupervisionEvent) -> None:
         try:
@@ -428,43 +438,6 @@ class _Ladder(abc.DisposableBase, Generic[T]):
         self._run(agent)
 
 
-_SESSION_OVER = frozenset(
-    {
-        *("SessionEnded", "AgentRetry", "QuotaWaiting"),
-        *("AgentNudged", "AgentReplaced", "AgentFellBack"),
-    }
-)
-"""After these no earlier tool is running: the session ended, or another operator ended it."""
-
-
-class _Kind(Enum):
-    CALL = auto()
-    RESULT = auto()
-    SESSION_OVER = auto()
-    OTHER = auto()
-
-
-_kinds: dict[type[Any], _Kind] = {}
-"""A cache: `isinstance` with a pydantic model is slow, and streams are long."""
-
-
-def _kind_of(event: Any) -> _Kind:
-    cls = type(event)
-    kind = _kinds.get(cls)
-    if kind is None:
-        kind = _kinds[cls] = _kind_by_base(cls)
-    return kind
-
-
-def _kind_by_base(cls: type[Any]) -> _Kind:
-    if issubclass(cls, ToolCall):
-        return _Kind.CALL
-    if issubclass(cls, ToolResult):
-        return _Kind.RESULT
-    is_over = any(base.__name__ in _SESSION_OVER for base in cls.__mro__)
-    return _Kind.SESSION_OVER if is_over else _Kind.OTHER
-
-
 class _RunningTools:
     """The running tools of an agent; several may run at once.
 
@@ -478,22 +451,15 @@ class _RunningTools:
         self._by_id: dict[str, str] = {}
         self._without_id: list[str] = []
 
-    def see(self, event: Any) -> None:
-        """Record an event that is not `OTHER`."""
-        kind = _kind_of(event)
-        if kind is _Kind.CALL:
-            self._called(event)
-        elif kind is _Kind.RESULT:
-            if self._by_id.pop(event.name, None) is None and self._without_id:
-                self._without_id.pop(0)
-        else:
-            self.clear()
-
-    def _called(self, call: ToolCall) -> None:
+    def called(self, call: ToolCall) -> None:
         if call.id:
             self._by_id[call.id] = call.name
         else:
             self._without_id.append(call.name)
+
+    def answered(self, result: ToolResult) -> None:
+        if self._by_id.pop(result.name, None) is None and self._without_id:
+            self._without_id.pop(0)
 
     def clear(self) -> None:
         self._by_id.clear()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from reactivex import Observable, abc
+from reactivex import Observable, abc, operators as ops
 
 from cuggino.domain import QUOTA_SCHEDULE
 from cuggino.errors import CugginoError, LoopError, QuotaExceeded
@@ -19,11 +19,8 @@ from cuggino.events import (
     SessionEnded,
     SupervisionEvent,
 )
-from cuggino.operators.batches import Batched, each_alone, same_subscription
 from cuggino.operators.flow import Flow, emit, flow, forward, pause
-from cuggino.operators.managed import Managed
 from cuggino.operators.scheduler import serial
-from cuggino.operators.supervision.budget import Looks
 
 T = TypeVar("T")
 
@@ -130,17 +127,6 @@ class QuotaGate:
             return False
         return abs(resets_at - self._reported - _DAY) <= _HOUR
 
-    def _notice(self, event: object, now: datetime) -> None:
-        match event:
-            case RateLimited(status="rejected"):
-                self.met(now=now, resets_at=event.resets_at, message=event.limit or "")
-            case SessionEnded(outcome="completed"):
-                self.open()
-            case AgentFellBack():
-                self.pass_by()
-            case _:
-                pass
-
 
 def wait_for_quota(
     *,
@@ -198,13 +184,13 @@ def wait_for_quota(
             )
 
             def attempt(stream: Observable[T]) -> Flow[T | None]:
-                return forward(stream.pipe(each_alone(waiting.notice)))
+                return forward(stream.pipe(ops.do_action(waiting.notice)))
 
             following = again if again is not None else lambda _limit: source
             story = flow(lambda: waiting.story(source, again=following, attempt=attempt))
-            return same_subscription(story, observer, lane)
+            return story.subscribe(observer, scheduler=lane)
 
-        return Batched(Managed(subscribe))
+        return Observable(subscribe)
 
     return operator
 
@@ -212,7 +198,7 @@ def wait_for_quota(
 class QuotaWaiter:
     """The policy of `wait_for_quota` for one subscription, as a part of a larger flow.
 
-    Its `looks` have to see the events.
+    Its `notice` has to see the events, as one of the `looks` of `within_budget`.
     """
 
     def __init__(
@@ -237,17 +223,21 @@ class QuotaWaiter:
         self._waits = waits
         self._outcome = "completed"
 
-    @property
-    def looks(self) -> Looks:
-        """The functions for `within_budget` to call, by the name of an event's class."""
-        return dict.fromkeys(("RateLimited", "SessionEnded", "AgentFellBack"), self.notice)
-
-    def notice(self, event: object) -> tuple[()]:
-        """Keep the gate informed; return nothing to emit."""
-        if isinstance(event, SessionEnded):
-            self._outcome = event.outcome
-        self._gate._notice(event, self._lane.now)
-        return ()
+    def notice(self, event: object) -> None:
+        """Keep the gate informed."""
+        match event:
+            case SessionEnded(outcome=outcome):
+                self._outcome = outcome
+                if outcome == "completed":
+                    self._gate.open()
+            case RateLimited(status="rejected"):
+                self._gate.met(
+                    now=self._lane.now, resets_at=event.resets_at, message=event.limit or ""
+                )
+            case AgentFellBack():
+                self._gate.pass_by()
+            case _:
+                pass
 
     def story(
         self,

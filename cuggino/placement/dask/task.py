@@ -14,12 +14,12 @@ from contextlib import suppress
 from typing import Any, TypeAlias
 
 from distributed import Queue, Status, get_client, get_worker
-from reactivex import Observable, Observer, abc
+from reactivex import Observable, Observer, abc, defer
 from reactivex.disposable import Disposable
 
 from cuggino._version import __version__
 from cuggino.errors import CugginoError
-from cuggino.operators import LoopScheduler, crossing, deferred
+from cuggino.operators import LoopScheduler, crossing
 from cuggino.placement.dask.outbox import Outbox
 from cuggino.placement.dask.registry import claim, drop_queue, end, queue_name
 
@@ -139,7 +139,7 @@ class _Attempt:
         exchange.add_done_callback(self._exchanged)
         orders = Observable(self._orders.subscribe)
         subscription = crossing(
-            deferred(lambda: self._function(self._work, orders)),
+            defer(lambda _: self._function(self._work, orders)),
             Observer(self._outbox.put, self._fail, self._ended.set),
             self._lane,
         )

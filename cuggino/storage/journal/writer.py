@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -142,32 +141,6 @@ class Journal:
         entry = Entry(seq=seq + 1, at=time, stage=stage, event=event)
         self._fold.add(entry)
         return entry
-
-    def append_all(self, events: Sequence[Event], *, at: datetime, stage: str | None) -> None:
-        """Write events that came at once, none of which decides, as the next entries.
-
-        They are passed to the system in one piece: all of them or none.
-
-        Raises:
-            StorageError: as `append`.
-        """
-        if not events:
-            return
-        seq, length = self._good
-        time = _utc(at)
-        head = _head(time, stage)
-        numbered = enumerate(events, seq + 1)
-        lines = b"".join([_line(number, head, event) for number, event in numbered])
-        try:
-            self._add(lines, synced=False)
-        except OSError as error:
-            raise storage_error("write journal", self.path, error) from error
-        self._good = (seq + len(events), length + len(lines))
-        self._uncertain = False
-        self._eventful = True
-        for number, event in enumerate(events, seq + 1):
-            if type(event).__name__ in DIGESTED or event is events[-1]:
-                self._fold.add(Entry(seq=number, at=time, stage=stage, event=event))
 
     def _decides(self, event: Event) -> bool:
         """Return whether the entry must survive a crash of the machine."""

@@ -1,0 +1,337 @@
+"""Events that come at once, as those of an agent that prints many lines with one write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import pytest
+import reactivex as rx
+from hypothesis import given, strategies as st
+from reactivex import Observable, abc
+from reactivex.disposable import BooleanDisposable, SerialDisposable
+from reactivex.subject import Subject
+
+from cuggino.domain.schedule import Schedule
+from cuggino.domain.spending import Budget
+from cuggino.errors import AgentFailed, BudgetExceeded
+from cuggino.events import (
+    AgentMessage,
+    Approved,
+    Done,
+    Event,
+    MessageDelta,
+    Note,
+    SessionEnded,
+    ToolCall,
+    ToolResult,
+    Usage,
+    UsageUpdate,
+)
+from cuggino.operators import (
+    Flow,
+    Ledger,
+    acquire_release,
+    alongside,
+    catch_tag,
+    emit,
+    extract_markers,
+    flow,
+    forward,
+    idle_timeout,
+    interrupt_when,
+    managed,
+    mapcat,
+    marker_tags,
+    merge_at_most,
+    merge_now,
+    on_loop,
+    retry_session,
+    stage_timeout,
+    until_terminal,
+    wait_for_quota,
+    within_budget,
+)
+from cuggino.testing import Marbles
+from tests.operators.durable import MemoryRecorder
+
+ENDED = SessionEnded(outcome="completed", cost_usd=0.5, usage=Usage(input_tokens=900))
+TAGS = marker_tags(Note, Done, Approved)
+
+
+def tokens(count: int) -> UsageUpdate:
+    return UsageUpdate(usage=Usage(input_tokens=count))
+
+
+WORK: list[Event] = [
+    AgentMessage(text="one", message_id="m1"),
+    MessageDelta(text="two", message_id="m2"),
+    ToolCall(name="Bash", input={}, id="t"),
+    tokens(10),
+    ToolResult(name="t", output="out"),
+]
+
+
+def burst(events: Iterable[Any], *, ends: bool = True) -> Observable[Any]:
+    """A source that emits all events in one action of its lane, unless it is disposed."""
+    given = list(events)
+
+    def subscribe(
+        observer: abc.ObserverBase[Any], scheduler: abc.SchedulerBase | None = None
+    ) -> abc.DisposableBase:
+        is_cut = BooleanDisposable()
+
+        def act(*_: object) -> None:
+            for event in given:
+                if is_cut.is_disposed:
+                    return
+                observer.on_next(event)
+            if ends:
+                observer.on_completed()
+
+        assert scheduler is not None
+        return rx.disposable.CompositeDisposable(is_cut, scheduler.schedule(act))
+
+    return Observable(subscribe)
+
+
+def one_by_one(events: Sequence[Any]) -> Observable[Any]:
+    """The same events, each in an action of its own."""
+
+    def subscribe(
+        observer: abc.ObserverBase[Any], scheduler: abc.SchedulerBase | None = None
+    ) -> abc.DisposableBase:
+        return rx.from_iterable(events, scheduler).subscribe(observer, scheduler=scheduler)
+
+    return Observable(subscribe)
+
+
+def seen_of(stream: Observable[Any]) -> list[tuple[str, Any]]:
+    """Return the notifications, errors as text."""
+    return [
+        (kind, str(value) if isinstance(value, Exception) else value)
+        for _, kind, value in Marbles().record(stream)
+    ]
+
+
+OPERATORS: dict[str, Callable[[Observable[Any]], Observable[Any]]] = {
+    "acquire_release": lambda s: acquire_release(lambda: 0, lambda _: s, lambda _: None),
+    "alongside": lambda s: s.pipe(alongside(rx.never())),
+    "catch_tag": lambda s: s.pipe(catch_tag(AgentFailed, lambda _: rx.empty())),
+    "extract_markers": lambda s: s.pipe(extract_markers(TAGS)),
+    "flow": lambda s: flow(lambda: forward(s)),
+    "idle_timeout": lambda s: s.pipe(idle_timeout(idle=60)),
+    "interrupt_when": lambda s: s.pipe(interrupt_when(rx.never())),
+    "managed": lambda s: managed(lambda o, scheduler: s.subscribe(o, scheduler=scheduler)),
+    "mapcat": lambda s: s.pipe(mapcat(lambda event: [event])),
+    "merge_at_most": lambda s: rx.just(s).pipe(merge_at_most(1)),
+    "merge_now": lambda s: merge_now(s),
+    "on_loop": on_loop,
+    "retry_session": lambda s: s.pipe(retry_session(Schedule.exponential("1s").times(1))),
+    "stage_timeout": lambda s: s.pipe(stage_timeout(60)),
+    "until_terminal": lambda s: s.pipe(until_terminal(lambda e: e is ENDED, linger=1)),
+    "wait_for_quota": lambda s: s.pipe(wait_for_quota()),
+    "within_budget": lambda s: s.pipe(within_budget(Budget(tokens=10_000, cost_usd=9))),
+}
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_order(name: str) -> None:
+    """Every operator passes the events on one by one, in order."""
+    expected = [("next", event) for event in [*WORK, ENDED]]
+    assert [*expected, ("completed", None)] == seen_of(OPERATORS[name](burst([*WORK, ENDED])))
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize("position", [0, 2])
+def test_disposal_between_two_events(name: str, position: int) -> None:
+    """Nothing comes after the event whose subscriber disposes the subscription."""
+    seen: list[Event] = []
+    held = SerialDisposable()
+
+    def take(event: Event) -> None:
+        seen.append(event)
+        if event == WORK[position]:
+            held.dispose()
+
+    t = Marbles()
+    stream = OPERATORS[name](burst([*WORK, ENDED]))
+    held.disposable = stream.subscribe(take, scheduler=t.clock)
+    t.clock.advance_by(1)
+    assert WORK[: position + 1] == seen
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize("position", [0, 2])
+def test_a_subscriber_that_fails_between_two_events(name: str, position: int) -> None:
+    """The exception reaches `on_error`, and nothing follows."""
+    t = Marbles()
+    seen: list[Event] = []
+    errors: list[Exception] = []
+
+    def take(event: Event) -> None:
+        seen.append(event)
+        if event == WORK[position]:
+            raise LookupError("here")
+
+    stream = OPERATORS[name](burst([*WORK, ENDED]))
+    stream.subscribe(take, errors.append, scheduler=t.clock)
+    t.clock.advance_by(1)
+    assert WORK[: position + 1] == seen
+    assert ["here"] == [str(error) for error in errors]
+
+
+def supervised(agent: Observable[Any]) -> Observable[Any]:
+    """The agent with all that is around it in a stage."""
+    return agent.pipe(
+        extract_markers(TAGS, at_end=lambda e: isinstance(e, Approved)),
+        until_terminal(
+            lambda e: isinstance(e, Approved),
+            linger=1,
+            settle=lambda e: isinstance(e, SessionEnded),
+        ),
+        idle_timeout(idle=60, tool=120),
+        stage_timeout(3600),
+        retry_session(Schedule.exponential("1s").times(1)),
+        wait_for_quota(wait=False),
+        within_budget(Budget(tokens=100)),
+    )
+
+
+EVENTS = st.one_of(
+    st.sampled_from(
+        [
+            *WORK,
+            MessageDelta(text="Look <NOTE>", message_id="m3"),
+            MessageDelta(text="n</NOTE> on.", message_id="m3"),
+            AgentMessage(text="Look <NOTE>n</NOTE> on.", message_id="m3"),
+            AgentMessage(text="<DONE>d</DONE>", message_id="m4"),
+            AgentMessage(text="a <APPROVED>yes</APPROVED>", message_id="m5"),
+            ENDED,
+        ]
+    ),
+    st.integers(0, 120).map(tokens),
+)
+
+
+@given(events=st.lists(EVENTS, max_size=20))
+def test_a_supervised_agent_is_the_same(events: Sequence[Event]) -> None:
+    """Markers, budget and endings fall on the same events, at once as one by one."""
+    assert seen_of(supervised(one_by_one(events))) == seen_of(supervised(burst(events)))
+
+
+@pytest.mark.parametrize("position", range(1, 5))
+def test_a_budget_that_is_overdrawn(position: int) -> None:
+    """The event that overdraws is the last; the warning comes right before the event near it."""
+    events: list[Event] = [AgentMessage(text=str(n)) for n in range(6)]
+    events[position - 1 : position - 1] = [tokens(85)]
+    events[position + 1 : position + 1] = [tokens(101)]
+    found = seen_of(burst(events).pipe(within_budget(Budget(tokens=100))))
+    assert ["next"] * (len(events[: position + 2]) + 1) + ["error"] == [kind for kind, _ in found]
+    assert "BudgetWarning" == found[position - 1][1].tag
+    assert ("next", tokens(101)) == found[-2]
+
+
+def test_the_other_accounts_of_a_ledger() -> None:
+    """Events that overdraw the budget of another stream end that stream."""
+    t, ledger = Marbles(), Ledger()
+    errors: list[Exception] = []
+    poor = rx.never().pipe(within_budget(Budget(tokens=5), ledger=ledger))
+    poor.subscribe(lambda _: None, errors.append, scheduler=t.clock)
+    rich: Any = within_budget(Budget(tokens=1000), ledger=ledger)
+    burst(WORK).pipe(rich).subscribe(scheduler=t.clock)
+    t.clock.advance_by(1)
+    assert [BudgetExceeded] == [type(error) for error in errors]
+
+
+def test_a_session_that_is_cut_by_its_subscriber() -> None:
+    """Nothing of it follows, though the stream goes on."""
+    stop: Subject[None] = Subject()
+    agent = burst(WORK, ends=False)
+
+    def story() -> Flow[None]:
+        yield from forward(agent.pipe(interrupt_when(stop)))
+        yield from emit(ENDED)
+
+    seen: list[Event] = []
+
+    def take(event: Event) -> None:
+        seen.append(event)
+        if event is WORK[1]:
+            stop.on_next(None)
+
+    t = Marbles()
+    flow(story).subscribe(take, scheduler=t.clock)
+    t.clock.advance_by(1)
+    assert [*WORK[:2], ENDED] == seen
+
+
+def test_a_tag_that_fails() -> None:
+    """Events before the marker are emitted, then the error."""
+
+    def refuse(_content: str) -> Event:
+        raise LookupError("no such note")
+
+    events = [WORK[0], AgentMessage(text="<NOTE>n</NOTE>", message_id="m9"), WORK[2]]
+    found = seen_of(on_loop(burst(events).pipe(extract_markers({"NOTE": refuse}))))
+    assert [("next", WORK[0]), ("error", "no such note")] == found
+
+
+def test_a_retry_after_a_burst() -> None:
+    """The failure after it is answered like any other."""
+    failure = AgentFailed("cut", reason="crash")
+    failing: Observable[Any] = rx.concat(burst(WORK), rx.throw(failure))
+    retry: Any = retry_session(Schedule.exponential("1s").times(1), again=lambda _: burst([ENDED]))
+    tags = [value.tag for kind, value in seen_of(failing.pipe(retry)) if kind == "next"]
+    assert [*(event.tag for event in WORK), "AgentRetry", "SessionEnded"] == tags
+
+
+class TestRecording:
+    def test_each_is_recorded_before_it_is_emitted(self) -> None:
+        """At each event the journal ends with it."""
+        recorder = MemoryRecorder()
+        last: list[Any] = []
+
+        def story() -> Flow[None]:
+            yield from forward(burst(WORK), name="agent")
+
+        t = Marbles()
+        stream = flow(story, recorder=recorder)
+        stream.subscribe(lambda _: last.append(recorder.log[-1]), scheduler=t.clock)
+        t.clock.advance_by(1)
+        assert [("forwarded", event) for event in WORK] == last
+        assert ("finished", ("agent", WORK[-1])) == recorder.log[-1]
+
+    def test_a_journal_that_fails(self) -> None:
+        """An event that cannot be recorded is not emitted, and nothing follows."""
+        recorder = MemoryRecorder(fails_at=4)  # replay, started, event, event
+
+        def story() -> Flow[None]:
+            yield from forward(burst(WORK), name="agent")
+
+        expected = [("next", WORK[0]), ("error", "no space for event")]
+        assert expected == seen_of(flow(story, recorder=recorder))
+
+    @pytest.mark.parametrize("position", range(len(WORK)))
+    def test_a_crash_between_two_events(self, position: int) -> None:
+        """What was emitted is recorded, and nothing else; the stage runs again."""
+        recorder = MemoryRecorder()
+
+        def story() -> Flow[None]:
+            yield from forward(burst(WORK), name="agent")
+
+        t = Marbles()
+        seen: list[Event] = []
+        held = SerialDisposable()
+
+        def take(event: Event) -> None:
+            seen.append(event)
+            if event == WORK[position]:
+                held.dispose()  # as a process that is killed: nothing is recorded any more
+
+        held.disposable = flow(story, recorder=recorder).subscribe(take, scheduler=t.clock)
+        t.clock.advance_by(1)
+        assert WORK[: position + 1] == seen
+        assert ["started", *["forwarded"] * len(seen)] == [kind for kind, _ in recorder.log]
+        resumed = seen_of(flow(story, recorder=MemoryRecorder(recorder.log)))
+        assert [*(("next", event) for event in WORK), ("completed", None)] == resumed
