@@ -6,7 +6,6 @@ import inspect
 import json
 from typing import Any, get_args, get_origin
 
-from cuggino.config.on_use import OnUse
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 

@@ -183,7 +183,7 @@ def test_a_subscriber_that_fails_between_two_events(name: str, position: int) ->
 
 def supervised(agent: Observable[Any]) -> Observable[Any]:
     """The agent with all that is around it in a stage."""
-    return agent.pipe(
+    policies: list[Any] = [
         extract_markers(TAGS, at_end=lambda e: isinstance(e, Approved)),
         until_terminal(
             lambda e: isinstance(e, Approved),
@@ -195,7 +195,10 @@ def supervised(agent: Observable[Any]) -> Observable[Any]:
         retry_session(Schedule.exponential("1s").times(1)),
         wait_for_quota(wait=False),
         within_budget(Budget(tokens=100)),
-    )
+    ]
+    for policy in policies:
+        agent = policy(agent)
+    return agent
 
 
 EVENTS = st.one_of(
