@@ -25,7 +25,7 @@ from cuggino.sandbox import Boundary, boundary
 from tests.browser_tools import install_server
 from tests.limits import LIMIT
 from tests.real_acp import Kimi, Qwen, Vibe, install_kimi, install_qwen, install_vibe
-from tests.real_claude import Claude, ClaudeSdk, install_claude, needs_sdk
+from tests.real_claude import Claude, install_claude
 from tests.real_codex import Codex, install_codex
 from tests.real_copilot import Copilot, install_copilot
 from tests.real_gemini import Gemini, install_gemini
@@ -181,12 +181,6 @@ def claude_cli() -> Path:
 
 
 @pytest.fixture(scope="session")
-def claude_sdk_cli(claude_cli: Path) -> Path:
-    needs_sdk()
-    return claude_cli
-
-
-@pytest.fixture(scope="session")
 def codex_cli() -> Path:
     return required(install_codex)
 
@@ -229,12 +223,6 @@ def playwright_server() -> Path:
 @pytest.fixture
 def claude(claude_cli: Path, tmp_path: Path) -> Iterator[Claude]:
     with in_a_project(Claude, claude_cli, tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-def claude_sdk(claude_sdk_cli: Path, tmp_path: Path) -> Iterator[ClaudeSdk]:
-    with in_a_project(ClaudeSdk, claude_sdk_cli, tmp_path) as made:
         yield made
 
 

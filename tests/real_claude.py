@@ -1,15 +1,13 @@
-"""The real Claude Code CLI, driven by its command line or by the Claude Agent SDK."""
+"""The real Claude Code CLI, driven by its command line."""
 
 from __future__ import annotations
 
 import atexit
-import importlib.util
 import json
 import os
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -30,7 +28,7 @@ from cuggino.testing.conformance.acts import FailKind
 from cuggino.testing.conformance.arena import GuardFault
 from tests.limits import LIMIT
 from tests.model_script import HELPER, ApiError, Tool, usage_limit
-from tests.real_program import CACHE, Outcome, RealProgram, ToolAct, install, trusting, write_file
+from tests.real_program import CACHE, RealProgram, ToolAct, install, trusting, write_file
 
 VERSION = "2.1.329"
 PACKAGE = f"@anthropic-ai/claude-code@{VERSION}"
@@ -74,14 +72,6 @@ def needs_sandbox() -> None:
         pytest.fail(f"the sandbox must be tested on CI: {why}")
     if why:
         pytest.skip(f"no sandbox on this machine: {why}")
-
-
-def needs_sdk() -> None:
-    """Skip where the SDK is not installed, but fail on CI."""
-    if importlib.util.find_spec("claude_agent_sdk") is None:
-        if os.environ.get("CI") == "true":
-            pytest.fail("the Claude Agent SDK must be tested on CI")
-        pytest.skip("the Claude Agent SDK is not installed")
 
 
 def clean_env(home: Path, base_url: str) -> dict[str, str]:
@@ -233,83 +223,6 @@ def interpreter(now: Path, fault: str) -> str:
         file.write(f'exec {sys.executable} "$@"\n')
     program.chmod(0o755)
     return str(program)
-
-
-class ClaudeSdk(Claude):
-    """The same program, driven by the Claude Agent SDK."""
-
-    cli = "claude_sdk_cli"
-    tools: Sequence[Any] = ()
-    """The agent's tools in this process."""
-
-    @override
-    def agent(
-        self, base_url: str, env: Mapping[str, str] | None = None, *, retries: int = 0
-    ) -> LlmAgent:
-        from cuggino.agents.claude_sdk import ClaudeSdkAgent
-
-        clean = self.env(base_url, env, retries)
-        return ClaudeSdkAgent(path=self.program, env=clean, tools=self.tools)
-
-    @override
-    def run(self, *turns: Any, tools: Sequence[Any] = (), **more: Any) -> Outcome:
-        self.tools = tools
-        return super().run(*turns, **more)
-
-    @override
-    def hostile_settings(self) -> Sequence[Mapping[str, str]]:
-        combined = ({**OFF[0], **OFF[1], **OFF[3]}, OFF[2])
-        names = (".claude/settings.json", ".claude/settings.local.json")
-        return [{name: json.dumps(switch) for name in names} for switch in combined]
-
-    @override
-    def guard_faults(self, when: GuardFault) -> Sequence[str]:
-        match when:
-            case "at the start":
-                return ("no parser", "no hook for prompts")
-            case "later":
-                return ("raises", "slow", "nonsense")
-            case "unasked":
-                return ("no hook for tools",)
-
-    @override
-    @contextmanager
-    def break_guard(self, when: GuardFault, fault: str) -> Iterator[Callable[[], None]]:
-        from cuggino.agents.claude_sdk import guard as sdk_guard
-        from cuggino.agents.claude_sdk.guard import SdkGate
-
-        answer, hooks = hook.answer, SdkGate.hooks
-        broken: list[bool] = []
-
-        def break_now() -> None:
-            broken.append(True)
-            if fault == "slow":
-                patch.setattr(sdk_guard, "JUDGE_SECONDS", 1.0)
-
-        def failing(data: Mapping[str, Any], *given: Any, **named: Any) -> dict[str, Any]:
-            if broken and fault == "raises":
-                raise OSError("no more files")
-            if broken and fault == "nonsense":
-                return {"x": "y"}
-            if broken:
-                time.sleep(30.0)
-            return answer(data, *given, **named)
-
-        def without(event: str) -> Callable[[SdkGate], Any]:
-            return lambda gate: {name: to for name, to in hooks(gate).items() if name != event}
-
-        with pytest.MonkeyPatch.context() as patch:
-            match fault:
-                case "no parser":
-                    made = lambda *given: replace(make_guard(*given), shfmt="/bin/false")  # noqa: E731
-                    patch.setattr("cuggino.agents.claude.agent.make_guard", made)
-                case "no hook for prompts":
-                    patch.setattr(SdkGate, "hooks", without("UserPromptSubmit"))
-                case "no hook for tools":
-                    patch.setattr(SdkGate, "hooks", without("PreToolUse"))
-                case _:
-                    patch.setattr(hook, "answer", failing)
-            yield break_now
 
 
 def bash(command: str) -> Tool:

@@ -56,7 +56,7 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         "storage": _room("events errors files domain", "pydantic filelock"),
         "agents": _room(
             "programs _version events errors files guard sandbox config domain sources operators",
-            "pydantic pydantic_core reactivex copilot claude_agent_sdk",
+            "pydantic pydantic_core reactivex copilot",
         ),
         "stages": _room(
             "events errors files guard sandbox domain agents.base prompts "

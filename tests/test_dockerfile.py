@@ -228,8 +228,7 @@ def test_build_stage_copies_the_wheel_sources() -> None:
         *project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"],
     }
     assert set() == needed - set(copied(STAGES["build"]))
-    # The SDK includes a second copy of the large claude program.
-    extras = {*project["project"]["optional-dependencies"]} - {"test", "dev", "all", "sdk"}
+    extras = {*project["project"]["optional-dependencies"]} - {"test", "dev", "all"}
     (asked,) = re.findall(r"'\.\[([\w,]+)\]'", " ".join(STAGES["build"].values("RUN")))
     assert extras == set(asked.split(","))
 

@@ -33,7 +33,6 @@ LogLevel: TypeAlias = Literal["all", "info", "error"]
 _GROUP = "verify"
 """The object with the commands; its keys may also be written as `verify.build`."""
 _HINT = "correct the file, or remove it"
-_CLAUDES = ("claude", "claude-sdk")
 _CLAUDE_MODEL = re.compile(r"(claude-[a-z]+-\d+)\.(\d+)")
 
 
@@ -241,10 +240,10 @@ def chosen_options(
 def spelled_model(model: str, *, agent: str) -> str:
     """Return the model's name in the agent's spelling (LOP-114); unknown names are unchanged.
 
-    Claude Code and its SDK spell `claude-opus-4.5` as `claude-opus-4-5`.
+    Claude Code spells `claude-opus-4.5` as `claude-opus-4-5`.
     """
     found = _CLAUDE_MODEL.fullmatch(model)
-    return f"{found[1]}-{found[2]}" if found and agent in _CLAUDES else model
+    return f"{found[1]}-{found[2]}" if found and agent == "claude" else model
 
 
 def _checked(key: str, value: object) -> object:

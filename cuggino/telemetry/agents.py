@@ -32,7 +32,6 @@ MOST_OPEN_TOOLS = 1000
 _PROVIDERS: Mapping[str, str] = MappingProxyType(
     {
         "claude": "anthropic",
-        "claude-sdk": "anthropic",
         "codex": "openai",
         "gemini": "gcp.gemini",
         "copilot": "github.copilot",

@@ -143,6 +143,21 @@ def test_invalid_agents(packages: Path, name: str, words: str) -> None:
     assert "\n" not in failed.value.message
 
 
+@pytest.mark.parametrize("name", ["claude-sdk", "cuggino.agents.claude_sdk:ClaudeSdkAgent"])
+def test_removed_agents(tmp_path: Path, name: str) -> None:
+    """A removed agent names its replacement."""
+    with pytest.raises(ConfigError) as failed:
+        make_agent(name, cwd=tmp_path)
+    assert f'the agent "{name}" was removed: use `claude`, the same program' == str(failed.value)
+    assert name not in agent_names()
+
+
+def test_a_package_may_provide_a_removed_agent(packages: Path) -> None:
+    """An entry point with the name of a removed agent is used."""
+    install(packages, "theirs", AGENT, agents={"claude-sdk": "theirs:Agent"})
+    assert "theirs" == make_agent("claude-sdk", cwd=packages).name
+
+
 def test_modules_of_the_project_are_not_agents(tmp_path: Path) -> None:
     """Modules in the project's folder are never imported."""
     (tmp_path / "evil.py").write_text("open('run', 'w').close()\n", encoding="utf-8")

@@ -64,3 +64,14 @@ def test_loop(looping: Path, drawn_loop: DrawnLoop) -> None:
     file.write_text(json.dumps({"agent": "scripted:third.toml"}))
     drawn_loop.runtimes.clear()
     assert [OWN, "scripted:third.toml", OTHER] == agents_of("loop", drawn_loop.runtimes)
+
+
+@pytest.mark.parametrize("command", ["run", "deliver", "loop"])
+def test_a_removed_agent(ready: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
+    """A run of an agent that was removed is listed, and resumed with another one only."""
+    record(ready, ONE, *SAID, kind=command, agent="claude-sdk")
+    assert 2 == main([command, "--resume"])
+    expected = 'cuggino: the agent "claude-sdk" was removed: use `claude`, the same program\n'
+    assert ("", expected) == capsys.readouterr()
+    assert 0 == main(["runs", "--json"])
+    assert "claude-sdk" == json.loads(capsys.readouterr().out)["agent"]

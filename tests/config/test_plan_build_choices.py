@@ -53,7 +53,6 @@ def test_the_agent() -> None:
     "expected, model, agent",
     [
         ("claude-opus-4-5", "claude-opus-4.5", "claude"),
-        ("claude-opus-4-5", "claude-opus-4.5", "claude-sdk"),
         ("claude-opus-4-5", "claude-opus-4-5", "claude"),
         ("claude-opus-4.5", "claude-opus-4.5", "copilot"),
         ("claude-opus-4.5-fast", "claude-opus-4.5-fast", "claude"),

@@ -18,7 +18,7 @@ from tests.loops.demo import FOCUS, SCENARIO, Played, play
 from tests.loops.scenario_model import ROLES, scenario_model
 from tests.model_script import ModelRequest
 from tests.real_acp import Kimi, Qwen, Vibe
-from tests.real_claude import Claude, ClaudeSdk
+from tests.real_claude import Claude
 from tests.real_codex import MODEL, Codex
 from tests.real_copilot import Copilot, clean_env
 from tests.real_gemini import MODEL as GEMINI_MODEL, Gemini
@@ -27,7 +27,7 @@ from tests.real_program import RealProgram, in_a_project
 
 pytestmark = pytest.mark.real_agent
 
-PROGRAMS = (Claude, ClaudeSdk, Codex, Copilot, Gemini, Kimi, OpenCode, Qwen, Vibe)
+PROGRAMS = (Claude, Codex, Copilot, Gemini, Kimi, OpenCode, Qwen, Vibe)
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,6 @@ from cuggino.agents.base.agent import AgentLike, LlmAgent, adopt
 from cuggino.agents.cassettes import replay_of
 from cuggino.agents.choosing.routing import Candidate, RoutedAgent
 from cuggino.agents.claude import ClaudeAgent
-from cuggino.agents.claude_sdk import ClaudeSdkAgent
 from cuggino.agents.codex import CodexAgent
 from cuggino.agents.copilot import CopilotAgent
 from cuggino.agents.gemini import GeminiAgent
@@ -40,7 +39,6 @@ GROUP = "cuggino.agents"
 BUILT_IN: Mapping[str, type[LlmAgent]] = MappingProxyType(
     {
         "claude": ClaudeAgent,
-        "claude-sdk": ClaudeSdkAgent,
         "codex": CodexAgent,
         "copilot": CopilotAgent,
         "gemini": GeminiAgent,
@@ -48,6 +46,14 @@ BUILT_IN: Mapping[str, type[LlmAgent]] = MappingProxyType(
     }
 )
 """Built-in agents that are programs."""
+
+_REMOVED = MappingProxyType(
+    {
+        "claude-sdk": "claude",
+        "cuggino.agents.claude_sdk:ClaudeSdkAgent": "claude",
+    }
+)
+"""Removed agents, each with the one that drives the same program."""
 
 _ACP = "acp"
 _WITH_FILE = ("acp:NAME", "scripted:FILE", "replay:FILE")
@@ -97,8 +103,8 @@ def make_agent(
     Python, and not in `cwd`.
 
     Raises:
-        ConfigError: the agent is unknown or cannot be created, for example because its scenario or
-            module is broken.
+        ConfigError: the agent is unknown, was removed, or cannot be created, for example because
+            its scenario or module is broken.
     """
     kind, _, argument = name.partition(":")
     if kind == "scripted" and argument:
@@ -113,6 +119,10 @@ def make_agent(
         return _made(BUILT_IN[kind], given, name)
     if kind not in BUILT_IN and (entry := _installed().get(kind)) is not None:
         return _made(_loaded(entry), given, name)
+    if name in _REMOVED:
+        raise ConfigError(
+            f'the agent "{name}" was removed: use `{_REMOVED[name]}`, the same program'
+        )
     if _IMPORT_PATH.fullmatch(name):
         return _made(_imported(name, name), {**given, "argument": None}, name)
     raise ConfigError(

@@ -536,11 +536,6 @@ class ClaudeSession:
         """The last ping, reused for lines of the same batch."""
 
     @property
-    def has_result(self) -> bool:
-        """True once the main answer is complete; background tasks may keep the process running."""
-        return self._result is not None
-
-    @property
     def is_over(self) -> bool:
         """True once no further turn follows, unless a task in the background begins one."""
         return self._result is not None and not self._messages.are_waiting

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +15,7 @@ from cuggino.errors import AgentFailed
 from cuggino.events import AgentMessage, LlmAgentEvent, Steered, ToolCall, ToolResult
 from tests.limits import LIMIT
 from tests.model_script import Block, Text, Tool, always
-from tests.real_claude import (
-    Claude,
-    ClaudeSdk,
-    bash,
-    delegate,
-    install_claude,
-    needs_sandbox,
-    needs_sdk,
-)
-from tests.real_program import in_a_project, required
+from tests.real_claude import Claude, bash, delegate, needs_sandbox
 from tests.sources.subscribers import eventually
 
 pytestmark = pytest.mark.real_agent
@@ -49,14 +39,6 @@ def has_taken(claude: Claude, said: str) -> bool:
     return any(
         said in file.read_text(errors="replace") for file in transcripts(claude).rglob("*.jsonl")
     )
-
-
-@pytest.fixture(params=[Claude, ClaudeSdk])
-def claude(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Claude]:
-    if request.param is ClaudeSdk:
-        needs_sdk()
-    with in_a_project(request.param, required(install_claude), tmp_path) as claude:
-        yield claude
 
 
 class Person:
