@@ -7,11 +7,10 @@ and returns when everything that the stream started is gone.
 from __future__ import annotations
 
 import asyncio
-import queue
 import threading
+from collections import deque
 from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import suppress
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from reactivex import Observable, Observer, abc
 
@@ -21,6 +20,9 @@ T = TypeVar("T")
 
 NOTICE = 0.5
 """Maximum seconds until a signal delivered to another thread is noticed."""
+
+AHEAD = 2
+"""Events that a stream may be ahead of the consumer of `iterate` and `aiterate`."""
 
 
 def run(
@@ -85,29 +87,52 @@ class _End:
 
 
 class _Handover(Generic[T]):
-    """A handover of one event at a time to a consumer, who slows the lane down."""
+    """At most `AHEAD` items on their way from the lane to a consumer, who holds the lane up.
 
-    def __init__(self) -> None:
-        self._items: queue.Queue[T | _End] = queue.Queue(maxsize=1)
-        self._left = threading.Event()
+    The lane waits once `AHEAD` items are there, and goes on when all of them were taken and the
+    consumer wants more: two thread switches for `AHEAD` items.
+    """
+
+    def __init__(self, arrived: Callable[[], object] = lambda: None) -> None:
+        self._arrived = arrived
+        """Called on the lane after each item."""
+        self._items: deque[T | _End] = deque()
+        self._changed = threading.Condition(threading.Lock())
+        self._is_left = False
 
     def put(self, item: T | _End) -> None:
-        """Wait for room or for the consumer to leave; called on the lane."""
-        while not self._left.is_set():
-            try:
-                self._items.put(item, timeout=0.05)
+        """Add an item, and wait for the consumer; called on the lane."""
+        with self._changed:
+            if self._is_left:
                 return
-            except queue.Full:
-                continue
+            self._items.append(item)
+            self._changed.notify()
+            self._arrived()
+            while len(self._items) >= AHEAD and not self._is_left:
+                self._changed.wait()
 
-    def get(self) -> T | _End:
-        while True:
-            with suppress(queue.Empty):
-                return self._items.get(timeout=NOTICE)
+    def is_empty(self) -> bool:
+        """Return whether the consumer has to wait; if so, the lane goes on."""
+        with self._changed:
+            if not self._items:
+                self._changed.notify()
+            return not self._items
+
+    def wait(self) -> None:
+        """Wait for an item, or for `NOTICE` seconds."""
+        with self._changed:
+            if not self._items:
+                self._changed.wait(NOTICE)
+
+    def take(self) -> T | _End:
+        """Return the next item; there must be one."""
+        return self._items.popleft()
 
     def leave(self) -> None:
         """Take nothing more; called by the consumer."""
-        self._left.set()
+        with self._changed:
+            self._is_left = True
+            self._changed.notify()
 
 
 def iterate(
@@ -126,7 +151,11 @@ def iterate(
     subscription = crossing(stream, observer, serial(lane))
     try:
         subscription.begin()
-        while not isinstance(item := handover.get(), _End):
+        while True:
+            while handover.is_empty():
+                handover.wait()
+            if isinstance(item := handover.take(), _End):
+                break
             yield item
         if item.error is not None:
             raise item.error
@@ -147,19 +176,14 @@ async def aiterate(stream: Observable[T]) -> AsyncGenerator[T, None]:
     disposes the stream as well.
     """
     loop = asyncio.get_running_loop()
-    items: asyncio.Queue[T | _End] = asyncio.Queue()
-    room = threading.Semaphore(1)
-    left = threading.Event()
+    arrived = asyncio.Event()
+    handover: _Handover[T] = _Handover(lambda: loop.call_soon_threadsafe(arrived.set))
     lane = LoopScheduler()
-
-    def put(item: Any) -> None:
-        while not (left.is_set() or room.acquire(timeout=0.05)):
-            pass
-        if not left.is_set():
-            loop.call_soon_threadsafe(items.put_nowait, item)
-
     subscription = on_loop(stream).subscribe(
-        put, lambda error: put(_End(error)), lambda: put(_End()), scheduler=lane
+        handover.put,
+        lambda error: handover.put(_End(error)),
+        lambda: handover.put(_End()),
+        scheduler=lane,
     )
 
     def release() -> None:
@@ -167,12 +191,16 @@ async def aiterate(stream: Observable[T]) -> AsyncGenerator[T, None]:
         lane.close()
 
     try:
-        while not isinstance(item := await items.get(), _End):
+        while True:
+            while handover.is_empty():
+                await arrived.wait()
+                arrived.clear()
+            if isinstance(item := handover.take(), _End):
+                break
             yield item
-            room.release()
         if item.error is not None:
             raise item.error
     finally:
-        left.set()
+        handover.leave()
         # Shielded: a second cancellation must not orphan a process.
         await asyncio.shield(asyncio.to_thread(release))
