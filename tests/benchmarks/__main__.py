@@ -20,6 +20,7 @@ from tests.benchmarks import (
     cluster,
     growth,
     guard,
+    handover,
     journals,
     markers,
     pages,
@@ -33,6 +34,7 @@ from tests.benchmarks import (
     stream,
 )
 from tests.benchmarks.measuring import Figure, Skipped
+from tests.benchmarks.project import HERE, Tree
 
 Measure = Callable[..., Iterator[Figure]]
 
@@ -59,6 +61,9 @@ GROUPS: dict[str, Group] = {
         processes.ending_together, partial(processes.ending_together, agents=2, rounds=1)
     ),
     "stream": Group(stream.lines, partial(stream.lines, turns=10, rounds=1)),
+    "shapes": Group(stream.shapes, partial(stream.shapes, count=600, rounds=1)),
+    "alone": Group(stream.alone, partial(stream.alone, count=210, rounds=1)),
+    "iterate": Group(handover.edges, partial(handover.edges, count=100, rounds=1)),
     "lengths": Group(stream.lengths, partial(stream.lengths, of=(1, 64), size=2**18, rounds=1)),
     "markers": Group(markers.markers, partial(markers.markers, sizes=(1, 2))),
     "memory": Group(growth.memory, partial(growth.memory, size=2**22, line=2**20)),
@@ -85,6 +90,9 @@ GROUPS: dict[str, Group] = {
 COMPARED = ("small", "stream")
 """Groups that measure other command lines, too."""
 
+BEFORE = ("start", "commands", "small", "stage", "stream", "shapes", "alone", "iterate")
+"""Groups that measure another checkout, too."""
+
 
 def shown(figure: Figure, *, judged: bool = True) -> str:
     """Return the row of the table, with a verdict if it is `judged`."""
@@ -102,7 +110,7 @@ def shown(figure: Figure, *, judged: bool = True) -> str:
 def main() -> int:
     """Run the requested benchmarks."""
     asked = _arguments()
-    names = asked.group or (COMPARED if asked.against else GROUPS)
+    names = asked.group or (COMPARED if asked.against else BEFORE if asked.before else GROUPS)
     print("| what | took | floor | that is | ratio | target |\n|---|---|---|---|---|---|")
     figures: list[tuple[str, Figure]] = []
     skipped: dict[str, str] = {}
@@ -110,6 +118,8 @@ def main() -> int:
         measure = GROUPS[name].quick if asked.quick else GROUPS[name].whole
         if name in COMPARED:
             measure = partial(measure, peers=asked.against)
+        if name in BEFORE and asked.before:
+            measure = partial(measure, trees=(HERE, asked.before))
         try:
             for figure in measure():
                 figures.append((name, figure))
@@ -152,7 +162,18 @@ def _arguments() -> argparse.Namespace:
         "these; a shell runs it in a temporary git project with .specs/, where a fake `claude` is "
         "the first on the PATH, and it has to end by itself; can be repeated",
     )
+    parser.add_argument(
+        "--before",
+        metavar="CHECKOUT",
+        help=f"measure another cuggino, too, in the groups {', '.join(BEFORE)}, and by default "
+        "only these: a checkout with a `.venv`, or an interpreter that has it installed",
+    )
     asked = parser.parse_args()
+    if asked.before:
+        try:
+            asked.before = Tree.before(asked.before)
+        except ValueError as error:
+            parser.error(str(error))
     for name in asked.group:
         if name not in GROUPS:
             parser.error(f"there is no group {name!r}: choose from {', '.join(GROUPS)}")

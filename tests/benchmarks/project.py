@@ -72,6 +72,44 @@ entry(sys.argv[1:])
 """Source of a `cuggino` without snapshots and verification, which no setting turns off."""
 
 
+class Tree(NamedTuple):
+    """An installed cuggino that is measured."""
+
+    python: str
+    """The interpreter in which it is installed."""
+    mark: str = ""
+    """What the keys and names of its figures end with."""
+
+    @classmethod
+    def before(cls, place: str) -> Tree:
+        """Return the one to compare with: a checkout with a `.venv`, or an interpreter.
+
+        Raises:
+            ValueError: cuggino is not installed there.
+        """
+        found = Path(place).absolute()
+        python = found / ".venv" / "bin" / "python" if found.is_dir() else found
+        with tempfile.TemporaryDirectory() as nowhere:
+            argv = [str(python), "-c", "import cuggino_cli"]
+            try:
+                subprocess.run(argv, cwd=nowhere, check=True, capture_output=True)
+            except (OSError, subprocess.CalledProcessError) as error:
+                raise ValueError(f"cuggino is not installed in {place}: {error}") from error
+        return cls(str(python), "before")
+
+    def key(self, key: str) -> str:
+        """Return the key of its figure; that of the other tree has no target."""
+        return f"{key}.{self.mark}" if self.mark else key
+
+    def named(self, name: str) -> str:
+        """Return the name of its figure."""
+        return f"{name}, {self.mark}" if self.mark else name
+
+
+HERE = Tree(sys.executable)
+"""The cuggino of this interpreter."""
+
+
 class Peak(NamedTuple):
     """Peak memory and CPU time of a Python process."""
 
@@ -93,10 +131,11 @@ class Tool:
     """Seconds after which it is killed."""
 
     @classmethod
-    def cuggino(cls, *words: str) -> Tool:
-        """Return `cuggino run` with further options, on this interpreter."""
-        start = (sys.executable, "-m", "cuggino_cli", "run", "--focus", "x")
-        return cls(" ".join(("cuggino run", *words)), (*start, *words), (0, 10))
+    def cuggino(cls, *words: str, tree: Tree = HERE) -> Tool:
+        """Return `cuggino run` with further options."""
+        start = (tree.python, "-m", "cuggino_cli", "run", "--focus", "x")
+        name = tree.named(" ".join(("cuggino run", *words)))
+        return cls(name, (*start, *words), (0, 10))
 
     @classmethod
     def bare_cuggino(cls) -> Tool:
@@ -245,6 +284,20 @@ def prints_file(path: Path) -> str:
 def prints_lines(path: Path) -> str:
     """Return a session that prints a file line by line, with one `write` each."""
     return f"LC_ALL=C grep --line-buffered '' '{path}'\n"
+
+
+def prints_alone(path: Path, *, pause: float) -> str:
+    """Return a session that prints a file line by line, with a pause of seconds after each."""
+    return f"'{sys.executable}' -c '{_ALONE}' '{path}' {pause}\n"
+
+
+_ALONE = """
+import os, sys, time
+with open(sys.argv[1], "rb") as file:
+    for line in file:
+        os.write(1, line)
+        time.sleep(float(sys.argv[2]))
+"""
 
 
 def iterations(count: int) -> list[str]:

@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Any
 
 import cuggino_cli
+from tests.benchmarks.targets import Target
 
 PAGE = Path(cuggino_cli.__file__).with_name("help") / "speed.md"
 
@@ -26,8 +27,17 @@ ROWS: Mapping[str, str] = MappingProxyType(
         "the same with `--json`": "stream.json",
         "the same with `--verbose`": "stream.verbose",
         "the same, one `write` per line": "stream.one-by-one",
+        "parts of text, 100,000 lines": "shape.text",
+        "no partial messages, 100,000 lines": "shape.whole",
+        "one line alone, 1 ms apart, of all kinds": "alone.mixed",
+        "one line alone, parts of text": "alone.text",
+        "one line alone, no partial messages": "alone.whole",
+        "an event of a range in `cuggino.iterate`": "iterate.range",
+        "an event of a process in `cuggino.iterate`": "iterate.process",
+        "an event of a range in `cuggino.aiterate`": "aiterate.range",
         "`cuggino run` to its first agent": "start.run",
         "`cuggino runs`": "start.runs",
+        "`cuggino status`": "start.status",
         "`cuggino backlog list`": "start.backlog",
         "`cuggino --version`": "start.version",
         "`cuggino --help`": "start.help",
@@ -35,6 +45,7 @@ ROWS: Mapping[str, str] = MappingProxyType(
         "one stage of `cuggino run`, bare": "stage.cpu",
         "the same, wall time": "stage.wall",
         "what snapshots and verification add to it, without a sandbox": "stage.added.cpu",
+        "one stage with them": "stage.whole.cpu",
         "guard on a Bash call": "guard.bash",
         "guard on a Write call": "guard.write",
         "journal entry": "journal.entry",
@@ -79,7 +90,7 @@ ROWS: Mapping[str, str] = MappingProxyType(
 )
 """The keys of figures by the first cell of their row."""
 
-_NUMBER = re.compile(r"[\d.,]+ (?:s|ms|us|MiB)\b")
+_NUMBER = re.compile(r"(?:[\d.,]+|\?) (?:s|ms|us|MiB)\b")
 
 
 def with_figures(page: str, figures: Sequence[Mapping[str, Any]]) -> str:
@@ -100,10 +111,15 @@ def _row(line: str, figures: Mapping[str, Mapping[str, Any]]) -> str:
     if ratio:
         ratio = f"{figure['ratio']:.2f}"
     if figure["holds"] is not None:
-        most = target.strip("*").removesuffix(", missed")
+        most = shown_target(Target(**figure["target"]))
         target = most if figure["holds"] else f"**{most}, missed**"
     value = _amount(figure["value"], figure["unit"])
     return f"| {' | '.join((name, value, floor, ratio, target))} |\n"
+
+
+def shown_target(target: Target) -> str:
+    """Return the target as a cell of the table."""
+    return f"{target.most:g}" if target.unit == "x" else f"{target.most:g} {target.unit}"
 
 
 def _amount(value: float, unit: str) -> str:

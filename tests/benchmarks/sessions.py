@@ -182,6 +182,26 @@ def session(turns: int = 0, *, ending: str = SPEC_ISSUE) -> Iterator[bytes]:
     yield from _ending(printer, ending)
 
 
+def talk(turns: int) -> Iterator[bytes]:
+    """Yield a session that is nearly only text: 200 parts a turn, of one word each, not ASCII."""
+    printer = _Printer()
+    yield _opening(printer)
+    for number in range(turns):
+        message_id = f"msg_{number:05}"
+        words = [f"più {part}€ ♥ " for part in range(200)]
+        yield printer.begin(0, {"type": "text", "text": ""})
+        for word in words:
+            yield printer.delta(0, "text_delta", "text", word)
+        yield from printer.block(0, message_id, {"type": "text", "text": "".join(words)})
+    yield from _ending(printer, SPEC_ISSUE)
+
+
+def whole_messages(turns: int) -> Iterator[bytes]:
+    """Yield a session without partial messages: a line for each message, call and result."""
+    partial = (b'{"type":"stream_event"', b'{"type":"system","subtype":"thinking_tokens"')
+    return (line for line in session(turns) if not line.startswith(partial))
+
+
 def long_lines(length: int, *, size: int) -> Iterator[bytes]:
     """Yield a session with tool results of `length` bytes a line, `size` bytes altogether."""
     printer = _Printer()

@@ -10,14 +10,17 @@ from cuggino.edges import run as run_stream
 from cuggino.events import Note
 from cuggino.operators import Flow, emit, flow, forward
 from tests.benchmarks.measuring import Figure, Took, in_turns, run, seconds, took_in_turns
-from tests.benchmarks.project import Tool, iterations, project
+from tests.benchmarks.project import HERE, Tool, Tree, iterations, project
 
 STATUS = ("git", "status", "--porcelain=v2")
 
 
-def small_run(*, rounds: int = 9, peers: Sequence[str] = ()) -> Iterator[Figure]:
+def small_run(
+    *, rounds: int = 9, peers: Sequence[str] = (), trees: Sequence[Tree] = (HERE,)
+) -> Iterator[Figure]:
     """Measure a run of three instant agents: plan, work, review."""
-    ours, others = Tool.cuggino(), [Tool.peer(peer) for peer in peers]
+    ours = {tree.key("small"): Tool.cuggino(tree=tree) for tree in trees}
+    others = [Tool.peer(peer) for peer in peers]
     with project() as here:
         here.plays(*iterations(1))
 
@@ -25,11 +28,12 @@ def small_run(*, rounds: int = 9, peers: Sequence[str] = ()) -> Iterator[Figure]
             here.restore()
             return here.run_agent().plus(here.run_agent()).plus(here.run_agent())
 
-        least, taken, *rest = took_in_turns(
-            rounds, alone, *(partial(here.run, tool) for tool in (ours, *others))
+        least, *rest = took_in_turns(
+            rounds, alone, *(partial(here.run, tool) for tool in (*ours.values(), *others))
         )
-        yield from _small("small", f"{ours.name}: three instant agents", taken, least)
-        for tool, taken in zip(others, rest, strict=True):
+        for (key, tool), taken in zip(ours.items(), rest, strict=False):
+            yield from _small(key, f"{tool.name}: three instant agents", taken, least)
+        for tool, taken in zip(others, rest[len(ours) :], strict=True):
             here.run(tool)
             yield from _small(
                 "small.peer", f"{tool.name}: {here.calls} instant agents", taken, least
@@ -51,12 +55,12 @@ def _small(key: str, name: str, taken: Took, least: Took) -> Iterator[Figure]:
 _KINDS = {"wall": "wall time", "cpu": "CPU"}
 
 
-def stages(*, many: int = 25, rounds: int = 9) -> Iterator[Figure]:
+def stages(*, many: int = 25, rounds: int = 9, trees: Sequence[Tree] = (HERE,)) -> Iterator[Figure]:
     """Compare a stage of `cuggino run` with one `git status` and one process.
 
     The cost of a stage is the difference between a run of `many` iterations, of three stages each,
     and a run of one. What snapshots and verification add is measured apart, beside
-    one `git status`.
+    one `git status`. A whole stage is measured in all `trees`.
     """
     with project(maxIterations=many) as here:
 
@@ -67,13 +71,13 @@ def stages(*, many: int = 25, rounds: int = 9) -> Iterator[Figure]:
         def status() -> Took:
             return run(STATUS, cwd=here.folder, env=here.env)
 
-        bare, whole = Tool.bare_cuggino(), Tool.cuggino()
-        acts = [partial(of, tool, count) for tool in (bare, whole) for count in (1, many)]
-        least, agent, few, full, safe_few, safe_full = took_in_turns(
-            rounds, status, here.run_agent, *acts
-        )
-    stage = full.minus(few).each(3 * (many - 1))
-    added = safe_full.minus(safe_few).each(3 * (many - 1)).minus(stage)
+        tools = [Tool.bare_cuggino(), *(Tool.cuggino(tree=tree) for tree in trees)]
+        acts = [partial(of, tool, count) for tool in tools for count in (1, many)]
+        least, agent, *taken = took_in_turns(rounds, status, here.run_agent, *acts)
+    stage, *whole = (
+        full.minus(few).each(3 * (many - 1))
+        for few, full in zip(taken[::2], taken[1::2], strict=True)
+    )
     runs = f"{3 * many} against 3"
     for key, name, value, floor, floor_name in (
         (
@@ -83,7 +87,23 @@ def stages(*, many: int = 25, rounds: int = 9) -> Iterator[Figure]:
             least.plus(agent),
             "git status and the agent",
         ),
-        ("stage.added", "its snapshot and verification", added, least, "git status"),
+        (
+            "stage.added",
+            "its snapshot and verification",
+            whole[0].minus(stage),
+            least,
+            "git status",
+        ),
+        *(
+            (
+                tree.key("stage.whole"),
+                tree.named("a stage with both"),
+                each,
+                least.plus(agent),
+                "git status and the agent",
+            )
+            for tree, each in zip(trees, whole, strict=True)
+        ),
     ):
         yield from _both(key, name, value, floor, floor_name)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
 from tests.benchmarks.measuring import Figure, Took, run, took_in_turns
-from tests.benchmarks.project import Project, iterations, project
+from tests.benchmarks.project import HERE, Project, Tree, iterations, project
 
 _WITHIN = """
 import os, sys
@@ -21,31 +22,36 @@ entry(sys.argv[2:])
 """`cuggino` for an agent that kills it, by the process id in a file."""
 
 
-def program(*, rounds: int = 15) -> Iterator[Figure]:
+def program(*, rounds: int = 15, trees: Sequence[Tree] = (HERE,)) -> Iterator[Figure]:
     """Measure `--version` and `--help` beside the import of click, and that of cuggino."""
-    python = [sys.executable, "-c"]
-    acts = {
-        "click": [*python, "import click"],
-        "version": [sys.executable, "-m", "cuggino_cli", "--version"],
-        "help": [sys.executable, "-m", "cuggino_cli", "--help"],
-        "bare": [*python, "pass"],
-        "import": [*python, "import cuggino"],
-    }
-    taken = took_in_turns(rounds, *(partial(run, argv) for argv in acts.values()))
-    cpu = {name: each.cpu * 1e3 for name, each in zip(acts, taken, strict=True)}
-    yield _figure("version", "cuggino --version", cpu["version"], cpu["click"], "import click")
-    yield _figure("help", "cuggino --help", cpu["help"], cpu["click"], "import click")
-    yield _figure("import", "import cuggino", cpu["import"], cpu["bare"], "an idle interpreter")
+    click, bare = [sys.executable, "-c", "import click"], [sys.executable, "-c", "pass"]
+    cases = [
+        (tree.key(key), tree.named(name), [tree.python, *words], floor)
+        for key, name, words, floor in (
+            ("version", "cuggino --version", ("-m", "cuggino_cli", "--version"), "import click"),
+            ("help", "cuggino --help", ("-m", "cuggino_cli", "--help"), "import click"),
+            ("import", "import cuggino", ("-c", "import cuggino"), "an idle interpreter"),
+        )
+        for tree in trees
+    ]
+    with tempfile.TemporaryDirectory() as nowhere:  # Python looks for modules in the folder, too
+        argvs = [click, bare, *(argv for _, _, argv, _ in cases)]
+        acts = (partial(run, argv, cwd=Path(nowhere)) for argv in argvs)
+        click_cpu, bare_cpu, *taken = (each.cpu * 1e3 for each in took_in_turns(rounds, *acts))
+    for (key, name, _, floor), cpu in zip(cases, taken, strict=True):
+        least = click_cpu if floor == "import click" else bare_cpu
+        yield _figure(key, name, cpu, least, floor)
 
 
-def commands(*, rounds: int = 9) -> Iterator[Figure]:
-    """Measure `run` until its first agent starts, `runs` and `backlog list`."""
+def commands(*, rounds: int = 9, trees: Sequence[Tree] = (HERE,)) -> Iterator[Figure]:
+    """Measure `run` until its first agent starts, `runs`, `status` and `backlog list`."""
     with project() as here:
         pid = here.folder.parent / "pid"
         killing = f"read -r pid <'{pid}'\nkill -9 $pid\n"
         arguments = {
             "run": ("cuggino run to its first agent", ["run", "--focus", "x"]),
             "runs": ("cuggino runs", ["runs"]),
+            "status": ("cuggino status", ["status"]),
             "backlog": ("cuggino backlog list", ["backlog", "list"]),
         }
         for key, (name, words) in arguments.items():
@@ -54,15 +60,20 @@ def commands(*, rounds: int = 9) -> Iterator[Figure]:
             if key != "run":
                 _fill(here)
             here.plays(killing)
-            argv = [sys.executable, "-c", _WITHIN, str(pid), *words]
-            packages = [sys.executable, "-c", _imports(_third_party(here, argv))]
+            argvs = [[tree.python, "-c", _WITHIN, str(pid), *words] for tree in trees]
+            packages = [sys.executable, "-c", _imports(_third_party(here, argvs[0]))]
 
             def act(argv: Sequence[str]) -> Took:
-                return run(argv, cwd=here.folder, env=here.env, codes=(0, -9))
+                return run(argv, cwd=here.folder, env=here.env, codes=(0, 3, -9))
 
-            least, taken = took_in_turns(rounds, partial(act, packages), partial(act, argv))
+            least, *taken = took_in_turns(
+                rounds, *(partial(act, argv) for argv in (packages, *argvs))
+            )
             floor = "importing its third-party packages"
-            yield _figure(key, name, taken.cpu * 1e3, least.cpu * 1e3, floor)
+            for tree, used in zip(trees, taken, strict=True):
+                yield _figure(
+                    tree.key(key), tree.named(name), used.cpu * 1e3, least.cpu * 1e3, floor
+                )
 
 
 def _figure(key: str, name: str, value: float, floor: float, floor_name: str) -> Figure:

@@ -3,13 +3,32 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
+from typing import NamedTuple
 
 from tests.benchmarks.measuring import Figure, in_turns
-from tests.benchmarks.project import Project, Tool, prints, prints_file, prints_lines, project
-from tests.benchmarks.sessions import TURN, long_lines, session, write_session
+from tests.benchmarks.project import (
+    HERE,
+    Project,
+    Tool,
+    Tree,
+    prints,
+    prints_alone,
+    prints_file,
+    prints_lines,
+    project,
+)
+from tests.benchmarks.sessions import (
+    TURN,
+    long_lines,
+    session,
+    talk,
+    whole_messages,
+    write_session,
+)
 
 _FLOOR = """
 import json, subprocess, sys
@@ -20,6 +39,26 @@ with subprocess.Popen(["claude", "-p"], stdout=subprocess.PIPE) as process:
 FLOOR = Tool("pipe and json.loads", (sys.executable, "-c", _FLOOR), (0,))
 MODES = {"default": (), "verbose": ("--verbose",), "json": ("--json",)}
 
+PAUSE = 0.001
+"""Seconds between two lines that come alone."""
+
+
+class Shape(NamedTuple):
+    """A kind of session."""
+
+    name: str
+    lines: Callable[[int], Iterator[bytes]]
+    turn: int
+    """Lines of one of its turns."""
+
+
+SHAPES = {
+    "mixed": Shape("all kinds of lines", session, TURN),
+    "text": Shape("parts of text", talk, 203),
+    "whole": Shape("no partial messages", whole_messages, 7),
+}
+"""Sessions whose lines cost differently: their sizes, and how many of them are shown."""
+
 
 class _Stream:
     """A project whose first agent prints a long session, and all others a short one."""
@@ -28,16 +67,22 @@ class _Stream:
         self._here = here
         self._file = here.folder.parent / "session.jsonl"
         self.size = write_session(self._file, lines)
+        with self._file.open("rb") as file:
+            self.count = sum(1 for _ in file)
 
     def net_cpu(
-        self, rounds: int, tools: Sequence[Tool], *, one_by_one: bool = False
+        self,
+        rounds: int,
+        tools: Sequence[Tool],
+        *,
+        printed: Callable[[Path], str] = prints_file,
     ) -> list[float]:
         """Return the CPU of each tool on the session, more than on a short one.
 
         That of the agents does not count.
         """
         short = prints(session())
-        long = prints_lines(self._file) if one_by_one else prints_file(self._file)
+        long = printed(self._file)
 
         def cpu(tool: Tool, first: str) -> float:
             self._here.plays(first, short)
@@ -55,26 +100,76 @@ def _stream(lines: Iterable[bytes]) -> Iterator[_Stream]:
         yield _Stream(here, lines)
 
 
-def lines(*, turns: int = 3175, rounds: int = 5, peers: Sequence[str] = ()) -> Iterator[Figure]:
+def lines(
+    *,
+    turns: int = 3175,
+    rounds: int = 5,
+    peers: Sequence[str] = (),
+    trees: Sequence[Tree] = (HERE,),
+) -> Iterator[Figure]:
     """Measure 200,000 lines of an agent, at once and with a `write` each.
 
     The CPU is without that of the agent, and without that of the same run on a short session.
     """
-    ours = {name: Tool.cuggino(*words) for name, words in MODES.items()}
+    ours = {
+        tree.key(f"stream.{name}"): Tool.cuggino(*words, tree=tree)
+        for name, words in MODES.items()
+        for tree in trees
+    }
     others = [Tool.peer(peer) for peer in peers]
     with _stream(session(turns)) as here:
-        size = here.size / 2**20
-        said = f"{turns * TURN + 4:,} lines ({size:.0f} MiB)"
-        least, *taken = here.net_cpu(rounds, [FLOOR, *ours.values(), *others])
-        for name, tool, cpu in zip(ours, ours.values(), taken, strict=False):
-            yield _figure(f"stream.{name}", f"{tool.name}: {said}", cpu, least)
-        for tool, cpu in zip(others, taken[len(ours) :], strict=True):
-            yield _figure("stream.peer", f"{tool.name}: {said}", cpu, least)
-        one_by_one = [FLOOR, ours["default"], *others]
-        least, *taken = here.net_cpu(rounds, one_by_one, one_by_one=True)
-        for tool, cpu in zip(one_by_one[1:], taken, strict=True):
-            key = "stream.one-by-one" + (".peer" if tool in others else "")
+        said = f"{here.count:,} lines ({here.size / 2**20:.0f} MiB)"
+        keys = [*ours, *("stream.peer" for _ in others)]
+        tools = [*ours.values(), *others]
+        least, *taken = here.net_cpu(rounds, [FLOOR, *tools])
+        for key, tool, cpu in zip(keys, tools, taken, strict=True):
+            yield _figure(key, f"{tool.name}: {said}", cpu, least)
+        ours = {tree.key("stream.one-by-one"): Tool.cuggino(tree=tree) for tree in trees}
+        keys = [*ours, *("stream.one-by-one.peer" for _ in others)]
+        tools = [*ours.values(), *others]
+        least, *taken = here.net_cpu(rounds, [FLOOR, *tools], printed=prints_lines)
+        for key, tool, cpu in zip(keys, tools, taken, strict=True):
             yield _figure(key, f"{tool.name}: the same, one write a line", cpu, least)
+
+
+def shapes(
+    *, count: int = 100_000, rounds: int = 3, trees: Sequence[Tree] = (HERE,)
+) -> Iterator[Figure]:
+    """Measure bursts of about `count` lines of the other kinds of sessions."""
+    tools = {tree: Tool.cuggino(tree=tree) for tree in trees}
+    for name, shape in SHAPES.items():
+        if name == "mixed":
+            continue  # that of `lines`
+        with _stream(shape.lines(count // shape.turn)) as here:
+            least, *taken = here.net_cpu(rounds, [FLOOR, *tools.values()])
+            for tree, cpu in zip(tools, taken, strict=True):
+                said = f"{tools[tree].name}: {here.count:,} lines, {shape.name}"
+                yield _figure(tree.key(f"shape.{name}"), said, cpu, least)
+
+
+def alone(
+    *, count: int = 3_000, rounds: int = 3, pause: float = PAUSE, trees: Sequence[Tree] = (HERE,)
+) -> Iterator[Figure]:
+    """Measure each of `count` lines that come alone, as a real agent prints them.
+
+    For each kind of session; a burst, of which many lines are read at once, is cheaper.
+    """
+    tools = {tree: Tool.cuggino(tree=tree) for tree in trees}
+    for name, shape in SHAPES.items():
+        with _stream(shape.lines(count // shape.turn)) as here:
+            taken = here.net_cpu(
+                rounds, [FLOOR, *tools.values()], printed=partial(prints_alone, pause=pause)
+            )
+            least, *ours = (cpu / here.count * 1e6 for cpu in taken)
+            for tree, each in zip(tools, ours, strict=True):
+                yield Figure(
+                    key=tree.key(f"alone.{name}"),
+                    name=f"{tools[tree].name}: a line alone, {shape.name}, CPU",
+                    value=each,
+                    unit="us",
+                    floor=least,
+                    floor_name=FLOOR.name,
+                )
 
 
 def lengths(

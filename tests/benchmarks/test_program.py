@@ -17,12 +17,15 @@ from tests.benchmarks.measuring import Figure, Skipped, Took, in_turns, took, to
 from tests.benchmarks.project import (
     Project,
     Tool,
+    Tree,
     iterations,
     prints,
+    prints_alone,
     prints_file,
     prints_lines,
 )
 from tests.benchmarks.sessions import TURN, long_lines, session, write_large, write_session
+from tests.benchmarks.stream import SHAPES
 from tests.benchmarks.targets import TARGETS, Target
 from tests.limits import LIMIT
 
@@ -82,6 +85,41 @@ def test_against_what_does_not_work(tmp_path: Path) -> None:
     endless = replace(Tool.peer("claude; sleep 3600 & wait"), limit=0.2)
     with pytest.raises(Skipped, match=r"has not ended after 0\.2 s"):
         here.run(endless)
+
+
+@pytest.mark.real_agent
+def test_another_checkout() -> None:
+    """Its figures are rows beside those of this one."""
+    done = benchmarks("--quick", "--before", sys.executable, "start", "iterate")
+    assert (0, "") == (done.returncode, done.stderr)
+    names = [row.split("|")[1].strip() for row in done.stdout.splitlines()[2:]]
+    assert 14 == len(names)
+    assert ["cuggino --version, CPU", "cuggino --version, before, CPU"] == names[:2]
+
+
+def test_a_checkout_without_cuggino(tmp_path: Path) -> None:
+    """A place without an installed cuggino is refused."""
+    with pytest.raises(ValueError, match="cuggino is not installed in"):
+        Tree.before(str(tmp_path))
+
+
+def test_another_checkout_has_no_targets() -> None:
+    """The keys of its figures are its own."""
+    before = Tree(sys.executable, "before")
+    assert ("start.run.before", "x, before") == (before.key("start.run"), before.named("x"))
+    assert "start.run.before" not in TARGETS
+
+
+def test_shapes_of_sessions() -> None:
+    """All are read as sessions of Claude Code, and have the lines per turn that are stated."""
+    for shape in SHAPES.values():
+        few, many = (list(shape.lines(turns)) for turns in (1, 3))
+        assert 2 * shape.turn == len(many) - len(few)
+        reader = ClaudeSession()
+        for line in many:
+            json.loads(line)
+            reader.feed(line.strip(), now=0.0)
+        assert reader.end(exit_code=0, stderr_tail="", duration=1.0, now=0.0)[1] is None
 
 
 def test_a_script_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,15 +242,20 @@ def test_fake_agent(tmp_path: Path) -> None:
     here = Project(tmp_path)
     file = tmp_path / "file"
     write_session(file, session(1))
-    here.plays(prints([b"it's\n", b'"\\n"\n']), prints_file(file), prints_lines(file))
+    here.plays(
+        prints([b"it's\n", b'"\\n"\n']),
+        prints_file(file),
+        prints_lines(file),
+        prints_alone(file, pause=0.0),
+    )
 
     def said() -> bytes:
         return subprocess.run(
             ["claude", "-p"], cwd=here.folder, env=here.env, capture_output=True, check=True
         ).stdout
 
-    assert [b'it\'s\n"\\n"\n', *[file.read_bytes()] * 3] == [said() for _ in range(4)]
-    assert 4 == here.calls
+    assert [b'it\'s\n"\\n"\n', *[file.read_bytes()] * 4] == [said() for _ in range(5)]
+    assert 5 == here.calls
     here.run(Tool.peer("echo left >left; mkdir .cuggino; claude; claude"))
     assert 2 == here.calls
     here.restore()

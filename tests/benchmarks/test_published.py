@@ -5,7 +5,8 @@ from __future__ import annotations
 from itertools import takewhile
 
 from tests.benchmarks.measuring import Figure
-from tests.benchmarks.published import PAGE, ROWS, with_figures
+from tests.benchmarks.published import PAGE, ROWS, shown_target, with_figures
+from tests.benchmarks.targets import TARGETS
 
 TABLE = """\
 | what | cuggino | beside | ratio | target |
@@ -24,12 +25,28 @@ def _figure(key: str, value: float, floor: float | None = None) -> dict[str, obj
 
 def test_a_row_gets_value_baseline_ratio_and_verdict() -> None:
     page = with_figures(TABLE, [_figure("start.run", 280.4, 200.0)])
-    assert "agent | 280 ms | 200 ms, its packages | 1.40 | 1.5 |" in page
+    assert "agent | 280 ms | 200 ms, its packages | 1.40 | 2 |" in page
 
 
 def test_a_missed_target_is_named() -> None:
-    page = with_figures(TABLE, [_figure("start.run", 320.0, 200.0)])
-    assert "| 1.60 | **1.5, missed** |" in page
+    page = with_figures(TABLE, [_figure("start.run", 420.0, 200.0)])
+    assert "| 2.10 | **2, missed** |" in page
+
+
+def test_a_row_without_figures_gets_its_first() -> None:
+    row = "| one line alone, parts of text | ? us | ? us, the same | ? | 50 us |\n"
+    figure = _figure("alone.text", 42.0, 10.0) | {"unit": "us"}
+    assert with_figures(row, [figure]) == (
+        "| one line alone, parts of text | 42 us | 10 us, the same | 4.20 | 60 us |\n"
+    )
+
+
+def test_targets_of_the_page_are_those_that_are_judged() -> None:
+    for line in PAGE.read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.split("|")[1:-1]]
+        target = TARGETS.get(ROWS.get(cells[0], "")) if len(cells) == 5 else None
+        if target is not None:
+            assert cells[4].strip("*").removesuffix(", missed") == shown_target(target), line
 
 
 def test_empty_cells_stay_empty() -> None:
