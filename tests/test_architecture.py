@@ -89,7 +89,7 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
             "reactivex pydantic",
         ),
         "logins": _room("errors operators sources agents", "reactivex"),
-        "wakefulness": _room("operators", "reactivex wakepy"),
+        "wakefulness": _room("events operators", "reactivex wakepy"),
         "preflight": _room(
             "errors events sandbox config operators sources storage agents stages",
             "pydantic reactivex",
