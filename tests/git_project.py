@@ -17,7 +17,7 @@ import pytest
 
 from cuggino import run
 from cuggino.events import CommitFailed, CommitPerformed, DirtyFilesCommitted
-from cuggino.stages import GitRepository, commit_stage
+from cuggino.stages import GitRepository, commit_to
 from tests.limits import LIMIT
 
 
@@ -220,7 +220,7 @@ def commit(
     """Run the commit stage and return its result."""
     specs, *rest = EXCLUDED
     repository = GitRepository(cwd or project.root, exclude=tuple(rest), timeout=timeout)
-    event = run(commit_stage(repository, message, iteration=2, exclude=(specs,)))
+    event = run(commit_to(repository, message, iteration=2, exclude=(specs,)))
     assert not isinstance(event, DirtyFilesCommitted)
     return event
 

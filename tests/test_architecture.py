@@ -59,9 +59,9 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
             "pydantic pydantic_core reactivex copilot",
         ),
         "stages": _room(
-            "events errors files guard sandbox domain agents.base prompts "
+            "events errors files guard sandbox config domain agents.base prompts "
             "operators sources storage",
-            "reactivex",
+            "pydantic reactivex",
         ),
         "loops": _room(
             "events errors files guard sandbox config domain prompts "

@@ -9,7 +9,6 @@ from cuggino.loops.frame.control import Control, ItemControl
 from cuggino.loops.frame.interruption import Interruption
 from cuggino.loops.frame.options import RunOptions
 from cuggino.loops.frame.resuming import latest_run_of, resumed_options
-from cuggino.loops.frame.services import Services
 from cuggino.loops.plan_build.options import PlanBuildOptions
 from cuggino.loops.plan_build.service import PlanBuildService
 from cuggino.loops.watch.attempt import attempt
@@ -19,6 +18,7 @@ from cuggino.loops.watch.placement import Placed, Placement, Returned, Work
 from cuggino.loops.watch.places import Landing
 from cuggino.loops.watch.recorded import items_of_issues
 from cuggino.loops.watch.service import WatchService
+from cuggino.stages import Services
 
 __all__ = [
     "Companion",

@@ -1,5 +1,8 @@
 """Stages: one action each, as an Observable whose last event is its outcome.
 
+Compose a loop of your own from them with `flow` (`cuggino help library`). A `Workplace` has what
+they share; `Runtime.workplace` makes one.
+
 What a loop observes of the operating system (folders, files, orphans) is exported here too.
 """
 
@@ -15,6 +18,7 @@ from cuggino.sources import (
 )
 from cuggino.stages.acts import act, clock, lane
 from cuggino.stages.agent import LINGER, agent_stage, agent_story
+from cuggino.stages.audit import AUDIT_VARIABLES, audit_stage
 from cuggino.stages.command import (
     Shell,
     command_lines,
@@ -36,6 +40,14 @@ from cuggino.stages.enclosing import (
 )
 from cuggino.stages.fingerprint import fingerprint_stage
 from cuggino.stages.merging import Merge, go_on_merging, merge_under_way
+from cuggino.stages.options import StageOptions
+from cuggino.stages.project import (
+    check_stage,
+    commit_stage,
+    push_stage,
+    setup_stage,
+    snapshot_stage,
+)
 from cuggino.stages.repository import (
     ChangedTests,
     Commit,
@@ -50,11 +62,24 @@ from cuggino.stages.repository import (
     Repository,
     changed_tests,
     commit_message,
-    commit_stage,
+    commit_to,
     commits_since,
     must_commit,
-    push_stage,
+    push_to,
 )
+from cuggino.stages.roles import (
+    CONFLICT,
+    CONFLICT_VARIABLES,
+    ROLE_VARIABLES,
+    Turn,
+    check_prompts,
+    implementing_stage,
+    planning_stage,
+    resolving_stage,
+    reviewing_stage,
+    role_markers,
+)
+from cuggino.stages.services import Changes, Services
 from cuggino.stages.sessions import Sessions
 from cuggino.stages.slots import (
     SlotFolder,
@@ -64,16 +89,30 @@ from cuggino.stages.slots import (
     clean_slots,
     list_slots,
 )
-from cuggino.stages.snapshot import GitSnapshots, NoSnapshots, Snapshot, Snapshots, snapshot_stage
-from cuggino.stages.supervision import Earlier, Supervision
+from cuggino.stages.snapshot import GitSnapshots, NoSnapshots, Snapshot, Snapshots
+from cuggino.stages.spawning import (
+    boundary_for,
+    choose_sandbox,
+    commands_enclose,
+    commands_shell,
+    protected_from_commands,
+    spawn_options,
+)
+from cuggino.stages.supervision import Earlier, Supervision, supervision_of
 from cuggino.stages.undo import Change, Undone, UndoPlan, find_snapshot, undo_plan, undo_stage
 from cuggino.stages.verification import KEPT, verified, verified_commit
+from cuggino.stages.workplace import Workplace
 
 __all__ = [
+    "AUDIT_VARIABLES",
+    "CONFLICT",
+    "CONFLICT_VARIABLES",
     "KEPT",
     "LINGER",
+    "ROLE_VARIABLES",
     "Change",
     "ChangedTests",
+    "Changes",
     "Commit",
     "CommitEvent",
     "Commits",
@@ -91,6 +130,7 @@ __all__ = [
     "PollingStarted",
     "Recovers",
     "Repository",
+    "Services",
     "Sessions",
     "Shell",
     "SlotFolder",
@@ -99,20 +139,31 @@ __all__ = [
     "SlotsCleaned",
     "Snapshot",
     "Snapshots",
+    "StageOptions",
     "Supervision",
+    "Turn",
     "UndoPlan",
     "Undone",
+    "Workplace",
     "act",
     "agent_stage",
     "agent_story",
+    "audit_stage",
+    "boundary_for",
     "changed_tests",
+    "check_prompts",
+    "check_stage",
+    "choose_sandbox",
     "clean_slots",
     "clock",
     "command_lines",
     "command_stage",
+    "commands_enclose",
     "commands_enclosure",
+    "commands_shell",
     "commit_message",
     "commit_stage",
+    "commit_to",
     "commits_since",
     "control_commands",
     "count_files",
@@ -123,6 +174,7 @@ __all__ = [
     "folder_changes",
     "go_on_merging",
     "holds_commands",
+    "implementing_stage",
     "interrupt_processes",
     "keeping_shell",
     "lane",
@@ -132,12 +184,21 @@ __all__ = [
     "must_succeed",
     "no_enclosure",
     "orphans_gone",
+    "planning_stage",
+    "protected_from_commands",
     "push_stage",
+    "push_to",
+    "resolving_stage",
+    "reviewing_stage",
+    "role_markers",
+    "setup_stage",
     "shell_input",
     "shell_lines",
     "shell_with",
     "snapshot_stage",
+    "spawn_options",
     "state_of_paths",
+    "supervision_of",
     "undo_plan",
     "undo_stage",
     "verified",

@@ -22,6 +22,7 @@ from cuggino.events import (
     CommitFailed,
     CommitPerformed,
     DirtyFilesCommitted,
+    Event,
     PushFailed,
     PushPerformed,
 )
@@ -524,7 +525,7 @@ CommitEvent: TypeAlias = "DirtyFilesCommitted | CommitPerformed | CommitFailed"
 """The events of a commit."""
 
 
-def commit_stage(
+def commit_to(
     repository: Repository,
     message: str,
     *,
@@ -579,9 +580,7 @@ def commit_stage(
     return flow(run)
 
 
-def must_commit(
-    committed: Observable[CommitEvent],
-) -> Observable[CommitEvent]:
+def must_commit(committed: Observable[Event]) -> Observable[Event]:
     """Fail with `WorkNotCommitted` after a `CommitFailed`: what follows needs the commit.
 
     ::
@@ -592,7 +591,7 @@ def must_commit(
     def run() -> Flow[None]:
         failures: list[str] = []
 
-        def note(event: CommitEvent) -> None:
+        def note(event: Event) -> None:
             if isinstance(event, CommitFailed):
                 failures.append(event.message)
 
@@ -603,7 +602,7 @@ def must_commit(
     return flow(run)
 
 
-def push_stage(
+def push_to(
     repository: Repository, target: str, commit_hash: str, *, iteration: int
 ) -> Observable[PushPerformed | PushFailed]:
     """Push the commit to `target`, a `remote/branch`; emits `PushPerformed` or `PushFailed`.

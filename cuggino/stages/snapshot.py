@@ -221,15 +221,3 @@ def _is_nowhere(error: Exception) -> bool:
     """Return whether the error means that git, or a repository with a work tree, is missing."""
     said = error.stderr_tail if isinstance(error, ProcessFailed) else ""
     return isinstance(error, SpawnFailed) or any(words in said for words in _NOWHERE)
-
-
-def snapshot_stage(
-    cwd: Path, folder: Path, *, run: str, stage: str, max_file: int = MAX_FILE
-) -> Observable[SnapshotTaken | SnapshotFailed]:
-    """Keep the files of the project as they are, as `<run>/<stage>`.
-
-    Emits `SnapshotTaken` or `SnapshotFailed`, never an error: work continues without a snapshot.
-    Nothing is emitted without a git repository. The private index is kept in `folder`
-    (`GitSnapshots`).
-    """
-    return GitSnapshots(cwd, folder, max_file=max_file).take(run, stage)

@@ -26,6 +26,7 @@ from cuggino.operators.supervision import (
     retrying,
     within_budget,
 )
+from cuggino.stages.options import StageOptions
 from cuggino.stages.sessions import Sessions
 
 _Operator = Callable[[Observable[Event]], Observable[Event]]
@@ -179,3 +180,37 @@ class Supervision:
         return command.pipe(
             within_budget(Budget(duration=self.budget.duration), ledger=self.ledger)
         )
+
+
+def supervision_of(
+    options: StageOptions,
+    *,
+    gate: QuotaGate,
+    ledger: Ledger,
+    earlier: Earlier | None = None,
+    transient: Callable[[Exception], bool] = is_transient,
+) -> Supervision:
+    """Return the supervision by the options; all agents with it share `gate` and `ledger`.
+
+    `transient` selects the failures that are retried; `earlier` has the counts of a resumed run's
+    unfinished stage.
+    """
+    return Supervision(
+        max_retries=options.max_retries,
+        retry_pause=options.retry_pause,
+        transient=transient,
+        wait_for_quota=options.wait_for_quota,
+        quota_margin=options.quota_margin,
+        max_quota_waits=options.max_quota_waits,
+        max_quota_wait=options.max_quota_wait,
+        idle_timeout=options.idle_timeout,
+        tool_timeout=options.tool_timeout,
+        stage_timeout=options.stage_timeout,
+        repetition_limit=options.repetition_limit,
+        budget=Budget(
+            cost_usd=options.budget, tokens=options.max_tokens, duration=options.max_duration
+        ),
+        ledger=ledger,
+        gate=gate,
+        earlier=earlier or Earlier(),
+    )

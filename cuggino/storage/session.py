@@ -17,7 +17,9 @@ PROGRESS_LOG = "# Progress Log"
 class Session:
     """`<id>.md` in the wip folder and its companions; created by `Workspace.session`."""
 
-    def __init__(self, session_id: str, folder: Path) -> None:
+    def __init__(
+        self, session_id: str, folder: Path, *, reviewer: int = 0, reviewers: int = 1
+    ) -> None:
         self.id = session_id
         self.keep = False
         """Keep the files at the end, because the run may be resumed."""
@@ -25,7 +27,11 @@ class Session:
         """The plan and the progress log, which all agents of the run read."""
         self.plan_file = folder / f"{session_id}.planning" / "plan.md"
         """The file that the planning agent writes, in its own folder."""
-        self.review_file = folder / f"{session_id}.reviewing" / "review.md"
+        self._review_files = tuple(
+            folder / f"{session_id}.reviewing{f'-{n}' if n else ''}" / "review.md"
+            for n in range(reviewers)
+        )
+        self.review_file = self._review_files[reviewer]
         """The file that the reviewing agent writes, in its own folder."""
         self.tools_folder = folder / f"{session_id}.tools"
         """The folder through which agents call tools that this process runs."""
@@ -41,7 +47,7 @@ class Session:
         return (
             self.session_file,
             self.plan_file,
-            self.review_file,
+            *self._review_files,
             self.check_file,
             self.setup_file,
             self.verified_file,
@@ -50,7 +56,13 @@ class Session:
     @property
     def folders(self) -> tuple[Path, ...]:
         """The folders in which agents deliver: they may write a file beside and rename it."""
-        return (self.plan_file.parent, self.review_file.parent, self.tools_folder)
+        reviews = (file.parent for file in self._review_files)
+        return (self.plan_file.parent, *reviews, self.tools_folder)
+
+    def reviewers(self, count: int) -> tuple[Session, ...]:
+        """Return this session for each of several reviewers at once, each with its review file."""
+        wip = self.session_file.parent
+        return tuple(Session(self.id, wip, reviewer=n, reviewers=count) for n in range(count))
 
     def create(self) -> None:
         """Create an empty session file, unless a resumed run has left one."""
@@ -134,7 +146,8 @@ class Session:
         for file in (*self.files, *older):
             with storing("remove session", file):
                 file.unlink(missing_ok=True)
-        for folder in self.folders:
+        reviews = wip.glob(f"{self.id}.reviewing-*")
+        for folder in (*self.folders, *reviews):
             with storing("remove session", folder):
                 if folder.is_dir() and not folder.is_symlink():
                     shutil.rmtree(folder)

@@ -61,7 +61,7 @@ def peak():
 _BARE = """
 import sys
 from cuggino import runtime
-from cuggino.loops.frame import spawning
+from cuggino.stages import spawning
 from cuggino.stages import NoSnapshots
 from cuggino_cli.main import entry
 

@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 
 from cuggino.events import Event, LlmMarkerEvent
 from cuggino.events.wire import event_types
-from cuggino.loops.coding.roles import ROLE_VARIABLES, role_markers
+from cuggino.stages import ROLE_VARIABLES, role_markers
 
 
 def marker_roles(marker: type[LlmMarkerEvent]) -> list[str]:

@@ -21,9 +21,9 @@ from cuggino.events import (
     SpecIssue,
 )
 from cuggino.guard.policy import Policy
-from cuggino.loops.frame.spawning import choose_sandbox
 from cuggino.operators import marker_tags
 from cuggino.sandbox import Boundary, Engine, boundary
+from cuggino.stages import choose_sandbox
 from cuggino.storage import Origins, Workspace
 from cuggino.testing import AgentRun, InMemoryAgent, VirtualRuntime
 
@@ -175,7 +175,7 @@ def test_a_watch_that_imports_says_whose_network_is_not_limited(
         source = BacklogSource(type="command", command="true", network=network)
         config = Config(journal=False, backlog_sources=[source])
         options = Runtime.live(cwd=tmp_path, agent=Viewed({}), config=config).watch_options()
-        chosen = choose_sandbox(options, Viewed({}))
+        chosen = choose_sandbox(options, Viewed({}), options.roles)
         assert chosen is not None
         return chosen.reason
 

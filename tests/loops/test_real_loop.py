@@ -23,10 +23,9 @@ from cuggino.events import (
     SessionEnded,
     parse_event,
 )
-from cuggino.loops.coding.roles import role_markers
 from cuggino.operators import marker_tags
 from cuggino.sources import process_lines
-from cuggino.stages import agent_stage
+from cuggino.stages import agent_stage, role_markers
 from cuggino.testing import no_leaks
 from cuggino_cli.commands.demo import make_project
 from tests.limits import LIMIT

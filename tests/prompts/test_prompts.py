@@ -11,24 +11,23 @@ from hypothesis import given, strategies as st
 from cuggino.agents.base import Role
 from cuggino.errors import ConfigError
 from cuggino.events import CheckCommandOutput
-from cuggino.loops import LoopRunOptions, Services
-from cuggino.loops.coding.roles import (
+from cuggino.prompts import Prompts, render
+from cuggino.stages import (
+    AUDIT_VARIABLES,
     CONFLICT,
     CONFLICT_VARIABLES,
     ROLE_VARIABLES,
-    Roles,
+    Services,
+    StageOptions,
+    Supervision,
+    Workplace,
+    implementing_stage,
+    planning_stage,
+    reviewing_stage,
     role_markers,
 )
-from cuggino.loops.frame.control import Control
-from cuggino.loops.frame.interruption import Interruption
-from cuggino.loops.frame.run import Run
-from cuggino.loops.watch.audit import AUDIT_VARIABLES
-from cuggino.operators import flow
-from cuggino.prompts import Prompts, render
-from cuggino.stages import Supervision
 from cuggino.storage import Session, Workspace
 from cuggino.testing import InMemoryAgent, Marbles
-from cuggino.testing.clock import VirtualClock
 from tests.vectors import each
 
 ROLES = tuple(ROLE_VARIABLES)
@@ -54,30 +53,25 @@ def render_prompt(
     """Return the system prompt that the loop passes to an agent of the role, and its variables."""
     prompts, agent = Recording(overrides), InMemoryAgent({})
     (folder / "docs/specs").mkdir(parents=True, exist_ok=True)
-    options = LoopRunOptions(focus="THE FOCUS", cwd=folder, specs_path="docs/specs")
-    workspace, lane = Workspace(folder), VirtualClock()
-    workspace.wip.mkdir(parents=True, exist_ok=True)
-    interruption = Interruption()
-    run = Run(
+    options = StageOptions(cwd=folder, specs_path="docs/specs")
+    workspace = Workspace(folder)
+    place = Workplace(
         services=Services(agent=agent, workspace=workspace, prompts=prompts),
+        options=options,
         session=Session("the-id", workspace.wip),
         supervision=Supervision(),
-        interruption=interruption,
-        control=Control(interruption, lane),
-        lane=lane,
-        began=lane.now,
-        resumed=None,
+        focus="THE FOCUS",
+        is_open=False,
     )
-    roles = Roles(run, options)
     match role:
         case "planning":
-            story = flow(lambda: roles.plan("THE REVIEW"))
+            stage = planning_stage(place, review="THE REVIEW")
         case "implementing":
-            story = flow(lambda: roles.implement(CHECK))
+            stage = implementing_stage(place, check=CHECK)
         case _:
-            story = flow(lambda: roles.review(CHECK, "BASE", finished=False))
+            stage = reviewing_stage(place, check=CHECK, baseline="BASE", finished=False)
 
-    Marbles().record(story)
+    Marbles().record(stage)
     (spawned,) = agent.spawned
     return spawned.system_prompt or "", prompts.variables
 

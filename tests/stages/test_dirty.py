@@ -9,7 +9,7 @@ import pytest
 
 from cuggino import run
 from cuggino.events import CommitPerformed, DirtyFilesCommitted, Event
-from cuggino.stages import GitRepository, commit_stage
+from cuggino.stages import GitRepository, commit_to
 from tests.git_project import GitProject, make_once
 
 
@@ -48,7 +48,7 @@ def commit(project: GitProject, dirty: dict[str, str], folder: str = ".") -> lis
     """Commit, and return the events."""
     seen: list[Event] = []
     repository = GitRepository(project.root / folder)
-    run(commit_stage(repository, "work", iteration=1, dirty=dirty), seen.append)
+    run(commit_to(repository, "work", iteration=1, dirty=dirty), seen.append)
     return seen
 
 

@@ -14,7 +14,7 @@ from reactivex import Observable
 from cuggino import run
 from cuggino.events import CommitPerformed
 from cuggino.sources import git_output
-from cuggino.stages import GitRepository, commit_message, commit_stage
+from cuggino.stages import GitRepository, commit_message, commit_to
 from tests.git_project import EXCLUDED, GitProject, commit, merging
 
 
@@ -298,7 +298,7 @@ class TestCost:
         for number in range(2):
             project.write("a.txt", f"{number}\n")
             repository = GitRepository(project.root, exclude=EXCLUDED)
-            run(commit_stage(repository, "Work", iteration=1))
+            run(commit_to(repository, "Work", iteration=1))
         first = ["status", "add", "diff", "commit", "rev-parse"]
         assert first * 2 == [name for name, _ in commands]
         assert {"add", "commit"} == {name for name, sweep in commands if sweep}

@@ -10,7 +10,7 @@ from reactivex import interval, operators as ops
 from cuggino import run
 from cuggino.events import CommitFailed, CommitPerformed
 from cuggino.sources import commit_obstacles
-from cuggino.stages import GitRepository, commit_stage
+from cuggino.stages import GitRepository, commit_to
 from cuggino.testing import no_leaks
 from tests.git_project import EXCLUDED, GitProject, commit, failure, is_alive, merging
 
@@ -137,7 +137,7 @@ def test_other_errors_stay_errors(project: GitProject) -> None:
             raise ZeroDivisionError(message)
 
     with pytest.raises(ZeroDivisionError):
-        run(commit_stage(Broken(), "work", iteration=1))  # type: ignore[arg-type]
+        run(commit_to(Broken(), "work", iteration=1))  # type: ignore[arg-type]
 
 
 def test_disposal_ends_the_hook(project: GitProject) -> None:
@@ -179,7 +179,7 @@ class TestSubmodule:
         module.write("m.txt", "changed\n")
         project.write("a.txt")
         events: list[object] = []
-        run(commit_stage(GitRepository(project.root), "work", iteration=2), events.append)
+        run(commit_to(GitRepository(project.root), "work", iteration=2), events.append)
         told, made = events
         assert CommitFailed(iteration=2, message=self.LEFT) == told
         assert isinstance(made, CommitPerformed)

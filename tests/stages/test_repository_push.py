@@ -9,7 +9,7 @@ from reactivex import interval, operators as ops
 
 from cuggino import run
 from cuggino.events import CommitPerformed, PushFailed, PushPerformed
-from cuggino.stages import GitRepository, push_stage
+from cuggino.stages import GitRepository, push_to
 from cuggino.stages.repository import push_gist
 from cuggino.testing import no_leaks
 from tests.git_project import GitProject, commit, is_alive
@@ -29,7 +29,7 @@ def pushed(
 ) -> PushPerformed | PushFailed | None:
     """Run the push stage and return its outcome."""
     repository = GitRepository(project.root, timeout=timeout)
-    return run(push_stage(repository, target, "abc", iteration=2))
+    return run(push_to(repository, target, "abc", iteration=2))
 
 
 def refused(project: GitProject, target: str = "origin/main", *, timeout: float = 60) -> str:
@@ -174,7 +174,7 @@ class TestRefused:
                 raise ZeroDivisionError(remote, branch)
 
         with pytest.raises(ZeroDivisionError):
-            run(push_stage(Broken(), "a/b/c", "abc", iteration=1))  # type: ignore[arg-type]
+            run(push_to(Broken(), "a/b/c", "abc", iteration=1))  # type: ignore[arg-type]
 
 
 class TestHanging:

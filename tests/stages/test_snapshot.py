@@ -18,7 +18,7 @@ from reactivex import Observable, operators as ops
 
 from cuggino import run
 from cuggino.events import SnapshotFailed, SnapshotTaken, dump_event, parse_event
-from cuggino.stages import GitSnapshots, NoSnapshots, shadow, snapshot_stage
+from cuggino.stages import GitSnapshots, NoSnapshots, shadow
 from tests.git_project import GitProject, make_once
 from tests.stages.trees import snapshots_of, take, tree_of, undo
 
@@ -281,7 +281,7 @@ class TestWithoutASnapshot:
     def test_a_folder_that_cannot_be_written(self, filled: GitProject) -> None:
         """A private index that cannot be written is reported."""
         (filled.root / "taken").write_text("a file")
-        failed = run(snapshot_stage(filled.root, filled.root / "taken/own", run="one", stage="a-1"))
+        failed = run(GitSnapshots(filled.root, filled.root / "taken/own").take("one", "a-1"))
         assert isinstance(failed, SnapshotFailed)
 
     def test_git_that_takes_too_long(self, filled: GitProject) -> None:

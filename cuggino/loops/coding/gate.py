@@ -9,20 +9,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from reactivex import Observable
 
 from cuggino.domain import PathState, files_of_command, is_named, is_test_file, path_changes
-from cuggino.events import Approved, GateChanged, RequestChanges, SpecsChanged
+from cuggino.events import Approved, CheckCommandOutput, GateChanged, SpecsChanged
 from cuggino.files import read_regular
 from cuggino.loops.coding.options import LoopRunOptions
-from cuggino.loops.frame.services import Services
 from cuggino.operators import Flow, ask, emit, flow
-from cuggino.stages import act, state_of_paths
+from cuggino.stages import Workplace, act, state_of_paths
 
 _State = dict[str, Any]
 """`check` and `specs` with a `PathState` each, and the commit `head`."""
+
+
+class OwnReview(NamedTuple):
+    """A review of the loop itself, after an approval that does not count."""
+
+    content: str
+    changed: tuple[str, ...] = ()
+    """The files of the check that were changed, if that is the reason."""
 
 
 class Gate:
@@ -32,8 +39,8 @@ class Gate:
     is compared.
     """
 
-    def __init__(self, services: Services, options: LoopRunOptions) -> None:
-        self._services = services
+    def __init__(self, place: Workplace, options: LoopRunOptions) -> None:
+        self._services = place.services
         self._options = options
         self._start: _State | None = None
         self._specs: PathState | None = None
@@ -88,16 +95,16 @@ class Gate:
             yield from emit(changed)
         return changed
 
-    def judged(
-        self, verdict: Approved | RequestChanges, changed: GateChanged | None
-    ) -> tuple[str, ...]:
-        """Return the files of the check that make an approval void, with `gate: block`.
+    def judged(self, verdict: Approved, changed: GateChanged | None) -> OwnReview | None:
+        """Return the review that replaces an approval which is void, with `gate: block`.
 
-        They have changed, and neither the focus, a specification nor the reviewer names them.
+        Files of the check have changed, and neither the focus, a specification nor the reviewer
+        names them.
         """
-        if changed is None or self._options.gate != "block" or not isinstance(verdict, Approved):
-            return ()
-        return tuple(path for path in changed.check if not is_named(path, verdict.content))
+        if changed is None or self._options.gate != "block":
+            return None
+        paths = tuple(path for path in changed.check if not is_named(path, verdict.content))
+        return _changed_check_review(paths) if paths else None
 
     def approved(self, n: int) -> Flow[str | None]:
         """Return why there must be another plan although the work was approved; None if not."""
@@ -167,12 +174,21 @@ def gate_section(changed: GateChanged | None) -> str:
     return told
 
 
-def gate_changed_review(paths: tuple[str, ...]) -> str:
-    """Return the review for the planning agent when the check itself was changed unexplained."""
-    return (
+def failed_check_review(check: CheckCommandOutput) -> OwnReview:
+    """Return the review for the planning agent when the check of an approved work failed."""
+    return OwnReview(
+        "The reviewer approved, but the check command failed "
+        f"(exit code {check.exit_code}), so the approval does not count. "
+        f"Make the check pass. Its output was:\n\n{check.output}"
+    )
+
+
+def _changed_check_review(paths: tuple[str, ...]) -> OwnReview:
+    return OwnReview(
         f"The reviewer approved, but {_listed(paths)}, which the check command runs, was changed "
         "during this run and nobody asked for it, so the approval does not count. Restore it as it "
-        "was, and make that check pass."
+        "was, and make that check pass.",
+        changed=paths,
     )
 
 

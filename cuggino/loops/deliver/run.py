@@ -34,13 +34,12 @@ from cuggino.loops.deliver.tool_socket import SOCKET, ToolSocket
 from cuggino.loops.frame.ending import run_to_its_end
 from cuggino.loops.frame.history import history_kept
 from cuggino.loops.frame.run import Run
-from cuggino.loops.frame.spawning import boundary_for, spawn_options
 from cuggino.operators import Flow, Scope, ask, emit, flow, forward
 from cuggino.prompts import (
     is_planning,
     load_instruction,
 )
-from cuggino.stages import act
+from cuggino.stages import act, boundary_for, spawn_options
 from cuggino.storage import WORKSPACE_FOLDER, DeliverableStore, VerifiedFile
 
 

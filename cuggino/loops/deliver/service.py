@@ -15,9 +15,8 @@ from cuggino.loops.deliver.options import DeliverRunOptions
 from cuggino.loops.deliver.run import DeliverRun
 from cuggino.loops.deliver.setup import look_at_agent_file, setup_warnings
 from cuggino.loops.frame.run import Run, Story, framed
-from cuggino.loops.frame.services import Services
 from cuggino.operators import Flow, Ledger, ask, is_outage
-from cuggino.stages import act
+from cuggino.stages import Services, act
 from cuggino.storage import SPEC_FILE, JournalFile
 
 

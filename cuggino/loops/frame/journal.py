@@ -36,8 +36,8 @@ from cuggino.events import (
     is_journal_event,
 )
 from cuggino.loops.frame.options import RunOptions
-from cuggino.loops.frame.services import Services
 from cuggino.operators import Flow, Recorded, Recorder, ask
+from cuggino.stages import Services
 from cuggino.storage import (
     Journal,
     JournalFile,

@@ -29,9 +29,7 @@ from cuggino.loops.frame.journal import (
     open_journal,
 )
 from cuggino.loops.frame.options import RunOptions
-from cuggino.loops.frame.services import Services
-from cuggino.loops.frame.spawning import choose_sandbox
-from cuggino.loops.frame.supervision import earlier_counts, ledger_of, supervision
+from cuggino.loops.frame.supervision import earlier_counts, ledger_of
 from cuggino.operators import (
     Flow,
     Ledger,
@@ -45,7 +43,15 @@ from cuggino.operators import (
     within_budget,
 )
 from cuggino.sandbox import writes_project
-from cuggino.stages import Supervision, lane, orphans_gone
+from cuggino.stages import (
+    Services,
+    Supervision,
+    Workplace,
+    choose_sandbox,
+    lane,
+    orphans_gone,
+    supervision_of,
+)
 from cuggino.storage import (
     Journal,
     JournalFile,
@@ -64,6 +70,7 @@ class Run:
     """A run that holds the workspace."""
 
     services: Services
+    options: RunOptions
     session: Session
     """The files of the run; those of a watch are never created."""
     supervision: Supervision
@@ -81,6 +88,17 @@ class Run:
         """The duration of the run in all its processes."""
         earlier = self.earlier.duration if self.earlier else 0.0
         return earlier + max(0.0, (self.lane.now - self.began).total_seconds())
+
+    @property
+    def place(self) -> Workplace:
+        """What the stages of the run share; each agent begins as `begin_session` says."""
+        return Workplace(
+            services=self.services,
+            options=self.options,
+            session=self.session,
+            supervision=self.supervision,
+            begin=self.begin_session,
+        )
 
     @property
     def cost_usd(self) -> float:
@@ -193,7 +211,7 @@ def framed(
     here = yield from ask(lane())
     assert here is not None
     remove_abandoned()
-    chosen = choose_sandbox(options, services.agent)
+    chosen = choose_sandbox(options, services.agent, options.roles)
     workspace = services.workspace
     before = workspace.owner()
     interruption = Interruption()
@@ -224,8 +242,9 @@ def framed(
             control.remember(resumed)
         run = Run(
             services=services,
+            options=options,
             session=session,
-            supervision=supervision(
+            supervision=supervision_of(
                 options,
                 gate=services.gate,
                 ledger=ledger or ledger_of(earlier),

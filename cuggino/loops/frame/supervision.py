@@ -1,10 +1,8 @@
-"""The supervision of a run, from its options."""
+"""The costs and counts that a resumed run continues."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from cuggino.domain import Budget, Spending
+from cuggino.domain import Spending
 from cuggino.events import (
     AgentFellBack,
     AgentRetry,
@@ -15,9 +13,8 @@ from cuggino.events import (
     StageFinished,
     StageStarted,
 )
-from cuggino.loops.frame.options import RunOptions
-from cuggino.operators import Ledger, QuotaGate, is_transient
-from cuggino.stages import Earlier, Supervision
+from cuggino.operators import Ledger
+from cuggino.stages import Earlier
 from cuggino.storage import JournalFile
 
 _COUNTED = (
@@ -25,39 +22,6 @@ _COUNTED = (
     *("RunEnded", "StageFinished", "StageStarted"),
 )
 """The tags of the events that `earlier_counts` needs."""
-
-
-def supervision(
-    options: RunOptions,
-    *,
-    gate: QuotaGate,
-    ledger: Ledger,
-    earlier: Earlier,
-    transient: Callable[[Exception], bool] = is_transient,
-) -> Supervision:
-    """Return the supervision by the options; all agents of the run share `gate` and `ledger`.
-
-    `earlier` has the counts of a resumed run's unfinished stage.
-    """
-    return Supervision(
-        max_retries=options.max_retries,
-        retry_pause=options.retry_pause,
-        transient=transient,
-        wait_for_quota=options.wait_for_quota,
-        quota_margin=options.quota_margin,
-        max_quota_waits=options.max_quota_waits,
-        max_quota_wait=options.max_quota_wait,
-        idle_timeout=options.idle_timeout,
-        tool_timeout=options.tool_timeout,
-        stage_timeout=options.stage_timeout,
-        repetition_limit=options.repetition_limit,
-        budget=Budget(
-            cost_usd=options.budget, tokens=options.max_tokens, duration=options.max_duration
-        ),
-        ledger=ledger,
-        gate=gate,
-        earlier=earlier,
-    )
 
 
 def ledger_of(earlier: RunResumed | None) -> Ledger:

@@ -17,10 +17,9 @@ from cuggino.events import (
 )
 from cuggino.loops.frame.history import dirty_files
 from cuggino.loops.frame.run import Run
-from cuggino.loops.frame.spawning import protected_from_commands
 from cuggino.loops.plan_build.options import PlanBuildOptions
 from cuggino.operators import Flow, ask, emit, flow, forward
-from cuggino.stages import act, commit_stage, verified_commit
+from cuggino.stages import act, commit_stage
 from cuggino.storage import (
     JOBS_FILE,
     WORKSPACE_FOLDER,
@@ -163,12 +162,16 @@ class PlanBuildActs:
             yield from emit(PlanBuildWarning(message=f"not committed: it is on branch {branch}"))
             return
         message = f"chore(loop): iteration {n}"
-        stage = commit_stage(self._repository, message, iteration=n, base=base, dirty=self._dirty)
-        protected = protected_from_commands(
-            self._options, "commit", session=self._run.session, role="build"
+        stage = commit_stage(
+            self._run.place,
+            message,
+            iteration=n,
+            base=base,
+            exclude=(),
+            dirty=self._dirty,
+            role="build",
         )
-        hooked = stage.pipe(verified_commit(protected))
-        for made in (yield from ask(hooked.pipe(ops.to_list()))) or ():
+        for made in (yield from ask(stage.pipe(ops.to_list()))) or ():
             if isinstance(made, CommitFailed):
                 if must:
                     raise WorkNotCommitted(made.message)

@@ -36,12 +36,18 @@ from cuggino.events import (
     parse_event,
 )
 from cuggino.loops.frame.run import Run
-from cuggino.loops.frame.spawning import commands_shell, protected_from_commands
 from cuggino.loops.plan_build.judge import Judge
 from cuggino.loops.plan_build.options import PlanBuildOptions
 from cuggino.operators import Flow, ask, emit, flow, forward
 from cuggino.prompts import build_verification_prompt, job_verification_prompt
-from cuggino.stages import act, command_stage, shell_lines, verified
+from cuggino.stages import (
+    act,
+    command_stage,
+    commands_shell,
+    protected_from_commands,
+    shell_lines,
+    verified,
+)
 from cuggino.storage import JobStore, check_requirement
 
 UNVERIFIED = "It could not be verified"

@@ -11,9 +11,9 @@ from cuggino.domain import VerificationResult
 from cuggino.events import PlanBuildPhaseStarted, PlanBuildWarning
 from cuggino.loops.frame.run import Run
 from cuggino.loops.frame.session import run_session
-from cuggino.loops.frame.spawning import spawn_options
 from cuggino.loops.plan_build.options import PlanBuildOptions
 from cuggino.operators import Flow, emit
+from cuggino.stages import spawn_options
 
 
 class Judge:

@@ -9,11 +9,11 @@ from reactivex import Observable
 
 from cuggino.events import PlanBuildStreamEvent
 from cuggino.loops.frame.run import framed
-from cuggino.loops.frame.services import Services
 from cuggino.loops.plan_build.options import PlanBuildOptions
 from cuggino.loops.plan_build.run import PlanBuildRun
 from cuggino.operators import Ledger, is_outage
 from cuggino.prompts import check_verification_prompts
+from cuggino.stages import Services
 from cuggino.storage import JournalFile
 
 

@@ -25,7 +25,6 @@ from cuggino.events import (
 from cuggino.guard import Level
 from cuggino.loops.frame.run import Run
 from cuggino.loops.frame.session import run_session
-from cuggino.loops.frame.spawning import spawn_options
 from cuggino.loops.plan_build.notices import WorkNotices
 from cuggino.loops.plan_build.options import PlanBuildOptions
 from cuggino.operators import (
@@ -38,7 +37,7 @@ from cuggino.operators import (
     mapcat,
 )
 from cuggino.prompts import PromptNotFound, PromptPhase, read_prompt
-from cuggino.stages import act
+from cuggino.stages import act, spawn_options
 from cuggino.storage import REQUIREMENTS_FOLDER, Session
 
 

@@ -25,12 +25,18 @@ from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.coding.service import LoopService
 from cuggino.loops.frame.control import Control
 from cuggino.loops.frame.resuming import latest_run_of, resumed_options
-from cuggino.loops.frame.services import Services
-from cuggino.loops.frame.spawning import commands_enclose
 from cuggino.loops.watch.placement import Returned, item_name
 from cuggino.operators import Flow, Ledger, ask, emit, flow, forward, within_loop
 from cuggino.sandbox import home_of, named_paths
-from cuggino.stages import GitSnapshots, Moves, act, go_on_merging, merge_under_way
+from cuggino.stages import (
+    GitSnapshots,
+    Moves,
+    Services,
+    act,
+    commands_enclose,
+    go_on_merging,
+    merge_under_way,
+)
 from cuggino.stages.slots import Slot, top_of
 from cuggino.storage import (
     AttemptRecord,

@@ -10,9 +10,9 @@ from reactivex import Observable, just, never
 
 from cuggino.errors import PlaceGone
 from cuggino.events import WatchEvent
-from cuggino.loops.frame.services import Services
 from cuggino.loops.watch.attempt import attempt, recorded_slots
 from cuggino.loops.watch.placement import Placed, Work
+from cuggino.stages import Services
 from cuggino.stages.slots import Slot
 
 

@@ -43,13 +43,19 @@ from cuggino.events import (
 )
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.frame.run import Run
-from cuggino.loops.frame.services import Changes
-from cuggino.loops.watch.audit import audit_stage
 from cuggino.loops.watch.journal import restore_attempts
 from cuggino.loops.watch.options import WatchRunOptions
 from cuggino.loops.watch.waiting import Situation, waiting_phase
 from cuggino.operators import Flow, QuotaGate, ask, emit, merge_now
-from cuggino.stages import PollingStarted, act, clock, count_files, watch_file_count
+from cuggino.stages import (
+    Changes,
+    PollingStarted,
+    act,
+    audit_stage,
+    clock,
+    count_files,
+    watch_file_count,
+)
 from cuggino.storage import Backlog, Survey
 
 _FEW = 1000
@@ -112,7 +118,7 @@ class Items:
     ) -> Observable[WatchEvent]:
         """Wait until `look` finds that work can begin, with the audit if it is enabled."""
         options = self._options
-        audit = audit_stage(self._run, options) if options.audit else None
+        audit = audit_stage(self._run.place) if options.audit else None
         return waiting_phase(
             spec_issues=self._issues_counted(),
             backlog=self._backlog_counted(),

@@ -16,13 +16,12 @@ from cuggino.events import (
     WatchLanded,
 )
 from cuggino.loops.frame.resuming import latest_run_of
-from cuggino.loops.frame.services import Services
 from cuggino.loops.watch.items import item_options
 from cuggino.loops.watch.options import WatchRunOptions
 from cuggino.loops.watch.placement import Returned, Work, work_placed
 from cuggino.loops.watch.places import places_of
 from cuggino.operators import Flow, Ledger, ask, emit, flow, forward, on_loop
-from cuggino.stages import act
+from cuggino.stages import Services, act
 from cuggino.storage import Backlog
 
 

@@ -9,12 +9,11 @@ from reactivex import Observable
 
 from cuggino.errors import ConfigError
 from cuggino.events import WatchEvent
-from cuggino.loops.frame.services import Services
-from cuggino.loops.frame.spawning import commands_enclose, commands_shell
 from cuggino.loops.watch.here import Here
 from cuggino.loops.watch.options import WatchRunOptions
 from cuggino.loops.watch.placement import Placement
 from cuggino.loops.watch.slots import Places, Proposing
+from cuggino.stages import Services, commands_enclose, commands_shell
 from cuggino.stages.slots import (
     GATE,
     Gate,

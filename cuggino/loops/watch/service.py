@@ -17,8 +17,6 @@ from cuggino.loops.frame.companions import Companion
 from cuggino.loops.frame.journal import forget_old_runs
 from cuggino.loops.frame.resuming import latest_watch
 from cuggino.loops.frame.run import Run, Story, framed
-from cuggino.loops.frame.services import Services
-from cuggino.loops.watch.audit import AUDIT_VARIABLES
 from cuggino.loops.watch.full_disk import waits_for_room
 from cuggino.loops.watch.journal import WatchRecorder, conclude_runs, settled_run
 from cuggino.loops.watch.options import WatchRunOptions
@@ -27,6 +25,7 @@ from cuggino.loops.watch.places import Landing, places_of
 from cuggino.loops.watch.recorded import work_left
 from cuggino.loops.watch.run import Watch
 from cuggino.loops.watch.slots import Places, SlotWatch
+from cuggino.stages import AUDIT_VARIABLES, Services
 from cuggino.storage import JournalFile
 
 _NEWS = (WatchItemImported, WatchIssueAnswered)

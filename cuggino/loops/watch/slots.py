@@ -46,7 +46,6 @@ from cuggino.events import (
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.frame.control import ItemControl
 from cuggino.loops.frame.run import Run
-from cuggino.loops.frame.services import Changes
 from cuggino.loops.watch.items import Claim, Items, ends_the_watch
 from cuggino.loops.watch.journal import SLOTS
 from cuggino.loops.watch.options import WatchRunOptions
@@ -67,7 +66,7 @@ from cuggino.operators import (
     merge_at_most,
     merge_now,
 )
-from cuggino.stages import act, interrupt_processes
+from cuggino.stages import Changes, act, interrupt_processes
 from cuggino.stages.slots import candidate_ref
 
 _FOLLOW_AGAIN = 30.0

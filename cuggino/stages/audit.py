@@ -20,28 +20,26 @@ from cuggino.events import (
     WatchEvent,
     WatchTbdItemFound,
 )
-from cuggino.loops.frame.run import Run
-from cuggino.loops.frame.services import Services
-from cuggino.loops.frame.spawning import spawn_options
-from cuggino.loops.watch.options import WatchRunOptions
 from cuggino.operators import Flow, emit, extract_markers, flow, forward, mapcat, marker_tags
+from cuggino.stages.spawning import spawn_options
+from cuggino.stages.workplace import Workplace
 from cuggino.storage import Workspace
 
 AUDIT_VARIABLES = ("specs_path", "tbd_path", "known", "memory")
 """The variables available to the template of the audit."""
 
 
-def audit_stage(run: Run, options: WatchRunOptions) -> Observable[WatchEvent]:
-    """Run the audit agent; each finding is stored as it is declared.
+def audit_stage(place: Workplace) -> Observable[WatchEvent]:
+    """Look for problems in the project; each finding is stored as it is declared.
 
     Emits `WatchAuditStarted`, the agent's events, for every finding its marker and then
     `WatchTbdItemFound`, and at the end `WatchAuditEnded`, or `WatchAuditFailed`: a failure of the
     agent does not fail the stream. A finding that is unfinished at disposal is lost. The audit
-    does not wait for a usage limit.
+    does not wait for a usage limit. Disposal terminates the agent and its processes.
 
-    Errors: `BudgetExceeded`, as the budget of the whole watch is spent.
+    Errors: `BudgetExceeded`, as the budget of all agents is spent.
     """
-    workspace = run.services.workspace
+    workspace = place.services.workspace
 
     def store(event: Event) -> Iterable[Event]:
         yield event
@@ -51,11 +49,11 @@ def audit_stage(run: Run, options: WatchRunOptions) -> Observable[WatchEvent]:
 
     def audit() -> Flow[None]:
         yield from emit(WatchAuditStarted())
-        supervision = replace(run.supervision, wait_for_quota=False)
+        supervision = replace(place.supervision, wait_for_quota=False)
         try:
             events = supervision.session(
-                run.services.agent,
-                _session(run.services, options),
+                place.services.agent,
+                _session(place),
                 read=extract_markers(marker_tags(ToBeDiscussed)),
             )
             yield from forward(events.pipe(mapcat(store)))
@@ -69,7 +67,8 @@ def audit_stage(run: Run, options: WatchRunOptions) -> Observable[WatchEvent]:
     return flow(audit)
 
 
-def _session(services: Services, options: WatchRunOptions) -> SpawnOptions:
+def _session(place: Workplace) -> SpawnOptions:
+    services, options = place.services, place.options
     workspace = services.workspace
     tbd = os.path.relpath(workspace.tbd, options.cwd)
     variables = {

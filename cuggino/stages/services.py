@@ -1,4 +1,4 @@
-"""The services that loops work with, as one frozen value."""
+"""The services that stages and loops work with, as one frozen value."""
 
 from __future__ import annotations
 
@@ -13,20 +13,18 @@ from cuggino.agents.base import LlmAgent
 from cuggino.events import ControlEvent
 from cuggino.operators import QuotaGate
 from cuggino.prompts import Prompts
-from cuggino.stages import (
+from cuggino.sources import folder_changes
+from cuggino.stages.command import Shell, shell_lines
+from cuggino.stages.fingerprint import fingerprint_stage
+from cuggino.stages.repository import (
     ChangedTests,
     Commit,
     Commits,
-    NoSnapshots,
     Repository,
-    Shell,
-    Snapshots,
     changed_tests,
     commits_since,
-    fingerprint_stage,
-    folder_changes,
-    shell_lines,
 )
+from cuggino.stages.snapshot import NoSnapshots, Snapshots
 from cuggino.storage import ControlFolder, Workspace
 
 Changes: TypeAlias = Callable[[Path], Observable[object]]

@@ -1,10 +1,10 @@
-"""The options that all agent sessions share."""
+"""The options that all sessions of agents share, and the boundaries around them."""
 
 from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from cuggino.agents.base import LlmAgent, Role, SpawnOptions
@@ -12,7 +12,6 @@ from cuggino.config import configured_sandbox
 from cuggino.errors import ConfigError
 from cuggino.events import SandboxChosen
 from cuggino.guard import Policy, sandbox_for
-from cuggino.loops.frame.options import RunOptions
 from cuggino.sandbox import (
     NO_BOUNDARY,
     Boundary,
@@ -25,21 +24,14 @@ from cuggino.sandbox import (
     protected_for,
     role_view,
 )
-from cuggino.stages import (
-    Enclose,
-    Shell,
-    enclose_commands,
-    enclosed_shell,
-    holds_commands,
-    no_enclosure,
-    shell_lines,
-    shell_with,
-)
+from cuggino.stages.command import Shell, enclosed_shell, shell_lines, shell_with
+from cuggino.stages.enclosing import Enclose, enclose_commands, holds_commands, no_enclosure
+from cuggino.stages.options import StageOptions
 from cuggino.storage import Session
 
 
 def spawn_options(
-    options: RunOptions,
+    options: StageOptions,
     role: Role,
     prompt: str,
     *,
@@ -102,7 +94,7 @@ def spawn_options(
     )
 
 
-def boundary_for(options: RunOptions, role: Role, agent: LlmAgent | None) -> Boundary:
+def boundary_for(options: StageOptions, role: Role, agent: LlmAgent | None) -> Boundary:
     """Return the boundary of a role's sessions: none if one of its agents supports no view.
 
     Raises:
@@ -124,7 +116,7 @@ def boundary_for(options: RunOptions, role: Role, agent: LlmAgent | None) -> Bou
     return boundary
 
 
-def commands_shell(shell: Shell, options: RunOptions) -> Shell:
+def commands_shell(shell: Shell, options: StageOptions) -> Shell:
     """Return the shell of commands that run what agents have written: in the implementer's view.
 
     A `shell` other than the default decides itself where commands run and what they may write.
@@ -134,7 +126,7 @@ def commands_shell(shell: Shell, options: RunOptions) -> Shell:
     return enclosed_shell(commands_enclose(options), options.env)
 
 
-def plain_shell(shell: Shell, options: RunOptions) -> Shell:
+def plain_shell(shell: Shell, options: StageOptions) -> Shell:
     """Return the shell of commands without a view, with the variables of the options.
 
     A `shell` other than the default decides itself on the environment of its commands.
@@ -142,7 +134,7 @@ def plain_shell(shell: Shell, options: RunOptions) -> Shell:
     return shell_with(options.env, options.sandbox_show) if shell is shell_lines else shell
 
 
-def commands_enclose(options: RunOptions) -> Enclose:
+def commands_enclose(options: StageOptions) -> Enclose:
     """Return the function that encloses commands which run what agents have written."""
     if options.sandbox == "off":
         return no_enclosure
@@ -154,7 +146,9 @@ def commands_enclose(options: RunOptions) -> Enclose:
     )
 
 
-def choose_sandbox(options: RunOptions, agent: LlmAgent) -> SandboxChosen | None:
+def choose_sandbox(
+    options: StageOptions, agent: LlmAgent, roles: Sequence[Role]
+) -> SandboxChosen | None:
     """Return the event that reports the sandbox of a loop's roles.
 
     None if the sandbox is turned off, or if no agent of the loop supports a view.
@@ -163,7 +157,7 @@ def choose_sandbox(options: RunOptions, agent: LlmAgent) -> SandboxChosen | None
         ConfigError: the sandbox is required, and cannot be enforced for each of them, or it would
             hide the project.
     """
-    agents = (one for role in options.roles for one in agent.agents_for(role))
+    agents = (one for role in roles for one in agent.agents_for(role))
     supported = any(one.capabilities.view for one in agents)
     if options.sandbox == "off" or not (supported or options.sandbox == "require"):
         return None
@@ -173,14 +167,14 @@ def choose_sandbox(options: RunOptions, agent: LlmAgent) -> SandboxChosen | None
             f"sandboxHide names the project itself: {options.cwd}",
             hint="remove it, or name files and folders within the project",
         )
-    found = {role: boundary_for(options, role, agent) for role in options.roles}
+    found = {role: boundary_for(options, role, agent) for role in roles}
     held = tuple(role for role, boundary in found.items() if boundary.holds(role))
     names = [boundary.name for boundary in found.values() if boundary.engine != "none"]
     reasons = dict.fromkeys(boundary.reason for boundary in found.values() if boundary.reason)
     if hidden and any(boundary.engine != "bubblewrap" for boundary in found.values()):
         reasons["sandboxHide has no effect without bubblewrap"] = None
     if options.limits_network:
-        reasons.update(dict.fromkeys(_unlimited(options, agent)))
+        reasons.update(dict.fromkeys(_unlimited(options, agent, roles)))
     return SandboxChosen(
         engine=names[0] if names else "none",
         held=held,
@@ -189,9 +183,9 @@ def choose_sandbox(options: RunOptions, agent: LlmAgent) -> SandboxChosen | None
     )
 
 
-def _unlimited(options: RunOptions, agent: LlmAgent) -> Iterator[str]:
+def _unlimited(options: StageOptions, agent: LlmAgent, roles: Sequence[Role]) -> Iterator[str]:
     """Yield each agent whose network nothing limits, with the reason."""
-    for role in options.roles:
+    for role in roles:
         for one in agent.agents_for(role):
             why = "the guard is off" if options.guard == "off" else one.sandbox_unavailable()
             if why:
@@ -199,7 +193,7 @@ def _unlimited(options: RunOptions, agent: LlmAgent) -> Iterator[str]:
 
 
 def protected_from_commands(
-    options: RunOptions,
+    options: StageOptions,
     stage: str,
     *,
     session: Session,

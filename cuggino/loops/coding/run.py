@@ -1,0 +1,378 @@
+"""One run of the coding loop: which stage follows which, and when it is over."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeAlias
+
+from reactivex import Observable
+
+from cuggino.agents.base import Role
+from cuggino.errors import ProcessError
+from cuggino.events import (
+    ApprovalBlocked,
+    Approved,
+    CheckCommandOutput,
+    CommitFailed,
+    CommitPerformed,
+    Done,
+    Event,
+    ImplementingStart,
+    IterationStart,
+    LoopApproved,
+    LoopMaxIterations,
+    LoopSpecIssue,
+    LoopStalled,
+    LoopTerminalEvent,
+    NoMoreWork,
+    NoProgress,
+    PlanComplete,
+    PlanningStart,
+    Progress,
+    RequestChanges,
+    ReviewingStart,
+    SpecIssue,
+    TaskLimitReached,
+)
+from cuggino.loops.coding.convergence import REPLAN, Convergence
+from cuggino.loops.coding.gate import Gate, OwnReview, failed_check_review, gate_section
+from cuggino.loops.coding.merging import (
+    TRIES,
+    Conflicts,
+    conclude_merge,
+    conflicts_section,
+    merge_into_work,
+)
+from cuggino.loops.coding.options import LoopRunOptions
+from cuggino.loops.frame.history import dirty_files, history_kept
+from cuggino.loops.frame.run import Run
+from cuggino.operators import Flow, ask, emit, forward
+from cuggino.stages import (
+    KeptProcesses,
+    Recovers,
+    Turn,
+    act,
+    check_stage,
+    commit_stage,
+    implementing_stage,
+    must_commit,
+    planning_stage,
+    push_stage,
+    resolving_stage,
+    reviewing_stage,
+    setup_stage,
+)
+from cuggino.storage import WORKSPACE_FOLDER, finished_stages
+
+Verdict: TypeAlias = Approved | RequestChanges | OwnReview | SpecIssue | NoProgress
+"""How an iteration ended."""
+
+
+class CodingRun:
+    """One run of the coding loop: the state that its iterations share."""
+
+    reports_interruption = False
+
+    def __init__(self, run: Run, options: LoopRunOptions) -> None:
+        self._run = run
+        self._options = options
+        self._services = run.services
+        self._session = run.session
+        self._place = replace(
+            run.place,
+            focus=options.focus,
+            linger=options.linger,
+            command_timeout=options.command_timeout,
+            apart=options.apart,
+        )
+        self._convergence = Convergence(options)
+        self._gate = Gate(self._place, options)
+        self._turns: Counter[Role] = Counter()
+        self._kept = KeptProcesses()
+        self._conflicts = Conflicts()
+        self._baseline: str | None = None
+        self._dirty: Mapping[str, str] = {}
+        """Files with uncommitted changes before the run, each with its state."""
+        self._uncommitted: str | None = None
+        """The message of the latest commit, if it failed; the next one would also contain that
+        work."""
+        self.is_resumable = True
+
+    def opening(self) -> Flow[None]:
+        """Free the repository from the locks of a process that was killed during a commit.
+
+        Start again what the setup command keeps running; it ended with the earlier process.
+        """
+        options, resumed = self._options, self._run.resumed
+        repository = self._services.repository
+        if resumed is None:
+            return
+        if options.commit and isinstance(repository, Recovers):
+            with suppress(ProcessError):  # the commit will report it
+                yield from ask(repository.recover(resumed.first.at))
+        had_setup = any(stage.name == "setup" for stage in finished_stages(resumed))
+        if options.setup_keeps_running and options.setup_command and had_setup:
+            try:
+                yield from ask(self._setup_stage(1))
+            except BaseException:
+                self._kept.end()
+                raise
+
+    def run(self) -> Flow[None]:
+        """Plan, implement and review, until the run has a result."""
+        try:
+            result = yield from self._until_done()
+        finally:
+            self._kept.end()  # what the setup command has left running
+        yield from history_kept(self._run, self._gate.base)
+        yield from emit(result)
+        self.is_resumable = False
+
+    def _until_done(self) -> Flow[LoopTerminalEvent]:
+        options, review = self._options, self._options.review
+        yield from self._begin()
+        for n in range(1, options.max_iterations + 1):
+            yield from emit(IterationStart(iteration=n, max_iterations=options.max_iterations))
+            verdict = yield from self._iteration(n, review)
+            ending: LoopTerminalEvent | None = None
+            match verdict:
+                case LoopTerminalEvent():
+                    return verdict
+                case SpecIssue():
+                    return (yield from self._spec_issue(n, verdict))
+                case Approved():
+                    self._convergence.approved()
+                    review = yield from self._gate.approved(n)
+                    if review is None:
+                        yield from self._commit_the_rest(n)
+                        return LoopApproved(iteration=n)
+                case RequestChanges(content=content):
+                    review = yield from self._review_text(content)
+                    ending = yield from self._convergence.reviewed(
+                        n, review, self._services.workspace
+                    )
+                case OwnReview(content=content):
+                    self._convergence.approved()
+                    review = yield from self._review_text(content)
+                case NoProgress():
+                    review = REPLAN
+                    ending = self._convergence.stuck(n, verdict)
+            if ending is not None:
+                return ending
+        yield from self._commit_the_rest(options.max_iterations)
+        return LoopMaxIterations(
+            iteration=options.max_iterations, max_iterations=options.max_iterations
+        )
+
+    def _begin(self) -> Flow[None]:
+        """Record the state before the first agent, and merge what the options ask for."""
+        options, repository = self._options, self._services.repository
+        if options.commit:
+            self._baseline = yield from ask(repository.head(), name="baseline")
+            specs = (Path(options.specs_path),)
+            self._dirty = yield from dirty_files(repository, options, exclude=specs)
+        if options.merge is not None:
+            self._conflicts = yield from merge_into_work(self._place, options.merge, options.item)
+            self._baseline = options.merge
+        yield from self._convergence.begin(self._fingerprint())
+        yield from self._gate.begin(options.merge)
+
+    def _iteration(self, n: int, review: str | None) -> Flow[Verdict | LoopTerminalEvent]:
+        """Plan, implement and review; a run with a merge begins with resolving its conflicts."""
+        if n == 1 and self._options.merge is not None:
+            resolved = yield from self._resolve(n)
+            if resolved is not None:
+                return resolved
+            if review is None:
+                yield from self._setup(n)
+                return (yield from self._review(n))
+        yield from emit(PlanningStart(iteration=n))
+        plan = yield from self._plan(n, review)
+        if isinstance(plan, SpecIssue):
+            return plan
+        yield from self._setup(n)
+        return (yield from self._work_off_the_plan(n))
+
+    def _work_off_the_plan(self, n: int) -> Flow[Verdict]:
+        """Implement task by task, one agent each; then review. With `slow`, review each task."""
+        tasks = 0
+        while True:
+            yield from emit(ImplementingStart(iteration=n))
+            work = yield from self._implement(n)
+            if isinstance(work, SpecIssue):
+                return work
+            standstill = yield from self._convergence.worked(self._fingerprint())
+            if standstill is not None:
+                return standstill
+            if isinstance(work, NoMoreWork) and self._convergence.changed:
+                yield from self._commit(n, work.content, "commit-rest")
+            tasks += 1
+            finished = not isinstance(work, Progress)
+            if not finished and tasks >= self._options.max_tasks_per_plan:
+                yield from emit(TaskLimitReached(iteration=n, max_tasks=tasks))
+                finished = True
+            if not finished and not self._options.slow:
+                continue
+            verdict = yield from self._review(n, finished=finished)
+            if finished or not isinstance(verdict, Approved):
+                return verdict
+            self._convergence.approved()
+
+    def _plan(self, n: int, review: str | None) -> Flow[PlanComplete | SpecIssue]:
+        news = yield from self._gate.plan(n)
+        turn = yield from self._turn("planning")
+        section = "\n\n".join(filter(None, (news, review))) or None
+        stage = planning_stage(self._place, review=section, turn=turn)
+        plan = yield from forward(stage, name="planning")
+        assert isinstance(plan, PlanComplete | SpecIssue)
+        return plan
+
+    def _implement(self, n: int) -> Flow[Progress | Done | NoMoreWork | SpecIssue]:
+        check = yield from self._check(n)
+        turn = yield from self._turn("implementing")
+        stage = implementing_stage(self._place, check=check, turn=turn)
+        work = yield from forward(stage, name="implementing")
+        assert isinstance(work, Progress | Done | NoMoreWork | SpecIssue)
+        if isinstance(work, Progress | Done):
+            yield from self._commit(n, work.content)
+        return work
+
+    def _review(self, n: int, *, finished: bool = True) -> Flow[Verdict]:
+        yield from emit(ReviewingStart(iteration=n))
+        changed = yield from self._gate.review(n)
+        yield from ask(act(self._session.clear_review), name="clear-review")
+        check = yield from self._check(n)
+        turn = yield from self._turn("reviewing")
+        stage = reviewing_stage(
+            self._place,
+            check=check,
+            baseline=self._baseline,
+            finished=finished,
+            news=f"{gate_section(changed)}{conflicts_section(self._conflicts)}",
+            turn=turn,
+        )
+        verdict = yield from forward(stage, name="reviewing")
+        assert isinstance(verdict, Approved | RequestChanges | SpecIssue)
+        if not isinstance(verdict, Approved):
+            return verdict
+        code = check.exit_code if check is not None else None
+        if self._options.gate == "block" and check is not None and code != 0:
+            return (yield from self._void(n, failed_check_review(check), code))
+        if own := self._gate.judged(verdict, changed):
+            return (yield from self._void(n, own, code))
+        return verdict
+
+    def _void(self, n: int, review: OwnReview, code: int | None) -> Flow[OwnReview]:
+        """Replace an approval that does not count by a review of the loop itself."""
+        yield from emit(ApprovalBlocked(iteration=n, exit_code=code, changed=review.changed))
+        yield from ask(act(self._session.clear_review), name="clear-review")
+        return review
+
+    def _resolve(self, n: int) -> Flow[SpecIssue | LoopStalled | None]:
+        """Resolve the conflicts of the merge, if there are any; return why the run ends."""
+        problem = ""
+        for _ in range(TRIES) if self._conflicts.paths else ():
+            yield from emit(ImplementingStart(iteration=n))
+            turn = yield from self._turn("implementing")
+            stage = resolving_stage(self._place, self._conflicts.variables(problem), turn=turn)
+            ending = yield from forward(stage, name="implementing")
+            assert isinstance(ending, Progress | Done | NoMoreWork | SpecIssue)
+            if isinstance(ending, SpecIssue):
+                return ending
+            concluded = conclude_merge(
+                self._place, self._options.merge or "", ending.content, self._conflicts, iteration=n
+            )
+            outcome = yield from forward(concluded, name="merge-commit")
+            if not isinstance(outcome, CommitFailed):
+                return None
+            problem = outcome.message
+        if not problem:
+            return None
+        return LoopStalled(
+            iteration=n,
+            reason="no_progress",
+            message=f"the merge with what has landed could not be resolved: {problem}",
+        )
+
+    def _setup(self, n: int) -> Flow[None]:
+        if self._options.setup_command:
+            yield from forward(self._setup_stage(n), name="setup")
+
+    def _setup_stage(self, n: int) -> Observable[Event]:
+        options = self._options
+        return setup_stage(
+            self._place,
+            options.setup_command,
+            iteration=n,
+            strict=options.setup_strict,
+            is_first=n == 1 and options.merge is None,
+            kept=self._kept if options.setup_keeps_running else None,
+        )
+
+    def _check(self, n: int) -> Flow[CheckCommandOutput | None]:
+        command = self._options.check_command
+        if not command:
+            return None
+        check = yield from forward(check_stage(self._place, command, iteration=n), name="check")
+        assert isinstance(check, CheckCommandOutput)
+        return check
+
+    def _commit(self, n: int, message: str, name: str = "commit") -> Flow[None]:
+        if not self._options.commit:
+            return
+        stage = yield from self._commit_stage(
+            n, message, base="head" if name == "commit" else "commit-base"
+        )
+        commit = yield from forward(stage, name=name)
+        failed = isinstance(commit, CommitFailed)
+        left = isinstance(commit, CommitPerformed) and commit.left
+        self._uncommitted = message if failed or left else None
+        yield from self._push(n, commit)
+
+    def _commit_the_rest(self, n: int) -> Flow[None]:
+        """Commit what the last commit could not; the run fails if that fails."""
+        if self._uncommitted is not None:
+            stage = yield from self._commit_stage(n, self._uncommitted, base="commit-base")
+            commit = yield from forward(must_commit(stage), name="commit-rest")
+            yield from self._push(n, commit)
+
+    def _commit_stage(self, n: int, message: str, *, base: str) -> Flow[Observable[Event]]:
+        # Known before: a commit that was made just before a crash is then not missed.
+        head = yield from ask(self._services.repository.head(), name=base)
+        return commit_stage(self._place, message, iteration=n, base=head, dirty=self._dirty)
+
+    def _push(self, n: int, commit: object) -> Flow[None]:
+        target = self._options.push
+        if target and isinstance(commit, CommitPerformed):
+            stage = push_stage(self._place, target, commit.commit_hash, iteration=n)
+            yield from forward(stage, name="push")
+
+    def _turn(self, role: Role) -> Flow[Turn]:
+        """Count the agents of the role; a stage that is repeated truncates the session file."""
+        self._turns[role] += 1
+        size = yield from ask(act(self._session.size), name="log-size")
+        return Turn(self._turns[role], size or 0)
+
+    def _fingerprint(self) -> Observable[str]:
+        """Emit the fingerprint of the project and its plan."""
+        options = self._options
+        exclude = (Path(options.specs_path), Path(WORKSPACE_FOLDER))
+        plan = self._session.session_file
+        return self._services.project_state(options.cwd, exclude=exclude, plan=plan)
+
+    def _review_text(self, content: str) -> Flow[str]:
+        """Return the review file if the reviewer wrote one, else the marker's text (CUG-036)."""
+        read = act(lambda: self._session.review_text(content))
+        text = yield from ask(read, name="review-text")
+        return text or content
+
+    def _spec_issue(self, n: int, issue: SpecIssue) -> Flow[LoopSpecIssue]:
+        workspace = self._services.workspace
+        name = yield from ask(act(workspace.new_name), name="issue-name")
+        write = act(lambda: workspace.write_spec_issue(issue.content, name=name))
+        filename = yield from ask(write, name="issue")
+        return LoopSpecIssue(iteration=n, content=issue.content, filename=filename or "")

@@ -1,0 +1,335 @@
+"""The agents of the coding loop as stages: planning, implementing, reviewing.
+
+Each role has its prompt, its markers and its files. They hand on their work through the files of
+the session (`Workplace.session`): the plan becomes the session file, markers are appended to it,
+and the reviewer writes a review file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from reactivex import Observable
+
+from cuggino.agents.base import Role, SpawnOptions, is_guarded
+from cuggino.config import configured_policy
+from cuggino.errors import LoopError
+from cuggino.events import (
+    Approved,
+    CheckCommandOutput,
+    Done,
+    LlmMarkerEvent,
+    LoopEvent,
+    NoMoreWork,
+    Note,
+    PlanComplete,
+    PlanWritten,
+    Progress,
+    RequestChanges,
+    SpecIssue,
+)
+from cuggino.guard import PERMISSIONS, Policy
+from cuggino.operators import Flow, flow, marker_tags
+from cuggino.prompts import Prompts
+from cuggino.stages.agent import agent_story
+from cuggino.stages.spawning import spawn_options
+from cuggino.stages.workplace import Workplace
+from cuggino.storage import check_specs
+
+_LONGEST_PLAN = 50_000
+"""The most characters of a plan in an event."""
+
+_PATHS = ("specs_path", "plan_path", "session_path", "review_path")
+ROLE_VARIABLES: dict[Role, tuple[str, ...]] = {
+    "planning": (*_PATHS, "focus", "review"),
+    "implementing": (*_PATHS, "focus", "check"),
+    "reviewing": (*_PATHS, "focus", "check", "baseline", "scope"),
+}
+"""The variables available to the template of each role."""
+
+CONFLICT = "conflict"
+"""The template for an implementing agent that resolves a conflict."""
+
+CONFLICT_VARIABLES = (*_PATHS, "focus", "problem", "paths", "ours", "theirs", "landed")
+
+_MARKERS: dict[Role, tuple[type[LlmMarkerEvent], ...]] = {
+    "planning": (SpecIssue, PlanComplete),
+    "implementing": (Note, SpecIssue, Progress, Done, NoMoreWork),
+    "reviewing": (SpecIssue, Approved, RequestChanges),
+}
+
+
+class Turn(NamedTuple):
+    """Which agent of its role works, for a loop that can be resumed."""
+
+    number: int | None = None
+    """The agents of the role so far, from 1; default: not counted."""
+    log_size: int | None = None
+    """The length of the session file before it: a stage that is repeated truncates the file."""
+
+
+UNCOUNTED = Turn()
+
+
+def role_markers(role: Role) -> tuple[type[LlmMarkerEvent], ...]:
+    """Return the markers that a role may emit (CUG-017); in its text any other tag is text."""
+    if role not in _MARKERS:
+        raise ValueError(f"the coding loop has no role {role}")
+    return _MARKERS[role]
+
+
+def check_prompts(prompts: Prompts) -> None:
+    """Render every role's template once, so that a bad one fails before an agent works.
+
+    Raises:
+        ConfigError: a template uses a variable that its role does not have, or is unreadable.
+    """
+    for role, names in ROLE_VARIABLES.items():
+        prompts.render(role, dict.fromkeys(names, ""))
+    prompts.render(CONFLICT, dict.fromkeys(CONFLICT_VARIABLES, ""))
+
+
+def planning_stage(
+    place: Workplace,
+    *,
+    review: str | None = None,
+    turn: Turn = UNCOUNTED,
+) -> Observable[LoopEvent]:
+    """Plan the focus: an agent writes the plan that implementing agents work off.
+
+    Emits the agent's events and those of its supervision, `PlanWritten` if the services show plans,
+    and last `PlanComplete` or `SpecIssue`. By then the plan has replaced the session file.
+
+    `review` is the one that sent the work back. `turn` is for loops that can be resumed. Disposal
+    terminates the agent and its processes.
+
+    Errors: `ConfigError` if the specifications are gone, `SessionError` without a plan file, and
+    those of `agent_stage`.
+    """
+    task = _Task(
+        role="planning",
+        prompt=(
+            "Plan the focus by the specifications in {specs_path} and write the plan to "
+            "{plan_path}."
+        ),
+        variables={"review": _review_section(review)},
+    )
+    return flow(lambda: _story(place, task, turn))
+
+
+def implementing_stage(
+    place: Workplace,
+    *,
+    check: CheckCommandOutput | None = None,
+    turn: Turn = UNCOUNTED,
+) -> Observable[LoopEvent]:
+    """Do one task of the plan in the session file; other files are the agent's to write.
+
+    Emits the agent's events, its `Note`s among them, and last `Progress` after one task, `Done`
+    after the last one, `NoMoreWork` without one, or `SpecIssue`. All markers are appended to the
+    session file.
+
+    `check` is the outcome of the check command, for the agent's prompt. Options, disposal and
+    errors as in `planning_stage`.
+    """
+    task = _Task(
+        role="implementing",
+        prompt=(
+            "Do the next task of the plan in {session_path} by the specifications in {specs_path}."
+        ),
+        variables={"check": _check_section(check)},
+    )
+    return flow(lambda: _story(place, task, turn))
+
+
+def resolving_stage(
+    place: Workplace,
+    variables: Mapping[str, str],
+    *,
+    turn: Turn = UNCOUNTED,
+) -> Observable[LoopEvent]:
+    """Resolve the conflicts of a merge that is under way; `variables` describe both sides.
+
+    Emits what `implementing_stage` emits.
+    """
+    task = _Task(
+        role="implementing",
+        prompt=(
+            "Resolve the conflicts of the merge that is under way, by the specifications in "
+            "{specs_path}."
+        ),
+        variables=variables,
+        template=CONFLICT,
+    )
+    return flow(lambda: _story(place, task, turn))
+
+
+def reviewing_stage(
+    place: Workplace,
+    *,
+    check: CheckCommandOutput | None = None,
+    baseline: str | None = None,
+    finished: bool = True,
+    news: str = "",
+    turn: Turn = UNCOUNTED,
+) -> Observable[LoopEvent]:
+    """Judge the work against the specifications; the agent may change nothing.
+
+    Emits the agent's events, and last `Approved`, `RequestChanges` or `SpecIssue`. Reviewers that
+    work at the same time need a workplace each (`Workplace.reviewers`).
+
+    `check` is the outcome of the check command, `baseline` the commit that the work started from.
+    Without `finished` the rest of the plan is still to be done. `news` is another section of the
+    prompt, about changed tests for example. Other options, disposal and errors as in
+    `planning_stage`.
+    """
+    task = _Task(
+        role="reviewing",
+        prompt=(
+            "Review the project against the specifications in {specs_path}; a review that asks "
+            "for changes goes to {review_path}."
+        ),
+        variables={
+            "check": _check_section(check),
+            "baseline": _baseline_line(baseline) + news,
+            "scope": "" if finished else _UNFINISHED,
+        },
+    )
+    return flow(lambda: _story(place, task, turn))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Task:
+    """What one agent is asked to do."""
+
+    role: Role
+    prompt: str
+    variables: Mapping[str, str]
+    template: str | None = None
+    """The template of its system prompt, if it is not that of the role."""
+
+
+def _story(place: Workplace, task: _Task, turn: Turn) -> Flow[None]:
+    """Run the agent and its file operations; a resumed run repeats an unfinished stage."""
+    session, role = place.session, task.role
+    options = _spawn_options(place, task, turn)
+    # They may have gone in mid-run, say with the branch: agents would have nothing to follow.
+    check_specs(place.options.cwd / place.options.specs_path)
+    place.prepare()
+    if turn.log_size is not None:
+        session.rewind(turn.log_size)
+    if role == "planning":
+        session.clear_plan()
+    if role == "reviewing":
+        session.clear_review()
+    options = yield from place.begin(options)
+
+    def plan_of(marker: LlmMarkerEvent) -> Iterator[PlanWritten]:
+        """Yield the plan that the marker declares complete, if it is to be shown."""
+        is_shown = place.services.shows_plans and isinstance(marker, PlanComplete)
+        text = session.plan_text() if is_shown else ""
+        if text:
+            yield PlanWritten(iteration=turn.number or 1, text=text[:_LONGEST_PLAN])
+
+    marker = yield from agent_story(
+        place.services.agent,
+        options,
+        phase=role,
+        tags=marker_tags(*role_markers(role)),
+        on_marker=session.append,
+        before_marker=plan_of,
+        linger=place.linger,
+        supervision=place.supervision,
+    )
+    if not isinstance(marker, role_markers(role)):
+        raise LoopError(role, f"unexpected end of the agent: {marker}")
+    if isinstance(marker, PlanComplete):
+        session.commit_plan()
+
+
+def _spawn_options(place: Workplace, task: _Task, turn: Turn) -> SpawnOptions:
+    session, options, role = place.session, place.options, task.role
+    folder = {
+        "planning": session.plan_file.parent,
+        "reviewing": session.review_file.parent,
+    }.get(role)
+    paths = {
+        "specs_path": options.specs_path,
+        "plan_path": os.path.relpath(session.plan_file, options.cwd),
+        "session_path": os.path.relpath(session.session_file, options.cwd),
+        "review_path": os.path.relpath(session.review_file, options.cwd),
+    }
+    common = spawn_options(
+        options,
+        role,
+        task.prompt.format_map(paths),
+        guard=_guard(place, role),
+        turn=turn.number,
+        session=session,
+        agent=place.services.agent,
+        folder=folder,
+    )
+    variables: dict[str, Any] = {**paths, "focus": place.focus, **task.variables}
+    return replace(
+        common,
+        system_prompt=place.services.prompts.render(task.template or role, variables),
+        env={
+            **common.env,
+            "CUGGINO_SPECS_PATH": options.specs_path,
+            "CUGGINO_PLAN_FILE": str(session.plan_file),
+            "CUGGINO_REVIEW_FILE": str(session.review_file),
+        },
+    )
+
+
+def _guard(place: Workplace, role: Role) -> Policy | None:
+    """Return the policy of the role, None if the agent cannot be guarded."""
+    if not is_guarded(place.services.agent, role):
+        return None
+    return configured_policy(
+        place.options,
+        PERMISSIONS[role],
+        project=place.options.cwd,
+        plan=place.session.plan_file,
+        review=place.session.review_file,
+        apart=place.apart,
+    )
+
+
+_UNFINISHED = (
+    "The plan is not finished yet. Judge what has been done so far; what the plan still has to do "
+    "is no finding."
+)
+
+
+def _review_section(review: str | None) -> str:
+    if review is None:
+        return ""
+    return (
+        "## Review of the work so far\n\n"
+        "The work was sent back. The new plan must satisfy this review and the specifications:\n\n"
+        f"{review.strip()}"
+    )
+
+
+def _check_section(check: CheckCommandOutput | None) -> str:
+    if check is None:
+        return ""
+    cut = f" (its end; the whole is in `{check.file_path}`)" if check.truncated else ""
+    return (
+        "## Check command\n\n"
+        f"It has just exited with code {check.exit_code}. Its output{cut}:\n\n"
+        f"{check.output.strip()}"
+    )
+
+
+def _baseline_line(baseline: str | None) -> str:
+    if baseline is None:
+        return "Look at the code as it is now, committed or not."
+    return (
+        f"See what was changed since the start: `git diff {baseline}..HEAD`, and `git status` for "
+        "what is not committed."
+    )
