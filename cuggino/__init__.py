@@ -30,7 +30,7 @@ imported from a public module, and from nothing below one:
 - `cuggino.runs`: recorded runs
 - `cuggino.sandbox`: each role's view of the project, enforced by the operating system
 - `cuggino.sources`: processes, folders and git as Observables
-- `cuggino.stages`: one action each: agent, command, commit, fingerprint, snapshot, undo
+- `cuggino.stages`: one action each: plan, implement, review, check, commit, snapshot, undo
 - `cuggino.storage`: the files of a project's workspace
 - `cuggino.telemetry`: export of runs by OpenTelemetry
 - `cuggino.testing`: doubles for your own tests

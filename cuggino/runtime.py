@@ -52,8 +52,10 @@ from cuggino.stages import (
     SlotListing,
     SlotsCleaned,
     Snapshot,
+    StageOptions,
     Undone,
     UndoPlan,
+    Workplace,
     act,
     clean_slots,
     control_commands,
@@ -217,6 +219,28 @@ class Runtime:
         """
         given = {"focus": read_focus(focus, self.cwd), "review": review, "slow": slow}
         return self._options(LoopRunOptions, given)
+
+    def workplace(self, *, focus: str) -> Workplace:
+        """Return what the stages of a loop of one's own share (`cuggino.stages`).
+
+        ::
+
+            place = runtime.workplace(focus="the login page")
+            plan = yield from forward(planning_stage(place))
+
+        Agents get the configured limits, retries, guard and sandbox, and share one budget. `focus`
+        is a text, or `@path` of a file. Nothing is started or written yet; `Workplace.held` locks
+        the project.
+
+        Raises:
+            ConfigError: the focus is blank, or its file cannot be read.
+        """
+        return Workplace.of(
+            self.services,
+            configured(StageOptions, self.config, {"cwd": self.cwd}),
+            focus=read_focus(focus, self.cwd),
+            command_timeout=self.config.command_timeout,
+        )
 
     def run(
         self,

@@ -25,26 +25,38 @@ from cuggino.events import (
     AgentNudged,
     AgentReplaced,
     AgentRetry,
+    Approved,
     BudgetWarning,
+    CheckCommandOutput,
+    CheckCommandStarted,
+    CommitPerformed,
     DeliverEnded,
     Done,
     HookFailed,
     MessageDelta,
     Note,
     NotificationFailed,
+    PlanComplete,
+    PushPerformed,
     QuotaLifted,
     QuotaWaiting,
     SessionEnded,
+    SetupCommandOutput,
+    SetupCommandStarted,
+    ToBeDiscussed,
     ToolCall,
     ToolResult,
     Usage,
     UsageUpdate,
+    WatchAuditEnded,
     WatchAuditInterrupted,
+    WatchAuditStarted,
     WatchBacklogWaiting,
     WatchDiskFull,
     WatchLanded,
     WatchProcessingItem,
     WatchSpecIssueWaiting,
+    WatchTbdItemFound,
 )
 from cuggino.forge import hooked
 from cuggino.loops.watch.full_disk import waits_for_room
@@ -77,13 +89,26 @@ from cuggino.operators import (
     within_budget,
 )
 from cuggino.sources import watch_file_count
+from cuggino.stages import (
+    Commit,
+    audit_stage,
+    check_stage,
+    commit_stage,
+    implementing_stage,
+    planning_stage,
+    push_stage,
+    reviewing_stage,
+    setup_stage,
+)
 from cuggino.telemetry import with_telemetry
 from cuggino.testing import Marbles
 from cuggino.wakefulness import keeping_awake
 from tests.documents.catalog import operator_help
 from tests.drawings import Drawing, drawings
+from tests.loops.coding_loop import PLAN, says
 from tests.loops.full_disk import no_room
 from tests.operators.durable import MemoryRecorder
+from tests.stages.own_stages import command_of, in_a_folder, repository_of, session_of
 
 ROOT = Path(cuggino.__file__).parent
 
@@ -213,6 +238,22 @@ def one_by_one(sources: list[Observable[Any]]) -> Observable[Any]:
     return defer(lambda _: next(left))
 
 
+SAID: dict[str, Any] = {
+    "c": says("PLAN_COMPLETE", "planned"),
+    "d": says("DONE", "all"),
+    "f": says("TO_BE_DISCUSSED", "unclear"),
+    "n": says("NOTE", "mind"),
+    "y": says("APPROVED", "yes"),
+    "a": AgentMessage(text="working"),
+    "A": WatchAuditStarted(),
+    "C": PlanComplete(content="planned"),
+    "D": Done(content="all"),
+    "E": WatchAuditEnded(),
+    "F": WatchTbdItemFound,
+    "N": Note(content="mind"),
+    "T": ToBeDiscussed(content="unclear"),
+    "Y": Approved(content="yes"),
+}
 DIGITS: dict[str, Any] = {str(n): n for n in range(4)}
 
 
@@ -349,6 +390,40 @@ EXAMPLES: dict[str, list[Example]] = {
         ),
     ],
     "sources.file_count:watch_file_count": [plays(counting, DIGITS)],
+    "stages.roles:planning_stage": [
+        in_a_folder(plays, session_of(planning_stage, plan=PLAN), SAID)
+    ],
+    "stages.roles:implementing_stage": [in_a_folder(plays, session_of(implementing_stage), SAID)],
+    "stages.roles:reviewing_stage": [in_a_folder(plays, session_of(reviewing_stage), SAID)],
+    "stages.audit:audit_stage": [in_a_folder(plays, session_of(audit_stage), SAID)],
+    "stages.project:setup_stage": [
+        in_a_folder(
+            plays,
+            command_of(setup_stage),
+            {"x": b"made", "S": SetupCommandStarted, "O": SetupCommandOutput},
+        )
+    ],
+    "stages.project:check_stage": [
+        in_a_folder(
+            plays,
+            command_of(check_stage),
+            {"x": b"fine", "S": CheckCommandStarted, "O": CheckCommandOutput},
+        )
+    ],
+    "stages.project:commit_stage": [
+        in_a_folder(
+            plays,
+            lambda folder, commit: commit_stage(repository_of(folder, commit), "work"),
+            {"k": Commit(hash="abc", message="work"), "K": CommitPerformed},
+        )
+    ],
+    "stages.project:push_stage": [
+        in_a_folder(
+            plays,
+            lambda folder, push: push_stage(repository_of(folder, pushes=[push]), "o/main", "abc"),
+            {"P": PushPerformed},
+        )
+    ],
 }
 
 

@@ -32,6 +32,11 @@ AUDIT_VARIABLES = ("specs_path", "tbd_path", "known", "memory")
 def audit_stage(place: Workplace) -> Observable[WatchEvent]:
     """Look for problems in the project; each finding is stored as it is declared.
 
+    ::
+
+        agent:           -f---|
+        audit_stage:     A(TF)---(E|)
+
     Emits `WatchAuditStarted`, the agent's events, for every finding its marker and then
     `WatchTbdItemFound`, and at the end `WatchAuditEnded`, or `WatchAuditFailed`: a failure of the
     agent does not fail the stream. A finding that is unfinished at disposal is lost. The audit

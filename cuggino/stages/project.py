@@ -43,6 +43,11 @@ def setup_stage(
 ) -> Observable[Event]:
     """Run the setup command, and remember one that has succeeded.
 
+    ::
+
+        command:         --x-|
+        setup_stage:     S---(O|)
+
     Emits `SetupCommandStarted`, and last `SetupCommandOutput` with the exit code (`command_stage`);
     `RoleViolated` in between names protected paths that the command changed, which are restored.
     Without a command nothing is emitted.
@@ -82,6 +87,11 @@ def setup_stage(
 def check_stage(place: Workplace, command: str | None, *, iteration: int = 1) -> Observable[Event]:
     """Run the check command; its outcome is for the next agent.
 
+    ::
+
+        command:         --x-|
+        check_stage:     S---(O|)
+
     Emits `CheckCommandStarted`, and last `CheckCommandOutput` with the exit code, of which another
     than 0 is no error (`command_stage`); `RoleViolated` in between as in `setup_stage`. Without a
     command nothing is emitted.
@@ -111,6 +121,11 @@ def commit_stage(
 ) -> Observable[Event]:
     """Commit the work of a task, without the specifications unless `exclude` says otherwise.
 
+    ::
+
+        git:              --(k|)
+        commit_stage:     --(K|)
+
     Emits what `commit_to` emits, `CommitPerformed` last, or `CommitFailed`, or nothing without
     changes. What git's hooks change without permission is restored first (`verified_commit`);
     `role` is the one that works in the loop. A failure is an event, never an error.
@@ -134,6 +149,11 @@ def push_stage(
     place: Workplace, target: str, commit_hash: str, *, iteration: int = 1
 ) -> Observable[Event]:
     """Push the commit to `target`, a `remote/branch`; emits `PushPerformed` or `PushFailed` last.
+
+    ::
+
+        git:            --|
+        push_stage:     --(P|)
 
     What git's hooks change without permission is restored first, with `RoleViolated`. A failure is
     an event, never an error: the next push includes the commit.

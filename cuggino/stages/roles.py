@@ -100,6 +100,11 @@ def planning_stage(
 ) -> Observable[LoopEvent]:
     """Plan the focus: an agent writes the plan that implementing agents work off.
 
+    ::
+
+        agent:              -a-c--|
+        planning_stage:     -a----(C|)
+
     Emits the agent's events and those of its supervision, `PlanWritten` if the services show plans,
     and last `PlanComplete` or `SpecIssue`. By then the plan has replaced the session file.
 
@@ -126,7 +131,12 @@ def implementing_stage(
     check: CheckCommandOutput | None = None,
     turn: Turn = UNCOUNTED,
 ) -> Observable[LoopEvent]:
-    """Do one task of the plan in the session file; other files are the agent's to write.
+    """Do one task of the plan in the session file.
+
+    ::
+
+        agent:                  -n-d--|
+        implementing_stage:     -N----(D|)
 
     Emits the agent's events, its `Note`s among them, and last `Progress` after one task, `Done`
     after the last one, `NoMoreWork` without one, or `SpecIssue`. All markers are appended to the
@@ -177,6 +187,11 @@ def reviewing_stage(
     turn: Turn = UNCOUNTED,
 ) -> Observable[LoopEvent]:
     """Judge the work against the specifications; the agent may change nothing.
+
+    ::
+
+        agent:               -a-y--|
+        reviewing_stage:     -a----(Y|)
 
     Emits the agent's events, and last `Approved`, `RequestChanges` or `SpecIssue`. Reviewers that
     work at the same time need a workplace each (`Workplace.reviewers`).

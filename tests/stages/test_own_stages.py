@@ -1,0 +1,210 @@
+"""Stages without a loop: no frame, no journal, no lock unless it is asked for."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from reactivex import Observable, merge, of, operators as ops, throw
+
+import cuggino
+from cuggino.agents.scripted import ScriptedAgent
+from cuggino.errors import ConfigError, LoopError, ProcessFailed, WorkspaceLocked
+from cuggino.events import (
+    AgentMessage,
+    Approved,
+    CheckCommandOutput,
+    Done,
+    Event,
+    PlanComplete,
+    RequestChanges,
+    SetupCommandOutput,
+    SnapshotTaken,
+)
+from cuggino.operators import Flow, flow, forward
+from cuggino.sources import KeptProcesses
+from cuggino.stages import (
+    GitSnapshots,
+    check_stage,
+    implementing_stage,
+    planning_stage,
+    reviewing_stage,
+    setup_stage,
+    snapshot_stage,
+)
+from cuggino.storage import Workspace
+from cuggino.testing import AgentRun, InMemoryAgent, Marbles, Say, no_leaks
+from tests.git_project import GitProject
+from tests.loops.coding_loop import PLAN, says
+from tests.stages.own_stages import workplace
+
+PLANNED = AgentRun([Say("<PLAN_COMPLETE>planned</PLAN_COMPLETE>")], plan=PLAN)
+
+
+def outcome(stage: Observable[Any]) -> Any:
+    """Run the stage in virtual time, and return its last event."""
+    *_, (_, _, last), (_, kind, error) = Marbles().record(stage)
+    assert kind == "completed", error
+    return last
+
+
+def failure(stage: Observable[Any]) -> Any:
+    """Run the stage in virtual time, and return its error."""
+    _, kind, error = Marbles().record(stage)[-1]
+    assert kind == "error"
+    return error
+
+
+class TestFiles:
+    """The files through which agents hand on their work."""
+
+    def test_a_stage_creates_them(self, tmp_path: Path) -> None:
+        """The first stage makes the workspace; the plan becomes the session file."""
+        place = workplace(tmp_path, PLANNED)
+        assert not place.services.workspace.folder.exists()
+        assert PlanComplete(content="planned") == outcome(planning_stage(place))
+        assert place.session.session_file.read_text().startswith(PLAN.strip())
+        assert (tmp_path / ".cuggino/.gitignore").exists()
+
+    def test_markers_are_appended(self, tmp_path: Path) -> None:
+        """What an implementing agent notes is there for the next one."""
+        place = workplace(tmp_path, [Say("<NOTE>mind</NOTE>"), Say("<PROGRESS>one</PROGRESS>")])
+        outcome(implementing_stage(place))
+        assert "<NOTE>\nmind\n</NOTE>" in place.session.session_file.read_text()
+
+    def test_a_held_workplace_leaves_none(self, tmp_path: Path) -> None:
+        """Within `held` nobody else may work; at its end the files are removed."""
+        approved = [Say("<APPROVED>yes</APPROVED>")]
+        agent = InMemoryAgent({"planning": [PLANNED], "reviewing": [approved]})
+        place = workplace(tmp_path, agent=agent)
+        with place.held(command="mine"):
+            with pytest.raises(WorkspaceLocked, match="mine"), Workspace(tmp_path).lock():
+                pass
+            outcome(planning_stage(place))
+            outcome(reviewing_stage(place.reviewers(2)[1]))
+            assert place.session.session_file.exists()
+        assert [] == list(place.services.workspace.wip.iterdir())
+        with Workspace(tmp_path).lock():
+            pass
+
+
+class TestReviewers:
+    """Reviewers that work at the same time."""
+
+    def test_each_has_its_review(self, tmp_path: Path) -> None:
+        """Both run at once, and neither review replaces the other or counts as a violation."""
+        t = Marbles(
+            y=says("APPROVED", "yes"),
+            r=says("REQUEST_CHANGES", "redo"),
+            Y=Approved(content="yes"),
+            R=RequestChanges(content="redo"),
+        )
+        streams = t.cold("--r-|"), t.cold("---y|")
+        place = workplace(
+            tmp_path, AgentRun(streams[0], review="first"), AgentRun(streams[1], review="second")
+        )
+        one, two = place.reviewers(2)
+        reviews = merge(reviewing_stage(one), reviewing_stage(two))
+        t.check(reviews, "----(RY|)")
+        assert ["first", "second"] == [each.session.review_file.read_text() for each in (one, two)]
+        assert one.session.session_file == two.session.session_file
+        assert one.session.review_file == place.session.review_file
+
+
+class TestCommands:
+    """The setup and check commands."""
+
+    def test_none_without_a_command(self, tmp_path: Path) -> None:
+        """A project without these commands has stages that emit nothing."""
+        place = workplace(tmp_path)
+        for stage in (setup_stage(place, None), check_stage(place, "")):
+            assert [(0, "completed", None)] == Marbles().record(stage)
+
+    def test_their_exit_codes(self, tmp_path: Path) -> None:
+        """A failure is an outcome; for a strict setup it is an error."""
+        place = workplace(tmp_path, shell=lambda *_: throw(ProcessFailed("sh", 3, "")))
+        check, setup = outcome(check_stage(place, "make")), outcome(setup_stage(place, "make"))
+        assert isinstance(check, CheckCommandOutput)
+        assert isinstance(setup, SetupCommandOutput)
+        assert 3 == check.exit_code == setup.exit_code
+        assert not place.services.workspace.knows_setup("make")
+        assert isinstance(failure(setup_stage(place, "make", strict=True)), LoopError)
+
+    def test_a_setup_that_has_succeeded_is_remembered(self, tmp_path: Path) -> None:
+        """The next first setup of the project gets a view, as agents may have changed it."""
+        place = workplace(tmp_path, shell=lambda *_: of(b"made\n"))
+        outcome(setup_stage(place, "make"))
+        assert place.services.workspace.knows_setup("make")
+
+    @pytest.mark.real_agent
+    @pytest.mark.parametrize("keeps", [False, True])
+    def test_what_a_setup_leaves_running(self, keeps: bool, tmp_path: Path) -> None:
+        """Services end with the command, or with `kept.end()` if they are kept."""
+        place, kept = workplace(tmp_path), KeptProcesses()
+        service = ["sleep", f"300.{os.getpid()}"]
+        with no_leaks():
+            try:
+                command = f"{' '.join(service)} > /dev/null 2>&1 &"
+                cuggino.run(setup_stage(place, command, kept=kept if keeps else None))
+                running = [process.info["cmdline"] for process in psutil.process_iter(["cmdline"])]
+                assert keeps is (service in running)
+            finally:
+                kept.end()
+
+
+class TestSnapshots:
+    """Snapshots of the project."""
+
+    def test_it_has_the_name_of_the_stage(self, project: GitProject) -> None:
+        """It is kept under the session's id."""
+        project.write("a.txt")
+        snapshots = GitSnapshots(project.root, project.root / ".cuggino/snapshots")
+        place = workplace(project.root, snapshots=snapshots)
+        taken = cuggino.run(snapshot_stage(place, "before-review"))
+        assert isinstance(taken, SnapshotTaken)
+        assert f"refs/cuggino/snapshots/{place.session.id}/before-review" == taken.ref
+
+
+class TestEndings:
+    """Errors and disposal."""
+
+    def test_specifications_that_are_gone(self, tmp_path: Path) -> None:
+        """No agent is started without them."""
+        place = workplace(tmp_path, PLANNED)
+        (tmp_path / ".specs").rmdir()
+        assert isinstance(failure(planning_stage(place)), ConfigError)
+        assert [] == place.services.agent.spawned  # type: ignore[attr-defined]
+
+    def test_an_agent_without_a_marker(self, tmp_path: Path) -> None:
+        """It is the error of its stage, which another stage of the flow can follow."""
+        done = [Say("<DONE>all</DONE>")]
+        agent = InMemoryAgent({"planning": [[Say("hm")]], "implementing": [done]})
+        place = workplace(tmp_path, agent=agent)
+
+        def story() -> Flow[None]:
+            try:
+                yield from forward(planning_stage(place))
+            except LoopError as error:
+                assert "planning" in error.message
+            yield from forward(implementing_stage(place))
+
+        assert Done(content="all") == outcome(flow(story))
+
+    @pytest.mark.real_agent
+    def test_disposal_terminates_the_agent(self, tmp_path: Path) -> None:
+        """Without a frame, too, nothing of an agent is left when its stage is disposed."""
+        scenario = tmp_path / "scenario.toml"
+        scenario.write_text(
+            "[[implementing]]\n"
+            "[[implementing.steps]]\nsay = 'I begin.'\n"
+            "[[implementing.steps]]\nrun = 'sleep 300'\n"
+        )
+        place = workplace(tmp_path, agent=ScriptedAgent(scenario))
+        said: list[Event] = []
+        with no_leaks():
+            until: Any = ops.take_while(lambda event: not isinstance(event, AgentMessage))
+            cuggino.run(implementing_stage(place).pipe(ops.do_action(said.append), until))
+        assert any(isinstance(event, AgentMessage) for event in said)
