@@ -1,1 +1,20 @@
-"""The command line of cuggino: a thin subscriber to the streams of the library."""
+"""The command line of cuggino: a thin subscriber to the streams of the library.
+
+`with_cli_output` prints any stream of events as the commands do.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cuggino_cli.screen.render import with_cli_output as with_cli_output
+
+__all__ = ["with_cli_output"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    # Loaded on first use: most commands print no stream, and start without Rx.
+    from cuggino_cli.screen import render
+
+    return getattr(render, name)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import click
 
@@ -92,25 +91,9 @@ def output_options(command: Command) -> Command:
 
 def stdout_lines(output: OutputOptions) -> PlainLines:
     """Return the lines on standard output; complaints go to standard error."""
-    from cuggino_cli.screen.terminal import (
-        PlainLines,
-        choose_color,
-        choose_interactive,
-        columns_of,
-        rows_of,
-    )
+    from cuggino_cli.screen.terminal import standard_lines
 
-    errors: TextIO | None = sys.stderr  # None when there is none
-    return PlainLines(
-        sys.stdout,
-        color=choose_color(output.color, sys.stdout, os.environ),
-        bell=choose_interactive(sys.stdout, os.environ),
-        is_terminal=sys.stdout.isatty(),
-        columns=columns_of(sys.stdout),
-        height=rows_of(sys.stdout),
-        errors=errors,
-        error_color=errors is not None and choose_color(output.color, errors, os.environ),
-    )
+    return standard_lines(output.color)
 
 
 def plain_lines(color: ColorMode) -> PlainLines:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Protocol, TypeVar, cast
+from typing import Literal, Protocol, TypeVar, cast
 
-from reactivex import Observable, abc
+from reactivex import Observable, abc, defer
 from reactivex.disposable import Disposable, SingleAssignmentDisposable
 
 from cuggino.events import Event, WatchLanding, WatchProcessingItem, WatchSlotPrepared
 from cuggino_cli.screen.controls import Controls
 from cuggino_cli.screen.event_lines import EventLines
-from cuggino_cli.screen.fragments import Fragment
+from cuggino_cli.screen.fragments import Fragment, Verbosity
 from cuggino_cli.screen.stamps import Stamps
 from cuggino_cli.screen.status import RunStatus
-from cuggino_cli.screen.terminal import Lines
+from cuggino_cli.screen.terminal import ColorMode, Lines, standard_lines
 from cuggino_cli.screen.text import cut, flat
 
 _NAME = 20
@@ -30,28 +30,50 @@ E = TypeVar("E", bound=Event)
 
 
 def with_cli_output(
-    controls: Controls,
+    controls: Controls | None = None,
     *,
+    verbosity: Literal["quiet", "normal", "verbose"] = "normal",
+    color: ColorMode = "auto",
     project: str | None = None,
     bell: bool = True,
     stamps: bool = True,
     clock: Callable[[], datetime] | None = None,
 ) -> Callable[[Observable[E]], Observable[E]]:
-    """Print each event, behind a time stamp with `stamps`, then emit it unchanged (CUG-130).
+    """Print each event as the command line does, then emit it unchanged (CUG-130).
 
-    With `VERBOSE`, messages are printed line by line while they are streamed.
+    ::
 
-    On a terminal a status area is shown below the lines. It is erased before completion, error and
-    disposal. `bell` lets the terminal's bell ring when a person is needed. Paths in `project` are
-    printed relative to it. `clock` gives the times; default: the scheduler given at `subscribe`.
+        from cuggino_cli import with_cli_output
+
+        cuggino.run(runtime.run(focus="the login page").pipe(with_cli_output()))
+
+    Any stream of events can be printed, also that of a single agent. `verbosity` and `color` are
+    those of the command line's options: `verbose` prints messages line by line while they are
+    streamed. With `stamps` each line begins with its time. `bell` lets the terminal's bell ring
+    when a person is needed. Paths in `project` are printed relative to it. `clock` gives the times;
+    default: the scheduler given at `subscribe`.
+
+    The lines go to standard output. A command passes `controls` instead of `verbosity` and `color`:
+    then a status area may be shown below the lines on a terminal. It is erased before completion,
+    error and disposal.
 
     Errors: an error of the output (BrokenPipeError) disposes the source and goes to `on_error`.
     """
 
-    def screen(now: Callable[[], datetime]) -> Screen:
-        return _LoopScreen(controls, clock or now, project=project, bell=bell, stamps=stamps)
+    def printed_on(chosen: Controls) -> Callable[[Observable[E]], Observable[E]]:
+        def screen(now: Callable[[], datetime]) -> Screen:
+            return _LoopScreen(chosen, clock or now, project=project, bell=bell, stamps=stamps)
 
-    return shown_on(controls.lines, screen)
+        return shown_on(chosen.lines, screen)
+
+    def operator(source: Observable[E]) -> Observable[E]:
+        def begin(_scheduler: object) -> Observable[E]:
+            lines = standard_lines(color)  # standard output may be another one by now
+            return source.pipe(printed_on(Controls(lines, verbosity=Verbosity[verbosity.upper()])))
+
+        return defer(begin)
+
+    return operator if controls is None else printed_on(controls)
 
 
 class Screen(Protocol):

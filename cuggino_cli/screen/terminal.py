@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
@@ -224,3 +225,18 @@ class PlainLines:
         except UnicodeEncodeError as error:
             stream.write(text.encode(error.encoding, "replace").decode(error.encoding))
         stream.flush()
+
+
+def standard_lines(color: ColorMode) -> PlainLines:
+    """Return the lines on standard output; complaints go to standard error."""
+    errors: TextIO | None = sys.stderr  # None when there is none
+    return PlainLines(
+        sys.stdout,
+        color=choose_color(color, sys.stdout, os.environ),
+        bell=choose_interactive(sys.stdout, os.environ),
+        is_terminal=sys.stdout.isatty(),
+        columns=columns_of(sys.stdout),
+        height=rows_of(sys.stdout),
+        errors=errors,
+        error_color=errors is not None and choose_color(color, errors, os.environ),
+    )

@@ -5,13 +5,15 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import reactivex as rx
 from reactivex import Subject
 from reactivex.testing import TestScheduler
 
+import cuggino
+import cuggino_cli
 from cuggino.errors import StorageError
 from cuggino.events import (
     AgentMessage,
@@ -417,3 +419,34 @@ def test_nothing_is_shown_after_an_interrupt() -> None:
     bench.controls.be_still()
     assert "[Planning] Starting..." in bench.say(PLANNING)
     assert bench.rows_at(5) == []
+
+
+# For users of the library
+
+
+def test_any_stream_is_printed_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """`with_cli_output()` prints on standard output as it is at the subscription."""
+    seen: list[Event] = []
+    stream = rx.of(PLANNING, PROSE, APPROVED).pipe(cuggino_cli.with_cli_output(stamps=False))
+    assert capsys.readouterr().out == ""
+    cuggino.run(stream, seen.append)
+    assert [PLANNING, PROSE, APPROVED] == seen
+    printed = capsys.readouterr().out
+    assert "\n[Planning] Starting...\n" in printed
+    assert "\033" not in printed
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        getattr(cuggino_cli, "nothing")  # noqa: B009 (mypy rejects the attribute)
+
+
+def test_detail_and_color_are_chosen_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    """Messages are printed unless `quiet`, results with `verbose`, colors where wanted."""
+    printed: list[str] = []
+    levels: tuple[Literal["quiet", "normal", "verbose"], ...] = ("quiet", "normal", "verbose")
+    for verbosity in levels:
+        shown = cuggino_cli.with_cli_output(verbosity=verbosity, color="always", stamps=False)
+        result = ToolResult(name="t1", output="42 files")
+        cuggino.run(rx.of(PLANNING, CALL, result, PROSE).pipe(shown))
+        printed.append(capsys.readouterr().out)
+    assert [False, True, True] == [PROSE.text in text for text in printed]
+    assert [False, False, True] == ["42 files" in text for text in printed]
+    assert all("\033[" in text for text in printed)
