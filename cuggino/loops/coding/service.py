@@ -11,7 +11,7 @@ from cuggino.events import LoopEvent
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.coding.run import CodingRun
 from cuggino.loops.frame.control import Control
-from cuggino.loops.frame.run import framed
+from cuggino.loops.frame.framing import Frame, framed
 from cuggino.operators import Ledger
 from cuggino.stages import Services, check_prompts
 from cuggino.storage import JournalFile
@@ -67,8 +67,5 @@ class LoopService:
             self.services,
             options,
             lambda run: CodingRun(run, options),
-            interrupt=interrupt,
-            resume=resume,
-            ledger=ledger,
-            control=control,
+            Frame(interrupt=interrupt, resume=resume, ledger=ledger, control=control),
         )

@@ -14,7 +14,8 @@ from cuggino.events import DeliverStreamEvent
 from cuggino.loops.deliver.options import DeliverRunOptions
 from cuggino.loops.deliver.run import DeliverRun
 from cuggino.loops.deliver.setup import look_at_agent_file, setup_warnings
-from cuggino.loops.frame.run import Run, Story, framed
+from cuggino.loops.frame.framing import Frame, framed
+from cuggino.loops.frame.run import Run, Story
 from cuggino.operators import Flow, Ledger, ask, is_outage
 from cuggino.stages import Services, act
 from cuggino.storage import SPEC_FILE, JournalFile
@@ -95,9 +96,6 @@ class DeliverService:
             self.services,
             options,
             make,
-            interrupt=interrupt,
-            resume=resume,
-            ledger=ledger,
             # Another session follows one whose program failed (AUT-060).
-            transient=is_outage,
+            Frame(interrupt=interrupt, resume=resume, ledger=ledger, transient=is_outage),
         )

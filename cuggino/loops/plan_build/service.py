@@ -8,7 +8,7 @@ from __future__ import annotations
 from reactivex import Observable
 
 from cuggino.events import PlanBuildStreamEvent
-from cuggino.loops.frame.run import framed
+from cuggino.loops.frame.framing import Frame, framed
 from cuggino.loops.plan_build.options import PlanBuildOptions
 from cuggino.loops.plan_build.run import PlanBuildRun
 from cuggino.operators import Ledger, is_outage
@@ -74,9 +74,6 @@ class PlanBuildService:
             self.services,
             options,
             lambda run: PlanBuildRun(run, options),
-            interrupt=interrupt,
-            resume=resume,
-            ledger=ledger,
             # Another session follows one whose program failed (LOP-064).
-            transient=is_outage,
+            Frame(interrupt=interrupt, resume=resume, ledger=ledger, transient=is_outage),
         )

@@ -14,9 +14,10 @@ from reactivex.subject import Subject
 from cuggino.events import Event, WatchEvent, WatchIssueAnswered, WatchItemImported
 from cuggino.loops.coding.service import LoopService
 from cuggino.loops.frame.companions import Companion
+from cuggino.loops.frame.framing import Frame, framed
 from cuggino.loops.frame.journal import forget_old_runs
 from cuggino.loops.frame.resuming import latest_watch
-from cuggino.loops.frame.run import Run, Story, framed
+from cuggino.loops.frame.run import Run, Story
 from cuggino.loops.watch.full_disk import waits_for_room
 from cuggino.loops.watch.journal import WatchRecorder, conclude_runs, settled_run
 from cuggino.loops.watch.options import WatchRunOptions
@@ -138,13 +139,15 @@ class WatchService:
             )
             return SlotWatch(run, options, places, left, claim=self._claim, looks=looks)
 
-        watch = framed(
+        watch: Observable[WatchEvent] = framed(
             self.services,
             options,
             story,
-            interrupt=interrupt,
-            resume=killed,
-            recorder=WatchRecorder,
-            companions=(*self._companions, hint) if self._companions else (),
+            Frame(
+                interrupt=interrupt,
+                resume=killed,
+                recorder=WatchRecorder,
+                companions=(*self._companions, hint) if self._companions else (),
+            ),
         )
         return watch.pipe(waits_for_room(interrupt, on_full=filled))

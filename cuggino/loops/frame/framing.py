@@ -1,0 +1,264 @@
+"""The frame of every run: lock, orphans, agents on cooldown, ledger, journal, interruption."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeAlias
+
+from reactivex import Observable, abc
+
+from cuggino.agents.base import remove_abandoned
+from cuggino.domain import recorded_cooldowns
+from cuggino.errors import WorkspaceLocked
+from cuggino.events import Event, RunResumed
+from cuggino.loops.frame.companions import Companion, accompanied
+from cuggino.loops.frame.control import Control, announcing
+from cuggino.loops.frame.interruption import Interruption
+from cuggino.loops.frame.journal import (
+    JournalRecorder,
+    RunRecorder,
+    concluded,
+    forget_old_snapshots,
+    open_journal,
+)
+from cuggino.loops.frame.options import RunOptions
+from cuggino.loops.frame.run import Run, Story
+from cuggino.loops.frame.supervision import earlier_counts, ledger_of
+from cuggino.operators import (
+    Flow,
+    Ledger,
+    alongside,
+    ask,
+    emit,
+    flow,
+    forward,
+    is_transient,
+    on_loop,
+)
+from cuggino.stages import Services, choose_sandbox, lane, orphans_gone, supervision_of
+from cuggino.storage import Journal, JournalFile, LockOwner, Session, Workspace, new_run_id
+from cuggino.storage.journal import DIGESTED, DigestFold
+
+MakeStory: TypeAlias = Callable[[Run], Story | Flow[Story]]
+"""Makes the story of a run; a flow may ask stages that are not journaled."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """What a loop and its caller ask of the frame of a run."""
+
+    interrupt: Observable[object] | None = None
+    """Interrupts the run with its first item; on any thread."""
+    resume: JournalFile | Callable[[datetime], JournalFile | None] | None = None
+    """The run to resume, or a function that finds it once the workspace is held."""
+    ledger: Ledger | None = None
+    """Shares the costs with other runs, one of which has reported the sandbox in force."""
+    control: Control | None = None
+    """Is shared with other runs; by default the run follows the commands of the services."""
+    transient: Callable[[Exception], bool] = is_transient
+    """Selects the failures that are retried within a session."""
+    recorder: Callable[[Journal, JournalFile | None], JournalRecorder] = RunRecorder
+    companions: Sequence[Companion] = ()
+
+    @property
+    def known(self) -> JournalFile | None:
+        """The run to resume, if it is known before the workspace is held."""
+        return None if callable(self.resume) else self.resume
+
+    def found(self, now: datetime) -> _Earlier:
+        """Return the earlier processes of the run; the workspace must be held."""
+        journal = self.resume(now) if callable(self.resume) else self.resume
+        if journal is None:
+            return _Earlier()
+        return _Earlier(journal, DigestFold(journal.entries.only(DIGESTED)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Earlier:
+    """The earlier processes of a resumed run; none of a new one."""
+
+    journal: JournalFile | None = None
+    counted: DigestFold | None = None
+    """The journal's entries, counted."""
+
+    @property
+    def totals(self) -> RunResumed | None:
+        return self.counted.totals if self.counted is not None else None
+
+    def cooldowns(self, now: datetime) -> Any:
+        """Return the agents on cooldown."""
+        assert self.journal is not None
+        fallbacks = self.journal.entries.only(("AgentFellBack",))
+        return recorded_cooldowns(((entry.at, entry.event) for entry in fallbacks), now)
+
+
+def framed(
+    services: Services, options: RunOptions, make: MakeStory, frame: Frame
+) -> Observable[Any]:
+    """Hold the workspace, make the story, and record it if the options ask for a journal.
+
+    Cold: each subscription is a separate run. A resumed run emits `RunResumed` first. The session
+    files of a run are kept as long as it can be resumed.
+    """
+    return on_loop(flow(lambda: _run(services, options, make, frame)))
+
+
+def _run(services: Services, options: RunOptions, make: MakeStory, frame: Frame) -> Flow[None]:
+    here = yield from ask(lane())
+    assert here is not None
+    remove_abandoned()
+    chosen = choose_sandbox(options, services.agent, options.roles)
+    workspace = services.workspace
+    before = workspace.owner()
+    interruption = Interruption()
+    with (
+        _held(workspace, options, here.now, frame.known) as session,
+        interruption.heard(frame.interrupt, here),
+    ):
+        yield from wait_for_orphans(workspace, before)
+        yield from forget_old_snapshots(services, options, keep=session.id, at=here.now)
+        earlier = frame.found(here.now)
+        if earlier.journal is not None:
+            services.agent.restore_cooldowns(earlier.cooldowns(here.now))
+        # The runs of a watch's items remember their messages, and continue their counts.
+        repeated = earlier.journal if options.kind != "watch" else None
+        with _controlled(services, frame, interruption, here, earlier.journal) as control:
+            if repeated is not None:
+                control.remember(repeated)
+            run = Run(
+                services=services,
+                options=options,
+                session=session,
+                supervision=supervision_of(
+                    options,
+                    gate=services.gate,
+                    ledger=frame.ledger or ledger_of(earlier.totals),
+                    earlier=earlier_counts(repeated),
+                    transient=frame.transient,
+                ),
+                interruption=interruption,
+                control=control,
+                lane=here,
+                began=here.now,
+                resumed=earlier.journal,
+                earlier=earlier.totals,
+            )
+            made = make(run)
+            story = (yield from made) if isinstance(made, Generator) else made
+            if options.journal:
+                yield from _recorded(run, story, frame, chosen, earlier)
+            else:
+                yield from _told(run, story, frame, chosen)
+
+
+def _recorded(
+    run: Run, story: Story, frame: Frame, chosen: Event | None, earlier: _Earlier
+) -> Flow[None]:
+    """Run the story with a journal, which has its last entry when the run is over."""
+    session, here, resumed = run.session, run.lane, earlier.journal
+    session.keep = resumed is not None and resumed.resumable
+    run_id = resumed.run_id if resumed is not None else session.id
+    journal = open_journal(
+        run.services.workspace, run.options, run_id, resumed, at=here.now, known=earlier.counted
+    )
+    session.keep = True
+    recorder = frame.recorder(journal, resumed)
+    with concluded(journal, recorder, here, resumed):
+        yield from _told(run, story, frame, chosen, journal=journal, recorder=recorder)
+    session.keep = story.is_resumable
+
+
+def _told(
+    run: Run,
+    story: Story,
+    frame: Frame,
+    chosen: Event | None,
+    *,
+    journal: Journal | None = None,
+    recorder: JournalRecorder | None = None,
+) -> Flow[None]:
+    """Run the story with its companions; first report the sandbox and what came before."""
+    news, announce = announcing(journal, run.lane)
+    with run.control.announced(announce) as unsaid:
+        if journal is not None:
+            if frame.known is not None and run.earlier is not None:
+                yield from emit(run.earlier)
+            for event in (*([chosen] if chosen is not None else []), *unsaid):
+                journal.append(event, at=run.lane.now)
+        is_new = chosen is not None and frame.ledger is None  # else another run has reported it
+        yield from emit(*([chosen] if is_new else []), *unsaid)
+        yield from story.opening()
+        stages = flow(story.run, recorder=recorder)
+        if not story.reports_interruption:
+            stages = run.interruption.ending(stages)
+        stages = stages.pipe(alongside(news), accompanied(frame.companions, announce))
+        yield from forward(run.control.watched(stages) if frame.control is None else stages)
+
+
+@contextmanager
+def _controlled(
+    services: Services,
+    frame: Frame,
+    interruption: Interruption,
+    here: abc.SchedulerBase,
+    resumed: JournalFile | None,
+) -> Iterator[Control]:
+    """Yield the shared control, or one that obeys the commands to the workspace in the block."""
+    if frame.control is not None:
+        yield frame.control
+        return
+    control = Control(interruption, here, services.control_folder)
+    with _obeyed(services, control, resumed):
+        yield control
+
+
+@contextmanager
+def _obeyed(services: Services, control: Control, resumed: JournalFile | None) -> Iterator[None]:
+    """Obey the commands to the workspace within the block.
+
+    A new run obeys none that were for an earlier one; messages wait for a run that is resumed.
+    """
+    folder = services.control_folder
+    if folder is not None:
+        folder.prepare()
+        if resumed is None:
+            folder.clear()
+    try:
+        with control.heard(services.control):
+            yield
+    finally:
+        if folder is not None:
+            folder.clear(messages=False)
+
+
+def wait_for_orphans(workspace: Workspace, before: LockOwner | None) -> Flow[None]:
+    """Wait until no orphaned process of a killed owner works in the folder.
+
+    Raises:
+        WorkspaceLocked: one still does after half a minute.
+    """
+    if before is None:
+        return
+    # Also of earlier owners: the last one may have been killed while it waited for theirs.
+    for pid in (*before.killed, before.pid):
+        if pid is not None and not (yield from ask(orphans_gone(pid), name="orphans")):
+            raise WorkspaceLocked(
+                str(workspace.folder), pid, since=before.since, command=before.command
+            )
+
+
+@contextmanager
+def _held(
+    workspace: Workspace, options: RunOptions, since: datetime, resume: JournalFile | None
+) -> Iterator[Session]:
+    run_id = resume.run_id if resume is not None else new_run_id()
+    if options.kind == "watch":  # the runs of its items have sessions
+        with workspace.lock(command=options.command, since=since):
+            workspace.open()
+            yield Session(run_id, workspace.wip)
+    else:
+        with workspace.session(command=options.command, since=since, session_id=run_id) as session:
+            yield session
