@@ -11,7 +11,6 @@ from reactivex import Observable
 
 from cuggino.domain import (
     Finding,
-    ProgressWatch,
     ReviewLedger,
     files_named,
     finding_as_markdown,
@@ -19,6 +18,7 @@ from cuggino.domain import (
 )
 from cuggino.events import LoopStalled, NoProgress
 from cuggino.loops.coding.options import LoopRunOptions
+from cuggino.loops.frame.standstill import described, progress_watch, standstill
 from cuggino.operators import Flow, ask, emit
 from cuggino.stages import act, state_of_paths
 from cuggino.storage import Workspace
@@ -39,8 +39,7 @@ class Convergence:
 
     def __init__(self, settings: LoopRunOptions) -> None:
         self._options = settings
-        patience = settings.progress_patience
-        self._progress = ProgressWatch(patience) if patience else None
+        self._progress = progress_watch(settings.progress_patience)
         self._findings: ReviewLedger | None = None
         """The findings of reviews; None before the first one that asks for changes."""
         self._replanned = False
@@ -60,27 +59,20 @@ class Convergence:
             return None
         now = (yield from ask(fingerprint, name="fingerprint")) or ""
         self.changed, self._state = now != self._state, now
-        kind = self._progress.observe(now)
-        if kind is None:
-            return None
-        standstill = NoProgress(
-            kind=kind,
-            agents=self._progress.agents,
-            action="stop" if self._replanned else "replan",
-        )
-        self._replanned = True
-        yield from emit(standstill)
-        return standstill
+        found = standstill(self._progress, now, action="stop" if self._replanned else "replan")
+        if found is not None:
+            self._replanned = True
+            yield from emit(found)
+        return found
 
-    def stuck(self, n: int, standstill: NoProgress) -> LoopStalled | None:
+    def stuck(self, n: int, found: NoProgress) -> LoopStalled | None:
         """Return the result after a second standstill; None after the first, which plans again."""
-        if standstill.action == "replan":
+        if found.action == "replan":
             return None
-        how = "changed nothing" if standstill.kind == "unchanged" else "came back to the same state"
         return LoopStalled(
             iteration=n,
             reason="no_progress",
-            message=f"{standstill.agents} agents in a row {how}, also after a new plan",
+            message=f"{described(found, 'agents')}, also after a new plan",
         )
 
     def reviewed(self, n: int, review: str, workspace: Workspace) -> Flow[LoopStalled | None]:

@@ -9,7 +9,6 @@ from cuggino.domain import (
     Deliverable,
     Deliverables,
     DeliverProgress,
-    ProgressWatch,
     Terminate,
     Verification,
     decide_delivery,
@@ -25,7 +24,7 @@ from cuggino.events import (
     SessionOutcome,
 )
 from cuggino.loops.deliver.options import DeliverRunOptions
-from cuggino.loops.frame.session import is_failure
+from cuggino.loops.frame.standstill import Failures, described, progress_watch, standstill
 from cuggino.prompts import RUN, SYNC, choose_instruction
 
 _OUTCOMES: Mapping[DeliverOutcome, SessionOutcome] = {
@@ -49,7 +48,7 @@ class Course:
         self._options = options
         self.sessions = 0
         """Sessions started."""
-        self.errors = 0
+        self.failures = Failures()
         """Failed sessions in a row."""
         self.listed: DeliverablesListed | None = None
         """The deliverables as last seen; None when they are unknown."""
@@ -58,8 +57,7 @@ class Course:
         self.error = ""
         """The latest error, which is reported if the run ends because of it."""
         self._refuted: Counter[str] = Counter()
-        patience = options.progress_patience
-        self._progress = ProgressWatch(patience) if patience else None
+        self._progress = progress_watch(options.progress_patience)
 
     @property
     def watches_progress(self) -> bool:
@@ -75,9 +73,8 @@ class Course:
         return choose_instruction(RUN, is_planned=is_planned)
 
     def ended(self, session: DeliverSessionEnded) -> None:
-        failed = is_failure(session.outcome)
-        self.errors = self.errors + 1 if failed else 0
-        self.error = (session.message or "Unknown error") if failed else ""
+        self.failures = self.failures.after(session)
+        self.error = self.failures.message
 
     def unverified(self, *, only_passed: bool) -> tuple[str, ...]:
         """Begin the verification, and return the ids of the deliverables to verify."""
@@ -98,7 +95,7 @@ class Course:
                 deliverables=_as_domain(known) if known is not None else None,
                 iterations=self.sessions,
                 max_iterations=self._options.max_sessions,
-                consecutive_errors=self.errors,
+                consecutive_errors=self.failures.times,
                 max_retries=self._options.max_retries,
                 has_budget=self._options.has_budget,
                 sync=self._options.workflow == "sync" or self.to_verify is not None,
@@ -130,12 +127,10 @@ class Course:
 
     def moved(self, files: str) -> NoProgress | None:
         """Compare the project after a session; return the standstill that ends the run, or None."""
-        kind = self._progress.observe(self._state(files)) if self._progress is not None else None
-        if self._progress is None or kind is None:
-            return None
-        how = "changed nothing" if kind == "unchanged" else "came back to the same state"
-        self.error = f"{self._progress.agents} sessions in a row {how}"
-        return NoProgress(kind=kind, agents=self._progress.agents, action="stop")
+        found = standstill(self._progress, self._state(files))
+        if found is not None:
+            self.error = described(found, "sessions")
+        return found
 
     def conclusion(
         self, reason: DeliverExit, *, error: str, cost_usd: float, duration: float

@@ -125,7 +125,7 @@ class DeliverRun:
         course.ended(ended)
         yield from self._look()
         # Of a broken file nothing is known, not that there is nothing to verify.
-        if instruction == "sync" and not course.errors and course.listed is not None:
+        if instruction == "sync" and not course.failures.times and course.listed is not None:
             yield from self._verify(only_passed=False)
         return ended
 
@@ -135,11 +135,13 @@ class DeliverRun:
         reason = yield from self._decide(ended)
         if reason is not None:
             return reason
-        if course.errors:
-            retry = DeliverSessionRetry(
-                attempt=course.errors, max_retries=options.max_retries, message=course.error
+        if course.failures.times:
+            attempt, message = course.failures
+            yield from emit(
+                DeliverSessionRetry(
+                    attempt=attempt, max_retries=options.max_retries, message=message
+                )
             )
-            yield from emit(retry)
         elif course.watches_progress:
             standstill = course.moved((yield from self._files()))
             if standstill is not None:

@@ -21,7 +21,7 @@ from cuggino.events import (
     Event,
 )
 from cuggino.loops.frame.run import Run
-from cuggino.loops.frame.session import run_session
+from cuggino.loops.frame.session import end_session, run_session
 from cuggino.operators import Flow, alongside, ask, emit, mapcat
 from cuggino.stages import act
 from cuggino.storage import DeliverableStore, LoadedDeliverables, VerifiedFile
@@ -78,21 +78,19 @@ class DeliverSession:
         report = yield from run_session(self._run, self._options, alongside(self._watched(lane)))
         late = yield from ask(act(lambda: self._look(lane.now)))
         yield from emit(*(late or ()))
-        seconds = max(0.0, (lane.now - began).total_seconds())
+        seconds = self._run.since(began)
         if report.is_silent:
             yield from emit(DeliverWarning(message=f"session {self._number} reported no result"))
-        yield from emit(
+        yield from end_session(
+            report,
             DeliverSessionEnded(
                 session=self._number,
                 outcome=report.outcome,
                 message=report.message,
                 cost_usd=report.cost_usd,
                 duration=seconds,
-            )
+            ),
         )
-        if report.error is not None:
-            # Not an end of the session behind which a resumed run could continue.
-            raise report.error
 
     def _begin(self, now: datetime) -> None:
         loaded = self._store.load(now=now)

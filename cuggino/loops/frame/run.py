@@ -38,11 +38,15 @@ class Run:
     earlier: RunResumed | None = None
     """The totals of these processes."""
 
+    def since(self, began: datetime) -> float:
+        """Return the seconds since then, on the lane of the run."""
+        return max(0.0, (self.lane.now - began).total_seconds())
+
     @property
     def seconds(self) -> float:
         """The duration of the run in all its processes."""
         earlier = self.earlier.duration if self.earlier else 0.0
-        return earlier + max(0.0, (self.lane.now - self.began).total_seconds())
+        return earlier + self.since(self.began)
 
     @property
     def place(self) -> Workplace:

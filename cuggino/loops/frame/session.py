@@ -31,7 +31,7 @@ from cuggino.events import (
     SystemMessage,
 )
 from cuggino.loops.frame.run import Run
-from cuggino.operators import Flow, forward
+from cuggino.operators import Flow, emit, forward
 
 _FAILURES = frozenset({"error", "execution_error"})
 
@@ -154,6 +154,17 @@ class SessionReport(NamedTuple):
     """An error that every further session would have, too; it ends the loop."""
     is_silent: bool
     """True if the agent reported no result, for example because it was killed (AUT-026)."""
+
+
+def end_session(report: SessionReport, ended: Event) -> Flow[None]:
+    """Emit the end of the session; raise the error that ends the loop, if there is one.
+
+    A session with such an error has no end behind which a resumed run could continue: its stage
+    fails, and is repeated.
+    """
+    yield from emit(ended)
+    if report.error is not None:
+        raise report.error
 
 
 def run_session(

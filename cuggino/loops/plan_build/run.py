@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from cuggino.domain import ProgressWatch
 from cuggino.errors import ConfigError
 from cuggino.events import (
     DoneFileRejected,
     JobsCounted,
-    NoProgress,
     PlanBuildEnded,
     PlanBuildExit,
     PlanBuildIterationEnded,
@@ -22,6 +20,7 @@ from cuggino.loops.frame.ending import run_to_its_end
 from cuggino.loops.frame.history import history_kept
 from cuggino.loops.frame.run import Run
 from cuggino.loops.frame.session import is_failure
+from cuggino.loops.frame.standstill import Failures, described, progress_watch, standstill
 from cuggino.loops.plan_build.acts import PlanBuildActs, contradiction, disappeared
 from cuggino.loops.plan_build.job_gate import JobGate
 from cuggino.loops.plan_build.options import PlanBuildOptions
@@ -41,7 +40,7 @@ class PlanBuildRun:
         self._options = options
         self._acts = PlanBuildActs(run, options)
         self._iteration = 0
-        self._errors = 0
+        self._failed = Failures()
         self._error = ""
         self._jobs = JobsCounted(open=0, done=0)
         self._is_known = True
@@ -57,8 +56,7 @@ class PlanBuildRun:
         """The reason why the done file was removed since the last build session, at most one."""
         self._failures: Mapping[str, int] = {}
         self._turns: Counter[str] = Counter()
-        patience = options.progress_patience
-        self._progress = ProgressWatch(patience) if patience else None
+        self._progress = progress_watch(options.progress_patience)
         self.is_resumable = True
 
     def opening(self) -> Flow[None]:
@@ -110,7 +108,7 @@ class PlanBuildRun:
                 yield from self._count(is_planned=True)
                 yield from self._iterated(ended)
                 return None
-            if reason := (yield from self._retried(ended)):
+            if reason := (yield from self._retried()):
                 return reason
             yield from self._run.pause(self._options.iteration_pause)
             yield from self._acts.unless_stopped()
@@ -140,7 +138,7 @@ class PlanBuildRun:
         ended = yield from self._session("build")
         assert ended is not None
         if is_failure(ended.outcome):
-            return (yield from self._retried(ended))
+            return (yield from self._retried())
         subjects = yield from acts.subjects(self._base)
         verdict = yield from self._gate().run(
             self._accepted, self._failures, subjects, iterated=True
@@ -190,7 +188,7 @@ class PlanBuildRun:
         if not isinstance(ended, PlanBuildSessionEnded):
             self._iteration -= 1
             return None
-        self._errors = self._errors + 1 if is_failure(ended.outcome) else 0
+        self._failed = self._failed.after(ended)
         return ended
 
     def _is_complete(self) -> Flow[bool]:
@@ -214,16 +212,16 @@ class PlanBuildRun:
         self._rejected = (f"{DONE_FILE} was there although {reason}",)
         return False
 
-    def _retried(self, ended: PlanBuildSessionEnded) -> Flow[PlanBuildExit | None]:
+    def _retried(self) -> Flow[PlanBuildExit | None]:
         """Announce another session after one that failed, unless too many have (LOP-064)."""
         yield from self._verify_claims()
         yield from self._count()
-        self._error = ended.message or "Unknown error"
+        attempt, self._error = self._failed
         most = self._options.max_retries
-        if self._errors > most:
+        if attempt > most:
             return "max_retries_exceeded"
         yield from emit(
-            PlanBuildSessionRetry(attempt=self._errors, max_retries=most, message=self._error)
+            PlanBuildSessionRetry(attempt=attempt, max_retries=most, message=self._error)
         )
         return None
 
@@ -238,13 +236,11 @@ class PlanBuildRun:
         """Return "stalled" if the latest iterations changed nothing (LOP-065)."""
         if self._progress is None:
             return None
-        kind = self._progress.observe((yield from self._acts.state()))
-        if kind is None:
+        found = standstill(self._progress, (yield from self._acts.state()))
+        if found is None:
             return None
-        agents = self._progress.agents
-        how = "changed nothing" if kind == "unchanged" else "came back to the same state"
-        self._error = f"{agents} iterations in a row {how}"
-        yield from emit(NoProgress(kind=kind, agents=agents, action="stop"))
+        self._error = described(found, "iterations")
+        yield from emit(found)
         return "stalled"
 
     def _count(self, *, is_planned: bool = False) -> Flow[None]:

@@ -24,7 +24,7 @@ from cuggino.events import (
 )
 from cuggino.guard import Level
 from cuggino.loops.frame.run import Run
-from cuggino.loops.frame.session import run_session
+from cuggino.loops.frame.session import end_session, run_session
 from cuggino.loops.plan_build.notices import WorkNotices
 from cuggino.loops.plan_build.options import PlanBuildOptions
 from cuggino.operators import (
@@ -153,8 +153,7 @@ class PlanBuildSession:
             QuotaExceeded, BudgetExceeded: and any error that every session would meet.
             Interrupted: a person has stopped it.
         """
-        lane = self._run.lane
-        began = lane.now
+        began = self._run.lane.now
         known = (yield from ask(act(lambda: _requirements(self._options.cwd)))) or {}
         report = yield from run_session(self._run, self._options, self._observed)
         yield from forward(self._new_commits())
@@ -163,19 +162,17 @@ class PlanBuildSession:
             path for path, state in (changed or {}).items() if known.get(path) != state
         ):
             yield from emit(*self._notices.touched(path))
-        yield from emit(
+        yield from end_session(
+            report,
             PlanBuildSessionEnded(
                 iteration=self._iteration,
                 phase=self._phase,
                 outcome=report.outcome,
                 message=report.message,
                 cost_usd=report.cost_usd,
-                duration=max(0.0, (lane.now - began).total_seconds()),
-            )
+                duration=self._run.since(began),
+            ),
         )
-        if report.error is not None:
-            # Not an end of the session behind which a resumed run could continue.
-            raise report.error
 
     def _observed(self, events: Observable[Event]) -> Observable[Event]:
         commits: Observable[Event] = self._committed.pipe(
