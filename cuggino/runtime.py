@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar, cast, get_args
+from typing import Any, Literal, NamedTuple, TypeVar, cast, get_args
 
 from reactivex import Observable, just
 
@@ -80,6 +80,14 @@ from cuggino.wakefulness import awake, keeping_awake
 
 _Options = TypeVar("_Options", bound=RunOptions)
 _T = TypeVar("_T")
+
+
+class _Resumed(NamedTuple):
+    """The run to resume."""
+
+    run_id: str | None
+    """The beginning of its id; default: the latest."""
+    kind: Literal["run", "deliver", "loop"] = "run"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,14 +263,9 @@ class Runtime:
         Emits what `LoopService.run` emits; a project that cannot be used is an error before
         anything is started or written.
         """
-
-        def prepared() -> tuple[LoopRunOptions, None]:
-            options = self.loop_options(focus=focus, review=review, slow=slow)
-            check_project(self.cwd, self.config, self.agent)
-            self.loop.check()
-            return options, None
-
-        return self._begun(prepared, self.loop.run, interrupt, commits=self.config.commit)
+        return self._coding(
+            lambda: self.loop_options(focus=focus, review=review, slow=slow), interrupt
+        )
 
     def resume(
         self, run_id: str | None = None, *, interrupt: Observable[object] | None = None
@@ -274,15 +277,22 @@ class Runtime:
 
         Errors: `RunNotResumable`, before anything is started or written.
         """
+        return self._coding(
+            lambda: self.loop_options(focus="the focus of the run"), interrupt, _Resumed(run_id)
+        )
 
-        def prepared() -> tuple[LoopRunOptions, JournalFile]:
-            journal = find_run(self.workspace.journal, run_id)
-            check_project(self.cwd, self.config, self.agent, resume=True)
+    def _coding(
+        self,
+        options: Callable[[], LoopRunOptions],
+        interrupt: Observable[object] | None,
+        resumed: _Resumed | None = None,
+    ) -> Observable[LoopEvent]:
+        def check(_options: LoopRunOptions) -> None:
+            check_project(self.cwd, self.config, self.agent, resume=resumed is not None)
             self.loop.check()
-            current = self.loop_options(focus="the focus of the run")
-            return resumed_options(current, journal.started), journal
 
-        return self._begun(prepared, self.loop.run, interrupt, commits=self.config.commit)
+        loop = self.loop.run
+        return self._start(loop, options, check, interrupt, resumed, commits=self.config.commit)
 
     def watch(
         self,
@@ -468,9 +478,7 @@ class Runtime:
         interrupt: Observable[object] | None = None,
     ) -> Observable[events.DeliverStreamEvent]:
         """Run the deliver loop, as `run` does; emits what `DeliverService.run` emits."""
-        return self._begun(
-            lambda: (self._checked_delivery(options), None), self.deliverer.run, interrupt
-        )
+        return self._delivery(lambda: options or self.deliver_options(), interrupt)
 
     def resume_delivery(
         self,
@@ -486,13 +494,21 @@ class Runtime:
 
         Errors: `RunNotResumable`, before anything is started or written.
         """
+        resumed = _Resumed(run_id, "deliver")
+        return self._delivery(lambda: self.deliver_options(**given), interrupt, resumed)
 
-        def prepared() -> tuple[loops.DeliverRunOptions, JournalFile]:
-            journal = find_run(self.workspace.journal, run_id, kind="deliver")
-            options = resumed_options(self.deliver_options(**given), journal.started)
-            return self._checked_delivery(options), journal
+    def _delivery(
+        self,
+        options: Callable[[], loops.DeliverRunOptions],
+        interrupt: Observable[object] | None,
+        resumed: _Resumed | None = None,
+    ) -> Observable[events.DeliverStreamEvent]:
+        def check(chosen: loops.DeliverRunOptions) -> None:
+            self.deliverer.check()
+            check_agents(self.agent, chosen.roles, guarded=chosen.guard != "off")
+            check_writable(self.cwd)
 
-        return self._begun(prepared, self.deliverer.run, interrupt)
+        return self._start(self.deliverer.run, options, check, interrupt, resumed)
 
     def plan_build_options(self, **given: Any) -> loops.PlanBuildOptions:
         """Return the options of a plan/build run: the configured ones, and those that are given.
@@ -512,9 +528,10 @@ class Runtime:
 
         Emits what `PlanBuildService.run` emits.
         """
-        return self._begun(
-            lambda: (self.checked_building(options or self.plan_build_options()), None),
+        return self._start(
             self.builder.run,
+            lambda: options or self.plan_build_options(),
+            self.checked_building,
             interrupt,
         )
 
@@ -526,13 +543,13 @@ class Runtime:
         **given: Any,
     ) -> Observable[events.PlanBuildStreamEvent]:
         """Resume an unfinished plan/build run, as `resume_delivery` does."""
-
-        def prepared() -> tuple[loops.PlanBuildOptions, JournalFile]:
-            journal = find_run(self.workspace.journal, run_id, kind="loop")
-            options = resumed_options(self.plan_build_options(**given), journal.started)
-            return self.checked_building(options), journal
-
-        return self._begun(prepared, self.builder.run, interrupt)
+        return self._start(
+            self.builder.run,
+            lambda: self.plan_build_options(**given),
+            self.checked_building,
+            interrupt,
+            _Resumed(run_id, "loop"),
+        )
 
     def telemetry(
         self, *, on_problem: Callable[[str], None] = warnings.warn
@@ -661,6 +678,29 @@ class Runtime:
         """
         return project_manager.plan_session(self.cwd, self.config, self.agent)
 
+    def _start(
+        self,
+        loop: Callable[..., Observable[Any]],
+        options: Callable[[], _Options],
+        check: Callable[[_Options], object],
+        interrupt: Observable[object] | None,
+        resumed: _Resumed | None = None,
+        *,
+        commits: bool = False,
+    ) -> Observable[Any]:
+        """Start a loop, or resume a run of it, once `check` has found that it can work here."""
+
+        def prepared() -> tuple[_Options, JournalFile | None]:
+            if resumed is None:
+                journal, chosen = None, options()
+            else:
+                journal = find_run(self.workspace.journal, resumed.run_id, kind=resumed.kind)
+                chosen = resumed_options(options(), journal.started)
+            check(chosen)
+            return chosen, journal
+
+        return self._begun(prepared, loop, interrupt, commits=commits)
+
     def _begun(
         self,
         prepare: Callable[[], tuple[_Options, JournalFile | None]],
@@ -731,13 +771,6 @@ class Runtime:
 
     def _options(self, model: type[_Options], given: dict[str, Any]) -> _Options:
         return configured(model, self.config, {"cwd": self.cwd, "agent": self.agent_name, **given})
-
-    def _checked_delivery(self, options: loops.DeliverRunOptions | None) -> loops.DeliverRunOptions:
-        options = options or self.deliver_options()
-        self.deliverer.check()
-        check_agents(self.agent, options.roles, guarded=options.guard != "off")
-        check_writable(self.cwd)
-        return options
 
     def checked_building(self, options: loops.PlanBuildOptions) -> loops.PlanBuildOptions:
         """Return the options, after a check that the plan/build loop can work here."""
