@@ -1,4 +1,8 @@
-"""The deliverable tools as an MCP server, started by an agent's program (AUT-110, AUT-118)."""
+"""The deliverable tools as an MCP server, started by an agent's program (AUT-110, AUT-118).
+
+`cuggino mcp deliverables` runs it; so does a run, as a program of its own that forwards each call
+to the run: `python -P mcp_server.py SOCKET TOOL...`.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,8 @@ import asyncio
 import json
 import logging
 import os
+import signal
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
@@ -14,16 +20,18 @@ from socket import AF_UNIX, SOCK_STREAM, socket as connection
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cuggino.domain import (
-    DELIVERABLE_STATUSES,
+if __name__ == "__main__":  # the package is located relative to this file
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from cuggino.domain.deliverable_tools import (
     LISTED_BY_DEFAULT,
     TOOL_SERVER,
     TOOLS,
     ToolName,
     tool_named,
 )
+from cuggino.domain.deliverables import DELIVERABLE_STATUSES
 from cuggino.errors import ConfigError, CugginoError, StorageError
-from cuggino.storage import DeliverableStore, VerifiedFile
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -145,6 +153,8 @@ def serve_deliverables(
     if socket is not None:
         serve(partial(forward, socket), tools=offered)
         return
+    from cuggino.storage import DeliverableStore, VerifiedFile  # a run stores what it is called for
+
     store = DeliverableStore(project.resolve())
     kept = VerifiedFile(verified.resolve()) if verified is not None else None
 
@@ -270,3 +280,17 @@ def _offered(names: Iterable[str]) -> list[ToolName]:
     if not offered:
         raise ConfigError(f"name at least one of {', '.join(TOOLS)}")
     return offered
+
+
+def main(socket: str, tools: Iterable[str]) -> None:
+    """Forward the calls of the tools to the run at the socket, until standard input ends.
+
+    Signals end the process at once: a thread that waits for input would delay any other exit.
+    """
+    for sign in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(sign, signal.SIG_DFL)
+    serve(partial(forward, Path(socket)), tools=_offered(tools))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2:])

@@ -25,8 +25,11 @@ from cuggino.files import state_folder
 
 _PACKAGE = Path(__file__).parent
 _COPIED = (
+    "domain/deliverable_tools.py",
+    "domain/deliverables.py",
     "errors.py",
     "guard/**/*.py",
+    "mcp_server.py",
     "agents/codex/hook.py",
     "agents/gemini/hook.py",
     "agents/gemini/tools.py",

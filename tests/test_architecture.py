@@ -64,7 +64,7 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
             "pydantic reactivex",
         ),
         "loops": _room(
-            "events errors files guard sandbox config domain prompts "
+            "programs events errors files guard sandbox config domain prompts "
             "operators storage agents.base stages",
             "pydantic reactivex",
         ),
@@ -135,6 +135,7 @@ PROGRAMS = frozenset(
         "agents/scripted/process.py",
         "doctor/agent_process.py",
         "guard/hook.py",
+        "mcp_server.py",
         "sandbox/loader.py",
         "sources/guardian.py",
     }

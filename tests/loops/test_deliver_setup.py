@@ -113,10 +113,14 @@ def test_the_server_of_the_tools(strict: bool, tmp_path: Path) -> None:
         assert [TOOL_SERVER] == list(options.mcp_servers)
         server: Any = options.mcp_servers[TOOL_SERVER]
         verified = Path(options.env["CUGGINO_SESSION_FILE"]).with_suffix(".verified.json")
-        expected = ["-P", "-m", "cuggino_cli", "mcp", "deliverables"]
-        expected += ["--project", str(options.cwd), "--tools", ",".join(TOOLS_OF[role])]
-        expected += ["--verified", str(verified)] if role == "verify" else []
-        expected += ["--strict-transitions"] if strict else []
+        if has_sockets():
+            socket = verified.with_name(verified.name.replace(".verified.json", ".tools")) / SOCKET
+            expected = ["-P", str(program("mcp_server.py")), str(socket), *TOOLS_OF[role]]
+        else:
+            expected = ["-P", "-m", "cuggino_cli", "mcp", "deliverables"]
+            expected += ["--project", str(options.cwd), "--tools", ",".join(TOOLS_OF[role])]
+            expected += ["--verified", str(verified)] if role == "verify" else []
+            expected += ["--strict-transitions"] if strict else []
         assert {"command": sys.executable, "args": expected, "alwaysLoad": True} == server
         own = {agent_tool(tool) for tool in TOOLS_OF[role]}
         mine = {tool for tool in options.allowed_tools if tool.startswith("mcp__autonoe")}

@@ -30,7 +30,7 @@ from cuggino.loops.deliver.course import Course
 from cuggino.loops.deliver.options import DeliverRunOptions
 from cuggino.loops.deliver.session import DeliverSession, listed
 from cuggino.loops.deliver.setup import session_setup
-from cuggino.loops.deliver.tool_socket import SOCKET, ToolSocket
+from cuggino.loops.deliver.tool_socket import SOCKET, ToolSocket, has_sockets
 from cuggino.loops.frame.ending import run_to_its_end
 from cuggino.loops.frame.history import history_kept
 from cuggino.loops.frame.run import Run
@@ -159,7 +159,8 @@ class DeliverRun:
         if instruction == "verify":
             yield from ask(act(self._keep_verified))
         boundary = boundary_for(options, instruction, agent)
-        folder = self._run.session.tools_folder if boundary.engine != "none" else None
+        tools_folder = self._run.session.tools_folder if has_sockets() else None
+        folder = tools_folder if boundary.engine != "none" else None
         setup = yield from ask(
             act(
                 lambda: session_setup(
@@ -168,7 +169,7 @@ class DeliverRun:
                     self._agent_settings,
                     verified=self._verified.path,
                     is_guarded=is_guarded(agent, instruction),
-                    socket=folder / SOCKET if folder else None,
+                    socket=tools_folder / SOCKET if tools_folder else None,
                 )
             )
         )
@@ -195,15 +196,15 @@ class DeliverRun:
             self._course.sessions, self._run, spawn, self._store, self._verified
         )
         with Scope() as scope:
-            if folder is not None:
+            if tools_folder is not None:
                 call = partial(self._call, instruction)
-                scope.acquire(partial(ToolSocket, folder, call), ToolSocket.close)
+                scope.acquire(partial(ToolSocket, tools_folder, call), ToolSocket.close)
             yield from forward(flow(session.run).pipe(ops.do_action(self._heard)))
 
     def _call(
         self, instruction: DeliverInstruction, tool: str, given: Mapping[str, object]
     ) -> Mapping[str, object]:
-        """Call a deliverable tool for an agent that cannot write itself; any thread."""
+        """Call a deliverable tool for an agent; any thread."""
         if tool_named(tool) not in TOOLS_OF[instruction]:
             raise ConfigError(f'there is no tool "{tool}" in this session')
         called = self._store.call(

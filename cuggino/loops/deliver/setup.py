@@ -24,6 +24,7 @@ from cuggino.events import DeliverInstruction
 from cuggino.files import storing, write_atomic
 from cuggino.guard import PERMISSIONS, Policy
 from cuggino.loops.deliver.options import DeliverRunOptions
+from cuggino.programs import program
 from cuggino.storage import Workspace
 
 _DIGEST = "agent.sha256"
@@ -70,7 +71,8 @@ def session_setup(
     """Return the setup of a session with this instruction, by options and agent settings.
 
     `verified` is the file of verified deliverables; `is_guarded` if the agent supports the guard.
-    `socket` is where this process carries out calls of the deliverable tools.
+    `socket` is where this process carries out calls of the deliverable tools; without one, their
+    server does.
     """
     permissions = PERMISSIONS[instruction]
     guard = deliver_policy(options, agent, permissions, project=options.cwd) if is_guarded else None
@@ -127,13 +129,14 @@ def _server(
 ) -> dict[str, object]:
     """Return the command of the deliverable tools' server (AUT-118)."""
     # Nothing of the project is imported: its folder is where the server starts.
+    if socket is not None:
+        words = ["-P", str(program("mcp_server.py")), str(socket), *TOOLS_OF[instruction]]
+        # Otherwise the model would have to search for these tools first.
+        return {"command": sys.executable, "args": words, "alwaysLoad": True}
     words = ["-P", "-m", "cuggino_cli", "mcp", "deliverables", "--project", str(options.cwd)]
     words += ["--tools", ",".join(TOOLS_OF[instruction])]
     if instruction == "verify":
         words += ["--verified", str(verified)]
-    if socket is not None:
-        words += ["--socket", str(socket)]
     if options.strict_transitions:
         words.append("--strict-transitions")
-    # Otherwise the model would have to search for these tools first.
     return {"command": sys.executable, "args": words, "alwaysLoad": True}

@@ -1,4 +1,4 @@
-"""The deliverable tools outside of the agent's view, called through a Unix socket.
+"""The deliverable tools in the process of the run, called through a Unix socket.
 
 An agent and its MCP servers cannot write `.autonoe/status.json`; this process does it for them.
 """
@@ -21,6 +21,11 @@ SOCKET = "tools"
 """Name of the socket in its folder."""
 
 _LONGEST = 1_000_000
+
+
+def has_sockets() -> bool:
+    """Return whether this system has sockets in folders with paths of any length, as Linux has."""
+    return Path("/proc/self/fd").is_dir()
 
 
 class ToolSocket:
