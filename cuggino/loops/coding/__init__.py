@@ -1,5 +1,6 @@
 """The coding loop (`cuggino run`): plan, implement and review until the work is approved.
 
-`service` runs it; `roles` spawns its three agents, `commands` runs setup and check commands,
-`convergence` notices a loop without progress.
+`service` runs it; `run` is one run, a flow of the stages in `cuggino.stages`; `gate` compares the
+files that approvals rest on, `merging` begins with the work of others, `convergence` notices a loop
+without progress.
 """

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from datetime import datetime, timedelta
 from typing import NoReturn, TypeVar
 
 from reactivex import Observable, abc, defer, from_iterable, merge, operators as ops
@@ -32,19 +31,20 @@ from cuggino.events import (
     StopAsked,
 )
 from cuggino.loops.frame.interruption import Interruption
+from cuggino.loops.frame.pending import Announce, Announcements, Inbox, Waits
 from cuggino.operators import (
     Flow,
-    Subscription,
     ask,
     emit,
     interrupt_when,
-    managed,
 )
 from cuggino.storage import ControlFolder, Journal, JournalFile
 
 T = TypeVar("T")
 
-Announce = Callable[[Event], None]
+
+_LOOKED_AT = (AgentRetry, QuotaLifted, QuotaWaiting, Steered)
+"""The events that change the pending messages or the current wait."""
 
 
 class _Standing:
@@ -72,17 +72,11 @@ class Control:
         self._interruption = interruption
         self._lane = lane
         self._folder = folder
-        self._announcers: list[Announce] = []
-        """The announcers of the runs, innermost last: that one records announcements."""
-        self._unsaid: list[Event] = []
+        self._announcements = Announcements()
         self._standing = _Standing()
-        self._is_standing = False
-        self._is_idle = False
-        self._waits_until: datetime | None = None
+        self._waits = Waits()
+        self._inbox = Inbox()
         self._item: str | None = None
-        self._messages: list[SteerAsked] = []
-        """Messages that no agent has received yet."""
-        self._told: Subject[str] = Subject()
         self._skipped: Subject[object] = Subject()
         self._beside: dict[str, ItemControl] = {}
         """The items that are at work at the same time."""
@@ -114,15 +108,9 @@ class Control:
         finally:
             listening.dispose()
 
-    @contextmanager
-    def announced(self, announce: Announce) -> Iterator[tuple[Event, ...]]:
+    def announced(self, announce: Announce) -> AbstractContextManager[tuple[Event, ...]]:
         """Announce with this function within the block; yields the events not announced so far."""
-        self._announcers.append(announce)
-        unsaid, self._unsaid = tuple(self._unsaid), []
-        try:
-            yield unsaid
-        finally:
-            self._announcers.remove(announce)
+        return self._announcements.announced(announce)
 
     @contextmanager
     def at_work(self, item: str) -> Iterator[None]:
@@ -141,9 +129,9 @@ class Control:
                 told.setdefault(entry.stage, []).append(entry.event.text)
             elif isinstance(entry.event, StageFinished):  # the last entry of a process comes, too
                 told.pop(entry.stage, None)
-        known = [message.text for message in self._messages]
+        known = self._inbox.texts
         texts = [text for texts in told.values() for text in texts if text not in known]
-        self._messages[:0] = [SteerAsked(text=text) for text in texts]
+        self._inbox.put_first([SteerAsked(text=text) for text in texts])
 
     def watched(self, run: Observable[T]) -> Observable[T]:
         """Pass the run on, and track its waits and the messages that its agents have received."""
@@ -167,6 +155,20 @@ class Control:
         It returns None for any other item, and `ControlIgnored` if it could not.
         """
         self._put_aside = put_aside
+
+    def begin_item(self, item: str, control: ItemControl) -> list[SteerAsked]:
+        """Pass commands about the item to its control; return the messages that wait for it."""
+        waiting = self._kept.pop(item, [])
+        if not self._beside:
+            waiting = [*self._inbox.emptied(), *waiting]
+        self._beside[item] = control
+        return waiting
+
+    def end_item(self, item: str, unread: list[SteerAsked]) -> None:
+        """Keep the unread messages of an item that is no longer at work."""
+        del self._beside[item]
+        if unread:
+            self._kept[item] = unread
 
     def forget(self, item: str) -> None:
         """Drop the undelivered messages of an item that is no longer worked on."""
@@ -193,11 +195,11 @@ class Control:
     @contextmanager
     def idle(self) -> Iterator[None]:
         """Stop at once within the block, as no item is at work."""
-        self._is_idle = True
+        self._waits = replace(self._waits, is_idle=True)
         try:
             yield
         finally:
-            self._is_idle = False
+            self._waits = replace(self._waits, is_idle=False)
 
     def stand_still(self) -> Flow[None]:
         """Stop here, or pause here until the run may continue, if a person has asked for it.
@@ -210,33 +212,23 @@ class Control:
             return
         began = self._lane.now
         self._announce(RunPaused())
-        self._is_standing = True
+        self._waits = replace(self._waits, is_paused=True)
         try:
             is_over: Callable[[object], bool] = lambda _: not self._standing.is_paused  # noqa: E731
             goes_on = self._standing.changed.pipe(ops.filter(is_over), ops.take(1))
             yield from ask(self._interruption.ending(goes_on), name="paused")
         finally:
-            self._is_standing = False
+            self._waits = replace(self._waits, is_paused=False)
         self._announce(PauseEnded(seconds=(self._lane.now - began).total_seconds()))
         self._unless_stopped()
 
     def told(self, options: SpawnOptions) -> Flow[SpawnOptions]:
         """Add the pending messages of a person to the prompt; later ones are delivered live."""
-        texts = [message.text for message in self._messages]
+        texts = self._inbox.texts
         if texts:
             yield from emit(*(Steered(text=text, to="prompt") for text in texts))
         prompt = "\n\n".join([options.prompt, *map(_section, texts)])
-        return replace(options, prompt=prompt, messages=self._later())
-
-    def _later(self) -> Observable[str]:
-        def subscribe(
-            observer: Subscription[str], scheduler: abc.SchedulerBase | None
-        ) -> abc.DisposableBase:
-            for text in [message.text for message in self._messages]:
-                observer.on_next(text)
-            return self._told.subscribe(observer, scheduler=scheduler)
-
-        return managed(subscribe)
+        return replace(options, prompt=prompt, messages=self._inbox.delivered())
 
     def _hear(self, command: ControlEvent) -> None:
         match command:
@@ -290,8 +282,7 @@ class Control:
     def _take(self, message: SteerAsked) -> None:
         """Deliver a message to the agent at work, or else to the next one."""
         self._announce(message)
-        self._messages.append(message)
-        self._told.on_next(message.text)
+        self._inbox.take(message)
 
     def _at_work(self, command: str, item: str | None) -> Control | None:
         """Return the control of the item at work that is meant; announce it if there is none."""
@@ -310,28 +301,17 @@ class Control:
         return None
 
     def _look(self, event: object) -> None:
-        if self._beside:
+        if self._beside or not isinstance(event, _LOOKED_AT):
             return  # with several items at work, each control looks for itself
-        match event:
-            case Steered(text=text):
-                said = next((m for m in self._messages if m.text == text), None)
-                if said is not None:
-                    self._messages.remove(said)
-                    self._settle(said)
-            case QuotaWaiting(remaining=seconds) | AgentRetry(retry_in=seconds):
-                self._waits_until = self._lane.now + timedelta(seconds=seconds)
-            case QuotaLifted():
-                self._waits_until = None
-            case _:
-                pass
+        self._waits = self._waits.after(event, self._lane.now)
+        if isinstance(event, Steered) and (message := self._inbox.received(event.text)) is not None:
+            self._settle(message)
 
     @property
     def _is_waiting(self) -> bool:
         """True if no agent is at work that a stop would have to wait for."""
-        if self._beside:
-            return False  # `stop_waiting` ends those that wait
-        waits = self._waits_until is not None and self._lane.now < self._waits_until
-        return waits or self._is_standing or self._is_idle
+        # With several items at work, `stop_waiting` ends those that wait.
+        return not self._beside and self._waits.at(self._lane.now)
 
     def _unless_stopped(self) -> None:
         if self._standing.stops:
@@ -339,10 +319,7 @@ class Control:
             raise Interrupted("stopped after the stage")
 
     def _announce(self, event: Event) -> None:
-        if self._announcers:
-            self._announcers[-1](event)
-        else:
-            self._unsaid.append(event)
+        self._announcements.announce(event)
 
     def _settle(self, *commands: ControlEvent) -> None:
         if self._folder is not None:
@@ -357,24 +334,19 @@ class ItemControl(Control):
         super().__init__(all_items._interruption, all_items._lane, all_items._folder)
         self._standing = all_items._standing
         self._all = all_items
-        self._item = item
+        self._item = self._name = item
+        # Before its run begins, all items report for it.
+        self._announcements = Announcements(self._announce_for_all)
         self._stopped: Subject[object] = Subject()
 
     @contextmanager
     def hearing(self) -> Iterator[None]:
         """Receive commands to the item within the block, and messages that arrived before it."""
-        waiting = self._all._kept.pop(self._item or "", [])
-        if not self._all._beside:
-            waiting = [*self._all._messages, *waiting]
-            self._all._messages = []
-        self._messages = waiting
-        self._all._beside[self._item or ""] = self
+        self._inbox.put_first(self._all.begin_item(self._name, self))
         try:
             yield
         finally:
-            del self._all._beside[self._item or ""]
-            if self._messages:
-                self._all._kept[self._item or ""] = self._messages
+            self._all.end_item(self._name, self._inbox.emptied())
 
     def obeyed(self, run: Observable[T]) -> Observable[T]:
         """Pass the run of the item on until it is skipped, or a stop comes while it waits."""
@@ -394,12 +366,12 @@ class ItemControl(Control):
         def begun() -> Observable[ControlEvent]:
             paused = [PauseAsked()] if self._standing.is_paused else []
             stopped = [StopAsked()] if self._standing.stops else []
-            waiting = [message(each.text) for each in self._messages]
+            waiting = map(message, self._inbox.texts)
             return from_iterable([*paused, *stopped, *waiting])
 
         # There, it is the only item.
         message: Callable[[str], ControlEvent] = lambda text: SteerAsked(text=text)  # noqa: E731
-        told = self._told.pipe(ops.map(message))
+        told = self._inbox.arrived.pipe(ops.map(message))
         asked = self._standing.changed.pipe(
             ops.filter(lambda command: isinstance(command, ControlEvent))
         )
@@ -414,11 +386,8 @@ class ItemControl(Control):
         if self._standing.stops:  # for all, so it is not over
             raise Interrupted("stopped after the stage")
 
-    def _announce(self, event: Event) -> None:
-        if self._announcers:
-            self._announcers[-1](event)
-        else:  # its run has not begun
-            self._all._announce(event.model_copy(update={"item": self._item}))
+    def _announce_for_all(self, event: Event) -> None:
+        self._all._announce(event.model_copy(update={"item": self._item}))
 
 
 def _section(text: str) -> str:

@@ -16,7 +16,7 @@ from cuggino.loops.frame.interruption import Interruption
 from cuggino.loops.frame.options import RunOptions
 from cuggino.operators import Flow, ask, forward, within_budget
 from cuggino.sandbox import writes_project
-from cuggino.stages import Services, Supervision, Workplace
+from cuggino.stages import Services, Supervision, Workplace, snapshot_stage
 from cuggino.storage import JournalFile, Session
 
 
@@ -105,7 +105,7 @@ class Run:
         if not writes_project(role) and (role, turn) != ("planning", 1):
             return
         stage = role if turn is None else f"{role}-{turn}"
-        taken = self.services.snapshots.take(self.session.id, stage)
+        taken = snapshot_stage(self.place, stage)
         yield from forward(self.interruption.ending(taken), name="snapshot")
 
     def pause(self, seconds: float) -> Flow[None]:
