@@ -13,6 +13,8 @@ from cuggino.domain.deliverable_tools import TOOL_SERVER, TOOLS_OF, agent_tool
 from cuggino.errors import ConfigError, StorageError
 from cuggino.events import DeliverWarning
 from cuggino.guard.policy import Policy
+from cuggino.loops.deliver.tool_socket import SOCKET, has_sockets
+from cuggino.programs import program
 from cuggino.storage import Workspace
 from tests.loops.deliver_loop import DeliverLoop, RecordedDelivery, Sessions, Turn
 
