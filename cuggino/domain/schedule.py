@@ -1,4 +1,4 @@
-"""`Schedule`: the delays between attempts, as an immutable value."""
+"""`Schedule`: the delays between attempts or polls, as an immutable value."""
 
 from __future__ import annotations
 
@@ -33,14 +33,18 @@ def parse_duration(duration: Duration) -> float:
 class Schedule:
     """The delays between attempts: how long each is, and when to give up.
 
-    Pure: it neither waits nor reads a clock. Build one from a first delay and refine it::
+    Pure: it neither waits nor reads a clock. Build one from a first delay, refine it, and combine
+    it with others::
 
         Schedule.exponential("5s").jittered().capped("5m").times(10)
         Schedule.exponential("15m").capped("5h").within("24h")
+        Schedule.exponential("1s").union(Schedule.constant("1m"))
+        Schedule.constant("5s").times(12).and_then(Schedule.constant("1m"))
+
+    A refinement applies to all that stands before it: `a.and_then(b).times(3)` has 3 delays.
     """
 
-    first: float
-    factor: float = 1.0
+    growth: _Growth | _Union | _Sequence
     longest: float = math.inf
     total: float = math.inf
     limit: int | None = None
@@ -50,14 +54,14 @@ class Schedule:
     @classmethod
     def constant(cls, delay: Duration) -> Schedule:
         """Return a schedule of equal delays, without an end."""
-        return cls(parse_duration(delay))
+        return cls(_Growth(parse_duration(delay)))
 
     @classmethod
     def exponential(cls, first: Duration, factor: float = 2.0) -> Schedule:
         """Return a schedule in which each delay is `factor` times the one before."""
         if not factor >= 1:
             raise ValueError(f"factor must be at least 1, not {factor:g}")
-        return cls(parse_duration(first), factor)
+        return cls(_Growth(parse_duration(first), factor))
 
     def jittered(self, share: float = 0.2) -> Schedule:
         """Vary each delay at random by up to `share` of it, up or down.
@@ -83,24 +87,31 @@ class Schedule:
             raise ValueError(f"count must not be negative, not {count}")
         return dataclasses.replace(self, limit=count)
 
+    def union(self, other: Schedule) -> Schedule:
+        """Continue while either schedule does, with the shorter delay of the two."""
+        return Schedule(_Union(self, other))
+
+    def and_then(self, other: Schedule) -> Schedule:
+        """Take the delays of this schedule, then those of the other."""
+        return Schedule(_Sequence(self, other))
+
     def delay(self, taken: int, *, random: Callable[[], float] = chance.random) -> float | None:
         """Return the delay after `taken` earlier ones, or None when the schedule is exhausted.
 
         `random` returns numbers from 0 to 1; it is called only by a schedule with jitter.
         """
-        if self.limit is not None and taken >= self.limit:
-            return None
-        delay = self._nominal(taken)
+        delay = self._nominal(taken, random)
         if delay is None or not self.jitter:
             return delay
         return min(delay * (1.0 + self.jitter * (2.0 * random() - 1.0)), self.longest)
 
     @property
     def count(self) -> int | None:
-        """Return the number of delays, or None if it is unlimited."""
-        if self.total == math.inf or not self.first:
-            return self.limit
-        return sum(1 for _ in dataclasses.replace(self, jitter=0.0).delays())
+        """The number of delays, or None if it is unlimited."""
+        most = [count for count in (self.limit, self.growth.count) if count is not None]
+        if self.total == math.inf or (self.total and not most and self._fades):
+            return min(most, default=None)
+        return sum(1 for _ in self.delays(random=_no_jitter))
 
     def delays(self, *, random: Callable[[], float] = chance.random) -> Iterator[float]:
         """Yield the delays in order; their sum, jitter included, stays within the total."""
@@ -110,19 +121,94 @@ class Schedule:
             yield delay
             taken, spent = taken + 1, spent + delay
 
-    def _nominal(self, taken: int) -> float | None:
-        """Return the delay before jitter, within the total."""
-        if self.total == math.inf or not self.first:
-            return self._capped(taken)
-        spent = 0.0
+    def _nominal(self, taken: int, random: Callable[[], float]) -> float | None:
+        """Return the delay before the jitter of this schedule, within the total."""
+        delay = self._capped(taken, random)
+        if delay is None or self.total == math.inf:
+            return delay
+        left = self.total
         for earlier in range(taken):
-            spent += self._capped(earlier)
-            if spent >= self.total:
-                return None
-        return min(self._capped(taken), self.total - spent)
+            left -= self._capped(earlier, _no_jitter) or 0.0
+            if left <= 0:
+                break
+        return min(delay, left) if left > 0 else None
 
-    def _capped(self, taken: int) -> float:
+    def _capped(self, taken: int, random: Callable[[], float]) -> float | None:
+        if self.limit is not None and taken >= self.limit:
+            return None
+        delay = self.growth.delay(taken, random=random)
+        return None if delay is None else min(delay, self.longest)
+
+    @property
+    def _fades(self) -> bool:
+        """Return True if all late delays of an endless schedule are 0: no total ends it."""
+        return self.longest == 0 or self.growth.fades
+
+
+@dataclass(frozen=True, slots=True)
+class _Growth:
+    """Delays that grow by a factor, without an end."""
+
+    first: float
+    factor: float = 1.0
+
+    count = None
+
+    @property
+    def fades(self) -> bool:
+        return self.first == 0
+
+    def delay(self, taken: int, *, random: Callable[[], float]) -> float:
         try:
-            return min(self.first * self.factor**taken, self.longest)
+            return self.first * self.factor**taken
         except OverflowError:
-            return self.longest
+            return math.inf if self.first else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Union:
+    """The shorter delay of two schedules, until both are exhausted."""
+
+    left: Schedule
+    right: Schedule
+
+    @property
+    def count(self) -> int | None:
+        left, right = self.left.count, self.right.count
+        return None if left is None or right is None else max(left, right)
+
+    @property
+    def fades(self) -> bool:
+        return any(side.count is None and side._fades for side in (self.left, self.right))
+
+    def delay(self, taken: int, *, random: Callable[[], float]) -> float | None:
+        both = (side.delay(taken, random=random) for side in (self.left, self.right))
+        return min((delay for delay in both if delay is not None), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sequence:
+    """One schedule after the other."""
+
+    first: Schedule
+    then: Schedule
+
+    @property
+    def count(self) -> int | None:
+        first, then = self.first.count, self.then.count
+        return None if first is None or then is None else first + then
+
+    @property
+    def fades(self) -> bool:
+        return (self.first if self.first.count is None else self.then)._fades
+
+    def delay(self, taken: int, *, random: Callable[[], float]) -> float | None:
+        delay = self.first.delay(taken, random=random)
+        if delay is not None:
+            return delay
+        return self.then.delay(taken - (self.first.count or 0), random=random)
+
+
+def _no_jitter() -> float:
+    """Return the random number that leaves a delay as it is."""
+    return 0.5

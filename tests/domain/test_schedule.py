@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
+from hypothesis import given, strategies as st
 
 from cuggino.domain.schedule import Schedule, parse_duration
 from tests.vectors import each
@@ -23,6 +24,12 @@ from tests.vectors import each
         (Schedule.exponential("5m").capped("1m").times(2), [60, 60]),
         (Schedule.constant(0).within("1h").times(2), [0, 0]),
         (Schedule.exponential("5s").times(0), []),
+        (Schedule.exponential("5s").within(0), []),
+        (Schedule.exponential(1).union(Schedule.constant(4)).times(4), [1, 2, 4, 4]),
+        (Schedule.constant(3).times(2).union(Schedule.constant(5).times(3)), [3, 3, 5]),
+        (Schedule.constant(1).times(2).and_then(Schedule.exponential(4).times(2)), [1, 1, 4, 8]),
+        (Schedule.constant(1).within(2).and_then(Schedule.constant(4)).within(8), [1, 1, 4, 2]),
+        (Schedule.constant(9).times(1).and_then(Schedule.constant(7)).capped(8).times(2), [8, 7]),
     ],
 )
 def test_delays(schedule: Schedule, delays: list[float]) -> None:
@@ -50,6 +57,102 @@ def test_jitter_stays_within_the_limits() -> None:
     assert [150, 100] == list(limited.delays(random=lambda: 1.0))
     assert 4 == schedule.count
     assert 80 <= (Schedule.constant(100).jittered().delay(0) or 0) <= 120
+
+
+_limited = st.builds(
+    lambda first, factor, longest, times: (
+        Schedule.exponential(first, factor).capped(longest).times(times)
+    ),
+    st.integers(0, 9),
+    st.integers(1, 3),
+    st.integers(0, 50),
+    st.integers(0, 5),
+)
+_within = st.builds(Schedule.within, _limited, st.integers(0, 60))
+schedules = st.recursive(
+    _limited | _within,
+    lambda parts: (
+        st.builds(Schedule.union, parts, parts)
+        | st.builds(Schedule.and_then, parts, parts)
+        | st.builds(Schedule.times, parts, st.integers(0, 8))
+        | st.builds(Schedule.within, parts, st.integers(0, 60))
+    ),
+    max_leaves=5,
+)
+"""Finite schedules without jitter, all of whose delays are exact."""
+
+
+def delays_of(schedule: Schedule) -> list[float]:
+    return list(schedule.delays())
+
+
+@given(schedules)
+def test_a_schedule_is_its_delays(schedule: Schedule) -> None:
+    """Asked one by one or in a row, the delays are the same, and as many as counted."""
+    delays = delays_of(schedule)
+    assert delays == [schedule.delay(taken) for taken in range(len(delays))]
+    assert schedule.delay(len(delays)) is None
+    assert len(delays) == schedule.count
+
+
+@given(schedules, schedules)
+def test_a_union_continues_while_either_does_with_the_shorter_delay(
+    left: Schedule, right: Schedule
+) -> None:
+    """Position by position the shorter delay, then those of the longer schedule."""
+    pairs = itertools.zip_longest(delays_of(left), delays_of(right), fillvalue=float("inf"))
+    assert delays_of(left.union(right)) == [min(pair) for pair in pairs]
+
+
+@given(schedules, schedules)
+def test_one_schedule_after_the_other(first: Schedule, then: Schedule) -> None:
+    """The delays of both, in a row."""
+    assert delays_of(first.and_then(then)) == [*delays_of(first), *delays_of(then)]
+
+
+@given(schedules, schedules, schedules)
+def test_the_laws_of_union_and_and_then(a: Schedule, b: Schedule, c: Schedule) -> None:
+    """Both are associative; a union is commutative and idempotent; one without delays is neutral."""
+    never = Schedule.constant(1).times(0)
+    assert delays_of(a.union(b).union(c)) == delays_of(a.union(b.union(c)))
+    assert delays_of(a.and_then(b).and_then(c)) == delays_of(a.and_then(b.and_then(c)))
+    assert delays_of(a.union(b)) == delays_of(b.union(a))
+    assert delays_of(a.union(a)) == delays_of(a)
+    for same in (a.union(never), a.and_then(never), never.and_then(a)):
+        assert delays_of(same) == delays_of(a)
+
+
+@given(schedules, st.integers(1, 9), st.integers(0, 200))
+def test_endless_parts(schedule: Schedule, delay: int, taken: int) -> None:
+    """An endless part makes the whole endless, and after an endless part nothing follows."""
+    endless = Schedule.constant(delay)
+    assert schedule.union(endless).count is None
+    assert endless.and_then(schedule).delay(taken) == delay
+    assert schedule.and_then(endless).delay((schedule.count or 0) + taken) == delay
+
+
+@each(
+    "schedule",
+    [
+        Schedule.constant(0).union(Schedule.exponential(1)),
+        Schedule.constant(1).times(2).and_then(Schedule.constant(0)),
+        Schedule.constant(0).and_then(Schedule.constant(1)),
+        Schedule.exponential(5).capped(0),
+    ],
+)
+def test_a_total_does_not_end_delays_of_nothing(schedule: Schedule) -> None:
+    """Delays of 0 never fill the total: their number is unlimited, and counting it returns."""
+    assert schedule.within("1h").count is None
+    assert schedule.within("1h").times(5).count == 5
+
+
+def test_each_part_has_its_own_jitter() -> None:
+    """The parts of a union are jittered before they are compared, those of a row one by one."""
+    jittered = Schedule.constant(100).jittered(0.5)
+    assert 50 == jittered.union(Schedule.constant(60)).delay(0, random=lambda: 0.0)
+    assert 60 == jittered.union(Schedule.constant(60)).delay(0, random=lambda: 1.0)
+    row = jittered.times(1).and_then(Schedule.constant(10).times(1))
+    assert [150, 10] == list(row.delays(random=lambda: 1.0))
 
 
 def test_refining_returns_a_new_value() -> None:

@@ -1,0 +1,42 @@
+"""`repeat_on`: run a stream again and again, on a schedule."""
+
+from __future__ import annotations
+
+import random as chance
+from collections.abc import Callable
+from typing import TypeVar
+
+from reactivex import Observable
+
+from cuggino.domain import Schedule
+from cuggino.operators.flow import Flow, flow, forward, pause
+
+T = TypeVar("T")
+
+
+def repeat_on(
+    schedule: Schedule, *, random: Callable[[], float] = chance.random
+) -> Callable[[Observable[T]], Observable[T]]:
+    """Subscribe the source again after each completion and the next delay of the schedule.
+
+    ::
+
+        source:             a|
+        repeat_on:          a-a--a|             the delays are 1 and 2 seconds
+
+    Completes with the last run when the schedule is exhausted; an error of the source ends it.
+    With `Schedule.constant(every)` it polls. `random` returns numbers from 0 to 1 for the jitter.
+    (RxPY's `repeat` subscribes again at once, and `timer` with a period does not wait for the work
+    of a tick.)
+    """
+
+    def operator(source: Observable[T]) -> Observable[T]:
+        def story() -> Flow[None]:
+            yield from forward(source)
+            for delay in schedule.delays(random=random):
+                yield from pause(delay)
+                yield from forward(source)
+
+        return flow(story)
+
+    return operator
