@@ -80,6 +80,8 @@ from cuggino.operators import (
     marker_tags,
     merge_at_most,
     merge_now,
+    only,
+    repeat_on,
     repetition_limit,
     retry_session,
     scoped,
@@ -323,6 +325,10 @@ EXAMPLES: dict[str, list[Example]] = {
     ],
     "operators.merge_at_most:merge_at_most": [plays(two_at_a_time)],
     "operators.merge_now:merge_now": [plays(lambda s: merge_now(*s))],
+    "operators.only:only": [plays(lambda s: s[0].pipe(only(Done)), {"D": Done(content="d")})],
+    "operators.repeat_on:repeat_on": [
+        plays(lambda s: s[0].pipe(repeat_on(Schedule.exponential(1).times(2))))
+    ],
     "operators.supervision.budget:within_budget": [
         plays(lambda s: s[0].pipe(within_budget(DOLLARS)), SPENT, error=BudgetExceeded),
         an_overdrawn_session,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from reactivex import Observable, defer, operators as ops, timer
-from reactivex.subject import Subject
 
 from cuggino.config import Config, HookName
 from cuggino.errors import ConfigError, CugginoError, LineTooLong, ProcessFailed, SpawnFailed
@@ -28,7 +27,16 @@ from cuggino.events import (
     dump_event,
 )
 from cuggino.loops import Companion
-from cuggino.operators import Flow, alongside, ask, emit, flow, interrupt_when, pause
+from cuggino.operators import (
+    Flow,
+    StateRef,
+    alongside,
+    ask,
+    emit,
+    flow,
+    interrupt_when,
+    pause,
+)
 from cuggino.stages import Enclose, enclose_commands, no_enclosure, shell_input
 
 WAITING_LIMIT = 100
@@ -137,16 +145,15 @@ class _Calls:
         self._url_of = url_of
         self._item = ""
         self._landed: set[str] = set()
-        self.waiting: deque[HookCall] = deque()
+        self.waiting: StateRef[tuple[HookCall, ...]] = StateRef(())
         self.dropped: Counter[str] = Counter()
-        self.arrived: Subject[None] = Subject()
 
     def add(self, event: Event) -> None:
         occasion = self._occasion(event)
         command = self._hooks.get(occasion.hook, "") if occasion is not None else ""
         if occasion is None or not command.strip():
             return
-        if len(self.waiting) >= WAITING_LIMIT:
+        if len(self.waiting.value) >= WAITING_LIMIT:
             self.dropped[occasion.hook] += 1
             return
         hook, item, url = occasion
@@ -154,8 +161,8 @@ class _Calls:
         url = url or (self._url_of(item) if item else "")
         env = {"CUGGINO_HOOK": hook, "CUGGINO_ITEM": item, "CUGGINO_URL": url}
         line = dump_event(told)
-        self.waiting.append(HookCall(hook=hook, command=command, line=line, env=env))
-        self.arrived.on_next(None)
+        call = HookCall(hook=hook, command=command, line=line, env=env)
+        self.waiting.update(lambda waiting: (*waiting, call))
 
     def _occasion(self, event: Event) -> _Occasion | None:
         match event:
@@ -189,14 +196,15 @@ class _Calls:
 
 def _story(calls: _Calls, run: RunHook, timeout: float) -> Flow[None]:
     while True:
-        if not calls.waiting:
-            yield from ask(calls.arrived.pipe(ops.first()))
+        if not calls.waiting.value:
+            yield from ask(calls.waiting.changes.pipe(ops.first(bool)))
             yield from pause(0)  # so that all subscribers see the event before its hook runs
-        call = calls.waiting.popleft()
+        call, *_ = calls.waiting.value
+        calls.waiting.update(lambda waiting: waiting[1:])
         failure = yield from _called(call, run, timeout)
         if failure is not None:
             yield from emit(failure)
-        if calls.dropped and len(calls.waiting) < WAITING_LIMIT:
+        if calls.dropped and len(calls.waiting.value) < WAITING_LIMIT:
             dropped, calls.dropped = calls.dropped, Counter()
             for hook, count in dropped.items():
                 what = "event was" if count == 1 else "events were"

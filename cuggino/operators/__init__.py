@@ -29,7 +29,10 @@ from cuggino.operators.markers import MarkerTags, extract_markers, marker_tags
 from cuggino.operators.merge_at_most import merge_at_most
 from cuggino.operators.merge_now import merge_now
 from cuggino.operators.on_loop import crossing, on_loop, within_loop
+from cuggino.operators.only import only
+from cuggino.operators.repeat_on import repeat_on
 from cuggino.operators.scheduler import LoopScheduler, default_scheduler, lane_of, serial
+from cuggino.operators.state_ref import StateRef
 from cuggino.operators.supervision import (
     RETRIES,
     Ledger,
@@ -63,6 +66,7 @@ __all__ = [
     "Retries",
     "Schedule",
     "Scope",
+    "StateRef",
     "Subscription",
     "acquire_release",
     "alongside",
@@ -86,8 +90,10 @@ __all__ = [
     "merge_at_most",
     "merge_now",
     "on_loop",
+    "only",
     "parse_duration",
     "pause",
+    "repeat_on",
     "repetition_limit",
     "retry_session",
     "scoped",

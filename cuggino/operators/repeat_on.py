@@ -21,8 +21,8 @@ def repeat_on(
 
     ::
 
-        source:             a|
-        repeat_on:          a-a--a|             the delays are 1 and 2 seconds
+        source:             (a|)
+        repeat_on:          aa-(a|)             the delays are 1 and 2 seconds
 
     Completes with the last run when the schedule is exhausted; an error of the source ends it.
     With `Schedule.constant(every)` it polls. `random` returns numbers from 0 to 1 for the jitter.

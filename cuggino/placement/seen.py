@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from reactivex import Observable
+from reactivex import Observable, defer, just, operators as ops
 
+from cuggino.domain import Schedule
 from cuggino.events import ClusterWorker, WatchWorkers
-from cuggino.operators import Flow, ask, emit, flow, pause
+from cuggino.operators.only import only
+from cuggino.operators.repeat_on import repeat_on
 from cuggino.placement.dask.values import DaskWorker
 
 LOOK = 10.0
@@ -38,23 +40,24 @@ def workers_seen(
     is emitted only if it differs from it.
     """
 
-    def story() -> Flow[None]:
-        seen = before
-        while True:
-            now = _event((yield from _found(link)), seen, link)
-            if seen is None or now.workers != seen.workers:
-                yield from emit(now)
-                seen = now
-            yield from pause(every)
+    def after(seen: WatchWorkers | None, found: tuple[DaskWorker, ...]) -> WatchWorkers | None:
+        return _event(found, seen, link)
 
-    return flow(story)
+    looks: Observable[tuple[DaskWorker, ...]] = defer(lambda _: link.workers()).pipe(
+        ops.catch(just(())),  # the scheduler does not answer; attempts report its loss
+        repeat_on(Schedule.constant(every)),
+    )
+    return looks.pipe(
+        ops.scan(after, before),
+        ops.start_with(before),
+        ops.distinct_until_changed(_workers),
+        ops.skip(1),
+        only(WatchWorkers),
+    )
 
 
-def _found(link: Workers) -> Flow[tuple[DaskWorker, ...]]:
-    try:
-        return (yield from ask(link.workers())) or ()
-    except Exception:  # the scheduler does not answer; attempts report its loss
-        return ()
+def _workers(seen: WatchWorkers | None) -> tuple[ClusterWorker, ...] | None:
+    return seen.workers if seen is not None else None
 
 
 def _event(

@@ -8,7 +8,10 @@ from contextlib import suppress
 from itertools import pairwise
 
 import psutil
-from reactivex import Observable, defer, interval, of, operators as ops
+from reactivex import Observable, defer, of, operators as ops
+
+from cuggino.domain import Schedule
+from cuggino.operators.repeat_on import repeat_on
 
 _LOOK_EVERY = 0.1
 
@@ -20,15 +23,11 @@ def orphans_gone(pid: int, *, limit: float = 30.0) -> Observable[bool]:
     earlier run writes into the folder any more. Emits False after `limit` seconds.
     """
 
-    def look(_scheduler: object) -> Observable[bool]:
-        if pid == os.getpid() or not any(guardians_of(pid)):
-            return of(True)
-        times = max(1, round(limit / _LOOK_EVERY))
-        ticks: Observable[int] = interval(_LOOK_EVERY)
-        gone = ticks.pipe(ops.take(times), ops.map(lambda _tick: not any(guardians_of(pid))))
-        return gone.pipe(ops.take_while(lambda is_gone: not is_gone, inclusive=True), ops.last())
+    def is_gone(_scheduler: object) -> Observable[bool]:
+        return of(pid == os.getpid() or not any(guardians_of(pid)))
 
-    return defer(look)
+    looks = defer(is_gone).pipe(repeat_on(Schedule.constant(_LOOK_EVERY).within(limit)))
+    return looks.pipe(ops.take_while(lambda is_gone: not is_gone, inclusive=True), ops.last())
 
 
 def guardians_of(pid: int) -> Iterator[psutil.Process]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from reactivex import Observable
 
-from reactivex import Observable, abc
-from reactivex.disposable import SerialDisposable
-
+from cuggino.domain import Schedule
 from cuggino.events import ControlEvent
-from cuggino.operators import serial
+from cuggino.operators.flow import Flow, emit, flow, forward
+from cuggino.operators.repeat_on import repeat_on
 from cuggino.storage import ControlFolder
 
 PERIOD = 0.5
@@ -22,18 +21,9 @@ def control_commands(folder: ControlFolder, *, period: float = PERIOD) -> Observ
     A file that is not a command from the user is emitted as `ControlIgnored`. Never completes.
     """
 
-    def subscribe(
-        observer: abc.ObserverBase[ControlEvent], scheduler: abc.SchedulerBase | None = None
-    ) -> abc.DisposableBase:
-        here, seen, timer = serial(scheduler), set[str](), SerialDisposable()
+    def story() -> Flow[None]:
+        seen = set[str]()
+        look: Observable[ControlEvent] = flow(lambda: emit(*folder.new(seen)))
+        yield from forward(look.pipe(repeat_on(Schedule.constant(period))))
 
-        def look(_scheduler: abc.SchedulerBase | None = None, _state: Any = None) -> None:
-            for command in folder.new(seen):
-                observer.on_next(command)
-            if not timer.is_disposed:
-                timer.disposable = here.schedule_relative(period, look)
-
-        look()
-        return timer
-
-    return Observable(subscribe)
+    return flow(story)

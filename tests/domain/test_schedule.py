@@ -112,7 +112,7 @@ def test_one_schedule_after_the_other(first: Schedule, then: Schedule) -> None:
 
 @given(schedules, schedules, schedules)
 def test_the_laws_of_union_and_and_then(a: Schedule, b: Schedule, c: Schedule) -> None:
-    """Both are associative; a union is commutative and idempotent; one without delays is neutral."""
+    """Both are associative, a union commutes and repeats nothing, no delays change nothing."""
     never = Schedule.constant(1).times(0)
     assert delays_of(a.union(b).union(c)) == delays_of(a.union(b.union(c)))
     assert delays_of(a.and_then(b).and_then(c)) == delays_of(a.and_then(b.and_then(c)))

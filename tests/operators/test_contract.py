@@ -20,6 +20,7 @@ from cuggino.errors import AgentFailed, QuotaExceeded
 from cuggino.events import AgentMessage
 from cuggino.operators import (
     RETRIES,
+    Schedule,
     Scope,
     acquire_release,
     alongside,
@@ -35,7 +36,9 @@ from cuggino.operators import (
     merge_at_most,
     merge_now,
     on_loop,
+    only,
     pause,
+    repeat_on,
     repetition_limit,
     retry_session,
     scoped,
@@ -93,6 +96,8 @@ SYNCHRONOUS: MappingProxyType[str, Operator] = MappingProxyType(
         "merge_at_most": lambda source: _at_once(source).pipe(merge_at_most(1)),
         "merge_at_most, source": lambda source: source.pipe(ops.map(_at_once), merge_at_most(1)),
         "merge_now": lambda source: merge_now(source, source),
+        "only": lambda source: source.pipe(only(AgentMessage)),
+        "repeat_on": lambda source: source.pipe(repeat_on(Schedule.constant(1).times(1))),
         "retry_session": lambda source: source.pipe(
             retry_session(RETRIES, transient=lambda _: True)
         ),
