@@ -15,6 +15,7 @@ from typing import Generic, TypeVar
 from reactivex import Observable, Observer, abc
 
 from cuggino.operators import LoopScheduler, crossing, on_loop, serial
+from cuggino.operators.mistakes import require_stream
 
 T = TypeVar("T")
 
@@ -37,6 +38,7 @@ def run(
     and so is an exception of `on_next`, including `SystemExit`. `KeyboardInterrupt`, or any other
     exception of a signal handler, is raised after the stream was disposed.
     """
+    require_stream(stream, "run")
     ended = threading.Event()
     last: list[T] = []
     failure: list[BaseException] = []
@@ -143,6 +145,7 @@ def iterate(
     Leaving the loop early (`break`, an exception, `close()`) disposes the stream. Its error is
     raised from the loop.
     """
+    require_stream(stream, "iterate")
     handover: _Handover[T] = _Handover()
     lane = scheduler or LoopScheduler()
     observer: Observer[T] = Observer(
@@ -175,6 +178,7 @@ async def aiterate(stream: Observable[T]) -> AsyncGenerator[T, None]:
     blocks the event loop. Use `contextlib.aclosing` to leave the loop early; cancelling the task
     disposes the stream as well.
     """
+    require_stream(stream, "aiterate")
     loop = asyncio.get_running_loop()
     arrived = asyncio.Event()
     handover: _Handover[T] = _Handover(lambda: loop.call_soon_threadsafe(arrived.set))

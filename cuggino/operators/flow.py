@@ -11,6 +11,7 @@ from reactivex import Observable, abc, defer, timer
 from reactivex.disposable import SingleAssignmentDisposable
 
 from cuggino.domain import Duration, parse_duration
+from cuggino.operators.mistakes import not_a_stage, not_a_story, require_story, require_stream
 from cuggino.operators.scheduler import serial
 
 T = TypeVar("T")
@@ -81,12 +82,14 @@ def forward(stream: Observable[T], *, name: str = "stage") -> Flow[T | None]:
 
     `name` is the stage's name in the journal of a durable flow.
     """
+    require_stream(stream, "forward")
     last: T | None = yield Stage(stream, forwarded=True, name=name)
     return last
 
 
 def ask(stream: Observable[T], *, name: str = "stage") -> Flow[T | None]:
     """Run the stream without emitting its events; return its last one, or None without any."""
+    require_stream(stream, "ask")
     last: T | None = yield Stage(stream, forwarded=False, name=name)
     return last
 
@@ -140,11 +143,15 @@ def flow(make: Callable[[], Flow[Any]], *, recorder: Recorder | None = None) -> 
         killed in b:        -x-y(y)-        recorded: x y, the outcome of a, y
         resumed:            --z|            only b runs
     """
+    require_story(make)
 
     def subscribe(
         observer: abc.ObserverBase[Any], scheduler: abc.SchedulerBase | None = None
     ) -> abc.DisposableBase:
-        driver = _Driver(make(), observer, scheduler, recorder)
+        generator = make()
+        if not isinstance(generator, Generator):
+            raise not_a_story(generator)
+        driver = _Driver(generator, observer, scheduler, recorder)
         driver.resume(None, None)
         return driver
 
@@ -181,10 +188,13 @@ class _Driver(abc.DisposableBase):
             while self._note is not None and not self._disposed:
                 (value, error), self._note = self._note, None
                 step = self._step(value, error)
-                if step is None or self._disposed:  # by its end, or while its body ran
+                if self._disposed:  # by its end, or while its body ran
                     return
                 if isinstance(step, Stage):
                     self._begin(step)
+                    continue
+                if not isinstance(step, Emit):
+                    self._note = (None, not_a_stage(step))
                     continue
                 self._note = (None, None)
                 for event in step.events:
@@ -194,8 +204,8 @@ class _Driver(abc.DisposableBase):
             if self._disposed:
                 self._generator.close()
 
-    def _step(self, value: Any, error: Exception | None) -> Stage[Any] | Emit | None:
-        """Run the generator to its next yield; return None at its end."""
+    def _step(self, value: Any, error: Exception | None) -> object:
+        """Run the generator to its next yield; its end disposes the flow."""
         try:
             if error is not None:
                 return self._generator.throw(error)

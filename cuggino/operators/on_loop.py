@@ -9,6 +9,7 @@ from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SerialDisposable
 from reactivex.internal.exceptions import DisposedException
 
+from cuggino.operators.mistakes import require_stream
 from cuggino.operators.scheduler import serial
 
 T = TypeVar("T")
@@ -27,6 +28,7 @@ def on_loop(source: Observable[T]) -> Observable[T]:
 
     A stream that has crossed already is returned unchanged: an event crosses once.
     """
+    require_stream(source, "on_loop")
     return source if isinstance(source, _OnLoop) else _OnLoop(source)
 
 

@@ -1,0 +1,60 @@
+"""Errors for what is passed in place of a stream."""
+
+from __future__ import annotations
+
+import inspect
+
+from reactivex import abc
+
+
+def require_stream(stream: object, where: str) -> None:
+    """Raise a TypeError that says what to do unless this is an Observable.
+
+    A generator would be subscribed like an empty stream that never ends, or fail on another thread.
+    """
+    if isinstance(stream, abc.ObservableBase):
+        return
+    if inspect.isgenerator(stream):
+        name = stream.__name__
+        raise TypeError(
+            f"{where}() needs an Observable, not a generator: "
+            f"write {where}(flow({name})), with the function itself, instead of {name}()"
+        )
+    if inspect.isgeneratorfunction(stream):
+        name = stream.__name__
+        raise TypeError(
+            f"{where}() needs an Observable, not a generator function: "
+            f"write {where}(flow({name})) instead of {where}({name})"
+        )
+    raise TypeError(f"{where}() needs an Observable, not {type(stream).__name__}")
+
+
+def require_story(make: object) -> None:
+    """Raise a TypeError unless this can be called to make a generator."""
+    if inspect.isgenerator(make):
+        name = make.__name__
+        raise TypeError(
+            f"flow() needs a generator function, not a generator: "
+            f"write flow({name}) instead of flow({name}()), as each subscription begins anew"
+        )
+    if isinstance(make, abc.ObservableBase):
+        raise TypeError("flow() needs a generator function; this is an Observable already")
+    if not callable(make):
+        raise TypeError(f"flow() needs a generator function, not {type(make).__name__}")
+
+
+def not_a_story(made: object) -> TypeError:
+    """Return the error for a function that returned something other than a generator."""
+    return TypeError(
+        f"flow() needs a generator function, but it returned {type(made).__name__}: "
+        "write `yield from forward(stream)` in it"
+    )
+
+
+def not_a_stage(step: object) -> TypeError:
+    """Return the error for a bare `yield` in a flow."""
+    what = "a stream" if isinstance(step, abc.ObservableBase) else type(step).__name__
+    return TypeError(
+        f"a flow cannot `yield` {what}: write `yield from forward(stream)` to run a stream, "
+        "`yield from emit(event)` to emit an event"
+    )
