@@ -178,9 +178,9 @@ class Runtime:
 
         A program can feed a run with its own commands::
 
-            commands = Subject()
+            commands: Subject[ControlEvent] = Subject()
             runtime = Runtime.live(cwd=cwd).replace(control=commands)
-            commands.on_next(cuggino.events.PauseAsked())  # on any thread, while a run works
+            commands.on_next(PauseAsked())  # on any thread, while a run works
         """
         return self.services.control
 

@@ -22,7 +22,7 @@ def telling_silence(
     def after(step: Notification[Heard]) -> Observable[Notification[Heard]]:
         if not isinstance(step, OnNext):
             return just(step)  # completion or error
-        note = OnNext(Note(content=f"silent for {every:g} s"))
+        note: Notification[Heard] = OnNext(Note(content=f"silent for {every:g} s"))
         return interval(every).pipe(ops.map(lambda _: note), ops.start_with(step))
 
     return lambda session: session.pipe(

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 
@@ -40,7 +41,7 @@ def use(act: dict[str, str]) -> tuple[str, bool]:
     return done.stdout, done.returncode == 0
 
 
-def tell(what: dict[str, object]) -> None:
+def tell(what: Mapping[str, object]) -> None:
     """Print a line and flush."""
     print(json.dumps(what), flush=True)
 

@@ -1,6 +1,7 @@
 """Notifications for a person: the end of a run or a night, and matters that cannot wait.
 
-    loop = LoopService(services).run(options).pipe(with_notifications(make_notifier(config)))
+    loop = LoopService(services).run(loop_options)
+    notifying = loop.pipe(with_notifications(make_notifier(config)))
 
 The loops of `Runtime` send notifications automatically, as configured by `notify`.
 

@@ -21,7 +21,7 @@ class Scope:
     Use it as a context manager, such as in a `flow`, whose disposal closes the generator and with
     it the scope::
 
-        def story():
+        def story() -> Flow[None]:
             with Scope() as scope:
                 lock = scope.acquire(take_lock, release_lock)
                 folder = scope.acquire(make_folder, remove_folder)

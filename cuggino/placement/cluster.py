@@ -103,7 +103,8 @@ class Cluster:
     ::
 
         with DaskLink("tls://head:8786", security=security) as link:
-            runtime.watch(placement=Cluster(runtime.services, runtime.config, link, slots=8))
+            here = Cluster(runtime.services, runtime.config, link, cwd=runtime.cwd, slots=8)
+            cuggino.run(runtime.watch(placement=here), print)
 
     Workers clone `remote`, a remote of the project's repository, and push their work only to refs
     below `refs/cuggino/` there. `needs` returns the resources that an attempt takes on its worker,

@@ -1,7 +1,8 @@
 """Recorded runs of a project: list them, find one by its id, replay its events.
 
     for run in Runs("my-project").all():
-        print(run.short_id, run.state)
+        if isinstance(run, RecordedRun):
+            print(run.short_id, run.state)
 
     cuggino.run(replay(Runs("my-project").find("0193b2c1").path, speed=10), print)
 

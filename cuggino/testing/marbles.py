@@ -20,9 +20,9 @@ class Marbles:
 
     ::
 
-        t = Marbles(a=AgentMessage(text="hi"), d=Done(content=""), q=QuotaExceeded("limit"))
+        t = Marbles(a=AgentMessage(text="hi"), d=Done(content=""))
         agent = t.cold("-a-d|")
-        t.check(agent.pipe(...), "-a--(d|)")
+        t.check(agent.pipe(ops.delay(1)), "--a-d|")
         t.check_subscriptions(agent, "^---!")
 
     One character is one second:

@@ -53,11 +53,10 @@ item. Elsewhere it is none, and left out of the line.
 An event's base class is its category, and each category has a guard in `cuggino.events`:
 
 ```python
-from reactivex import operators as ops
+from cuggino.events import LlmMarkerEvent
+from cuggino.operators import only
 
-from cuggino.events import is_llm_marker_event
-
-markers = runtime.run(focus="the login page").pipe(ops.filter(is_llm_marker_event))
+markers = runtime.run(focus="the login page").pipe(only(LlmMarkerEvent))
 ```
 """
 

@@ -122,10 +122,10 @@ def stage_timeout(
     comes first and supervises the source; what `nudge` and `replace` return here is supervised by
     this operator alone, unless the caller puts `idle_timeout` around it::
 
-        def watched(agent):
+        def watched(agent: Observable[Event]) -> Observable[Event]:
             return agent.pipe(idle_timeout(idle=900, tool=7200, remedies=remedies))
 
-        watched(agent).pipe(
+        watched(session).pipe(
             stage_timeout(3600, nudge=lambda error: watched(resume(error)), remedies=remedies)
         )
 

@@ -8,7 +8,7 @@ With pytest, a subclass inherits the rules, each a test, and provides the arena:
 
     class TestMine(AgentConformance):
         @pytest.fixture
-        def arena(self, tmp_path):
+        def arena(self, tmp_path: Path) -> MyArena:
             return MyArena(tmp_path)
 
 Without, `try_agent(MyArena)` returns a verdict for each rule.

@@ -8,7 +8,6 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, Literal, Protocol, TypeAlias
@@ -265,6 +264,7 @@ class PlayArena(ABC):
         self.folder = folder
         self.ambient: dict[str, str] = {}
         self._others: frozenset[int] = frozenset()
+        self._agent: LlmAgent | None = None
 
     @abstractmethod
     def play(self, turns: Sequence[Turn], fault: Fault | None) -> AbstractContextManager[Play]:
@@ -276,10 +276,12 @@ class PlayArena(ABC):
             CannotPlay: the arena cannot play one of the acts, or the fault.
         """
 
-    @cached_property
+    @property
     def agent(self) -> LlmAgent:
-        with self.play((), None) as play:
-            return play.agent
+        if self._agent is None:
+            with self.play((), None) as play:
+                self._agent = play.agent
+        return self._agent
 
     @contextmanager
     def start(
