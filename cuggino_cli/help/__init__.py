@@ -27,6 +27,7 @@ TOPICS: Mapping[str, str] = MappingProxyType(
         "exit-codes": "the exit codes of the loops",
         "library": "cuggino from Python: streams, loops and policies of your own",
         "operators": "the operators of the library, with marble diagrams",
+        "effect": "for those who know Effect: its functions, and what serves here",
         "testing": "tests of your own loops, policies and agents",
         "speed": "what cuggino costs in time and memory, and beside what it is measured",
         "comparison": "cuggino and other tools that run agents in a loop",
