@@ -66,5 +66,5 @@ def only(*kinds: type[Any] | UnionType) -> Callable[[Observable[Any]], Observabl
         isinstance(None, kind)  # raises what would otherwise come with the first event
     passing = ops.filter(lambda event: isinstance(event, kinds))
     return lambda source: managed(
-        lambda observer, scheduler: observer.follow(source.pipe(passing), scheduler)
+        lambda observer, scheduler: source.pipe(passing).subscribe(observer, scheduler=scheduler)
     )

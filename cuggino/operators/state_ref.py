@@ -59,7 +59,7 @@ class StateRef(Generic[T]):
         self, observer: Subscription[T], scheduler: abc.SchedulerBase | None
     ) -> abc.DisposableBase:
         with self._emitting():
-            return observer.follow(self._current, scheduler)
+            return self._current.subscribe(observer, scheduler=scheduler)
 
     @contextmanager
     def _emitting(self) -> Iterator[None]:
