@@ -14,8 +14,10 @@ from typing import Generic, TypeVar
 
 from reactivex import Observable, Observer, abc
 
-from cuggino.operators import LoopScheduler, crossing, on_loop, serial
+from cuggino.operators import LoopScheduler, on_loop
 from cuggino.operators.mistakes import require_stream
+from cuggino.operators.on_loop import crossing
+from cuggino.operators.scheduler import serial
 
 T = TypeVar("T")
 

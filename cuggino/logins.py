@@ -14,7 +14,8 @@ from reactivex import Observable, abc, concat, defer, just, operators as ops, th
 
 from cuggino.agents import LlmAgent, LoginCheck, Role
 from cuggino.errors import NotLoggedIn, ProcessError, ProcessFailed
-from cuggino.operators import interrupt_when, merge_now
+from cuggino.operators import interrupt_when
+from cuggino.operators.merge_now import merge_now
 from cuggino.sources import process_output, run_bounded
 
 ANSWER_SECONDS = 10.0

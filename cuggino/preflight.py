@@ -16,7 +16,8 @@ from reactivex.subject import AsyncSubject
 from cuggino.agents import LlmAgent, Role
 from cuggino.config import CONFIG_FILE, Config
 from cuggino.errors import ConfigError, Interrupted, ProcessError, SpawnFailed
-from cuggino.operators import Flow, ask, flow, forward, interrupt_when, on_loop, within_loop
+from cuggino.operators import Flow, ask, flow, forward, interrupt_when, on_loop
+from cuggino.operators.on_loop import within_loop
 from cuggino.sources import commit_obstacles, git_output, has_work_tree
 from cuggino.stages import act, lane
 from cuggino.storage import (

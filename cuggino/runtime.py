@@ -30,7 +30,8 @@ from cuggino.guard import Level, Role
 from cuggino.guard_audit import JudgedCall
 from cuggino.logins import Login, LoginMemory, check_logins, logins_of
 from cuggino.loops import LoopRunOptions, LoopService, RunOptions, Services, resumed_options
-from cuggino.operators import Flow, ask, flow, forward, on_loop, within_loop
+from cuggino.operators import Flow, ask, flow, forward, on_loop
+from cuggino.operators.on_loop import within_loop
 from cuggino.preflight import (
     after,
     ask_unless,

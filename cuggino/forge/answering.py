@@ -15,7 +15,8 @@ from cuggino.forge.desk import Desk, Place
 from cuggino.forge.model import Comment
 from cuggino.forge.patience import patiently
 from cuggino.loops import Companion
-from cuggino.operators import Flow, ask, emit, flow, merge_now, pause
+from cuggino.operators import Flow, ask, emit, flow, pause
+from cuggino.operators.merge_now import merge_now
 from cuggino.stages import clock
 from cuggino.storage import DECISIONS, Issue, answer_issue
 

@@ -27,7 +27,9 @@ from cuggino.forge.desk import Desk, Place
 from cuggino.forge.model import Comment
 from cuggino.forge.patience import patiently
 from cuggino.loops import Companion
-from cuggino.operators import Flow, emit, flow, mapcat, merge_now, pause
+from cuggino.operators import Flow, emit, flow, pause
+from cuggino.operators.mapcat import mapcat
+from cuggino.operators.merge_now import merge_now
 
 
 def claim_with(desk: Desk) -> Callable[[str], Observable[bool]]:

@@ -11,7 +11,8 @@ from reactivex import Observable, timer
 from cuggino.errors import ConfigError
 from cuggino.files import parse_json
 from cuggino.forge.source import Source, SourceItem, checked_id
-from cuggino.operators import Flow, flow, forward, interrupt_when, mapcat
+from cuggino.operators import Flow, flow, forward, interrupt_when
+from cuggino.operators.mapcat import mapcat
 
 TIMEOUT = 120.0
 """Seconds that a command may take."""

@@ -27,16 +27,8 @@ from cuggino.events import (
     dump_event,
 )
 from cuggino.loops import Companion
-from cuggino.operators import (
-    Flow,
-    StateRef,
-    alongside,
-    ask,
-    emit,
-    flow,
-    interrupt_when,
-    pause,
-)
+from cuggino.operators import Flow, StateRef, ask, emit, flow, interrupt_when, pause
+from cuggino.operators.alongside import alongside
 from cuggino.stages import Enclose, enclose_commands, no_enclosure, shell_input
 
 WAITING_LIMIT = 100

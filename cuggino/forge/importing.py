@@ -21,7 +21,9 @@ from cuggino.events import (
 )
 from cuggino.forge.source import Source, SourceItem, checked_id
 from cuggino.loops import Companion
-from cuggino.operators import Flow, emit, flow, forward, mapcat, merge_now, on_loop, pause
+from cuggino.operators import Flow, emit, flow, forward, on_loop, pause
+from cuggino.operators.mapcat import mapcat
+from cuggino.operators.merge_now import merge_now
 from cuggino.storage import Backlog, Origin, Origins, Workspace, imported_name, text_digest
 
 _Change: TypeAlias = Literal["new", "updated", "held", "released", "kept"]

@@ -21,7 +21,9 @@ from cuggino.forge.model import Comment
 from cuggino.forge.patience import patiently
 from cuggino.forge.report import FINAL, Report, is_reported
 from cuggino.loops import Companion, items_of_issues
-from cuggino.operators import Flow, ask, emit, flow, forward, mapcat, merge_now
+from cuggino.operators import Flow, ask, emit, flow, forward
+from cuggino.operators.mapcat import mapcat
+from cuggino.operators.merge_now import merge_now
 from cuggino.stages import lane
 
 SETTLED = timedelta(seconds=1)

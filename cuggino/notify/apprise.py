@@ -15,7 +15,7 @@ from reactivex.internal.exceptions import DisposedException
 
 from cuggino.config import CONFIG_FILE
 from cuggino.errors import ConfigError, CugginoError
-from cuggino.operators import serial
+from cuggino.operators.scheduler import serial
 
 TIMEOUT = 30.0
 """Seconds that sending one notification may take."""

@@ -11,7 +11,7 @@ from cuggino.config import Config
 from cuggino.errors import CugginoError
 from cuggino.notify.apprise import AppriseNotifier
 from cuggino.notify.command import CommandNotifier
-from cuggino.operators import merge_now
+from cuggino.operators.merge_now import merge_now
 
 
 class Notifier(Protocol):

@@ -30,7 +30,7 @@ from cuggino.notify.messages import (
 )
 from cuggino.notify.night import Night
 from cuggino.notify.notifier import Notifier
-from cuggino.operators import serial
+from cuggino.operators.scheduler import serial
 
 E = TypeVar("E")
 

@@ -1,7 +1,10 @@
 """Operators that RxPY does not have.
 
-A loop is written with `flow`; `extract_markers` turns an agent's text into markers; the operators
-of `supervision` wrap the stream of an agent's events. The rest are general building blocks.
+A loop is written with `flow`; `extract_markers` turns an agent's text into markers; the policies
+(`idle_timeout` to `within_budget`) wrap the stream of an agent's events. The rest are general
+building blocks. For everything else take RxPY's own. What the policies share between streams
+(`QuotaGate`, `Ledger`, `Remedies`, `Retries`) is in `cuggino.operators.supervision`, the journal of
+a flow (`Recorder`) in `cuggino.operators.flow`, and `MarkerTags` in `cuggino.operators.markers`.
 
 All of them keep one contract, beyond the Rx grammar:
 
@@ -19,31 +22,19 @@ when it ends in one of these, as every stream of a loop ends in `on_loop`.
 
 from cuggino.domain import Schedule, parse_duration
 from cuggino.operators.acquire_release import Scope, acquire_release, scoped
-from cuggino.operators.alongside import alongside
 from cuggino.operators.catch_tag import catch_tag
-from cuggino.operators.flow import Flow, Recorded, Recorder, ask, emit, flow, forward, pause
+from cuggino.operators.flow import Flow, ask, emit, flow, forward, pause
 from cuggino.operators.interrupt_when import interrupt_when
-from cuggino.operators.managed import Subscription, managed
-from cuggino.operators.mapcat import mapcat
-from cuggino.operators.markers import MarkerTags, extract_markers, marker_tags
+from cuggino.operators.managed import managed
+from cuggino.operators.markers import extract_markers, marker_tags
 from cuggino.operators.merge_at_most import merge_at_most
-from cuggino.operators.merge_now import merge_now
-from cuggino.operators.on_loop import crossing, on_loop, within_loop
+from cuggino.operators.on_loop import on_loop
 from cuggino.operators.only import only
 from cuggino.operators.repeat_on import repeat_on
-from cuggino.operators.scheduler import LoopScheduler, default_scheduler, lane_of, serial
+from cuggino.operators.scheduler import LoopScheduler
 from cuggino.operators.state_ref import StateRef
 from cuggino.operators.supervision import (
-    RETRIES,
-    Ledger,
-    QuotaGate,
-    QuotaWaits,
-    Remedies,
-    Retries,
     idle_timeout,
-    is_outage,
-    is_transient,
-    liveness,
     repetition_limit,
     retry_session,
     stage_timeout,
@@ -53,42 +44,23 @@ from cuggino.operators.supervision import (
 from cuggino.operators.until_terminal import until_terminal
 
 __all__ = [
-    "RETRIES",
     "Flow",
-    "Ledger",
     "LoopScheduler",
-    "MarkerTags",
-    "QuotaGate",
-    "QuotaWaits",
-    "Recorded",
-    "Recorder",
-    "Remedies",
-    "Retries",
     "Schedule",
     "Scope",
     "StateRef",
-    "Subscription",
     "acquire_release",
-    "alongside",
     "ask",
     "catch_tag",
-    "crossing",
-    "default_scheduler",
     "emit",
     "extract_markers",
     "flow",
     "forward",
     "idle_timeout",
     "interrupt_when",
-    "is_outage",
-    "is_transient",
-    "lane_of",
-    "liveness",
     "managed",
-    "mapcat",
     "marker_tags",
     "merge_at_most",
-    "merge_now",
     "on_loop",
     "only",
     "parse_duration",
@@ -97,10 +69,8 @@ __all__ = [
     "repetition_limit",
     "retry_session",
     "scoped",
-    "serial",
     "stage_timeout",
     "until_terminal",
     "wait_for_quota",
     "within_budget",
-    "within_loop",
 ]

@@ -126,6 +126,9 @@ def flow(make: Callable[[], Flow[Any]], *, recorder: Recorder | None = None) -> 
     the generator's body runs; a `finally` block can therefore not run another stream. The stack
     stays constant over any number of stages.
 
+    (RxPY's `expand` exhausts the stack, and `concat` begins a stage before the one before it is
+    released.)
+
     Each subscription makes a new generator. The scheduler given to `subscribe` is passed to every
     stage. A flow runs on one thread: put `on_loop` after it where stages use others.
 

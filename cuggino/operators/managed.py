@@ -64,7 +64,7 @@ def managed(subscribe: Subscribe[T]) -> Observable[T]:
 
     `subscribe` gets an observer to send to, and returns the resource that it holds. The resource is
     released before the end is passed on, and when the subscriber's `on_next` raises; its exception
-    then becomes the error. Nothing is emitted after an end or a disposal. (`reactivex.create`
+    then becomes the error. Nothing is emitted after an end or a disposal. (RxPY's `create`
     guarantees neither: it releases after the end, and raises a subscriber's exception into the
     source.)
     """

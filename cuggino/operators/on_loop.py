@@ -26,7 +26,8 @@ def on_loop(source: Observable[T]) -> Observable[T]:
     - an exception in the subscriber's `on_next` releases upstream and reaches its `on_error`;
     - `dispose()` from any thread returns when upstream is released.
 
-    A stream that has crossed already is returned unchanged: an event crosses once.
+    A stream that has crossed already is returned unchanged: an event crosses once. (RxPY's
+    `observe_on` moves events alone, not subscription and disposal, and queues any number of them.)
     """
     require_stream(source, "on_loop")
     return source if isinstance(source, _OnLoop) else _OnLoop(source)

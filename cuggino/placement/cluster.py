@@ -40,7 +40,8 @@ from cuggino.events import (
 )
 from cuggino.files import read_regular
 from cuggino.loops import Placed, Services, Work, latest_run_of
-from cuggino.operators import Flow, ask, emit, flow, forward, mapcat, within_budget
+from cuggino.operators import Flow, ask, emit, flow, forward, within_budget
+from cuggino.operators.mapcat import mapcat
 from cuggino.placement.assignment import Assignment, Named, below, carry
 from cuggino.placement.dask import DaskLink
 from cuggino.placement.dask.values import AttemptLost, Placed as Linked, PlaceGone as Gone

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
 from cuggino.agents import LlmAgent
-from cuggino.operators import QuotaGate
+from cuggino.operators.supervision import QuotaGate
 from cuggino.placement.needs import CODING_ROLES
 
 ACCOUNT = "CUGGINO_ACCOUNT"

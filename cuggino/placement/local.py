@@ -17,7 +17,9 @@ from reactivex import Observable, defer, operators as ops, throw
 
 from cuggino.errors import ConfigError, ProcessFailed
 from cuggino.files import read_json_object, render_json, storing, write_atomic
-from cuggino.operators import acquire_release, mapcat, merge_now
+from cuggino.operators import acquire_release
+from cuggino.operators.mapcat import mapcat
+from cuggino.operators.merge_now import merge_now
 from cuggino.placement.address import (
     LOCAL,
     STATE_FILE,

@@ -32,7 +32,9 @@ from cuggino.events import (
 )
 from cuggino.files import remove, storing
 from cuggino.loops import Control, Interruption, Returned, Services, attempt
-from cuggino.operators import Flow, alongside, ask, emit, flow, forward, mapcat
+from cuggino.operators import Flow, ask, emit, flow, forward
+from cuggino.operators.alongside import alongside
+from cuggino.operators.mapcat import mapcat
 from cuggino.placement.assignment import Assignment, unpack
 from cuggino.placement.limits import Limit, close_gates, limits_met
 from cuggino.placement.mirror import PLACED, Growth

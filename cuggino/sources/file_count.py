@@ -11,7 +11,10 @@ from pathlib import Path
 from reactivex import Observable, abc, never, operators as ops
 from reactivex.disposable import CompositeDisposable, Disposable
 
-from cuggino.operators import LoopScheduler, alongside, lane_of, managed, merge_now, on_loop
+from cuggino.operators import LoopScheduler, managed, on_loop
+from cuggino.operators.alongside import alongside
+from cuggino.operators.merge_now import merge_now
+from cuggino.operators.scheduler import lane_of
 from cuggino.sources.folder import PollingStarted, folder_changes
 
 

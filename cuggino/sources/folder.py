@@ -18,7 +18,7 @@ import psutil
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable
 
-from cuggino.operators import lane_of
+from cuggino.operators.scheduler import lane_of
 from cuggino.sources.folder_watches import FolderWatches
 
 REMOTE = frozenset(

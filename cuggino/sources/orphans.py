@@ -10,7 +10,7 @@ from itertools import pairwise
 import psutil
 from reactivex import Observable, defer, of, operators as ops
 
-from cuggino.domain import Schedule
+from cuggino.operators import Schedule
 from cuggino.operators.repeat_on import repeat_on
 
 _LOOK_EVERY = 0.1

@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from reactivex import Observable, abc
 
-from cuggino.operators import lane_of
+from cuggino.operators.scheduler import lane_of
 from cuggino.sandbox import Enclosure
 from cuggino.sources.command import Command
 from cuggino.sources.guardian_client import GUARDIAN

@@ -16,7 +16,7 @@ from reactivex import Observable, abc
 from reactivex.disposable import Disposable
 
 from cuggino.errors import SpawnFailed
-from cuggino.operators import lane_of
+from cuggino.operators.scheduler import lane_of
 
 _LOOK = 0.01
 """Seconds between checks that a command has been started."""

@@ -9,7 +9,7 @@ from typing import TypeVar
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable
 
-from cuggino.operators import serial
+from cuggino.operators.scheduler import serial
 
 T = TypeVar("T")
 

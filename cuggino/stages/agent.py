@@ -23,15 +23,8 @@ from cuggino.events import (
     UsageUpdate,
     is_llm_terminal_marker_event,
 )
-from cuggino.operators import (
-    Flow,
-    MarkerTags,
-    emit,
-    extract_markers,
-    flow,
-    forward,
-    until_terminal,
-)
+from cuggino.operators import Flow, emit, extract_markers, flow, forward, until_terminal
+from cuggino.operators.markers import MarkerTags
 from cuggino.stages.endings import contradictions, endings_of, reminder, terminal_tags
 from cuggino.stages.sessions import Sessions
 from cuggino.stages.supervision import Supervision

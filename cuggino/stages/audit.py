@@ -20,7 +20,8 @@ from cuggino.events import (
     WatchEvent,
     WatchTbdItemFound,
 )
-from cuggino.operators import Flow, emit, extract_markers, flow, forward, mapcat, marker_tags
+from cuggino.operators import Flow, emit, extract_markers, flow, forward, marker_tags
+from cuggino.operators.mapcat import mapcat
 from cuggino.stages.spawning import spawn_options
 from cuggino.stages.workplace import Workplace
 from cuggino.storage import Workspace

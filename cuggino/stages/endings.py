@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from cuggino.domain import most_cautious
 from cuggino.events import ContradictoryMarkers, Event, LlmMarkerEvent, is_llm_terminal_marker_event
-from cuggino.operators import MarkerTags
-from cuggino.operators.markers import LineTags
+from cuggino.operators.markers import LineTags, MarkerTags
 
 
 def terminal_tags(tags: MarkerTags) -> list[str]:

@@ -11,7 +11,7 @@ from reactivex import Observable, empty, just, never
 
 from cuggino.agents.base import LlmAgent
 from cuggino.events import ControlEvent
-from cuggino.operators import QuotaGate
+from cuggino.operators.supervision import QuotaGate
 from cuggino.prompts import Prompts
 from cuggino.sources import folder_changes
 from cuggino.stages.command import Shell, shell_lines

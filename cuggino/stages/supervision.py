@@ -13,7 +13,8 @@ from cuggino.agents.base import LlmAgent, SpawnOptions
 from cuggino.domain import Budget, Schedule
 from cuggino.errors import LlmSessionError
 from cuggino.events import Event
-from cuggino.operators import Flow, flow, forward, serial
+from cuggino.operators import Flow, flow, forward
+from cuggino.operators.scheduler import serial
 from cuggino.operators.supervision import (
     Ledger,
     Look,

@@ -22,7 +22,8 @@ from cuggino.events import (
     RoleViolated,
     is_llm_terminal_marker_event,
 )
-from cuggino.operators import Flow, ask, emit, flow, forward, mapcat
+from cuggino.operators import Flow, ask, emit, flow, forward
+from cuggino.operators.mapcat import mapcat
 from cuggino.sandbox import Protected, git_folders
 from cuggino.sources import PathVersion, Protection, files_of, git_output
 from cuggino.stages.acts import clock

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from cuggino.agents.base import SpawnOptions
-from cuggino.operators import Flow, Ledger
+from cuggino.operators import Flow
+from cuggino.operators.supervision import Ledger
 from cuggino.sandbox import Protected, ViewRole
 from cuggino.stages.agent import LINGER
 from cuggino.stages.command import Shell, shell_lines

@@ -8,7 +8,7 @@ from functools import partial
 
 from cuggino import Config, Runtime
 from cuggino.edges import run as run_stream
-from cuggino.operators import merge_now
+from cuggino.operators.merge_now import merge_now
 from tests.benchmarks.measuring import Figure, Took, in_turns, took
 from tests.benchmarks.project import Project, calling, iterations, prints, prints_file, project
 from tests.benchmarks.sessions import TURN, long_lines, session, write_large, write_session

@@ -29,7 +29,8 @@ from cuggino.events import (
     WatchLoopEvent,
     WatchSentBack,
 )
-from cuggino.operators import merge_at_most, merge_now
+from cuggino.operators import merge_at_most
+from cuggino.operators.merge_now import merge_now
 from cuggino.testing import VirtualClock
 from tests.benchmarks.measuring import Figure
 from tests.loops.slot_watching import SlotWatching

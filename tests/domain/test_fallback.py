@@ -19,7 +19,7 @@ from cuggino.errors import (
     QuotaExceeded,
     StorageError,
 )
-from cuggino.operators import is_transient
+from cuggino.operators.supervision import is_transient
 from tests.vectors import each
 
 NOW = datetime(2026, 1, 2, 12, tzinfo=UTC)

@@ -16,7 +16,8 @@ from cuggino.forge.claiming import claim_with, reclaimed
 from cuggino.forge.commenting import new_key
 from cuggino.forge.desk import Desk, Tracker
 from cuggino.forge.reporting import reported
-from cuggino.operators import flow, forward, merge_now
+from cuggino.operators import flow, forward
+from cuggino.operators.merge_now import merge_now
 from cuggino.storage import Origin, Workspace
 from cuggino.testing import InMemoryForge, VirtualClock
 

@@ -16,7 +16,7 @@ from cuggino.forge.commenting import new_key
 from cuggino.forge.desk import Desk, Tracker
 from cuggino.forge.reporting import reported
 from cuggino.loops import Services, WatchService
-from cuggino.operators import merge_now
+from cuggino.operators.merge_now import merge_now
 from cuggino.testing import InMemoryForge, Seen
 from tests.loops.slot_watching import SlotWatching
 from tests.loops.watching import Watching

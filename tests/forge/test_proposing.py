@@ -15,7 +15,7 @@ from cuggino.events import (
     WatchProposed,
     WatchSentBack,
 )
-from cuggino.operators import merge_now
+from cuggino.operators.merge_now import merge_now
 from cuggino.stages.slots import TARGET, candidate_ref
 from cuggino.testing import CiRun
 from tests.forge.proposed import GREEN, RED, Proposed, states

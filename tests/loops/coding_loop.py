@@ -36,7 +36,7 @@ from cuggino.events import (
     TaskLimitReached,
 )
 from cuggino.loops import LoopRunOptions, LoopService, Services
-from cuggino.operators import QuotaGate
+from cuggino.operators.supervision import QuotaGate
 from cuggino.prompts import Prompts
 from cuggino.stages import ChangedTests, Commit
 from cuggino.storage import Workspace

@@ -24,7 +24,8 @@ from cuggino.events import (
     SessionEnded,
 )
 from cuggino.loops import DeliverRunOptions, DeliverService, Services
-from cuggino.operators import QuotaGate, mapcat
+from cuggino.operators.mapcat import mapcat
+from cuggino.operators.supervision import QuotaGate
 from cuggino.storage import Workspace
 from cuggino.testing import Marbles, Seen
 

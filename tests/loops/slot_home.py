@@ -13,7 +13,7 @@ from cuggino.agents.base import LlmAgent
 from cuggino.events import Event, WatchCandidate
 from cuggino.loops import LoopRunOptions, Services
 from cuggino.loops.watch.attempt import attempt
-from cuggino.operators import Ledger
+from cuggino.operators.supervision import Ledger
 from cuggino.stages import GitRepository, GitSnapshots, act
 from cuggino.stages.slots import Slot, candidate_ref, prepare_slot, slots_of
 from cuggino.storage import Workspace, list_journals, read_journal

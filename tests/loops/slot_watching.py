@@ -35,7 +35,8 @@ from cuggino.loops import (
 from cuggino.loops.frame.companions import Companion
 from cuggino.loops.watch.here import Here
 from cuggino.loops.watch.slots import Places
-from cuggino.operators import Flow, QuotaGate, ask, emit, flow, pause
+from cuggino.operators import Flow, ask, emit, flow, pause
+from cuggino.operators.supervision import QuotaGate
 from cuggino.stages import clock
 from cuggino.stages.slots import Slot, slots_of
 from cuggino.storage import Workspace

@@ -9,7 +9,7 @@ import pytest
 
 from cuggino.events import QuotaLifted, WatchAuditFailed, WatchItemCompleted, WatchItemRetry
 from cuggino.loops import Services, WatchRunOptions, WatchService
-from cuggino.operators import QuotaGate
+from cuggino.operators.supervision import QuotaGate
 from cuggino.runtime import Runtime
 from cuggino.testing import AgentRun, InMemoryAgent
 from tests.loops.coding_loop import CodingLoop

@@ -21,7 +21,7 @@ from cuggino.events import (
     LoopStalled,
 )
 from cuggino.loops import LoopRunOptions, Services, WatchRunOptions, WatchService
-from cuggino.operators import merge_now
+from cuggino.operators.merge_now import merge_now
 from cuggino.sources import PollingStarted
 from cuggino.storage import Workspace
 from cuggino.testing import AgentRun, InMemoryAgent, Marbles, Seen

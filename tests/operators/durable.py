@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from cuggino.operators import Flow, Recorded, ask, emit, flow, forward
+from cuggino.operators import Flow, ask, emit, flow, forward
+from cuggino.operators.flow import Recorded
 from cuggino.testing import Marbles, Seen
 from cuggino.testing.marbles import DrawnStream
 

@@ -7,7 +7,7 @@ from reactivex import Observable, abc, concat, just, operators as ops, throw
 from reactivex.disposable import Disposable
 from reactivex.subject import Subject
 
-from cuggino.operators import alongside
+from cuggino.operators.alongside import alongside
 from cuggino.testing import Marbles
 
 

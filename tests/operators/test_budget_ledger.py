@@ -20,7 +20,7 @@ from cuggino.events import (
     RunResumed,
     Usage,
 )
-from cuggino.operators import merge_now
+from cuggino.operators.merge_now import merge_now
 from cuggino.operators.supervision import Ledger
 from cuggino.testing import Marbles
 from tests.operators.budgets import (

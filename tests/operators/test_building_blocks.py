@@ -19,12 +19,12 @@ from cuggino.operators import (
     acquire_release,
     catch_tag,
     interrupt_when,
-    mapcat,
     merge_at_most,
-    merge_now,
     on_loop,
     until_terminal,
 )
+from cuggino.operators.mapcat import mapcat
+from cuggino.operators.merge_now import merge_now
 from cuggino.testing import Marbles
 from tests.limits import LIMIT
 

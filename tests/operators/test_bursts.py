@@ -30,9 +30,7 @@ from cuggino.events import (
 )
 from cuggino.operators import (
     Flow,
-    Ledger,
     acquire_release,
-    alongside,
     catch_tag,
     emit,
     extract_markers,
@@ -41,10 +39,8 @@ from cuggino.operators import (
     idle_timeout,
     interrupt_when,
     managed,
-    mapcat,
     marker_tags,
     merge_at_most,
-    merge_now,
     on_loop,
     retry_session,
     stage_timeout,
@@ -52,6 +48,10 @@ from cuggino.operators import (
     wait_for_quota,
     within_budget,
 )
+from cuggino.operators.alongside import alongside
+from cuggino.operators.mapcat import mapcat
+from cuggino.operators.merge_now import merge_now
+from cuggino.operators.supervision import Ledger
 from cuggino.testing import Marbles
 from tests.operators.durable import MemoryRecorder
 

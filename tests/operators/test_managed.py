@@ -10,7 +10,8 @@ import reactivex as rx
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable
 
-from cuggino.operators import Flow, acquire_release, flow, forward, managed, mapcat
+from cuggino.operators import Flow, acquire_release, flow, forward, managed
+from cuggino.operators.mapcat import mapcat
 from cuggino.testing import Marbles
 
 

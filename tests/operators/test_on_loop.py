@@ -9,7 +9,8 @@ import reactivex as rx
 from reactivex import operators as ops
 from reactivex.disposable import Disposable
 
-from cuggino.operators import LoopScheduler, on_loop, within_loop
+from cuggino.operators import LoopScheduler, on_loop
+from cuggino.operators.on_loop import within_loop
 from cuggino.testing import Marbles, no_leaks
 
 WAIT = 10.0

@@ -21,7 +21,8 @@ from reactivex.scheduler import (
 )
 from reactivex.testing import TestScheduler
 
-from cuggino.operators import LoopScheduler, default_scheduler, serial
+from cuggino.operators import LoopScheduler
+from cuggino.operators.scheduler import default_scheduler, serial
 from cuggino.testing import no_leaks
 from tests.limits import LIMIT
 

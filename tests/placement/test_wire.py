@@ -23,7 +23,7 @@ from cuggino.errors import (
 )
 from cuggino.events import LoopApproved, WatchCandidate, WatchSentBack
 from cuggino.loops import LoopRunOptions
-from cuggino.operators import QuotaGate
+from cuggino.operators.supervision import QuotaGate
 from cuggino.placement.assignment import Assignment, Carried, carry, unpack
 from cuggino.placement.limits import ACCOUNT, Limit, close_gates, limits_met
 from cuggino.placement.mirror import Growth, Kept

@@ -19,7 +19,8 @@ from cuggino.events import (
     Usage,
     UsageUpdate,
 )
-from cuggino.operators import QuotaGate, marker_tags
+from cuggino.operators import marker_tags
+from cuggino.operators.supervision import QuotaGate
 from cuggino.stages import Supervision, agent_stage
 from cuggino.testing import InMemoryAgent, Marbles, Seen
 from tests.loops.supervised_loop import HOUR, second

@@ -17,7 +17,7 @@ from cuggino.events import (
     StageCost,
     Usage,
 )
-from cuggino.operators import is_outage
+from cuggino.operators.supervision import is_outage
 from tests.loops.supervised_loop import HOUR, events_of, failed, limited, second
 from tests.stages.fallback_stage import Stage, course
 

@@ -33,8 +33,9 @@ from cuggino.events import (
     UserMessage,
 )
 from cuggino.guard.policy import Policy
-from cuggino.operators import emit, mapcat
+from cuggino.operators import emit
 from cuggino.operators.flow import Flow
+from cuggino.operators.mapcat import mapcat
 from cuggino.testing import AgentConformance, FailureConformance, GuardConformance
 from cuggino.testing.conformance.rules import Rules
 from tests.testing.plain_agent import GuardedPlainAgent, PlainAgent

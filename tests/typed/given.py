@@ -40,8 +40,6 @@ from cuggino.loops import LoopRunOptions, LoopService
 from cuggino.notify import make_notifier, with_notifications
 from cuggino.operators import (
     Flow,
-    MarkerTags,
-    Remedies,
     Schedule,
     Scope,
     StateRef,
@@ -51,6 +49,8 @@ from cuggino.operators import (
     only,
     stage_timeout,
 )
+from cuggino.operators.markers import MarkerTags
+from cuggino.operators.supervision import Remedies
 from cuggino.placement import Cluster
 from cuggino.placement.dask import DaskLink
 from cuggino.preflight import resumed_agent

@@ -30,7 +30,7 @@ from cuggino.errors import (
     SpawnFailed,
 )
 from cuggino.events import LlmAgentEvent, MessageDelta, PingEvent, RateLimited, SessionEnded
-from cuggino.operators import serial
+from cuggino.operators.scheduler import serial
 from cuggino.sandbox import Enclosure
 from cuggino.sources import OpenInput, process_batches
 

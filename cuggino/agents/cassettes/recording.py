@@ -53,7 +53,7 @@ from cuggino.events import (
     dump_event,
 )
 from cuggino.guard import READERS, Role
-from cuggino.operators import serial
+from cuggino.operators.scheduler import serial
 
 if TYPE_CHECKING:
     pass

@@ -62,7 +62,7 @@ from cuggino.events import (
     parse_event,
 )
 from cuggino.guard import Policy, Role, find_shfmt
-from cuggino.operators import serial
+from cuggino.operators.scheduler import serial
 
 _SOON = 1.0
 """Seconds until a usage limit with hours left is lifted, when replaying at full speed."""

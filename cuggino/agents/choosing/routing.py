@@ -38,7 +38,8 @@ from cuggino.events import (
     SupervisionEvent,
 )
 from cuggino.guard import Role
-from cuggino.operators import Flow, ask, emit, flow, forward, serial
+from cuggino.operators import Flow, ask, emit, flow, forward
+from cuggino.operators.scheduler import serial
 
 _Cost = Literal["dollars", "tokens", "none"]
 

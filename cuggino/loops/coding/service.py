@@ -12,7 +12,7 @@ from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.coding.run import CodingRun
 from cuggino.loops.frame.control import Control
 from cuggino.loops.frame.framing import Frame, framed
-from cuggino.operators import Ledger
+from cuggino.operators.supervision import Ledger
 from cuggino.stages import Services, check_prompts
 from cuggino.storage import JournalFile
 

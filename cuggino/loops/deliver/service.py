@@ -16,7 +16,8 @@ from cuggino.loops.deliver.run import DeliverRun
 from cuggino.loops.deliver.setup import look_at_agent_file, setup_warnings
 from cuggino.loops.frame.framing import Frame, framed
 from cuggino.loops.frame.run import Run, Story
-from cuggino.operators import Flow, Ledger, ask, is_outage
+from cuggino.operators import Flow, ask
+from cuggino.operators.supervision import Ledger, is_outage
 from cuggino.stages import Services, act
 from cuggino.storage import SPEC_FILE, JournalFile
 

@@ -22,7 +22,9 @@ from cuggino.events import (
 )
 from cuggino.loops.frame.run import Run
 from cuggino.loops.frame.session import end_session, run_session
-from cuggino.operators import Flow, alongside, ask, emit, mapcat
+from cuggino.operators import Flow, ask, emit
+from cuggino.operators.alongside import alongside
+from cuggino.operators.mapcat import mapcat
 from cuggino.stages import act
 from cuggino.storage import DeliverableStore, LoadedDeliverables, VerifiedFile
 

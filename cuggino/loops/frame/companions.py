@@ -21,7 +21,8 @@ from cuggino.events import (
     UsageUpdate,
     UserMessage,
 )
-from cuggino.operators import Flow, alongside, flow, pause
+from cuggino.operators import Flow, flow, pause
+from cuggino.operators.alongside import alongside
 
 Companion: TypeAlias = Callable[[Observable[Event]], Observable[Event]]
 """Turns the events of a run, those of other companions included, into events to add to them.

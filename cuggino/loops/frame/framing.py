@@ -27,17 +27,9 @@ from cuggino.loops.frame.journal import (
 from cuggino.loops.frame.options import RunOptions
 from cuggino.loops.frame.run import Run, Story
 from cuggino.loops.frame.supervision import earlier_counts, ledger_of
-from cuggino.operators import (
-    Flow,
-    Ledger,
-    alongside,
-    ask,
-    emit,
-    flow,
-    forward,
-    is_transient,
-    on_loop,
-)
+from cuggino.operators import Flow, ask, emit, flow, forward, on_loop
+from cuggino.operators.alongside import alongside
+from cuggino.operators.supervision import Ledger, is_transient
 from cuggino.stages import Services, choose_sandbox, lane, orphans_gone, supervision_of
 from cuggino.storage import Journal, JournalFile, LockOwner, Session, Workspace, new_run_id
 from cuggino.storage.journal import DIGESTED, DigestFold

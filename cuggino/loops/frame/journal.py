@@ -36,7 +36,8 @@ from cuggino.events import (
     is_journal_event,
 )
 from cuggino.loops.frame.options import RunOptions
-from cuggino.operators import Flow, Recorded, Recorder, ask
+from cuggino.operators import Flow, ask
+from cuggino.operators.flow import Recorded, Recorder
 from cuggino.stages import Services
 from cuggino.storage import (
     Journal,

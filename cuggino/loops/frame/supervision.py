@@ -13,7 +13,7 @@ from cuggino.events import (
     StageFinished,
     StageStarted,
 )
-from cuggino.operators import Ledger
+from cuggino.operators.supervision import Ledger
 from cuggino.stages import Earlier
 from cuggino.storage import JournalFile
 

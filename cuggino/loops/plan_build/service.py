@@ -11,7 +11,7 @@ from cuggino.events import PlanBuildStreamEvent
 from cuggino.loops.frame.framing import Frame, framed
 from cuggino.loops.plan_build.options import PlanBuildOptions
 from cuggino.loops.plan_build.run import PlanBuildRun
-from cuggino.operators import Ledger, is_outage
+from cuggino.operators.supervision import Ledger, is_outage
 from cuggino.prompts import check_verification_prompts
 from cuggino.stages import Services
 from cuggino.storage import JournalFile

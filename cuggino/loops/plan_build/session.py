@@ -27,15 +27,9 @@ from cuggino.loops.frame.run import Run
 from cuggino.loops.frame.session import end_session, run_session
 from cuggino.loops.plan_build.notices import WorkNotices
 from cuggino.loops.plan_build.options import PlanBuildOptions
-from cuggino.operators import (
-    Flow,
-    alongside,
-    ask,
-    emit,
-    flow,
-    forward,
-    mapcat,
-)
+from cuggino.operators import Flow, ask, emit, flow, forward
+from cuggino.operators.alongside import alongside
+from cuggino.operators.mapcat import mapcat
 from cuggino.prompts import PromptNotFound, PromptPhase, read_prompt
 from cuggino.stages import act, spawn_options
 from cuggino.storage import REQUIREMENTS_FOLDER, Session

@@ -26,7 +26,9 @@ from cuggino.loops.coding.service import LoopService
 from cuggino.loops.frame.control import Control
 from cuggino.loops.frame.resuming import latest_run_of, resumed_options
 from cuggino.loops.watch.placement import Returned, item_name
-from cuggino.operators import Flow, Ledger, ask, emit, flow, forward, within_loop
+from cuggino.operators import Flow, ask, emit, flow, forward
+from cuggino.operators.on_loop import within_loop
+from cuggino.operators.supervision import Ledger
 from cuggino.sandbox import home_of, named_paths
 from cuggino.stages import (
     GitSnapshots,

@@ -46,7 +46,9 @@ from cuggino.loops.frame.run import Run
 from cuggino.loops.watch.journal import restore_attempts
 from cuggino.loops.watch.options import WatchRunOptions
 from cuggino.loops.watch.waiting import Situation, waiting_phase
-from cuggino.operators import Flow, QuotaGate, ask, emit, merge_now
+from cuggino.operators import Flow, ask, emit
+from cuggino.operators.merge_now import merge_now
+from cuggino.operators.supervision import QuotaGate
 from cuggino.stages import (
     Changes,
     PollingStarted,

@@ -34,7 +34,7 @@ from cuggino.events import (
     WatchProposed,
     WatchSentBack,
 )
-from cuggino.operators import Recorded
+from cuggino.operators.flow import Recorded
 from cuggino.storage import (
     Backlog,
     Journal,

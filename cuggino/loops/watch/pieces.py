@@ -20,7 +20,8 @@ from cuggino.loops.watch.items import item_options
 from cuggino.loops.watch.options import WatchRunOptions
 from cuggino.loops.watch.placement import Returned, Work, work_placed
 from cuggino.loops.watch.places import places_of
-from cuggino.operators import Flow, Ledger, ask, emit, flow, forward, on_loop
+from cuggino.operators import Flow, ask, emit, flow, forward, on_loop
+from cuggino.operators.supervision import Ledger
 from cuggino.stages import Services, act
 from cuggino.storage import Backlog
 

@@ -12,7 +12,8 @@ from cuggino.errors import PlaceGone
 from cuggino.events import WatchCandidate, WatchEvent, WatchPlaced, WatchPlaceGone, WatchSentBack
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.frame.control import ItemControl
-from cuggino.operators import Flow, Ledger, ask, emit, flow, forward, interrupt_when
+from cuggino.operators import Flow, ask, emit, flow, forward, interrupt_when
+from cuggino.operators.supervision import Ledger
 
 MOST_PLACES = 3
 """The places that an attempt may lose before it fails."""

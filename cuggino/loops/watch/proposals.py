@@ -13,14 +13,8 @@ from reactivex.disposable import Disposable
 from reactivex.subject import Subject
 
 from cuggino.events import WatchEvent, WatchProposed
-from cuggino.operators import (
-    Flow,
-    Subscription,
-    flow,
-    interrupt_when,
-    managed,
-    merge_at_most,
-)
+from cuggino.operators import Flow, flow, interrupt_when, managed, merge_at_most
+from cuggino.operators.managed import Subscription
 
 
 class Proposals:

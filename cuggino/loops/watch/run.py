@@ -17,7 +17,8 @@ from cuggino.loops.frame.run import Run
 from cuggino.loops.watch.items import Claim, Items, ends_the_watch
 from cuggino.loops.watch.journal import ITEM
 from cuggino.loops.watch.options import WatchRunOptions
-from cuggino.operators import Flow, ask, emit, forward, within_loop
+from cuggino.operators import Flow, ask, emit, forward
+from cuggino.operators.on_loop import within_loop
 from cuggino.stages import act
 from cuggino.storage import JournalFile
 

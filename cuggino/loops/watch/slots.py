@@ -53,19 +53,11 @@ from cuggino.loops.watch.placement import Placement, Returned, Work, item_name, 
 from cuggino.loops.watch.proposals import Proposals
 from cuggino.loops.watch.recorded import ItemWork, WorkLeft, items_of_issues
 from cuggino.loops.watch.waiting import Situation
-from cuggino.operators import (
-    Flow,
-    Subscription,
-    alongside,
-    ask,
-    emit,
-    flow,
-    forward,
-    managed,
-    mapcat,
-    merge_at_most,
-    merge_now,
-)
+from cuggino.operators import Flow, ask, emit, flow, forward, managed, merge_at_most
+from cuggino.operators.alongside import alongside
+from cuggino.operators.managed import Subscription
+from cuggino.operators.mapcat import mapcat
+from cuggino.operators.merge_now import merge_now
 from cuggino.stages import Changes, act, interrupt_processes
 from cuggino.stages.slots import candidate_ref
 

@@ -15,7 +15,9 @@ from cuggino.events import (
     WatchLoopEvent,
     WatchSpecIssueWaiting,
 )
-from cuggino.operators import interrupt_when, mapcat, merge_now
+from cuggino.operators import interrupt_when
+from cuggino.operators.mapcat import mapcat
+from cuggino.operators.merge_now import merge_now
 
 
 class Situation(NamedTuple):

@@ -68,7 +68,8 @@ def extract_markers(
     Deltas come out trimmed and without markers. A possible beginning of a marker is held back.
 
     A message that is discarded (another one begins before its `AgentMessage`) keeps what was
-    emitted of it; a marker repeated verbatim in its replacement is not emitted again.
+    emitted of it; a marker repeated verbatim in its replacement is not emitted again. (RxPY's `map`
+    and `scan` see one event; a marker may span several.)
     """
     line_names = [tag for tag in tags if tag in at_line_start]
     lines = LineTags(line_names) if line_names else None

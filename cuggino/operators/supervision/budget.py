@@ -119,7 +119,8 @@ def within_budget(
     emitted before it. So other policies need no observer of their own.
 
     Errors: `BudgetExceeded`, after the release of the source; the agent's own `BudgetExceeded`
-    becomes the run's if it has used up the run's budget.
+    becomes the run's if it has used up the run's budget. (RxPY's `take_while` ends before its
+    source is released, and ends one stream.)
     """
 
     def operator(source: Observable[T]) -> Observable[T | BudgetWarning]:

@@ -158,7 +158,8 @@ def repetition_limit(
     fails with `AgentStalled`. Each remedy starts a new count. Operators with the same `remedies`
     share them.
 
-    With `times=None` the source itself is returned. Raises ValueError for less than 2.
+    With `times=None` the source itself is returned. Raises ValueError for less than 2. (RxPY's
+    `distinct_until_changed` only hides what repeats.)
     """
     if times is not None and times < 2:
         raise ValueError(f"times must be at least 2, not {times}")

@@ -161,7 +161,7 @@ def wait_for_quota(
     and opened by a session that completes or by another agent taking over (`AgentFellBack`). A
     subscription to a closed gate waits in the same way before it subscribes the source; without
     `wait` it fails with `QuotaExceeded`. A change of the gate during a wait takes effect at the
-    next tick.
+    next tick. (RxPY's `retry` subscribes again at once.)
     """
     if every <= 0:
         raise ValueError(f"every must be positive, not {every}")

@@ -21,7 +21,9 @@ from reactivex.disposable import Disposable
 
 from cuggino._version import __version__
 from cuggino.errors import ConfigError, CugginoError
-from cuggino.operators import Subscription, lane_of, managed
+from cuggino.operators import managed
+from cuggino.operators.managed import Subscription
+from cuggino.operators.scheduler import lane_of
 from cuggino.placement.address import load_distributed
 from cuggino.placement.dask.values import AttemptLost, DaskWorker, Placed, PlaceGone, RemoteFailed
 

@@ -19,7 +19,8 @@ from reactivex.disposable import Disposable
 
 from cuggino._version import __version__
 from cuggino.errors import CugginoError
-from cuggino.operators import LoopScheduler, crossing
+from cuggino.operators import LoopScheduler
+from cuggino.operators.on_loop import crossing
 from cuggino.placement.dask.outbox import Outbox
 from cuggino.placement.dask.registry import claim, drop_queue, end, queue_name
 

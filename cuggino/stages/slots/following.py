@@ -11,7 +11,8 @@ from types import MappingProxyType
 from reactivex import Observable, operators as ops
 
 from cuggino.events import WatchFollowDelayed, WatchFollowed, WatchFollowHealed
-from cuggino.operators import Flow, ask, emit, merge_now
+from cuggino.operators import Flow, ask, emit
+from cuggino.operators.merge_now import merge_now
 from cuggino.sources import Ended, git_environment, process_to_end, watch_file_count
 from cuggino.stages.repository import gist
 from cuggino.stages.slots.git import PLAIN, failure

@@ -10,7 +10,7 @@ import reactivex
 from reactivex import Observable, operators as ops
 
 from cuggino.errors import ConfigError
-from cuggino.operators import merge_now
+from cuggino.operators.merge_now import merge_now
 from cuggino.sources import process_lines
 
 AGENT = """

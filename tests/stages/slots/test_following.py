@@ -20,7 +20,7 @@ from cuggino.events import (
     WatchTrunkMoved,
     WatchWorkKept,
 )
-from cuggino.operators import merge_now
+from cuggino.operators.merge_now import merge_now
 from cuggino.sources import folder_changes
 from cuggino.stages.slots import TRUNK, Gate, Trunk
 from cuggino.stages.slots.following import changes_of_user

@@ -19,13 +19,13 @@ from cuggino.events import (
 )
 from cuggino.operators import (
     Flow,
-    QuotaGate,
     idle_timeout,
     on_loop,
     retry_session,
     until_terminal,
     wait_for_quota,
 )
+from cuggino.operators.supervision import QuotaGate
 from cuggino.stages import Shell, act, command_stage, fingerprint_stage, shell_lines
 from reactivex import Observable, operators as ops
 
