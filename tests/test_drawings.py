@@ -91,6 +91,7 @@ from cuggino.operators.mapcat import mapcat
 from cuggino.operators.merge_now import merge_now
 from cuggino.operators.supervision import Ledger, liveness
 from cuggino.sources import watch_file_count
+from cuggino.sources.file_count import settled
 from cuggino.stages import (
     Commit,
     audit_stage,
@@ -395,6 +396,7 @@ EXAMPLES: dict[str, list[Example]] = {
             lambda s: s[0].pipe(until_terminal(str.isupper, linger=5, reopen=lambda e: e == "r"))
         ),
     ],
+    "sources.file_count:settled": [plays(lambda s: s[0].pipe(settled(3, longest=5)))],
     "sources.file_count:watch_file_count": [plays(counting, DIGITS)],
     "stages.roles:planning_stage": [
         in_a_folder(plays, session_of(planning_stage, plan=PLAN), SAID)

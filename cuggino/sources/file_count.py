@@ -6,9 +6,11 @@ import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
-from reactivex import Observable, abc, never, operators as ops
+from reactivex import Observable, abc, never, operators as ops, timer
 from reactivex.disposable import CompositeDisposable, Disposable
 
 from cuggino.operators import LoopScheduler, managed, on_loop
@@ -16,6 +18,8 @@ from cuggino.operators.alongside import alongside
 from cuggino.operators.merge_now import merge_now
 from cuggino.operators.scheduler import lane_of
 from cuggino.sources.folder import PollingStarted, folder_changes
+
+T = TypeVar("T")
 
 
 def count_files(folder: Path) -> int:
@@ -36,14 +40,65 @@ def count_files(folder: Path) -> int:
     return count
 
 
+class _Series(NamedTuple):
+    """A series of items, each of which came before the ones before it had settled."""
+
+    last: object
+    first_at: datetime
+    last_at: datetime
+    due: datetime
+    """When the last one is emitted if no other follows."""
+
+
+def settled(settle: float, *, longest: float) -> Callable[[Observable[object]], Observable[object]]:
+    """Emit the last item after `settle` quiet seconds, or `longest` after the first of a series.
+
+    ::
+
+        changes:                -a---------b-c-d-e-f-g----
+        settled(3, longest=5):  ----a-----------d-----g---
+
+    A `debounce` with a longest wait. (RxPY's emits nothing as long as the source does not rest.)
+    """
+    rest, most = timedelta(seconds=settle), timedelta(seconds=longest)
+
+    def with_item(series: _Series | None, item: tuple[object, datetime]) -> _Series:
+        value, now = item
+        # At the very instant it is due, its timer may have fired or not: it is still the same one.
+        first = series.first_at if series is not None and now <= series.due else now
+        return _Series(value, first, now, max(now, min(now + rest, first + most)))
+
+    def rest_of(series: _Series | None) -> Observable[object]:
+        assert series is not None
+        return timer((series.due - series.last_at).total_seconds())
+
+    def last_of(series: _Series | None) -> object:
+        assert series is not None
+        return series.last
+
+    none: _Series | None = None
+
+    def operator(source: Observable[object]) -> Observable[object]:
+        return source.pipe(
+            ops.timestamp(),
+            ops.map(_stamped),
+            ops.scan(with_item, none),
+            ops.throttle_with_mapper(rest_of),
+            ops.map(last_of),
+        )
+
+    return operator
+
+
 def watch_file_count(
     folder: Path,
     *,
     settle: float = 30.0,
+    longest: float | None = None,
     changes: Callable[[Path], Observable[object]] = folder_changes,
-    count: Callable[[Path], int] = count_files,
+    count: Callable[[Path], T] = count_files,  # type: ignore[assignment]  # int by default
     on_polling: Callable[[PollingStarted], object] = lambda _notice: None,
-) -> Observable[int]:
+) -> Observable[T]:
     """Emit how many files there are, now and whenever the number has changed (CUG-101).
 
     ::
@@ -53,8 +108,9 @@ def watch_file_count(
 
     `changes(folder)` is subscribed before the first count, so that no change is lost between the
     two (CUG-105). `settle` seconds after the last of a series of changes the files are counted
-    again. `changes` emits anything for a change; a `PollingStarted` is passed to `on_polling`
-    instead.
+    again, and `longest` seconds (by default ten times as many) after the first of a series that
+    does not end. `changes` emits anything for a change; a `PollingStarted` is passed to
+    `on_polling` instead. `count` may return anything else that is compared with `==`.
 
     The first number is emitted within `subscribe`, the rest on the scheduler given to it, which
     must be serial. Without one, everything is emitted on a private thread.
@@ -64,6 +120,9 @@ def watch_file_count(
     """
     if settle < 0:
         raise ValueError("settle must not be negative")
+    longest = 10 * settle if longest is None else longest
+    if longest < settle:
+        raise ValueError("longest must not be less than settle")
 
     def is_change(item: object) -> bool:
         if isinstance(item, PollingStarted):
@@ -72,16 +131,17 @@ def watch_file_count(
         return True
 
     def counts(
-        observer: abc.ObserverBase[int], scheduler: abc.SchedulerBase | None
+        observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None
     ) -> abc.DisposableBase:
         found = changes(folder).pipe(ops.filter(is_change))
         endless: Observable[object] = never().pipe(alongside(found))
-        settled = endless.pipe(ops.debounce(settle))
-        counted = merge_now(settled, _once_now()).pipe(ops.map(lambda _: count(folder)))
+        counted = merge_now(endless.pipe(settled(settle, longest=longest)), _once_now()).pipe(
+            ops.map(lambda _: count(folder))
+        )
         return counted.pipe(ops.distinct_until_changed()).subscribe(observer, scheduler=scheduler)
 
     def on_a_lane(
-        observer: abc.ObserverBase[int], scheduler: abc.SchedulerBase | None
+        observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None
     ) -> abc.DisposableBase:
         lane, release = lane_of(scheduler)
         if lane is scheduler:
@@ -106,3 +166,7 @@ def _once_now() -> Observable[object]:
         return never().subscribe()
 
     return managed(subscribe)
+
+
+def _stamped(item: Any) -> tuple[object, datetime]:
+    return item.value, item.timestamp

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import psutil
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable
 
 from cuggino.operators.scheduler import lane_of
-from cuggino.sources.folder_watches import FolderWatches
+from cuggino.sources.folder_watches import FolderPolls, FolderWatches
 
 REMOTE = frozenset(
     {
@@ -68,8 +66,8 @@ def folder_changes(folder: Path, *, poll_every: float = 1.0) -> Observable[objec
     """Emit `folder` whenever the files in it may have changed.
 
     A change is a visible entry created, deleted, moved or written to, and the folder itself
-    removed, moved or created again, which the watch survives (as it survives the same of the
-    folder above). Names that start with `.`, the content of subfolders, and reading do not count.
+    removed, moved or created again, which the watch survives (as it survives the same of the two
+    folders above). Names that start with `.`, the content of subfolders, and reading do not count.
     A burst of changes is one item: at most one is in flight, posted after the change, so that a
     subscriber that reads the folder on receiving it sees the change.
 
@@ -99,10 +97,6 @@ def folder_changes(folder: Path, *, poll_every: float = 1.0) -> Observable[objec
     return Observable(subscribe)
 
 
-class _Stoppable(Protocol):
-    def stop(self) -> None: ...
-
-
 class _Subscription:
     """One subscriber and its watch."""
 
@@ -121,8 +115,7 @@ class _Subscription:
         self._lane, self._close_lane = lane_of(scheduler)
         self._watching = threading.Lock()
         """Held while watches are set or removed; never by a watching thread."""
-        self._watches: FolderWatches | None = None
-        self._poller: _Poller | None = None
+        self._watches: FolderWatches | FolderPolls | None = None
         self._flags = threading.Lock()
         self._posted = self._stale = self._changed = self._cancelled = False
         self._notice: PollingStarted | None = None
@@ -144,16 +137,12 @@ class _Subscription:
         """Stop watching and wait for the threads to end; thread-safe and idempotent."""
         self._cancelled = True
         with self._watching:
-            stoppable: tuple[_Stoppable | None, ...] = (self._watches, self._poller)
-            self._watches = self._poller = None
-            for thing in stoppable:
-                if thing is not None:
-                    thing.stop()
+            watches, self._watches = self._watches, None
+            if watches is not None:
+                watches.stop()
         self._close_lane()
 
     def _watch(self) -> None:
-        # Imported late: it takes as long as the start of Python.
-
         try:
             watches = FolderWatches(self._absolute, self._on_change)
             watches.start()
@@ -163,9 +152,9 @@ class _Subscription:
             self._watches = watches
 
     def _poll(self, reason: str) -> None:
-        poller = _Poller(self._absolute, self._poll_every, lambda: self._on_change(False))
-        poller.start()
-        self._poller = poller
+        polls = FolderPolls(self._absolute, self._poll_every, self._on_change)
+        polls.start()
+        self._watches = polls
         self._notice = PollingStarted(self._folder, reason)
         self._post()
 
@@ -210,7 +199,7 @@ class _Subscription:
 
     def _renew(self) -> None:
         with self._watching:
-            if self._watches is None:
+            if not isinstance(self._watches, FolderWatches):
                 return
             try:
                 self._watches.renew()
@@ -218,55 +207,6 @@ class _Subscription:
                 self._watches.stop()
                 self._watches = None
                 self._poll(error.strerror or str(error))
-
-
-class _Poller:
-    """A thread that compares the folder with its last state."""
-
-    def __init__(self, folder: Path, every: float, on_change: Callable[[], None]) -> None:
-        self._folder = folder
-        self._every = every
-        self._on_change = on_change
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="cuggino-poll", daemon=True)
-        self._last = _signature(folder)  # read before the thread starts: no change is missed
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._ended.wait(self._every):
-            seen = _signature(self._folder)
-            if seen != self._last:
-                self._last = seen
-                self._on_change()
-
-
-def _signature(folder: Path) -> dict[str, tuple[int, ...]] | None:
-    """Return the state of the folder's files; None for a folder that cannot be read."""
-    found: dict[str, tuple[int, ...]] = {}
-    try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if not entry.name.startswith("."):
-                    found[entry.name] = _entry_signature(entry)
-    except OSError:
-        return None
-    return found
-
-
-def _entry_signature(entry: os.DirEntry[str]) -> tuple[int, ...]:
-    try:
-        if entry.is_dir():
-            return ()
-        stat = entry.stat()
-    except OSError:  # deleted, or a broken link
-        return (0,)
-    return (stat.st_ino, stat.st_mode, stat.st_size, stat.st_mtime_ns)
 
 
 def _remote_file_system(folder: Path) -> str | None:

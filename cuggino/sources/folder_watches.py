@@ -1,13 +1,11 @@
-"""The operating system's watches on a folder: set, renewed and removed as a whole.
-
-Apart from `folder` because watchdog is slow to import and not always needed.
-"""
+"""Watches on a folder: the operating system's, renewed as a whole, or comparisons now and then."""
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
+import stat
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,12 +22,13 @@ from watchdog.events import (
     FileSystemEvent,
     FileSystemEventHandler,
 )
+from watchdog.observers.polling import PollingObserverVFS
 
 # Without a log handler its threads report on standard error that they stop.
 logging.getLogger("watchdog").addHandler(logging.NullHandler())
 
-WATCHED_ABOVE = 2
-"""Folders watched above the folder itself, to see it or its parent being moved."""
+WATCHED_ABOVE = 3
+"""Folders watched above the folder itself, to see it or the two above it being moved."""
 
 ATTEMPTS = 20
 """Renewals in a row during which the folders may change."""
@@ -129,6 +128,59 @@ class FolderWatches(FileSystemEventHandler):
             self._on_change(kind != "created" or not places <= set(scope.places))
         elif any(_visible_in(scope.folder, path) for path in paths):
             self._on_change(False)
+
+
+class FolderPolls(FileSystemEventHandler):
+    """A thread that compares the folder's visible entries with what they were, now and then.
+
+    The folder may be missing or unreadable, and come back: then it has no entries.
+    """
+
+    def __init__(self, folder: Path, every: float, on_change: Callable[[bool], None]) -> None:
+        self._folder = str(folder)
+        self._on_change = on_change
+        self._observer = PollingObserverVFS(_state_of, _visible_entries, polling_interval=every)
+
+    def start(self) -> None:
+        """Start; the folder is read before this returns, so that no change is missed."""
+        try:
+            self._observer.start()
+            self._observer.schedule(self, self._folder)
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Stop, and wait for the threads."""
+        self._observer.stop()
+        if self._observer.is_alive():
+            self._observer.join()
+
+    def dispatch(self, event: FileSystemEvent) -> None:
+        """Handle one difference; called by watchdog."""
+        if not event.is_directory or event.event_type in _PLACE_EVENTS:
+            self._on_change(False)
+
+
+_MISSING = os.stat_result((stat.S_IFDIR, *[0] * 9))
+"""The state of a folder that is not there."""
+
+
+def _state_of(path: str) -> os.stat_result:
+    for look in (os.stat, os.lstat):  # the second one for a broken link
+        try:
+            return look(path)
+        except OSError:
+            pass
+    return _MISSING
+
+
+def _visible_entries(folder: str | None) -> Iterator[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return iter([entry for entry in entries if not entry.name.startswith(".")])
+    except OSError:
+        return iter(())
 
 
 def _visible_in(folder: str, path: str) -> bool:

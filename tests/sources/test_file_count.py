@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import pytest
 import reactivex as rx
+from hypothesis import given, strategies as st
 from reactivex import Observable, abc, operators as ops
 from reactivex.disposable import Disposable
 from reactivex.scheduler.eventloop import AsyncIOScheduler
 from reactivex.subject import Subject
 
 from cuggino.sources import PollingStarted, watch_file_count
+from cuggino.sources.file_count import settled
 from cuggino.testing import Marbles
 
 FOLDER = Path("backlog")
@@ -130,9 +133,46 @@ def test_other_settle_times(settle: float, expected: str) -> None:
 
 
 def test_a_negative_settle_time_is_refused() -> None:
-    """A time of rest below 0 is a ValueError at once."""
+    """A time of rest below 0, or a longest wait below it, is a ValueError at once."""
     with pytest.raises(ValueError, match="settle"):
         watch_file_count(FOLDER, settle=-1)
+    with pytest.raises(ValueError, match="longest"):
+        watch_file_count(FOLDER, settle=2, longest=1)
+
+
+@pytest.mark.parametrize(
+    ("longest", "asked_at"), [(None, [0, 51, 103]), (12, [0, 13, 27, 41, 55, 69, 83, 97, 104])]
+)
+def test_changes_that_never_end(longest: float | None, asked_at: list[float]) -> None:
+    """A file that is written every 2 s is counted after the longest wait: 10 times the settling."""
+    t = marbles()
+    count = Counts(t, *range(20))
+    stream = watch_file_count(
+        FOLDER, settle=5, longest=longest, changes=lambda _: t.hot("-c" * 50), count=count
+    )
+    t.record(stream, until=200)
+    assert count.asked_at == asked_at
+
+
+@given(
+    st.lists(st.integers(1, 40), min_size=1, max_size=30),
+    st.integers(1, 10),
+    st.integers(1, 4),
+)
+def test_no_change_waits_longer_than_the_longest(gaps: list[int], settle: int, times: int) -> None:
+    """Every change is followed by a count, in time, and no series that rests is cut short."""
+    t = Marbles()
+    longest = settle * times
+    changed_at = list(accumulate(gaps))
+    changes = rx.merge(rx.never(), *(rx.timer(float(when)) for when in changed_at))
+    seen = t.record(changes.pipe(settled(settle, longest=longest)), until=2000)
+    counted_at = [when for when, kind, _ in seen if kind == "next"]
+    for when in changed_at:
+        assert any(when <= counted <= when + longest for counted in counted_at)
+    last_at = changed_at[-1]
+    assert last_at <= counted_at[-1] <= last_at + settle
+    if min(gaps) > settle:
+        assert counted_at == [when + settle for when in changed_at]
 
 
 def test_subscriptions_are_drawn() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -67,6 +68,27 @@ def test_the_real_folder(tmp_path: Path) -> None:
         recorder.subscription.dispose()
     assert recorder.items == [0, 1, 2, 1, 0]
     assert recorder.error is None
+
+
+def test_a_file_that_is_written_all_the_time(tmp_path: Path) -> None:
+    """A folder that never rests is counted all the same."""
+    stop = threading.Event()
+    with no_leaks():
+        recorder = Recorder(watch_file_count(tmp_path, settle=0.5, longest=0.6))
+
+        def write() -> None:
+            while not stop.wait(0.02):
+                with (tmp_path / "log").open("a") as log:
+                    log.write("x")
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        try:
+            assert eventually(last_is(recorder, 1))
+        finally:
+            stop.set()
+            writer.join()
+            recorder.subscription.dispose()
 
 
 @pytest.mark.real_agent

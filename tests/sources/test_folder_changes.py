@@ -126,7 +126,8 @@ def move_away(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("go", "level"), [(remove, 0), (remove, 1), (remove, 2), (move_away, 0), (move_away, 1)]
+    ("go", "level"),
+    [(remove, 0), (remove, 1), (remove, 2), (move_away, 0), (move_away, 1), (move_away, 2)],
 )
 def test_the_folder_survives(watched: Watched, go: Callable[[Path], None], level: int) -> None:
     """A folder that goes, alone or with those above it, is watched again when it is back."""

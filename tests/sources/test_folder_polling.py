@@ -100,7 +100,7 @@ def test_a_watch_that_cannot_be_set(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
     """An observer that fails after it was made is taken down before polling starts."""
-    monkeypatch.setattr(BaseObserver, method, no_watches_left)
+    monkeypatch.setattr(observers.Observer, method, no_watches_left)
     with no_leaks():
         recorder = Recorder(folder_changes(tmp_path, poll_every=0.02))
         assert isinstance(recorder.wait_first(), PollingStarted)
@@ -172,7 +172,7 @@ def test_a_watch_that_cannot_be_renewed(tmp_path: Path, monkeypatch: pytest.Monk
     folder = tmp_path / "backlog"
     with no_leaks():
         recorder = Recorder(folder_changes(folder, poll_every=0.02))
-        monkeypatch.setattr(BaseObserver, "schedule", no_watches_left)
+        monkeypatch.setattr(observers.Observer, "schedule", no_watches_left)
         assert sees(recorder, folder.rmdir)
         assert eventually(lambda: any(isinstance(i, PollingStarted) for i in recorder.items))
         folder.mkdir()
