@@ -53,6 +53,7 @@ from cuggino.events import (
     WatchAuditInterrupted,
     WatchAuditStarted,
     WatchBacklogWaiting,
+    WatchCandidate,
     WatchDiskFull,
     WatchLanded,
     WatchProcessingItem,
@@ -61,6 +62,8 @@ from cuggino.events import (
 )
 from cuggino.forge import hooked
 from cuggino.loops.watch.full_disk import waits_for_room
+from cuggino.loops.watch.pool import pool
+from cuggino.loops.watch.pool_state import Land
 from cuggino.loops.watch.waiting import Situation, waiting_phase
 from cuggino.notify import with_notifications
 from cuggino.operators import (
@@ -205,15 +208,10 @@ def an_overdrawn_session(drawing: Drawing) -> None:
 
 def waiting(sources: list[Observable[Any]]) -> Observable[Any]:
     spec_issues, backlog, audit = sources
-    seen = {"issues": 0, "ready": 0}
-
-    def noting(name: str) -> Callable[[Observable[Any]], Observable[Any]]:
-        return ops.do_action(lambda n: seen.update({name: n}))
-
     return waiting_phase(
-        spec_issues=spec_issues.pipe(noting("issues")),
-        backlog=backlog.pipe(noting("ready")),
-        look=lambda _now: Situation(**seen),
+        spec_issues=spec_issues,
+        backlog=backlog,
+        situation=lambda issues, ready, _now: Situation(issues=issues, ready=ready),
         audit=audit,
     )
 
@@ -257,6 +255,31 @@ SAID: dict[str, Any] = {
     "T": ToBeDiscussed(content="unclear"),
     "Y": Approved(content="yes"),
 }
+
+
+def two_in_a_pool(sources: list[Observable[Any]]) -> Observable[Any]:
+    items, a, b, land_c, land_d = sources
+    landed: list[str] = []
+
+    def land(one: Land) -> Observable[Any]:
+        done = land_c if one.name == "a" else land_d
+        return done.pipe(ops.do_action(lambda _: landed.append(one.name)))
+
+    return pool(
+        items.pipe(ops.map(lambda _: [name for name in "ab" if name not in landed])),
+        2,
+        lambda start: a if start.name == "a" else b,
+        land,
+    )
+
+
+POOLED: dict[str, Any] = {
+    letter: WatchCandidate(filename=name, slot=1, commit=name, base="", attempt=1)
+    for letter, name in (("c", "a"), ("d", "b"))
+} | {
+    letter: WatchLanded(filename=name, commit="m", trunk_was="t")
+    for letter, name in (("l", "a"), ("m", "b"))
+}
 DIGITS: dict[str, Any] = {str(n): n for n in range(4)}
 
 
@@ -271,6 +294,7 @@ class Calls:
 
 
 EXAMPLES: dict[str, list[Example]] = {
+    "loops.watch.pool:pool": [plays(two_in_a_pool, POOLED)],
     "loops.watch.waiting:waiting_phase": [
         plays(waiting, DIGITS | {"b": WatchBacklogWaiting(), "i": WatchAuditInterrupted})
     ],

@@ -14,8 +14,10 @@ from cuggino.loops.plan_build.service import PlanBuildService
 from cuggino.loops.watch.attempt import attempt
 from cuggino.loops.watch.options import WatchRunOptions
 from cuggino.loops.watch.pieces import attempt_item, land_item
-from cuggino.loops.watch.placement import Placed, Placement, Returned, Work
+from cuggino.loops.watch.placement import Placed, Placement, Work
 from cuggino.loops.watch.places import Landing
+from cuggino.loops.watch.pool import pool
+from cuggino.loops.watch.pool_state import Land, Returned, Start
 from cuggino.loops.watch.recorded import items_of_issues
 from cuggino.loops.watch.service import WatchService
 from cuggino.stages import Services
@@ -27,6 +29,7 @@ __all__ = [
     "DeliverService",
     "Interruption",
     "ItemControl",
+    "Land",
     "Landing",
     "LoopRunOptions",
     "LoopService",
@@ -37,6 +40,7 @@ __all__ = [
     "Returned",
     "RunOptions",
     "Services",
+    "Start",
     "WatchRunOptions",
     "WatchService",
     "Work",
@@ -45,5 +49,6 @@ __all__ = [
     "items_of_issues",
     "land_item",
     "latest_run_of",
+    "pool",
     "resumed_options",
 ]

@@ -21,7 +21,8 @@ from cuggino.events import (
 from cuggino.loops import LoopRunOptions, WatchRunOptions
 from cuggino.loops.frame.journal import open_journal
 from cuggino.loops.watch.journal import SLOTS
-from cuggino.loops.watch.recorded import WorkLeft, items_of_issues, work_left
+from cuggino.loops.watch.pool_state import PoolState
+from cuggino.loops.watch.recorded import items_of_issues, work_left
 from cuggino.storage import Workspace, list_journals, new_run_id, read_journal
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)
@@ -33,7 +34,7 @@ BACK = WatchSentBack(filename="1.md", reason="conflict", output="", paths=("a",)
 LANDED = WatchLanded(filename="1.md", commit="m", trunk_was="t", nothing=False, branch=None)
 
 
-def left(folder: Path, *events: Event, text: str = "task", edited: bool = False) -> WorkLeft:
+def left(folder: Path, *events: Event, text: str = "task", edited: bool = False) -> PoolState:
     """Return what a watch with these events has left of an item that has been run once."""
     workspace = Workspace(folder)
     workspace.open()

@@ -366,6 +366,31 @@ def test_a_thousand_items_are_counted_once(tmp_path: Path) -> None:
     ] == story
 
 
+@pytest.mark.parametrize("item_at", [10, 12, 14])
+def test_an_item_and_a_spec_issue_are_seen_together(tmp_path: Path, item_at: int) -> None:
+    """CUG-104: if they arrive within one debounce, in either order, the item waits for a person."""
+    watching = Watching(tmp_path, loops=[(1, "approved")])
+    issues = watching.workspace.spec_issues
+    watching.write(item_at, "001.md")
+    watching.at(12, lambda: (issues / "1.md").write_text("unclear"), issues)
+    watching.at(100, (issues / "1.md").unlink, issues)
+    assert [
+        (0, "WatchBacklogWaiting"),
+        (max(item_at, 12) + 30, "WatchSpecIssueWaiting"),
+        (130, "WatchProcessingItem", "001.md"),
+    ] == watching.story(130.5)
+
+
+def test_a_file_that_never_rests_keeps_nothing_waiting(tmp_path: Path) -> None:
+    """A log in the backlog that is written all the time: the watch looks after the longest wait."""
+    watching = Watching(tmp_path, loops=[(1e9, "approved")])
+    backlog = watching.workspace.backlog
+    for when in range(5, 1000, 10):
+        watching.at(when, lambda: (backlog / ".log").write_text("more"), backlog)
+    watching.write(7, "001.md")
+    assert (305, "WatchProcessingItem", "001.md") in watching.story(1000)
+
+
 def test_a_round_looks_at_the_backlog_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While there is work, the folder is listed once for each item."""
     looked: list[Path] = []

@@ -7,16 +7,16 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from types import MappingProxyType
+from typing import NamedTuple, TypeAlias, TypeVar
 
-from reactivex import Observable, combine_latest, empty, operators as ops
-from reactivex.subject import Subject
+from reactivex import Observable, empty, operators as ops
+from reactivex.subject import BehaviorSubject
 
 from cuggino.domain import Attempts, ReadyOrder, hits_every_item, is_full_disk, needs_login
 from cuggino.errors import (
     BudgetExceeded,
     ClusterLost,
-    ConfigError,
     CugginoError,
     Interrupted,
     LoopError,
@@ -50,7 +50,6 @@ from cuggino.operators import Flow, ask, emit
 from cuggino.operators.merge_now import merge_now
 from cuggino.operators.supervision import QuotaGate
 from cuggino.stages import (
-    Changes,
     PollingStarted,
     act,
     audit_stage,
@@ -59,6 +58,8 @@ from cuggino.stages import (
     watch_file_count,
 )
 from cuggino.storage import Backlog, Survey
+
+T = TypeVar("T")
 
 _FEW = 1000
 """Entries of a backlog that are listed before each item."""
@@ -69,9 +70,19 @@ _FULL_DISK = timedelta(minutes=1)
 _EACH = timedelta(microseconds=100)
 """Time for which a larger backlog is not listed again, for each of its entries."""
 
+_NONE: Mapping[str, str] = MappingProxyType({})
+
 
 Claim: TypeAlias = Callable[[str], Observable[bool]]
 """Emits whether work on an item may begin on this machine."""
+
+
+class Listing(NamedTuple):
+    """The backlog, as it was at one moment."""
+
+    survey: Survey
+    order: ReadyOrder
+    """By the text of the items, and what has become of those before them."""
 
 
 class Items:
@@ -93,10 +104,6 @@ class Items:
         """The latest survey of the backlog."""
         self.order = ReadyOrder()
         """The items of the survey that may begin, and those that must wait or are held."""
-        self.blocked: Callable[[], Mapping[str, str]] = dict
-        """Returns the items that wait for a person, each with the reason."""
-        self.let_go: Callable[[str], str | None] = lambda _name: None
-        """Forgets an item that is parked; returns the ref of its work, if there is one."""
         self._surveyed = datetime.min.replace(tzinfo=UTC)
         """The time of the latest survey."""
         self.attempts = Attempts(options.max_attempts, options.retry_seconds)
@@ -110,71 +117,78 @@ class Items:
         self._held: Mapping[str, str] = {}
         self._polling: dict[Path, WatchPolling] = {}
         self._polling_told: set[Path] = set()
-        self._signs: Subject[object] = Subject()
+        self._signs: BehaviorSubject[object] = BehaviorSubject(None)
         looks = empty() if looks is None else looks.pipe(ops.observe_on(run.lane))
         self._looks: Observable[object] = merge_now(self._signs, looks)
-        """Signals to check the folders at once."""
+        """Signals to check the folders at once, the first of them at subscription."""
 
     def waiting(
-        self, look: Callable[[datetime], Situation] | None = None
+        self, situation: Callable[[list[str], Listing, datetime], Situation] | None = None
     ) -> Observable[WatchEvent]:
-        """Wait until `look` finds that work can begin, with the audit if it is enabled."""
+        """Wait until work can begin in the `situation`, with the audit if it is enabled."""
         options = self._options
         audit = audit_stage(self._run.place) if options.audit else None
+        spec_issues, backlog = self.folders()
         return waiting_phase(
-            spec_issues=self._issues_counted(),
-            backlog=self._backlog_counted(),
-            look=look or self.look,
+            spec_issues=spec_issues,
+            backlog=backlog,
+            situation=situation or self.situation,
             notices=self.notices,
-            next_attempt=lambda now: self.attempts.next_due(self.survey.items, now),
-            news=self._looks,
+            next_attempt=lambda listing, now: self.attempts.next_due(listing.survey.items, now),
             audit=audit,
         )
 
+    def folders(self) -> tuple[Observable[list[str]], Observable[Listing]]:
+        """Return the names of the spec issues and the listing of the backlog, as they change.
+
+        A change in either folder restarts the debounce of both, so that an item and a spec issue
+        that arrive within one are seen together (CUG-104). Both are emitted again at once after
+        `look_again`.
+        """
+        workspace, changes = self._services.workspace, self._services.changes
+        both = (workspace.spec_issues, workspace.backlog)
+        changed = merge_now(*map(changes, both)).pipe(ops.share())
+
+        def watched(folder: Path, count: Callable[[], T]) -> Observable[T]:
+            counted = watch_file_count(
+                folder,
+                settle=self._options.settle_seconds,
+                changes=lambda _: changed,
+                count=lambda _: count(),
+                on_polling=self._note_polling,
+            )
+            return self._looks.pipe(ops.map(lambda _: counted), ops.switch_latest())
+
+        return (
+            watched(workspace.spec_issues, workspace.spec_issue_names),
+            watched(workspace.backlog, self._listing),
+        )
+
+    def _listing(self) -> Listing:
+        survey = self.backlog.survey()
+        return Listing(survey, self.backlog.order(survey.items))
+
     def changes(self) -> Observable[object]:
         """Emit whenever the backlog or the spec issues may have changed."""
-        return merge_now(self._issues_counted(), self._backlog_counted(), self._looks)
+        return merge_now(*self.folders())
 
     def look_again(self) -> None:
         """Look whether something can begin, as after a change of the folders."""
         self._signs.on_next(None)
 
-    def _issues_counted(self) -> Observable[object]:
-        folder = self._services.workspace.spec_issues
-        return self._count(folder, count_files, self._services.changes)
-
-    def _backlog_counted(self) -> Observable[object]:
-        backlog = self._services.workspace.backlog
-        # One watcher for all counts: by being edited, an item may become one or cease to be, and
-        # may be held or released.
-        changed = self._services.changes(backlog).pipe(ops.share())
-        items = self._count(backlog, lambda _: len(self.backlog.items()), lambda _: changed)
-        free = self._count(backlog, lambda _: self._free(), lambda _: changed)
-        others = self._count(backlog, lambda _: len(self.backlog.problems()), lambda _: changed)
-        return combine_latest(items, free, others)
-
-    def _free(self) -> int:
-        """Return the number of items that nothing in their text or before them holds."""
-        return len(self.backlog.order(self.backlog.items()).ready)
-
-    def _count(
-        self, folder: Path, count: Callable[[Path], int], changes: Changes
-    ) -> Observable[object]:
-        return watch_file_count(
-            folder,
-            settle=self._options.settle_seconds,
-            changes=changes,
-            count=count,
-            on_polling=self._note_polling,
-        )
-
-    def look(self, now: datetime) -> Situation:
-        """Return the state of the folders."""
-        self.read(now)
+    def situation(self, issues: list[str], listing: Listing, now: datetime) -> Situation:
+        """Return the state of the folders, as they were seen."""
+        self.take(listing, now)
         free = list(self.order.ready)
         ready = len(self.attempts.ready(free, now))
-        issues = count_files(self._services.workspace.spec_issues)
-        return Situation(issues=issues, ready=ready, paused=len(free) - ready)
+        return Situation(issues=len(issues), ready=ready, paused=len(free) - ready)
+
+    def take(self, listing: Listing, now: datetime, blocked: Mapping[str, str] = _NONE) -> None:
+        """Take the backlog as it was listed."""
+        self.survey, self.order = listing
+        self._surveyed = now
+        if blocked:
+            self.order = self.backlog.order(self.survey.items, held=blocked)
 
     def next(self, now: datetime) -> str | None:
         """Return the first item that can be worked on now; None when there is none, or an issue."""
@@ -184,21 +198,18 @@ class Items:
         due = self.attempts.due(self.order.ready, now)
         return next(filter(self.backlog.may_begin, due), None)
 
-    def listed(self, now: datetime) -> list[str]:
+    def listed(self, now: datetime, blocked: Mapping[str, str] = _NONE) -> list[str]:
         """Return the names of all items.
+
+        Those that are `blocked` wait for a person, each with the reason.
 
         A large backlog is listed again only after ten times as long as that takes, so that each
         item costs about the same, however many there are.
         """
         size = len(self.survey.items) + len(self.survey.problems)
         if size <= _FEW or not now - self._surveyed < size * _EACH:
-            self.read(now)
+            self.take(self._listing(), now, blocked)
         return self.survey.items
-
-    def read(self, now: datetime) -> None:
-        """List the backlog."""
-        self.survey, self._surveyed = self.backlog.survey(), now
-        self.order = self.backlog.order(self.survey.items, held=self.blocked())
 
     def begins(self, name: str, slot: int = 0, returns: int = 0) -> WatchProcessingItem:
         """Return the beginning of work on the item, with its place among all of them."""
@@ -221,32 +232,39 @@ class Items:
         return (yield from ask(self._claim(name))) is not False
 
     def task(self, name: str) -> Flow[LoopRunOptions | None]:
-        """Return the options of a run of the item; None if it is gone, or cannot be run now."""
-        try:
-            digest = yield from ask(act(lambda: self.backlog.digest(name)))
-            if digest is None:
-                return None
-            review = self.attempts.review(name)
-            made = partial(item_options, self._options, self.backlog, name, digest, review=review)
-            return (yield from ask(act(made)))
-        except (ConfigError, StorageError) as error:  # it is gone, blank or unreadable by now
-            yield from self.failed(name, error)
+        """Return the options of a run of the item; None if it is gone.
+
+        Raises:
+            ConfigError: it is blank, or gone by now.
+            StorageError: it cannot be read.
+        """
+        digest = yield from ask(act(lambda: self.backlog.digest(name)))
+        if digest is None:
             return None
+        review = self.attempts.review(name)
+        made = partial(item_options, self._options, self.backlog, name, digest, review=review)
+        return (yield from ask(act(made)))
 
-    def finished(self, name: str, options: LoopRunOptions, last: LoopTerminalEvent) -> Flow[None]:
-        """Put away an item whose run ended without an error (CUG-107)."""
+    def finished(
+        self, name: str, options: LoopRunOptions, last: LoopTerminalEvent
+    ) -> Flow[str | None]:
+        """Put away an item whose run ended without an error (CUG-107).
+
+        Returns the reason if it must be parked instead.
+        """
         if isinstance(last, LoopSpecIssue):
-            return
+            return None
         if isinstance(last, LoopMaxIterations) and self._options.on_max_iterations == "park":
-            yield from self.park(name, last.message)
-            return
+            return last.message
         if isinstance(last, LoopStalled):
-            yield from self.stalled(name, last)
-            return
-        yield from self.archive(name, options.item or "", last)
+            return (yield from self._stalled(name, last))
+        return (yield from self.archive(name, options.item or "", last))
 
-    def archive(self, name: str, item: str, last: LoopTerminalEvent) -> Flow[None]:
-        """Archive an item whose work is done, unless its text no longer matches `item`."""
+    def archive(self, name: str, item: str, last: LoopTerminalEvent) -> Flow[str | None]:
+        """Archive an item whose work is done, unless its text no longer matches `item`.
+
+        Returns the reason if it must be parked instead.
+        """
         _, _, digest = item.rpartition(" ")
         outcome = "max-iterations" if isinstance(last, LoopMaxIterations) else "approved"
         moved = yield from ask(act(lambda: self.backlog.archive(name, outcome, digest)))
@@ -257,17 +275,15 @@ class Items:
         elif self.backlog.is_there(name):
             self._edited[name] += 1
             if self._edited[name] >= self._options.max_attempts:
-                times = self._edited.pop(name)
-                yield from self.park(name, f"it was edited during each of {times} runs")
-            else:
-                yield from emit(WatchItemRetained(filename=name))
+                return f"it was edited during each of {self._edited.pop(name)} runs"
+            yield from emit(WatchItemRetained(filename=name))
+        return None
 
-    def stalled(self, name: str, last: LoopStalled) -> Flow[None]:
+    def _stalled(self, name: str, last: LoopStalled) -> Flow[str | None]:
         """Run the item once more with the findings of its stalled run, then park it."""
         review = _review_of(last)
         if not self.attempts.stalled(name, review) or not self.backlog.is_there(name):
-            yield from self.park(name, last.message)
-            return
+            return last.message
         yield from emit(
             WatchItemRetry(
                 filename=name,
@@ -279,21 +295,24 @@ class Items:
                 review=review,
             )
         )
+        return None
 
     def succeeded(self, name: str) -> None:
         """Forget the failures of an item whose run has ended without an error."""
         self.attempts.succeeded(name)
         self._told_to_log_in = False
 
-    def failed(self, name: str, error: CugginoError, *, common: bool | None = None) -> Flow[None]:
-        """Schedule a retry of the item, or park it; a `common` failure is not counted.
+    def failed(
+        self, name: str, error: CugginoError, *, common: bool | None = None
+    ) -> Flow[str | None]:
+        """Schedule a retry of the item, or return why it must be parked.
 
-        By default that is what fails every item.
+        A `common` failure is not counted; by default that is what fails every item.
         """
         common = hits_every_item(error) if common is None else common
         if not self.backlog.is_there(name):
             self.attempts.forget(name)
-            return
+            return None
         now = yield from self.now()
         attempt = self.attempts.count(name) + 1
         cause = error.cause if isinstance(error, LoopError) else error
@@ -309,8 +328,7 @@ class Items:
         else:
             pause = self.attempts.failed(name, now)
         if pause is None:
-            yield from self.park(name, error.message)
-            return
+            return error.message
         yield from emit(
             WatchItemRetry(
                 filename=name,
@@ -323,17 +341,10 @@ class Items:
             )
         )
         self._told_to_log_in = login
+        return None
 
-    def park(self, name: str, reason: str) -> Flow[None]:
-        """Move the item out of the backlog, with the reason beside it; it may be gone."""
-        parked = yield from ask(act(partial(self.put_aside, name, reason)))
-        if parked is not None:
-            yield from emit(parked)
-
-    def put_aside(self, name: str, reason: str) -> WatchItemParked | None:
-        """Move the item to `parked/` at once; None when it is gone."""
-        if (ref := self.let_go(name)) is not None:
-            reason = f"{reason}; its work is in {ref}"
+    def park(self, name: str, reason: str) -> WatchItemParked | None:
+        """Move the item to `parked/` at once, with the reason beside it; None when it is gone."""
         parked = self.backlog.park(name, reason)
         self.attempts.forget(name)
         return None if parked is None else WatchItemParked(filename=name, reason=reason)

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from reactivex import Observable, operators as ops
 
 from cuggino.errors import PlaceGone
-from cuggino.events import WatchCandidate, WatchEvent, WatchPlaced, WatchPlaceGone, WatchSentBack
+from cuggino.events import WatchEvent, WatchPlaced, WatchPlaceGone
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.frame.control import ItemControl
+from cuggino.loops.watch.pool_state import Returned
 from cuggino.operators import Flow, ask, emit, flow, forward, interrupt_when
 from cuggino.operators.supervision import Ledger
 
+__all__ = ["Placed", "Placement", "Returned", "Work", "item_name", "work_placed"]
+
 MOST_PLACES = 3
 """The places that an attempt may lose before it fails."""
-
-
-class Returned(NamedTuple):
-    """A candidate that did not land."""
-
-    candidate: WatchCandidate
-    sent_back: WatchSentBack
 
 
 def item_name(item: str) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import replace
 
 from cuggino.domain import LandingQueue
 from cuggino.events import (
+    Event,
     LoopApproved,
     LoopMaxIterations,
     LoopTerminalEvent,
@@ -20,6 +22,7 @@ from cuggino.events import (
     WatchSentBack,
 )
 from cuggino.loops.frame.resuming import latest_run_of
+from cuggino.loops.watch.pool_state import Forgotten, ItemWork, PoolState, next_step
 from cuggino.storage import Backlog, JournalFile, Workspace, list_journals, scan_journal
 
 _TAGS = tuple(
@@ -32,60 +35,36 @@ _TAGS = tuple(
 )
 
 
-@dataclass(slots=True)
-class ItemWork:
-    """The recorded state of an item that was worked on."""
-
-    item: str = ""
-    """Its name and digest."""
-    number: int = 0
-    """The latest attempt that has ended, from 1."""
-    slot: int = 0
-    end: LoopTerminalEvent | None = None
-    """The end of its latest run."""
-    candidate: WatchCandidate | None = None
-    """The candidate, until it lands."""
-    sent_back: WatchSentBack | None = None
-    """The reason why the candidate did not land."""
-    proposed: WatchProposed | None = None
-    """The pull request that has the candidate."""
-    has_landed: bool = False
-    """True if the item has landed but was not put away."""
-
-    @property
-    def waits_to_land(self) -> bool:
-        """Return whether nothing but the gate is before it."""
-        return self.candidate is not None and self.sent_back is None and self.proposed is None
-
-
-@dataclass(slots=True)
-class WorkLeft:
-    """The items with work that has not landed, or was not put away."""
-
-    works: dict[str, ItemWork] = field(default_factory=dict)
-    queue: LandingQueue = field(default_factory=LandingQueue)
-
-
-def work_left(watch: JournalFile, workspace: Workspace) -> WorkLeft:
+def work_left(watch: JournalFile, workspace: Workspace) -> PoolState:
     """Return the unfinished work of the watch, without items that were edited or removed since."""
-    left = WorkLeft()
-    works = left.works
-    for entry in watch.entries.only(_TAGS):
-        match entry.event:
+    state = state_after(entry.event for entry in watch.entries.only(_TAGS))
+    backlog = Backlog(workspace)
+    for name, work in state.works.items():
+        item = f"{name} {backlog.digest(name)}"
+        if latest_run_of(workspace, item, in_slot=True) is None:
+            state, _ = next_step(state, Forgotten(name))
+        else:
+            state = state.with_work(name, work.of_text(item))
+    return state
+
+
+def state_after(events: Iterable[Event]) -> PoolState:
+    """Return the state that a watch with these events has left to the next one."""
+    works: dict[str, ItemWork] = {}
+    queue = LandingQueue()
+    for event in events:
+        match event:
             case WatchProcessingItem(filename=name, slot=slot) if slot:
-                works.setdefault(name, ItemWork()).slot = slot
-            case LoopTerminalEvent(item=str(name)) as end if name in works:
-                works[name].end = end
-            case WatchCandidate(filename=name) as made:
-                work = works.setdefault(name, ItemWork())
-                work.number, work.candidate = max(work.number, made.attempt), made
-                work.sent_back = work.proposed = None
-            case WatchProposed(filename=name) as proposed if name in works:
-                works[name].proposed = proposed
-            case WatchSentBack(filename=name) as sent_back if name in works:
-                works[name].sent_back, works[name].proposed = sent_back, None
-            case WatchLanded(filename=name) if name in works:
-                works[name].has_landed = True
+                works[name] = replace(works.get(name, ItemWork()), slot=slot)
+            case WatchCandidate(filename=name):
+                works[name] = works.get(name, ItemWork()).after(event)
+            case (
+                LoopTerminalEvent(item=str(name))
+                | WatchProposed(filename=name)
+                | WatchSentBack(filename=name)
+                | WatchLanded(filename=name)
+            ) if name in works:
+                works[name] = works[name].after(event)
             case (
                 WatchItemCompleted(filename=name)
                 | WatchItemParked(filename=name)
@@ -94,15 +73,8 @@ def work_left(watch: JournalFile, workspace: Workspace) -> WorkLeft:
                 works.pop(name, None)
             case _:
                 pass
-        left.queue = left.queue.after(entry.event)
-    left.queue = left.queue.interrupted()
-    backlog = Backlog(workspace)
-    for name, work in list(works.items()):
-        work.item = f"{name} {backlog.digest(name)}"
-        if latest_run_of(workspace, work.item, in_slot=True) is None:
-            del works[name]
-            left.queue = left.queue.forget(name)
-    return left
+        queue = queue.after(event)
+    return PoolState(queue=queue.interrupted(), works=works)
 
 
 def items_of_issues(workspace: Workspace, files: set[str]) -> dict[str, str]:

@@ -7,7 +7,13 @@ from pathlib import Path
 
 from reactivex import Observable
 
-from cuggino.errors import CugginoError, ItemSkipped, RunNotResumable
+from cuggino.errors import (
+    ConfigError,
+    CugginoError,
+    ItemSkipped,
+    RunNotResumable,
+    StorageError,
+)
 from cuggino.events import LoopTerminalEvent
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.coding.service import LoopService
@@ -75,22 +81,32 @@ class Watch:
         if not (yield from items.claimed(name)):
             return
         yield from forward(act(partial(items.begins, name)))
-        options = yield from items.task(name)
+        reason = yield from self._processed(name)
+        if reason is not None:
+            parked = yield from ask(act(partial(items.park, name, reason)))
+            yield from emit(*([parked] if parked is not None else []))
+
+    def _processed(self, name: str) -> Flow[str | None]:
+        """Work on the item, and put it away; return the reason if it must be parked."""
+        items = self._items
+        try:
+            options = yield from items.task(name)
+        except (ConfigError, StorageError) as error:
+            return (yield from items.failed(name, error))
         if options is None:
-            return
+            return None
         try:
             last = yield from self._run_of(name, options)
         except ItemSkipped as skipped:
-            yield from items.park(name, skipped.message)
-            return
+            return skipped.message
         except CugginoError as error:
             if ends_the_watch(error):
                 raise
-            yield from items.failed(name, error)
-            return
+            return (yield from items.failed(name, error))
         items.succeeded(name)
-        if isinstance(last, LoopTerminalEvent):
-            yield from items.finished(name, options, last)
+        if not isinstance(last, LoopTerminalEvent):
+            return None
+        return (yield from items.finished(name, options, last))
 
     def _run_of(self, name: str, options: LoopRunOptions) -> Flow[object]:
         """Run the coding loop on the item, resuming its last run if that is unfinished."""

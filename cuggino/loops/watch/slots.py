@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Protocol
 
 from reactivex import Observable, abc, operators as ops, timer
-from reactivex.disposable import Disposable, SerialDisposable
-from reactivex.subject import Subject
+from reactivex.disposable import SerialDisposable
+from reactivex.subject import AsyncSubject, BehaviorSubject, Subject
 
 from cuggino.domain import (
     SlotLimit,
@@ -20,6 +20,7 @@ from cuggino.domain import (
     is_overload,
 )
 from cuggino.errors import (
+    ConfigError,
     CugginoError,
     ForgeRefused,
     Interrupted,
@@ -37,6 +38,7 @@ from cuggino.events import (
     WatchCandidate,
     WatchEvent,
     WatchFollowDelayed,
+    WatchItemParked,
     WatchLanded,
     WatchProposed,
     WatchSentBack,
@@ -46,14 +48,30 @@ from cuggino.events import (
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.frame.control import ItemControl
 from cuggino.loops.frame.run import Run
-from cuggino.loops.watch.items import Claim, Items, ends_the_watch
+from cuggino.loops.watch.items import Claim, Items, Listing, ends_the_watch
 from cuggino.loops.watch.journal import SLOTS
 from cuggino.loops.watch.options import WatchRunOptions
-from cuggino.loops.watch.placement import Placement, Returned, Work, item_name, work_placed
+from cuggino.loops.watch.placement import Placement, Work, item_name, work_placed
+from cuggino.loops.watch.pool import pool_of
+from cuggino.loops.watch.pool_state import (
+    Begun,
+    Fact,
+    Failed,
+    Forgotten,
+    Happened,
+    ItemWork,
+    Land,
+    Listed,
+    Overloaded,
+    PoolState,
+    Served,
+    Start,
+    next_step,
+)
 from cuggino.loops.watch.proposals import Proposals
-from cuggino.loops.watch.recorded import ItemWork, WorkLeft, items_of_issues
+from cuggino.loops.watch.recorded import items_of_issues
 from cuggino.loops.watch.waiting import Situation
-from cuggino.operators import Flow, ask, emit, flow, forward, managed, merge_at_most
+from cuggino.operators import Flow, ask, emit, flow, forward, managed
 from cuggino.operators.alongside import alongside
 from cuggino.operators.managed import Subscription
 from cuggino.operators.mapcat import mapcat
@@ -115,7 +133,7 @@ class Places:
 
 
 class SlotWatch:
-    """One watch with slots: the state that its items share."""
+    """One watch with slots: a pool of the backlog's items, and waiting in between."""
 
     reports_interruption = False
     is_resumable = True
@@ -125,40 +143,25 @@ class SlotWatch:
         run: Run,
         options: WatchRunOptions,
         places: Places,
-        left: WorkLeft | None = None,
+        left: PoolState | None = None,
         claim: Claim | None = None,
         looks: Observable[None] | None = None,
     ) -> None:
         self._run = run
-        self._services = run.services
         self._options = options
         self._places = places
         self._items = Items(run, options, claim, looks)
-        left = left or WorkLeft()
-        self._items.blocked = self._blocked
-        self._items.let_go = self._let_go
-        self._queue = left.queue
-        self._limit = SlotLimit(places.placement.slots)
-        self._known = left.works
-        self._at_work: dict[str, int] = {}
-        """The items at work, each with its slot."""
-        self._last_in: dict[int, str] = {}
-        """The item that was at work last in each slot."""
+        limit = SlotLimit(places.placement.slots)
+        self._state = BehaviorSubject(replace(left or PoolState(), limit=limit))
         self._issues: dict[str, str] = {}
         """The items that wait for a person, by the files of their spec issues."""
         self._delayed: WatchFollowDelayed | None = None
-        self._is_following = False
         self._follows: Subject[bool] = Subject()
         """Emits False when the user's branch has followed, or could not."""
         self._news: Subject[WatchEvent] = Subject()
+        self._skips: Subject[object] = Subject()
         self._proposals = Proposals(self._await_proposal)
         self._elsewhere = places.placement.news
-        self._starts: abc.ObserverBase[Observable[WatchEvent]] | None = None
-        self._landings: Subject[Observable[WatchEvent]] = Subject()
-        self._lands: str | None = None
-        """The item whose landing is not finished: the branch also follows before the next one."""
-        self._next_due = SerialDisposable()
-        self._is_advancing = self._is_changed = False
 
     def opening(self) -> Flow[None]:
         """Emit nothing."""
@@ -171,8 +174,9 @@ class SlotWatch:
         control.skips_with(self._skipped)
         yield from forward(self._places.trunk.open(), name="trunk")
         yield from self._restored()
-        for placed in (yield from ask(self._places.placement.attach())) or ():
-            self._last_in[placed.slot] = item_name(placed.item)
+        placed = (yield from ask(self._places.placement.attach())) or ()
+        last_in = {one.slot: item_name(one.item) for one in placed}
+        self._state.on_next(replace(self._state.value, last_in=last_in))
         while True:
             yield from control.stand_still()
             now = yield from items.now()
@@ -184,419 +188,259 @@ class SlotWatch:
                 following: Observable[WatchEvent] = flow(lambda: self._following(self._follow))
                 with control.idle():
                     beside = (self._proposals.beside(), self._elsewhere)
-                    waiting = items.waiting(self._look)
+                    waiting = items.waiting(self._situation)
                     yield from forward(waiting.pipe(alongside(following, *beside)))
 
     def _restored(self) -> Flow[None]:
         """Put away what has landed, and record what has not if this is another watch's journal."""
-        workspace = self._services.workspace
+        workspace = self._run.services.workspace
         files = set(workspace.spec_issue_names())
         self._issues = (yield from ask(act(partial(items_of_issues, workspace, files)))) or {}
-        for name, work in list(self._known.items()):
+        for name, work in self._state.value.works.items():
             if work.has_landed:
                 yield from self._put_away(name, work)
             elif self._run.resumed is None and work.candidate is not None:
                 yield from emit(work.candidate)
                 if (ended := work.sent_back or work.proposed) is not None:
                     yield from emit(ended)
-            if work.proposed is not None and name in self._known:
+            if work.proposed is not None and name in self._state.value.works:
                 if self._places.proposing is not None:
                     self._proposals.add(work.proposed)
                 else:  # items land in another way by now
-                    work.proposed = None
+                    self._set(name, replace(work, proposed=None))
 
-    # What can begin.
+    # The state, and what can begin.
 
-    def _look(self, now: datetime) -> Situation:
-        self._items.read(now)
-        ready = sum(1 for _ in self._ready(now)) + (self._next_to_land(now) is not None)
-        issues = 0 if ready else len(self._services.workspace.spec_issue_names())
+    def _tell(self, fact: Fact) -> None:
+        """Tell the state what has happened, and others if fewer or more slots may be at work."""
+        before = self._state.value.limit.active
+        state, _ = next_step(self._state.value, fact)
+        self._state.on_next(state)
+        active = state.limit.active
+        if active != before:
+            reason = "the service is overloaded" if active < before else "an item met no overload"
+            changed = WatchSlotsChanged(active=active, slots=state.limit.slots, reason=reason)
+            self._news.on_next(changed)
+
+    def _set(self, name: str, work: ItemWork) -> None:
+        self._state.on_next(self._state.value.with_work(name, work))
+
+    def _limited(self, name: str, what: object) -> None:
+        if is_overload(what):
+            self._tell(Overloaded(name, self._run.lane.now))
+
+    def _situation(self, issues: list[str], listing: Listing, now: datetime) -> Situation:
+        self._items.take(listing, now, self._blocked(issues))
+        can_begin = self._begins_something(now)
         self._notice_removed()
-        proposed = sum(name in self._proposals for name in self._items.order.ready)
-        paused = len(self._items.order.ready) - ready - proposed
-        return Situation(issues=issues, ready=ready, paused=paused, proposals=proposed)
+        ready = self._items.order.ready
+        proposed = sum(name in self._proposals for name in ready)
+        return Situation(
+            issues=0 if can_begin else len(issues),
+            ready=int(can_begin),
+            paused=len(ready) - proposed,
+            proposals=proposed,
+        )
 
     def _can_begin(self, now: datetime) -> bool:
-        self._items.listed(now)
-        return any(True for _ in self._ready(now)) or self._next_to_land(now) is not None
+        self._items.listed(now, self._blocked())
+        return self._begins_something(now)
 
-    def _ready(
-        self, now: datetime, may: Callable[[str], bool] = lambda _name: True
-    ) -> Iterator[str]:
-        """Yield the items that `may` begin, to be worked on or to land: those sent back first."""
-        items = self._items
-        for name in items.attempts.due(self._queue.first(items.order.ready), now):
-            if not self._is_active(name) and may(name) and items.backlog.may_begin(name):
-                yield name
+    def _begins_something(self, now: datetime) -> bool:
+        _, decisions = next_step(self._state.value, self._ready(now))
+        return any(isinstance(decision, Start | Land) for decision in decisions)
 
-    def _is_active(self, name: str) -> bool:
-        queue = self._queue
-        is_here = name in self._at_work or name in queue.waiting or name == self._lands
-        return is_here or name in self._proposals
+    def _ready(self, now: datetime) -> Listed:
+        """Return the listed items that may begin or land: of new ones, as many as there are slots.
 
-    def _blocked(self) -> dict[str, str]:
-        if not self._issues:
-            return {}
-        still_open = set(self._services.workspace.spec_issue_names())
-        self._issues = {file: name for file, name in self._issues.items() if file in still_open}
+        A large backlog is not listed each time, so each of them is looked at again.
+        """
+        state, items = self._state.value, self._items
+        names: list[str] = []
+        new = 0
+        for name in items.attempts.due(state.queue.first(items.order.ready), now):
+            is_known = name in state.works
+            if name in self._proposals or state.is_active(name):
+                continue
+            if (is_known or new < state.limit.slots) and items.backlog.may_begin(name):
+                names.append(name)
+                new += not is_known
+        is_there = items.backlog.is_there
+        gone = frozenset(name for name in state.last_in.values() if not is_there(name))
+        return Listed(tuple(names), gone=gone)
+
+    def _blocked(self, issues: list[str] | None = None) -> dict[str, str]:
+        """Return the items that wait for a person, given the spec issues that are open."""
+        if self._issues:
+            is_open = set(
+                self._run.services.workspace.spec_issue_names() if issues is None else issues
+            )
+            self._issues = {file: name for file, name in self._issues.items() if file in is_open}
         return dict.fromkeys(self._issues.values(), "has an open spec issue")
 
     # What is at work.
 
     def _working(self) -> Observable[WatchEvent]:
-        """Run attempts in all slots and land their candidates, until nothing is left to do.
-
-        ::
-
-            ready -> merge_at_most(slots) attempts -> candidates -> one landing at a time
-        """
-
-        def begin(
-            observer: Subscription[Observable[WatchEvent]], _scheduler: abc.SchedulerBase | None
-        ) -> abc.DisposableBase:
-            self._starts = observer
-            self._advance()
-            return Disposable(self._rest)
-
+        """Run attempts in all slots and land their candidates, until nothing is left to do."""
+        changes = merge_now(self._items.changes(), self._run.control.changed)
+        looks = merge_now(changes.pipe(ops.do_action(self._notice_removed)), self._skips)
+        follows: Observable[Observable[WatchEvent]] = flow(
+            lambda: self._following(self._follow_between_landings)
+        )
         # The gate tree is there, too: a check may linger as long as an agent.
         release = partial(interrupt_processes, self._places.folder)
-        limit = merge_at_most(self._places.placement.slots, on_release=release)
-        attempts: Observable[WatchEvent] = managed(begin).pipe(limit)
-        one_by_one = merge_at_most(1, on_release=release)
-        landings: Observable[WatchEvent] = self._landings.pipe(one_by_one)
-        follows: Observable[WatchEvent] = flow(lambda: self._following(self._follow_beside))
-        changes = merge_now(self._items.changes(), self._run.control.changed)
-        looks: Observable[WatchEvent] = changes.pipe(mapcat(self._noticed))
-        beside = (self._news, self._proposals.beside(), self._elsewhere)
-        return attempts.pipe(alongside(landings, follows, looks, *beside))
-
-    def _rest(self) -> None:
-        self._starts = None
-        self._next_due.disposable = Disposable()
-
-    def _noticed(self, _change: object) -> tuple[()]:
-        self._notice_removed()
-        self._advance()
-        return ()
-
-    def _advance(self) -> None:
-        """Begin what can begin; end the stage when nothing is at work and nothing can begin."""
-        self._is_changed = True
-        if self._is_advancing or self._starts is None:
-            return
-        self._is_advancing = True
-        try:
-            while self._is_changed and self._starts is not None:
-                self._is_changed = False
-                self._begin_what_can(self._starts)
-        except Exception as error:
-            if self._starts is not None:
-                self._starts.on_error(error)
-        finally:
-            self._is_advancing = False
-        for notice in self._items.notices():
-            self._news.on_next(notice)
-
-    def _begin_what_can(self, starts: abc.ObserverBase[Observable[WatchEvent]]) -> None:
-        now = self._run.lane.now
-        begun = False
-        if not self._run.control.holds_back:
-            self._items.listed(now)
-            for name in self._ready(now, self._may_begin):
-                if self._waits_to_land(name):
-                    self._queue = self._queue.add(name)
-                else:
-                    begun = True
-                    slot = self._take_slot(name)
-                    starts.on_next(self._of(name, partial(self._work_on, name, slot)))
-            if (candidate := self._next_to_land(now)) is not None:
-                begun = True
-                self._queue, self._lands = self._queue.begin(candidate), candidate
-                self._landings.on_next(self._of(candidate, partial(self._land, candidate)))
-        if begun or self._at_work or self._lands is not None or self._is_following:
-            if len(self._at_work) < self._limit.active:
-                self._wake_at(self._items.attempts.next_due(self._items.survey.items, now))
-        else:
-            starts.on_completed()
-
-    def _may_begin(self, name: str) -> bool:
-        """Return whether there is room for the item: in a slot, or in the queue."""
-        if self._waits_to_land(name):
-            return True
-        admitted = self._queue.admits_new or name in self._queue.returns
-        return admitted and len(self._at_work) < self._limit.active
-
-    def _waits_to_land(self, name: str) -> bool:
-        return (work := self._known.get(name)) is not None and work.waits_to_land
-
-    def _next_to_land(self, now: datetime) -> str | None:
-        """Return the item that lands next; those that cannot return now keep no other waiting."""
-        if self._lands is not None:
-            return None
-        items, returns = self._items, self._queue.returns
-        free = [name for name in items.order.ready if name in returns] if returns else []
-        free = [name for name in free if name not in self._proposals]
-        returning = filter(items.backlog.is_there, items.attempts.due(free, now))
-        return self._queue.next(self._at_work.keys() | set(returning))
-
-    def _wake_at(self, seconds: float | None) -> None:
-        if seconds is None:
-            self._next_due.disposable = Disposable()
-            return
-        wake: Observable[object] = timer(seconds)
-        self._next_due.disposable = wake.subscribe(
-            lambda _: self._advance(), scheduler=self._run.lane
+        working = pool_of(
+            self._state,
+            managed(self._listed),
+            lambda start: flow(partial(self._attempted, start)).pipe(
+                ops.map(methodcaller("of_item", start.name))
+            ),
+            lambda land: flow(partial(self._landing, land)).pipe(
+                ops.map(methodcaller("of_item", land.name))
+            ),
+            changes=looks,
+            pauses=follows,
+            on_release=release,
         )
+        return working.pipe(alongside(self._news, self._proposals.beside(), self._elsewhere))
 
-    def _of(self, name: str, story: Callable[[], Flow[None]]) -> Observable[WatchEvent]:
-        return flow(story).pipe(ops.map(methodcaller("of_item", name)))
+    def _listed(
+        self, observer: Subscription[Listed], _scheduler: abc.SchedulerBase | None
+    ) -> abc.DisposableBase:
+        """Emit what may begin, now and whenever a paused item is due; tell what is new."""
+        items, lane, wake = self._items, self._run.lane, SerialDisposable()
 
-    def _take_slot(self, name: str) -> int:
-        """Take the free slot where the item was at work; else one where nothing was begun."""
-        free = set(range(1, self._places.placement.slots + 1)) - set(self._at_work.values())
-        is_there = self._items.backlog.is_there
-        began = {number: item for number, item in self._last_in.items() if is_there(item)}
-        its = next((number for number in free if began.get(number) == name), None)
-        number = its or min(free, key=lambda one: (one in began, one))
-        self._at_work[name], self._last_in[number] = number, name
-        return number
+        def look(_tick: object = None) -> None:
+            try:
+                now = lane.now
+                if self._run.control.holds_back:
+                    observer.on_next(Listed((), holds_back=True))
+                else:
+                    items.listed(now, self._blocked())
+                    observer.on_next(self._ready(now))
+                for notice in items.notices():
+                    self._news.on_next(notice)
+            except Exception as error:
+                observer.on_error(error)
+                return
+            due = items.attempts.next_due(items.survey.items, now)
+            if due is not None:
+                wake.disposable = timer(due).subscribe(look, scheduler=lane)
 
-    def _work_on(self, name: str, slot: int) -> Flow[None]:
+        look()
+        return wake
+
+    def _attempted(self, start: Start) -> Flow[None]:
         """Work on the item in the slot; then its candidate waits, or the item is put away."""
-        yield from self._attempted(name, slot)
-        del self._at_work[name]
-        self._advance()
-
-    def _attempted(self, name: str, slot: int) -> Flow[None]:
-        items, control = self._items, ItemControl(self._run.control, name)
-        skipped: ItemSkipped | None = None
+        name, items, control = start.name, self._items, ItemControl(self._run.control, start.name)
+        reason: str | None = None
         last: object = None
         with control.hearing():
             if not (yield from items.claimed(name)):
                 return
-            returns = self._queue.returns.get(name, 0)
-            yield from forward(act(partial(items.begins, name, slot, returns)))
-            options = yield from items.task(name)
+            yield from forward(act(partial(items.begins, name, start.slot, start.returns)))
+            try:
+                options = yield from items.task(name)
+            except (ConfigError, StorageError) as error:
+                yield from self._park(name, (yield from items.failed(name, error)))
+                return
             if options is None:
                 return
-            work = self._work_of(name, options)
-            work.number, work.slot, work.end = work.number + 1, slot, None
+            self._tell(Begun(name, options.item or "", start.slot))
             try:
                 after = items.order.landed.get(name, ())
                 base = yield from ask(self._places.trunk.head(after))
-                running = self._attempt(options, base or "", work, control)
+                running = self._attempt(options, base or "", control)
                 last = yield from forward(control.obeyed(running))
-            except ItemSkipped as error:
-                skipped = error
+            except ItemSkipped as skipped:
+                reason = skipped.message
             except CugginoError as error:
-                work.number -= 1
+                self._limited(name, error)
+                self._tell(Failed(name))
                 if self._is_stopped(error):
                     return
-                self._limited(name, error)
-                self._set_limit(self._limit.ended(name, succeeded=False))
                 if _ends_all(error):
                     raise
-                yield from items.failed(name, error, common=_hits_every_item(error))
+                reason = yield from items.failed(name, error, common=_hits_every_item(error))
+                yield from self._park(name, reason)
                 return
-        if skipped is not None:
-            self._set_limit(self._limit.ended(name, succeeded=False))
-            yield from items.park(name, skipped.message)
+        if reason is not None:
+            self._tell(Failed(name))
+            yield from self._park(name, reason)
             return
-        self._set_limit(self._limit.ended(name))
+        self._tell(Served(name))
         items.succeeded(name)
-        if isinstance(last, WatchCandidate):
-            work.candidate, work.sent_back, work.proposed = last, None, None
-        elif isinstance(last, LoopSpecIssue):
+        if isinstance(last, LoopSpecIssue):
             self._issues[last.filename] = name
         elif isinstance(last, LoopTerminalEvent):
-            yield from items.finished(name, options, last)
+            yield from self._park(name, (yield from items.finished(name, options, last)))
 
     def _attempt(
-        self, options: LoopRunOptions, base: str, work: ItemWork, control: ItemControl
+        self, options: LoopRunOptions, base: str, control: ItemControl
     ) -> Observable[WatchEvent]:
-        returned = None
-        if work.candidate is not None and work.sent_back is not None:
-            returned = Returned(work.candidate, work.sent_back)
-        placed = Work(
+        name = item_name(options.item or "")
+        known = self._state.value.work_of(name)
+        work = Work(
             options=options,
-            slot=work.slot,
+            slot=known.slot,
             base=base,
-            number=work.number,
-            returned=returned,
+            number=known.number,
+            returned=known.returned,
             unapproved=self._options.on_max_iterations == "complete",
             ledger=self._run.supervision.ledger,
             control=control,
         )
-
-        def look(event: Event) -> None:
-            if isinstance(event, LoopTerminalEvent):
-                work.end = event
-            self._limited(placed.name, event)
-
-        return work_placed(self._places.placement, placed).pipe(ops.do_action(look))
-
-    def _work_of(self, name: str, options: LoopRunOptions) -> ItemWork:
-        """Return the known state of the item; a new one if its text has changed."""
-        assert options.item is not None
-        known = self._known.get(name)
-        if known is None or known.item != options.item:
-            self._queue = self._queue.forget(name)
-            known = self._known[name] = ItemWork(options.item)
-        return known
-
-    def _limited(self, name: str, what: object) -> None:
-        if is_overload(what):
-            self._set_limit(self._limit.overloaded(name, self._run.lane.now))
-
-    def _set_limit(self, limit: SlotLimit) -> None:
-        before, self._limit = self._limit.active, limit
-        if limit.active != before:
-            fewer = limit.active < before
-            reason = "the service is overloaded" if fewer else "an item met no overload"
-            self._news.on_next(
-                WatchSlotsChanged(active=limit.active, slots=limit.slots, reason=reason)
-            )
+        placed = work_placed(self._places.placement, work)
+        return placed.pipe(ops.do_action(partial(self._limited, name)))
 
     def _is_stopped(self, error: CugginoError) -> bool:
         """Return whether a person has asked all items to end after their stages."""
         cause = error.cause if isinstance(error, LoopError) else error
         return isinstance(cause, Interrupted) and self._run.control.stops
 
-    def _let_go(self, name: str) -> str | None:
-        work = self._known.pop(name, None)
+    # How an item leaves the backlog.
+
+    def _park(self, name: str, reason: str | None) -> Flow[None]:
+        """Park the item if there is a reason; it may be gone."""
+        if reason is not None:
+            parked = yield from ask(act(partial(self._put_aside, name, reason)))
+            yield from emit(*([parked] if parked is not None else []))
+
+    def _put_aside(self, name: str, reason: str) -> WatchItemParked | None:
+        work = self._state.value.work_of(name)
+        self._let_go(name)
+        if work.candidate is not None:
+            reason = f"{reason}; its work is in {candidate_ref(name)}"
+        return self._items.park(name, reason)
+
+    def _let_go(self, name: str) -> None:
+        self._tell(Forgotten(name))
         self._run.control.forget(name)
-        self._queue = self._queue.forget(name)
         if name in self._proposals:  # ended once its file has been moved
             self._run.lane.schedule(lambda *_: self._proposals.end(name))
-        has_work = work is not None and work.candidate is not None
-        return candidate_ref(name) if has_work else None
 
     def _skipped(self, name: str) -> Event | None:
         """Park an item that is not at work but has a candidate; None for any other."""
-        items, work = self._items, self._known.get(name)
-        if work is None or work.candidate is None or not items.backlog.is_there(name):
+        state = self._state.value
+        work = state.work_of(name)
+        if work.candidate is None or not self._items.backlog.is_there(name):
             return None
-        if name in self._at_work:
+        if name in state.at_work:
             return None
-        if name == self._lands or work.has_landed:
+        if name == state.lands or work.has_landed:
             return ControlIgnored(source="skip", reason=f"{name} is being landed", item=name)
         try:
-            parked = items.put_aside(name, ItemSkipped().message)
+            parked = self._put_aside(name, ItemSkipped().message)
         except StorageError as error:
             return ControlIgnored(source="skip", reason=error.message, item=name)
-        self._run.lane.schedule(lambda *_: self._advance())  # once this has been announced
+        # Once this has been announced.
+        self._run.lane.schedule(lambda *_: self._skips.on_next(name))
         return parked and parked.model_copy(update={"item": name})
-
-    # What lands.
-
-    def _land(self, name: str) -> Flow[None]:
-        """Land the candidate of the item, and put the item away."""
-        yield from self._landing(name)
-        self._queue, self._lands = replace(self._queue, landing=None), None
-        self._advance()
-
-    def _landing(self, name: str) -> Flow[None]:
-        items, work = self._items, self._known[name]
-        assert work.candidate is not None
-        if not items.backlog.is_there(name):
-            yield from self._abandoned(name, work)
-            return
-        title, returns = items.backlog.title(name), self._queue.returns.get(name, 0)
-        landing = self._places.trunk.land(work.candidate, title=title, returns=returns)
-        try:
-            last = yield from forward(landing)
-        except CugginoError as error:
-            if _ends_all(error):
-                raise
-            yield from self._not_landed(name, error)
-            return
-        if isinstance(last, WatchLanded):
-            yield from self._put_away(name, work)
-            yield from self._follow()
-        elif isinstance(last, WatchProposed):
-            work.proposed = last
-            self._proposals.add(last)
-        elif isinstance(last, WatchSentBack):
-            self._queue, work.sent_back = self._queue.send_back(name), last
-            yield from self._unless_exhausted(name, last)
-
-    def _not_landed(self, name: str, error: CugginoError) -> Flow[None]:
-        """Park an item that is refused; try any other again."""
-        if isinstance(error, ForgeRefused):
-            yield from self._items.park(name, error.message)
-        else:
-            yield from self._items.failed(name, error)
-
-    def _unless_exhausted(self, name: str, last: WatchSentBack) -> Flow[None]:
-        if self._queue.is_exhausted(name, self._options.max_attempts):
-            yield from self._items.park(name, _why_parked(last))
-
-    # What is proposed.
-
-    def _await_proposal(self, name: str) -> Flow[None]:
-        """Wait for the outcome of the item's pull request, and handle it.
-
-        Each step continues from the known state of the item: the watch may dispose it at any time.
-        """
-        if (work := self._known.get(name)) is not None:
-            yield from self._proposal_ended(name, work)
-        self._proposals.end(name)
-        self._items.look_again()
-        self._advance()
-
-    def _proposal_ended(self, name: str, work: ItemWork) -> Flow[None]:
-        items = self._items
-        while self._known.get(name) is work:
-            if work.has_landed:
-                yield from self._put_away(name, work)
-            elif not items.backlog.is_there(name):
-                yield from self._abandoned(name, work)
-            elif work.sent_back is not None:
-                yield from self._unless_exhausted(name, work.sent_back)
-                return
-            else:
-                yield from self._wait_for_proposal(name, work)
-
-    def _wait_for_proposal(self, name: str, work: ItemWork) -> Flow[None]:
-        trunk = self._places.proposing
-        assert work.proposed is not None
-        assert trunk is not None
-
-        def look(event: Event) -> None:
-            match event:
-                case WatchCandidate():
-                    work.candidate = event
-                case WatchLanded():
-                    work.has_landed = True
-                case WatchSentBack():
-                    self._queue, work.proposed = self._queue.send_back(name), None
-                    work.sent_back = event
-                case _:
-                    pass
-
-        until_changed = self._proposals.until_changed(name)
-        returns = self._queue.returns.get(name, 0)
-        waiting = trunk.proposal(work.proposed, returns=returns)
-        try:
-            yield from forward(waiting.pipe(ops.do_action(look), until_changed))
-        except CugginoError as error:
-            if _ends_all(error):
-                raise
-            yield from self._not_landed(name, error)
-            due = self._items.attempts.next_due([name], self._run.lane.now)
-            later: Observable[object] = timer(due or 0.0)
-            yield from ask(later.pipe(until_changed))
-
-    def _notice_removed(self) -> None:
-        """Wake the stories of items that a person has removed from the backlog."""
-        listed = set(self._items.survey.items) if len(self._proposals) else ()
-        for name in self._proposals.names():
-            if name not in listed and not self._items.backlog.is_there(name):
-                self._run.lane.schedule(lambda *_, gone=name: self._proposals.look_again(gone))
 
     def _put_away(self, name: str, work: ItemWork) -> Flow[None]:
         self._let_go(name)
-        yield from self._items.archive(name, work.item, work.end or LoopApproved(iteration=1))
+        last = work.end or LoopApproved(iteration=1)
+        yield from self._park(name, (yield from self._items.archive(name, work.item, last)))
 
     def _abandoned(self, name: str, work: ItemWork) -> Flow[None]:
         """Keep, but do not land, the work on an item that a person has removed from the backlog."""
@@ -609,6 +453,95 @@ class SlotWatch:
                 reason="the item has left the backlog",
             )
         )
+
+    # What lands.
+
+    def _landing(self, land: Land) -> Flow[None]:
+        """Land the candidate of the item, and put the item away."""
+        name, backlog, work = land.name, self._items.backlog, self._state.value.work_of(land.name)
+        if not backlog.is_there(name):
+            yield from self._abandoned(name, work)
+            return
+        title = backlog.title(name)
+        landing = self._places.trunk.land(land.candidate, title=title, returns=land.returns)
+        try:
+            last = yield from forward(landing)
+        except CugginoError as error:
+            if _ends_all(error):
+                raise
+            yield from self._not_landed(name, error)
+            return
+        if isinstance(last, WatchLanded):
+            yield from self._put_away(name, work)
+            yield from self._follow()
+        elif isinstance(last, WatchProposed):
+            self._proposals.add(last)
+        elif isinstance(last, WatchSentBack):
+            yield from self._unless_exhausted(name, last)
+
+    def _not_landed(self, name: str, error: CugginoError) -> Flow[None]:
+        """Park an item that is refused; try any other again."""
+        if isinstance(error, ForgeRefused):
+            yield from self._park(name, error.message)
+        else:
+            yield from self._park(name, (yield from self._items.failed(name, error)))
+
+    def _unless_exhausted(self, name: str, last: WatchSentBack) -> Flow[None]:
+        if self._state.value.queue.is_exhausted(name, self._options.max_attempts):
+            yield from self._park(name, _why_parked(last))
+
+    # What is proposed.
+
+    def _await_proposal(self, name: str) -> Flow[None]:
+        """Wait for the outcome of the item's pull request, and handle it.
+
+        Each step continues from the known state of the item: the watch may dispose it at any time.
+        """
+        while (work := self._state.value.works.get(name)) is not None:
+            if work.has_landed:
+                yield from self._put_away(name, work)
+            elif not self._items.backlog.is_there(name):
+                yield from self._abandoned(name, work)
+            elif work.sent_back is not None:
+                yield from self._unless_exhausted(name, work.sent_back)
+                break
+            else:
+                yield from self._wait_for_proposal(name, work)
+        self._proposals.end(name)
+        self._items.look_again()
+
+    def _wait_for_proposal(self, name: str, work: ItemWork) -> Flow[None]:
+        trunk = self._places.proposing
+        assert work.proposed is not None
+        assert trunk is not None
+
+        def look(event: Event) -> None:
+            if isinstance(event, WatchCandidate):  # work by others, from which the item continues
+                self._set(name, replace(self._state.value.work_of(name), candidate=event))
+            else:
+                self._tell(Happened(name, event))
+
+        until_changed = self._proposals.until_changed(name)
+        returns = self._state.value.queue.returns.get(name, 0)
+        waiting = trunk.proposal(work.proposed, returns=returns)
+        try:
+            yield from forward(waiting.pipe(ops.do_action(look), until_changed))
+        except CugginoError as error:
+            if _ends_all(error):
+                raise
+            yield from self._not_landed(name, error)
+            due = self._items.attempts.next_due([name], self._run.lane.now)
+            later: Observable[object] = timer(due or 0.0)
+            yield from ask(later.pipe(until_changed))
+
+    def _notice_removed(self, _change: object = None) -> None:
+        """Wake the stories of items that a person has removed from the backlog."""
+        listed = set(self._items.survey.items) if len(self._proposals) else ()
+        for name in self._proposals.names():
+            if name not in listed and not self._items.backlog.is_there(name):
+                self._run.lane.schedule(lambda *_, gone=name: self._proposals.look_again(gone))
+
+    # How the user's branch follows.
 
     def _follow(self) -> Flow[None]:
         """Let the user's branch follow the trunk, or note that it could not."""
@@ -628,24 +561,24 @@ class SlotWatch:
         while True:
             signs: Observable[bool] = self._follows
             if self._delayed is not None:
-                changed = self._places.trunk.changed(self._delayed, self._services.changes)
+                changes = self._run.services.changes
+                changed = self._places.trunk.changed(self._delayed, changes)
                 later: Observable[object] = timer(_FOLLOW_AGAIN)
                 due = merge_now(changed, later).pipe(ops.map(lambda _: True))
                 signs = merge_now(due, signs)
             if (yield from ask(signs.pipe(ops.take(1)))):
                 yield from follow()
 
-    def _follow_beside(self) -> Flow[None]:
-        """Follow between two landings."""
-        self._is_following = True  # which must not be cut short
-        self._landings.on_next(flow(self._follow_between_landings))
-        if self._is_following:
-            yield from ask(self._follows.pipe(ops.take(1)))
-
     def _follow_between_landings(self) -> Flow[None]:
-        yield from self._follow()
-        self._is_following = False
-        self._advance()
+        """Emit a stream that follows, and wait until it has run."""
+        done: AsyncSubject[None] = AsyncSubject()
+
+        def following() -> Flow[None]:
+            yield from self._follow()
+            done.on_completed()
+
+        yield from emit(flow(following))
+        yield from ask(done)
 
 
 def _ends_all(error: CugginoError) -> bool:

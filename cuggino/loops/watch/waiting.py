@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
-from typing import NamedTuple, cast
+from typing import NamedTuple, TypeVar
 
-from reactivex import Observable, abc, combine_latest, concat, defer, empty, operators as ops, timer
+from reactivex import Observable, abc, combine_latest, defer, empty, operators as ops, timer
 
 from cuggino.events import (
     WatchAuditInterrupted,
@@ -18,6 +18,10 @@ from cuggino.events import (
 from cuggino.operators import interrupt_when
 from cuggino.operators.mapcat import mapcat
 from cuggino.operators.merge_now import merge_now
+
+I = TypeVar("I")  # noqa: E741
+B = TypeVar("B")
+T = TypeVar("T")
 
 
 class Situation(NamedTuple):
@@ -47,12 +51,11 @@ class Situation(NamedTuple):
 
 def waiting_phase(
     *,
-    spec_issues: Observable[object],
-    backlog: Observable[object],
-    look: Callable[[datetime], Situation],
+    spec_issues: Observable[I],
+    backlog: Observable[B],
+    situation: Callable[[I, B, datetime], Situation],
     notices: Callable[[], Iterable[WatchLoopEvent]] = tuple,
-    next_attempt: Callable[[datetime], float | None] = lambda _now: None,
-    news: Observable[object] | None = None,
+    next_attempt: Callable[[B, datetime], float | None] = lambda _backlog, _now: None,
     audit: Observable[WatchEvent] | None = None,
 ) -> Observable[WatchEvent]:
     """Wait until work can begin; emits the reason of the wait whenever it changes, and completes.
@@ -64,23 +67,16 @@ def waiting_phase(
         audit:          s-f-------      s: started, f: a finding
         waiting_phase:  (bs)-f---(i|)   b: backlog waiting, i: audit interrupted
 
-    Both counts are combined (the latest of each), but only as the sign to look: `look` reads both
-    folders together, so that an item and a spec issue that arrive at once are seen at once.
-    It is given the scheduler's time. `next_attempt` gives the seconds until the first of the paused
-    items may be tried again, when there is one; it is asked again after each such time, as that
-    item may be gone and another one wait. After each look, `notices` returns further events to
-    emit; `news` is another sign to look.
+    Both folders are combined (the latest of each) once all that comes at one instant has come: an
+    item and a spec issue that are seen at once are judged at once. `situation` judges them, at the
+    scheduler's time. `next_attempt` gives the seconds until the first of the paused items may be
+    tried again, when there is one: then they are judged again. After that, `notices` returns
+    further events to emit.
 
     `audit` starts after the first waiting event, never if work can begin at once, and is ended as
     soon as it can: its processes are gone before `WatchAuditInterrupted` is emitted. An audit that
     completes is not started again in the same phase.
     """
-    signs: list[Observable[object]] = [
-        cast("Observable[object]", combine_latest(spec_issues, backlog)),
-        _attempts(next_attempt),
-    ]
-    if news is not None:
-        signs.append(news)
 
     def phase(situations: Observable[Situation]) -> Observable[WatchEvent]:
         waiting: Observable[WatchEvent] = situations.pipe(
@@ -102,23 +98,38 @@ def waiting_phase(
         )
         return merge_now(said, waiting, idle)
 
-    def wait(scheduler: abc.SchedulerBase) -> Observable[WatchEvent]:
-        seen = merge_now(*signs).pipe(ops.map(lambda _: look(scheduler.now)))
-        return seen.pipe(ops.publish(phase))
+    def again(folders: tuple[I, B]) -> Observable[tuple[I, B]]:
+        """Emit them whenever a paused item may be tried again."""
 
-    return defer(wait)
+        def later(scheduler: abc.SchedulerBase) -> Observable[tuple[I, B]]:
+            pause = next_attempt(folders[1], scheduler.now)
+            if pause is None:
+                return empty()
+            due = timer(max(pause, 0.0))
+            return due.pipe(ops.map(lambda _: folders), ops.concat(defer(later)))
+
+        return defer(later)
+
+    def now_and_again(folders: Observable[tuple[I, B]]) -> Observable[tuple[I, B]]:
+        return merge_now(folders, folders.pipe(ops.map(again), ops.switch_latest()))
+
+    def judged(scheduler: abc.SchedulerBase) -> Observable[WatchEvent]:
+        def judge(folders: tuple[I, B]) -> Situation:
+            return situation(folders[0], folders[1], scheduler.now)
+
+        return combine_latest(spec_issues, backlog).pipe(
+            ops.publish(_first_and_then_settled),
+            ops.publish(now_and_again),
+            ops.map(judge),
+            ops.publish(phase),
+        )
+
+    return defer(judged)
 
 
-def _attempts(next_attempt: Callable[[datetime], float | None]) -> Observable[object]:
-    """Emit whenever a paused item may be tried again; complete when none is paused."""
-
-    def wait(scheduler: abc.SchedulerBase) -> Observable[object]:
-        pause = next_attempt(scheduler.now)
-        if pause is None:
-            return empty()
-        return concat(cast("Observable[object]", timer(max(pause, 0.0))), defer(wait))
-
-    return defer(wait)
+def _first_and_then_settled(folders: Observable[T]) -> Observable[T]:
+    """Emit the first at once, and of those that come at one instant the last."""
+    return merge_now(folders.pipe(ops.take(1)), folders.pipe(ops.skip(1), ops.debounce(0.0)))
 
 
 _INTERRUPTED: WatchEvent = WatchAuditInterrupted()

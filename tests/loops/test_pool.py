@@ -1,0 +1,158 @@
+"""A pool in virtual time: a watch of one's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from reactivex import Observable, concat, defer, just, never, operators as ops, timer
+from reactivex.subject import Subject
+
+from cuggino.errors import AgentFailed
+from cuggino.events import WatchCandidate, WatchEvent, WatchLanded, WatchSentBack
+from cuggino.loops import Land, Start, pool
+from cuggino.operators import Flow, emit, flow, pause
+from cuggino.testing import Marbles
+
+
+class OwnWatch:
+    """Items that take 10 s each and land in 1 s, in a list that shrinks as they land."""
+
+    def __init__(self, *items: str, slots: int = 2, back: tuple[str, ...] = ()) -> None:
+        self.t = Marbles()
+        self.items = list(items)
+        self.back = list(back)
+        self.started: list[tuple[float, str, int, int]] = []
+        self.released: list[str] = []
+        self.fails: dict[str, Exception] = {}
+        self.changes: Subject[object] = Subject()
+        self.later: Observable[object] = never()
+        listed = defer(lambda _: just(list(self.items)))
+        again = defer(lambda _: self.later).pipe(ops.map(lambda _: list(self.items)))
+        self.stream = pool(
+            concat(listed, again), slots, self.attempt, self.land, changes=self.changes
+        )
+
+    def attempt(self, start: Start) -> Observable[WatchEvent]:
+        def story() -> Flow[None]:
+            name = start.name
+            self.started.append((self.t.now, name, start.slot, start.number))
+            try:
+                yield from pause(10)
+                if name in self.fails:
+                    raise self.fails[name]
+                yield from emit(
+                    WatchCandidate(
+                        filename=name,
+                        slot=start.slot,
+                        commit=f"{name}{start.number}",
+                        base="",
+                        attempt=start.number,
+                    )
+                )
+            finally:
+                self.released.append(name)
+
+        assert (start.returned is None) == (start.returns == 0)
+        return flow(story)
+
+    def land(self, land: Land) -> Observable[WatchEvent]:
+        def story() -> Flow[None]:
+            yield from pause(1)
+            if land.name in self.back:
+                self.back.remove(land.name)
+                yield from emit(
+                    WatchSentBack(
+                        filename=land.name, reason="check", output="", returns=land.returns + 1
+                    )
+                )
+                return
+            self.items.remove(land.name)
+            yield from emit(
+                WatchLanded(filename=land.name, commit=land.candidate.commit, trunk_was="t")
+            )
+
+        return flow(story)
+
+    def story(self, until: float = 100, **more: Any) -> list[tuple[float, str]]:
+        return [
+            (when, f"{value.tag.removeprefix('Watch')} {value.filename}")
+            if kind == "next"
+            else (when, kind)
+            for when, kind, value in self.t.record(self.stream, until=until, **more)
+        ]
+
+
+def test_items_are_worked_on_in_slots_and_land_one_by_one() -> None:
+    watch = OwnWatch("a", "b", "c")
+    assert [
+        (10, "Candidate a"),
+        (10, "Candidate b"),
+        (11, "Landed a"),
+        (12, "Landed b"),
+        (20, "Candidate c"),
+        (21, "Landed c"),
+        (21, "completed"),
+    ] == watch.story()
+    assert [(0, "a", 1, 1), (0, "b", 2, 1), (10, "c", 1, 1)] == watch.started
+
+
+def test_what_is_sent_back_is_attempted_again_before_others() -> None:
+    watch = OwnWatch("a", "b", "c", slots=1, back=("a",))
+    seen = watch.story()
+    assert [(0, "a", 1, 1), (10, "b", 1, 1), (20, "a", 1, 2), (30, "c", 1, 1)] == watch.started
+    assert (11, "SentBack a") in seen
+    assert (40, "Candidate c") in seen
+    assert (41, "completed") == seen[-1]
+
+
+def test_nothing_to_do() -> None:
+    assert [(0, "completed")] == OwnWatch().story()
+
+
+def test_a_change_is_looked_at() -> None:
+    """An item that comes uses a free slot at once."""
+    watch = OwnWatch("a")
+    watch.t.scheduler.schedule_absolute(4, lambda *_: watch.items.append("b"))
+    watch.t.scheduler.schedule_absolute(6, lambda *_: watch.changes.on_next("changed"))
+    watch.story()
+    assert [(0, "a", 1, 1), (6, "b", 2, 1)] == watch.started
+
+
+def test_a_later_list_counts_too() -> None:
+    watch = OwnWatch("a")
+    watch.later = timer(5)
+    watch.t.scheduler.schedule_absolute(4, lambda *_: watch.items.append("b"))
+    watch.story()
+    assert [(0, "a", 1, 1), (5, "b", 2, 1)] == watch.started
+
+
+def test_an_error_releases_everything() -> None:
+    watch = OwnWatch("a", "b", "c")
+    watch.fails["a"] = AgentFailed("x", reason="crash")
+    assert [(10, "error")] == watch.story()
+    assert ["a", "b"] == sorted(watch.released)
+    assert 2 == len(watch.started)
+
+
+def test_a_disposal_releases_everything() -> None:
+    watch = OwnWatch("a", "b", "c")
+    assert [] == watch.story(dispose_at=5)
+    assert ["a", "b"] == sorted(watch.released)
+
+
+def test_each_subscription_begins_anew() -> None:
+    """The numbers of attempts and what was sent back belong to one subscription."""
+    watch = OwnWatch("a", back=("a",))
+    watch.story(until=15)
+    watch.started.clear()
+    other = Marbles()
+    watch.t = other
+    other.record(watch.stream, until=5)
+    assert [(0, "a", 1, 1)] == watch.started
+
+
+@pytest.mark.parametrize("slots", [0, -1])
+def test_at_least_one_slot(slots: int) -> None:
+    with pytest.raises(ValueError, match="slots"):
+        OwnWatch(slots=slots)
