@@ -46,7 +46,7 @@ from cuggino.storage import (
 from cuggino.storage.journal import is_concluded, last_entry
 
 ITEM = "item"
-"""The name of the stage that is a separate run, with its own journal."""
+"""The name of the stage whose events, but for the watch's own, are those of a separate run."""
 
 SLOTS = "slots"
 """The name of the stage in which several such runs are at work, and land."""
@@ -88,7 +88,8 @@ class WatchRecorder:
         else:
             wanted = not isinstance(event, PingEvent | MessageDelta)
         if wanted:
-            self._journal.append(event, at=at, stage=stage)
+            is_of_run = stage != ITEM or not isinstance(event, WatchLoopEvent)
+            self._journal.append(event, at=at, stage=stage if is_of_run else None)
         match event:
             case WatchLanding(filename=name):
                 self._landing = name

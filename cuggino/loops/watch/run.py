@@ -5,7 +5,9 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from reactivex import Observable
+from reactivex import Observable, abc, empty
+from reactivex.disposable import Disposable
+from reactivex.subject import BehaviorSubject
 
 from cuggino.errors import (
     ConfigError,
@@ -14,7 +16,7 @@ from cuggino.errors import (
     RunNotResumable,
     StorageError,
 )
-from cuggino.events import LoopTerminalEvent
+from cuggino.events import LoopTerminalEvent, WatchEvent
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.coding.service import LoopService
 from cuggino.loops.frame.history import dirty_files
@@ -23,7 +25,10 @@ from cuggino.loops.frame.run import Run
 from cuggino.loops.watch.items import Claim, Items, ends_the_watch
 from cuggino.loops.watch.journal import ITEM
 from cuggino.loops.watch.options import WatchRunOptions
-from cuggino.operators import Flow, ask, emit, forward
+from cuggino.loops.watch.pool import pool_of
+from cuggino.loops.watch.pool_state import Listed, PoolState, Start
+from cuggino.operators import Flow, ask, emit, flow, forward, managed
+from cuggino.operators.managed import Subscription
 from cuggino.operators.on_loop import within_loop
 from cuggino.stages import act
 from cuggino.storage import JournalFile
@@ -58,7 +63,7 @@ class Watch:
         yield from ()
 
     def run(self) -> Flow[None]:
-        """Wait, take the first item, run the coding loop on it, put it away; indefinitely."""
+        """Run the coding loop on the first item, put it away; wait for the next; indefinitely."""
         options, items = self._options, self._items
         if options.commit and options.dirty == "refuse" and self._run.resumed is None:
             specs = (Path(options.specs_path),)
@@ -66,15 +71,34 @@ class Watch:
         control = self._run.control
         while True:
             yield from control.stand_still()
-            now = yield from items.now()
-            name = yield from ask(act(partial(items.next, now)))
-            if name is None:
+            yield from forward(self._working(), name=ITEM)
+            if not control.holds_back:
                 with control.idle():
                     yield from forward(items.waiting())
-                continue  # and look again: ending an audit takes its time
-            yield from emit(*items.notices())
-            with control.at_work(name):
-                yield from self._process(name)
+
+    def _working(self) -> Observable[WatchEvent]:
+        """Work on one item after the other, in the user's tree: a pool in which nothing lands."""
+        state = BehaviorSubject(PoolState())
+        return pool_of(state, managed(self._next), self._attempt, lambda _land: empty())
+
+    def _next(
+        self, observer: Subscription[Listed], _scheduler: abc.SchedulerBase | None
+    ) -> abc.DisposableBase:
+        """Emit the first item that may begin."""
+        if self._run.control.holds_back:
+            observer.on_next(Listed((), holds_back=True))
+        else:
+            name = self._items.next(self._run.lane.now)
+            observer.on_next(Listed((name,) if name is not None else ()))
+        return Disposable()
+
+    def _attempt(self, start: Start) -> Observable[WatchEvent]:
+        def story() -> Flow[None]:
+            yield from emit(*self._items.notices())
+            with self._run.control.at_work(start.name):
+                yield from self._process(start.name)
+
+        return flow(story)
 
     def _process(self, name: str) -> Flow[None]:
         items = self._items
