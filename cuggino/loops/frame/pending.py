@@ -11,7 +11,8 @@ from reactivex import Observable, abc
 from reactivex.subject import Subject
 
 from cuggino.events import AgentRetry, Event, QuotaLifted, QuotaWaiting, SteerAsked
-from cuggino.operators import Subscription, managed
+from cuggino.operators import managed
+from cuggino.operators.managed import Subscription
 
 Announce = Callable[[Event], None]
 

@@ -29,16 +29,10 @@ from cuggino.loops.watch.pool_state import (
     Start,
     next_step,
 )
-from cuggino.operators import (
-    Flow,
-    Subscription,
-    alongside,
-    flow,
-    forward,
-    managed,
-    mapcat,
-    merge_at_most,
-)
+from cuggino.operators import Flow, flow, forward, managed, merge_at_most
+from cuggino.operators.alongside import alongside
+from cuggino.operators.managed import Subscription
+from cuggino.operators.mapcat import mapcat
 
 
 def pool(
