@@ -34,7 +34,10 @@ def consume(stream):
 consume(rx.of(1))
 seen.clear()
 began = time.process_time()
-consume(process_lines(["seq", str(count)]) if source == "process" else rx.range(count))
+if source == "process":
+    consume(process_lines(["seq", str(count)]))
+else:
+    consume(rx.from_iterable(range(count)))
 print((time.process_time() - began) / count * 1e6)
 assert count == len(seen)
 """
@@ -48,7 +51,8 @@ def edges(
     """Compare the CPU of an event in a loop with that of `cuggino.run` on the same burst."""
 
     def cpu(tree: Tree, edge: str, source: str) -> float:
-        argv = [tree.python, "-c", _CODE, edge, source, str(count)]
+        # With -P, or the cuggino in the current folder would be measured instead of the tree's.
+        argv = [tree.python, "-P", "-c", _CODE, edge, source, str(count)]
         return float(subprocess.run(argv, check=True, capture_output=True, text=True).stdout)
 
     for source, name in SOURCES.items():

@@ -13,6 +13,7 @@ import pytest
 from cuggino.agents.claude.wire import ClaudeSession
 from cuggino.events import AgentMessage, LlmAgentEvent, Thinking, ToolCall, ToolResult, UsageUpdate
 from tests.benchmarks.__main__ import GROUPS, shown
+from tests.benchmarks.handover import edges
 from tests.benchmarks.measuring import Figure, Skipped, Took, in_turns, took, took_in_turns
 from tests.benchmarks.project import (
     Project,
@@ -95,6 +96,16 @@ def test_another_checkout() -> None:
     names = [row.split("|")[1].strip() for row in done.stdout.splitlines()[2:]]
     assert 14 == len(names)
     assert ["cuggino --version, CPU", "cuggino --version, before, CPU"] == names[:2]
+
+
+@pytest.mark.real_agent  # many processes
+def test_the_current_folder_is_not_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cuggino of the interpreter is measured, not one in the current folder."""
+    (tmp_path / "cuggino.py").write_text("raise SystemExit('the wrong one')\n")
+    monkeypatch.chdir(tmp_path)
+    assert 4 == len(list(edges(count=10, rounds=1)))
 
 
 def test_a_checkout_without_cuggino(tmp_path: Path) -> None:
