@@ -85,8 +85,10 @@ class Tree(NamedTuple):
         """Return the one to compare with: a checkout with a `.venv`, or an interpreter.
 
         Raises:
-            ValueError: cuggino is not installed there.
+            ValueError: cuggino is not installed there, or `PYTHONPATH` might replace it.
         """
+        if os.environ.get("PYTHONPATH"):
+            raise ValueError("PYTHONPATH is set: both might be the same cuggino")
         found = Path(place).absolute()
         python = found / ".venv" / "bin" / "python" if found.is_dir() else found
         with tempfile.TemporaryDirectory() as nowhere:

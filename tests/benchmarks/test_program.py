@@ -108,10 +108,18 @@ def test_the_current_folder_is_not_measured(
     assert 4 == len(list(edges(count=10, rounds=1)))
 
 
-def test_a_checkout_without_cuggino(tmp_path: Path) -> None:
+def test_a_checkout_without_cuggino(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A place without an installed cuggino is refused."""
+    monkeypatch.delenv("PYTHONPATH", raising=False)
     with pytest.raises(ValueError, match="cuggino is not installed in"):
         Tree.before(str(tmp_path))
+
+
+def test_another_checkout_with_a_python_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`PYTHONPATH`, which would decide what both import, is refused."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    with pytest.raises(ValueError, match="PYTHONPATH is set"):
+        Tree.before(sys.executable)
 
 
 def test_another_checkout_has_no_targets() -> None:
