@@ -5,11 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from cuggino.errors import ConfigError
 
 _VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 _TEMPLATES = Path(__file__).parent / "templates"
+_BUILT_IN = MappingProxyType(
+    {path: path.read_text(encoding="utf-8") for path in _TEMPLATES.iterdir()}
+)
+"""The built-in templates, read before the package can be replaced under a run."""
 
 
 class Prompts:
@@ -29,7 +34,7 @@ class Prompts:
         """
         path = self.template(role)
         try:
-            text = path.read_text(encoding="utf-8")
+            text = _BUILT_IN[path] if path in _BUILT_IN else path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"prompt template {path} cannot be read: {error}") from error
         return render(text, variables, name=str(path))

@@ -132,8 +132,13 @@ def environment(*folders: Path) -> Environment:
         ) from error
 
     own = Path(str(files("cuggino.report") / "templates"))
+    templates = {
+        path.name: path.read_text(encoding="utf-8")
+        for folder in (own, *reversed(folders))
+        for path in folder.glob("*.html")
+    }
     made: Environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader([*folders, own]),
+        loader=jinja2.DictLoader(templates),  # read before the package can be replaced
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

@@ -496,6 +496,13 @@ def _item_of(path: Path) -> str:
     return item_name(origin.item) if origin else ""
 
 
+def load_templates() -> None:
+    """Read and compile all templates, so that the package may be replaced under a server."""
+    made = _environment()
+    for name in made.list_templates():
+        made.get_template(name)
+
+
 @functools.cache
 def _environment() -> Environment:
     made = environment(Path(__file__).with_name("templates"))

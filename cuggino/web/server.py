@@ -136,6 +136,7 @@ def make_app(folders: Iterable[Path], origins: Origins, secrets: Secrets | None 
             with contextlib.suppress(asyncio.CancelledError):
                 await poller
 
+    pages.load_templates()
     inner = Starlette(
         routes=[Mount(site.base, routes=[*_routes(), *actions.ROUTES])],
         exception_handlers={

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
+from types import MappingProxyType
 from urllib.parse import quote
 
 from cuggino.report import stylesheet
 from cuggino.storage import Workspace
 from cuggino.web.fragment import slug
+
+_STATIC: Mapping[str, bytes] = MappingProxyType(
+    {file.name: file.read_bytes() for file in files("cuggino.web").joinpath("static").iterdir()}
+)
+"""The contents of `static/`, read before the package can be replaced under a server."""
 
 OVERVIEW = "o"
 """The channel of the overview."""
@@ -66,7 +72,9 @@ def static_file(name: str) -> bytes:
         raise FileNotFoundError(name)
     if name == "report.css":
         return stylesheet().encode()
-    return files("cuggino.web").joinpath("static", name).read_bytes()
+    if name not in _STATIC:
+        raise FileNotFoundError(name)
+    return _STATIC[name]
 
 
 @functools.cache

@@ -1,0 +1,141 @@
+"""A run goes on when its package is replaced or removed under it, as by `pip install -U`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import cuggino
+from cuggino.config import Config, save_config
+from cuggino.events import (
+    DeliverEnded,
+    Event,
+    LoopApproved,
+    PlanBuildEnded,
+    SessionEnded,
+    WatchItemCompleted,
+    parse_event,
+)
+from tests.cli import deliveries, loops
+from tests.limits import LIMIT
+
+pytestmark = pytest.mark.real_agent  # a real process with several agents for each loop
+
+_WAIT = "until test -e removed; do sleep 0.02; done"
+_FIRST = f'[[ROLE.steps]]\nrun = "{_WAIT}"\n'
+_CODING = """\
+[[planning]]
+FIRST[[planning.steps]]
+write = "$CUGGINO_PLAN_FILE"
+text = "# Plan\\n\\n- [ ] Write a.txt\\n"
+[[planning.steps]]
+say = "<PLAN_COMPLETE>One task.</PLAN_COMPLETE>"
+[[implementing]]
+[[implementing.steps]]
+write = "a.txt"
+text = "a"
+[[implementing.steps]]
+say = "<DONE>It is done.</DONE>"
+[[reviewing]]
+[[reviewing.steps]]
+say = "<APPROVED>It is right.</APPROVED>"
+"""
+
+
+class _Case(NamedTuple):
+    """A run with a scripted agent whose first session waits for the removal."""
+
+    words: tuple[str, ...]
+    prepare: Callable[[Path], object]
+    last: type[Event]
+    """The event after which the run is over, or would wait for more work."""
+    code: int = 0
+
+
+def _coding_project(folder: Path) -> None:
+    folder.mkdir()
+    (folder / ".specs").mkdir()
+    (folder / ".specs" / "a.md").write_text("There is a.txt.\n")
+    (folder / ".cuggino" / "backlog").mkdir(parents=True)
+    (folder / ".cuggino" / "backlog" / "a.md").write_text("Write a.txt.\n")
+    (folder / "scenario.toml").write_text(
+        _CODING.replace("FIRST", _FIRST.replace("ROLE", "planning"))
+    )
+    save_config(folder, Config(agent="scripted:scenario.toml"))
+
+
+def _waiting(scenario: str, role: str) -> str:
+    """Return the scenario with the wait as the first step of the role."""
+    first = _FIRST.replace("ROLE", role)
+    return scenario.replace(f"[[{role}.steps]]\n", f"{first}[[{role}.steps]]\n", 1)
+
+
+_CASES = {
+    "run": _Case(("run", "--focus", "a"), _coding_project, LoopApproved),
+    "watch": _Case(("watch",), _coding_project, WatchItemCompleted, 130),
+    "deliver": _Case(
+        ("deliver",),
+        lambda folder: deliveries.project_of(folder, _waiting(deliveries.SCENARIO, "initializer")),
+        DeliverEnded,
+    ),
+    "loop": _Case(
+        ("loop", "--auto"),
+        lambda folder: (folder.mkdir(), loops.project_of(folder, _waiting(loops.SCENARIO, "plan"))),
+        PlanBuildEnded,
+    ),
+}
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A copy of the package, in the place of an installation."""
+    site = tmp_path / "site"
+    root = Path(cuggino.__file__).parents[1]
+    for name in ("cuggino", "cuggino_cli"):
+        shutil.copytree(root / name, site / name)
+    return site
+
+
+@pytest.mark.parametrize("loop", _CASES)
+@pytest.mark.parametrize("sandbox", ["auto", "off"])
+def test_a_run_survives_the_removal_of_its_package(
+    loop: str, sandbox: str, package: Path, tmp_path: Path
+) -> None:
+    """Removed while its first agent works, the package is missed by nothing that follows."""
+    case = _CASES[loop]
+    project = tmp_path / "project"
+    case.prepare(project)
+    with (tmp_path / "errors").open("wb") as errors:
+        run = subprocess.Popen(
+            [sys.executable, "-m", "cuggino_cli", *case.words, "--json", "--sandbox", sandbox],
+            cwd=project,
+            env={**os.environ, "PYTHONPATH": str(package)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+        )
+    assert run.stdout is not None
+    events: list[Event] = []
+    with run, run.stdout as lines:
+        for line in lines:
+            events.append(event := parse_event(line))
+            if event.tag == "ToolCall" and package.exists():
+                shutil.rmtree(package)
+                (project / "removed").touch()
+            if isinstance(event, case.last) and case.code:  # a watch waits for more
+                run.send_signal(signal.SIGINT)
+        code = run.wait(LIMIT)
+    said = (tmp_path / "errors").read_text()
+    assert not package.exists()
+    assert "Traceback" not in said, said
+    assert any(isinstance(event, case.last) for event in events), said
+    assert 2 <= sum(isinstance(event, SessionEnded) for event in events), (said, events[-8:])
+    assert case.code == code, said
