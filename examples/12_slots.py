@@ -1,18 +1,18 @@
-"""Three items, two at a time, each in its own slot; all land through one gate.
+"""A watch of one's own: three items at once, each in a slot; all land through one gate.
 
-`runtime.watch(slots=2)` does the same, resumes interrupted work, and sends conflicts back to
-agents.
+Conflicts go back to agents. `runtime.watch(slots=2)` does the same, resumes interrupted work, tries
+failed items again, and waits for new ones.
 """
 
 import subprocess
 from pathlib import Path
 
-from reactivex import from_iterable
+from reactivex import defer, just
 
 import cuggino
 from cuggino.agents.scripted import ScriptedAgent
-from cuggino.events import WatchCandidate, WatchFollowed, WatchItemCompleted, WatchLanded
-from cuggino.operators import merge_at_most
+from cuggino.events import WatchLanded
+from cuggino.loops import pool
 
 ITEMS = ["001-english.md", "002-french.md", "003-german.md"]
 
@@ -40,27 +40,23 @@ runtime = cuggino.Runtime.live(
     agent=ScriptedAgent(Path(__file__).with_name("slots.toml")),
 )
 
-begun = [runtime.attempt(name, slot=slot) for slot, name in enumerate(ITEMS, start=1)]
-attempts = from_iterable(begun).pipe(merge_at_most(2))
-candidates = [event for event in cuggino.iterate(attempts) if isinstance(event, WatchCandidate)]
+backlog = Path(".cuggino/backlog")
+watch = pool(
+    defer(lambda _: just(sorted(file.name for file in backlog.iterdir()))),
+    3,
+    attempt=lambda start: runtime.attempt(
+        start.name, slot=start.slot, number=start.number, returned=start.returned
+    ),
+    land=lambda landing: runtime.land(landing.candidate, returns=landing.returns),
+)
+landed = [event.filename for event in cuggino.iterate(watch) if isinstance(event, WatchLanded)]
 
-for candidate in sorted(candidates, key=lambda each: each.filename):
-    for event in cuggino.iterate(runtime.land(candidate)):
-        match event:
-            case WatchLanded(filename=name) | WatchItemCompleted(filename=name):
-                print(f"{event.tag}: {name}")
-            case WatchFollowed():
-                print(f"{event.tag}: {len(list(Path().glob('greeting-*.txt')))} files")
-            case _:
-                pass
+for name in sorted(landed):
+    print("landed:", name)
+print(len(list(Path().glob("greeting-*.txt"))), "files")
 
 # prints:
-# WatchLanded: 001-english.md
-# WatchItemCompleted: 001-english.md
-# WatchFollowed: 1 files
-# WatchLanded: 002-french.md
-# WatchItemCompleted: 002-french.md
-# WatchFollowed: 2 files
-# WatchLanded: 003-german.md
-# WatchItemCompleted: 003-german.md
-# WatchFollowed: 3 files
+# landed: 001-english.md
+# landed: 002-french.md
+# landed: 003-german.md
+# 3 files

@@ -29,7 +29,7 @@ from cuggino.loops.watch.pool_state import (
     Start,
     next_step,
 )
-from cuggino.operators import Flow, flow, forward, managed, merge_at_most
+from cuggino.operators import Flow, flow, forward, managed, merge_at_most, on_loop
 from cuggino.operators.alongside import alongside
 from cuggino.operators.managed import Subscription
 from cuggino.operators.mapcat import mapcat
@@ -66,7 +66,7 @@ def pool(
     wait, no new item begins.
 
     Completes when nothing is at work and nothing that is listed can begin. Errors: those of all the
-    streams; one releases everything. All must be on one thread.
+    streams; one releases everything.
     """
     if slots < 1:
         raise ValueError("a pool has at least one of the slots")
@@ -78,7 +78,7 @@ def pool(
         state = BehaviorSubject(PoolState(limit=SlotLimit(slots)))
         return pool_of(state, items.pipe(ops.map(listed)), attempt, land, changes=changes)
 
-    return defer(begun)
+    return on_loop(defer(begun))
 
 
 def pool_of(
