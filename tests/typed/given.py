@@ -84,7 +84,7 @@ cwd: Path
 folder: Path
 project: Path
 tmp_path: Path
-names: list[str]
+items: Observable[list[str]]
 TAGS: MarkerTags
 my_shell: Any
 security: Security

@@ -8,7 +8,7 @@ from typing import assert_never
 
 from reactivex import Observable, abc, defer, empty, never, operators as ops
 from reactivex.disposable import Disposable
-from reactivex.subject import BehaviorSubject, Subject
+from reactivex.subject import Subject
 
 from cuggino.domain import SlotLimit
 from cuggino.events import WatchEvent
@@ -29,7 +29,7 @@ from cuggino.loops.watch.pool_state import (
     Start,
     next_step,
 )
-from cuggino.operators import Flow, flow, forward, managed, merge_at_most, on_loop
+from cuggino.operators import Flow, StateRef, flow, forward, managed, merge_at_most, on_loop
 from cuggino.operators.alongside import alongside
 from cuggino.operators.managed import Subscription
 from cuggino.operators.mapcat import mapcat
@@ -75,14 +75,14 @@ def pool(
         return Listed(tuple(names))
 
     def begun(_scheduler: abc.SchedulerBase) -> Observable[WatchEvent]:
-        state = BehaviorSubject(PoolState(limit=SlotLimit(slots)))
+        state = StateRef(PoolState(limit=SlotLimit(slots)))
         return pool_of(state, items.pipe(ops.map(listed)), attempt, land, changes=changes)
 
     return on_loop(defer(begun))
 
 
 def pool_of(
-    state: BehaviorSubject[PoolState],
+    state: StateRef[PoolState],
     items: Observable[Listed],
     attempt: Callable[[Start], Observable[WatchEvent]],
     land: Callable[[Land], Observable[WatchEvent]],
@@ -111,7 +111,7 @@ def pool_of(
 
         def tell(fact: Fact) -> None:
             after, decisions = next_step(state.value, fact)
-            state.on_next(after)
+            state.set(after)
             decide(*decisions)
 
         def decide(*decisions: Decision) -> None:

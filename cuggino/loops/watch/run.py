@@ -7,7 +7,6 @@ from pathlib import Path
 
 from reactivex import Observable, abc, empty
 from reactivex.disposable import Disposable
-from reactivex.subject import BehaviorSubject
 
 from cuggino.errors import (
     ConfigError,
@@ -27,7 +26,7 @@ from cuggino.loops.watch.journal import ITEM
 from cuggino.loops.watch.options import WatchRunOptions
 from cuggino.loops.watch.pool import pool_of
 from cuggino.loops.watch.pool_state import Listed, PoolState, Start
-from cuggino.operators import Flow, ask, emit, flow, forward, managed
+from cuggino.operators import Flow, StateRef, ask, emit, flow, forward, managed
 from cuggino.operators.managed import Subscription
 from cuggino.operators.on_loop import within_loop
 from cuggino.stages import act
@@ -78,7 +77,7 @@ class Watch:
 
     def _working(self) -> Observable[WatchEvent]:
         """Work on one item after the other, in the user's tree: a pool in which nothing lands."""
-        state = BehaviorSubject(PoolState())
+        state = StateRef(PoolState())
         return pool_of(state, managed(self._next), self._attempt, lambda _land: empty())
 
     def _next(

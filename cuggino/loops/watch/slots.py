@@ -12,7 +12,7 @@ from typing import Protocol
 
 from reactivex import Observable, abc, operators as ops, timer
 from reactivex.disposable import SerialDisposable
-from reactivex.subject import AsyncSubject, BehaviorSubject, Subject
+from reactivex.subject import AsyncSubject, Subject
 
 from cuggino.domain import (
     SlotLimit,
@@ -71,7 +71,7 @@ from cuggino.loops.watch.pool_state import (
 from cuggino.loops.watch.proposals import Proposals
 from cuggino.loops.watch.recorded import items_of_issues
 from cuggino.loops.watch.waiting import Situation
-from cuggino.operators import Flow, ask, emit, flow, forward, managed
+from cuggino.operators import Flow, StateRef, ask, emit, flow, forward, managed
 from cuggino.operators.alongside import alongside
 from cuggino.operators.managed import Subscription
 from cuggino.operators.mapcat import mapcat
@@ -152,7 +152,7 @@ class SlotWatch:
         self._places = places
         self._items = Items(run, options, claim, looks)
         limit = SlotLimit(places.placement.slots)
-        self._state = BehaviorSubject(replace(left or PoolState(), limit=limit))
+        self._state = StateRef(replace(left or PoolState(), limit=limit))
         self._issues: dict[str, str] = {}
         """The items that wait for a person, by the files of their spec issues."""
         self._delayed: WatchFollowDelayed | None = None
@@ -176,7 +176,7 @@ class SlotWatch:
         yield from self._restored()
         placed = (yield from ask(self._places.placement.attach())) or ()
         last_in = {one.slot: item_name(one.item) for one in placed}
-        self._state.on_next(replace(self._state.value, last_in=last_in))
+        self._state.set(replace(self._state.value, last_in=last_in))
         while True:
             yield from control.stand_still()
             now = yield from items.now()
@@ -215,7 +215,7 @@ class SlotWatch:
         """Tell the state what has happened, and others if fewer or more slots may be at work."""
         before = self._state.value.limit.active
         state, _ = next_step(self._state.value, fact)
-        self._state.on_next(state)
+        self._state.set(state)
         active = state.limit.active
         if active != before:
             reason = "the service is overloaded" if active < before else "an item met no overload"
@@ -223,7 +223,7 @@ class SlotWatch:
             self._news.on_next(changed)
 
     def _set(self, name: str, work: ItemWork) -> None:
-        self._state.on_next(self._state.value.with_work(name, work))
+        self._state.set(self._state.value.with_work(name, work))
 
     def _limited(self, name: str, what: object) -> None:
         if is_overload(what):
