@@ -251,23 +251,23 @@ class SlotWatch:
         return any(isinstance(decision, Start | Land) for decision in decisions)
 
     def _ready(self, now: datetime) -> Listed:
-        """Return the listed items that may begin or land: of new ones, as many as there are slots.
+        """Return the items that may begin or land: of new ones, as many as there is room for.
 
         A large backlog is not listed each time, so each of them is looked at again.
         """
         state, items = self._state.value, self._items
+        room = state.limit.active - len(state.at_work)
         names: list[str] = []
-        new = 0
         for name in items.attempts.due(state.queue.first(items.order.ready), now):
-            is_known = name in state.works
-            if name in self._proposals or state.is_active(name):
+            is_new = name not in state.works
+            if (is_new and not room) or name in self._proposals or state.is_active(name):
                 continue
-            if (is_known or new < state.limit.slots) and items.backlog.may_begin(name):
+            if items.backlog.may_begin(name):
                 names.append(name)
-                new += not is_known
+                room -= is_new
         is_there = items.backlog.is_there
-        gone = frozenset(name for name in state.last_in.values() if not is_there(name))
-        return Listed(tuple(names), gone=gone)
+        began = state.last_in.values() if names else ()
+        return Listed(tuple(names), gone=frozenset(name for name in began if not is_there(name)))
 
     def _blocked(self, issues: list[str] | None = None) -> dict[str, str]:
         """Return the items that wait for a person, given the spec issues that are open."""
