@@ -235,7 +235,7 @@ class Runtime:
         ::
 
             place = runtime.workplace(focus="the login page")
-            plan = yield from forward(planning_stage(place))
+            plan = cuggino.run(planning_stage(place), print)
 
         Agents get the configured limits, retries, guard and sandbox, and share one budget. `focus`
         is a text, or `@path` of a file. Nothing is started or written yet; `Workplace.held` locks

@@ -56,6 +56,7 @@ from cuggino.placement.dask import DaskLink
 from cuggino.preflight import resumed_agent
 from cuggino.runs import RecordedRun, Runs, replay
 from cuggino.runtime import Runtime
+from cuggino.stages import planning_stage
 from cuggino.testing import (
     AgentConformance,
     AgentRun,

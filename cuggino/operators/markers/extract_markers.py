@@ -14,7 +14,7 @@ from cuggino.operators.managed import Subscription, managed
 from cuggino.operators.markers.draft import Draft, Piece
 from cuggino.operators.markers.line_tags import LineTags
 from cuggino.operators.markers.open_tags import Tag
-from cuggino.operators.markers.pairs import MarkerPair, OpenMarkers, find_markers, tag_pattern
+from cuggino.operators.markers.pairs import MarkerPair, OpenMarkers, find_markers
 
 MarkerTags = Mapping[str, Callable[[str], Event]]
 """The tags that a role may emit, each with a function from its content to its event."""
@@ -125,7 +125,6 @@ class _Reader:
         self._tags = tags
         self._names = [tag for tag in tags if lines is None or tag not in lines.names]
         """The tags that count anywhere outside code."""
-        self._pattern = tag_pattern(self._names)
         self._lines = lines.fork() if lines is not None else None
         """Has read the complete parts of the message."""
         self._line_tags: list[Tag] = []
@@ -204,7 +203,7 @@ class _Reader:
         draft, self._draft = self._draft, None
         self._message, self._is_complete = part, True
         text = self._held + part.text
-        pairs, undecided = find_markers(text, self._pattern, self._tags_with(part.text))
+        pairs, undecided = find_markers(text, self._names, self._tags_with(part.text))
         # A part without an id is a whole message: nothing can follow that completes it.
         keep = undecided if part.message_id is not None else len(text)
         shown = self._held[: self._shown]
@@ -230,7 +229,7 @@ class _Reader:
             self._lines, self._line_tags = self._lines.restarted(), []
         if not text:
             return []
-        pieces = _cut(text, find_markers(text, self._pattern, line_tags)[0])
+        pieces = _cut(text, find_markers(text, self._names, line_tags)[0])
         if early is None:
             return self._left(shown, pieces) + self._events(pieces)
         return self._events(_without(pieces, early))

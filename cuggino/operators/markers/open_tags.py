@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 _LEAD = re.compile(r"[ \t>]*")
@@ -39,10 +40,24 @@ class _Run(NamedTuple):
 _Token = Tag | _Run
 
 
+def tag_pattern(names: Collection[str]) -> str:
+    """Return a regular expression of these tags: group 1 is the slash, group 2 the name."""
+    return f"<(/?)({'|'.join(map(re.escape, names)) or '(?!)'})>"
+
+
+@lru_cache(maxsize=64)
+def _tables(names: tuple[str, ...]) -> tuple[re.Pattern[str], frozenset[str], int]:
+    """Return a pattern of what a line consists of, the beginnings of tags, the longest tag."""
+    tags = [f"<{slash}{name}>" for name in names for slash in ("", "/")]
+    halves = frozenset(tag[:length] for tag in tags for length in range(1, len(tag)))
+    return re.compile(f"{tag_pattern(names)}|[\n`]"), halves, max(map(len, tags), default=1)
+
+
 class OpenTags:
     """A reader of a text in pieces that returns the tags outside of code.
 
-    It finds the regions of `code_regions` from the left. A tag waits
+    Code is a fence, indented to any depth (agents write them inside lists) and up to the end of the
+    text when it is not closed, and a code span, which ends within its paragraph. A tag waits
 
     - after unmatched backticks: for their counterpart (it was in a code span) or the end of the
       paragraph (it was not);
@@ -53,11 +68,8 @@ class OpenTags:
     the text, however it is split into pieces.
     """
 
-    def __init__(self, names: Collection[str], pattern: re.Pattern[str]) -> None:
-        self._token = re.compile(f"{pattern.pattern}|[\n`]")
-        tags = [f"<{slash}{name}>" for name in names for slash in ("", "/")]
-        self._halves = {tag[:length] for tag in tags for length in range(1, len(tag))}
-        self._longest = max(map(len, tags), default=1)
+    def __init__(self, names: Collection[str]) -> None:
+        self._token, self._halves, self._longest = _tables(tuple(names))
         self._read: Callable[[], bool] = self._lead
         """Continues reading; returns False when it needs more text."""
         self._text = ""
@@ -69,6 +81,8 @@ class OpenTags:
         """The character before `_text`."""
         self._is_blank = True
         """The line is blank so far."""
+        self._line_start = 0
+        """Start of the line that is being read, or of the one that opened the fence."""
         self._marks = 0
         """Length of the current run of backticks or tildes so far."""
         self._leads = self._is_escaped = False
@@ -100,6 +114,31 @@ class OpenTags:
         found, self._found = self._found, []
         return found
 
+    def finish(self) -> tuple[list[Tag], int | None]:
+        """Return the remaining tags, as if the text ended here, and the start of an open fence.
+
+        Nothing more may be fed.
+        """
+        if self._read == self._run:
+            self._read = self._inside
+            self._end_run()
+        if self._read == self._inside:
+            is_open = self._line is not None
+        elif self._read == self._tildes:
+            is_open = self._marks >= _FENCE
+        elif self._read == self._fence_marks:
+            is_open = self._marks < self._least
+        else:
+            is_open = self._read in (self._fence_line, self._fence_lead)
+        self._line = None
+        self._end_paragraph()
+        found, self._found = self._found, []
+        return found, self._line_start if is_open else None
+
+    def _begin_line(self) -> None:
+        self._read, self._is_blank = self._lead, True
+        self._line_start = self._offset + self._at
+
     def _lead(self) -> bool:
         """Read the beginning of a line."""
         char = self._skip(_LEAD, quotes=True)
@@ -110,7 +149,7 @@ class OpenTags:
                 self._at += 1
                 if self._is_blank:
                     self._end_paragraph()
-                self._is_blank = True
+                self._begin_line()
             case "`":
                 self._begin_run(leads=True)
             case "~":
@@ -148,15 +187,18 @@ class OpenTags:
         """Read a run of backticks."""
         if not self._count("`"):
             return False
-        run = _Run(self._marks, self._is_escaped)
         self._read = self._inside
+        self._end_run()
+        return True
+
+    def _end_run(self) -> None:
+        run = _Run(self._marks, self._is_escaped)
         if self._leads and run.length >= _FENCE:
             self._mark, self._least, self._line = "`", run.length, [run]
-            return True
+            return
         held, self._line = self._line or [], None
         for token in (*held, run):
             self._take(token)
-        return True
 
     def _tildes(self) -> bool:
         if not self._count("~"):
@@ -171,7 +213,7 @@ class OpenTags:
 
     def _end_line(self) -> None:
         if self._line is None:
-            self._read, self._is_blank = self._lead, True
+            self._begin_line()
         else:
             self._line = None
             self._end_paragraph()
@@ -241,7 +283,7 @@ class OpenTags:
     def _close_fence(self, char: str) -> None:
         if char == "\n":
             self._at += 1
-            self._read, self._is_blank = self._lead, True
+            self._begin_line()
         else:
             self._read = self._fence_line
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import heapq
 import math
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from cuggino.operators.markers.code_regions import code_regions, open_fence
 from cuggino.operators.markers.line_tags import LineTags
-from cuggino.operators.markers.open_tags import OpenTags, Tag
+from cuggino.operators.markers.open_tags import OpenTags, Tag, tag_pattern
 
 
 class MarkerPair(NamedTuple):
@@ -23,74 +22,74 @@ class MarkerPair(NamedTuple):
     tag: str
 
 
-def tag_pattern(names: Collection[str]) -> re.Pattern[str]:
-    """Return a pattern of these tags: group 1 is the slash, group 2 the name."""
-    return re.compile(f"<(/?)({'|'.join(map(re.escape, names)) or '(?!)'})>")
-
-
 def find_markers(
-    text: str, pattern: re.Pattern[str], line_tags: Sequence[Tag] = ()
+    text: str, names: Collection[str], line_tags: Sequence[Tag] = ()
 ) -> tuple[list[MarkerPair], int]:
-    """Return the outermost tag pairs in order, and the start of the undecided text.
+    """Return the outermost tag pairs of a whole text in order, and the start of the undecided text.
 
-    `line_tags` are more tags of the text, in order, whose names the pattern does not have.
-    Undecided is the text from the first unclosed tag, unclosed code fence or incomplete tag at the
-    very end; without any of these it starts at the text's length.
+    `line_tags` are more tags of the text, in order, with other names. Undecided is the text from
+    the first unclosed tag, unclosed code fence or incomplete tag at the very end; without any of
+    these it starts at the text's length.
     """
-    opened: dict[str, Tag] = {}
-    candidates: list[MarkerPair] = []
-    closed: int | None = None
-    for tag in heapq.merge(_tags_outside_code(text, pattern), line_tags):
-        if not tag.closes:
-            if tag.after in (None, closed):
-                opened[tag.name] = tag
-        elif opening := opened.pop(tag.name, None):
-            candidates.append(_pair(opening, tag))
-            closed = tag.end
-    candidates.sort()
-    pairs: list[MarkerPair] = []
-    for pair in candidates:
-        if not pairs or pair.start >= pairs[-1].end:
-            pairs.append(pair)
-    undecided = _open_end(text)
-    for opening in opened.values():
+    half = _HALF_TAG.search(text, max(0, len(text) - 70))
+    undecided = half.start() if half else len(text)
+    tags: Iterable[Tag] = line_tags
+    if "```" in text or "~~~" in text or re.search(tag_pattern(names), text):
+        reader = OpenTags(names)
+        read = reader.feed(text)
+        rest, fence = reader.finish()
+        undecided = undecided if fence is None else min(undecided, fence)
+        tags = heapq.merge(read + rest, line_tags)
+    matching = _Matching()
+    pairs = [pair for tag in tags for pair in matching.add(tag)] + matching.finish()
+    for opening in matching.opened.values():
         if not any(pair.start < opening.start < pair.end for pair in pairs):
             undecided = min(undecided, opening.start)
     return pairs, undecided
 
 
-def _pair(opening: Tag, closing: Tag) -> MarkerPair:
-    return MarkerPair(opening.start, opening.end, closing.start, closing.end, opening.name)
-
-
-def _tags_outside_code(text: str, pattern: re.Pattern[str]) -> Iterator[Tag]:
-    matches = (
-        Tag(match.start(), match.end(), match.group(2), closes=bool(match.group(1)))
-        for match in pattern.finditer(text)
-    )
-    tag = next(matches, None)
-    if tag is None:
-        return
-    for start, end, _ in code_regions(text):
-        while tag is not None and tag.start < start:
-            yield tag
-            tag = next(matches, None)
-        while tag is not None and tag.start < end:
-            tag = next(matches, None)
-    while tag is not None:
-        yield tag
-        tag = next(matches, None)
-
-
 _HALF_TAG = re.compile(r"</?[A-Z_]{0,64}$")
 
 
-def _open_end(text: str) -> int:
-    """Return the start of an unclosed fence or incomplete tag; the text's length without one."""
-    half = _HALF_TAG.search(text, max(0, len(text) - 70))
-    end = half.start() if half else len(text)
-    fence = open_fence(text)
-    return end if fence is None else min(end, fence)
+class _Matching:
+    """Opening and closing tags, matched in the order of the text."""
+
+    def __init__(self) -> None:
+        self.opened: dict[str, Tag] = {}
+        self._waiting: list[MarkerPair] = []
+        """A heap of the pairs that an earlier opening tag may still enclose."""
+        self._closed: int | None = None
+        """End of the last closing tag of a pair."""
+        self._end = 0
+        """End of the last returned pair."""
+
+    def add(self, tag: Tag) -> Iterator[MarkerPair]:
+        """Yield the pairs that the next tag decides, in order."""
+        if not tag.closes:
+            if tag.after in (None, self._closed):
+                self.opened[tag.name] = tag
+        elif opening := self.opened.pop(tag.name, None):
+            pair = MarkerPair(opening.start, opening.end, tag.start, tag.end, opening.name)
+            heapq.heappush(self._waiting, pair)
+            self._closed = tag.end
+        yield from self._before(self.first_open())
+
+    def finish(self) -> list[MarkerPair]:
+        """Return the remaining pairs of a text that has ended."""
+        return [*self._before(math.inf)]
+
+    def first_open(self) -> float:
+        """Return the first opening tag that may still begin a pair."""
+        starts = (tag.start for tag in self.opened.values() if tag.start >= self._end)
+        return min(starts, default=math.inf)
+
+    def _before(self, limit: float) -> Iterator[MarkerPair]:
+        while self._waiting and self._waiting[0].start < limit:
+            pair = heapq.heappop(self._waiting)
+            if pair.start >= self._end:
+                self._end = pair.end
+                yield pair
+            limit = limit if limit == math.inf else self.first_open()
 
 
 class OpenMarkers:
@@ -115,7 +114,7 @@ class OpenMarkers:
         held: str = "",
         known: Sequence[Tag] = (),
     ) -> None:
-        self._tags = OpenTags(names, tag_pattern(names))
+        self._tags = OpenTags(names)
         self._lines = lines
         self._read = len(held)
         """Length of the text that `lines` has read ahead."""
@@ -123,18 +122,12 @@ class OpenMarkers:
         """The start of the text in what `lines` reads."""
         self._unordered = [*known]
         """A heap of tags that another one may precede."""
-        self._opened: dict[str, Tag] = {}
-        self._waiting: list[MarkerPair] = []
-        """A heap of the pairs that an earlier opening tag may still enclose."""
-        self._closed: int | None = None
-        """End of the last closing tag of a pair."""
-        self._end = 0
-        """End of the last returned pair."""
+        self._matching = _Matching()
 
     @property
     def plain_until(self) -> int:
         """The offset before which everything outside the returned pairs is certainly text."""
-        return int(min(self._sure_until, self._first_open()))
+        return int(min(self._sure_until, self._matching.first_open()))
 
     @property
     def _sure_until(self) -> int:
@@ -148,13 +141,7 @@ class OpenMarkers:
         if self._lines is not None:
             tags = self._in_order(tags, self._lines, piece)
         for tag in tags:
-            if not tag.closes:
-                if tag.after in (None, self._closed):
-                    self._opened[tag.name] = tag
-            elif opening := self._opened.pop(tag.name, None):
-                heapq.heappush(self._waiting, _pair(opening, tag))
-                self._closed = tag.end
-            pairs += self._decided()
+            pairs += self._matching.add(tag)
         return pairs
 
     def _in_order(self, tags: list[Tag], lines: LineTags, piece: str) -> list[Tag]:
@@ -172,17 +159,3 @@ class OpenMarkers:
         while self._unordered and self._unordered[0].start < sure:
             ordered.append(heapq.heappop(self._unordered))
         return ordered
-
-    def _decided(self) -> Iterator[MarkerPair]:
-        while self._waiting and self._waiting[0].start < self._first_open():
-            pair = heapq.heappop(self._waiting)
-            if pair.start >= self._end:
-                self._end = pair.end
-                yield pair
-
-    def _first_open(self) -> float:
-        """Return the first opening tag that may still begin a pair."""
-        if not self._opened:
-            return math.inf
-        starts = (tag.start for tag in self._opened.values() if tag.start >= self._end)
-        return min(starts, default=math.inf)
