@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +22,19 @@ from tests.typed.examples import ROOT
 from tests.typed.language_server import LanguageServer, language_server
 
 IMPORT = "import cuggino\n"
+DEFINED = {"run": "edges.py", "Runtime": "runtime.py", "flow": "operators/flow.py"}
 NAMES = {"Runtime", "run", "flow", "forward", "emit", "Schedule", "LoopEvent", "iterate"}
 
 
 class Jedi:
     """Jedi, behind Jupyter, Spyder, Emacs and Vim."""
 
+    def __init__(self) -> None:
+        self._environment = jedi.create_environment(sys.executable, safe=False)
+
     def _script(self, text: str) -> jedi.Script:
-        return jedi.Script(text, project=jedi.Project(ROOT, sys_path=[*sys.path, str(ROOT)]))
+        project = jedi.Project(ROOT, sys_path=[*sys.path, str(ROOT)])
+        return jedi.Script(text, project=project, environment=self._environment)
 
     def completion(self, text: str) -> set[str]:
         return {name.name for name in self._script(text).complete()}
@@ -66,49 +73,39 @@ class Pyright:
         return {Path(one["uri"].removeprefix("file://")) for one in found}
 
 
-@pytest.fixture(scope="module", params=["jedi", "pyright"])
-def editor(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Any]:
-    if request.param == "jedi":
-        yield Jedi()
-        return
-    program = pyright("pyright-langserver")
-    with language_server(program, tmp_path_factory.mktemp("editor")) as server:
+@contextmanager
+def _jedi(_folder: Path) -> Iterator[Jedi]:
+    yield Jedi()
+    gc.collect()  # ends its process
+
+
+@contextmanager
+def _pyright(folder: Path) -> Iterator[Pyright]:
+    with language_server(pyright("pyright-langserver"), folder) as server:
         yield Pyright(server)
 
 
 @pytest.mark.real_agent
-class TestEditor:
-    def test_completion(self, editor: Any) -> None:
-        """After the dot come all public names."""
+@pytest.mark.parametrize("name", ["jedi", "pyright"])
+def test_an_editor(name: str, tmp_path: Path) -> None:
+    """Completion, hover, signature and definition come through the door of the library."""
+    editor: Any
+    with {"jedi": _jedi, "pyright": _pyright}[name](tmp_path) as editor:
         assert NAMES <= set(cuggino.__all__) <= editor.completion(f"{IMPORT}cuggino.")
-
-    def test_completion_of_a_value(self, editor: Any) -> None:
-        """Methods of a class behind the door are offered."""
         offered = editor.completion(f'{IMPORT}cuggino.Schedule.constant("1s").')
         assert {"times", "within", "union", "and_then"} <= offered
 
-    def test_hover(self, editor: Any) -> None:
-        """The documentation of a function or class is shown."""
         assert "block until the stream has ended" in editor.hover(f"{IMPORT}cuggino.run")
         assert "whose stages are streams" in editor.hover(f"{IMPORT}cuggino.flow")
         assert "The delays between attempts" in editor.hover(f"{IMPORT}cuggino.Schedule")
 
-    def test_signature(self, editor: Any) -> None:
-        """The parameters of a function, a method and an event are shown."""
         assert {"stream", "on_next", "scheduler"} <= editor.signature(f"{IMPORT}cuggino.run(")
         assert {"cwd", "agent"} <= editor.signature(f"{IMPORT}cuggino.Runtime.live(")
         event = "from cuggino.events import WatchSentBack\nWatchSentBack("
         assert {*own_fields(WatchSentBack)} <= editor.signature(event)
 
-    @pytest.mark.parametrize(
-        ("name", "file"),
-        [("run", "edges.py"), ("Runtime", "runtime.py"), ("flow", "operators/flow.py")],
-    )
-    def test_definition(self, editor: Any, name: str, file: str) -> None:
-        """A name leads to the file that defines it, not to a stub or a table."""
-        assert {ROOT / "cuggino" / file} == editor.definition(f"{IMPORT}cuggino.{name}")
+        for known, file in DEFINED.items():  # not a stub or a table
+            assert {ROOT / "cuggino" / file} == editor.definition(f"{IMPORT}cuggino.{known}")
 
 
 @pytest.mark.parametrize("cls", all_event_types(), ids=lambda cls: cls.__name__)
