@@ -19,12 +19,7 @@ PREFIX = "browser_"
 
 def install_server(cache: Path = CACHE) -> Path:
     """Return the path of the server's program, of the pinned version; see `install`."""
-    return install(FOLDER, PLAYWRIGHT_MCP, _program, cache=cache)
-
-
-def _program(place: Path) -> Path | None:
-    program = place / "node_modules" / ".bin" / "playwright-mcp"
-    return program if program.exists() else None
+    return install(FOLDER, PLAYWRIGHT_MCP, ".bin/playwright-mcp", cache)
 
 
 def tools_of(server: Path) -> list[str]:

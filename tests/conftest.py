@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import wraps
 from pathlib import Path
@@ -30,7 +30,7 @@ from tests.real_codex import Codex, install_codex
 from tests.real_copilot import Copilot, install_copilot
 from tests.real_gemini import Gemini, install_gemini
 from tests.real_opencode import OpenCode, install_opencode
-from tests.real_program import in_a_project, required
+from tests.real_program import RealProgram, in_a_project, required
 from tests.sources.subscribers import children, eventually
 
 pytest.register_assert_rewrite("tests.loops.endings", "tests.loops.writing")
@@ -44,9 +44,22 @@ for profile, examples in (("quick", 15), ("thorough", 1000)):
     )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
-AGENTS = ("claude", "codex", "copilot", "gemini", "kimi", "opencode", "qwen", "vibe")
+AGENTS: Mapping[str, tuple[type[RealProgram], Callable[[], Path]]] = {
+    "claude": (Claude, install_claude),
+    "codex": (Codex, install_codex),
+    "copilot": (Copilot, install_copilot),
+    "gemini": (Gemini, install_gemini),
+    "kimi": (Kimi, install_kimi),
+    "opencode": (OpenCode, install_opencode),
+    "qwen": (Qwen, install_qwen),
+    "vibe": (Vibe, install_vibe),
+}
+"""The agents by the names of their fixtures, which no other fixture may have.
+
+`<name>_cli` is the path of the program.
+"""
 CLIS = tuple(f"{name}_cli" for name in AGENTS)
-PROGRAMS = frozenset({*CLIS, "browser", "chromium", "installed", "playwright_server"})
+PROGRAMS = frozenset({*AGENTS, *CLIS, "browser", "chromium", "installed", "playwright_server"})
 """Fixtures that install or start a real program: agents, Chromium, and cuggino's own wheel.
 
 A test that uses one is a `real_agent` test.
@@ -175,94 +188,26 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("real_agent")
 
 
-@pytest.fixture(scope="session")
-def claude_cli() -> Path:
-    return required(install_claude)
+def _provide(name: str, kind: type[RealProgram], install: Callable[[], Path]) -> None:
+    """Define the fixtures of a real agent: its program, and the program in a project."""
+
+    @pytest.fixture(scope="session", name=f"{name}_cli")
+    def cli() -> Path:
+        return required(install)
+
+    @pytest.fixture(name=name)
+    def agent(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RealProgram]:
+        program: Path = request.getfixturevalue(f"{name}_cli")
+        with in_a_project(kind, program, tmp_path) as made:
+            yield made
+
+    globals().update({f"{name}_cli": cli, name: agent})
 
 
-@pytest.fixture(scope="session")
-def codex_cli() -> Path:
-    return required(install_codex)
-
-
-@pytest.fixture(scope="session")
-def copilot_cli() -> Path:
-    return required(install_copilot)
-
-
-@pytest.fixture(scope="session")
-def gemini_cli() -> Path:
-    return required(install_gemini)
-
-
-@pytest.fixture(scope="session")
-def opencode_cli() -> Path:
-    return required(install_opencode)
-
-
-@pytest.fixture(scope="session")
-def kimi_cli() -> Path:
-    return required(install_kimi)
-
-
-@pytest.fixture(scope="session")
-def qwen_cli() -> Path:
-    return required(install_qwen)
-
-
-@pytest.fixture(scope="session")
-def vibe_cli() -> Path:
-    return required(install_vibe)
+for each, (kind, install) in AGENTS.items():
+    _provide(each, kind, install)
 
 
 @pytest.fixture(scope="session")
 def playwright_server() -> Path:
     return required(install_server)
-
-
-@pytest.fixture
-def claude(claude_cli: Path, tmp_path: Path) -> Iterator[Claude]:
-    with in_a_project(Claude, claude_cli, tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-def codex(codex_cli: Path, tmp_path: Path) -> Iterator[Codex]:
-    with in_a_project(Codex, codex_cli, tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-def copilot(copilot_cli: Path, tmp_path: Path) -> Iterator[Copilot]:
-    with in_a_project(Copilot, copilot_cli, tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-def gemini(gemini_cli: Path, tmp_path: Path) -> Iterator[Gemini]:
-    with in_a_project(Gemini, gemini_cli, tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-def opencode(opencode_cli: Path, tmp_path: Path) -> Iterator[OpenCode]:
-    with in_a_project(OpenCode, opencode_cli, tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-def kimi(kimi_cli: Path, tmp_path: Path) -> Iterator[Kimi]:
-    with in_a_project(Kimi, kimi_cli, tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-def qwen(qwen_cli: Path, tmp_path: Path) -> Iterator[Qwen]:
-    with in_a_project(Qwen, qwen_cli, tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-def vibe(vibe_cli: Path, tmp_path: Path) -> Iterator[Vibe]:
-    with in_a_project(Vibe, vibe_cli, tmp_path) as made:
-        yield made

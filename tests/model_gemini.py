@@ -1,8 +1,4 @@
-"""The scripted model with Google's Gemini API, for the Gemini CLI.
-
-Requests are converted to the shape of the Messages API (`model_server`), so that scripts see the
-same `ModelRequest`.
-"""
+"""The scripted model with Google's Gemini API, for the Gemini CLI."""
 
 from __future__ import annotations
 
@@ -10,15 +6,12 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 from typing_extensions import override
 
-from tests.model_script import ApiError, Block, Message, Script, Text, Thought, Tool
-from tests.model_server import ModelServer, _Handler
-
-_PIECE = 24
-"""Characters of text in one chunk."""
+from tests.model_script import ApiError, Block, Message, Text, Thought, Tool
+from tests.model_server import ModelServer
+from tests.model_sse import Events, pieces
 
 _RETRY_INFO = "type.googleapis.com/google.rpc.RetryInfo"
 _QUOTA_FAILURE = "type.googleapis.com/google.rpc.QuotaFailure"
@@ -57,64 +50,37 @@ def usage_limit(retry_after: str | None, message: str = "Quota exceeded.") -> Go
 class GeminiServer(ModelServer):
     """A `ModelServer` whose `url` is a base URL of the Gemini API."""
 
-    def __init__(self, script: Script) -> None:
-        super().__init__(script)
-        server = self
+    counter = (":countTokens", "totalTokens")
 
-        class Handler(_GeminiHandler):
-            owner = server
-
-        self._http.RequestHandlerClass = Handler
-
-
-class _GeminiHandler(_Handler):
     @override
-    def do_POST(self) -> None:
-        raw = self.rfile.read(int(self.headers.get("content-length") or 0))
-        model, _, method = urlsplit(self.path).path.rpartition("/")[2].partition(":")
-        if method == "countTokens":
-            self._send_json(200, {"totalTokens": len(raw) // 4})
-            return
+    def read(self, route: str, raw: bytes) -> dict[str, Any] | None:
+        model, _, method = route.rpartition("/")[2].partition(":")
         if method not in ("generateContent", "streamGenerateContent"):
-            self._send_json(404, _error(404, f"no {self.path} here", ()))
-            return
-        headers = {name.lower(): value for name, value in self.headers.items()}
-        body = as_messages(json.loads(raw), model)
-        body["stream"] = method == "streamGenerateContent"
-        self._answer(self.owner._receive(self.path, headers, body), body)
+            return None
+        streams = method == "streamGenerateContent"
+        return {**as_messages(json.loads(raw), model), "stream": streams}
 
-    def _answer(self, reply: Any, body: dict[str, Any]) -> None:
-        match reply:
-            case Message() if body["stream"]:
-                self._stream(self._chunks(reply, body))
-            case Message():
-                self._send_json(200, whole(reply, model=body["model"]))
-            case GoogleError(status, _, message, headers):
-                self._send_json(status, _error(status, message, reply.details), headers)
-            case ApiError(status, _, message, headers):
-                self._send_json(status, _error(status, message, ()), headers)
-            case _:
-                super()._answer(reply, body)
+    @override
+    def whole(self, reply: Message, body: Mapping[str, Any]) -> dict[str, Any]:
+        parts = [{"text": block.text} for block in reply.blocks if isinstance(block, Text)]
+        return {**_chunk(parts, body["model"], finish="STOP"), "usageMetadata": _usage(reply)}
 
-    def _begin(self, message: Message | None, after_events: int, body: dict[str, Any]) -> None:
-        if message is not None:
-            made = list(self._chunks(message, body))
-            self._stream(iter(made[:after_events]), ends=False)
+    @override
+    def events(self, reply: Message, body: Mapping[str, Any]) -> Events:
+        number, model = next(self._ids), body["model"]
+        for index, block in enumerate(reply.blocks):
+            for part in _parts(block, f"call_{number}_{index}"):
+                yield None, _chunk([part], model)
+        end = _chunk([{"text": ""}], model, finish="STOP")
+        yield None, {**end, "usageMetadata": _usage(reply)}
 
-    def _chunks(self, reply: Message, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        return chunks(reply, number=next(self.owner._ids), model=body["model"])
-
-    def _stream(self, made: Iterator[dict[str, Any]], *, ends: bool = True) -> None:
-        self.send_response(200)
-        self.send_header("content-type", "text/event-stream")
-        self.send_header("transfer-encoding", "chunked")
-        self.end_headers()
-        for chunk in made:
-            event = f"data: {json.dumps(chunk)}\r\n\r\n".encode()
-            self.wfile.write(b"%x\r\n%s\r\n" % (len(event), event))
-            self.wfile.flush()
-        if ends:
-            self.wfile.write(b"0\r\n\r\n")
+    @override
+    def failed(self, error: ApiError) -> dict[str, Any]:
+        status = _STATUS.get(error.status, "UNKNOWN")
+        told: dict[str, Any] = {"code": error.status, "message": error.message, "status": status}
+        if isinstance(error, GoogleError) and error.details:
+            told["details"] = [dict(detail) for detail in error.details]
+        return {"error": told}
 
 
 def as_messages(asked: dict[str, Any], model: str) -> dict[str, Any]:
@@ -151,20 +117,6 @@ def _told(part: dict[str, Any]) -> str:
     return json.dumps(part, ensure_ascii=False)
 
 
-def chunks(reply: Message, *, number: int, model: Any) -> Iterator[dict[str, Any]]:
-    """Yield the chunks that stream this message, its usage in the last one."""
-    for index, block in enumerate(reply.blocks):
-        for part in _parts(block, f"call_{number}_{index}"):
-            yield _chunk([part], model)
-    yield {**_chunk([{"text": ""}], model, finish="STOP"), "usageMetadata": _usage(reply)}
-
-
-def whole(reply: Message, *, model: Any) -> dict[str, Any]:
-    """Return the message in one piece."""
-    parts = [{"text": block.text} for block in reply.blocks if isinstance(block, Text)]
-    return {**_chunk(parts, model, finish="STOP"), "usageMetadata": _usage(reply)}
-
-
 def _chunk(parts: list[dict[str, Any]], model: Any, finish: str | None = None) -> dict[str, Any]:
     candidate: dict[str, Any] = {"index": 0, "content": {"role": "model", "parts": parts}}
     if finish is not None:
@@ -183,26 +135,11 @@ def _usage(reply: Message) -> dict[str, int]:
 def _parts(block: Block, call: str) -> Iterator[dict[str, Any]]:
     match block:
         case Text(text):
-            for piece in _pieces(text):
+            for piece in pieces(text):
                 yield {"text": piece}
         case Thought(text):
-            for piece in _pieces(text):
+            for piece in pieces(text):
                 yield {"text": piece, "thought": True}
         case Tool(name, arguments, given_id):
             asked = {"id": given_id or call, "name": name, "args": dict(arguments)}
             yield {"functionCall": asked}
-
-
-def _pieces(text: str) -> list[str]:
-    return [text[i : i + _PIECE] for i in range(0, len(text), _PIECE)]
-
-
-def _error(status: int, message: str, details: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    told: dict[str, Any] = {
-        "code": status,
-        "message": message,
-        "status": _STATUS.get(status, "UNKNOWN"),
-    }
-    if details:
-        told["details"] = [dict(detail) for detail in details]
-    return {"error": told}

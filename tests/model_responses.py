@@ -1,24 +1,17 @@
-"""The scripted model with OpenAI's Responses API, for the Codex CLI.
-
-Requests are converted to the shape of the Messages API (`model_server`), so that scripts see the
-same `ModelRequest`.
-"""
+"""The scripted model with OpenAI's Responses API, for the Codex CLI."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 from typing_extensions import override
 
-from tests.model_script import ApiError, Block, Message, Script, Text, Thought, Tool
-from tests.model_server import ModelServer, _Handler
-
-_PIECE = 24
-"""Characters of text in one delta."""
+from tests.model_openai import OpenAiServer
+from tests.model_script import ApiError, Block, Message, Text, Thought, Tool
+from tests.model_sse import Events, pieces
 
 _SAID_BY_MODEL = ("reasoning", "function_call", "custom_tool_call")
 _ANSWERS = ("function_call_output", "custom_tool_call_output")
@@ -35,56 +28,26 @@ class UsageLimit(ApiError):
     message: str = "The usage limit has been reached"
 
 
-class ResponsesServer(ModelServer):
+class ResponsesServer(OpenAiServer):
     """A `ModelServer` whose `url` is a base URL for responses."""
 
-    def __init__(self, script: Script) -> None:
-        super().__init__(script)
-        server = self
+    last = ""
+    route = "/v1/responses"
 
-        class Handler(_ResponsesHandler):
-            owner = server
-
-        self._http.RequestHandlerClass = Handler
-
-    @property
-    def url(self) -> str:
-        return f"{super().url}/v1"
-
-
-class _ResponsesHandler(_Handler):
     @override
-    def do_POST(self) -> None:
-        raw = self.rfile.read(int(self.headers.get("content-length") or 0))
-        route = urlsplit(self.path).path
-        if route != "/v1/responses":
-            self._send_json(404, _error("not_found", f"no {route} here"))
-            return
-        asked = json.loads(raw)
-        headers = {name.lower(): value for name, value in self.headers.items()}
-        body = as_messages(asked)
-        self._answer(self.owner._receive(self.path, headers, body), body)
+    def as_messages(self, asked: dict[str, Any]) -> dict[str, Any]:
+        return as_messages(asked)
 
-    def _answer(self, reply: Any, body: dict[str, Any]) -> None:
-        match reply:
-            case Message():
-                self._send_events(self._events(reply, body), reply.headers)
-            case UsageLimit(resets_at=resets_at):
-                error = _error(reply.type, reply.message)
-                error["error"] |= {"plan_type": "pro", "resets_at": resets_at}
-                self._send_json(reply.status, error)
-            case ApiError(status, kind, message, headers):
-                self._send_json(status, _error(kind, message), headers)
-            case _:
-                super()._answer(reply, body)
+    @override
+    def events(self, reply: Message, body: Mapping[str, Any]) -> Events:
+        return response_events(reply, number=next(self._ids), custom=body["custom_tools"])
 
-    def _begin(self, message: Message | None, after_events: int, body: dict[str, Any]) -> None:
-        if message is not None:
-            events = list(self._events(message, body))
-            self._send_events(events[:after_events], message.headers, ends=False)
-
-    def _events(self, reply: Message, body: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-        return response_events(reply, number=next(self.owner._ids), custom=body["custom_tools"])
+    @override
+    def failed(self, error: ApiError) -> dict[str, Any]:
+        told = super().failed(error)
+        if isinstance(error, UsageLimit):
+            told["error"] |= {"plan_type": "pro", "resets_at": error.resets_at}
+        return told
 
 
 def as_messages(asked: dict[str, Any]) -> dict[str, Any]:
@@ -115,7 +78,6 @@ def as_messages(asked: dict[str, Any]) -> dict[str, Any]:
         "messages": messages,
         "tools": [{"name": tool.get("type"), **tool} for tool in named],
         "custom_tools": [tool.get("name") for tool in named if tool.get("type") == "custom"],
-        "stream": bool(asked.get("stream")),
     }
 
 
@@ -134,9 +96,7 @@ def _plain(content: Any) -> str:
     return content if isinstance(content, str) else "" if content is None else json.dumps(content)
 
 
-def response_events(
-    reply: Message, *, number: int, custom: list[str]
-) -> Iterator[tuple[str, dict[str, Any]]]:
+def response_events(reply: Message, *, number: int, custom: list[str]) -> Events:
     """Yield the events that stream this message, each with its name, its usage in the last one.
 
     `custom` are the names of the tools that take plain text: the input `{"input": TEXT}`.
@@ -149,13 +109,13 @@ def response_events(
             opened = {**item, "content": []}
             yield _event("response.output_item.added", output_index=index, item=opened)
             text = item["content"][0]["text"]
-            for at in range(0, len(text), _PIECE):
+            for piece in pieces(text):
                 yield _event(
                     "response.output_text.delta",
                     item_id=item["id"],
                     output_index=index,
                     content_index=0,
-                    delta=text[at : at + _PIECE],
+                    delta=piece,
                 )
         yield _event("response.output_item.done", output_index=index, item=item)
     usage = {
@@ -193,7 +153,3 @@ def _item(block: Block, number: str, custom: list[str]) -> dict[str, Any]:
             if space:  # for the tools of a server, and for those of subagents
                 called |= {"name": tool, "namespace": space}
             return {"type": "function_call", **called, "arguments": json.dumps(dict(given))}
-
-
-def _error(kind: str, message: str) -> dict[str, Any]:
-    return {"error": {"type": kind, "code": kind, "message": message}}

@@ -1,4 +1,7 @@
-"""A scripted model: the Anthropic Messages API on loopback, for tests that drive a real agent.
+"""A scripted model on loopback, for tests that drive a real agent.
+
+`ModelServer` speaks the Anthropic Messages API; subclasses speak those of other providers and read
+their requests as ones for messages, so that every script sees the same `ModelRequest`.
 
 A script (see `model_script`) is a function of the request. Replies are streamed as real server-sent
 events in small pieces, with usage, so that the agent reports a cost. No model is involved: the test
@@ -10,11 +13,11 @@ from __future__ import annotations
 import json
 import socket
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from itertools import count
+from itertools import count, islice
 from types import TracebackType
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from tests.model_script import (
@@ -30,7 +33,7 @@ from tests.model_script import (
     Thought,
     Tool,
 )
-from tests.model_sse import complete_message, sse_events
+from tests.model_sse import Events, complete_message, sse_events
 from tests.sources.subscribers import eventually
 
 __all__ = [
@@ -55,6 +58,11 @@ class ModelServer:
     Leaving releases every `Hang`, closes all connections, and waits for all threads.
     """
 
+    counter: ClassVar[tuple[str, str]] = ("/v1/messages/count_tokens", "input_tokens")
+    """The end of the path that counts tokens, and the name of the number in its answer."""
+    last: ClassVar[str] = ""
+    """What ends a complete stream."""
+
     def __init__(self, script: Script) -> None:
         self._script = script
         self._requests: list[ModelRequest] = []
@@ -76,6 +84,24 @@ class ModelServer:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self._http.server_address[1]}"
+
+    def read(self, route: str, raw: bytes) -> dict[str, Any] | None:
+        """Return the request as one for a message; None if the API has no such route."""
+        body: dict[str, Any] = json.loads(raw)
+        return body if route == "/v1/messages" else None
+
+    def whole(self, reply: Message, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the message in one piece."""
+        return complete_message(reply, number=next(self._ids), model=body.get("model"))
+
+    def events(self, reply: Message, body: Mapping[str, Any]) -> Events:
+        """Yield the events that stream the message."""
+        return sse_events(self.whole(reply, body))
+
+    def failed(self, error: ApiError) -> dict[str, Any]:
+        """Return the body of the error."""
+        told = {"type": error.type, "message": error.message}
+        return {"type": "error", "error": told, "request_id": "req_test"}
 
     @property
     def requests(self) -> list[ModelRequest]:
@@ -163,41 +189,34 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         raw = self.rfile.read(int(self.headers.get("content-length") or 0))
         route = urlsplit(self.path).path
-        if route == "/v1/messages/count_tokens":
-            self._send_json(200, {"input_tokens": len(raw) // 4})
+        path, name = self.owner.counter
+        if path and route.endswith(path):
+            self._send_json(200, {name: len(raw) // 4})
             return
-        if route != "/v1/messages":
-            self._send_json(404, _error("not_found_error", f"no {route} here"))
+        body = self.owner.read(route, raw)
+        if body is None:
+            self._answer(ApiError(404, "not_found_error", f"no {route} here"), {})
             return
-        body = json.loads(raw)
         headers = {name.lower(): value for name, value in self.headers.items()}
         self._answer(self.owner._receive(self.path, headers, body), body)
 
     def _answer(self, reply: Reply, body: dict[str, Any]) -> None:
         match reply:
             case Message() if body.get("stream"):
-                self._send_events(sse_events(self._complete(reply, body)), reply.headers)
+                self._stream(reply, body)
             case Message():
-                self._send_json(200, self._complete(reply, body), reply.headers)
-            case ApiError(status, kind, message, headers):
-                self._send_json(status, _error(kind, message), headers)
+                self._send_json(200, self.owner.whole(reply, body), reply.headers)
+            case ApiError(status, headers=headers):
+                self._send_json(status, self.owner.failed(reply), headers)
             case Drop(message, after_events, once):
-                self._begin(message, after_events, body)
+                self._stream(message, body, after_events)
                 closing = self.owner._closing
                 assert once is None or eventually(lambda: once.is_set() or closing.is_set())
                 self._reset()
             case Hang(seconds, message, after_events):
-                self._begin(message, after_events, body)
+                self._stream(message, body, after_events)
                 self.owner._closing.wait(seconds)
                 self._reset()
-
-    def _begin(self, message: Message | None, after_events: int, body: dict[str, Any]) -> None:
-        if message is not None:
-            events = list(sse_events(self._complete(message, body)))
-            self._send_events(events[:after_events], message.headers, ends=False)
-
-    def _complete(self, reply: Message, body: dict[str, Any]) -> dict[str, Any]:
-        return complete_message(reply, number=next(self.owner._ids), model=body.get("model"))
 
     def _send_json(
         self, status: int, value: object, headers: Mapping[str, str] | None = None
@@ -211,25 +230,30 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    def _send_events(
-        self,
-        events: Iterable[tuple[str, dict[str, Any]]],
-        headers: Mapping[str, str],
-        *,
-        ends: bool = True,
+    def _stream(
+        self, message: Message | None, body: dict[str, Any], only: int | None = None
     ) -> None:
+        """Stream the message, or only the first of its events."""
+        if message is None:
+            return
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.send_header("transfer-encoding", "chunked")
-        for name, text in headers.items():
+        for name, text in message.headers.items():
             self.send_header(name, text)
         self.end_headers()
-        for name, value in events:
-            data = f"event: {name}\ndata: {json.dumps(value)}\n\n".encode()
-            self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
-            self.wfile.flush()
-        if ends:
-            self.wfile.write(b"0\r\n\r\n")
+        for event, value in islice(self.owner.events(message, body), only):
+            named = "" if event is None else f"event: {event}\n"
+            self._chunk(f"{named}data: {json.dumps(value)}\n\n")
+        if only is None:
+            if self.owner.last:
+                self._chunk(self.owner.last)
+            self._chunk("")
+
+    def _chunk(self, text: str) -> None:
+        data = text.encode()
+        self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+        self.wfile.flush()
 
     def _reset(self) -> None:
         self.close_connection = True
@@ -241,7 +265,3 @@ def _shut(connection: socket.socket) -> None:
         connection.shutdown(socket.SHUT_RDWR)
     except OSError:
         return  # closed already
-
-
-def _error(kind: str, message: str) -> dict[str, Any]:
-    return {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_test"}

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 from tests.model_script import Block, Message, Text, Thought, Tool
 
-_PIECE = 24
+PIECE = 24
 """Characters of text in one delta."""
+
+Events: TypeAlias = Iterator[tuple[str | None, dict[str, Any]]]
+"""Server-sent events, each with its name if it has one."""
 
 
 def complete_message(reply: Message, *, number: int, model: str | None) -> dict[str, Any]:
@@ -48,7 +51,7 @@ def _content(block: Block, tool_id: str) -> dict[str, Any]:
             }
 
 
-def sse_events(message: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def sse_events(message: dict[str, Any]) -> Events:
     """Yield the events that stream this message, each with its name."""
     start = {
         **message,
@@ -85,20 +88,21 @@ def _opened(content: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any
     """Return the block as it starts, and the deltas that complete it."""
     match content["type"]:
         case "text":
-            deltas = [{"type": "text_delta", "text": piece} for piece in _pieces(content["text"])]
+            deltas = [{"type": "text_delta", "text": piece} for piece in pieces(content["text"])]
             return {**content, "text": ""}, deltas
         case "thinking":
             deltas = [
                 {"type": "thinking_delta", "thinking": piece}
-                for piece in _pieces(content["thinking"])
+                for piece in pieces(content["thinking"])
             ]
             deltas.append({"type": "signature_delta", "signature": content["signature"]})
             return {**content, "thinking": "", "signature": ""}, deltas
         case _:
-            pieces = _pieces(json.dumps(content["input"]))
-            deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
+            parts = pieces(json.dumps(content["input"]))
+            deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in parts]
             return {**content, "input": {}}, deltas
 
 
-def _pieces(text: str) -> list[str]:
-    return [text[i : i + _PIECE] for i in range(0, len(text), _PIECE)]
+def pieces(text: str) -> list[str]:
+    """Return the text cut into the parts of its deltas."""
+    return [text[i : i + PIECE] for i in range(0, len(text), PIECE)]

@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -20,7 +20,6 @@ from filelock import FileLock
 from typing_extensions import override
 
 from cuggino.agents.acp import PROFILES, AcpAgent
-from cuggino.testing import Call, CannotPlay, Delegate, Edit, Read, Run, Write
 from cuggino.testing.conformance.acts import FailKind
 from tests.model_openai import OpenAiServer
 from tests.model_script import (
@@ -39,9 +38,9 @@ from tests.real_program import (
     CACHE,
     INSTALL_TIMEOUT,
     JudgedHere,
-    ToolAct,
+    clean,
     install,
-    trusting,
+    tools_of,
     write_file,
 )
 
@@ -62,29 +61,21 @@ PYTHONS = ("python3.13", "python3.12", "python3.14")
 
 def install_node(cache: Path = CACHE) -> Path:
     """Return the path of Node (about 190 MB); see `install`."""
-    return install(f"node-{NODE}", f"node@{NODE}", _npm_bin("node/bin/node"), cache=cache)
+    return install(f"node-{NODE}", f"node@{NODE}", "node/bin/node", cache)
 
 
 def install_qwen(cache: Path = CACHE) -> Path:
     """Return the path of the program (about 150 MB); see `install`."""
     install_node(cache)
     package = f"@qwen-code/qwen-code@{QWEN}"
-    return install(f"qwen-{QWEN}", package, _npm_bin(".bin/qwen"), cache=cache)
+    return install(f"qwen-{QWEN}", package, ".bin/qwen", cache)
 
 
 def install_kimi(cache: Path = CACHE) -> Path:
     """Return the path of the program (about 120 MB); see `install`."""
     install_node(cache)
     package = f"@moonshot-ai/kimi-code@{KIMI}"
-    return install(f"kimi-{KIMI}", package, _npm_bin(".bin/kimi"), cache=cache)
-
-
-def _npm_bin(name: str) -> Callable[[Path], Path | None]:
-    def find(place: Path) -> Path | None:
-        program = place / "node_modules" / name
-        return program if program.exists() else None
-
-    return find
+    return install(f"kimi-{KIMI}", package, ".bin/kimi", cache)
 
 
 def install_vibe(cache: Path = CACHE) -> Path:
@@ -134,17 +125,9 @@ def _run(words: Sequence[str]) -> None:
         raise RuntimeError(f"{words[-1]} could not be installed: {done.stderr.strip()[-2000:]}")
 
 
-def _clean(home: Path) -> dict[str, str]:
-    folders = {"HOME": home, "TMPDIR": home / "tmp"}
-    for folder in folders.values():
-        folder.mkdir(parents=True, exist_ok=True)
-    node = install_node().parent
-    return {
-        **trusting(),
-        **{name: str(folder) for name, folder in folders.items()},
-        "PATH": f"{node}:{os.environ.get('PATH', os.defpath)}",
-        "LANG": "C.UTF-8",
-    }
+def _clean(home: Path, **more: str) -> dict[str, str]:
+    path = f"{install_node().parent}:{os.environ.get('PATH', os.defpath)}"
+    return clean(home, TMPDIR=home / "tmp", PATH=path, **more)
 
 
 class _Server(OpenAiServer):
@@ -166,10 +149,6 @@ class AcpProgram(JudgedHere):
     cut_after = 3
     other_model = "other-model"
 
-    def env(self, base_url: str) -> dict[str, str]:
-        """Return the whole environment of a run with the model at this address."""
-        raise NotImplementedError
-
     @property
     @override
     def agent_name(self) -> str:
@@ -179,7 +158,7 @@ class AcpProgram(JudgedHere):
     def agent(
         self, base_url: str, env: Mapping[str, str] | None = None, *, retries: int = 0
     ) -> AcpAgent:
-        given = {**self.env(base_url), **(env or {})}
+        given = {**self.env(base_url, retries), **(env or {})}
         return AcpAgent(PROFILES[self.profile], path=self.program, env=given)
 
     @override
@@ -216,13 +195,27 @@ class Qwen(AcpProgram):
     """Qwen Code."""
 
     cli = "qwen_cli"
+    tools = tools_of(
+        ("run_shell_command", {"description": "a command", "is_background": False}, "command"),
+        ("write_file", {}, "file_path", "content"),
+        ("edit", {}, "file_path", "old_string", "new_string"),
+        ("read_file", {}, "file_path"),
+    )
+    delegate = Tool(
+        "agent",
+        {
+            "description": "help a bit",
+            "prompt": HELPER,
+            "subagent_type": "general-purpose",
+            "run_in_background": False,
+        },
+    )
     profile = "qwen"
     limit_lasts = 3600.0
     no_login = MappingProxyType({"OPENAI_API_KEY": ""})
 
     @override
-    def env(self, base_url: str) -> dict[str, str]:
-        clean = _clean(self.home)
+    def env(self, base_url: str, retries: int) -> dict[str, str]:
         # Settings of a model go before the profile's, which would set the same.
         more = {"baseUrl": base_url, "generationConfig": {"maxRetries": 0}}
         models = [{"id": name, "envKey": "OPENAI_API_KEY", **more} for name in MODELS]
@@ -235,36 +228,12 @@ class Qwen(AcpProgram):
             "general": {"enableAutoUpdate": False},
         }
         write_file(self.home / ".qwen" / "settings.json", json.dumps(settings))
-        return {
-            **clean,
-            "OPENAI_API_KEY": "dummy-not-a-key",
-            "OPENAI_BASE_URL": base_url,
-            "OPENAI_MODEL": MODELS[0],
-        }
+        key, model = "dummy-not-a-key", MODELS[0]
+        return _clean(self.home, OPENAI_API_KEY=key, OPENAI_BASE_URL=base_url, OPENAI_MODEL=model)
 
     @override
     def serve(self, script: Script) -> ModelServer:
         return super().serve(lambda request: _absolute(script(request), request))
-
-    @override
-    def tool(self, act: ToolAct) -> Tool:
-        match act:
-            case Run(command):
-                given = {"command": command, "description": "a command", "is_background": False}
-                return Tool("run_shell_command", given)
-            case Write(path, text):
-                return Tool("write_file", {"file_path": path, "content": text})
-            case Edit(path, old, new):
-                given = {"file_path": path, "old_string": old, "new_string": new}
-                return Tool("edit", given)
-            case Read(path):
-                return Tool("read_file", {"file_path": path})
-            case Call(server, tool, given):
-                return Tool(f"mcp__{server}__{tool}", given)
-            case Delegate():
-                order = {"description": "help a bit", "prompt": HELPER}
-                more = {"subagent_type": "general-purpose", "run_in_background": False}
-                return Tool("agent", {**order, **more})
 
     @override
     def failure(self, kind: FailKind) -> ApiError:
@@ -307,11 +276,20 @@ class Kimi(AcpProgram):
     """Kimi Code."""
 
     cli = "kimi_cli"
+    tools = tools_of(
+        ("Bash", {}, "command"),
+        ("Write", {}, "path", "content"),
+        ("Edit", {}, "path", "old_string", "new_string"),
+        ("Read", {}, "path"),
+    )
+    delegate = Tool(
+        "Agent", {"description": "help a bit", "prompt": HELPER, "subagent_type": "coder"}
+    )
     harmless_tools = frozenset({"AskUserQuestion"})
     profile = "kimi"
 
     @override
-    def env(self, base_url: str) -> dict[str, str]:
+    def env(self, base_url: str, retries: int) -> dict[str, str]:
         lines = [
             f'default_model = "{MODELS[0]}"',
             "[providers.mock]",
@@ -323,28 +301,7 @@ class Kimi(AcpProgram):
             lines += [f'[models."{name}"]', 'provider = "mock"', f'model = "{name}"']
             lines += ["max_context_size = 1000000", 'capabilities = ["thinking", "tool_use"]']
         write_file(self.home / ".kimi-code" / "config.toml", "\n".join(lines) + "\n")
-        return {
-            **_clean(self.home),
-            "KIMI_DISABLE_TELEMETRY": "1",
-            "KIMI_CODE_NO_AUTO_UPDATE": "1",
-        }
-
-    @override
-    def tool(self, act: ToolAct) -> Tool:
-        match act:
-            case Run(command):
-                return Tool("Bash", {"command": command})
-            case Write(path, text):
-                return Tool("Write", {"path": path, "content": text})
-            case Edit(path, old, new):
-                return Tool("Edit", {"path": path, "old_string": old, "new_string": new})
-            case Read(path):
-                return Tool("Read", {"path": path})
-            case Call(server, tool, given):
-                return Tool(f"mcp__{server}__{tool}", given)
-            case Delegate():
-                order = {"description": "help a bit", "prompt": HELPER}
-                return Tool("Agent", {**order, "subagent_type": "coder"})
+        return _clean(self.home, KIMI_DISABLE_TELEMETRY="1", KIMI_CODE_NO_AUTO_UPDATE="1")
 
     @override
     def hostile_settings(self) -> Sequence[Mapping[str, str]]:
@@ -362,12 +319,18 @@ class Vibe(AcpProgram):
     """Mistral Vibe."""
 
     cli = "vibe_cli"
+    tools = tools_of(
+        ("bash", {}, "command"),
+        ("write_file", {}, "path", "content"),
+        ("edit", {}, "file_path", "old_string", "new_string"),
+        ("read_file", {}, "path"),
+    )
+    calls = ""  # it calls tools of servers in TypeScript
     profile = "vibe"
     no_login = MappingProxyType({"MOCK_API_KEY": ""})
 
     @override
-    def env(self, base_url: str) -> dict[str, str]:
-        clean = _clean(self.home)
+    def env(self, base_url: str, retries: int) -> dict[str, str]:
         lines = [
             f'active_model = "{MODELS[0]}"',
             "enable_telemetry = false",
@@ -381,23 +344,7 @@ class Vibe(AcpProgram):
             lines += ["[[models]]", f'name = "{name}"', f'alias = "{name}"', 'provider = "mock"']
             lines += ["input_price = 1.0", "output_price = 10.0"]
         write_file(self.home / ".vibe" / "config.toml", "\n".join(lines) + "\n")
-        return {**clean, "MOCK_API_KEY": "dummy-not-a-key"}
-
-    @override
-    def tool(self, act: ToolAct) -> Tool:
-        match act:
-            case Run(command):
-                return Tool("bash", {"command": command})
-            case Write(path, text):
-                return Tool("write_file", {"path": path, "content": text})
-            case Edit(path, old, new):
-                return Tool("edit", {"file_path": path, "old_string": old, "new_string": new})
-            case Read(path):
-                return Tool("read_file", {"path": path})
-            case Call():
-                raise CannotPlay("it calls tools of servers in TypeScript")
-            case Delegate():
-                raise CannotPlay("it has no tool that starts a sub-agent")
+        return _clean(self.home, MOCK_API_KEY="dummy-not-a-key")
 
     @override
     def hostile_settings(self) -> Sequence[Mapping[str, str]]:

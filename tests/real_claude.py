@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -18,17 +19,15 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from cuggino.agents import LlmAgent
 from cuggino.agents.base.guard import make_guard
 from cuggino.agents.claude import ClaudeAgent
 from cuggino.agents.claude.sandbox import sandbox_unavailable
 from cuggino.guard import hook
-from cuggino.testing import Call, Delegate, Edit, Read, Run, Write
 from cuggino.testing.conformance.acts import FailKind
 from cuggino.testing.conformance.arena import GuardFault
 from tests.limits import LIMIT
 from tests.model_script import HELPER, ApiError, Tool, usage_limit
-from tests.real_program import CACHE, RealProgram, ToolAct, install, trusting, write_file
+from tests.real_program import RealProgram, clean, install, tools_of, write_file
 
 VERSION = "2.1.329"
 PACKAGE = f"@anthropic-ai/claude-code@{VERSION}"
@@ -55,14 +54,8 @@ HOOK_FAULTS = MappingProxyType(
 """Faults of the hook as shell commands."""
 
 
-def install_claude(cache: Path = CACHE) -> Path:
-    """Return the path of the program (about 400 MB); see `install`."""
-    return install(f"claude-code-{VERSION}", PACKAGE, _program, cache=cache)
-
-
-def _program(place: Path) -> Path | None:
-    program = place / "node_modules" / ".bin" / "claude"
-    return program if program.exists() else None
+install_claude = partial(install, f"claude-code-{VERSION}", PACKAGE, ".bin/claude")
+"""About 400 MB."""
 
 
 def needs_sandbox() -> None:
@@ -82,65 +75,45 @@ def clean_env(home: Path, base_url: str) -> dict[str, str]:
     # A short path: the sandbox binds sockets in it, whose paths are limited to 108 bytes.
     temporary = Path(tempfile.mkdtemp(prefix="claude-", dir="/tmp"))
     atexit.register(shutil.rmtree, temporary, ignore_errors=True)
-    folders = {
-        "HOME": home,
-        "CLAUDE_CONFIG_DIR": home / ".claude",
-        "CLAUDE_CODE_TMPDIR": temporary,
-        "TMPDIR": temporary,
-    }
-    for folder in folders.values():
-        folder.mkdir(parents=True, exist_ok=True)
-    return {
-        **trusting(),
-        **{name: str(folder) for name, folder in folders.items()},
-        "PATH": os.environ.get("PATH", os.defpath),
-        "LANG": "C.UTF-8",
-        "ANTHROPIC_API_KEY": "dummy-not-a-key",
-        "ANTHROPIC_BASE_URL": base_url,
-        "DISABLE_TELEMETRY": "1",
-        "DISABLE_AUTOUPDATER": "1",
-        "DISABLE_ERROR_REPORTING": "1",
-        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-        "IS_SANDBOX": "1",
+    return clean(
+        home,
+        CLAUDE_CONFIG_DIR=home / ".claude",
+        CLAUDE_CODE_TMPDIR=temporary,
+        TMPDIR=temporary,
+        ANTHROPIC_API_KEY="dummy-not-a-key",
+        ANTHROPIC_BASE_URL=base_url,
+        DISABLE_TELEMETRY="1",
+        DISABLE_AUTOUPDATER="1",
+        DISABLE_ERROR_REPORTING="1",
+        CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1",
+        IS_SANDBOX="1",
         # Without these it begins without the tools of a server that takes 5 seconds to start.
-        "MCP_CONNECT_TIMEOUT_MS": f"{LIMIT * 1000:.0f}",
-        "MCP_TIMEOUT": f"{LIMIT * 1000:.0f}",
-    }
+        MCP_CONNECT_TIMEOUT_MS=f"{LIMIT * 1000:.0f}",
+        MCP_TIMEOUT=f"{LIMIT * 1000:.0f}",
+    )
 
 
 class Claude(RealProgram):
     """Claude Code; see `RealProgram`."""
 
     cli = "claude_cli"
+    makes = ClaudeAgent
+    tools = tools_of(
+        ("Bash", {"description": "a command"}, "command"),
+        ("Write", {}, "file_path", "content"),
+        ("Edit", {}, "file_path", "old_string", "new_string"),
+        ("Read", {}, "file_path"),
+    )
+    delegate = Tool(
+        "Task", {"description": "d", "prompt": HELPER, "subagent_type": "general-purpose"}
+    )
     other_model = "claude-haiku-4-5"
     limit_lasts = 7200.0
     no_login = MappingProxyType({"ANTHROPIC_API_KEY": ""})
 
     @override
-    def agent(
-        self, base_url: str, env: Mapping[str, str] | None = None, *, retries: int = 0
-    ) -> LlmAgent:
-        return ClaudeAgent(path=self.program, env=self.env(base_url, env, retries))
-
-    def env(self, base_url: str, env: Mapping[str, str] | None, retries: int) -> dict[str, str]:
-        clean = clean_env(self.home, base_url)
-        return {**clean, "CLAUDE_CODE_MAX_RETRIES": str(retries), **(env or {})}
-
-    @override
-    def tool(self, act: ToolAct) -> Tool:
-        match act:
-            case Run(command):
-                return bash(command)
-            case Write(path, text):
-                return Tool("Write", {"file_path": path, "content": text})
-            case Edit(path, old, new):
-                return Tool("Edit", {"file_path": path, "old_string": old, "new_string": new})
-            case Read(path):
-                return Tool("Read", {"file_path": path})
-            case Call(server, tool, given):
-                return Tool(f"mcp__{server}__{tool}", given)
-            case Delegate():
-                return delegate()
+    def env(self, base_url: str, retries: int) -> dict[str, str]:
+        return {**clean_env(self.home, base_url), "CLAUDE_CODE_MAX_RETRIES": str(retries)}
 
     @override
     def failure(self, kind: FailKind) -> ApiError:
@@ -225,11 +198,4 @@ def interpreter(now: Path, fault: str) -> str:
     return str(program)
 
 
-def bash(command: str) -> Tool:
-    """Return a call of the shell."""
-    return Tool("Bash", {"command": command, "description": "a command"})
-
-
-def delegate() -> Tool:
-    """Return a call that starts a subagent."""
-    return Tool("Task", {"description": "d", "prompt": HELPER, "subagent_type": "general-purpose"})
+bash = Claude.bash

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -38,7 +38,7 @@ from tests.model_script import (
     Text,
     Tool,
 )
-from tests.real_program import CACHE, RealProgram, ToolAct, install, trusting, write_file
+from tests.real_program import RealProgram, ToolAct, clean, install, write_file
 
 VERSION = "0.169.0"
 PACKAGE = f"@openai/codex@{VERSION}"
@@ -53,14 +53,8 @@ Turn: TypeAlias = Block | Sequence[Block] | Reply | Callable[[ModelRequest], Blo
 """A turn of the model, or a function that makes it from the request."""
 
 
-def install_codex(cache: Path = CACHE) -> Path:
-    """Return the path of the program (about 400 MB); see `install`."""
-    return install(f"codex-{VERSION}", PACKAGE, _program, cache=cache)
-
-
-def _program(place: Path) -> Path | None:
-    launcher = place / "node_modules" / "@openai" / "codex" / "bin" / "codex.js"
-    return launcher if launcher.exists() else None
+install_codex = partial(install, f"codex-{VERSION}", PACKAGE, "@openai/codex/bin/codex.js")
+"""About 400 MB."""
 
 
 def clean_env(home: Path, base_url: str, *, retries: int = 0) -> dict[str, str]:
@@ -68,9 +62,8 @@ def clean_env(home: Path, base_url: str, *, retries: int = 0) -> dict[str, str]:
 
     The folder for temporary files is not above that of Codex, which would not sandbox then.
     """
-    folders = {"HOME": home, "CODEX_HOME": home / ".codex", "TMPDIR": home / "tmp"}
-    for folder in folders.values():
-        folder.mkdir(parents=True, exist_ok=True)
+    folders = {"CODEX_HOME": home / ".codex", "TMPDIR": home / "tmp"}
+    env = clean(home, **folders, TZ="UTC", MOCK_KEY="dummy-not-a-key")
     config = home / ".codex" / "config.toml"
     given = config.read_text() if config.exists() else ""
     # Keep the test's own settings.
@@ -82,20 +75,14 @@ def clean_env(home: Path, base_url: str, *, retries: int = 0) -> dict[str, str]:
         kept = [line for line in given.splitlines() if not line.startswith("base_url")]
         at = kept.index("[model_providers.mock]") + 1
         config.write_text("\n".join([*kept[:at], f'base_url = "{base_url}"', *kept[at:]]) + "\n")
-    return {
-        **trusting(),
-        **{name: str(folder) for name, folder in folders.items()},
-        "PATH": os.environ.get("PATH", os.defpath),
-        "LANG": "C.UTF-8",
-        "TZ": "UTC",
-        "MOCK_KEY": "dummy-not-a-key",
-    }
+    return env
 
 
 class Codex(RealProgram):
     """See `RealProgram`."""
 
     cli = "codex_cli"
+    makes = CodexAgent
     server = ResponsesServer
     usual = MappingProxyType({"model": MODEL})
     unseen = (PingEvent, UsageUpdate, SystemMessage)
@@ -111,17 +98,15 @@ class Codex(RealProgram):
         config.write_text(text)
 
     @override
-    def agent(
-        self, base_url: str, env: Mapping[str, str] | None = None, *, retries: int = 0
-    ) -> CodexAgent:
-        clean = clean_env(self.home, base_url, retries=retries)
-        return CodexAgent(path=self.program, env={**clean, **(env or {})})
+    def env(self, base_url: str, retries: int) -> dict[str, str]:
+        return clean_env(self.home, base_url, retries=retries)
 
+    @classmethod
     @override
-    def tool(self, act: ToolAct) -> Tool:
+    def tool(cls, act: ToolAct, **more: Any) -> Tool:
         match act:
             case Run(command):
-                return bash(command)
+                return bash(command, **more)
             case Write(path, text):
                 return create(path, *text.splitlines())
             case Edit(path, old, new):

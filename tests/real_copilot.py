@@ -14,64 +14,73 @@ from typing import Any
 from typing_extensions import override
 
 from cuggino.agents.copilot import CopilotAgent
-from cuggino.testing import Call, Delegate, Edit, Read, Run, Write
 from cuggino.testing.conformance.acts import FailKind
 from tests.model_openai import OpenAiServer
 from tests.model_script import HELPER, ApiError, Tool
-from tests.real_program import CACHE, JudgedHere, ToolAct, install, trusting, write_file
+from tests.real_program import CACHE, JudgedHere, clean, install, tools_of, write_file
 
 VERSION = "1.0.102"
 PACKAGE = f"@github/copilot@{VERSION}"
+UNPACKED = str(CACHE / f"copilot-{VERSION}" / "unpacked")
 
 
 def install_copilot(cache: Path = CACHE) -> Path:
-    """Return the path of the program (about 430 MB), for which the SDK is needed too."""
+    """Return the path of the native program (about 430 MB), for which the SDK is needed too.
+
+    The program for node beside it hides signals sent to it.
+    """
     import copilot  # noqa: F401
 
-    return install(f"copilot-{VERSION}", PACKAGE, _program, cache=cache, unpack=_unpack)
-
-
-def _program(place: Path) -> Path | None:
-    """Return the native program: the one for node beside it hides signals sent to it."""
-    found = sorted((place / "node_modules" / "@github").glob("copilot-*/copilot"))
-    return found[0] if found else None
+    program = "@github/copilot-*/copilot"
+    return install(f"copilot-{VERSION}", PACKAGE, program, cache, _unpack)
 
 
 def _unpack(program: Path) -> None:
     with tempfile.TemporaryDirectory() as home:
-        env = {"PATH": os.environ.get("PATH", os.defpath), "HOME": home, **_shared()}
+        env = {"PATH": os.environ.get("PATH", os.defpath), "HOME": home}
+        env["COPILOT_PKG_CACHE_HOME"] = UNPACKED
         subprocess.run([program, "--version"], env=env, capture_output=True, check=True)
-
-
-def _shared() -> dict[str, str]:
-    return {"COPILOT_PKG_CACHE_HOME": str(CACHE / f"copilot-{VERSION}" / "unpacked")}
 
 
 def clean_env(home: Path, base_url: str) -> dict[str, str]:
     """Return the whole environment of a run with this home folder and this API."""
-    folders = {"HOME": home, "COPILOT_HOME": home / ".copilot", "TMPDIR": home / "tmp"}
-    for folder in folders.values():
-        folder.mkdir(parents=True, exist_ok=True)
-    return {
-        **trusting(),
-        **{name: str(folder) for name, folder in folders.items()},
-        **_shared(),
-        "PATH": os.environ.get("PATH", os.defpath),
-        "LANG": "C.UTF-8",
-        "COPILOT_OFFLINE": "true",
-        "COPILOT_AUTO_UPDATE": "false",
-        "COPILOT_MODEL": "mock-model",
-        "COPILOT_PROVIDER_BASE_URL": base_url,
-        "COPILOT_PROVIDER_API_KEY": "dummy-not-a-key",
+    return clean(
+        home,
+        COPILOT_HOME=home / ".copilot",
+        TMPDIR=home / "tmp",
+        COPILOT_PKG_CACHE_HOME=UNPACKED,
+        COPILOT_OFFLINE="true",
+        COPILOT_AUTO_UPDATE="false",
+        COPILOT_MODEL="mock-model",
+        COPILOT_PROVIDER_BASE_URL=base_url,
+        COPILOT_PROVIDER_API_KEY="dummy-not-a-key",
         # The prompts of the tests exceed its limit for an unknown model.
-        "COPILOT_PROVIDER_MAX_PROMPT_TOKENS": "500000",
-    }
+        COPILOT_PROVIDER_MAX_PROMPT_TOKENS="500000",
+    )
 
 
 class Copilot(JudgedHere):
     """See `RealProgram`."""
 
     cli = "copilot_cli"
+    makes = CopilotAgent
+    tools = tools_of(
+        ("bash", {"description": "a command"}, "command"),
+        ("create", {}, "path", "file_text"),
+        ("edit", {}, "path", "old_str", "new_str"),
+        ("view", {}, "path"),
+    )
+    calls = "{}-{}"
+    delegate = Tool(
+        "task",
+        {
+            "agent_type": "general-purpose",
+            "name": "helper",
+            "description": "help a bit",
+            "prompt": HELPER,
+            "mode": "sync",
+        },
+    )
     prints_events = False
     server = OpenAiServer
     judging = "cuggino.agents.copilot.agent"
@@ -80,27 +89,8 @@ class Copilot(JudgedHere):
     no_login = MappingProxyType({"COPILOT_PROVIDER_BASE_URL": "", "COPILOT_OFFLINE": ""})
 
     @override
-    def agent(
-        self, base_url: str, env: Mapping[str, str] | None = None, *, retries: int = 0
-    ) -> CopilotAgent:
-        clean = clean_env(self.home, base_url)
-        return CopilotAgent(path=self.program, env={**clean, **(env or {})})
-
-    @override
-    def tool(self, act: ToolAct) -> Tool:
-        match act:
-            case Run(command):
-                return bash(command)
-            case Write(path, text):
-                return create(path, text)
-            case Edit(path, old, new):
-                return Tool("edit", {"path": path, "old_str": old, "new_str": new})
-            case Read(path):
-                return Tool("view", {"path": path})
-            case Call(server, tool, given):
-                return Tool(f"{server}-{tool}", given)
-            case Delegate():
-                return delegate()
+    def env(self, base_url: str, retries: int) -> dict[str, str]:
+        return clean_env(self.home, base_url)
 
     @override
     def failure(self, kind: FailKind) -> ApiError:
@@ -137,17 +127,4 @@ def rewriting(command: str) -> Mapping[str, Any]:
     }
 
 
-def delegate() -> Tool:
-    """Return a call that starts a subagent."""
-    order = {"agent_type": "general-purpose", "name": "helper", "description": "help a bit"}
-    return Tool("task", {**order, "prompt": HELPER, "mode": "sync"})
-
-
-def bash(command: str) -> Tool:
-    """Return a call of the shell."""
-    return Tool("bash", {"command": command, "description": "a command"})
-
-
-def create(path: str, text: str) -> Tool:
-    """Return a call that creates a file."""
-    return Tool("create", {"path": path, "file_text": text})
+bash, create = Copilot.bash, Copilot.create

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -15,45 +15,34 @@ from typing_extensions import override
 from cuggino.agents.base.guard import Guard
 from cuggino.agents.gemini import GeminiAgent, guard as gemini_guard
 from cuggino.events import MessageDelta, SystemMessage, UsageUpdate
-from cuggino.testing import Call, Delegate, Edit, Read, Run, Write
 from cuggino.testing.conformance.acts import FailKind
 from cuggino.testing.conformance.arena import GuardFault
 from tests.model_gemini import GeminiServer, usage_limit
 from tests.model_script import HELPER, ApiError, ModelRequest, Tool
-from tests.real_program import CACHE, RealProgram, ToolAct, install, trusting, write_file
+from tests.real_program import RealProgram, clean, install, tools_of, write_file
 
 VERSION = "0.61.0"
 PACKAGE = f"@google/gemini-cli@{VERSION}"
 MODEL = "gemini-2.5-flash"
 
 
-def install_gemini(cache: Path = CACHE) -> Path:
-    """Return the path of the program (about 100 MB); see `install`."""
-    return install(f"gemini-{VERSION}", PACKAGE, _program, cache=cache)
-
-
-def _program(place: Path) -> Path | None:
-    program = place / "node_modules" / ".bin" / "gemini"
-    return program if program.exists() else None
-
-
-def clean_env(home: Path, base_url: str) -> dict[str, str]:
-    """Return the whole environment of a run with this home folder and this API."""
-    home.mkdir(parents=True, exist_ok=True)
-    return {
-        **trusting(),
-        "HOME": str(home),
-        "PATH": os.environ.get("PATH", os.defpath),
-        "LANG": "C.UTF-8",
-        "GEMINI_API_KEY": "dummy-not-a-key",
-        "GOOGLE_GEMINI_BASE_URL": base_url,
-    }
+install_gemini = partial(install, f"gemini-{VERSION}", PACKAGE, ".bin/gemini")
+"""About 100 MB."""
 
 
 class Gemini(RealProgram):
     """See `RealProgram`."""
 
     cli = "gemini_cli"
+    makes = GeminiAgent
+    tools = tools_of(
+        ("run_shell_command", {"description": "a command"}, "command"),
+        ("write_file", {}, "file_path", "content"),
+        ("replace", {"instruction": "i"}, "file_path", "old_string", "new_string"),
+        ("read_file", {}, "file_path"),
+    )
+    calls = "mcp_{}_{}"
+    delegate = Tool("invoke_agent", {"agent_name": "generalist", "prompt": HELPER})
     server = GeminiServer
     usual = MappingProxyType({"model": MODEL})
     unseen = (MessageDelta, UsageUpdate, SystemMessage)
@@ -63,30 +52,12 @@ class Gemini(RealProgram):
     no_login = MappingProxyType({"GEMINI_API_KEY": "", "GOOGLE_GEMINI_BASE_URL": ""})
 
     @override
-    def agent(
-        self, base_url: str, env: Mapping[str, str] | None = None, *, retries: int = 0
-    ) -> GeminiAgent:
-        return GeminiAgent(path=self.program, env={**clean_env(self.home, base_url), **(env or {})})
+    def env(self, base_url: str, retries: int) -> dict[str, str]:
+        return clean(self.home, GEMINI_API_KEY="dummy-not-a-key", GOOGLE_GEMINI_BASE_URL=base_url)
 
     @override
     def is_helper(self, request: ModelRequest) -> bool:
         return HELPER in request.messages_text and "complete_task" in request.tool_names
-
-    @override
-    def tool(self, act: ToolAct) -> Tool:
-        match act:
-            case Run(command):
-                return bash(command)
-            case Write(path, text):
-                return create(path, text)
-            case Edit(path, old, new):
-                return edit(path, old, new)
-            case Read(path):
-                return Tool("read_file", {"file_path": path})
-            case Call(server, tool, given):
-                return Tool(f"mcp_{server}_{tool}", given)
-            case Delegate():
-                return Tool("invoke_agent", {"agent_name": "generalist", "prompt": HELPER})
 
     @override
     def failure(self, kind: FailKind) -> ApiError:
@@ -173,17 +144,4 @@ def rewriting(command: str = "echo no > .specs/task.md") -> Mapping[str, str]:
     return {"type": "command", "command": f"echo '{said}'", "name": "rewrites"}
 
 
-def bash(command: str) -> Tool:
-    """Return a call of the shell."""
-    return Tool("run_shell_command", {"command": command, "description": "a command"})
-
-
-def create(path: str, text: str) -> Tool:
-    """Return a call that creates a file."""
-    return Tool("write_file", {"file_path": path, "content": text})
-
-
-def edit(path: str, old: str, new: str) -> Tool:
-    """Return a call that changes a file."""
-    given = {"file_path": path, "instruction": "i", "old_string": old, "new_string": new}
-    return Tool("replace", given)
+bash, create = Gemini.bash, Gemini.create

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
+from functools import partial
 
 import pytest
 from typing_extensions import override
@@ -16,13 +14,12 @@ from typing_extensions import override
 from cuggino.agents.base.guard import Guard
 from cuggino.agents.opencode import OpenCodeAgent
 from cuggino.agents.opencode.guard import hook_command
-from cuggino.testing import Call, Delegate, Edit, Read, Run, Write
 from cuggino.testing.conformance.acts import FailKind
 from cuggino.testing.conformance.arena import GuardFault
 from tests.limits import LIMIT
 from tests.model_openai import OpenAiServer
 from tests.model_script import HELPER, ApiError, Tool
-from tests.real_program import CACHE, RealProgram, ToolAct, install, trusting, write_file
+from tests.real_program import RealProgram, clean, install, tools_of, write_file
 
 VERSION = "1.18.33"
 PACKAGE = f"opencode-ai@{VERSION}"
@@ -31,50 +28,25 @@ COST = 1000 * 1e-6 + 100 * 10e-6
 """The cost of one answer of the model in US dollars."""
 
 
-def install_opencode(cache: Path = CACHE) -> Path:
-    """Return the path of the program (about 350 MB); see `install`."""
-    return install(f"opencode-{VERSION}", PACKAGE, _program, cache=cache)
-
-
-def _program(place: Path) -> Path | None:
-    """Return the native program, the most portable variant last."""
-    found = sorted((place / "node_modules").glob("opencode-*/bin/opencode"))
-    return found[0] if found else None
-
-
-def clean_env(home: Path, base_url: str, *, priced: bool = True) -> dict[str, str]:
-    """Return the whole environment of a run with this home folder and this API."""
-    folders = {"HOME": home, "TMPDIR": home / "tmp"}
-    for folder in folders.values():
-        folder.mkdir(parents=True, exist_ok=True)
-    model: dict[str, Any] = {"name": "Mock", "limit": {"context": 1_000_000, "output": 8192}}
-    if priced:
-        model["cost"] = {"input": 1, "output": 10, "cache_read": 0.1}
-    provider = {
-        "npm": "@ai-sdk/openai-compatible",
-        "name": "Mock",
-        "options": {"baseURL": base_url, "apiKey": "dummy-not-a-key"},
-        "models": {"mock-model": model, "other-model": model},
-    }
-    config = {
-        "provider": {"mock": provider},
-        "model": "mock/mock-model",
-        "small_model": "mock/mock-model",
-        "experimental": {"mcp_timeout": int(LIMIT * 1000)},  # five seconds otherwise
-    }
-    return {
-        **trusting(),
-        **{name: str(folder) for name, folder in folders.items()},
-        "PATH": os.environ.get("PATH", os.defpath),
-        "LANG": "C.UTF-8",
-        "OPENCODE_CONFIG_CONTENT": json.dumps(config),
-    }
+install_opencode = partial(install, f"opencode-{VERSION}", PACKAGE, "opencode-*/bin/opencode")
+"""About 350 MB; of the native programs, the most portable variant comes last."""
 
 
 class OpenCode(RealProgram):
     """See `RealProgram`."""
 
     cli = "opencode_cli"
+    makes = OpenCodeAgent
+    tools = tools_of(
+        ("bash", {"description": "a command"}, "command"),
+        ("write", {}, "filePath", "content"),
+        ("edit", {}, "filePath", "oldString", "newString"),
+        ("read", {}, "filePath"),
+    )
+    calls = "{}_{}"
+    delegate = Tool(
+        "task", {"description": "help a bit", "prompt": HELPER, "subagent_type": "general"}
+    )
     server = OpenAiServer
     cut_after = 3
     other_model = "mock/other-model"
@@ -82,27 +54,24 @@ class OpenCode(RealProgram):
     limit_lasts = 7200.0
 
     @override
-    def agent(
-        self, base_url: str, env: Mapping[str, str] | None = None, *, retries: int = 0
-    ) -> OpenCodeAgent:
-        clean = clean_env(self.home, base_url)
-        return OpenCodeAgent(path=self.program, env={**clean, **(env or {})})
-
-    @override
-    def tool(self, act: ToolAct) -> Tool:
-        match act:
-            case Run(command):
-                return bash(command)
-            case Write(path, text):
-                return write(path, text)
-            case Edit(path, old, new):
-                return Tool("edit", {"filePath": path, "oldString": old, "newString": new})
-            case Read(path):
-                return Tool("read", {"filePath": path})
-            case Call(server, tool, given):
-                return Tool(f"{server}_{tool}", given)
-            case Delegate():
-                return delegate()
+    def env(self, base_url: str, retries: int) -> dict[str, str]:
+        cost = {"input": 1, "output": 10, "cache_read": 0.1}
+        limit = {"context": 1_000_000, "output": 8192}
+        model = {"name": "Mock", "limit": limit, "cost": cost}
+        provider = {
+            "npm": "@ai-sdk/openai-compatible",
+            "name": "Mock",
+            "options": {"baseURL": base_url, "apiKey": "dummy-not-a-key"},
+            "models": {"mock-model": model, "other-model": model},
+        }
+        config = {
+            "provider": {"mock": provider},
+            "model": "mock/mock-model",
+            "small_model": "mock/mock-model",
+            "experimental": {"mcp_timeout": int(LIMIT * 1000)},  # five seconds otherwise
+        }
+        home = self.home
+        return clean(home, TMPDIR=home / "tmp", OPENCODE_CONFIG_CONTENT=json.dumps(config))
 
     @override
     def failure(self, kind: FailKind) -> ApiError:
@@ -170,17 +139,4 @@ class OpenCode(RealProgram):
             yield now.touch
 
 
-def bash(command: str, **more: Any) -> Tool:
-    """Return a call of the shell."""
-    return Tool("bash", {"command": command, "description": "a command", **more})
-
-
-def write(path: str, text: str) -> Tool:
-    """Return a call that creates a file."""
-    return Tool("write", {"filePath": path, "content": text})
-
-
-def delegate() -> Tool:
-    """Return a call that starts a subagent."""
-    order = {"description": "help a bit", "prompt": HELPER, "subagent_type": "general"}
-    return Tool("task", order)
+bash, write = OpenCode.bash, OpenCode.create

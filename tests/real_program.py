@@ -13,7 +13,7 @@ import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeAlias, TypeVar
@@ -84,24 +84,40 @@ def trusting() -> dict[str, str]:
     return {name: os.environ[name]} if name in os.environ else {}
 
 
+def clean(home: Path, /, **more: str | Path) -> dict[str, str]:
+    """Return an environment with this home folder, and `more`; nothing else is this machine's.
+
+    The folders among `more` are created, as is the home folder.
+    """
+    for folder in (home, *more.values()):
+        if isinstance(folder, Path):
+            folder.mkdir(parents=True, exist_ok=True)
+    path = os.environ.get("PATH", os.defpath)
+    usual = {**trusting(), "HOME": str(home), "PATH": path, "LANG": "C.UTF-8"}
+    return {**usual, **{name: str(value) for name, value in more.items()}}
+
+
 def install(
     name: str,
     package: str,
-    find: Callable[[Path], Path | None],
-    *,
+    program: str,
     cache: Path = CACHE,
     unpack: Callable[[Path], None] = lambda _program: None,
 ) -> Path:
     """Return the path of the program, installing npm's `package` on the first call.
 
-    `name` is the folder's, with the version; `find` looks for the program in it. `unpack` is called
-    with a newly installed program. Several processes may call this at once: one installs, into a
-    folder that is moved into place when complete.
+    `name` is the folder's, with the version; `program` is the pattern of the program's path below
+    `node_modules`. `unpack` is called with a newly installed program. Several processes may call
+    this at once: one installs, into a folder that is moved into place when complete.
 
     Raises:
         FileNotFoundError: npm is missing.
         RuntimeError: the installation failed; the message ends with npm's.
     """
+
+    def find(folder: Path) -> Path | None:
+        return next(iter(sorted((folder / "node_modules").glob(program))), None)
+
     place = cache / name
     if found := find(place):
         return found
@@ -117,10 +133,10 @@ def install(
             _npm_install(npm, package, prefix, find)
             shutil.rmtree(place, ignore_errors=True)
             prefix.rename(place)
-        program = find(place)
-        assert program is not None
-        unpack(program)
-    return program
+        found = find(place)
+        assert found is not None
+        unpack(found)
+    return found
 
 
 def _npm_install(npm: str, package: str, prefix: Path, find: Callable[[Path], Path | None]) -> None:
@@ -175,6 +191,11 @@ class Outcome:
         return self.requests[-1].messages_text
 
 
+def tools_of(*tools: tuple[Any, ...]) -> Mapping[type[ToolAct], tuple[Any, ...]]:
+    """Return the `tools` of a program from those for commands, new files, changes and reading."""
+    return dict(zip((Run, Write, Edit, Read), tools, strict=True))
+
+
 @dataclass
 class RealProgram(ABC):
     """The program with its own project and home folder."""
@@ -184,6 +205,14 @@ class RealProgram(ABC):
     home: Path
     cli: ClassVar[str]
     """The fixture that returns the program."""
+    makes: ClassVar[type[Any]]
+    """The class of its agent."""
+    tools: ClassVar[Mapping[type[ToolAct], tuple[Any, ...]]]
+    """The name of the tool for each act, its other arguments, and the names of the act's."""
+    calls: ClassVar[str] = "mcp__{}__{}"
+    """The name of a server's tool; empty if the program has none."""
+    delegate: ClassVar[Tool | None] = None
+    """The call that starts a subagent; None if the program starts none."""
     server: ClassVar[type[ModelServer]] = ModelServer
     prints_events: ClassVar[bool] = True
     """Whether the program prints its events."""
@@ -211,18 +240,45 @@ class RealProgram(ABC):
         return self.cli.removesuffix("_cli")
 
     @abstractmethod
+    def env(self, base_url: str, retries: int) -> dict[str, str]:
+        """Return the whole environment of a run with the model at this address."""
+
     def agent(
         self, base_url: str, env: Mapping[str, str] | None = None, *, retries: int = 0
     ) -> LlmAgent:
         """Return the agent that runs the program, with the model at that address."""
+        whole = {**self.env(base_url, retries), **(env or {})}
+        agent: LlmAgent = self.makes(path=self.program, env=whole)
+        return agent
 
-    @abstractmethod
-    def tool(self, act: ToolAct) -> Tool:
-        """Return the model's tool call for the act.
+    @classmethod
+    def tool(cls, act: ToolAct, **more: Any) -> Tool:
+        """Return the model's tool call for the act, with `more` arguments.
 
         Raises:
             CannotPlay: the program has no such tool.
         """
+        match act:
+            case Call(server, tool, given) if cls.calls:
+                return Tool(cls.calls.format(server, tool), given)
+            case Delegate() if cls.delegate is not None:
+                return cls.delegate
+            case Call() | Delegate():
+                raise CannotPlay("the program has no such tool")
+            case _:
+                name, usual, *names = cls.tools[type(act)]
+                given = dict(zip(names, astuple(act), strict=True))
+                return Tool(name, {**given, **usual, **more})
+
+    @classmethod
+    def bash(cls, command: str, **more: Any) -> Tool:
+        """Return a call of the shell."""
+        return cls.tool(Run(command), **more)
+
+    @classmethod
+    def create(cls, path: str, text: str) -> Tool:
+        """Return a call that creates a file."""
+        return cls.tool(Write(path, text))
 
     def is_helper(self, request: ModelRequest) -> bool:
         """Return whether the conversation is a subagent's."""

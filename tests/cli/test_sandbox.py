@@ -50,7 +50,7 @@ NONE = Boundary(reason="the Seatbelt profiles have not been tested on macOS yet"
 
 
 @pytest.fixture
-def claude(ready: Path) -> str:
+def claude_path(ready: Path) -> str:
     return fake_claude(ready, "2.1.329")
 
 
@@ -125,9 +125,9 @@ def test_doctor_finds_agents_that_cannot_be_confined(ready: Path) -> None:
     assert [] == found_of(agent, ready, BEST, sandbox="off")
 
 
-def test_doctor_finds_the_agents_own(ready: Path, claude: str, unavailable: list[str]) -> None:
+def test_doctor_finds_the_agents_own(ready: Path, claude_path: str, unavailable: list[str]) -> None:
     """The agent's own sandbox counts only without a view, or with an allow-list of hosts."""
-    agent = ClaudeAgent(path=claude)
+    agent = ClaudeAgent(path=claude_path)
     assert [] == found_of(agent, ready, BEST)
     [own] = found_of(agent, ready, LANDLOCK)
     assert own.startswith("ok sandbox: claude brings its own (commands write in the project")
@@ -140,19 +140,21 @@ def test_doctor_finds_the_agents_own(ready: Path, claude: str, unavailable: list
 
 
 def test_doctor_finds_agents_with_any_network(
-    ready: Path, claude: str, unavailable: list[str]
+    ready: Path, claude_path: str, unavailable: list[str]
 ) -> None:
     """Imported items limit the hosts of an agent, if it can and the source does not open them."""
     sources = [BacklogSource(type="command", command="true")]
-    [own] = found_of(ClaudeAgent(path=claude), ready, BEST, backlog_sources=sources)
+    [own] = found_of(ClaudeAgent(path=claude_path), ready, BEST, backlog_sources=sources)
     assert own.startswith("ok sandbox: claude brings its own")
     agent = replace(ClaudeAgent.capabilities, sandbox=False)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ClaudeAgent, "capabilities", agent)
         none = "note network: nothing limits the hosts of claude for imported items"
-        assert [none] == found_of(ClaudeAgent(path=claude), ready, BEST, backlog_sources=sources)
+        assert [none] == found_of(
+            ClaudeAgent(path=claude_path), ready, BEST, backlog_sources=sources
+        )
         free = [BacklogSource(type="command", command="true", network=True)]
-        assert [] == found_of(ClaudeAgent(path=claude), ready, BEST, backlog_sources=free)
+        assert [] == found_of(ClaudeAgent(path=claude_path), ready, BEST, backlog_sources=free)
 
 
 def test_doctor_finds_logins_that_agents_have(tmp_path: Path) -> None:

@@ -27,13 +27,8 @@ def schema_file() -> Path:
         FileNotFoundError: npm is missing.
         RuntimeError: it cannot be downloaded.
     """
-
-    def find(place: Path) -> Path | None:
-        file = place / "node_modules" / "@octokit" / "graphql-schema" / "schema.graphql"
-        return file if file.is_file() else None
-
-    name = f"github-schema-{SCHEMA_VERSION}"
-    return install(name, f"@octokit/graphql-schema@{SCHEMA_VERSION}", find)
+    name, package = f"github-schema-{SCHEMA_VERSION}", f"@octokit/graphql-schema@{SCHEMA_VERSION}"
+    return install(name, package, "@octokit/graphql-schema/schema.graphql")
 
 
 @cache

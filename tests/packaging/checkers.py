@@ -64,10 +64,5 @@ class Checkers:
 
 def pyright() -> Path:
     """Return the program; the first call installs it."""
-
-    def find(prefix: Path) -> Path | None:
-        program = prefix / "node_modules" / ".bin" / "pyright"
-        return program if program.exists() else None
-
-    name = f"pyright-{PYRIGHT}"
-    return install(name, f"pyright@{PYRIGHT}", find, cache=ROOT / ".cache" / "typed")
+    name, package = f"pyright-{PYRIGHT}", f"pyright@{PYRIGHT}"
+    return install(name, package, ".bin/pyright", ROOT / ".cache" / "typed")

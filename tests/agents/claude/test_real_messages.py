@@ -15,7 +15,7 @@ from cuggino.errors import AgentFailed
 from cuggino.events import AgentMessage, LlmAgentEvent, Steered, ToolCall, ToolResult
 from tests.limits import LIMIT
 from tests.model_script import Block, Text, Tool, always
-from tests.real_claude import Claude, bash, delegate, needs_sandbox
+from tests.real_claude import Claude, bash, needs_sandbox
 from tests.sources.subscribers import eventually
 
 pytestmark = pytest.mark.real_agent
@@ -110,7 +110,7 @@ def test_a_message_while_a_sub_agent_works(claude: Claude) -> None:
 
     person = Person(ToolCall, "use tabs")
     done = claude.run(
-        delegate(), Text("one"), helper=helper, messages=person.messages, on_event=on_event
+        Claude.delegate, Text("one"), helper=helper, messages=person.messages, on_event=on_event
     )
     assert [Steered(text="use tabs", to="session")] == done.of(Steered)
     assert ["use tabs" in request.messages_text for request in done.requests] == [

@@ -34,7 +34,7 @@ from tests.agents.arenas import RealSuite
 from tests.file_server import MCP_SERVER
 from tests.limits import LIMIT
 from tests.model_script import Drop, Message, Text, Thought, Tool, always, replies
-from tests.real_copilot import VERSION, Copilot, bash, clean_env, create, delegate, hooks
+from tests.real_copilot import VERSION, Copilot, bash, clean_env, create, hooks
 from tests.real_program import NOBODY, SPEC, write_file
 from tests.sources.subscribers import eventually
 
@@ -173,7 +173,7 @@ def test_resume_in_another_folder(copilot: Copilot, tmp_path: Path) -> None:
 
 def test_sub_agent(copilot: Copilot) -> None:
     """The text, calls and tokens of a sub-agent carry the id of its call."""
-    done = copilot.run(delegate(), helper=[[Text("On it."), bash("echo sub > sub.txt")]])
+    done = copilot.run(Copilot.delegate, helper=[[Text("On it."), bash("echo sub > sub.txt")]])
     assert done.error is None
     task, call = done.of(ToolCall)
     assert isinstance(task.input, dict)

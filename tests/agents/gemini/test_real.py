@@ -22,12 +22,12 @@ from cuggino.events import (
     ToolResult,
     Usage,
 )
-from cuggino.testing import AgentConformance, FailureConformance, GuardConformance
+from cuggino.testing import AgentConformance, Edit, FailureConformance, GuardConformance
 from tests.agents.arenas import RealSuite
 from tests.file_server import MCP_SERVER
 from tests.model_gemini import usage_limit
 from tests.model_script import HELPER, Block, Drop, Message, Text, Tool, always
-from tests.real_gemini import VERSION, Gemini, bash, create, edit
+from tests.real_gemini import VERSION, Gemini, bash, create
 from tests.real_program import NOBODY, SPEC, write_file
 
 SESSION = "0199aaaa-0000-4000-8000-000000000001"
@@ -120,7 +120,7 @@ def test_permissions(gemini: Gemini) -> None:
     gemini.write(".gemini/settings.json", '{"tools": {"allowed": ["run_shell_command"]}}')
     done = gemini.run(
         [Tool("read_file", {"file_path": "app.py"}), bash("echo no > no.txt")],
-        [create(gemini.path("yes.txt"), "yes"), edit("app.py", "old", "new")],
+        [create(gemini.path("yes.txt"), "yes"), Gemini.tool(Edit("app.py", "old", "new"))],
         dangerously_skip_permissions=False,
         allowed_tools=("Write",),
     )

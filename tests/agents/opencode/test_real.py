@@ -24,9 +24,9 @@ from cuggino.events import (
 from cuggino.testing import AgentConformance, FailureConformance, GuardConformance
 from tests.agents.arenas import RealSuite
 from tests.file_server import MCP_SERVER
-from tests.model_openai import _OpenAiHandler
 from tests.model_script import ApiError, Drop, Hang, Message, Text, Thought, Tool, always, replies
-from tests.real_opencode import COST, VERSION, OpenCode, bash, delegate, write
+from tests.model_server import _Handler
+from tests.real_opencode import COST, VERSION, OpenCode, bash, write
 from tests.real_program import NOBODY, SPEC
 
 
@@ -90,7 +90,7 @@ def test_sub_agent_and_servers(opencode: OpenCode, tmp_path: Path) -> None:
     }
     done = opencode.run(
         Tool("files_put", {"path": opencode.path("put.txt")}),
-        delegate(),
+        OpenCode.delegate,
         helper=[[Text("On it."), bash("echo sub > sub.txt")]],
         mcp_servers=servers,
     )
@@ -138,7 +138,7 @@ def test_usage_limit_without_a_reset(opencode: OpenCode) -> None:
     assert [text] == [m.text.rpartition(": ")[2] for m in done.of(SystemMessage)[1:]]
 
 
-class _Cutting(_OpenAiHandler):
+class _Cutting(_Handler):
     """A handler whose truncated answers end like complete ones."""
 
     @override
@@ -148,7 +148,7 @@ class _Cutting(_OpenAiHandler):
 
 def test_truncated_answers(opencode: OpenCode, monkeypatch: pytest.MonkeyPatch) -> None:
     """Endless retries of the program after truncated answers are stopped, with a reason."""
-    monkeypatch.setattr("tests.model_openai._OpenAiHandler", _Cutting)
+    monkeypatch.setattr("tests.model_server._Handler", _Cutting)
     cut = Drop(Message([Text("This will never be finished.")]), after_events=2)
     done = opencode.run(script=always(cut))
     assert isinstance(done.error, AgentFailed)
