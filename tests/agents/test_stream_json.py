@@ -12,16 +12,9 @@ from reactivex import Observable, operators as ops
 from typing_extensions import override
 
 import cuggino
+from cuggino import events as ev
 from cuggino.agents.base.stream import stream_json
 from cuggino.errors import GuardNotLive, LlmSessionError, QuotaExceeded
-from cuggino.events import (
-    AgentMessage,
-    LlmAgentEvent,
-    MessageDelta,
-    PingEvent,
-    RateLimited,
-    SessionEnded,
-)
 
 WHO = {"a": None, "b": "call-1"}
 
@@ -29,37 +22,37 @@ WHO = {"a": None, "b": "call-1"}
 class Letters:
     """A session whose lines are words: `p` a keepalive, `aX` a delta, `mX` a message."""
 
-    limit: RateLimited | None = None
+    limit: ev.RateLimited | None = None
 
     def __init__(self, **_: Any) -> None:
         self.breach: LlmSessionError | None = None
 
-    def feed(self, line: bytes, *, now: float) -> list[LlmAgentEvent]:
+    def feed(self, line: bytes, *, now: float) -> list[ev.LlmAgentEvent]:
         """Return the event of a word; `x` is a breach of the guard."""
         word = line.decode()
         match word[0]:
             case "p":
-                return [PingEvent(timestamp=now)]
+                return [ev.PingEvent(timestamp=now)]
             case "x":
                 self.breach = GuardNotLive("it is silent")
                 return []
             case "m":
-                return [AgentMessage(text=word[1:])]
+                return [ev.AgentMessage(text=word[1:])]
             case who:
-                return [MessageDelta(text=word[1:], message_id="1", parent_tool_use_id=WHO[who])]
+                return [ev.MessageDelta(text=word[1:], message_id="1", parent_tool_use_id=WHO[who])]
 
     def end(
         self, *, exit_code: int, stderr_tail: str, duration: float, now: float
-    ) -> tuple[SessionEnded, LlmSessionError | None]:
+    ) -> tuple[ev.SessionEnded, LlmSessionError | None]:
         """Return the outcome; a failed program is a defect."""
         if exit_code > 0:
             raise ZeroDivisionError
-        return SessionEnded(outcome="failed" if self.breach else "completed"), self.breach
+        return ev.SessionEnded(outcome="failed" if self.breach else "completed"), self.breach
 
 
 def letters(
     tmp_path: Path, *argv: str, session: type[Letters] = Letters
-) -> Observable[LlmAgentEvent]:
+) -> Observable[ev.LlmAgentEvent]:
     """Return the events of the program's words."""
     return stream_json(
         argv, program="letters", cwd=tmp_path, env=dict(os.environ), stdin="", session=session
@@ -70,13 +63,13 @@ def stream_words(tmp_path: Path, *words: str) -> tuple[list[str], Exception | No
     """Return the events of these words, printed at once, and the final error."""
     seen: list[str] = []
 
-    def note(event: LlmAgentEvent) -> None:
+    def note(event: ev.LlmAgentEvent) -> None:
         match event:
-            case PingEvent():
+            case ev.PingEvent():
                 seen.append("p")
-            case MessageDelta(text=text, parent_tool_use_id=agent):
+            case ev.MessageDelta(text=text, parent_tool_use_id=agent):
                 seen.append(f"{'b' if agent else 'a'}{text}")
-            case AgentMessage(text=text):
+            case ev.AgentMessage(text=text):
                 seen.append(f"m{text}")
             case _:
                 seen.append(event.tag)
@@ -124,16 +117,16 @@ def test_a_defect_comes_after_the_events_of_earlier_lines(tmp_path: Path) -> Non
 
     class Defective(Letters):
         @override
-        def feed(self, line: bytes, *, now: float) -> list[LlmAgentEvent]:
+        def feed(self, line: bytes, *, now: float) -> list[ev.LlmAgentEvent]:
             if line == b"z":
                 raise LookupError("no such letter")
             return super().feed(line, now=now)
 
-    seen: list[LlmAgentEvent] = []
+    seen: list[ev.LlmAgentEvent] = []
     stream = letters(tmp_path, "printf", "m1\\na2\\na3\\nz\\nm4\\n", session=Defective)
     with pytest.raises(LookupError):
         cuggino.run(stream, seen.append)
-    assert [AgentMessage(text="1"), MessageDelta(text="23", message_id="1")] == seen
+    assert [ev.AgentMessage(text="1"), ev.MessageDelta(text="23", message_id="1")] == seen
 
 
 def test_a_breach_is_emitted_after_the_program_ended(tmp_path: Path) -> None:
@@ -141,8 +134,8 @@ def test_a_breach_is_emitted_after_the_program_ended(tmp_path: Path) -> None:
     pids: list[int] = []
     alive: list[bool] = []
 
-    def note(event: LlmAgentEvent) -> None:
-        if isinstance(event, AgentMessage):
+    def note(event: ev.LlmAgentEvent) -> None:
+        if isinstance(event, ev.AgentMessage):
             pids.append(int(event.text))
         else:
             alive.append(psutil.pid_exists(pids[0]))
@@ -155,22 +148,22 @@ def test_a_breach_is_emitted_after_the_program_ended(tmp_path: Path) -> None:
 
 def test_nothing_is_emitted_after_disposal(tmp_path: Path) -> None:
     """Disposal during an event skips the other events that came with it."""
-    seen: list[LlmAgentEvent] = []
+    seen: list[ev.LlmAgentEvent] = []
     stream = letters(tmp_path, "printf", "m1\\nm2\\nm3\\n").pipe(ops.do_action(seen.append))
     cuggino.run(stream.pipe(ops.take(2)))
-    assert [AgentMessage(text="1"), AgentMessage(text="2")] == seen
+    assert [ev.AgentMessage(text="1"), ev.AgentMessage(text="2")] == seen
 
 
 @pytest.mark.parametrize(
     ("told", "expected"),
     [
         (None, ["rejected"]),
-        (RateLimited(status="allowed_warning"), ["rejected"]),
-        (RateLimited(status="rejected"), []),
+        (ev.RateLimited(status="allowed_warning"), ["rejected"]),
+        (ev.RateLimited(status="rejected"), []),
     ],
 )
 def test_a_limit_is_emitted_once(
-    told: RateLimited | None, expected: list[str], tmp_path: Path
+    told: ev.RateLimited | None, expected: list[str], tmp_path: Path
 ) -> None:
     """The limit that ended a session is emitted before its end, unless it already was."""
 
@@ -178,15 +171,15 @@ def test_a_limit_is_emitted_once(
         limit = told
 
         @override
-        def end(self, **_: Any) -> tuple[SessionEnded, LlmSessionError | None]:
-            return SessionEnded(outcome="quota"), QuotaExceeded("no more")
+        def end(self, **_: Any) -> tuple[ev.SessionEnded, LlmSessionError | None]:
+            return ev.SessionEnded(outcome="quota"), QuotaExceeded("no more")
 
-    seen: list[LlmAgentEvent] = []
+    seen: list[ev.LlmAgentEvent] = []
     stream = letters(tmp_path, "true", session=Limited)
     with pytest.raises(QuotaExceeded):
         cuggino.run(stream, seen.append)
     assert [*expected, "SessionEnded"] == [
-        event.status if isinstance(event, RateLimited) else event.tag for event in seen
+        event.status if isinstance(event, ev.RateLimited) else event.tag for event in seen
     ]
 
 

@@ -10,16 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cuggino.events import (
-    PlanningStart,
-    RunStarted,
-    WatchCandidate,
-    WatchItemHeld,
-    WatchLanding,
-    WatchPlaced,
-    WatchProcessingItem,
-    WatchSentBack,
-)
+from cuggino import events as ev
 from cuggino.storage import Backlog, Workspace
 from cuggino.storage.journal import Journal
 from cuggino_cli.main import main
@@ -132,21 +123,21 @@ def test_list_at_work(project: Path, backlog: Backlog, capsys: pytest.CaptureFix
     backlog.add("Fourth", "")
     events = [
         *(
-            WatchProcessingItem(filename=name, slot=slot)
+            ev.WatchProcessingItem(filename=name, slot=slot)
             for slot, name in enumerate(backlog.items(), 1)
         ),
-        WatchPlaced(filename="001-login.md", slot=1, worker="w\x1b[2J1"),
-        PlanningStart(iteration=1, item="001-login.md"),
-        WatchCandidate(filename="002-search.md", slot=2, commit="c", base="b", attempt=1),
-        WatchSentBack(filename="010-logout.md", reason="conflict", returns=2),
-        WatchCandidate(filename="011-fourth.md", slot=4, commit="c", base="b", attempt=1),
-        WatchLanding(filename="011-fourth.md", commit="c", trunk="b"),
-        WatchItemHeld(filename="012-fifth.md", reason="has an open spec issue"),
+        ev.WatchPlaced(filename="001-login.md", slot=1, worker="w\x1b[2J1"),
+        ev.PlanningStart(iteration=1, item="001-login.md"),
+        ev.WatchCandidate(filename="002-search.md", slot=2, commit="c", base="b", attempt=1),
+        ev.WatchSentBack(filename="010-logout.md", reason="conflict", returns=2),
+        ev.WatchCandidate(filename="011-fourth.md", slot=4, commit="c", base="b", attempt=1),
+        ev.WatchLanding(filename="011-fourth.md", commit="c", trunk="b"),
+        ev.WatchItemHeld(filename="012-fifth.md", reason="has an open spec issue"),
     ]
     backlog.add("Fifth", "")
     with workspace.lock(command="cuggino watch"):
         now = datetime.now(UTC)
-        started = RunStarted(run_id=ID, kind="watch", command="c", options={"slots": 4})
+        started = ev.RunStarted(run_id=ID, kind="watch", command="c", options={"slots": 4})
         journal = Journal.create(workspace.journal, started, at=now)
         for event in events:
             journal.append(event, at=now)

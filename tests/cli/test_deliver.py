@@ -8,31 +8,21 @@ from typing import Any
 
 import pytest
 
-from cuggino import Runtime, dump_event, parse_event
+from cuggino import Runtime, dump_event, events as ev, parse_event
 from cuggino.errors import AgentNotFound, BudgetExceeded, CugginoError, QuotaExceeded
-from cuggino.events import (
-    DeliverablesListed,
-    DeliverableState,
-    DeliverEnded,
-    DeliverExit,
-    DeliverSessionEnded,
-    DeliverSessionStarted,
-    Event,
-    ToolCall,
-)
 from cuggino_cli.main import main
 from tests.cli.deliveries import DONE, OVERALL, SCENARIO, Loop, project_of
 from tests.cli.stamps import unstamped
 
 RESUME = "`cuggino deliver --resume` continues where it stopped"
-STARTED = DeliverSessionStarted(session=1, instruction="coding")
-LISTED = DeliverablesListed(
-    deliverables=(DeliverableState(id="DL-001", description="a login", status="passed"),)
+STARTED = ev.DeliverSessionStarted(session=1, instruction="coding")
+LISTED = ev.DeliverablesListed(
+    deliverables=(ev.DeliverableState(id="DL-001", description="a login", status="passed"),)
 )
 
 
-def end_of(loop: Loop, reason: DeliverExit, **fields: Any) -> DeliverEnded:
-    event = DeliverEnded(reason=reason, **fields)
+def end_of(loop: Loop, reason: ev.DeliverExit, **fields: Any) -> ev.DeliverEnded:
+    event = ev.DeliverEnded(reason=reason, **fields)
     loop.events = (STARTED, event)
     return event
 
@@ -54,7 +44,7 @@ def end_of(loop: Loop, reason: DeliverExit, **fields: Any) -> DeliverEnded:
 )
 @pytest.mark.parametrize("output", ["--verbose", "--json"])
 def test_exit_codes(
-    reason: DeliverExit, code: int, compatible: int, output: str, delivered: Path, loop: Loop
+    reason: ev.DeliverExit, code: int, compatible: int, output: str, delivered: Path, loop: Loop
 ) -> None:
     """Each outcome has the exit code of the table or of Autonoe, with `--json` too."""
     end_of(loop, reason)
@@ -66,7 +56,7 @@ def test_banner_and_summary(
     delivered: Path, loop: Loop, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The banner shows the options, the summary the outcome."""
-    loop.events = (STARTED, ToolCall(name="Bash", input={"command": "ls"}), LISTED, DONE)
+    loop.events = (STARTED, ev.ToolCall(name="Bash", input={"command": "ls"}), LISTED, DONE)
     main(["deliver", "-n", "3", "-m", "small", "--thinking", "-P", "big"])
     out, err = capsys.readouterr()
     lines = unstamped(out)
@@ -92,7 +82,7 @@ def test_banner_and_summary(
 
 @pytest.mark.parametrize("reason", ["interrupted", "failed"])
 def test_how_to_resume(
-    reason: DeliverExit, delivered: Path, loop: Loop, capsys: pytest.CaptureFixture[str]
+    reason: ev.DeliverExit, delivered: Path, loop: Loop, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """An outcome that can be resumed shows how, in any folder."""
     end_of(loop, reason)
@@ -112,34 +102,34 @@ def test_how_to_resume(
         (
             "quota_exceeded",
             QuotaExceeded("hit your limit", resets_at=datetime(2026, 1, 2, 3, 4, tzinfo=UTC)),
-            DeliverSessionEnded(session=1, outcome="quota", message="hit your limit"),
+            ev.DeliverSessionEnded(session=1, outcome="quota", message="hit your limit"),
             ["Session stopped: quota exceeded", "  start again after 2026-01-02 03:04 UTC"],
         ),
         (
             "budget_exceeded",
             BudgetExceeded("hit your limit", hint="allow more"),
-            DeliverSessionEnded(session=1, outcome="budget"),
+            ev.DeliverSessionEnded(session=1, outcome="budget"),
             ["Session stopped: hit your limit", "  allow more"],
         ),
         (
             "failed",
             AgentNotFound("hit your limit", hint="install it"),
-            DeliverSessionEnded(session=1, outcome="max_turns"),
+            ev.DeliverSessionEnded(session=1, outcome="max_turns"),
             ["Session stopped: hit your limit", "  install it"],
         ),
     ],
 )
 def test_an_error_in_the_outcome(
-    reason: DeliverExit,
+    reason: ev.DeliverExit,
     error: CugginoError,
-    session: Event,
+    session: ev.Event,
     expected: list[str],
     delivered: Path,
     loop: Loop,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The error is printed once, then its advice, then how to resume."""
-    loop.events = (STARTED, session, DeliverEnded(reason=reason, error=error.message))
+    loop.events = (STARTED, session, ev.DeliverEnded(reason=reason, error=error.message))
     loop.error = error
     assert error.code == main(["deliver"])
     out, err = capsys.readouterr()
@@ -153,7 +143,7 @@ def test_an_error_with_json(
     delivered: Path, loop: Loop, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With `--json` standard output has events only; the error goes to stderr once."""
-    loop.events = (STARTED, LISTED, DeliverEnded(reason="budget_exceeded"))
+    loop.events = (STARTED, LISTED, ev.DeliverEnded(reason="budget_exceeded"))
     loop.error = BudgetExceeded("all is spent")
     for more, code in (([], 13), (["--compat-exit-codes"], 1)):
         assert code == main(["deliver", "--json", "--debug", *more])
@@ -189,7 +179,7 @@ def test_an_unexpected_error(
 
 def test_quiet(delivered: Path, loop: Loop, capsys: pytest.CaptureFixture[str]) -> None:
     """With `--quiet` only sessions and the outcome are printed."""
-    loop.events = (STARTED, ToolCall(name="Bash"), DONE)
+    loop.events = (STARTED, ev.ToolCall(name="Bash"), DONE)
     main(["deliver", "--quiet"])
     lines = unstamped(capsys.readouterr().out)
     assert ["Session 1 started", "All achievable deliverables passed", OVERALL] == lines[:3]
@@ -230,7 +220,7 @@ def test_a_real_run(delivered: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert 0 == main(["deliver", "-n", "1", "--json"])
     events = [parse_event(line) for line in capsys.readouterr().out.splitlines()]
     last = events[-1]
-    assert isinstance(last, DeliverEnded)
+    assert isinstance(last, ev.DeliverEnded)
     assert ("all_passed", 1, 1) == (last.reason, last.passed, last.total)
     assert 0 == main(["deliver"])
     assert "Overall: 0 session(s), 1/1 deliverables passed" in capsys.readouterr().out

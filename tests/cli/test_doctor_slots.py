@@ -8,18 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from cuggino import events as ev
 from cuggino.config import Config
 from cuggino.doctor.result import CheckResult
 from cuggino.doctor.slots import slots
-from cuggino.events import (
-    CheckCommandOutput,
-    CheckCommandStarted,
-    LoopApproved,
-    LoopTerminalEvent,
-    RunEnded,
-    StageFinished,
-    StageStarted,
-)
 from tests.cli.recorded_runs import Said, record
 
 Ran = Callable[..., None]
@@ -29,10 +21,10 @@ def check(begin: float, seconds: float, item: str | None = None) -> list[Said]:
     """Return the events of a check command."""
     end = begin + seconds
     return [
-        (begin, "check#1", StageStarted(name="check")),
-        (begin, "check#1", CheckCommandStarted(iteration=1, command="make", item=item)),
-        (end, "check#1", CheckCommandOutput(iteration=1, exit_code=0, item=item)),
-        (end, "check#1", StageFinished(outcome=None)),
+        (begin, "check#1", ev.StageStarted(name="check")),
+        (begin, "check#1", ev.CheckCommandStarted(iteration=1, command="make", item=item)),
+        (end, "check#1", ev.CheckCommandOutput(iteration=1, exit_code=0, item=item)),
+        (end, "check#1", ev.StageFinished(outcome=None)),
     ]
 
 
@@ -43,11 +35,11 @@ def ran(tmp_path: Path) -> Ran:
     def run(*minutes: float, check_seconds: float = 180, state: str = "approved") -> None:
         for number, time in enumerate(minutes):
             end = time * 60
-            terminal: LoopTerminalEvent = LoopApproved(iteration=1)
+            terminal: ev.LoopTerminalEvent = ev.LoopApproved(iteration=1)
             said: list[Said] = [
                 *check(10, check_seconds),
                 (end, None, terminal),
-                (end, None, RunEnded(state=state)),  # type: ignore[arg-type]
+                (end, None, ev.RunEnded(state=state)),  # type: ignore[arg-type]
             ]
             record(tmp_path, str(uuid.uuid4()), *said, item=f"{number}.md 0123")
 
@@ -106,7 +98,7 @@ def test_too_little_is_known(tmp_path: Path, ran: Ran) -> None:
     assert [CheckResult("ok", "slots: 4")] == reported(tmp_path, slots=4)
     ran(30, 30)
     ran(30, 30, state="interrupted")
-    record(tmp_path, str(uuid.uuid4()), *check(1, 5), (9, None, RunEnded(state="approved")))
+    record(tmp_path, str(uuid.uuid4()), *check(1, 5), (9, None, ev.RunEnded(state="approved")))
     assert [] == reported(tmp_path)
 
 

@@ -7,13 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cuggino.events import (
-    GuardDenied,
-    LoopApproved,
-    RunStarted,
-    StageCost,
-    parse_event,
-)
+from cuggino import events as ev
 from cuggino.storage import Workspace, list_journals, read_journal
 from cuggino.testing import no_leaks
 from cuggino_cli.main import main
@@ -41,10 +35,10 @@ class TestRun:
             code = main(["run", "--focus", "x", "--json"])
         events = said()
         assert 0 == code
-        assert isinstance(events[-1], LoopApproved)
+        assert isinstance(events[-1], ev.LoopApproved)
         names = ("scripted:a.toml", "scripted:b.toml")
         assert [("implementing", *names, "quota")] == fallen(events)
-        costs = {event.phase: event.cost_usd for event in events if isinstance(event, StageCost)}
+        costs = {event.phase: event.cost_usd for event in events if isinstance(event, ev.StageCost)}
         assert pytest.approx(0.05) == costs["implementing"]
         assert "by a" == (ready / "half.txt").read_text()
         assert "by b" == (ready / "whole.txt").read_text()
@@ -74,11 +68,11 @@ class TestRun:
         )
         assert 0 == main(["run", "--focus", "x", "--json", "--agent", "scripted:a.toml"])
         events = said()
-        assert isinstance(events[-1], LoopApproved)
+        assert isinstance(events[-1], ev.LoopApproved)
         assert [] == fallen(events)
         (path,) = list_journals(Workspace(ready).journal)
         started = read_journal(path).started
-        assert isinstance(started, RunStarted)
+        assert isinstance(started, ev.RunStarted)
         assert "scripted:a.toml" == started.agent
 
     def test_a_missing_agent(self, ready: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -87,7 +81,7 @@ class TestRun:
         typed(ready, '{"agentPath": "./missing", "fallback": ["scripted:b.toml"]}')
         assert 0 == main(["run", "--focus", "x", "--json"])
         out, err = capfd.readouterr()
-        events = [parse_event(line) for line in out.splitlines()]
+        events = [ev.parse_event(line) for line in out.splitlines()]
         assert [("planning", "claude", "scripted:b.toml", "not_found")] == fallen(events)
         assert err.startswith("cuggino: claude cannot work: the agent program")
 
@@ -105,7 +99,7 @@ class TestRun:
         typed(ready, '{"agent": "scripted:a.toml", "fallback": ["scripted:c.toml"]}')
         scenarios(ready, a="[[implementing]]\n" + LIMIT.format(role="implementing"))
         assert 0 == main(["run", "--resume", "--json"])
-        assert isinstance(said()[-1], LoopApproved)
+        assert isinstance(said()[-1], ev.LoopApproved)
 
     def test_a_fallback_is_guarded_too(self, ready: Path, said: Lines) -> None:
         """The fallback has the write permissions of the role and no more."""
@@ -114,7 +108,7 @@ class TestRun:
         main(["run", "--focus", "x", "--json"])
         events = said()
         assert 1 == len(fallen(events))
-        assert 1 == sum(isinstance(event, GuardDenied) for event in events)
+        assert 1 == sum(isinstance(event, ev.GuardDenied) for event in events)
         assert "# Login\n" == (ready / ".specs" / "login.md").read_text()
 
     def test_a_fallback_without_a_guard(

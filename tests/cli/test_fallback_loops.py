@@ -7,13 +7,7 @@ from pathlib import Path
 import pytest
 from reactivex import operators as ops
 
-from cuggino import Runtime, run
-from cuggino.events import (
-    Event,
-    WatchAuditEnded,
-    WatchItemCompleted,
-    WatchTbdItemFound,
-)
+from cuggino import Runtime, events as ev, run
 from cuggino.storage import Workspace
 from cuggino.testing import no_leaks
 from cuggino_cli.main import main
@@ -50,17 +44,17 @@ def test_watch(ready: Path) -> None:
         }""",
     )
     item = Workspace(ready).backlog / "010-x.md"
-    seen: list[Event] = []
+    seen: list[ev.Event] = []
 
-    def note(event: Event) -> None:
+    def note(event: ev.Event) -> None:
         seen.append(event)
-        if isinstance(event, WatchAuditEnded):
+        if isinstance(event, ev.WatchAuditEnded):
             item.write_text("Do it.")
 
     watch = Runtime.live(cwd=ready).watch()
     with no_leaks():
-        run(watch.pipe(ops.take_while(lambda e: not isinstance(e, WatchItemCompleted))), note)
-    assert 1 == sum(isinstance(event, WatchTbdItemFound) for event in seen)
+        run(watch.pipe(ops.take_while(lambda e: not isinstance(e, ev.WatchItemCompleted))), note)
+    assert 1 == sum(isinstance(event, ev.WatchTbdItemFound) for event in seen)
     assert [("implementing", "scripted:a.toml", "scripted:b.toml", "quota")] == fallen(seen)
 
 

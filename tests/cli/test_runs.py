@@ -10,18 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cuggino.events import (
-    RunContinued,
-    RunEnded,
-    StageFinished,
-    StageStarted,
-    Usage,
-    WatchItemCompleted,
-    WatchItemParked,
-    WatchLanded,
-    WatchProcessingItem,
-    WatchSentBack,
-)
+from cuggino import events as ev
 from cuggino.runs import RecordedRun, Runs
 from cuggino.storage import Workspace
 from cuggino.storage.journal import Journal
@@ -54,7 +43,7 @@ def test_list(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
         project,
         THREE,
         *SAID[:4],
-        (5, None, RunEnded(state="interrupted")),
+        (5, None, ev.RunEnded(state="interrupted")),
         focus="\na\x1b[2Jb\nmore",
     )
     assert 0 == main(["runs"])
@@ -91,7 +80,7 @@ def test_list_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None
         "agents": 2,
         "commits": [{"hash": "abc1234", "subject": "Log in"}],
         "cost_usd": 1.25,
-        "usage": Usage(input_tokens=7).model_dump(),
+        "usage": ev.Usage(input_tokens=7).model_dump(),
         "delivery": None,
     } == one
 
@@ -112,7 +101,7 @@ def test_which_run_is_live(project: Path) -> None:
     (workspace.folder / "lock.json").write_bytes(left_behind)
     assert ["approved", "killed", "killed"] == states(project)
     journal = Journal.open(project / ".cuggino" / "journal" / f"{ONE}.jsonl")
-    journal.append(RunContinued(), at=AT + timedelta(hours=2))
+    journal.append(ev.RunContinued(), at=AT + timedelta(hours=2))
     journal.close()
     with workspace.lock(since=AT + timedelta(hours=2)):
         assert ["approved", "running", "running"] == states(project)
@@ -167,12 +156,12 @@ def test_show(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Stages that only read something are left out.
     """
     again = [
-        (97, "clock#9", StageStarted(name="clock")),
-        (97, "clock#9", StageFinished(outcome={"time": "2026-11-21T12:00:00"})),
-        (98, "implementing#4", StageStarted(name="implementing")),
-        (99, None, RunContinued()),
-        (99, "implementing#4", StageStarted(name="implementing")),
-        (120, None, RunEnded(state="failed", message="the agent\ncrashed")),
+        (97, "clock#9", ev.StageStarted(name="clock")),
+        (97, "clock#9", ev.StageFinished(outcome={"time": "2026-11-21T12:00:00"})),
+        (98, "implementing#4", ev.StageStarted(name="implementing")),
+        (99, None, ev.RunContinued()),
+        (99, "implementing#4", ev.StageStarted(name="implementing")),
+        (120, None, ev.RunEnded(state="failed", message="the agent\ncrashed")),
     ]
     record(project, ONE, *SAID, *again)
     assert (
@@ -218,13 +207,13 @@ def test_show_a_long_task(project: Path, capsys: pytest.CaptureFixture[str]) -> 
 def test_show_a_watch(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It has its items; the iterations and commits of these are in their own runs."""
     told = [
-        WatchProcessingItem(filename="1.md", slot=1),
-        WatchSentBack(filename="1.md", reason="check", output="", paths=(), returns=1),
-        WatchLanded(filename="1.md", commit="c", trunk_was="b"),
-        WatchItemCompleted(filename="1.md"),
-        WatchItemParked(filename="2.md", reason="x"),
-        WatchLanded(filename="3.md", commit="d", trunk_was="c"),
-        WatchItemCompleted(filename="3.md"),
+        ev.WatchProcessingItem(filename="1.md", slot=1),
+        ev.WatchSentBack(filename="1.md", reason="check", output="", paths=(), returns=1),
+        ev.WatchLanded(filename="1.md", commit="c", trunk_was="b"),
+        ev.WatchItemCompleted(filename="1.md"),
+        ev.WatchItemParked(filename="2.md", reason="x"),
+        ev.WatchLanded(filename="3.md", commit="d", trunk_was="c"),
+        ev.WatchItemCompleted(filename="3.md"),
     ]
     said = [(at, "slots", event) for at, event in enumerate(told)]
     record(project, ONE, *said, kind="watch", focus="")
@@ -242,7 +231,7 @@ def test_show_a_watch(project: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 def test_show_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The object of the list, plus the stages, the options and the error."""
-    record(project, ONE, *SAID[:4], (3, None, RunEnded(state="quota", message="limit")))
+    record(project, ONE, *SAID[:4], (3, None, ev.RunEnded(state="quota", message="limit")))
     shown = json.loads(output_of(capsys, "runs", "show", "0193", "--json"))
     listed = json.loads(output_of(capsys, "runs", "--json"))
     assert ("quota", True) == (listed["state"], listed["resumable"])
@@ -255,9 +244,9 @@ def test_show_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None
     [
         ("run", [], "cuggino run --resume 0193b2c1"),
         ("watch", [], "cuggino watch"),
-        ("watch", [(1, None, RunEnded(state="interrupted"))], None),
-        ("run", [(1, None, RunEnded(state="interrupted"))], "cuggino run --resume 0193b2c1"),
-        ("run", [(1, None, RunEnded(state="budget"))], "cuggino run --resume 0193b2c1"),
+        ("watch", [(1, None, ev.RunEnded(state="interrupted"))], None),
+        ("run", [(1, None, ev.RunEnded(state="interrupted"))], "cuggino run --resume 0193b2c1"),
+        ("run", [(1, None, ev.RunEnded(state="budget"))], "cuggino run --resume 0193b2c1"),
         ("run", APPROVED, None),
     ],
 )

@@ -11,32 +11,22 @@ import pytest
 from reactivex import operators
 from reactivex.scheduler import VirtualTimeScheduler
 
-from cuggino import run
-from cuggino.events import (
-    AgentMessage,
-    Event,
-    RunContinued,
-    RunEnded,
-    RunResumed,
-    StageStarted,
-    UnknownEvent,
-    dump_event,
-)
+from cuggino import events as ev, run
 from cuggino.runs import replay
 from cuggino_cli.main import main
 from tests.cli.recorded_runs import APPROVED, ONE, SAID, Said, output_of, record
 
 
 def emitted() -> Iterator[str]:
-    return (dump_event(event) for _, _, event in SAID if not event.tag.startswith("Stage"))
+    return (ev.dump_event(event) for _, _, event in SAID if not event.tag.startswith("Stage"))
 
 
 def test_replay_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The replay prints the run's events without journal-only entries."""
-    new = UnknownEvent(raw={"_tag": "Tomorrow"})
-    record(project, ONE, *SAID, (98, None, new), (99, None, RunEnded(state="quota")))
+    new = ev.UnknownEvent(raw={"_tag": "Tomorrow"})
+    record(project, ONE, *SAID, (98, None, new), (99, None, ev.RunEnded(state="quota")))
     out = output_of(capsys, "runs", "replay", "0193", "--json")
-    assert [*emitted(), dump_event(new)] == out.splitlines()
+    assert [*emitted(), ev.dump_event(new)] == out.splitlines()
 
 
 def test_replay_as_text(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -60,7 +50,7 @@ def test_replay_of_a_failed_run(
     project: Path, capsys: pytest.CaptureFixture[str], state: Any, words: str
 ) -> None:
     """The error is printed before the summary."""
-    record(project, ONE, *SAID, (99, None, RunEnded(state=state, message="it broke")))
+    record(project, ONE, *SAID, (99, None, ev.RunEnded(state=state, message="it broke")))
     out = output_of(capsys, "runs", "replay", "0193")
     assert out.index(words) < out.index(f"[Summary] {state.capitalize()}")
 
@@ -70,10 +60,10 @@ def test_replay_of_a_resumed_run(project: Path, capsys: pytest.CaptureFixture[st
 
     The second process repeated events that the first one had emitted before it was killed.
     """
-    totals = RunResumed(run_id=ONE, stages=3, rounds=1, tasks=1, agents=2, cost_usd=1.25)
-    rest: list[Said] = [(500, None, RunContinued()), (500, None, totals)]
+    totals = ev.RunResumed(run_id=ONE, stages=3, rounds=1, tasks=1, agents=2, cost_usd=1.25)
+    rest: list[Said] = [(500, None, ev.RunContinued()), (500, None, totals)]
     rest += [(505, "implementing#2", done) for _, stage, done in SAID if done.tag == "Progress"]
-    record(project, ONE, *SAID, *rest, (510, None, RunEnded(state="budget")))
+    record(project, ONE, *SAID, *rest, (510, None, ev.RunEnded(state="budget")))
     out = output_of(capsys, "runs", "replay", "0193", "--quiet")
     summary = out[out.index("[Summary] Failed") :]
     for line in (
@@ -94,7 +84,7 @@ def test_an_invalid_speed(project: Path, capsys: pytest.CaptureFixture[str], spe
     assert "--speed" in capsys.readouterr().err
 
 
-WORDS = [AgentMessage(text=text) for text in "abcd"]
+WORDS = [ev.AgentMessage(text=text) for text in "abcd"]
 
 
 def played(path: Path, speed: float) -> list[tuple[float, str]]:
@@ -102,7 +92,7 @@ def played(path: Path, speed: float) -> list[tuple[float, str]]:
     seen: list[tuple[float, str]] = []
     scheduler = VirtualTimeScheduler()
     replay(path, speed=speed).subscribe(
-        lambda event: seen.append((scheduler.clock, cast("AgentMessage", event).text)),
+        lambda event: seen.append((scheduler.clock, cast("ev.AgentMessage", event).text)),
         lambda error: seen.append((scheduler.clock, type(error).__name__)),
         lambda: seen.append((scheduler.clock, "|")),
         scheduler=scheduler,
@@ -121,9 +111,9 @@ def test_the_times_of_a_replay(tmp_path: Path) -> None:
         tmp_path,
         ONE,
         (10, None, a),
-        (20, "x#1", StageStarted(name="x")),
+        (20, "x#1", ev.StageStarted(name="x")),
         (30, None, b),
-        (5000, None, RunContinued()),
+        (5000, None, ev.RunContinued()),
         (5010, None, c),
         (5005, None, d),
     )
@@ -144,7 +134,7 @@ def test_a_replay_that_is_disposed(tmp_path: Path, seconds: float) -> None:
     """After disposal nothing is emitted and no file stays open."""
     path = record(tmp_path, ONE, *[(10 * n, None, word) for n, word in enumerate(WORDS, 1)])
     files = len(list(Path("/dev/fd").iterdir()))
-    seen: list[Event] = []
+    seen: list[ev.Event] = []
     scheduler = VirtualTimeScheduler()
     playing = replay(path, speed=1).subscribe(seen.append, scheduler=scheduler)
     scheduler.advance_to(seconds)
@@ -157,7 +147,7 @@ def test_a_replay_that_is_disposed(tmp_path: Path, seconds: float) -> None:
 def test_a_subscriber_that_disposes_in_an_event(tmp_path: Path) -> None:
     """Disposal during an event ends the replay with that event."""
     path = record(tmp_path, ONE, *[(1, None, word) for word in WORDS])
-    seen: list[Event] = []
+    seen: list[ev.Event] = []
     scheduler = VirtualTimeScheduler()
     replay(path, speed=0).pipe(operators.take(2)).subscribe(seen.append, scheduler=scheduler)
     scheduler.start()
@@ -168,6 +158,6 @@ def test_a_subscriber_that_disposes_in_an_event(tmp_path: Path) -> None:
 def test_a_long_replay(project: Path) -> None:
     """Twenty thousand events at once neither overflow the stack nor get lost."""
     path = record(project, ONE, *[(1, None, WORDS[0])] * 20_000)
-    seen: list[Event] = []
+    seen: list[ev.Event] = []
     run(replay(path, speed=0), seen.append)
     assert 20_000 == len(seen)

@@ -10,62 +10,51 @@ import pytest
 from pydantic import ValidationError
 from reactivex import Observable, concat, just, never, of, operators as ops, throw, timer
 
-from cuggino import Config
+from cuggino import Config, events as ev
 from cuggino.errors import ConfigError, ProcessFailed, SpawnFailed
-from cuggino.events import (
-    Event,
-    HookFailed,
-    LoopSpecIssue,
-    WatchBacklogWaiting,
-    WatchItemCompleted,
-    WatchItemImported,
-    WatchItemParked,
-    WatchLanded,
-    WatchProcessingItem,
-    WatchProposed,
-    WatchSentBack,
-)
 from cuggino.forge import HookCall, hooked
 from cuggino.forge.hooks import NAMES, WAITING_LIMIT, hooks_of
 from cuggino.testing import Marbles
 from tests.loops.slot_watching import SlotWatching
 
 ALL = {name: f"run {name}" for name in NAMES}
-BEGUN = WatchProcessingItem(filename="a.md", title="A")
-LANDED = WatchLanded(filename="a.md", commit="c", trunk_was="0")
-PARKED = WatchItemParked(filename="a.md", reason="no")
+BEGUN = ev.WatchProcessingItem(filename="a.md", title="A")
+LANDED = ev.WatchLanded(filename="a.md", commit="c", trunk_was="0")
+PARKED = ev.WatchItemParked(filename="a.md", reason="no")
 
 
-OCCASIONS: list[tuple[Event, str, str, str]] = [
+OCCASIONS: list[tuple[ev.Event, str, str, str]] = [
     (
-        WatchItemImported(filename="a.md", source="s", change="new", url="u"),
+        ev.WatchItemImported(filename="a.md", source="s", change="new", url="u"),
         "item.imported",
         "a.md",
         "u",
     ),
     (BEGUN, "item.begun", "a.md", "page of a.md"),
     (
-        LoopSpecIssue(iteration=1, content="?", filename="q.md", item="a.md"),
+        ev.LoopSpecIssue(iteration=1, content="?", filename="q.md", item="a.md"),
         "item.question",
         "a.md",
         "page of a.md",
     ),
     (
-        WatchSentBack(filename="a.md", reason="check", returns=1),
+        ev.WatchSentBack(filename="a.md", reason="check", returns=1),
         "item.sent-back",
         "a.md",
         "page of a.md",
     ),
     (
-        WatchProposed(filename="a.md", number=1, url="pr", branch="b", commit="c", candidate="c"),
+        ev.WatchProposed(
+            filename="a.md", number=1, url="pr", branch="b", commit="c", candidate="c"
+        ),
         "item.proposed",
         "a.md",
         "pr",
     ),
     (LANDED, "item.landed", "a.md", "page of a.md"),
-    (WatchItemCompleted(filename="a.md"), "item.landed", "a.md", "page of a.md"),
+    (ev.WatchItemCompleted(filename="a.md"), "item.landed", "a.md", "page of a.md"),
     (PARKED, "item.parked", "a.md", "page of a.md"),
-    (WatchBacklogWaiting(), "watch.idle", "", ""),
+    (ev.WatchBacklogWaiting(), "watch.idle", "", ""),
 ]
 
 
@@ -91,7 +80,7 @@ class Commands:
     def _ended(self) -> None:
         self.running -= 1
 
-    def failures(self, *told: Event, until: float = 1e5, **given: Any) -> list[HookFailed]:
+    def failures(self, *told: ev.Event, until: float = 1e5, **given: Any) -> list[ev.HookFailed]:
         """Return the failures of the hooks on these events, which are emitted at once."""
         stream = hooked(ALL, self.run, **given)(concat(of(*told), never()))
         seen = self.t.record(stream, until=until)
@@ -99,14 +88,14 @@ class Commands:
         return [value for _, _, value in seen]
 
 
-def _of(event: Event, *before: Event) -> HookCall:
+def _of(event: ev.Event, *before: ev.Event) -> HookCall:
     commands = Commands()
     assert commands.failures(*before, event, url_of=lambda item: f"page of {item}") == []
     return commands.calls[-1]
 
 
 @pytest.mark.parametrize(("event", "hook", "item", "url"), OCCASIONS)
-def test_each_occasion_has_its_event(event: Event, hook: str, item: str, url: str) -> None:
+def test_each_occasion_has_its_event(event: ev.Event, hook: str, item: str, url: str) -> None:
     """The command gets the event as a line of JSON, and the item in its environment."""
     call = _of(event)
     assert (call.hook, call.command) == (hook, f"run {hook}")
@@ -121,7 +110,7 @@ def test_all_hooks_are_covered() -> None:
 
 
 def test_a_question_without_slots_is_one_of_the_item_at_work() -> None:
-    call = _of(LoopSpecIssue(iteration=1, content="?", filename="q.md"), BEGUN)
+    call = _of(ev.LoopSpecIssue(iteration=1, content="?", filename="q.md"), BEGUN)
     assert call.env["CUGGINO_ITEM"] == "a.md"
     assert json.loads(call.line)["item"] == "a.md"
 
@@ -129,7 +118,7 @@ def test_a_question_without_slots_is_one_of_the_item_at_work() -> None:
 def test_an_item_lands_once() -> None:
     """With slots an item has two events; when it lands again later, it has them again."""
     commands = Commands()
-    done = WatchItemCompleted(filename="a.md")
+    done = ev.WatchItemCompleted(filename="a.md")
     commands.failures(LANDED, done, BEGUN, LANDED, BEGUN, done)
     hooks = [call.hook for call in commands.calls]
     assert hooks == ["item.landed", "item.begun", "item.landed", "item.begun", "item.landed"]
@@ -138,7 +127,7 @@ def test_an_item_lands_once() -> None:
 def test_changes_of_imported_items_have_no_hook() -> None:
     commands = Commands()
     for change in ("updated", "held", "released", "removed"):
-        event = WatchItemImported.model_validate(
+        event = ev.WatchItemImported.model_validate(
             {"filename": "a.md", "source": "s", "change": change}
         )
         assert commands.failures(event) == []
@@ -172,7 +161,7 @@ def test_a_failure_is_an_event_and_the_next_hook_runs() -> None:
 def test_a_command_that_cannot_start() -> None:
     commands = Commands(0, throw(SpawnFailed("sh", OSError("no"))))
     (failure,) = commands.failures(LANDED)
-    assert failure == HookFailed(hook="item.landed", message="could not be started")
+    assert failure == ev.HookFailed(hook="item.landed", message="could not be started")
 
 
 def test_a_hanging_command_is_released() -> None:
@@ -186,7 +175,7 @@ def test_a_hanging_command_is_released() -> None:
 def test_an_own_failure_has_no_hook() -> None:
     """Failing hooks do not follow one another."""
     commands = Commands()
-    assert commands.failures(HookFailed(hook="item.landed", message="no")) == []
+    assert commands.failures(ev.HookFailed(hook="item.landed", message="no")) == []
     assert commands.calls == []
 
 

@@ -6,15 +6,8 @@ from typing import Any
 
 import pytest
 
+from cuggino import events as ev
 from cuggino.errors import ConfigError, ForgeRefused, ForgeUnreachable
-from cuggino.events import (
-    WatchCandidate,
-    WatchForgeWaiting,
-    WatchLanded,
-    WatchProposal,
-    WatchProposed,
-    WatchSentBack,
-)
 from cuggino.operators.merge_now import merge_now
 from cuggino.stages.slots import TARGET, candidate_ref
 from cuggino.testing import CiRun
@@ -22,7 +15,7 @@ from tests.forge.proposed import GREEN, RED, Proposed, states
 from tests.stages.slots.landings import tags
 
 
-def page(work: Proposed, **more: Any) -> WatchCandidate:
+def page(work: Proposed, **more: Any) -> ev.WatchCandidate:
     base = work.git("rev-parse", "main", cwd=work.remote)
     return work.candidate("page.md", {"page.html": "hello\n"}, base=base, **more)
 
@@ -41,7 +34,7 @@ class TestLanding:
             "WatchProposed",
         ] == tags(happened)
         proposed = happened[-1]
-        assert isinstance(proposed, WatchProposed)
+        assert isinstance(proposed, ev.WatchProposed)
         assert ("page.md", "cuggino/page", True) == (
             proposed.filename,
             proposed.branch,
@@ -77,7 +70,7 @@ class TestLanding:
         work.play(trunk.open())
         candidate = work.candidate("page.md", {"red": ""}, base=work.head("main"))
         back = work.play(trunk.land(candidate, title="t", returns=2))[-1]
-        assert isinstance(back, WatchSentBack)
+        assert isinstance(back, ev.WatchSentBack)
         assert ("check", 3) == (back.reason, back.returns)
         assert work.remote_head("cuggino/page") is None
         assert [] == work.forge.writes()
@@ -88,7 +81,7 @@ class TestLanding:
         candidate = work.candidate("page.md", {"base.txt": "mine\n"}, base=work.head("main"))
         work.person_pushes("main", {"base.txt": "theirs\n"})
         back = work.play(trunk.land(candidate, title="t", returns=0))[-1]
-        assert isinstance(back, WatchSentBack)
+        assert isinstance(back, ev.WatchSentBack)
         assert ("conflict", ("base.txt",)) == (back.reason, back.paths)
         assert work.remote_head("main") == work.head(TARGET), "the next attempt begins there"
 
@@ -97,7 +90,7 @@ class TestLanding:
         work.play(trunk.open())
         candidate = work.candidate("page.md", {}, base=work.head("main"))
         landed = work.play(trunk.land(candidate, title="t", returns=0))[-1]
-        assert isinstance(landed, WatchLanded)
+        assert isinstance(landed, ev.WatchLanded)
         assert landed.nothing
         assert [] == work.forge.writes()
 
@@ -212,9 +205,9 @@ class TestRefusals:
         work.play(trunk.open())
         work.forge.fail("open_pull_request", ForgeUnreachable("no connection"), times=2)
         happened = work.play(trunk.land(page(work), title="t", returns=0))
-        waits = [event.retry_in for event in happened if isinstance(event, WatchForgeWaiting)]
+        waits = [event.retry_in for event in happened if isinstance(event, ev.WatchForgeWaiting)]
         assert [5.0, 10.0] == waits
-        assert isinstance(happened[-1], WatchProposed)
+        assert isinstance(happened[-1], ev.WatchProposed)
 
     def test_attempts_begin_without_a_connection(self, work: Proposed) -> None:
         """At the target as it was fetched last."""
@@ -228,13 +221,13 @@ class TestRefusals:
         assert 4 == len(waiting)
 
 
-def page_on(work: Proposed, target: str) -> WatchCandidate:
+def page_on(work: Proposed, target: str) -> ev.WatchCandidate:
     base = work.git("rev-parse", target, cwd=work.remote)
     return work.candidate("page.md", {"page.html": "hello\n"}, base=base)
 
 
 class TestWaiting:
-    def began(self, work: Proposed, **settings: Any) -> tuple[Any, WatchProposed]:
+    def began(self, work: Proposed, **settings: Any) -> tuple[Any, ev.WatchProposed]:
         trunk = work.landing(**settings)
         work.play(trunk.open())
         return trunk, work.proposed(trunk, page(work))
@@ -246,7 +239,7 @@ class TestWaiting:
         happened = work.play(trunk.proposal(proposed, returns=0))
         assert ["pending", "green"] == states(happened)
         landed = happened[-1]
-        assert isinstance(landed, WatchLanded)
+        assert isinstance(landed, ev.WatchLanded)
         assert (work.remote_head("main"), "cuggino/page", proposed.url) == (
             landed.commit,
             landed.branch,
@@ -260,7 +253,7 @@ class TestWaiting:
         """The merge is requested once CI has passed, not before."""
         trunk, proposed = self.began(work, auto_merge=True)
         happened = work.play(trunk.proposal(proposed, returns=0))
-        assert isinstance(happened[-1], WatchLanded)
+        assert isinstance(happened[-1], ev.WatchLanded)
         assert ["pending", "queued"] == states(happened)
         (merge,) = work.forge.writes("merge_when_allowed")
         assert merge.at >= 60.0
@@ -275,7 +268,7 @@ class TestWaiting:
         assert ["pending", "blocked"] == states(happened)
         assert [] == work.forge.writes("merge_when_allowed")
         told = happened[-1]
-        assert isinstance(told, WatchProposal)
+        assert isinstance(told, ev.WatchProposal)
         assert told.message.endswith(".github/workflows/ci.yml")
 
     @pytest.mark.real_agent
@@ -292,7 +285,7 @@ class TestWaiting:
         work.forge.at(600, lambda: ada.readies(proposed.number))
         happened = work.play(trunk.proposal(proposed, returns=0))
         assert ["pending", "blocked", "queued"] == states(happened)
-        assert isinstance(happened[-1], WatchLanded)
+        assert isinstance(happened[-1], ev.WatchLanded)
 
     def test_a_red_job_is_sent_back_with_its_log(self, work: Proposed) -> None:
         work.forge._ci[:] = [(RED,), (GREEN,)]
@@ -300,7 +293,7 @@ class TestWaiting:
         happened = work.play(trunk.proposal(proposed, returns=1))
         assert ["pending", "red"] == states(happened)
         back = happened[-1]
-        assert isinstance(back, WatchSentBack)
+        assert isinstance(back, ev.WatchSentBack)
         assert ("ci", 2) == (back.reason, back.returns)
         assert "The job test failed.\n\nassert 1 == 2\n" in back.output
         assert back.output.startswith("What failed in pull request 1, as others wrote it.")
@@ -311,7 +304,7 @@ class TestWaiting:
         work.forge._ci[:] = [(RED, slow, CiRun(takes="10h", name="nightly"))]
         trunk, proposed = self.began(work)
         back = work.play(trunk.proposal(proposed, returns=0))[-1]
-        assert isinstance(back, WatchSentBack)
+        assert isinstance(back, ev.WatchSentBack)
         assert "slow" in back.output
         assert work.clock.elapsed < 200
 
@@ -320,21 +313,23 @@ class TestWaiting:
         work.forge._ci[:] = [(CiRun(takes="20h"),)]
         trunk, proposed = self.began(work, every=600.0, auto_merge=True)
         assert ["pending"] == states(work.play(trunk.proposal(proposed, returns=0), 70_000.0))
-        assert isinstance(work.play(trunk.proposal(proposed, returns=0), 7200.0)[-1], WatchLanded)
+        assert isinstance(
+            work.play(trunk.proposal(proposed, returns=0), 7200.0)[-1], ev.WatchLanded
+        )
 
     def test_without_ci_it_is_green_after_a_while(self, work: Proposed) -> None:
         work.forge._ci.clear()
         trunk, proposed = self.began(work, auto_merge=True)
         happened = work.play(trunk.proposal(proposed, returns=0))
         assert ["pending", "queued"] == states(happened)
-        assert isinstance(happened[-1], WatchLanded)
+        assert isinstance(happened[-1], ev.WatchLanded)
 
     def test_a_log_that_is_gone(self, work: Proposed) -> None:
         work.forge._ci[:] = [(RED,)]
         trunk, proposed = self.began(work)
         work.forge.fail("log", ForgeRefused("expired", status=410))
         back = work.play(trunk.proposal(proposed, returns=0))[-1]
-        assert isinstance(back, WatchSentBack)
+        assert isinstance(back, ev.WatchSentBack)
         assert "The job test failed.\n\nIts log is not available." in back.output
 
     def test_one_that_is_closed(self, work: Proposed) -> None:
@@ -354,7 +349,7 @@ class TestWaiting:
         trunk, proposed = self.began(work)
         work.person_pushes("main", {"page.html": "theirs\n"})
         back = work.play(trunk.proposal(proposed, returns=0))[-1]
-        assert isinstance(back, WatchSentBack)
+        assert isinstance(back, ev.WatchSentBack)
         assert ("conflict", 1) == (back.reason, back.returns)
         assert work.remote_head("main") == work.head(TARGET)
 
@@ -362,7 +357,7 @@ class TestWaiting:
         trunk, proposed = self.began(work, auto_merge=True)
         work.forge.outage(90, 3690)
         happened = work.play(trunk.proposal(proposed, returns=0), 7200.0)
-        assert isinstance(happened[-1], WatchLanded)
+        assert isinstance(happened[-1], ev.WatchLanded)
         assert "WatchForgeWaiting" in tags(happened)
 
     def test_a_watch_that_looks_again_reports_nothing_twice(self, work: Proposed) -> None:
@@ -373,7 +368,7 @@ class TestWaiting:
 
 
 class TestReviews:
-    def began(self, work: Proposed, **settings: Any) -> tuple[Any, WatchProposed]:
+    def began(self, work: Proposed, **settings: Any) -> tuple[Any, ev.WatchProposed]:
         return TestWaiting().began(work, **settings)
 
     def test_what_persons_ask_for_is_sent_back(self, work: Proposed) -> None:
@@ -383,7 +378,7 @@ class TestReviews:
         work.forge.at(100, lambda: ada.reviews(number, "Nice", asks_for_changes=False))
         work.forge.at(300, lambda: ada.reviews(number, "Use h1", path="page.html", line=3))
         back = work.play(trunk.proposal(proposed, returns=0))[-1]
-        assert isinstance(back, WatchSentBack)
+        assert isinstance(back, ev.WatchSentBack)
         assert "review" == back.reason
         assert "ada:\nNice\n\nada on page.html:3:\nUse h1\n" in back.output
 
@@ -403,20 +398,20 @@ class TestReviews:
         trunk, proposed = self.began(work)
         ada, number = work.forge.person("ada"), proposed.number
         ada.reviews(number, "Use h1")
-        assert isinstance(work.play(trunk.proposal(proposed, returns=0))[-1], WatchSentBack)
+        assert isinstance(work.play(trunk.proposal(proposed, returns=0))[-1], ev.WatchSentBack)
         again = page(work, attempt=2)
         second = work.proposed(trunk, again, returns=1)
         assert ["pending", "green"] == states(work.play(trunk.proposal(second, returns=1), 600.0))
         ada.reviews(number, "And h2")
         restarted = work.landing()
         back = work.play(restarted.proposal(second, returns=1))[-1]
-        assert isinstance(back, WatchSentBack)
+        assert isinstance(back, ev.WatchSentBack)
         assert "ada:\nAnd h2\n" in back.output
         assert "Use h1" not in back.output
 
 
 class TestOthers:
-    def began(self, work: Proposed, **settings: Any) -> tuple[Any, WatchProposed]:
+    def began(self, work: Proposed, **settings: Any) -> tuple[Any, ev.WatchProposed]:
         return TestWaiting().began(work, **settings)
 
     @pytest.mark.real_agent
@@ -428,7 +423,7 @@ class TestOthers:
         assert [] == work.forge.writes("merge_when_allowed")
         work.forge.person("ada").merges(proposed.number)
         landed = work.play(trunk.proposal(proposed, returns=0))[-1]
-        assert isinstance(landed, WatchLanded)
+        assert isinstance(landed, ev.WatchLanded)
         assert "theirs.txt" in work.files_of("main")
 
     def test_what_fails_there_is_not_worked_on(self, work: Proposed) -> None:
@@ -448,7 +443,7 @@ class TestOthers:
         happened = work.play(trunk.proposal(proposed, returns=0))
         assert ["WatchCandidate", "WatchSentBack"] == tags(happened)[-2:]
         adopted = happened[-2]
-        assert isinstance(adopted, WatchCandidate)
+        assert isinstance(adopted, ev.WatchCandidate)
         assert theirs == adopted.commit == work.head(candidate_ref("page.md"))
         again = work.candidate("page.md", {"more.txt": "more\n"}, base=theirs, attempt=2)
         second = work.proposed(trunk, again, returns=1)
@@ -461,5 +456,5 @@ class TestOthers:
         work.person_pushes("main", {"other.txt": "other\n"})
         work.person_pushes("cuggino/page", {}, merge="main")
         happened = work.play(trunk.proposal(proposed, returns=0))
-        assert isinstance(happened[-1], WatchLanded)
+        assert isinstance(happened[-1], ev.WatchLanded)
         assert "taken-over" not in states(happened)

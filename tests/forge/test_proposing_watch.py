@@ -7,16 +7,9 @@ from typing import Any
 
 import pytest
 
+from cuggino import events as ev
 from cuggino.config import PullRequestSettings
 from cuggino.errors import ConfigError
-from cuggino.events import (
-    Event,
-    WatchBacklogWaiting,
-    WatchItemCompleted,
-    WatchLanded,
-    WatchProposed,
-    WatchSentBack,
-)
 from cuggino.forge import pull_requests
 from cuggino.loops import Landing
 from cuggino.testing import CiRun, InMemoryForge, VirtualClock
@@ -42,7 +35,7 @@ class ProposingProject(SlotProject):
         self.forge = InMemoryForge(
             self.clock, ci=ci, heads=self.head, merge=self.merge, conflicts=lambda _: False
         )
-        self.seen: list[Event] = []
+        self.seen: list[ev.Event] = []
 
     def head(self, branch: str) -> str | None:
         heads = self.git.git("for-each-ref", "--format=%(refname) %(objectname)", cwd=self.remote)
@@ -64,9 +57,9 @@ class ProposingProject(SlotProject):
         settings = PullRequestSettings(auto_merge=True)
         return pull_requests(self.forge, settings)
 
-    def until(self, is_over: Any) -> list[Event]:
+    def until(self, is_over: Any) -> list[ev.Event]:
         """Run the watch until an event; return those of this process."""
-        seen: list[Event] = []
+        seen: list[ev.Event] = []
         failed: list[Exception] = []
 
         def over() -> bool:
@@ -81,12 +74,12 @@ class ProposingProject(SlotProject):
         self.seen += seen
         return seen
 
-    def of(self, kind: type[Event]) -> list[Any]:
+    def of(self, kind: type[ev.Event]) -> list[Any]:
         return [event for event in self.seen if isinstance(event, kind)]
 
 
-def is_idle(event: Event) -> bool:
-    return isinstance(event, WatchBacklogWaiting) and not event.proposals
+def is_idle(event: ev.Event) -> bool:
+    return isinstance(event, ev.WatchBacklogWaiting) and not event.proposals
 
 
 @pytest.mark.real_agent
@@ -98,11 +91,11 @@ def test_three_items_are_merged(tmp_path: Path) -> None:
     project.item("last", "cat one.txt >last.txt", "---\nafter: one\n---\n# last\n")
     before = project.git.git("rev-parse", "main").strip()
     project.until(is_idle)
-    assert 1 == len(project.of(WatchSentBack))
+    assert 1 == len(project.of(ev.WatchSentBack))
     assert {"one.md", "two.md", "last.md"} == {
-        done.filename for done in project.of(WatchItemCompleted)
+        done.filename for done in project.of(ev.WatchItemCompleted)
     }
-    assert 3 == len(project.of(WatchLanded))
+    assert 3 == len(project.of(ev.WatchLanded))
     files = project.git.git("ls-tree", "--name-only", "main", cwd=project.remote).split()
     assert {"one.txt", "two.txt", "last.txt"} <= set(files)
     assert before == project.git.git("rev-parse", "main").strip()
@@ -112,22 +105,22 @@ def test_three_items_are_merged(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "end",
     [
-        WatchProposed,
+        ev.WatchProposed,
         # In virtual time in tests/loops/test_slots_proposals.py; here: with the second command.
-        pytest.param(WatchSentBack, marks=pytest.mark.real_agent),
-        pytest.param(WatchLanded, marks=pytest.mark.real_agent),
+        pytest.param(ev.WatchSentBack, marks=pytest.mark.real_agent),
+        pytest.param(ev.WatchLanded, marks=pytest.mark.real_agent),
     ],
 )
-def test_a_watch_that_ends_in_between_goes_on(tmp_path: Path, end: type[Event]) -> None:
+def test_a_watch_that_ends_in_between_goes_on(tmp_path: Path, end: type[ev.Event]) -> None:
     """Nothing is proposed, worked on or merged twice, wherever it ended."""
     project = ProposingProject(tmp_path, ci=[RED, GREEN])
     project.item("one", "echo one >>one.txt")
     project.until(lambda event: isinstance(event, end))
     project.until(is_idle)
     assert 1 == len(project.forge.writes("open_pull_request"))
-    assert ["one.md"] == [done.filename for done in project.of(WatchItemCompleted)]
-    assert {1} == {back.returns for back in project.of(WatchSentBack)}
-    assert 1 == len(project.of(WatchLanded))
+    assert ["one.md"] == [done.filename for done in project.of(ev.WatchItemCompleted)]
+    assert {1} == {back.returns for back in project.of(ev.WatchSentBack)}
+    assert 1 == len(project.of(ev.WatchLanded))
     text = project.git.git("show", "main:one.txt", cwd=project.remote)
     assert "one\none\n" == text, "the item was worked on twice: once more after the red job"
 

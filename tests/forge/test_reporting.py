@@ -6,35 +6,20 @@ from pathlib import Path
 
 import pytest
 
+from cuggino import events as ev
 from cuggino.errors import ForgeLimited, ForgeLoginMissing, ForgeRefused, ForgeUnreachable
-from cuggino.events import (
-    Event,
-    IterationStart,
-    SessionEnded,
-    WatchCandidate,
-    WatchForgeWaiting,
-    WatchIssueReported,
-    WatchItemCompleted,
-    WatchItemParked,
-    WatchItemRetry,
-    WatchLanded,
-    WatchLanding,
-    WatchProposed,
-    WatchReportFailed,
-    WatchSentBack,
-)
 from tests.forge.desks import ITEM, Machine, machine
 
-CANDIDATE = WatchCandidate(filename=ITEM, slot=1, commit="c1", base="b", attempt=1, item=ITEM)
-LANDED = WatchLanded(filename=ITEM, commit="c2", trunk_was="b", item=ITEM)
-PARKED = WatchItemParked(filename=ITEM, reason="it failed", item=ITEM)
-SESSION = SessionEnded(outcome="completed", cost_usd=0.25, item=ITEM)
-ITERATION = IterationStart(iteration=1, max_iterations=3, item=ITEM)
+CANDIDATE = ev.WatchCandidate(filename=ITEM, slot=1, commit="c1", base="b", attempt=1, item=ITEM)
+LANDED = ev.WatchLanded(filename=ITEM, commit="c2", trunk_was="b", item=ITEM)
+PARKED = ev.WatchItemParked(filename=ITEM, reason="it failed", item=ITEM)
+SESSION = ev.SessionEnded(outcome="completed", cost_usd=0.25, item=ITEM)
+ITERATION = ev.IterationStart(iteration=1, max_iterations=3, item=ITEM)
 
 
 def states(here: Machine) -> list[str]:
     """Return the states that were reported."""
-    return [event.state for _, event in here.seen if isinstance(event, WatchIssueReported)]
+    return [event.state for _, event in here.seen if isinstance(event, ev.WatchIssueReported)]
 
 
 def test_one_comment_is_edited(tmp_path: Path) -> None:
@@ -48,14 +33,14 @@ def test_one_comment_is_edited(tmp_path: Path) -> None:
         SESSION,
         SESSION,
         CANDIDATE,
-        WatchLanding(filename=ITEM, commit="c1", trunk="b", item=ITEM),
+        ev.WatchLanding(filename=ITEM, commit="c1", trunk="b", item=ITEM),
         LANDED,
         after=10,
     )
     assert "**The work on this has landed.**" in here.body()
     assert "Commit: c2" in here.body()
     assert "1 iteration, 2 agent sessions, $0.50. Written by cuggino" in here.body()
-    here.emit(WatchItemCompleted(filename=ITEM, item=ITEM), after=4000)
+    here.emit(ev.WatchItemCompleted(filename=ITEM, item=ITEM), after=4000)
     assert 1 == len(here.forge.writes("add_comment"))
     assert ["working", "landed"] == states(here)
     assert here.origin().written
@@ -79,18 +64,18 @@ def test_counts_are_updated_now_and_then(tmp_path: Path) -> None:
     [
         (PARKED, "**The work on this was given up.**\n\n> it failed"),
         (
-            WatchItemRetry(
+            ev.WatchItemRetry(
                 filename=ITEM, message="no @disk", attempt=1, max_attempts=3, retry_in=60, item=ITEM
             ),
             "**The work on this waits.** It failed and is tried again (attempt 1 of 3):"
             "\n\n> no @ disk",
         ),
         (
-            WatchSentBack(filename=ITEM, reason="ci", returns=1, item=ITEM),
+            ev.WatchSentBack(filename=ITEM, reason="ci", returns=1, item=ITEM),
             "**An agent works on this.** It was sent back: a job of its pull request failed.",
         ),
         (
-            WatchProposed(
+            ev.WatchProposed(
                 filename=ITEM,
                 number=9,
                 url="https://github.com/owner/repo/pull/9",
@@ -103,7 +88,7 @@ def test_counts_are_updated_now_and_then(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_states(tmp_path: Path, event: Event, said: str) -> None:
+def test_states(tmp_path: Path, event: ev.Event, said: str) -> None:
     """Each state is described in plain words."""
     here = machine(tmp_path)
     here.begins()
@@ -206,11 +191,11 @@ def test_an_hour_of_outage(tmp_path: Path) -> None:
     here.forge.outage("1m", "61m")
     here.passes(60)
     here.emit(CANDIDATE, after=600)
-    here.emit(WatchSentBack(filename=ITEM, reason="check", returns=1, item=ITEM), after=1200)
+    here.emit(ev.WatchSentBack(filename=ITEM, reason="check", returns=1, item=ITEM), after=1200)
     here.emit(PARKED, after=3600)
     assert ["working", "parked"] == states(here)
     assert "given up" in here.body()
-    waits = [event.doing for _, event in here.seen if isinstance(event, WatchForgeWaiting)]
+    waits = [event.doing for _, event in here.seen if isinstance(event, ev.WatchForgeWaiting)]
     assert {"edit the comment on issue 7"} == set(waits)
 
 
@@ -239,7 +224,7 @@ def test_an_issue_that_is_gone_is_left_alone(tmp_path: Path, how: str) -> None:
     getattr(here.forge.person("ada"), how)(7)
     here.emit(CANDIDATE, after=10)
     here.emit(PARKED, after=1000)
-    (failed,) = [event for _, event in here.seen if isinstance(event, WatchReportFailed)]
+    (failed,) = [event for _, event in here.seen if isinstance(event, ev.WatchReportFailed)]
     assert (ITEM, here.origin().url) == (failed.filename, failed.url)
     before = len(here.forge.calls)
     here.restart()

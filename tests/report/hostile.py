@@ -8,18 +8,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
-from cuggino.events import (
-    AgentMessage,
-    CommitPerformed,
-    Event,
-    RunStarted,
-    StageFinished,
-    StageStarted,
-    ToolCall,
-    ToolResult,
-    UnknownEvent,
-    event_types,
-)
+from cuggino import events as ev
 from cuggino.report import CommitDiff, FileChange, RunReport, build_report
 from cuggino.report.visible import Cut
 from cuggino.storage.journal import Entry
@@ -88,15 +77,15 @@ VECTORS = "\n\n".join(MARKDOWN)
 def hostile_report(*, kind: Literal["run", "deliver"] = "run") -> RunReport:
     """Return a report on one event of each kind with all texts `BAD`, names included."""
     events = [
-        _filled(RunStarted).model_copy(update={"kind": kind}),
-        StageStarted(name=BAD),
-        *(_filled(cls) for cls in event_types().values() if cls is not RunStarted),
-        UnknownEvent(raw={"_tag": BAD, BAD: [BAD]}),
-        ToolCall(name=BAD, input={BAD: BAD, "command": BAD}, id="1"),
-        ToolResult(name="1", output=BAD, is_error=True),
-        AgentMessage(text=VECTORS),
-        StageFinished(outcome={"_tag": BAD, "content": BAD}),
-        CommitPerformed(iteration=1, commit_hash=BAD, message=f"title\n{BAD}"),
+        _filled(ev.RunStarted).model_copy(update={"kind": kind}),
+        ev.StageStarted(name=BAD),
+        *(_filled(cls) for cls in ev.event_types().values() if cls is not ev.RunStarted),
+        ev.UnknownEvent(raw={"_tag": BAD, BAD: [BAD]}),
+        ev.ToolCall(name=BAD, input={BAD: BAD, "command": BAD}, id="1"),
+        ev.ToolResult(name="1", output=BAD, is_error=True),
+        ev.AgentMessage(text=VECTORS),
+        ev.StageFinished(outcome={"_tag": BAD, "content": BAD}),
+        ev.CommitPerformed(iteration=1, commit_hash=BAD, message=f"title\n{BAD}"),
     ]
     entries = [
         Entry(seq=n, at=after(n), stage=f"{BAD}#1" if n > 1 else None, event=event)
@@ -107,7 +96,7 @@ def hostile_report(*, kind: Literal["run", "deliver"] = "run") -> RunReport:
     )
 
 
-def _filled(cls: type[Event]) -> Event:
+def _filled(cls: type[ev.Event]) -> ev.Event:
     return cls.model_validate(_fields(cls))
 
 

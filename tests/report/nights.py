@@ -10,37 +10,7 @@ from uuid import UUID
 
 from pydantic import JsonValue
 
-from cuggino.events import (
-    AgentMessage,
-    CheckCommandOutput,
-    CheckCommandStarted,
-    CommitPerformed,
-    Done,
-    Event,
-    ImplementingStart,
-    IterationStart,
-    LoopApproved,
-    LoopSpecIssue,
-    PlanComplete,
-    PlanningStart,
-    PlanWritten,
-    Progress,
-    RunEnded,
-    RunStarted,
-    RunState,
-    SessionEnded,
-    StageFinished,
-    StageStarted,
-    ToolCall,
-    ToolResult,
-    Usage,
-    WatchAuditEnded,
-    WatchAuditStarted,
-    WatchItemCompleted,
-    WatchItemParked,
-    WatchProcessingItem,
-    dump_event,
-)
+from cuggino import events as ev
 from cuggino.storage import Workspace
 from cuggino.storage.journal import Journal
 from tests.report.journals import START
@@ -69,20 +39,20 @@ class Written:
     journal: Journal
     at: datetime
     cost: float = 0.0
-    usage: Usage = field(default_factory=Usage)
+    usage: ev.Usage = field(default_factory=ev.Usage)
 
-    def say(self, event: Event, *, stage: str | None = None, seconds: float = 1.0) -> None:
+    def say(self, event: ev.Event, *, stage: str | None = None, seconds: float = 1.0) -> None:
         """Append an event some seconds later."""
         self.at += timedelta(seconds=seconds)
         self.journal.append(event, at=self.at, stage=stage)
 
     def session(self, *, stage: str, cost: float, seconds: float) -> None:
         """Append the end of a session."""
-        usage = Usage(input_tokens=900, output_tokens=300, cache_read_tokens=40_000)
+        usage = ev.Usage(input_tokens=900, output_tokens=300, cache_read_tokens=40_000)
         self.cost += cost
-        self.usage = Usage(**{key: n + getattr(self.usage, key) for key, n in usage})
+        self.usage = ev.Usage(**{key: n + getattr(self.usage, key) for key, n in usage})
         self.say(
-            SessionEnded(outcome="completed", cost_usd=cost, usage=usage),
+            ev.SessionEnded(outcome="completed", cost_usd=cost, usage=usage),
             stage=stage,
             seconds=seconds,
         )
@@ -94,7 +64,7 @@ class Item:
 
     name: str
     title: str
-    state: RunState = "approved"
+    state: ev.RunState = "approved"
     cost: float = 0.5
     """US dollars of each of its three sessions."""
     commits: Sequence[str] = ()
@@ -107,12 +77,12 @@ def write_night(
     *,
     audit: float = 0.0,
     ended: bool = True,
-    more: Sequence[Event] = (),
+    more: Sequence[ev.Event] = (),
 ) -> str:
     """Write the journals of a watch and of its items; return the id of the watch."""
     workspace = Workspace(project)
     run_id = name_at(START, 0)
-    begun = RunStarted(
+    begun = ev.RunStarted(
         run_id=run_id,
         kind="watch",
         command="cuggino watch",
@@ -122,7 +92,7 @@ def write_night(
     watch = Written(Journal.create(workspace.journal, begun, at=START, sync=False), START)
     for number, item in enumerate(items, start=1):
         watch.say(
-            WatchProcessingItem(
+            ev.WatchProcessingItem(
                 filename=item.name, title=item.title, position=number, total=len(items)
             )
         )
@@ -130,27 +100,27 @@ def write_night(
         usage = run.usage
         watch.at = run.at
         watch.say(
-            SessionEnded(outcome="completed", cost_usd=run.cost, usage=usage),
+            ev.SessionEnded(outcome="completed", cost_usd=run.cost, usage=usage),
             stage="item",
             seconds=0,
         )
         if item.state == "approved":
-            watch.say(LoopApproved(iteration=1), stage="item")
-            watch.say(WatchItemCompleted(filename=item.name))
+            watch.say(ev.LoopApproved(iteration=1), stage="item")
+            watch.say(ev.WatchItemCompleted(filename=item.name))
         elif item.state == "spec_issue":
-            issue = LoopSpecIssue(iteration=1, content="Which of the two?", filename="issue.md")
+            issue = ev.LoopSpecIssue(iteration=1, content="Which of the two?", filename="issue.md")
             watch.say(issue, stage="item")
         else:
-            watch.say(WatchItemParked(filename=item.name, reason="no progress: nothing changes"))
+            watch.say(ev.WatchItemParked(filename=item.name, reason="no progress: nothing changes"))
     for event in more:
         watch.say(event)
     if audit:
-        watch.say(WatchAuditStarted(), stage="stage")
-        watch.say(AgentMessage(text="I look around."), stage="stage")
+        watch.say(ev.WatchAuditStarted(), stage="stage")
+        watch.say(ev.AgentMessage(text="I look around."), stage="stage")
         watch.session(stage="stage", cost=audit, seconds=60)
-        watch.say(WatchAuditEnded(), stage="stage")
+        watch.say(ev.WatchAuditEnded(), stage="stage")
     if ended:
-        watch.say(RunEnded(state="ended"))
+        watch.say(ev.RunEnded(state="ended"))
     watch.journal.close()
     return run_id
 
@@ -158,7 +128,7 @@ def write_night(
 def write_item(workspace: Workspace, item: Item, number: int, at: datetime) -> Written:
     """Write the journal of a run of an item."""
     focus = f"{item.sentence.format(item.name)}# {item.title}\n\nAs in `.specs/`."
-    started = RunStarted(
+    started = ev.RunStarted(
         run_id=name_at(at, number),
         kind="run",
         command="cuggino watch",
@@ -168,52 +138,52 @@ def write_item(workspace: Workspace, item: Item, number: int, at: datetime) -> W
         options={"cwd": str(workspace.root)},
     )
     run = Written(Journal.create(workspace.journal, started, at=at, sync=False), at)
-    run.say(IterationStart(iteration=1, max_iterations=3))
-    run.say(PlanningStart(iteration=1))
-    run.say(StageStarted(name="planning"), stage="planning#1")
-    run.say(AgentMessage(text="I read the specs.\n\n- `login.md`"), stage="planning#1")
+    run.say(ev.IterationStart(iteration=1, max_iterations=3))
+    run.say(ev.PlanningStart(iteration=1))
+    run.say(ev.StageStarted(name="planning"), stage="planning#1")
+    run.say(ev.AgentMessage(text="I read the specs.\n\n- `login.md`"), stage="planning#1")
     run.session(stage="planning#1", cost=item.cost, seconds=110)
-    planned = PlanComplete(content="two tasks")
+    planned = ev.PlanComplete(content="two tasks")
     run.say(planned, stage="planning#1")
     finish(run, planned, "planning#1")
-    run.say(PlanWritten(iteration=1, text=PLAN))
-    ends = (Progress(content="Sign-in form with validation"), Done(content="Session cookie"))
+    run.say(ev.PlanWritten(iteration=1, text=PLAN))
+    ends = (ev.Progress(content="Sign-in form with validation"), ev.Done(content="Session cookie"))
     for n, end in enumerate(ends):
         check, work, commit = (f"{name}#{3 * n + k}" for k, name in enumerate(STAGES, start=2))
-        run.say(ImplementingStart(iteration=1))
-        run.say(StageStarted(name="check"), stage=check)
-        run.say(CheckCommandStarted(iteration=1, command="make test"), stage=check, seconds=0)
-        output = CheckCommandOutput(iteration=1, output=OUTPUT, exit_code=1 - n)
+        run.say(ev.ImplementingStart(iteration=1))
+        run.say(ev.StageStarted(name="check"), stage=check)
+        run.say(ev.CheckCommandStarted(iteration=1, command="make test"), stage=check, seconds=0)
+        output = ev.CheckCommandOutput(iteration=1, output=OUTPUT, exit_code=1 - n)
         run.say(output, stage=check, seconds=20)
         finish(run, output, check)
-        run.say(StageStarted(name="implementing"), stage=work)
-        run.say(AgentMessage(text=WORDS), stage=work, seconds=30)
+        run.say(ev.StageStarted(name="implementing"), stage=work)
+        run.say(ev.AgentMessage(text=WORDS), stage=work, seconds=30)
         edit: dict[str, JsonValue] = {
             "file_path": str(workspace.root / "app" / "session.py"),
             "old_string": 'response.set_cookie("sid", sid)',
             "new_string": 'response.set_cookie("sid", sid, httponly=True, samesite="lax")',
         }
-        run.say(ToolCall(name="Edit", input=edit, id="1"), stage=work, seconds=9)
-        run.say(ToolResult(name="1", output="ok"), stage=work, seconds=0)
+        run.say(ev.ToolCall(name="Edit", input=edit, id="1"), stage=work, seconds=9)
+        run.say(ev.ToolResult(name="1", output="ok"), stage=work, seconds=0)
         test: dict[str, JsonValue] = {
             "command": "pytest -q tests/test_session.py",
             "description": "Run the tests",
         }
-        run.say(ToolCall(name="Bash", input=test, id="2"), stage=work, seconds=40)
-        run.say(ToolResult(name="2", output=OUTPUT, is_error=n == 0), stage=work, seconds=2.1)
+        run.say(ev.ToolCall(name="Bash", input=test, id="2"), stage=work, seconds=40)
+        run.say(ev.ToolResult(name="2", output=OUTPUT, is_error=n == 0), stage=work, seconds=2.1)
         run.session(stage=work, cost=item.cost, seconds=240)
         run.say(end, stage=work)
         finish(run, end, work)
         if n < len(item.commits):
-            run.say(StageStarted(name="commit"), stage=commit)
-            made = CommitPerformed(iteration=1, commit_hash=item.commits[n], message=end.content)
+            run.say(ev.StageStarted(name="commit"), stage=commit)
+            made = ev.CommitPerformed(iteration=1, commit_hash=item.commits[n], message=end.content)
             run.say(made, stage=commit)
             finish(run, made, commit)
     if item.state == "approved":
-        run.say(LoopApproved(iteration=1))
+        run.say(ev.LoopApproved(iteration=1))
     elif item.state == "spec_issue":
-        run.say(LoopSpecIssue(iteration=1, content="Which of the two?", filename="issue.md"))
-    run.say(RunEnded(state=item.state))
+        run.say(ev.LoopSpecIssue(iteration=1, content="Which of the two?", filename="issue.md"))
+    run.say(ev.RunEnded(state=item.state))
     run.journal.close()
     return run
 
@@ -226,8 +196,8 @@ WORDS = (
 )
 
 
-def finish(run: Written, outcome: Event, stage: str) -> None:
+def finish(run: Written, outcome: ev.Event, stage: str) -> None:
     """Append the end of a stage with this outcome."""
     import json
 
-    run.say(StageFinished(outcome=json.loads(dump_event(outcome))), stage=stage, seconds=0)
+    run.say(ev.StageFinished(outcome=json.loads(ev.dump_event(outcome))), stage=stage, seconds=0)

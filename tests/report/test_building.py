@@ -5,17 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from cuggino.events import (
-    BuildVerified,
-    CommitSeen,
-    DoneFileRejected,
-    Event,
-    JobBlocked,
-    JobVerified,
-    PlanBuildEnded,
-    PlanBuildSessionRetry,
-    PlanBuildWarning,
-)
+from cuggino import events as ev
 from cuggino.report import RunReport, build_report
 from tests.report.journals import STARTED, entries_of
 from tests.report.test_page import rendered
@@ -32,23 +22,29 @@ def building(*said: Any) -> RunReport:
 @each(
     "event, words",
     [
-        (PlanBuildWarning(message="odd jobs"), ["odd jobs"]),
-        (PlanBuildSessionRetry(attempt=2, max_retries=3, message="boom"), ["2 in a row", "boom"]),
-        (DoneFileRejected(reason="2 jobs are not done"), ["Done file removed", "2 jobs are not"]),
-        (PlanBuildEnded(reason="stalled", error="3 iterations"), ["stalled: 3 iterations"]),
-        (BuildVerified(passed=False, issues=("it fails",)), ["Build not verified", "it fails"]),
+        (ev.PlanBuildWarning(message="odd jobs"), ["odd jobs"]),
         (
-            JobVerified(job_id="J1", description="a page", passed=False, issues=("no tests",)),
+            ev.PlanBuildSessionRetry(attempt=2, max_retries=3, message="boom"),
+            ["2 in a row", "boom"],
+        ),
+        (
+            ev.DoneFileRejected(reason="2 jobs are not done"),
+            ["Done file removed", "2 jobs are not"],
+        ),
+        (ev.PlanBuildEnded(reason="stalled", error="3 iterations"), ["stalled: 3 iterations"]),
+        (ev.BuildVerified(passed=False, issues=("it fails",)), ["Build not verified", "it fails"]),
+        (
+            ev.JobVerified(job_id="J1", description="a page", passed=False, issues=("no tests",)),
             ["Job sent back", "no tests"],
         ),
         (
-            JobBlocked(job_id="J1", description="a page", failures=3),
+            ev.JobBlocked(job_id="J1", description="a page", failures=3),
             ["Job blocked", "a page (J1), after 3 verifications", '"badge bad">blocked'],
         ),
-        (CommitSeen(commit_hash="abc1234", subject="feat: page"), ["abc1234", "feat: page"]),
+        (ev.CommitSeen(commit_hash="abc1234", subject="feat: page"), ["abc1234", "feat: page"]),
     ],
 )
-def test_failures_and_commits_are_shown(event: Event, words: list[str]) -> None:
+def test_failures_and_commits_are_shown(event: ev.Event, words: list[str]) -> None:
     """Failures, findings and commits are on the page."""
     page = rendered(building(event))
     assert [] == [word for word in words if word not in page]
@@ -56,6 +52,6 @@ def test_failures_and_commits_are_shown(event: Event, words: list[str]) -> None:
 
 def test_good_run_has_no_notices() -> None:
     """Verified jobs and a good end are neither notices nor findings."""
-    good = JobVerified(job_id="J1", description="a page", passed=True)
-    report = building(BuildVerified(passed=True), good, PlanBuildEnded(reason="complete"))
+    good = ev.JobVerified(job_id="J1", description="a page", passed=True)
+    report = building(ev.BuildVerified(passed=True), good, ev.PlanBuildEnded(reason="complete"))
     assert ((), ()) == (report.notices, report.findings)

@@ -9,17 +9,8 @@ from typing import Any
 
 import pytest
 
+from cuggino import events as ev
 from cuggino.errors import AgentFailed
-from cuggino.events import (
-    DeliverableStatusChanged,
-    DeliverEnded,
-    DeliverSessionEnded,
-    DeliverSessionStarted,
-    DeliverWarning,
-    QuotaLifted,
-    QuotaWaiting,
-    RunEnded,
-)
 from cuggino.report import RunReport, build_report
 from cuggino.report.charts import timeline
 from cuggino.report.times import Times
@@ -125,7 +116,7 @@ def test_blocked_deliverable_is_a_finding(tmp_path: Path) -> None:
     """Blocking a deliverable is a finding; setting the same status again is not."""
     found = report_on(tmp_path).findings
     assert [("Blocked", "bad", "do DL-3 (DL-3)")] == [(f.kind, f.tone, f.text) for f in found]
-    again = DeliverableStatusChanged(
+    again = ev.DeliverableStatusChanged(
         deliverable_id="a", description="a", previous="blocked", status="blocked"
     )
     assert () == delivery(again).findings
@@ -209,16 +200,16 @@ def test_last_failure_is_shown(tmp_path: Path) -> None:
 @each(
     "event, kind",
     [
-        (DeliverWarning(message="odd"), "Warning"),
-        (DeliverSessionEnded(session=1, outcome="max_turns"), "Turns used up"),
-        (DeliverSessionEnded(session=1, outcome="budget"), "Session budget spent"),
-        (DeliverSessionEnded(session=1, outcome="completed"), None),
-        (DeliverSessionEnded(session=1, outcome="interrupted"), None),
-        (DeliverEnded(reason="all_blocked", total=2), "All blocked"),
-        (DeliverEnded(reason="max_iterations", max_iterations=2), "Sessions used up"),
-        (DeliverEnded(reason="stalled", error="nothing changes"), "Stalled"),
-        (DeliverEnded(reason="all_passed"), None),
-        (DeliverEnded(reason="budget_exceeded", error="spent"), None),
+        (ev.DeliverWarning(message="odd"), "Warning"),
+        (ev.DeliverSessionEnded(session=1, outcome="max_turns"), "Turns used up"),
+        (ev.DeliverSessionEnded(session=1, outcome="budget"), "Session budget spent"),
+        (ev.DeliverSessionEnded(session=1, outcome="completed"), None),
+        (ev.DeliverSessionEnded(session=1, outcome="interrupted"), None),
+        (ev.DeliverEnded(reason="all_blocked", total=2), "All blocked"),
+        (ev.DeliverEnded(reason="max_iterations", max_iterations=2), "Sessions used up"),
+        (ev.DeliverEnded(reason="stalled", error="nothing changes"), "Stalled"),
+        (ev.DeliverEnded(reason="all_passed"), None),
+        (ev.DeliverEnded(reason="budget_exceeded", error="spent"), None),
     ],
 )
 def test_notices(event: Any, kind: str | None) -> None:
@@ -228,13 +219,13 @@ def test_notices(event: Any, kind: str | None) -> None:
 
 def test_wait_for_a_usage_limit() -> None:
     """A wait within a session is a notice with its length."""
-    waiting = QuotaWaiting(resets_at=None, remaining=60.0, message="limit")
+    waiting = ev.QuotaWaiting(resets_at=None, remaining=60.0, message="limit")
     stage = "coding#1"
     report = delivery(
-        DeliverSessionStarted(session=1, instruction="coding"),
+        ev.DeliverSessionStarted(session=1, instruction="coding"),
         begin(stage),
         (stage, waiting),
-        (stage, QuotaLifted(waited=60.0)),
+        (stage, ev.QuotaLifted(waited=60.0)),
     )
     (notice,) = report.notices
     assert ("Waited for a usage limit", stage) == (notice.kind, notice.stage)
@@ -243,7 +234,7 @@ def test_wait_for_a_usage_limit() -> None:
 
 def test_open_sessions() -> None:
     """An open session is running, or cut off if the run was killed; the rest is unknown."""
-    said = (DeliverSessionStarted(session=1, instruction="sync", model="big"), begin("sync#1"))
+    said = (ev.DeliverSessionStarted(session=1, instruction="sync", model="big"), begin("sync#1"))
     report = delivery(*said)
     assert ["1", "sync big"] == cells(report, "sessions")[0][:2]
     assert "cut off" == cells(report, "sessions")[0][5]
@@ -254,10 +245,10 @@ def test_open_sessions() -> None:
 
 def test_error_of_the_run_takes_precedence() -> None:
     """An error of the run takes precedence over the loop's own reason."""
-    said = DeliverEnded(reason="failed", error="no agent")
-    report = delivery(said, RunEnded(state="failed", message="no agent is installed"))
+    said = ev.DeliverEnded(reason="failed", error="no agent")
+    report = delivery(said, ev.RunEnded(state="failed", message="no agent is installed"))
     assert ("failed", "no agent is installed") == (report.state, report.message)
-    assert "no agent" == delivery(said, RunEnded(state="failed")).message
+    assert "no agent" == delivery(said, ev.RunEnded(state="failed")).message
 
 
 def test_other_runs_have_no_deliverables() -> None:
@@ -278,7 +269,7 @@ def test_nothing_breaks_out() -> None:
 
 def test_long_tables_are_cut(tmp_path: Path) -> None:
     """With many deliverables and sessions the page shows how many are left out."""
-    sessions = [DeliverSessionStarted(session=n, instruction="coding") for n in range(1, 1003)]
+    sessions = [ev.DeliverSessionStarted(session=n, instruction="coding") for n in range(1, 1003)]
     text = rendered(delivery(*sessions))
     assert "602 sessions more are left out here" in text
     statuses = {f"D{n}": "passed" for n in range(1001)}

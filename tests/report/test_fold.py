@@ -4,17 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cuggino.events import (
-    AgentMessage,
-    CommitPerformed,
-    RequestChanges,
-    RunContinued,
-    RunEnded,
-    StageFinished,
-    Usage,
-    UsageUpdate,
-    WatchItemCompleted,
-)
+from cuggino import events as ev
 from cuggino.report import CommitDiff, FileChange, build_report
 from cuggino.report.fold import MOST_POINTS
 from tests.report.journals import NAMES, START, after, begin, entries_of, report_of
@@ -48,7 +38,7 @@ def test_every_journal_is_tested() -> None:
 @pytest.mark.real_agent
 def test_spending_of_a_long_run() -> None:
     """A long run keeps some moments of spending, in order, with the first and the last."""
-    updates = [UsageUpdate(usage=Usage(input_tokens=n)) for n in range(1, 3 * MOST_POINTS)]
+    updates = [ev.UsageUpdate(usage=ev.Usage(input_tokens=n)) for n in range(1, 3 * MOST_POINTS)]
     spent = build_report(entries_of(begin("planning#1"), *updates)).spent
     assert MOST_POINTS // 2 <= len(spent) <= MOST_POINTS
     tokens = [point.usage.input_tokens for point in spent]
@@ -68,7 +58,7 @@ def test_running() -> None:
 
 def test_lagging_clock() -> None:
     """A current time before the last entry counts as the time of that entry."""
-    entries = entries_of(begin("planning#1"), AgentMessage(text="hello"))
+    entries = entries_of(begin("planning#1"), ev.AgentMessage(text="hello"))
     assert after(2) == build_report(entries, running_at=after(1)).end
 
 
@@ -114,7 +104,7 @@ def test_only_started() -> None:
 
 def test_no_journal() -> None:
     """A file that does not start like a journal is rejected."""
-    for entries in ((), entries_of(AgentMessage(text="hello"))[1:]):
+    for entries in ((), entries_of(ev.AgentMessage(text="hello"))[1:]):
         with pytest.raises(ValueError, match="begins with RunStarted"):
             build_report(entries)
 
@@ -132,9 +122,11 @@ def test_commits() -> None:
 
 def test_repeated_commit_counts_once() -> None:
     """A stage killed after its commit records the commit again when it is repeated."""
-    made = CommitPerformed(iteration=1, commit_hash="1111111", message="work")
+    made = ev.CommitPerformed(iteration=1, commit_hash="1111111", message="work")
     stage = "commit#1"
-    entries = entries_of(begin(stage), (stage, made), RunContinued(), begin(stage), (stage, made))
+    entries = entries_of(
+        begin(stage), (stage, made), ev.RunContinued(), begin(stage), (stage, made)
+    )
     (commit,) = build_report(entries).commits
     assert after(2) == commit.at
 
@@ -161,9 +153,9 @@ def test_findings() -> None:
 
 def test_review_file() -> None:
     """The review file is shown beside its marker, unless they are equal."""
-    marker = ("reviewing#1", RequestChanges(content="No test."))
+    marker = ("reviewing#1", ev.RequestChanges(content="No test."))
     written = [
-        ("review-text#2", StageFinished(outcome={"value": text}))
+        ("review-text#2", ev.StageFinished(outcome={"value": text}))
         for text in ("# Review\n\n1. No test for a wrong password.", "No test.\n", "")
     ]
     texts = [[f.text for f in build_report(entries_of(marker, text)).findings] for text in written]
@@ -173,8 +165,8 @@ def test_review_file() -> None:
 
 def test_items() -> None:
     """A watch counts its completed items."""
-    done = WatchItemCompleted(filename="a.md")
-    assert 2 == build_report(entries_of(done, done, RunEnded(state="ended"))).items
+    done = ev.WatchItemCompleted(filename="a.md")
+    assert 2 == build_report(entries_of(done, done, ev.RunEnded(state="ended"))).items
 
 
 def test_unicode() -> None:

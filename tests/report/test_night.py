@@ -9,23 +9,7 @@ from typing import Literal
 
 import pytest
 
-from cuggino.events import (
-    LoopMaxIterations,
-    LoopSpecIssue,
-    LoopStalled,
-    RunEnded,
-    RunStarted,
-    SessionEnded,
-    Usage,
-    WatchIssueReported,
-    WatchItemCompleted,
-    WatchItemParked,
-    WatchItemRetained,
-    WatchItemRetry,
-    WatchItemSkipped,
-    WatchLanded,
-    WatchProcessingItem,
-)
+from cuggino import events as ev
 from cuggino.report import NightReport, RunReport, build_report, load_report, render_night
 from cuggino.runs import Runs
 from cuggino.storage import Workspace
@@ -227,7 +211,7 @@ def test_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def watched(*said: object) -> list[tuple[str, str, str]]:
     """Return state and reason of each item of a watch with these events."""
-    started = RunStarted(run_id="w", kind="watch", command="cuggino watch")
+    started = ev.RunStarted(run_id="w", kind="watch", command="cuggino watch")
     pairs = [(None, started), *(one if isinstance(one, tuple) else (None, one) for one in said)]
     entries = [
         Entry(seq=n, at=after(n), stage=stage, event=event)
@@ -238,29 +222,33 @@ def watched(*said: object) -> list[tuple[str, str, str]]:
 
 def test_outcomes_of_items() -> None:
     """The outcome of an item follows its latest event."""
-    begun = WatchProcessingItem(filename="a")
-    limit = ("item", LoopMaxIterations(iteration=3, max_iterations=3))
-    issue = ("item", LoopSpecIssue(iteration=1, content="Which?", filename="x.md"))
-    stalled = ("item", LoopStalled(iteration=1, reason="no_progress", message="nothing"))
-    retry = WatchItemRetry(filename="a", message="busy", attempt=1, max_attempts=3, retry_in=9)
-    assert [("a", "interrupted", "")] == watched(begun, RunEnded(state="interrupted"))
-    assert [("a", "max_iterations", "")] == watched(begun, limit, WatchItemCompleted(filename="a"))
+    begun = ev.WatchProcessingItem(filename="a")
+    limit = ("item", ev.LoopMaxIterations(iteration=3, max_iterations=3))
+    issue = ("item", ev.LoopSpecIssue(iteration=1, content="Which?", filename="x.md"))
+    stalled = ("item", ev.LoopStalled(iteration=1, reason="no_progress", message="nothing"))
+    retry = ev.WatchItemRetry(filename="a", message="busy", attempt=1, max_attempts=3, retry_in=9)
+    assert [("a", "interrupted", "")] == watched(begun, ev.RunEnded(state="interrupted"))
+    assert [("a", "max_iterations", "")] == watched(
+        begun, limit, ev.WatchItemCompleted(filename="a")
+    )
     assert [("a", "spec_issue", "Which?")] == watched(begun, issue)
     assert [("a", "failed", "busy")] == watched(begun, retry)
-    assert [("a", "approved", "")] == watched(begun, retry, begun, WatchItemCompleted(filename="a"))
-    parked = WatchItemParked(filename="a", reason="nothing")
+    assert [("a", "approved", "")] == watched(
+        begun, retry, begun, ev.WatchItemCompleted(filename="a")
+    )
+    parked = ev.WatchItemParked(filename="a", reason="nothing")
     assert [("a", "parked", "nothing")] == watched(begun, stalled, parked)
-    assert ["edited"] == [one[1] for one in watched(begun, WatchItemRetained(filename="a"))]
+    assert ["edited"] == [one[1] for one in watched(begun, ev.WatchItemRetained(filename="a"))]
     assert ["skipped"] == [
-        one[1] for one in watched(WatchItemSkipped(filename="a", reason="a folder"))
+        one[1] for one in watched(ev.WatchItemSkipped(filename="a", reason="a folder"))
     ]
 
 
 def test_pages_of_an_item(project: Path) -> None:
     """The report links to the issue and the pull request, and to no other kind of address."""
     name, issue = ITEMS[0].name, "https://github.com/o/r/issues/7"
-    reported = WatchIssueReported(filename=name, url=issue, state="working")
-    landed = WatchLanded(filename=name, commit="c", trunk_was="b", url="javascript:alert()")
+    reported = ev.WatchIssueReported(filename=name, url=issue, state="working")
+    landed = ev.WatchLanded(filename=name, commit="c", trunk_was="b", url="javascript:alert()")
     journal = write_night(project, ITEMS[:1], more=[reported, landed])
     (item,) = night_of(project, journal).items
     assert (issue, "javascript:alert()") == (item.item.issue, item.item.pull_request)
@@ -271,11 +259,11 @@ def test_pages_of_an_item(project: Path) -> None:
 
 def test_cost_of_two_attempts() -> None:
     """The sessions of all attempts at an item count."""
-    usage = Usage(input_tokens=5)
-    ended = ("item", SessionEnded(outcome="failed", cost_usd=0.5, usage=usage))
-    begun = WatchProcessingItem(filename="a")
-    retry = WatchItemRetry(filename="a", message="busy", attempt=1, max_attempts=3, retry_in=9)
-    started = RunStarted(run_id="w", kind="watch", command="cuggino watch")
+    usage = ev.Usage(input_tokens=5)
+    ended = ("item", ev.SessionEnded(outcome="failed", cost_usd=0.5, usage=usage))
+    begun = ev.WatchProcessingItem(filename="a")
+    retry = ev.WatchItemRetry(filename="a", message="busy", attempt=1, max_attempts=3, retry_in=9)
+    started = ev.RunStarted(run_id="w", kind="watch", command="cuggino watch")
     said = [(None, started), (None, begun), ended, (None, retry), (None, begun), ended]
     entries = [
         Entry(seq=n, at=after(n), stage=stage, event=event)

@@ -2,99 +2,43 @@
 
 from __future__ import annotations
 
-from cuggino.events import (
-    AgentFellBack,
-    AgentMessage,
-    AgentNudged,
-    AgentReplaced,
-    AgentRetry,
-    ApprovalBlocked,
-    BudgetWarning,
-    ClusterWorker,
-    CommitFailed,
-    ContinueAsked,
-    ContradictoryMarkers,
-    ControlIgnored,
-    DirtyFilesCommitted,
-    DirtyFilesKept,
-    Event,
-    HistoryRewritten,
-    HookFailed,
-    LoopMaxIterations,
-    LoopStalled,
-    NoProgress,
-    NotificationFailed,
-    PauseAsked,
-    PauseEnded,
-    ProtectedChanged,
-    PushFailed,
-    QuotaLifted,
-    QuotaWaiting,
-    RateLimited,
-    RoleViolated,
-    RunContinued,
-    RunPaused,
-    RunResumed,
-    SandboxChosen,
-    SkipAsked,
-    SnapshotFailed,
-    SnapshotTaken,
-    StageCost,
-    SteerAsked,
-    Steered,
-    StopAsked,
-    SupervisionEvent,
-    TaskLimitReached,
-    WatchAuditFailed,
-    WatchDiskFull,
-    WatchFollowDelayed,
-    WatchFollowHealed,
-    WatchForgeWaiting,
-    WatchIssueAnswered,
-    WatchItemHeld,
-    WatchItemImported,
-    WatchItemParked,
-    WatchItemRetry,
-    WatchItemSkipped,
-    WatchPlaceGone,
-    WatchProposal,
-    WatchProposed,
-    WatchReportFailed,
-    WatchSentBack,
-    WatchSlotsChanged,
-    WatchSourceFailed,
-    WatchWorkers,
-    WatchWorkKept,
-    event_types,
-)
+from cuggino import events as ev
 from cuggino.report import build_report
 from cuggino.report.notices import describe
 from tests.report.journals import after, entries_of, report_of
 from tests.vectors import each
 
-TWO = (ClusterWorker(name="w1", places=4, busy=1), ClusterWorker(name="w2", places=2))
-RETRY = AgentRetry(reason="server", message="500", attempt=1, max_retries=3, retry_in=90)
-SAID: tuple[tuple[Event, str, str], ...] = (
+TWO = (ev.ClusterWorker(name="w1", places=4, busy=1), ev.ClusterWorker(name="w2", places=2))
+RETRY = ev.AgentRetry(reason="server", message="500", attempt=1, max_retries=3, retry_in=90)
+SAID: tuple[tuple[ev.Event, str, str], ...] = (
     (RETRY, "Agent failed", "server: 500. Retry 1 of 3 after 1 m 30 s."),
-    (RateLimited(status="rejected", limit="five_hour"), "Usage limit", "five_hour rejected"),
-    (BudgetWarning(budget="cost", spent=8, limit=10), "Budget nearly spent", "cost: $8.00 of"),
-    (BudgetWarning(budget="tokens", spent=8e3, limit=1e4), "Budget nearly spent", "8,000 tokens"),
-    (BudgetWarning(budget="duration", spent=3600, limit=7200), "Budget nearly spent", "1 h of 2 h"),
+    (ev.RateLimited(status="rejected", limit="five_hour"), "Usage limit", "five_hour rejected"),
+    (ev.BudgetWarning(budget="cost", spent=8, limit=10), "Budget nearly spent", "cost: $8.00 of"),
     (
-        AgentNudged(tool="Bash", repeated=20),
+        ev.BudgetWarning(budget="tokens", spent=8e3, limit=1e4),
+        "Budget nearly spent",
+        "8,000 tokens",
+    ),
+    (
+        ev.BudgetWarning(budget="duration", spent=3600, limit=7200),
+        "Budget nearly spent",
+        "1 h of 2 h",
+    ),
+    (
+        ev.AgentNudged(tool="Bash", repeated=20),
         "Agent nudged",
         "called Bash 20 times with the same result",
     ),
-    (AgentNudged(idle=600, tool="Bash"), "Agent nudged", "silent for 10 m in the tool Bash"),
-    (AgentReplaced(), "Agent replaced", "its time ran out"),
-    (AgentReplaced(idle=60), "Agent replaced", "silent for 1 m"),
+    (ev.AgentNudged(idle=600, tool="Bash"), "Agent nudged", "silent for 10 m in the tool Bash"),
+    (ev.AgentReplaced(), "Agent replaced", "its time ran out"),
+    (ev.AgentReplaced(idle=60), "Agent replaced", "silent for 1 m"),
     (
-        AgentFellBack(role="r", from_agent="a", to_agent="b", reason="not_found", message="why"),
+        ev.AgentFellBack(role="r", from_agent="a", to_agent="b", reason="not_found", message="why"),
         "Another agent",
         "r: b took over from a; not found: why",
     ),
     (
-        ContradictoryMarkers(
+        ev.ContradictoryMarkers(
             phase="reviewing",
             counted="SPEC_ISSUE",
             markers=(("APPROVED", "ok"), ("SPEC_ISSUE", "which?")),
@@ -102,126 +46,130 @@ SAID: tuple[tuple[Event, str, str], ...] = (
         "Contradictory markers",
         "SPEC_ISSUE counts (APPROVED: ok; SPEC_ISSUE: which?)",
     ),
-    (NoProgress(kind="unchanged", agents=3, action="stop"), "No progress", "over 3 agents; stop"),
-    (NoProgress(kind="oscillating", agents=1, action="replan"), "No progress", "planned again"),
-    (RunResumed(run_id="x", stages=1, cost_usd=2), "Resumed", "1 finished stage kept, $2.00"),
-    (StopAsked(), "Stopped", "after the stage"),
-    (StopAsked(now=True), "Stopped", "at once"),
-    (SkipAsked(), "Skipped", "the item at work"),
-    (SkipAsked(item="a.md"), "Skipped", "a.md"),
-    (Steered(text="use flask", to="session"), "Steered", "use flask (to the running agent)"),
-    (Steered(text="use flask", to="prompt"), "Steered", "use flask (in the next prompt)"),
-    (PauseEnded(seconds=60), "Paused", "for 1 m"),
-    (ControlIgnored(source="x.json", reason="why"), "Command ignored", "x.json: why"),
     (
-        SandboxChosen(engine="bubblewrap+overlay", held=("planning", "implementing")),
+        ev.NoProgress(kind="unchanged", agents=3, action="stop"),
+        "No progress",
+        "over 3 agents; stop",
+    ),
+    (ev.NoProgress(kind="oscillating", agents=1, action="replan"), "No progress", "planned again"),
+    (ev.RunResumed(run_id="x", stages=1, cost_usd=2), "Resumed", "1 finished stage kept, $2.00"),
+    (ev.StopAsked(), "Stopped", "after the stage"),
+    (ev.StopAsked(now=True), "Stopped", "at once"),
+    (ev.SkipAsked(), "Skipped", "the item at work"),
+    (ev.SkipAsked(item="a.md"), "Skipped", "a.md"),
+    (ev.Steered(text="use flask", to="session"), "Steered", "use flask (to the running agent)"),
+    (ev.Steered(text="use flask", to="prompt"), "Steered", "use flask (in the next prompt)"),
+    (ev.PauseEnded(seconds=60), "Paused", "for 1 m"),
+    (ev.ControlIgnored(source="x.json", reason="why"), "Command ignored", "x.json: why"),
+    (
+        ev.SandboxChosen(engine="bubblewrap+overlay", held=("planning", "implementing")),
         "Sandbox",
         "bubblewrap+overlay confines planning, implementing",
     ),
     (
-        SandboxChosen(engine="landlock", held=("a",), not_held=("b",), reason="why"),
+        ev.SandboxChosen(engine="landlock", held=("a",), not_held=("b",), reason="why"),
         "Sandbox",
         "landlock confines a, not b; why",
     ),
     (
-        SandboxChosen(engine="none", held=(), not_held=("a", "b"), reason="why"),
+        ev.SandboxChosen(engine="none", held=(), not_held=("a", "b"), reason="why"),
         "Sandbox",
         "nothing confines the agents; why",
     ),
     (
-        RoleViolated(role="reviewing", paths=("a.py",), kept="refs/x"),
+        ev.RoleViolated(role="reviewing", paths=("a.py",), kept="refs/x"),
         "Role violated",
         "reviewing changed a.py; kept in refs/x",
     ),
     (
-        RoleViolated(role="reviewing", paths=("a.xml",), void=False),
+        ev.RoleViolated(role="reviewing", paths=("a.xml",), void=False),
         "Put back",
         "after reviewing: a.xml",
     ),
-    (ProtectedChanged(role="build", paths=("a",)), "Protected files changed", "during build: a"),
-    (DirtyFilesKept(paths=("a", "b")), "Not committed", "uncommitted before the run: a, b"),
-    (DirtyFilesCommitted(paths=("a",)), "Mixed commit", "changes from before the run: a"),
-    (HistoryRewritten(base="1" * 40, head="2" * 40), "History rewritten", "111, which the run"),
-    (SnapshotFailed(stage="coding-1", message="why"), "No snapshot", "before coding-1: why"),
+    (ev.ProtectedChanged(role="build", paths=("a",)), "Protected files changed", "during build: a"),
+    (ev.DirtyFilesKept(paths=("a", "b")), "Not committed", "uncommitted before the run: a, b"),
+    (ev.DirtyFilesCommitted(paths=("a",)), "Mixed commit", "changes from before the run: a"),
+    (ev.HistoryRewritten(base="1" * 40, head="2" * 40), "History rewritten", "111, which the run"),
+    (ev.SnapshotFailed(stage="coding-1", message="why"), "No snapshot", "before coding-1: why"),
     (
-        SnapshotTaken(stage="a-1", ref="r", commit="c", left_out=(("video", "60 MB"),)),
+        ev.SnapshotTaken(stage="a-1", ref="r", commit="c", left_out=(("video", "60 MB"),)),
         "Files not kept",
         "in no snapshot: video (60 MB)",
     ),
-    (LoopStalled(iteration=1, reason="no_progress", message="why"), "Stalled", "why"),
-    (LoopMaxIterations(iteration=3, max_iterations=3), "Iterations used up", "3 iterations"),
-    (TaskLimitReached(iteration=1, max_tasks=9), "Task limit", "9 tasks on one plan"),
-    (ApprovalBlocked(iteration=1, exit_code=2), "Approval blocked", "exited with 2"),
-    (CommitFailed(iteration=1, message="no name"), "Commit failed", "no name"),
-    (PushFailed(iteration=1, message="no remote"), "Push failed", "no remote"),
-    (NotificationFailed(message="HTTP 500"), "Notification failed", "HTTP 500"),
-    (WatchAuditFailed(message="crash"), "Audit failed", "crash"),
+    (ev.LoopStalled(iteration=1, reason="no_progress", message="why"), "Stalled", "why"),
+    (ev.LoopMaxIterations(iteration=3, max_iterations=3), "Iterations used up", "3 iterations"),
+    (ev.TaskLimitReached(iteration=1, max_tasks=9), "Task limit", "9 tasks on one plan"),
+    (ev.ApprovalBlocked(iteration=1, exit_code=2), "Approval blocked", "exited with 2"),
+    (ev.CommitFailed(iteration=1, message="no name"), "Commit failed", "no name"),
+    (ev.PushFailed(iteration=1, message="no remote"), "Push failed", "no remote"),
+    (ev.NotificationFailed(message="HTTP 500"), "Notification failed", "HTTP 500"),
+    (ev.WatchAuditFailed(message="crash"), "Audit failed", "crash"),
     (
-        WatchItemRetry(filename="a", message="m", attempt=1, max_attempts=2, retry_in=5),
+        ev.WatchItemRetry(filename="a", message="m", attempt=1, max_attempts=2, retry_in=5),
         "Item failed",
         "a, attempt 1 of 2: m",
     ),
-    (WatchItemParked(filename="a", reason="why"), "Item parked", "a: why"),
-    (WatchItemSkipped(filename="a", reason="why"), "Item skipped", "a: why"),
-    (WatchItemHeld(filename="a", reason="after b"), "Item held", "a: after b"),
-    (WatchSentBack(filename="a", reason="check", returns=2), "Sent back", "a: check, return 2"),
+    (ev.WatchItemParked(filename="a", reason="why"), "Item parked", "a: why"),
+    (ev.WatchItemSkipped(filename="a", reason="why"), "Item skipped", "a: why"),
+    (ev.WatchItemHeld(filename="a", reason="after b"), "Item held", "a: after b"),
+    (ev.WatchSentBack(filename="a", reason="check", returns=2), "Sent back", "a: check, return 2"),
     (
-        WatchItemImported(filename="a", source="github", change="held", reason="edited by eve"),
+        ev.WatchItemImported(filename="a", source="github", change="held", reason="edited by eve"),
         "Item held",
         "a: edited by eve",
     ),
     (
-        WatchSourceFailed(source="s", message="no login", retry_in=60),
+        ev.WatchSourceFailed(source="s", message="no login", retry_in=60),
         "Source failed",
         "s: no login",
     ),
     (
-        WatchForgeWaiting(forge="f", doing="comment", message="limit", retry_in=60),
+        ev.WatchForgeWaiting(forge="f", doing="comment", message="limit", retry_in=60),
         "Forge waits",
         "f: comment: limit",
     ),
-    (WatchIssueAnswered(filename="a", issue="i.md", author="bob"), "Answered", "a, by bob"),
-    (WatchReportFailed(filename="a", url="u", message="gone"), "Not reported", "a: gone"),
+    (ev.WatchIssueAnswered(filename="a", issue="i.md", author="bob"), "Answered", "a, by bob"),
+    (ev.WatchReportFailed(filename="a", url="u", message="gone"), "Not reported", "a: gone"),
     (
-        WatchProposed(filename="a", number=7, url="u", branch="b", commit="1", candidate="2"),
+        ev.WatchProposed(filename="a", number=7, url="u", branch="b", commit="1", candidate="2"),
         "Proposed",
         "a as #7: u",
     ),
     (
-        WatchProposal(filename="a", number=7, state="blocked", message="review it"),
+        ev.WatchProposal(filename="a", number=7, state="blocked", message="review it"),
         "Pull request waits",
         "a: review it",
     ),
     (
-        HookFailed(hook="item.landed", message="exit code 1"),
+        ev.HookFailed(hook="item.landed", message="exit code 1"),
         "Hook failed",
         "item.landed: exit code 1",
     ),
-    (WatchWorkKept(ref="refs/k", slot=1, reason="left"), "Work kept", "left: refs/k"),
+    (ev.WatchWorkKept(ref="refs/k", slot=1, reason="left"), "Work kept", "left: refs/k"),
     (
-        WatchWorkers(workers=TWO, joined=("w1", "w2")),
+        ev.WatchWorkers(workers=TWO, joined=("w1", "w2")),
         "Workers joined",
         "w1, w2; 2 workers, 6 places",
     ),
     (
-        WatchWorkers(workers=TWO[:1], left=("w2",)),
+        ev.WatchWorkers(workers=TWO[:1], left=("w2",)),
         "Workers gone",
         "w2; of the cluster: 1 worker",
     ),
     (
-        WatchPlaceGone(filename="a.md", slot=1, worker="w1", reason="killed"),
+        ev.WatchPlaceGone(filename="a.md", slot=1, worker="w1", reason="killed"),
         "Worker gone",
         "w1: killed; the attempt continues elsewhere",
     ),
-    (WatchSlotsChanged(active=2, slots=4, reason="busy"), "Slots", "2 of 4: busy"),
-    (WatchDiskFull(message="no room", retry_in=60), "Disk full", "no room"),
+    (ev.WatchSlotsChanged(active=2, slots=4, reason="busy"), "Slots", "2 of 4: busy"),
+    (ev.WatchDiskFull(message="no room", retry_in=60), "Disk full", "no room"),
     (
-        WatchFollowDelayed(branch="main", commit="1", reason="files in the way"),
+        ev.WatchFollowDelayed(branch="main", commit="1", reason="files in the way"),
         "Branch waits",
         "main: files in the way",
     ),
     (
-        WatchFollowHealed(branch="main", restored=3, kept="refs/k"),
+        ev.WatchFollowHealed(branch="main", restored=3, kept="refs/k"),
         "Branch healed",
         "main: 3 files, kept as refs/k",
     ),
@@ -229,7 +177,7 @@ SAID: tuple[tuple[Event, str, str], ...] = (
 
 
 @each("event, kind, words", SAID)
-def test_words(event: Event, kind: str, words: str) -> None:
+def test_words(event: ev.Event, kind: str, words: str) -> None:
     """Each notice has a name and a sentence."""
     said = describe(event)
     assert said is not None
@@ -240,15 +188,15 @@ def test_words(event: Event, kind: str, words: str) -> None:
 def test_every_policy_event_is_a_notice() -> None:
     """Every policy event is a notice, except costs, merged waits, and starts that have an end."""
     told_of = {type(event) for event, _, _ in SAID}
-    policies = {cls for cls in event_types().values() if issubclass(cls, SupervisionEvent)}
-    merged = {QuotaWaiting, QuotaLifted, StageCost}
-    begun = {PauseAsked, ContinueAsked, RunPaused, SteerAsked}
+    policies = {cls for cls in ev.event_types().values() if issubclass(cls, ev.SupervisionEvent)}
+    merged = {ev.QuotaWaiting, ev.QuotaLifted, ev.StageCost}
+    begun = {ev.PauseAsked, ev.ContinueAsked, ev.RunPaused, ev.SteerAsked}
     assert merged | begun == policies - told_of
 
 
 def test_agent_text_is_no_notice() -> None:
     """Agent text is not a notice."""
-    assert describe(AgentMessage(text="error")) is None
+    assert describe(ev.AgentMessage(text="error")) is None
 
 
 def test_wait_is_one_notice() -> None:
@@ -262,9 +210,9 @@ def test_wait_is_one_notice() -> None:
 
 def test_two_waits() -> None:
     """A wait left open by a killed process ends with its last event; the next is another."""
-    waiting = ("a#1", QuotaWaiting(remaining=60))
-    lifted = ("a#1", QuotaLifted(waited=1))
-    entries = entries_of(waiting, waiting, RunContinued(), waiting, lifted, lifted)
+    waiting = ("a#1", ev.QuotaWaiting(remaining=60))
+    lifted = ("a#1", ev.QuotaLifted(waited=1))
+    entries = entries_of(waiting, waiting, ev.RunContinued(), waiting, lifted, lifted)
     waits = [(notice.at, notice.until) for notice in build_report(entries).notices]
     assert [(after(1), after(2)), (after(4), after(5))] == waits
 

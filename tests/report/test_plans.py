@@ -6,21 +6,7 @@ from typing import Any
 
 import pytest
 
-from cuggino.events import (
-    AgentMessage,
-    CommitPerformed,
-    Done,
-    Event,
-    GuardDenied,
-    PlanWritten,
-    Progress,
-    RunContinued,
-    StageFinished,
-    Steered,
-    Thinking,
-    ToolCall,
-    ToolResult,
-)
+from cuggino import events as ev
 from cuggino.report import RunFold, build_report, render_part
 from cuggino.report.titles import shown_input
 from tests.report.journals import begin, entries_of
@@ -28,37 +14,37 @@ from tests.report.nights import PLAN
 from tests.report.test_page import UTC_ZONE as ZONE
 
 
-def ended(stage: str, outcome: Event) -> tuple[str, StageFinished]:
+def ended(stage: str, outcome: ev.Event) -> tuple[str, ev.StageFinished]:
     """Return the end of a stage."""
     value: Any = {"_tag": outcome.tag, **outcome.model_dump()}
-    return stage, StageFinished(outcome=value)
+    return stage, ev.StageFinished(outcome=value)
 
 
 def state_of(*said: Any) -> list[tuple[bool, bool, str | None]]:
     """Return the tasks of the latest plan: done, at work, commit."""
-    plan = build_report(entries_of(PlanWritten(iteration=1, text=PLAN), *said)).plans[-1]
+    plan = build_report(entries_of(ev.PlanWritten(iteration=1, text=PLAN), *said)).plans[-1]
     return [(task.is_done, task.is_at_work, task.commit) for task in plan.tasks]
 
 
 def test_tasks_are_checked_off() -> None:
     """Each agent that ends with progress finishes a task; the next one is at work."""
     one, two = "implementing#1", "implementing#3"
-    progress = [begin(one), ended(one, Progress(content="a"))]
-    commit = ("commit#2", CommitPerformed(iteration=1, commit_hash="1111111", message="a"))
+    progress = [begin(one), ended(one, ev.Progress(content="a"))]
+    commit = ("commit#2", ev.CommitPerformed(iteration=1, commit_hash="1111111", message="a"))
     assert [(False, False, None)] * 2 == state_of()
     assert [(False, True, None), (False, False, None)] == state_of(begin(one))
     assert [(True, False, None), (False, False, None)] == state_of(*progress)
     assert [(True, False, "1111111"), (False, True, None)] == state_of(
         *progress, commit, begin(two)
     )
-    assert [True, True] == [one[0] for one in state_of(begin(one), ended(one, Done(content="")))]
+    assert [True, True] == [one[0] for one in state_of(begin(one), ended(one, ev.Done(content="")))]
 
 
 def test_repeated_plan_is_one() -> None:
     """A planning stage that was cut off and repeated writes one plan; a new one is another."""
-    again = PlanWritten(iteration=1, text=PLAN)
-    later = PlanWritten(iteration=2, text="## Task 1: more")
-    report = build_report(entries_of(again, RunContinued(), again, later))
+    again = ev.PlanWritten(iteration=1, text=PLAN)
+    later = ev.PlanWritten(iteration=2, text="## Task 1: more")
+    report = build_report(entries_of(again, ev.RunContinued(), again, later))
     assert [1, 2] == [plan.iteration for plan in report.plans]
     shown = render_part("plan", report, zone=ZONE)
     assert "Plan, iteration 2" in shown
@@ -69,7 +55,7 @@ def test_repeated_plan_is_one() -> None:
 STAGE = "implementing#1"
 
 
-def rows(*said: Event) -> str:
+def rows(*said: ev.Event) -> str:
     """Return the transcript of a stage with these events."""
     report = build_report(entries_of(begin(STAGE), *((STAGE, event) for event in said)))
     return render_part("stages", report, zone=ZONE)
@@ -78,16 +64,16 @@ def rows(*said: Event) -> str:
 def test_rows() -> None:
     """Messages are Markdown; calls are folded with their result; failures are marked."""
     shown = rows(
-        Thinking(text="hm"),
-        AgentMessage(text="I **do** it."),
-        AgentMessage(text="below", parent_tool_use_id="t"),
-        ToolCall(name="Bash", input={"command": "make <x>", "timeout": 9}, id="1"),
-        ToolResult(name="1", output="no <target>", is_error=True),
-        ToolCall(name="Bash", input={"command": "rm -rf /"}, id="2"),
-        GuardDenied(tool="Bash", tool_use_id="2", part="rm", reason="outside the project"),
-        ToolResult(name="2", output="denied", is_error=True),
-        ToolCall(name="Read", input={"file_path": "a"}, id="3"),
-        Steered(text="Use *pytest*", to="session"),
+        ev.Thinking(text="hm"),
+        ev.AgentMessage(text="I **do** it."),
+        ev.AgentMessage(text="below", parent_tool_use_id="t"),
+        ev.ToolCall(name="Bash", input={"command": "make <x>", "timeout": 9}, id="1"),
+        ev.ToolResult(name="1", output="no <target>", is_error=True),
+        ev.ToolCall(name="Bash", input={"command": "rm -rf /"}, id="2"),
+        ev.GuardDenied(tool="Bash", tool_use_id="2", part="rm", reason="outside the project"),
+        ev.ToolResult(name="2", output="denied", is_error=True),
+        ev.ToolCall(name="Read", input={"file_path": "a"}, id="3"),
+        ev.Steered(text="Use *pytest*", to="session"),
     )
     for part in (
         "<p>I <strong>do</strong> it.</p>",
@@ -132,10 +118,10 @@ def test_changes() -> None:
     fold = RunFold()
     said = (
         begin(STAGE),
-        (STAGE, AgentMessage(text="hello")),
-        (STAGE, ToolCall(name="Bash", input={"command": "ls"}, id="1")),
-        (STAGE, ToolResult(name="1", output="a")),
-        PlanWritten(iteration=1, text=PLAN),
+        (STAGE, ev.AgentMessage(text="hello")),
+        (STAGE, ev.ToolCall(name="Bash", input={"command": "ls"}, id="1")),
+        (STAGE, ev.ToolResult(name="1", output="a")),
+        ev.PlanWritten(iteration=1, text=PLAN),
     )
     changes = [fold.add(entry) for entry in entries_of(*said)]
     assert [None, None, 1, 2, 2, None] == [change.row for change in changes]
@@ -148,7 +134,7 @@ def test_changes() -> None:
     assert () == fold.result(transcripts=False).transcripts
     assert 2 == len(fold.transcript(0).rows)
     # More entries can follow: nothing was closed by the result.
-    fold.add(entries_of(*said, (STAGE, AgentMessage(text="more")))[-1])
+    fold.add(entries_of(*said, (STAGE, ev.AgentMessage(text="more")))[-1])
     assert 3 == len(fold.transcript(0).rows)
     assert "unfinished" == fold.result().stages[0].ending
 
@@ -156,7 +142,7 @@ def test_changes() -> None:
 def test_paths_are_relative_to_the_project() -> None:
     """Paths in tool calls are relative to the folder of the project."""
     fold = RunFold(folder="/home/me/shop")
-    call = ToolCall(name="Read", input={"file_path": "/home/me/shop/app/a.py"}, id="1")
+    call = ev.ToolCall(name="Read", input={"file_path": "/home/me/shop/app/a.py"}, id="1")
     for entry in entries_of(begin(STAGE), (STAGE, call)):
         fold.add(entry)
     assert ["app/a.py"] == [row.what for row in fold.transcript(0).rows]

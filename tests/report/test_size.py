@@ -9,22 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cuggino.events import (
-    AgentMessage,
-    CheckCommandOutput,
-    CommitPerformed,
-    Event,
-    Progress,
-    RunStarted,
-    SessionEnded,
-    StageFinished,
-    StageStarted,
-    Thinking,
-    ToolCall,
-    ToolResult,
-    Usage,
-    UsageUpdate,
-)
+from cuggino import events as ev
 from cuggino.report import (
     CommitDiff,
     FileChange,
@@ -54,37 +39,37 @@ def text(chance: random.Random, size: int) -> str:
     return PROSE[start : start + size]
 
 
-def events(count: int, *, seed: int = 1) -> Iterator[tuple[str | None, Event]]:
+def events(count: int, *, seed: int = 1) -> Iterator[tuple[str | None, ev.Event]]:
     """Yield events of a run with payloads as large as those of real runs."""
     chance = random.Random(seed)
     number = stage = 0
     while number < count:
         stage += 1
         name = f"implementing#{stage}"
-        yield name, StageStarted(name="implementing")
+        yield name, ev.StageStarted(name="implementing")
         for call in range(20):
-            yield name, AgentMessage(text=text(chance, chance.choice((80, 300, 1200))))
+            yield name, ev.AgentMessage(text=text(chance, chance.choice((80, 300, 1200))))
             if call % 5 == 0:
-                yield name, Thinking(text=text(chance, 900))
+                yield name, ev.Thinking(text=text(chance, 900))
             shown = {"command": f"pytest -q tests/test_{call}.py", "description": "Run tests"}
             if call % 3 == 0:
                 old, new = text(chance, 700), text(chance, 900)
                 shown = {"file_path": f"/p/f{call}.py", "old_string": old, "new_string": new}
             yield (
                 name,
-                ToolCall.model_validate(
+                ev.ToolCall.model_validate(
                     {"name": "Edit" if call % 3 == 0 else "Bash", "input": shown, "id": f"{call}"}
                 ),
             )
             output = text(chance, chance.choice((50, 400, 3_000, 12_000, 30_000)))
-            yield name, ToolResult(name=f"{call}", output=output, is_error=call % 7 == 0)
-            yield name, UsageUpdate(usage=Usage(input_tokens=call), cost_usd=0.01 * call)
-        yield name, SessionEnded(outcome="completed", cost_usd=0.5)
-        done = Progress(content=f"Task {stage}")
+            yield name, ev.ToolResult(name=f"{call}", output=output, is_error=call % 7 == 0)
+            yield name, ev.UsageUpdate(usage=ev.Usage(input_tokens=call), cost_usd=0.01 * call)
+        yield name, ev.SessionEnded(outcome="completed", cost_usd=0.5)
+        done = ev.Progress(content=f"Task {stage}")
         yield name, done
-        yield name, StageFinished(outcome={"_tag": "Progress", "content": done.content})
-        yield None, CheckCommandOutput(iteration=1, exit_code=0, output=text(chance, 9000))
-        commit = CommitPerformed(
+        yield name, ev.StageFinished(outcome={"_tag": "Progress", "content": done.content})
+        yield None, ev.CheckCommandOutput(iteration=1, exit_code=0, output=text(chance, 9000))
+        commit = ev.CommitPerformed(
             iteration=1, commit_hash=f"{seed:03}{stage:07x}", message=f"T{stage}"
         )
         yield None, commit
@@ -94,14 +79,14 @@ def events(count: int, *, seed: int = 1) -> Iterator[tuple[str | None, Event]]:
 def run_of(count: int, *, seed: int = 1, **options: str) -> RunReport:
     """Return the report on a run with about `count` events, and a large diff of each commit."""
     started = STARTED.model_copy(update={"run_id": f"run-{seed}", **options})
-    said: list[tuple[str | None, Event]] = [(None, started), *events(count, seed=seed)]
+    said: list[tuple[str | None, ev.Event]] = [(None, started), *events(count, seed=seed)]
     entries = [
         Entry(seq=n, at=after(n), stage=stage, event=event)
         for n, (stage, event) in enumerate(said, start=1)
     ]
     patch = cut("diff --git a b\n" + "+ line <of> code & more\n" * 2000, 40_000)
     diff = CommitDiff((FileChange("a.py", 2000, 3),), patch)
-    hashes = [e.commit_hash for _, e in said if isinstance(e, CommitPerformed)]
+    hashes = [e.commit_hash for _, e in said if isinstance(e, ev.CommitPerformed)]
     return build_report(entries, diffs=dict.fromkeys(hashes, diff))
 
 
@@ -130,7 +115,7 @@ def test_page_of_a_night() -> None:
                 seq=1,
                 at=START,
                 stage=None,
-                event=RunStarted(run_id="w", kind="watch", command="cuggino watch"),
+                event=ev.RunStarted(run_id="w", kind="watch", command="cuggino watch"),
             )
         ]
     )
@@ -147,10 +132,10 @@ def test_event_of_5_mb() -> None:
     huge = "head " + "x" * 5_000_000 + " tail"
     said = [
         (None, STARTED),
-        ("planning#1", StageStarted(name="planning")),
-        ("planning#1", AgentMessage(text=huge)),
-        ("planning#1", ToolCall(name="Bash", input={"command": huge}, id="1")),
-        ("planning#1", ToolResult(name="1", output=huge)),
+        ("planning#1", ev.StageStarted(name="planning")),
+        ("planning#1", ev.AgentMessage(text=huge)),
+        ("planning#1", ev.ToolCall(name="Bash", input={"command": huge}, id="1")),
+        ("planning#1", ev.ToolResult(name="1", output=huge)),
     ]
     entries = [
         Entry(seq=n, at=after(n), stage=stage, event=event)
@@ -169,9 +154,12 @@ def test_transcripts_are_bounded() -> None:
     output = "x" * 3_000
     for number in range(400):
         stage = f"implementing#{number}"
-        fold.add(Entry(seq=2, at=after(1), stage=stage, event=StageStarted(name="implementing")))
+        fold.add(Entry(seq=2, at=after(1), stage=stage, event=ev.StageStarted(name="implementing")))
         for call in range(30):
-            said = (ToolCall(name="Bash", id=f"{call}"), ToolResult(name=f"{call}", output=output))
+            said = (
+                ev.ToolCall(name="Bash", id=f"{call}"),
+                ev.ToolResult(name=f"{call}", output=output),
+            )
             for event in said:
                 fold.add(Entry(seq=2, at=after(1), stage=stage, event=event))
     report = fold.result()
@@ -188,9 +176,9 @@ def test_transcripts_are_bounded() -> None:
     assert 12_000 == sum(use.calls for use in report.tools)
 
 
-def journal_of(folder: Path, said: list[tuple[str | None, Event]]) -> Path:
+def journal_of(folder: Path, said: list[tuple[str | None, ev.Event]]) -> Path:
     """Write a journal with these events."""
-    started = RunStarted(run_id="long", kind="run", command="cuggino run")
+    started = ev.RunStarted(run_id="long", kind="run", command="cuggino run")
     journal = Journal.create(folder, started, at=START, sync=False)
     for n, (stage, event) in enumerate(said, start=1):
         journal.append(event, at=after(n), stage=stage)
@@ -207,10 +195,10 @@ def test_lines_are_parsed_when_needed(tmp_path: Path) -> None:
         said += [
             ("reviewing#99", event)
             for event in (
-                *([StageStarted(name="reviewing")] if n == 0 else []),
-                AgentMessage(text=f"words {n}", message_id=f"{n}"),
-                ToolCall(name="Bash", input={"command": f"n {n}"}, id=f"t-{n}"),
-                ToolResult(name=f"t-{n}", output="y" * (20_000 if n % 50 == 3 else 20)),
+                *([ev.StageStarted(name="reviewing")] if n == 0 else []),
+                ev.AgentMessage(text=f"words {n}", message_id=f"{n}"),
+                ev.ToolCall(name="Bash", input={"command": f"n {n}"}, id=f"t-{n}"),
+                ev.ToolResult(name=f"t-{n}", output="y" * (20_000 if n % 50 == 3 else 20)),
             )
         ]
     entries = read_journal(journal_of(tmp_path, said)).entries

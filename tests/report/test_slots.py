@@ -9,17 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from cuggino.events import (
-    ClusterWorker,
-    RunContinued,
-    WatchPlaced,
-    WatchPlaceGone,
-    WatchProposal,
-    WatchProposed,
-    WatchSentBack,
-    WatchSlotPrepared,
-    WatchWorkers,
-)
+from cuggino import events as ev
 from cuggino.report import (
     NightReport,
     RunReport,
@@ -174,7 +164,7 @@ def test_a_resumed_attempt_is_one(tmp_path: Path) -> None:
     """A killed watch resumes the attempt that it had begun, which counts once."""
     watch = SlotWatch(tmp_path)
     watch.attempt(LOGIN, 1, 1, 50)
-    watch.say(10, RunContinued())
+    watch.say(10, ev.RunContinued())
     watch.attempt(LOGIN, 1, 11, 60)
     watch.candidate(LOGIN, 1, 61)
     run_id = watch.write(until=61)
@@ -336,13 +326,13 @@ def test_commits_in_a_slot(tmp_path: Path) -> None:
 def test_attempts_on_workers(tmp_path: Path) -> None:
     """The report names the worker of each attempt and item, and what each worker did."""
     watch = SlotWatch(tmp_path)
-    both = tuple(ClusterWorker(name=f"w{n}", places=2) for n in (1, 2))
-    watch.say(1, WatchWorkers(workers=both, joined=("w1", "w2")))
+    both = tuple(ev.ClusterWorker(name=f"w{n}", places=2) for n in (1, 2))
+    watch.say(1, ev.WatchWorkers(workers=both, joined=("w1", "w2")))
     watch.attempt(LOGIN, 1, 2, 300)
-    watch.say(2.5, WatchPlaced(filename=LOGIN, slot=1, worker="w1"))
-    watch.say(100, WatchPlaceGone(filename=LOGIN, slot=1, worker="w1", reason="killed"))
-    watch.say(110, WatchWorkers(workers=both[1:], left=("w1",)))
-    watch.say(120, WatchPlaced(filename=LOGIN, slot=1, worker="w2"))
+    watch.say(2.5, ev.WatchPlaced(filename=LOGIN, slot=1, worker="w1"))
+    watch.say(100, ev.WatchPlaceGone(filename=LOGIN, slot=1, worker="w1", reason="killed"))
+    watch.say(110, ev.WatchWorkers(workers=both[1:], left=("w1",)))
+    watch.say(120, ev.WatchPlaced(filename=LOGIN, slot=1, worker="w2"))
     watch.candidate(LOGIN, 1, 301)
     run_id = watch.write()
     journal = read_journal(Workspace(tmp_path).journal / f"{run_id}.jsonl")
@@ -383,7 +373,7 @@ def test_the_folder_of_a_slot_elsewhere(tmp_path: Path) -> None:
     watch = SlotWatch(tmp_path)
     watch.attempt(LOGIN, 1, 2, 300)
     (started, _), *_ = watch.attempts
-    prepared = WatchSlotPrepared(filename=LOGIN, slot=1, folder="/", base="b", worker="w1")
+    prepared = ev.WatchSlotPrepared(filename=LOGIN, slot=1, folder="/", base="b", worker="w1")
     watch.write()
     run = Workspace(tmp_path).journal / f"{started.run_id}.jsonl"
     assert slot_folder(tmp_path, 1) == folder_of(run)
@@ -402,16 +392,16 @@ def test_pull_requests(tmp_path: Path, is_over: bool) -> None:
     watch.attempt(LOGIN, 1, 1, 10)
     watch.candidate(LOGIN, 1, 10)
     watch.landing(LOGIN, 11, 12, 0, checks=False)
-    proposed = WatchProposed(
+    proposed = ev.WatchProposed(
         filename=LOGIN, number=7, url="https://f/7", branch="b", commit="h", candidate="c"
     )
     watch.say(12, proposed)
-    watch.say(13, WatchProposal(filename=LOGIN, number=7, state="red", message="test"))
+    watch.say(13, ev.WatchProposal(filename=LOGIN, number=7, state="red", message="test"))
     if is_over:
         watch.attempt(CART, 2, 1, 14)
         watch.candidate(CART, 2, 14)
         watch.landing(CART, 15, 17, 0, checks=False)
-        watch.say(16, WatchSentBack(filename=LOGIN, reason="ci", returns=1))
+        watch.say(16, ev.WatchSentBack(filename=LOGIN, reason="ci", returns=1))
         watch.landed(CART, 17, 0)
     run_id = watch.write(until=17)
     report = build_report(read_journal(Workspace(tmp_path).journal / f"{run_id}.jsonl").entries)

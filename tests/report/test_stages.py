@@ -7,19 +7,7 @@ from datetime import timezone
 
 import pytest
 
-from cuggino.events import (
-    AgentMessage,
-    Done,
-    RunContinued,
-    RunEnded,
-    SessionEnded,
-    SnapshotTaken,
-    StageFinished,
-    ToolCall,
-    ToolResult,
-    Usage,
-    UsageUpdate,
-)
+from cuggino import events as ev
 from cuggino.report import RunReport, build_report
 from cuggino.report.model import ToolUse
 from cuggino.report.rendering import render_part
@@ -36,7 +24,9 @@ def tries(report: RunReport) -> list[tuple[str, str, int]]:
 
 def test_finished() -> None:
     """A finished stage has its outcome and lasts until it."""
-    entries = entries_of(begin("planning#1"), ("planning#1", StageFinished(outcome={"value": 1})))
+    entries = entries_of(
+        begin("planning#1"), ("planning#1", ev.StageFinished(outcome={"value": 1}))
+    )
     (stage,) = build_report(entries).stages
     assert (after(1), after(2), 1.0) == (stage.start, stage.end, stage.seconds)
     assert ("finished", "planning", {"value": 1}) == (stage.ending, stage.kind, stage.outcome)
@@ -62,14 +52,14 @@ def test_resumed() -> None:
 
 def test_cut_off() -> None:
     """A stage cut off by an error or a signal is unfinished."""
-    entries = entries_of(begin("planning#1"), RunEnded(state="interrupted"))
+    entries = entries_of(begin("planning#1"), ev.RunEnded(state="interrupted"))
     assert [("planning#1", "unfinished", 1)] == tries(build_report(entries))
     assert "unfinished" == report_of("failed").stages[-1].ending
 
 
 def test_not_repeated() -> None:
     """A stage that was cut off and not yet repeated is unfinished."""
-    entries = entries_of(begin("planning#1"), RunContinued())
+    entries = entries_of(begin("planning#1"), ev.RunContinued())
     assert [("planning#1", "unfinished", 1)] == tries(build_report(entries))
 
 
@@ -103,15 +93,18 @@ def test_lines_over_time() -> None:
     """A later value of a session replaces the earlier one; sessions add up."""
     entries = entries_of(
         begin("planning#1"),
-        ("planning#1", UsageUpdate(usage=Usage(output_tokens=5))),
-        ("planning#1", UsageUpdate(usage=Usage(output_tokens=8), cost_usd=0.125)),
-        ("planning#1", SessionEnded(outcome="completed", cost_usd=0.25)),
-        ("planning#1", StageFinished()),
+        ("planning#1", ev.UsageUpdate(usage=ev.Usage(output_tokens=5))),
+        ("planning#1", ev.UsageUpdate(usage=ev.Usage(output_tokens=8), cost_usd=0.125)),
+        ("planning#1", ev.SessionEnded(outcome="completed", cost_usd=0.25)),
+        ("planning#1", ev.StageFinished()),
         begin("audit#2"),
-        ("audit#2", UsageUpdate(usage=Usage(output_tokens=2))),
-        RunContinued(),
+        ("audit#2", ev.UsageUpdate(usage=ev.Usage(output_tokens=2))),
+        ev.RunContinued(),
         begin("audit#2"),
-        ("audit#2", SessionEnded(outcome="completed", cost_usd=0.5, usage=Usage(output_tokens=1))),
+        (
+            "audit#2",
+            ev.SessionEnded(outcome="completed", cost_usd=0.5, usage=ev.Usage(output_tokens=1)),
+        ),
     )
     assert [
         (after(2), None, 5),
@@ -125,14 +118,14 @@ def test_lines_over_time() -> None:
 def test_snapshots() -> None:
     """A stage names the state before it."""
     ref = "refs/cuggino/snapshots/r1/planning-1"
-    taken = SnapshotTaken(stage="planning-1", ref=ref, commit="c")
-    again = SnapshotTaken(stage="planning-1", ref=f"{ref}-2", commit="d")
-    ended = StageFinished(outcome={"value": 1})
+    taken = ev.SnapshotTaken(stage="planning-1", ref=ref, commit="c")
+    again = ev.SnapshotTaken(stage="planning-1", ref=f"{ref}-2", commit="d")
+    ended = ev.StageFinished(outcome={"value": 1})
     entries = entries_of(
         begin("planning#1"),
         ("planning#1", taken),
         ("planning#1", again),
-        ("planning#1", AgentMessage(text="I plan.")),
+        ("planning#1", ev.AgentMessage(text="I plan.")),
         ("planning#1", ended),
         begin("check#2"),
         ("check#2", ended),
@@ -147,9 +140,9 @@ def test_snapshots() -> None:
 def test_concurrent_stages() -> None:
     """The costs of two concurrent stages add up."""
     entries = entries_of(
-        ("a#1", UsageUpdate(usage=Usage(output_tokens=5))),
-        ("b#2", UsageUpdate(usage=Usage(output_tokens=2))),
-        ("a#1", UsageUpdate(usage=Usage(output_tokens=7))),
+        ("a#1", ev.UsageUpdate(usage=ev.Usage(output_tokens=5))),
+        ("b#2", ev.UsageUpdate(usage=ev.Usage(output_tokens=2))),
+        ("a#1", ev.UsageUpdate(usage=ev.Usage(output_tokens=7))),
     )
     assert [5, 7, 9] == [p.usage.output_tokens for p in build_report(entries).spent]
 
@@ -157,15 +150,15 @@ def test_concurrent_stages() -> None:
 def test_tools() -> None:
     """A call and its result pair by id within a stage; a call may have no result."""
     entries = entries_of(
-        ("a#1", ToolCall(name="Bash", id="1")),
-        ("a#1", ToolCall(name="Read", id="2")),
-        ("b#2", ToolResult(name="1", output="of another stage")),
-        ("a#1", ToolResult(name="1", output="", is_error=True)),
-        ("a#1", ToolResult(name="unknown", output="")),
-        ("b#2", ToolCall(name="Bash")),
-        ("b#2", ToolCall(name="Bash", id="3")),
-        ("b#2", ToolResult(name="3", output="")),
-        ("b#2", Done(content="")),
+        ("a#1", ev.ToolCall(name="Bash", id="1")),
+        ("a#1", ev.ToolCall(name="Read", id="2")),
+        ("b#2", ev.ToolResult(name="1", output="of another stage")),
+        ("a#1", ev.ToolResult(name="1", output="", is_error=True)),
+        ("a#1", ev.ToolResult(name="unknown", output="")),
+        ("b#2", ev.ToolCall(name="Bash")),
+        ("b#2", ev.ToolCall(name="Bash", id="3")),
+        ("b#2", ev.ToolResult(name="3", output="")),
+        ("b#2", ev.Done(content="")),
     )
     assert (
         ToolUse(name="Bash", calls=3, errors=1, unanswered=1, seconds=array("d", [1.0, 3.0])),

@@ -8,76 +8,13 @@ from typing import Any
 
 import pytest
 
-from cuggino.events import (
-    AgentFellBack,
-    AgentMessage,
-    AgentNudged,
-    AgentRetry,
-    Approved,
-    CheckCommandOutput,
-    CheckCommandStarted,
-    CommitPerformed,
-    ContinueAsked,
-    DeliverablesListed,
-    DeliverableState,
-    DeliverEnded,
-    DeliverSessionStarted,
-    Done,
-    Event,
-    ImplementingStart,
-    IterationStart,
-    JobsCounted,
-    LoopApproved,
-    LoopSpecIssue,
-    MessageDelta,
-    PauseAsked,
-    PauseEnded,
-    PingEvent,
-    PlanBuildPhaseStarted,
-    PlanComplete,
-    PlanningStart,
-    PlanWritten,
-    Progress,
-    QuotaLifted,
-    QuotaWaiting,
-    RateLimited,
-    ReviewingStart,
-    RunContinued,
-    RunEnded,
-    RunPaused,
-    RunResumed,
-    RunStarted,
-    SessionEnded,
-    SetupCommandOutput,
-    SetupCommandStarted,
-    SnapshotTaken,
-    StageCost,
-    StageFinished,
-    SteerAsked,
-    Steered,
-    StopAsked,
-    SystemMessage,
-    Thinking,
-    ToolCall,
-    ToolResult,
-    UnknownEvent,
-    Usage,
-    UsageUpdate,
-    WatchAuditEnded,
-    WatchAuditStarted,
-    WatchBacklogWaiting,
-    WatchItemCompleted,
-    WatchItemParked,
-    WatchItemRetry,
-    WatchProcessingItem,
-    WatchSpecIssueWaiting,
-)
+from cuggino import events as ev
 from cuggino.runs import Activity, RunningTool, tool_target
 
 START = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)
 
 
-def after(*events: Event, start: Activity | None = None) -> Activity:
+def after(*events: ev.Event, start: Activity | None = None) -> Activity:
     """Return the activity after events that come a second apart, from second 0 on."""
     activity = start or Activity()
     for second, event in enumerate(events):
@@ -93,46 +30,46 @@ def tool(name: str, target: str, since: float, id: str = "") -> RunningTool:
     return RunningTool(name=name, target=target, since=at(since), id=id)
 
 
-def started(**options: Any) -> RunStarted:
+def started(**options: Any) -> ev.RunStarted:
     kind = options.pop("kind", "run")
-    return RunStarted(run_id="r1", kind=kind, command="cuggino", agent="claude", options=options)
+    return ev.RunStarted(run_id="r1", kind=kind, command="cuggino", agent="claude", options=options)
 
 
-DEMO: list[Event] = [
+DEMO: list[ev.Event] = [
     started(max_iterations=3, model="opus", budget=5),
-    IterationStart(iteration=1, max_iterations=3),
-    PlanningStart(iteration=1),
-    SnapshotTaken(stage="planning-1", ref="r", commit="c"),
-    SystemMessage(text="Session initialized"),
-    AgentMessage(text="I read the specification.", message_id="m"),
-    ToolCall(name="Bash", input={"command": "cat .specs/temperature.md"}, id="tool_1"),
-    ToolResult(name="tool_1", output="# Temperature"),
-    SessionEnded(outcome="completed", cost_usd=0.021, duration=1.5),
-    StageCost(phase="planning", cost_usd=0.021, duration=1.5, total_cost=0.021),
-    PlanComplete(content="Two tasks"),
-    SetupCommandStarted(iteration=1, command="python3 -m compileall -q ."),
-    SetupCommandOutput(iteration=1, exit_code=0),
-    ImplementingStart(iteration=1),
-    CheckCommandStarted(iteration=1, command="python3 -m unittest -q"),
-    CheckCommandOutput(iteration=1, exit_code=0),
-    ToolCall(name="Write", input={"file_path": "temperature.py", "content": "x"}, id="tool_1"),
-    ToolResult(name="tool_1", output="done"),
-    SessionEnded(outcome="completed", cost_usd=0.034, duration=2.1),
-    Progress(content="Add conversions"),
-    CommitPerformed(iteration=1, commit_hash="3d20474", message="Add conversions"),
-    ImplementingStart(iteration=1),
-    SessionEnded(outcome="completed", cost_usd=0.029, duration=2.3),
-    Done(content="Add a command line"),
-    ReviewingStart(iteration=1),
-    SessionEnded(outcome="completed", cost_usd=0.018, duration=1.5),
-    IterationStart(iteration=2, max_iterations=3),
-    PlanningStart(iteration=2),
-    ImplementingStart(iteration=2),
-    ReviewingStart(iteration=2),
-    AgentMessage(text="Every point is met.", message_id="m"),
-    SessionEnded(outcome="completed", cost_usd=0.012, duration=1.1),
-    Approved(content="It matches."),
-    LoopApproved(iteration=2),
+    ev.IterationStart(iteration=1, max_iterations=3),
+    ev.PlanningStart(iteration=1),
+    ev.SnapshotTaken(stage="planning-1", ref="r", commit="c"),
+    ev.SystemMessage(text="Session initialized"),
+    ev.AgentMessage(text="I read the specification.", message_id="m"),
+    ev.ToolCall(name="Bash", input={"command": "cat .specs/temperature.md"}, id="tool_1"),
+    ev.ToolResult(name="tool_1", output="# Temperature"),
+    ev.SessionEnded(outcome="completed", cost_usd=0.021, duration=1.5),
+    ev.StageCost(phase="planning", cost_usd=0.021, duration=1.5, total_cost=0.021),
+    ev.PlanComplete(content="Two tasks"),
+    ev.SetupCommandStarted(iteration=1, command="python3 -m compileall -q ."),
+    ev.SetupCommandOutput(iteration=1, exit_code=0),
+    ev.ImplementingStart(iteration=1),
+    ev.CheckCommandStarted(iteration=1, command="python3 -m unittest -q"),
+    ev.CheckCommandOutput(iteration=1, exit_code=0),
+    ev.ToolCall(name="Write", input={"file_path": "temperature.py", "content": "x"}, id="tool_1"),
+    ev.ToolResult(name="tool_1", output="done"),
+    ev.SessionEnded(outcome="completed", cost_usd=0.034, duration=2.1),
+    ev.Progress(content="Add conversions"),
+    ev.CommitPerformed(iteration=1, commit_hash="3d20474", message="Add conversions"),
+    ev.ImplementingStart(iteration=1),
+    ev.SessionEnded(outcome="completed", cost_usd=0.029, duration=2.3),
+    ev.Done(content="Add a command line"),
+    ev.ReviewingStart(iteration=1),
+    ev.SessionEnded(outcome="completed", cost_usd=0.018, duration=1.5),
+    ev.IterationStart(iteration=2, max_iterations=3),
+    ev.PlanningStart(iteration=2),
+    ev.ImplementingStart(iteration=2),
+    ev.ReviewingStart(iteration=2),
+    ev.AgentMessage(text="Every point is met.", message_id="m"),
+    ev.SessionEnded(outcome="completed", cost_usd=0.012, duration=1.1),
+    ev.Approved(content="It matches."),
+    ev.LoopApproved(iteration=2),
 ]
 
 
@@ -182,37 +119,37 @@ def test_a_run_ends_with_its_outcome_and_keeps_its_totals() -> None:
 @pytest.mark.parametrize(
     "event",
     [
-        MessageDelta(text="x", message_id="m"),
-        PingEvent(timestamp=1.0),
-        Approved(content=""),
-        SystemMessage(text="Session initialized"),
-        Thinking(text="..."),
-        CommitPerformed(iteration=1, commit_hash="a", message="b"),
-        StageCost(phase="planning"),
-        StageFinished(outcome={"_tag": "Progress", "content": ""}),
-        ToolResult(name="nobody", output=""),
-        AgentMessage(text="by a sub-agent", parent_tool_use_id="tool_1"),
-        AgentMessage(text=" \n "),
-        RateLimited(status="allowed_warning"),
-        UnknownEvent(raw={"_tag": "PlanningStart"}),
+        ev.MessageDelta(text="x", message_id="m"),
+        ev.PingEvent(timestamp=1.0),
+        ev.Approved(content=""),
+        ev.SystemMessage(text="Session initialized"),
+        ev.Thinking(text="..."),
+        ev.CommitPerformed(iteration=1, commit_hash="a", message="b"),
+        ev.StageCost(phase="planning"),
+        ev.StageFinished(outcome={"_tag": "Progress", "content": ""}),
+        ev.ToolResult(name="nobody", output=""),
+        ev.AgentMessage(text="by a sub-agent", parent_tool_use_id="tool_1"),
+        ev.AgentMessage(text=" \n "),
+        ev.RateLimited(status="allowed_warning"),
+        ev.UnknownEvent(raw={"_tag": "PlanningStart"}),
     ],
     ids=lambda event: type(event).__name__,
 )
-def test_events_without_effect_return_the_same_activity(event: Event) -> None:
+def test_events_without_effect_return_the_same_activity(event: ev.Event) -> None:
     activity = after(*DEMO[:7])
     assert activity.add(event, at=at(100)) is activity
 
 
 def test_parallel_tools_end_one_by_one() -> None:
-    calls: list[Event] = [ToolCall(name=name, input={}, id=name) for name in ("A", "B", "C")]
-    activity = after(PlanningStart(iteration=1), *calls, ToolResult(name="C", output=""))
+    calls: list[ev.Event] = [ev.ToolCall(name=name, input={}, id=name) for name in ("A", "B", "C")]
+    activity = after(ev.PlanningStart(iteration=1), *calls, ev.ToolResult(name="C", output=""))
     assert activity.tools == (tool("A", "", 1, "A"), tool("B", "", 2, "B"))
     assert activity.tool == tool("B", "", 2, "B")
-    assert after(SessionEnded(outcome="failed"), start=activity).tools == ()
+    assert after(ev.SessionEnded(outcome="failed"), start=activity).tools == ()
 
 
 def test_tools_without_results_are_bounded() -> None:
-    calls = [ToolCall(name="Read", input={"file_path": str(n)}, id=str(n)) for n in range(100)]
+    calls = [ev.ToolCall(name="Read", input={"file_path": str(n)}, id=str(n)) for n in range(100)]
     activity = after(*calls)
     assert len(activity.tools) == 32
     assert activity.tools[-1].target == "99"
@@ -221,7 +158,8 @@ def test_tools_without_results_are_bounded() -> None:
 def test_long_texts_are_cut() -> None:
     long = "x" * 5_000_000
     activity = after(
-        AgentMessage(text=f"\n\n{long}"), ToolCall(name="Bash", input={"command": long}, id="1")
+        ev.AgentMessage(text=f"\n\n{long}"),
+        ev.ToolCall(name="Bash", input={"command": long}, id="1"),
     )
     assert len(activity.words) == 500
     assert activity.tool is not None
@@ -229,72 +167,78 @@ def test_long_texts_are_cut() -> None:
 
 
 def test_usage_counts_while_the_session_runs() -> None:
-    usage = Usage(input_tokens=10, output_tokens=2, cache_read_tokens=1000)
-    activity = after(PlanningStart(iteration=1), UsageUpdate(usage=usage, cost_usd=0.5))
+    usage = ev.Usage(input_tokens=10, output_tokens=2, cache_read_tokens=1000)
+    activity = after(ev.PlanningStart(iteration=1), ev.UsageUpdate(usage=usage, cost_usd=0.5))
     assert (activity.tokens, activity.cost_usd) == (12, 0.5)
 
 
 def test_a_retry_is_waited_for_until_the_agent_reports_again() -> None:
-    retry = AgentRetry(reason="overloaded", message="529", attempt=1, max_retries=5, retry_in=8.0)
-    waiting = after(PlanningStart(iteration=1), retry)
+    retry = ev.AgentRetry(
+        reason="overloaded", message="529", attempt=1, max_retries=5, retry_in=8.0
+    )
+    waiting = after(ev.PlanningStart(iteration=1), retry)
     assert waiting.state == "waiting"
     assert waiting.wait is not None
     assert (waiting.wait.reason, waiting.wait.until) == ("overloaded", at(9))
     assert (waiting.wait.attempt, waiting.wait.max_attempts) == (1, 5)
-    for event in (SystemMessage(text="started"), AgentMessage(text="hello"), AgentNudged(idle=1)):
+    for event in (
+        ev.SystemMessage(text="started"),
+        ev.AgentMessage(text="hello"),
+        ev.AgentNudged(idle=1),
+    ):
         assert waiting.add(event, at=at(10)).state == "working"
 
 
 def test_a_usage_limit_is_waited_for_with_its_name() -> None:
-    limited = RateLimited(status="rejected", limit="five_hour")
-    waiting = after(ImplementingStart(iteration=1), limited, QuotaWaiting(remaining=3600))
+    limited = ev.RateLimited(status="rejected", limit="five_hour")
+    waiting = after(ev.ImplementingStart(iteration=1), limited, ev.QuotaWaiting(remaining=3600))
     assert waiting.wait is not None
     assert (waiting.wait.reason, waiting.wait.limit) == ("quota", "five_hour")
     assert (waiting.state, waiting.wait.until) == ("waiting", at(3602))
-    again = waiting.add(QuotaWaiting(remaining=3540), at=at(62))
+    again = waiting.add(ev.QuotaWaiting(remaining=3540), at=at(62))
     assert again.wait is not None and again.wait.until == at(3602)
-    assert again.add(QuotaLifted(waited=3600), at=at(3602)).state == "working"
+    assert again.add(ev.QuotaLifted(waited=3600), at=at(3602)).state == "working"
 
 
 def test_a_fallback_is_the_agent_at_work() -> None:
-    fell = AgentFellBack(
+    fell = ev.AgentFellBack(
         role="planning", from_agent="claude", to_agent="codex", reason="quota", message=""
     )
-    activity = after(started(model="opus"), PlanningStart(iteration=1), fell)
+    activity = after(started(model="opus"), ev.PlanningStart(iteration=1), fell)
     assert (activity.agent, activity.model) == ("codex", None)
 
 
 def test_a_killed_run_continues_with_its_earlier_time() -> None:
-    killed = after(started(), PlanningStart(iteration=1), ToolCall(name="Bash", id="1"))
-    resumed = killed.add(RunContinued(), at=at(1000))
+    killed = after(started(), ev.PlanningStart(iteration=1), ev.ToolCall(name="Bash", id="1"))
+    resumed = killed.add(ev.RunContinued(), at=at(1000))
     assert (resumed.tools, resumed.state) == ((), "working")
     assert resumed.elapsed(at(1010)) == 12.0
 
 
 def test_a_resumed_run_begins_with_its_totals() -> None:
-    totals = RunResumed(run_id="r1", stages=2, cost_usd=1.5, duration=60.0)
-    activity = after(totals, ImplementingStart(iteration=2))
+    totals = ev.RunResumed(run_id="r1", stages=2, cost_usd=1.5, duration=60.0)
+    activity = after(totals, ev.ImplementingStart(iteration=2))
     assert (activity.cost_usd, activity.elapsed(at(5))) == (1.5, 65.0)
 
 
 def test_an_ended_journal_has_its_state() -> None:
-    activity = after(started(), RunEnded(state="failed", message="no luck"))
+    activity = after(started(), ev.RunEnded(state="failed", message="no luck"))
     assert (activity.state, activity.outcome, activity.message) == ("ended", "failed", "no luck")
-    assert activity.add(RunContinued(), at=at(9)).state == "working"
+    assert activity.add(ev.RunContinued(), at=at(9)).state == "working"
 
 
 # Watches
 
 
-WATCH: list[Event] = [
+WATCH: list[ev.Event] = [
     started(kind="watch", budget=20),
-    WatchProcessingItem(filename="001-login.md"),
+    ev.WatchProcessingItem(filename="001-login.md"),
     *DEMO[1:],
-    WatchItemCompleted(filename="001-login.md"),
-    WatchProcessingItem(filename="002-search.md"),
-    IterationStart(iteration=1, max_iterations=3),
-    PlanningStart(iteration=1),
-    SessionEnded(outcome="failed", cost_usd=0.1),
+    ev.WatchItemCompleted(filename="001-login.md"),
+    ev.WatchProcessingItem(filename="002-search.md"),
+    ev.IterationStart(iteration=1, max_iterations=3),
+    ev.PlanningStart(iteration=1),
+    ev.SessionEnded(outcome="failed", cost_usd=0.1),
 ]
 
 
@@ -324,46 +268,48 @@ def test_the_result_of_an_item_does_not_end_its_watch() -> None:
 
 
 def test_the_error_of_one_item_keeps_the_totals() -> None:
-    failed = WatchItemRetry(
+    failed = ev.WatchItemRetry(
         filename="002-search.md", message="boom", attempt=1, max_attempts=3, retry_in=60.0
     )
     waiting = after(*WATCH, failed)
     assert (waiting.item, waiting.role, waiting.state, waiting.done) == ("", "", "waiting", 1)
     assert waiting.wait is not None
     assert (waiting.wait.attempt, waiting.wait.max_attempts) == (2, 3)
-    parked = waiting.add(WatchItemParked(filename="002-search.md", reason="boom"), at=at(99))
+    parked = waiting.add(ev.WatchItemParked(filename="002-search.md", reason="boom"), at=at(99))
     assert (parked.parked, parked.done, parked.wait) == (1, 1, None)
     assert parked.cost_usd == pytest.approx(0.214)
 
 
 def test_an_item_that_resumes_keeps_the_totals_of_the_watch() -> None:
-    resumed = RunResumed(run_id="r2", stages=3, cost_usd=7.0, duration=500.0)
-    activity = after(*WATCH, WatchProcessingItem(filename="003.md"), resumed)
+    resumed = ev.RunResumed(run_id="r2", stages=3, cost_usd=7.0, duration=500.0)
+    activity = after(*WATCH, ev.WatchProcessingItem(filename="003.md"), resumed)
     assert activity.cost_usd == pytest.approx(0.214)
     assert activity.run_id == "r1"
     assert activity.earlier == 0.0
 
 
 def test_a_watch_is_idle_between_items() -> None:
-    activity = after(*WATCH, WatchItemCompleted(filename="002-search.md"), WatchBacklogWaiting())
+    activity = after(
+        *WATCH, ev.WatchItemCompleted(filename="002-search.md"), ev.WatchBacklogWaiting()
+    )
     assert (activity.state, activity.item, activity.role, activity.done) == ("idle", "", "", 2)
-    audited = activity.add(WatchAuditStarted(), at=at(90))
+    audited = activity.add(ev.WatchAuditStarted(), at=at(90))
     assert (audited.state, audited.role) == ("working", "audit")
-    assert audited.add(WatchAuditEnded(), at=at(91)).state == "idle"
+    assert audited.add(ev.WatchAuditEnded(), at=at(91)).state == "idle"
 
 
 def test_a_spec_issue_waits_for_a_person() -> None:
-    issue = LoopSpecIssue(iteration=1, content="Which port?", filename="x.md")
+    issue = ev.LoopSpecIssue(iteration=1, content="Which port?", filename="x.md")
     found = after(*WATCH, issue)
     assert found.calls == ("Resolve spec issue x.md",)
-    waiting = found.add(WatchSpecIssueWaiting(), at=at(90))
+    waiting = found.add(ev.WatchSpecIssueWaiting(), at=at(90))
     assert (waiting.state, waiting.is_blocked) == ("waiting", True)
-    resolved = waiting.add(WatchProcessingItem(filename="002-search.md"), at=at(91))
+    resolved = waiting.add(ev.WatchProcessingItem(filename="002-search.md"), at=at(91))
     assert (resolved.state, resolved.calls) == ("working", ())
 
 
 def test_a_login_waits_for_a_person_until_an_agent_has_worked() -> None:
-    login = WatchItemRetry(
+    login = ev.WatchItemRetry(
         filename="a.md",
         message="run `claude` once",
         attempt=1,
@@ -375,16 +321,16 @@ def test_a_login_waits_for_a_person_until_an_agent_has_worked() -> None:
     waiting = after(*WATCH, login)
     assert waiting.calls == ("Log in: run `claude` once",)
     assert waiting.wait is not None and waiting.wait.reason == "login"
-    again = waiting.add(WatchProcessingItem(filename="a.md"), at=at(400))
+    again = waiting.add(ev.WatchProcessingItem(filename="a.md"), at=at(400))
     assert again.calls == ("Log in: run `claude` once",)
-    assert again.add(SessionEnded(outcome="completed"), at=at(401)).calls == ()
+    assert again.add(ev.SessionEnded(outcome="completed"), at=at(401)).calls == ()
 
 
 def test_the_activity_of_an_item_completes_that_of_its_watch() -> None:
     watch = after(
         started(kind="watch"),
-        WatchProcessingItem(filename="a.md"),
-        SessionEnded(outcome="completed"),
+        ev.WatchProcessingItem(filename="a.md"),
+        ev.SessionEnded(outcome="completed"),
     )
     item = after(*DEMO[:7])
     joined = watch.with_item(item)
@@ -398,21 +344,25 @@ def test_the_activity_of_an_item_completes_that_of_its_watch() -> None:
 
 def test_a_delivery_counts_its_deliverables() -> None:
     states = [("1", "passed"), ("2", "blocked"), ("3", "pending")]
-    listed = DeliverablesListed(
+    listed = ev.DeliverablesListed(
         deliverables=tuple(
-            DeliverableState.model_validate({"id": id, "description": id, "status": status})
+            ev.DeliverableState.model_validate({"id": id, "description": id, "status": status})
             for id, status in states
         )
     )
-    activity = after(listed, DeliverSessionStarted(session=2, instruction="coding", model="opus"))
+    activity = after(
+        listed, ev.DeliverSessionStarted(session=2, instruction="coding", model="opus")
+    )
     assert (activity.goals_met, activity.goals, activity.iteration) == (1, 3, 2)
     assert (activity.kind, activity.role, activity.model) == ("deliver", "coding", "opus")
-    ended = activity.add(DeliverEnded(reason="all_passed"), at=at(5))
+    ended = activity.add(ev.DeliverEnded(reason="all_passed"), at=at(5))
     assert (ended.state, ended.outcome) == ("ended", "approved")
 
 
 def test_a_plan_build_loop_counts_its_jobs() -> None:
-    activity = after(JobsCounted(open=2, done=3), PlanBuildPhaseStarted(phase="build", iteration=4))
+    activity = after(
+        ev.JobsCounted(open=2, done=3), ev.PlanBuildPhaseStarted(phase="build", iteration=4)
+    )
     assert (activity.goals_met, activity.goals) == (3, 5)
     assert (activity.kind, activity.role, activity.iteration) == ("loop", "build", 4)
 
@@ -446,43 +396,43 @@ def test_the_target_of_a_tool(name: str, tool_input: object, target: str) -> Non
 
 
 def test_a_pause_begins_at_the_next_boundary() -> None:
-    asked = after(started(), PlanningStart(iteration=1), PauseAsked())
+    asked = after(started(), ev.PlanningStart(iteration=1), ev.PauseAsked())
     assert (asked.state, asked.role) == ("pausing", "planning")
-    assert asked.add(ContinueAsked(), at=at(9)).state == "working"
-    paused = asked.add(RunPaused(), at=at(10))
+    assert asked.add(ev.ContinueAsked(), at=at(9)).state == "working"
+    paused = asked.add(ev.RunPaused(), at=at(10))
     assert (paused.state, paused.paused_since) == ("paused", at(10))
-    assert paused.add(PauseAsked(), at=at(11)) is paused
-    assert paused.add(RunPaused(), at=at(12)).paused_since == at(10)
-    assert paused.add(ContinueAsked(), at=at(13)).state == "working"
-    assert paused.add(PauseEnded(seconds=3), at=at(13)).paused_since is None
+    assert paused.add(ev.PauseAsked(), at=at(11)) is paused
+    assert paused.add(ev.RunPaused(), at=at(12)).paused_since == at(10)
+    assert paused.add(ev.ContinueAsked(), at=at(13)).state == "working"
+    assert paused.add(ev.PauseEnded(seconds=3), at=at(13)).paused_since is None
 
 
 def test_a_run_that_is_told_to_stop_is_stopping_until_it_ends() -> None:
-    stopping = after(started(), PlanningStart(iteration=1), StopAsked())
+    stopping = after(started(), ev.PlanningStart(iteration=1), ev.StopAsked())
     assert stopping.state == "stopping"
-    ended = stopping.add(RunEnded(state="interrupted"), at=at(9))
+    ended = stopping.add(ev.RunEnded(state="interrupted"), at=at(9))
     assert (ended.state, ended.outcome) == ("ended", "interrupted")
-    assert ended.add(RunContinued(), at=at(20)).state == "working"
+    assert ended.add(ev.RunContinued(), at=at(20)).state == "working"
 
 
 def test_messages_wait_until_an_agent_has_them() -> None:
-    asked = after(SteerAsked(text="use ASCII"), SteerAsked(text="add tests"))
+    asked = after(ev.SteerAsked(text="use ASCII"), ev.SteerAsked(text="add tests"))
     assert asked.steering == ("use ASCII", "add tests")
-    told = asked.add(Steered(text="use ASCII", to="session"), at=at(9))
+    told = asked.add(ev.Steered(text="use ASCII", to="session"), at=at(9))
     assert told.steering == ("add tests",)
-    assert told.add(Steered(text="unknown", to="session"), at=at(9)).steering == ("add tests",)
-    assert asked.add(Steered(text="use ASCII\nadd tests", to="prompt"), at=at(9)).steering == ()
+    assert told.add(ev.Steered(text="unknown", to="session"), at=at(9)).steering == ("add tests",)
+    assert asked.add(ev.Steered(text="use ASCII\nadd tests", to="prompt"), at=at(9)).steering == ()
 
 
 def test_the_plan_names_the_tasks() -> None:
-    plan = PlanWritten(iteration=1, text="## Task 1: one\n## Task 2: two\n")
-    activity = after(PlanningStart(iteration=1), plan, ImplementingStart(iteration=1))
+    plan = ev.PlanWritten(iteration=1, text="## Task 1: one\n## Task 2: two\n")
+    activity = after(ev.PlanningStart(iteration=1), plan, ev.ImplementingStart(iteration=1))
     assert (activity.tasks, activity.task_title) == (("one", "two"), "one")
-    assert after(IterationStart(iteration=2, max_iterations=3), start=activity).tasks == ()
+    assert after(ev.IterationStart(iteration=2, max_iterations=3), start=activity).tasks == ()
 
 
 def test_an_item_has_a_title_and_a_position() -> None:
-    item = WatchProcessingItem(filename="a.md", title="Login page", position=2, total=5)
+    item = ev.WatchProcessingItem(filename="a.md", title="Login page", position=2, total=5)
     activity = after(started(kind="watch"), item)
     assert (activity.title, activity.position, activity.total) == ("Login page", 2, 5)
     assert activity.queued == 3

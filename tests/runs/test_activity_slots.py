@@ -5,64 +5,20 @@ from __future__ import annotations
 from datetime import timedelta
 from functools import partial
 
-from cuggino.events import (
-    CheckCommandOutput,
-    CheckCommandStarted,
-    ClusterWorker,
-    Event,
-    ImplementingStart,
-    IterationStart,
-    LoopApproved,
-    LoopSpecIssue,
-    PauseAsked,
-    PauseEnded,
-    PlanningStart,
-    QuotaLifted,
-    QuotaWaiting,
-    RunContinued,
-    RunPaused,
-    RunResumed,
-    SessionEnded,
-    SteerAsked,
-    Steered,
-    ToolCall,
-    ToolResult,
-    Usage,
-    UsageUpdate,
-    WatchBacklogWaiting,
-    WatchCandidate,
-    WatchFollowDelayed,
-    WatchFollowed,
-    WatchItemCompleted,
-    WatchItemHeld,
-    WatchItemImported,
-    WatchItemParked,
-    WatchItemRetry,
-    WatchLanded,
-    WatchLanding,
-    WatchPlaced,
-    WatchPlaceGone,
-    WatchProcessingItem,
-    WatchProposal,
-    WatchProposed,
-    WatchSentBack,
-    WatchSlotPrepared,
-    WatchSlotsChanged,
-    WatchWorkers,
-)
+from cuggino import events as ev
 from cuggino.runs import Activity
 from tests.runs.test_activity import after, at, started, tool
 
-BEGUN: list[Event] = [
+BEGUN: list[ev.Event] = [
     started(kind="watch", slots=3, model="opus"),
-    WatchProcessingItem(filename="a.md", title="Login", position=1, total=5, slot=1),
-    WatchProcessingItem(filename="b.md", title="Search", position=2, total=5, slot=2),
+    ev.WatchProcessingItem(filename="a.md", title="Login", position=1, total=5, slot=1),
+    ev.WatchProcessingItem(filename="b.md", title="Search", position=2, total=5, slot=2),
 ]
-CANDIDATE = WatchCandidate(filename="a.md", slot=1, commit="c1", base="b0", attempt=1)
-LANDING = WatchLanding(filename="a.md", commit="c1", trunk="b0")
+CANDIDATE = ev.WatchCandidate(filename="a.md", slot=1, commit="c1", base="b0", attempt=1)
+LANDING = ev.WatchLanding(filename="a.md", commit="c1", trunk="b0")
 
 
-def of(item: str, *events: Event) -> list[Event]:
+def of(item: str, *events: ev.Event) -> list[ev.Event]:
     return [event.of_item(item) for event in events]
 
 
@@ -76,8 +32,10 @@ def test_items_begin_in_their_slots() -> None:
     """Each item has a slot, the agent of the watch and its own stage; the watch works."""
     activity = after(
         *BEGUN,
-        WatchSlotPrepared(filename="a.md", slot=1, folder="/s/1", base="b0"),
-        *of("a.md", IterationStart(iteration=1, max_iterations=3), PlanningStart(iteration=1)),
+        ev.WatchSlotPrepared(filename="a.md", slot=1, folder="/s/1", base="b0"),
+        *of(
+            "a.md", ev.IterationStart(iteration=1, max_iterations=3), ev.PlanningStart(iteration=1)
+        ),
     )
     one, two = activity.at_work
     assert (one.item, one.slot, one.title, one.role, one.iteration) == (
@@ -94,7 +52,7 @@ def test_items_begin_in_their_slots() -> None:
 
 def test_a_resumed_watch_knows_what_was_sent_back() -> None:
     """Earlier events are not repeated; the start of work or a landing has the number of returns."""
-    begun = WatchProcessingItem(filename="a.md", slot=1, returns=2)
+    begun = ev.WatchProcessingItem(filename="a.md", slot=1, returns=2)
     assert 2 == item(after(BEGUN[0], begun), "a.md").returns
     assert 2 == item(after(BEGUN[0], begun, CANDIDATE, LANDING), "a.md").returns
     landing = LANDING.model_copy(update={"returns": 1})
@@ -103,11 +61,11 @@ def test_a_resumed_watch_knows_what_was_sent_back() -> None:
 
 def test_tools_of_several_items() -> None:
     """A tool call is that of its item, also when two agents use the same id."""
-    call = ToolCall(name="Bash", input={"command": "make"}, id="t")
+    call = ev.ToolCall(name="Bash", input={"command": "make"}, id="t")
     activity = after(
         *BEGUN,
-        *of("a.md", PlanningStart(iteration=1), call),
-        *of("b.md", ImplementingStart(iteration=1), call, ToolResult(name="t", output="")),
+        *of("a.md", ev.PlanningStart(iteration=1), call),
+        *of("b.md", ev.ImplementingStart(iteration=1), call, ev.ToolResult(name="t", output="")),
     )
     assert (item(activity, "a.md").tool, item(activity, "b.md").tool) == (
         tool("Bash", "make", 4, "t"),
@@ -118,8 +76,8 @@ def test_tools_of_several_items() -> None:
 def test_the_cost_of_parallel_sessions() -> None:
     """Running sessions count side by side; the whole counts all, each item its own."""
 
-    def tokens(count: int, cost: float) -> UsageUpdate:
-        return UsageUpdate(usage=Usage(input_tokens=count), cost_usd=cost)
+    def tokens(count: int, cost: float) -> ev.UsageUpdate:
+        return ev.UsageUpdate(usage=ev.Usage(input_tokens=count), cost_usd=cost)
 
     activity = after(
         *BEGUN,
@@ -130,19 +88,19 @@ def test_the_cost_of_parallel_sessions() -> None:
     )
     assert (activity.cost_usd, activity.tokens) == (2.2, 220)
     assert (item(activity, "a.md").cost_usd, item(activity, "b.md").tokens) == (2.0, 20)
-    ended = SessionEnded(outcome="completed", cost_usd=2.5, usage=Usage(input_tokens=250))
+    ended = ev.SessionEnded(outcome="completed", cost_usd=2.5, usage=ev.Usage(input_tokens=250))
     activity = after(*of("a.md", ended), CANDIDATE, *of("b.md", tokens(30, 0.3)), start=activity)
     assert (activity.cost_usd, activity.tokens) == (2.8, 280)
-    late = SessionEnded(outcome="completed", cost_usd=1.0)
-    activity = after(*of("gone.md", late, PlanningStart(iteration=1)), start=activity)
+    late = ev.SessionEnded(outcome="completed", cost_usd=1.0)
+    activity = after(*of("gone.md", late, ev.PlanningStart(iteration=1)), start=activity)
     assert (activity.cost_usd, activity.role) == (3.8, "")
 
 
 def test_from_candidate_to_landing() -> None:
     """A candidate leaves its slot, waits, is checked and lands; the others work meanwhile."""
-    other = WatchCandidate(filename="b.md", slot=2, commit="c2", base="b0", attempt=1)
-    check = CheckCommandStarted(iteration=0, command="make check")
-    activity = after(*BEGUN, *of("a.md", LoopApproved(iteration=2)), other, CANDIDATE)
+    other = ev.WatchCandidate(filename="b.md", slot=2, commit="c2", base="b0", attempt=1)
+    check = ev.CheckCommandStarted(iteration=0, command="make check")
+    activity = after(*BEGUN, *of("a.md", ev.LoopApproved(iteration=2)), other, CANDIDATE)
     assert [one.item for one in activity.queue] == ["b.md", "a.md"]
     assert (activity.at_work, activity.state, activity.outcome) == ((), "working", "")
     activity = after(LANDING, check, start=activity)
@@ -152,9 +110,9 @@ def test_from_candidate_to_landing() -> None:
     assert (landing.item, landing.commit) == ("a.md", "c1")
     assert [(one.name, one.target) for one in landing.tools] == [("Check", "make check")]
     activity = after(
-        CheckCommandOutput(iteration=0, exit_code=0),
-        WatchLanded(filename="a.md", commit="m1", trunk_was="b0"),
-        WatchItemCompleted(filename="a.md"),
+        ev.CheckCommandOutput(iteration=0, exit_code=0),
+        ev.WatchLanded(filename="a.md", commit="m1", trunk_was="b0"),
+        ev.WatchItemCompleted(filename="a.md"),
         start=activity,
     )
     assert ([one.item for one in activity.items], activity.done) == (["b.md"], 1)
@@ -162,11 +120,11 @@ def test_from_candidate_to_landing() -> None:
 
 def test_an_item_is_sent_back() -> None:
     """It waits for a slot and keeps its returns while it is worked on again."""
-    back = WatchSentBack(filename="a.md", reason="conflict", paths=("x",), returns=1)
+    back = ev.WatchSentBack(filename="a.md", reason="conflict", paths=("x",), returns=1)
     activity = after(*BEGUN, CANDIDATE, LANDING, back)
     (waiting,) = activity.sent_back
     assert (waiting.item, waiting.slot, waiting.returns, activity.queue) == ("a.md", 0, 1, ())
-    again = WatchProcessingItem(filename="a.md", title="Login", position=1, total=5, slot=3)
+    again = ev.WatchProcessingItem(filename="a.md", title="Login", position=1, total=5, slot=3)
     activity = after(again, start=activity)
     assert [(one.item, one.slot) for one in activity.at_work] == [("b.md", 2), ("a.md", 3)]
     found = item(activity, "a.md")
@@ -175,79 +133,79 @@ def test_an_item_is_sent_back() -> None:
 
 def test_the_end_of_items() -> None:
     """A retry, a parked item and a slot that is used again end only their own item."""
-    retry = WatchItemRetry(
+    retry = ev.WatchItemRetry(
         filename="a.md", message="x", attempt=1, max_attempts=3, retry_in=60.0, counted=True
     )
     activity = after(*BEGUN, retry)
     assert ([one.item for one in activity.at_work], activity.wait) == (["b.md"], None)
     assert [one.item for one in activity.retrying] == ["a.md"]
-    taken = WatchProcessingItem(filename="c.md", slot=2)
+    taken = ev.WatchProcessingItem(filename="c.md", slot=2)
     activity = after(taken, start=activity)
     assert [one.item for one in activity.at_work] == ["c.md"]
-    activity = after(WatchItemParked(filename="c.md", reason="x"), start=activity)
+    activity = after(ev.WatchItemParked(filename="c.md", reason="x"), start=activity)
     assert (activity.at_work, activity.parked, activity.state) == ((), 1, "waiting")
     assert activity.wait is not None
     assert activity.wait.until == at(3 + 60)
-    again = WatchProcessingItem(filename="a.md", slot=1)
-    activity = after(again, WatchItemCompleted(filename="a.md"), start=activity)
+    again = ev.WatchProcessingItem(filename="a.md", slot=1)
+    activity = after(again, ev.WatchItemCompleted(filename="a.md"), start=activity)
     assert (activity.items, activity.wait, activity.state) == ((), None, "working")
-    assert after(WatchBacklogWaiting(), start=activity).state == "idle"
+    assert after(ev.WatchBacklogWaiting(), start=activity).state == "idle"
 
 
 def test_the_watch_waits_when_all_items_do() -> None:
     """It waits until the first wait ends, and works as soon as one item works."""
-    limit = QuotaWaiting(remaining=60)
+    limit = ev.QuotaWaiting(remaining=60)
     activity = after(*BEGUN, *of("a.md", limit))
     assert (activity.state, item(activity, "a.md").state) == ("working", "waiting")
     activity = after(*of("b.md", limit), start=activity)
     assert activity.state == "waiting"
     assert activity.wait is not None
     assert activity.wait.until == at(0) + timedelta(seconds=60)
-    activity = after(*of("a.md", QuotaLifted(waited=60)), start=activity)
+    activity = after(*of("a.md", ev.QuotaLifted(waited=60)), start=activity)
     assert (activity.state, activity.wait) == ("working", None)
 
 
 def test_a_pause_of_all_slots() -> None:
     """The watch pauses when the last item stands still, and until one goes on."""
-    activity = after(*BEGUN, PauseAsked(), *of("a.md", RunPaused()))
+    activity = after(*BEGUN, ev.PauseAsked(), *of("a.md", ev.RunPaused()))
     assert activity.state == "pausing"
-    activity = after(*of("b.md", RunPaused()), start=activity)
+    activity = after(*of("b.md", ev.RunPaused()), start=activity)
     assert activity.state == "paused"
-    activity = after(*of("b.md", PauseEnded(seconds=1)), start=activity)
+    activity = after(*of("b.md", ev.PauseEnded(seconds=1)), start=activity)
     assert activity.state == "working"
-    whole = after(*BEGUN, PauseAsked(), RunPaused())
-    assert whole.state == after(*of("a.md", PlanningStart(iteration=1)), start=whole).state
+    whole = after(*BEGUN, ev.PauseAsked(), ev.RunPaused())
+    assert whole.state == after(*of("a.md", ev.PlanningStart(iteration=1)), start=whole).state
 
 
 def test_a_message_for_an_item() -> None:
     """The message waits with its item until one of the item's agents receives it."""
-    told = Steered(text="faster", to="session")
-    activity = after(*BEGUN, SteerAsked(text="faster", item="b.md"))
+    told = ev.Steered(text="faster", to="session")
+    activity = after(*BEGUN, ev.SteerAsked(text="faster", item="b.md"))
     assert (item(activity, "b.md").steering, activity.steering) == (("faster",), ())
     assert item(after(*of("b.md", told), start=activity), "b.md").steering == ()
-    activity = after(*BEGUN, SteerAsked(text="faster"))
+    activity = after(*BEGUN, ev.SteerAsked(text="faster"))
     assert activity.steering == ("faster",)
     assert after(*of("a.md", told), start=activity).steering == ()
 
 
 def test_a_spec_issue_stops_its_item() -> None:
     """A person is asked while the others work; resolved, the item is worked on again."""
-    issue = LoopSpecIssue(iteration=1, content="x", filename="i.md")
-    held = WatchItemHeld(filename="c.md", reason="after a.md")
+    issue = ev.LoopSpecIssue(iteration=1, content="x", filename="i.md")
+    held = ev.WatchItemHeld(filename="c.md", reason="after a.md")
     activity = after(*BEGUN, *of("a.md", issue), held)
     assert activity.calls == ("Resolve spec issue i.md",)
     assert ([one.item for one in activity.items], activity.state) == (["b.md"], "working")
     assert activity.held == (("c.md", "after a.md"),)
-    again = WatchProcessingItem(filename="a.md", slot=1)
-    activity = after(again, WatchProcessingItem(filename="c.md", slot=3), start=activity)
+    again = ev.WatchProcessingItem(filename="a.md", slot=1)
+    activity = after(again, ev.WatchProcessingItem(filename="c.md", slot=3), start=activity)
     assert (activity.calls, activity.held) == ((), ())
 
 
 def test_what_a_source_holds() -> None:
     """An imported item is held until its source releases or removes it."""
-    imported = partial(WatchItemImported, filename="c.md", source="github")
+    imported = partial(ev.WatchItemImported, filename="c.md", source="github")
     held = imported(change="held", reason="was edited by eve")
-    activity = after(*BEGUN, held, WatchItemHeld(filename="c.md", reason="was edited by eve"))
+    activity = after(*BEGUN, held, ev.WatchItemHeld(filename="c.md", reason="was edited by eve"))
     assert activity.held == (("c.md", "was edited by eve"),)
     assert after(imported(change="updated"), start=activity).held == activity.held
     assert after(imported(change="released"), start=activity).held == ()
@@ -256,26 +214,26 @@ def test_what_a_source_holds() -> None:
 
 def test_slots_and_the_followed_branch() -> None:
     """The number of active slots, and why the branch does not follow."""
-    fewer = WatchSlotsChanged(active=1, slots=3, reason="overloaded")
-    late = WatchFollowDelayed(branch="main", commit="c", reason="changed", paths=("a", "b"))
+    fewer = ev.WatchSlotsChanged(active=1, slots=3, reason="overloaded")
+    late = ev.WatchFollowDelayed(branch="main", commit="c", reason="changed", paths=("a", "b"))
     activity = after(*BEGUN, fewer, late)
     assert (activity.slots, activity.active_slots) == (3, 1)
     assert activity.follow_delayed == "changed: a, b"
-    assert after(WatchFollowed(branch="main", commit="c"), start=activity).follow_delayed == ""
+    assert after(ev.WatchFollowed(branch="main", commit="c"), start=activity).follow_delayed == ""
 
 
 def test_a_resumed_watch() -> None:
     """Work of a killed process is over, its queue stays; an item changes no totals."""
-    third = WatchProcessingItem(filename="c.md", slot=3)
-    back = WatchSentBack(filename="c.md", reason="check", returns=1)
-    activity = after(*BEGUN, third, CANDIDATE, LANDING, back, RunContinued())
+    third = ev.WatchProcessingItem(filename="c.md", slot=3)
+    back = ev.WatchSentBack(filename="c.md", reason="check", returns=1)
+    activity = after(*BEGUN, third, CANDIDATE, LANDING, back, ev.RunContinued())
     assert [(one.item, one.place) for one in activity.items] == [
         ("a.md", "queue"),
         ("c.md", "sent-back"),
     ]
-    activity = after(*BEGUN, RunContinued())
+    activity = after(*BEGUN, ev.RunContinued())
     assert (activity.items, activity.slots) == ((), 3)
-    resumed = RunResumed(run_id="r2", stages=2, cost_usd=9.0, duration=100.0)
+    resumed = ev.RunResumed(run_id="r2", stages=2, cost_usd=9.0, duration=100.0)
     activity = after(BEGUN[1], *of("a.md", resumed), start=activity)
     assert (activity.cost_usd, activity.run_id) == (None, "r1")
     assert item(activity, "a.md").role == "resumed"
@@ -283,7 +241,7 @@ def test_a_resumed_watch() -> None:
 
 def test_the_journal_of_an_item() -> None:
     """The stage of an item's own run is joined; with one slot, as before."""
-    run = after(PlanningStart(iteration=1), ToolCall(name="Bash", input={}, id="t"))
+    run = after(ev.PlanningStart(iteration=1), ev.ToolCall(name="Bash", input={}, id="t"))
     activity = after(*BEGUN).with_item(run, "b.md")
     assert (item(activity, "b.md").role, item(activity, "a.md").role) == ("planning", "preparing")
     assert item(activity, "b.md").slot == 2
@@ -292,12 +250,12 @@ def test_the_journal_of_an_item() -> None:
 
 def test_items_on_workers() -> None:
     """An item names its worker until its candidate is here; a lost one is remembered."""
-    placed = [*BEGUN, WatchPlaced(filename="a.md", slot=1, worker="w1")]
+    placed = [*BEGUN, ev.WatchPlaced(filename="a.md", slot=1, worker="w1")]
     assert ["w1", ""] == [one.worker for one in after(*placed).at_work]
-    prepared = WatchSlotPrepared(filename="a.md", slot=1, folder="/s/1", base="b", worker="w1")
-    call = ToolCall(name="Bash", input={}, id="t")
-    working = [*placed, prepared, *of("a.md", PlanningStart(iteration=1), call)]
-    gone = WatchPlaceGone(filename="a.md", slot=1, worker="w1", reason="killed")
+    prepared = ev.WatchSlotPrepared(filename="a.md", slot=1, folder="/s/1", base="b", worker="w1")
+    call = ev.ToolCall(name="Bash", input={}, id="t")
+    working = [*placed, prepared, *of("a.md", ev.PlanningStart(iteration=1), call)]
+    gone = ev.WatchPlaceGone(filename="a.md", slot=1, worker="w1", reason="killed")
     one = item(after(*working, gone), "a.md")
     assert ("preparing", "", "", (), ("w1",)) == (
         one.role,
@@ -306,39 +264,39 @@ def test_items_on_workers() -> None:
         one.tools,
         one.lost,
     )
-    again = [*working, gone, WatchPlaced(filename="a.md", slot=1, worker="w2")]
+    again = [*working, gone, ev.WatchPlaced(filename="a.md", slot=1, worker="w2")]
     assert "w2" == item(after(*again), "a.md").worker
     assert "" == item(after(*again, CANDIDATE), "a.md").worker
 
 
 def test_workers_of_a_cluster() -> None:
     """The latest ones count; another process sees its own."""
-    one, two = (ClusterWorker(name=name, places=4, busy=1) for name in ("w1", "w2"))
+    one, two = (ev.ClusterWorker(name=name, places=4, busy=1) for name in ("w1", "w2"))
     link = "http://head:8787/status"
     seen = [
-        WatchWorkers(workers=(one, two), joined=("w1", "w2"), dashboard=link),
-        WatchWorkers(workers=(two,), left=("w1",), dashboard=link),
+        ev.WatchWorkers(workers=(one, two), joined=("w1", "w2"), dashboard=link),
+        ev.WatchWorkers(workers=(two,), left=("w1",), dashboard=link),
     ]
     assert after(*BEGUN).workers is None
     activity = after(*BEGUN, *seen)
     assert ((two,), link, 3) == (activity.workers, activity.dashboard, activity.slots)
-    assert after(*BEGUN, *seen, RunContinued()).workers is None
+    assert after(*BEGUN, *seen, ev.RunContinued()).workers is None
 
 
 def test_a_cluster_with_one_place() -> None:
     """Its only slot is one, too."""
-    watch = after(started(kind="watch", slots=1), WatchWorkers())
+    watch = after(started(kind="watch", slots=1), ev.WatchWorkers())
     assert ((), 1, 1) == (watch.workers, watch.slots, watch.active_slots)
 
 
-PROPOSED = WatchProposed(
+PROPOSED = ev.WatchProposed(
     filename="a.md", number=7, url="https://forge/7", branch="cuggino/a", commit="h", candidate="c1"
 )
 
 
 def test_an_item_waits_for_its_pull_request() -> None:
     """It works no more: with nothing else at work, the watch is idle."""
-    done = [WatchItemCompleted(filename="b.md"), WatchBacklogWaiting(proposals=1)]
+    done = [ev.WatchItemCompleted(filename="b.md"), ev.WatchBacklogWaiting(proposals=1)]
     seen = after(*BEGUN, CANDIDATE, LANDING, PROPOSED, *done)
     (waiting,) = seen.proposed
     assert ("a.md", "#7", "https://forge/7", 0) == (
@@ -348,20 +306,20 @@ def test_an_item_waits_for_its_pull_request() -> None:
         waiting.slot,
     )
     assert "idle" == seen.state
-    red = WatchProposal(filename="a.md", number=7, state="taken-over", message="by ada")
+    red = ev.WatchProposal(filename="a.md", number=7, state="taken-over", message="by ada")
     (waiting,) = after(*BEGUN, CANDIDATE, LANDING, PROPOSED, red).proposed
     assert ("#7 taken over", "by ada") == (waiting.pull_words, waiting.pull_note)
 
 
 def test_the_end_of_a_pull_request() -> None:
     """Sent back it waits for a slot; merged it is gone."""
-    back = WatchSentBack(filename="a.md", reason="ci", returns=1)
+    back = ev.WatchSentBack(filename="a.md", reason="ci", returns=1)
     seen = after(*BEGUN, CANDIDATE, LANDING, PROPOSED, back)
     assert ((), ["a.md"]) == (seen.proposed, [one.item for one in seen.sent_back])
-    merged = WatchLanded(filename="a.md", commit="m", trunk_was="t", branch="cuggino/a")
+    merged = ev.WatchLanded(filename="a.md", commit="m", trunk_was="t", branch="cuggino/a")
     assert after(*BEGUN, CANDIDATE, LANDING, PROPOSED, merged).of_item("a.md") is None
 
 
 def test_a_resumed_watch_knows_what_is_proposed() -> None:
-    seen = after(*BEGUN, CANDIDATE, LANDING, PROPOSED, RunContinued())
+    seen = after(*BEGUN, CANDIDATE, LANDING, PROPOSED, ev.RunContinued())
     assert ["a.md"] == [one.item for one in seen.proposed]

@@ -8,20 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cuggino.events import (
-    CheckCommandStarted,
-    Event,
-    IterationStart,
-    LoopApproved,
-    RunContinued,
-    RunEnded,
-    RunStarted,
-    SessionEnded,
-    SkipAsked,
-    SteerAsked,
-    WatchItemCompleted,
-    WatchProcessingItem,
-)
+from cuggino import events as ev
 from cuggino.runs import JournalNews, RunTail, follow
 from cuggino.storage import Workspace
 from cuggino.storage.journal import Entry, Journal, JournalTail
@@ -29,8 +16,8 @@ from cuggino.testing import VirtualClock
 from tests.web.journals import AT
 
 ONE, TWO, THREE, FOUR = (f"0193b2c{n}-0000-7000-8000-000000000000" for n in "1234")
-BEGIN = IterationStart(iteration=1, max_iterations=2)
-END = RunEnded(state="approved")
+BEGIN = ev.IterationStart(iteration=1, max_iterations=2)
+END = ev.RunEnded(state="approved")
 
 
 class Followed:
@@ -54,7 +41,7 @@ class Followed:
         item: str | None = None,
         options: dict[str, int] | None = None,
     ) -> Journal:
-        started = RunStarted.model_validate(
+        started = ev.RunStarted.model_validate(
             {
                 "run_id": run_id,
                 "kind": kind,
@@ -74,11 +61,11 @@ class Followed:
     def now(self) -> datetime:
         return AT + timedelta(seconds=self.clock.elapsed)
 
-    def write(self, *events: Event, to: Journal | None = None, stage: str | None = None) -> None:
+    def write(self, *events: ev.Event, to: Journal | None = None, stage: str | None = None) -> None:
         for event in events:
             (to or self.journal).append(event, at=self.now(), stage=stage)
 
-    def at(self, second: float, *events: Event, alive: bool | None = None) -> None:
+    def at(self, second: float, *events: ev.Event, alive: bool | None = None) -> None:
         """Write events at this time; from then on the process lives or not."""
 
         def act(*_: object) -> None:
@@ -122,7 +109,7 @@ def run(tmp_path: Path) -> Iterator[Followed]:
 def test_replays_then_follows(run: Followed) -> None:
     """Existing entries come at once, the rest within a period, and the end completes."""
     run.at(2.5, BEGIN)
-    run.at(4.5, LoopApproved(iteration=1), END)
+    run.at(4.5, ev.LoopApproved(iteration=1), END)
     assert [
         (0, "RunStarted"),
         (3, "IterationStart"),
@@ -135,9 +122,9 @@ def test_replays_then_follows(run: Followed) -> None:
 def test_a_kill_and_a_resumption(run: Followed) -> None:
     """After a kill it waits for the process that resumes the run."""
     run.at(2.5, BEGIN, alive=False)
-    run.at(5.5, RunContinued(), alive=True)
+    run.at(5.5, ev.RunContinued(), alive=True)
     run.at(7.5, alive=False)
-    run.at(9.5, RunContinued(), END)
+    run.at(9.5, ev.RunContinued(), END)
     assert [
         (0, "RunStarted"),
         (3, "IterationStart"),
@@ -153,7 +140,7 @@ def test_a_kill_and_a_resumption(run: Followed) -> None:
 def test_a_kill_while_the_beginning_is_shown(run: Followed) -> None:
     """A process that ends while a slow subscriber takes its first entries was at work."""
     run.at_first = lambda: setattr(run, "is_alive", False)
-    run.at(5.5, RunContinued(), END, alive=True)
+    run.at(5.5, ev.RunContinued(), END, alive=True)
     assert [
         (0, "RunStarted"),
         (0, "lost"),
@@ -194,17 +181,17 @@ def test_it_is_left(run: Followed) -> None:
 def test_a_watch_with_its_items(run: Followed) -> None:
     """The runs of items come in the order of time, without what the watch repeats of them."""
     watch = run.run(TWO, kind="watch")
-    done = LoopApproved(iteration=1)
+    done = ev.LoopApproved(iteration=1)
 
     def work(*_: object) -> None:
-        run.write(WatchProcessingItem(filename="a.md"), to=watch)
+        run.write(ev.WatchProcessingItem(filename="a.md"), to=watch)
         item = run.run(THREE, item="a.md x")
         run.write(BEGIN, done, END, to=item)
         run.write(done, to=watch, stage="item")
 
     run.clock.schedule_relative(2.5, work)
     run.clock.schedule_relative(
-        3.5, lambda *_: run.write(WatchItemCompleted(filename="a.md"), END, to=watch)
+        3.5, lambda *_: run.write(ev.WatchItemCompleted(filename="a.md"), END, to=watch)
     )
     found = run.follow(watch)
     assert [
@@ -233,13 +220,13 @@ def test_an_item_that_begins_in_mid_look(run: Followed, monkeypatch: pytest.Monk
         if pending and journal.path == watch.path:
             pending.clear()
             run.clock.advance_to(1.0)
-            run.write(WatchProcessingItem(filename="a.md"), to=watch)
+            run.write(ev.WatchProcessingItem(filename="a.md"), to=watch)
             run.clock.advance_to(2.0)
             run.write(BEGIN, to=run.run(THREE, item="a.md x"))
         return found
 
     monkeypatch.setattr(JournalTail, "read", look)
-    run.write(WatchItemCompleted(filename="b.md"), to=watch)
+    run.write(ev.WatchItemCompleted(filename="b.md"), to=watch)
     tags = [entry.event.tag for entry in tail.read()]
     begun = ["WatchProcessingItem", "RunStarted", "IterationStart"]
     assert ["WatchItemCompleted", *begun] == tags
@@ -248,7 +235,7 @@ def test_an_item_that_begins_in_mid_look(run: Followed, monkeypatch: pytest.Monk
 def test_a_watch_without_the_items_of_the_next(run: Followed) -> None:
     """Later items of another watch are not shown."""
     watch = run.run(TWO, kind="watch")
-    run.write(RunEnded(state="interrupted"), to=watch)
+    run.write(ev.RunEnded(state="interrupted"), to=watch)
     run.clock.advance_to(5.0)
     later = run.run(THREE, item="a.md x")
     run.write(BEGIN, to=later)
@@ -271,15 +258,15 @@ def test_a_watch_with_slots(run: Followed) -> None:
     """The entries of items at the same time name their item, and each comes once."""
     watch = run.run(TWO, kind="watch", options={"slots": 2})
     for slot, name in enumerate(("a.md", "b.md"), 1):
-        run.write(WatchProcessingItem(filename=name, slot=slot), to=watch)
+        run.write(ev.WatchProcessingItem(filename=name, slot=slot), to=watch)
     one, two = run.run(THREE, item="a.md 1"), run.run(FOUR, item="b.md 1")
-    ended = SessionEnded(outcome="completed")
+    ended = ev.SessionEnded(outcome="completed")
     run.write(BEGIN, to=one)
-    run.write(BEGIN, ended, SteerAsked(text="x", item="b.md"), to=two)
-    run.write(ended.of_item("b.md"), SteerAsked(text="x", item="b.md"), to=watch, stage="slots")
-    check = CheckCommandStarted(iteration=0, command="make", item="b.md")
-    run.write(check, WatchItemCompleted(filename="b.md"), to=watch, stage="slots")
-    run.write(SkipAsked(item="a.md"), to=watch)
+    run.write(BEGIN, ended, ev.SteerAsked(text="x", item="b.md"), to=two)
+    run.write(ended.of_item("b.md"), ev.SteerAsked(text="x", item="b.md"), to=watch, stage="slots")
+    check = ev.CheckCommandStarted(iteration=0, command="make", item="b.md")
+    run.write(check, ev.WatchItemCompleted(filename="b.md"), to=watch, stage="slots")
+    run.write(ev.SkipAsked(item="a.md"), to=watch)
     seen: list[tuple[str, str | None]] = []
     entries = follow(run.project, watch.path, is_worked_on=lambda _: False)
     entries.subscribe(lambda e: seen.append((e.event.tag, e.event.item)), scheduler=run.clock)

@@ -10,16 +10,7 @@ from pathlib import Path
 import pytest
 
 import cuggino
-from cuggino.events import (
-    ControlEvent,
-    Event,
-    MessageDelta,
-    PingEvent,
-    WatchBacklogWaiting,
-    WatchPolling,
-    dump_event,
-    is_journal_event,
-)
+from cuggino import events as ev
 from cuggino.runs import Activity, RecordedRun, Runs, follow, project_status
 from tests.git_project import isolate_git
 from tests.loops.slot_project import SlotProject
@@ -31,10 +22,10 @@ def isolated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     isolate_git(monkeypatch, tmp_path / "home")
 
 
-def lasting(events: list[Event]) -> Counter[str]:
+def lasting(events: list[ev.Event]) -> Counter[str]:
     """Return the lines of the events that a journal keeps."""
-    kinds = PingEvent | MessageDelta | WatchPolling | ControlEvent
-    return Counter(dump_event(event) for event in events if not isinstance(event, kinds))
+    kinds = ev.PingEvent | ev.MessageDelta | ev.WatchPolling | ev.ControlEvent
+    return Counter(ev.dump_event(event) for event in events if not isinstance(event, kinds))
 
 
 @pytest.mark.real_agent
@@ -49,7 +40,7 @@ def test_followed_as_it_was_seen(tmp_path: Path) -> None:
     items = sorted(run.started.item or "" for run in recorded if run is not watch)
     assert [item.partition(" ")[0] for item in items] == ["1.md", "2.md", "3.md"]
     entries = list(cuggino.iterate(follow(project.folder, watch.path)))
-    followed = [entry.event for entry in entries if not is_journal_event(entry.event)]
+    followed = [entry.event for entry in entries if not ev.is_journal_event(entry.event)]
     assert lasting(followed) == lasting(seen)
     activity = Activity()
     now = datetime.now(UTC)
@@ -66,7 +57,7 @@ def test_followed_as_it_was_seen(tmp_path: Path) -> None:
     for one in (activity, last.activity):
         assert (one.done, len(one.items)) == (3, 0)
         assert one.cost_usd == pytest.approx(0.03)
-    assert isinstance(seen[-1], WatchBacklogWaiting)
+    assert isinstance(seen[-1], ev.WatchBacklogWaiting)
     lines = printed(*seen).splitlines()
     assert any(line.startswith("[→ 1] [Check] Running: sh check.sh") for line in lines)
     calls = [line for line in lines if "▶" in line]

@@ -11,40 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from cuggino.events import (
-    ClusterWorker,
-    Event,
-    ImplementingStart,
-    IterationStart,
-    LoopApproved,
-    PauseAsked,
-    PlanningStart,
-    RunEnded,
-    RunPaused,
-    RunStarted,
-    SessionEnded,
-    StopAsked,
-    ToolCall,
-    WatchBacklogWaiting,
-    WatchItemRetry,
-    WatchPlaced,
-    WatchPlaceGone,
-    WatchProcessingItem,
-    WatchSpecIssueWaiting,
-    WatchWorkers,
-)
+from cuggino import events as ev
 from cuggino.runs import ProjectStatus, project_status, status_json
 from cuggino.storage import Backlog, Origins, Workspace
 from cuggino.storage.journal import Journal
 
 NOW = datetime.now(UTC)
 ONE, TWO, THREE = (f"0193b2c{n}-0000-7000-8000-000000000000" for n in "123")
-WORK: list[Event] = [
-    IterationStart(iteration=1, max_iterations=3),
-    PlanningStart(iteration=1),
-    SessionEnded(outcome="completed", cost_usd=0.5),
-    ImplementingStart(iteration=1),
-    ToolCall(name="Bash", input={"command": "make"}, id="t"),
+WORK: list[ev.Event] = [
+    ev.IterationStart(iteration=1, max_iterations=3),
+    ev.PlanningStart(iteration=1),
+    ev.SessionEnded(outcome="completed", cost_usd=0.5),
+    ev.ImplementingStart(iteration=1),
+    ev.ToolCall(name="Bash", input={"command": "make"}, id="t"),
 ]
 
 
@@ -56,7 +35,7 @@ def workspace(tmp_path: Path) -> Workspace:
 
 
 @contextmanager
-def working(workspace: Workspace, *events: Event, kind: str = "run") -> Iterator[Journal]:
+def working(workspace: Workspace, *events: ev.Event, kind: str = "run") -> Iterator[Journal]:
     """Hold the workspace as a run that has recorded these events."""
     with workspace.lock(command=f"cuggino {kind}"):
         journal = recorded(workspace, ONE, *events, kind=kind)
@@ -65,9 +44,9 @@ def working(workspace: Workspace, *events: Event, kind: str = "run") -> Iterator
 
 
 def recorded(
-    workspace: Workspace, run_id: str, *events: Event, kind: str = "run", item: str | None = None
+    workspace: Workspace, run_id: str, *events: ev.Event, kind: str = "run", item: str | None = None
 ) -> Journal:
-    started = RunStarted.model_validate(
+    started = ev.RunStarted.model_validate(
         {"run_id": run_id, "kind": kind, "command": "c", "focus": "the page", "item": item}
     )
     journal = Journal.create(workspace.journal, started, at=datetime.now(UTC), sync=False)
@@ -109,8 +88,8 @@ def test_a_run_at_work(workspace: Workspace) -> None:
 
 def test_a_watch_at_work(workspace: Workspace) -> None:
     """A watch has the stage of its item's run, and the cost of all items."""
-    begun = WatchProcessingItem(filename="b.md", title="B", position=2, total=5)
-    cost = SessionEnded(outcome="completed", cost_usd=2.0)
+    begun = ev.WatchProcessingItem(filename="b.md", title="B", position=2, total=5)
+    cost = ev.SessionEnded(outcome="completed", cost_usd=2.0)
     with working(workspace, begun, cost, kind="watch"):
         item = recorded(workspace, TWO, *WORK, item="b.md x")
         activity = status(workspace).activity
@@ -128,14 +107,14 @@ def test_a_watch_at_work(workspace: Workspace) -> None:
 @pytest.mark.parametrize(
     ("events", "state"),
     [
-        ([*WORK, PauseAsked()], "running"),
-        ([*WORK, StopAsked()], "running"),
-        ([*WORK, PauseAsked(), RunPaused()], "waiting"),
-        ([WatchBacklogWaiting()], "idle"),
+        ([*WORK, ev.PauseAsked()], "running"),
+        ([*WORK, ev.StopAsked()], "running"),
+        ([*WORK, ev.PauseAsked(), ev.RunPaused()], "waiting"),
+        ([ev.WatchBacklogWaiting()], "idle"),
         (
             [
-                WatchProcessingItem(filename="b.md"),
-                WatchItemRetry(
+                ev.WatchProcessingItem(filename="b.md"),
+                ev.WatchItemRetry(
                     filename="b.md",
                     message="not logged in",
                     attempt=1,
@@ -149,7 +128,7 @@ def test_a_watch_at_work(workspace: Workspace) -> None:
         ),
     ],
 )
-def test_states(workspace: Workspace, events: list[Event], state: str) -> None:
+def test_states(workspace: Workspace, events: list[ev.Event], state: str) -> None:
     """Only what works counts as running."""
     kind = "watch" if events[0].tag.startswith("Watch") else "run"
     with working(workspace, *events, kind=kind):
@@ -159,16 +138,16 @@ def test_states(workspace: Workspace, events: list[Event], state: str) -> None:
 def test_a_watch_that_asks(workspace: Workspace) -> None:
     """A spec issue waits for a person while the watch does; not while it works."""
     workspace.write_spec_issue("# Which beta?\n")
-    with working(workspace, WatchSpecIssueWaiting(), kind="watch") as journal:
+    with working(workspace, ev.WatchSpecIssueWaiting(), kind="watch") as journal:
         found = status(workspace)
         assert ("waiting", ["Which beta?"]) == (found.state, [one.title for one in found.waiting])
-        journal.append(WatchProcessingItem(filename="b.md"), at=datetime.now(UTC))
+        journal.append(ev.WatchProcessingItem(filename="b.md"), at=datetime.now(UTC))
         assert "running" == status(workspace).state
 
 
 def test_a_process_without_a_journal(workspace: Workspace) -> None:
     """A run that writes no journal works, and nothing more is known."""
-    recorded(workspace, TWO, *WORK, RunEnded(state="approved")).close()
+    recorded(workspace, TWO, *WORK, ev.RunEnded(state="approved")).close()
     with workspace.lock(command="cuggino run"):
         found = status(workspace)
     assert ("running", None, None) == (found.state, found.activity, found.last)
@@ -204,7 +183,7 @@ def test_a_killed_run(workspace: Workspace) -> None:
 
 def test_a_killed_watch(workspace: Workspace) -> None:
     """Of a watch and its item, the watch is the one to resume."""
-    watch = recorded(workspace, ONE, WatchProcessingItem(filename="b.md"), kind="watch")
+    watch = recorded(workspace, ONE, ev.WatchProcessingItem(filename="b.md"), kind="watch")
     recorded(workspace, TWO, *WORK, item="b.md x").close()
     watch.close()
     last = status(workspace).last
@@ -214,9 +193,9 @@ def test_a_killed_watch(workspace: Workspace) -> None:
 
 def test_a_run_that_has_ended(workspace: Workspace) -> None:
     """The last run is shown as it ended."""
-    recorded(workspace, ONE, LoopApproved(iteration=1), RunEnded(state="approved")).close()
+    recorded(workspace, ONE, ev.LoopApproved(iteration=1), ev.RunEnded(state="approved")).close()
     os.utime(workspace.journal / f"{ONE}.jsonl", (1, 1))
-    recorded(workspace, TWO, RunEnded(state="quota", message="limit")).close()
+    recorded(workspace, TWO, ev.RunEnded(state="quota", message="limit")).close()
     last = status(workspace).last
     assert last is not None
     assert (TWO, "quota", "limit", "cuggino run --resume 0193b2c2") == (
@@ -250,20 +229,22 @@ def test_the_owner_of_a_killed_process(workspace: Workspace) -> None:
 def test_a_watch_with_slots(workspace: Workspace) -> None:
     """Each item has the stage of its run, and the watch itself has none."""
     begun = [
-        WatchProcessingItem(filename=name, position=place, total=5, slot=place)
+        ev.WatchProcessingItem(filename=name, position=place, total=5, slot=place)
         for place, name in enumerate(("a.md", "b.md"), 1)
     ]
     on_cluster = [
-        WatchWorkers(workers=(ClusterWorker(name="w1", places=2, busy=1),), dashboard="http://h"),
-        WatchPlaced(filename="a.md", slot=1, worker="w0"),
-        WatchPlaceGone(filename="a.md", slot=1, worker="w0", reason="killed"),
-        WatchPlaced(filename="a.md", slot=1, worker="w1"),
+        ev.WatchWorkers(
+            workers=(ev.ClusterWorker(name="w1", places=2, busy=1),), dashboard="http://h"
+        ),
+        ev.WatchPlaced(filename="a.md", slot=1, worker="w0"),
+        ev.WatchPlaceGone(filename="a.md", slot=1, worker="w0", reason="killed"),
+        ev.WatchPlaced(filename="a.md", slot=1, worker="w1"),
     ]
     Origins(workspace).change("b.md", source="github", id="7", url="https://forge/7")
     with working(workspace, *begun, *on_cluster, kind="watch"):
         items = [
             recorded(workspace, TWO, *WORK, item="b.md x"),
-            recorded(workspace, THREE, PlanningStart(iteration=1), item="a.md x"),
+            recorded(workspace, THREE, ev.PlanningStart(iteration=1), item="a.md x"),
         ]
         found = status(workspace)
         for item in items:

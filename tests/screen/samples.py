@@ -5,65 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from cuggino.events import (
-    ApprovalBlocked,
-    BudgetWarning,
-    BuildVerified,
-    CommitPerformed,
-    DeliverablesListed,
-    DeliverableStatusChanged,
-    DeliverEnded,
-    DeliverSessionEnded,
-    DeliverSessionStarted,
-    DirtyFilesCommitted,
-    DirtyFilesKept,
-    Event,
-    GateChanged,
-    HookFailed,
-    JobBlocked,
-    JobsCounted,
-    JobVerified,
-    LoopStalled,
-    NoProgress,
-    PauseEnded,
-    PlanBuildEnded,
-    PlanBuildIterationEnded,
-    PlanBuildPhaseStarted,
-    PlanBuildSessionEnded,
-    ProtectedChanged,
-    RoleViolated,
-    RunEnded,
-    RunResumed,
-    RunStarted,
-    SandboxChosen,
-    SnapshotTaken,
-    SpecsChanged,
-    Steered,
-    StopAsked,
-    SupervisionEvent,
-    UsageUpdate,
-    VerificationEnded,
-    WatchBacklogWaiting,
-    WatchCandidate,
-    WatchFollowDelayed,
-    WatchFollowHealed,
-    WatchIssueReported,
-    WatchItemImported,
-    WatchItemRetry,
-    WatchLanded,
-    WatchLanding,
-    WatchPlaced,
-    WatchPlaceGone,
-    WatchProcessingItem,
-    WatchProposal,
-    WatchProposed,
-    WatchSentBack,
-    WatchSlotPrepared,
-    WatchSlotsChanged,
-    WatchWorkers,
-    WatchWorkKept,
-    event_types,
-)
+from cuggino import events as ev
 from cuggino.events.base import is_item_shared
 
 _VALUES: dict[str, Any] = {
@@ -90,7 +32,7 @@ _VALUES: dict[str, Any] = {
 }
 
 
-_WITH_NUMBERS = (SupervisionEvent, UsageUpdate)
+_WITH_NUMBERS = (ev.SupervisionEvent, ev.UsageUpdate)
 _USAGE = {"input_tokens": 1200, "output_tokens": 34}
 _OF_POLICIES: dict[str, Any] = {
     "agents": 3,
@@ -113,10 +55,10 @@ _OF_POLICIES: dict[str, Any] = {
     "usage": _USAGE,
     "waited": 60.0,
 }
-_OF_ONE: dict[type[Event], dict[str, Any]] = {
-    BudgetWarning: {"budget": "cost"},
-    BuildVerified: {"passed": False, "issues": ["no test"]},
-    DeliverEnded: {
+_OF_ONE: dict[type[ev.Event], dict[str, Any]] = {
+    ev.BudgetWarning: {"budget": "cost"},
+    ev.BuildVerified: {"passed": False, "issues": ["no test"]},
+    ev.DeliverEnded: {
         "reason": "all_passed",
         "sessions": 3,
         "passed": 2,
@@ -128,21 +70,21 @@ _OF_ONE: dict[type[Event], dict[str, Any]] = {
         "duration": 60.0,
         "sync": False,
     },
-    ApprovalBlocked: {"exit_code": 1, "changed": []},
-    CommitPerformed: {"left": []},
-    DeliverSessionEnded: {"session": 1, "cost_usd": 0.5, "duration": 60.0},
-    DeliverSessionStarted: {"session": 1, "instruction": "coding"},
-    DeliverableStatusChanged: {"previous": "pending", "status": "passed"},
-    DeliverablesListed: {
+    ev.ApprovalBlocked: {"exit_code": 1, "changed": []},
+    ev.CommitPerformed: {"left": []},
+    ev.DeliverSessionEnded: {"session": 1, "cost_usd": 0.5, "duration": 60.0},
+    ev.DeliverSessionStarted: {"session": 1, "instruction": "coding"},
+    ev.DeliverableStatusChanged: {"previous": "pending", "status": "passed"},
+    ev.DeliverablesListed: {
         "deliverables": [{"id": "DL-001", "description": "a login", "status": "passed"}]
     },
-    GateChanged: {"paths": ["check.sh"], "check": ["check.sh"], "skipping": [], "weakened": []},
-    JobBlocked: {"failures": 3},
-    JobVerified: {"passed": False, "issues": ["no test"]},
-    JobsCounted: {"open": 2, "done": 1, "blocked": 1},
-    LoopStalled: {"reason": "same_findings", "filenames": ["x.md"], "findings": ["x"]},
-    NoProgress: {"kind": "unchanged", "action": "replan"},
-    PlanBuildEnded: {
+    ev.GateChanged: {"paths": ["check.sh"], "check": ["check.sh"], "skipping": [], "weakened": []},
+    ev.JobBlocked: {"failures": 3},
+    ev.JobVerified: {"passed": False, "issues": ["no test"]},
+    ev.JobsCounted: {"open": 2, "done": 1, "blocked": 1},
+    ev.LoopStalled: {"reason": "same_findings", "filenames": ["x.md"], "findings": ["x"]},
+    ev.NoProgress: {"kind": "unchanged", "action": "replan"},
+    ev.PlanBuildEnded: {
         "reason": "complete",
         "iterations": 3,
         "open": 0,
@@ -151,52 +93,52 @@ _OF_ONE: dict[type[Event], dict[str, Any]] = {
         "cost_usd": 0.5,
         "duration": 60.0,
     },
-    PlanBuildIterationEnded: {"cost_usd": 0.5, "duration": 60.0},
-    PlanBuildPhaseStarted: {"phase": "build"},
-    PlanBuildSessionEnded: {"phase": "build", "cost_usd": 0.5, "duration": 60.0},
-    ProtectedChanged: {"paths": [".specs/a.md"]},
-    RoleViolated: {"paths": [".specs/a.md"], "failed": [], "void": True},
-    SandboxChosen: {"held": ["planning"], "not_held": []},
-    RunEnded: {"state": "failed"},
-    RunResumed: {"duration": 60.0},
-    RunStarted: {"kind": "run", "options": {}},
-    DirtyFilesCommitted: {"paths": ["a.py"]},
-    DirtyFilesKept: {"paths": ["a.py"]},
-    PauseEnded: {"seconds": 60.0},
-    SnapshotTaken: {"left_out": []},
-    SpecsChanged: {"paths": [".specs/a.md"]},
-    VerificationEnded: {"findings": ["no test"], "failures": {"J1": 1}},
-    Steered: {"to": "prompt"},
-    StopAsked: {"now": False},
-    WatchCandidate: {"slot": 1, "attempt": 1},
-    WatchFollowDelayed: {"paths": ["a.py"]},
-    WatchFollowHealed: {"restored": 3},
-    WatchLanded: {"nothing": False},
-    WatchLanding: {"returns": 1},
-    WatchProcessingItem: {"position": 2, "total": 5, "slot": 0, "returns": 0},
-    WatchSentBack: {"reason": "check", "paths": ["a.py"], "returns": 2},
-    WatchSlotPrepared: {"slot": 1},
-    WatchPlaced: {"slot": 1},
-    WatchPlaceGone: {"slot": 1},
-    WatchWorkers: {
+    ev.PlanBuildIterationEnded: {"cost_usd": 0.5, "duration": 60.0},
+    ev.PlanBuildPhaseStarted: {"phase": "build"},
+    ev.PlanBuildSessionEnded: {"phase": "build", "cost_usd": 0.5, "duration": 60.0},
+    ev.ProtectedChanged: {"paths": [".specs/a.md"]},
+    ev.RoleViolated: {"paths": [".specs/a.md"], "failed": [], "void": True},
+    ev.SandboxChosen: {"held": ["planning"], "not_held": []},
+    ev.RunEnded: {"state": "failed"},
+    ev.RunResumed: {"duration": 60.0},
+    ev.RunStarted: {"kind": "run", "options": {}},
+    ev.DirtyFilesCommitted: {"paths": ["a.py"]},
+    ev.DirtyFilesKept: {"paths": ["a.py"]},
+    ev.PauseEnded: {"seconds": 60.0},
+    ev.SnapshotTaken: {"left_out": []},
+    ev.SpecsChanged: {"paths": [".specs/a.md"]},
+    ev.VerificationEnded: {"findings": ["no test"], "failures": {"J1": 1}},
+    ev.Steered: {"to": "prompt"},
+    ev.StopAsked: {"now": False},
+    ev.WatchCandidate: {"slot": 1, "attempt": 1},
+    ev.WatchFollowDelayed: {"paths": ["a.py"]},
+    ev.WatchFollowHealed: {"restored": 3},
+    ev.WatchLanded: {"nothing": False},
+    ev.WatchLanding: {"returns": 1},
+    ev.WatchProcessingItem: {"position": 2, "total": 5, "slot": 0, "returns": 0},
+    ev.WatchSentBack: {"reason": "check", "paths": ["a.py"], "returns": 2},
+    ev.WatchSlotPrepared: {"slot": 1},
+    ev.WatchPlaced: {"slot": 1},
+    ev.WatchPlaceGone: {"slot": 1},
+    ev.WatchWorkers: {
         "workers": [{"name": "w1", "places": 4, "busy": 1, "resources": {"claude": 2}}],
         "joined": ["w1"],
         "left": [],
         "dashboard": "http://head:8787/status",
     },
-    WatchSlotsChanged: {"active": 2, "slots": 4},
-    WatchWorkKept: {"slot": 1},
-    HookFailed: {"exit_code": 1},
-    WatchItemImported: {"change": "new"},
-    WatchIssueReported: {"state": "working"},
-    WatchBacklogWaiting: {"proposals": 0},
-    WatchProposal: {"number": 7, "state": "red"},
-    WatchProposed: {"number": 7, "is_new": True},
-    WatchItemRetry: {"counted": True, "login": False, "review": ""},
+    ev.WatchSlotsChanged: {"active": 2, "slots": 4},
+    ev.WatchWorkKept: {"slot": 1},
+    ev.HookFailed: {"exit_code": 1},
+    ev.WatchItemImported: {"change": "new"},
+    ev.WatchIssueReported: {"state": "working"},
+    ev.WatchBacklogWaiting: {"proposals": 0},
+    ev.WatchProposal: {"number": 7, "state": "red"},
+    ev.WatchProposed: {"number": 7, "is_new": True},
+    ev.WatchItemRetry: {"counted": True, "login": False, "review": ""},
 }
 
 
-def sample(cls: type[Event], **fields: Any) -> Event:
+def sample(cls: type[ev.Event], **fields: Any) -> ev.Event:
     """Return an event of the class; a field without a default gets its name as text."""
     values = {**_VALUES, **(_OF_POLICIES if issubclass(cls, _WITH_NUMBERS) else {})}
     values |= _OF_ONE.get(cls, {})
@@ -204,13 +146,13 @@ def sample(cls: type[Event], **fields: Any) -> Event:
     return cls.model_validate({**defaults, **fields})
 
 
-def own_fields(cls: type[Event]) -> list[str]:
+def own_fields(cls: type[ev.Event]) -> list[str]:
     """Return the fields of an event but the `item` that all share."""
     return [name for name in cls.model_fields if name != "item" or not is_item_shared(cls)]
 
 
-def all_event_types() -> list[type[Event]]:
+def all_event_types() -> list[type[ev.Event]]:
     """Return every event class of the package, sorted by name."""
-    types = event_types().values()
+    types = ev.event_types().values()
     own = [cls for cls in types if cls.__module__.startswith("cuggino.")]
     return sorted(own, key=lambda cls: cls.__name__)

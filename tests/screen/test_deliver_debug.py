@@ -6,21 +6,7 @@ from typing import Any
 
 import pytest
 
-from cuggino.events import (
-    AgentMessage,
-    DeliverSessionEnded,
-    Event,
-    GuardDenied,
-    PingEvent,
-    RateLimited,
-    SessionEnded,
-    SystemMessage,
-    Thinking,
-    ToolCall,
-    ToolResult,
-    UnknownEvent,
-    UserMessage,
-)
+from cuggino import events as ev
 from cuggino_cli.screen.deliver_text import Line, debug_line, received, sent_line
 from cuggino_cli.screen.text import clip
 from tests.vectors import each, not_followed, rows
@@ -37,26 +23,28 @@ _OUTCOMES = {
 }
 
 
-def event_of(raw: Row) -> Event:
+def event_of(raw: Row) -> ev.Event:
     """Convert one of Autonoe's events to ours."""
     match raw["type"]:
         case "stream_text":
-            return AgentMessage(text=raw["text"])
+            return ev.AgentMessage(text=raw["text"])
         case "stream_thinking":
-            return Thinking(text=raw["thinking"])
+            return ev.Thinking(text=raw["thinking"])
         case "stream_tool_invocation":
-            return ToolCall(name=raw["name"], input=raw["input"], id=raw.get("toolUseId", ""))
+            return ev.ToolCall(name=raw["name"], input=raw["input"], id=raw.get("toolUseId", ""))
         case "stream_tool_response":
-            return ToolResult(name=raw["toolUseId"], output=raw["content"], is_error=raw["isError"])
+            return ev.ToolResult(
+                name=raw["toolUseId"], output=raw["content"], is_error=raw["isError"]
+            )
         case "stream_error":
-            return DeliverSessionEnded(session=1, outcome="error", message=raw["message"])
+            return ev.DeliverSessionEnded(session=1, outcome="error", message=raw["message"])
         case "stream_end":
             messages: str = "\n".join(raw.get("messages", ()))
             words: str = raw.get("result") or raw.get("message") or messages
             outcome: Any = _OUTCOMES[raw["outcome"]]
-            return DeliverSessionEnded(session=1, outcome=outcome, message=words)
+            return ev.DeliverSessionEnded(session=1, outcome=outcome, message=words)
         case other:
-            return UnknownEvent(raw={"_tag": other})
+            return ev.UnknownEvent(raw={"_tag": other})
 
 
 @each("name", ROWS)
@@ -78,7 +66,7 @@ def test_all_rows_are_followed() -> None:
 
 def test_debug_line_is_cut_to_200_characters() -> None:
     """A line marks the event as received, names its kind and is cut after 200 characters."""
-    line = debug_line(AgentMessage(text="a" * 201))
+    line = debug_line(ev.AgentMessage(text="a" * 201))
     assert Line("debug", f"[Recv] stream_text: {'a' * 200}...") == line
     assert line is not None
     assert f"[debug] [Recv] stream_text: {'a' * 200}..." == line.fragments[0].text
@@ -86,7 +74,7 @@ def test_debug_line_is_cut_to_200_characters() -> None:
 
 def test_json_is_compact_and_in_order() -> None:
     """Tool input is printed as compact JSON with ordered keys and no escaped characters."""
-    line = debug_line(ToolCall(name="Write", input={"b": "漢", "a": [1, None]}))
+    line = debug_line(ev.ToolCall(name="Write", input={"b": "漢", "a": [1, None]}))
     expected = '[Recv] stream_tool_invocation: [tool: Write] {"b":"漢","a":[1,null]}'
     assert Line("debug", expected) == line
 
@@ -99,19 +87,19 @@ def test_sent_instruction_is_cut_to_200_characters() -> None:
 @pytest.mark.parametrize(
     ("expected", "event"),
     [
-        ("[Recv] system: hello", SystemMessage(text="hello")),
-        ("[Recv] user: go on", UserMessage(text="go on")),
+        ("[Recv] system: hello", ev.SystemMessage(text="hello")),
+        ("[Recv] user: go on", ev.UserMessage(text="go on")),
         (
             "[Recv] stream_end: [session: interrupted]",
-            DeliverSessionEnded(session=1, outcome="interrupted"),
+            ev.DeliverSessionEnded(session=1, outcome="interrupted"),
         ),
         (
             "[Recv] stream_end: [session: completed]",
-            DeliverSessionEnded(session=1, outcome="completed"),
+            ev.DeliverSessionEnded(session=1, outcome="completed"),
         ),
     ],
 )
-def test_events_without_an_autonoe_kind(expected: str, event: Event) -> None:
+def test_events_without_an_autonoe_kind(expected: str, event: ev.Event) -> None:
     """Other agent output is printed unchanged, and an end without text has none."""
     assert Line("debug", expected) == debug_line(event)
 
@@ -119,12 +107,12 @@ def test_events_without_an_autonoe_kind(expected: str, event: Event) -> None:
 @pytest.mark.parametrize(
     "event",
     [
-        PingEvent(timestamp=0),
-        SessionEnded(outcome="completed"),
-        RateLimited(status="rejected"),
-        GuardDenied(tool="Bash", tool_use_id="t", part="rm", reason="no"),
+        ev.PingEvent(timestamp=0),
+        ev.SessionEnded(outcome="completed"),
+        ev.RateLimited(status="rejected"),
+        ev.GuardDenied(tool="Bash", tool_use_id="t", part="rm", reason="no"),
     ],
 )
-def test_events_with_their_own_line_are_not_repeated(event: Event) -> None:
+def test_events_with_their_own_line_are_not_repeated(event: ev.Event) -> None:
     """Heartbeats and events with their own line are not printed again."""
     assert debug_line(event) is None

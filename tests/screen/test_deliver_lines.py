@@ -7,18 +7,8 @@ from typing import Any
 
 import pytest
 
+from cuggino import events as ev
 from cuggino.domain.deliverable_tools import TOOLS_OF, agent_tool
-from cuggino.events import (
-    DeliverableStatusChanged,
-    DeliverEnded,
-    DeliverEvent,
-    DeliverExit,
-    DeliverSessionEnded,
-    DeliverSessionRetry,
-    DeliverSessionStarted,
-    DeliverWarning,
-    QuotaWaiting,
-)
 from cuggino.prompts.deliver import choose_instruction, is_planning, load_instruction
 from cuggino.prompts.overriding import RUN
 from cuggino_cli.follow.resumable import autonoe_code
@@ -42,21 +32,21 @@ NOT_FOLLOWED = not_followed("autonoe_misc")
 _OUTCOMES = {"quota_exceeded": "quota", "budget_exceeded": "budget", "max_iterations": "max_turns"}
 
 
-def shown(event: DeliverEvent, verbosity: Verbosity = Verbosity.NORMAL) -> list[Line]:
+def shown(event: ev.DeliverEvent, verbosity: Verbosity = Verbosity.NORMAL) -> list[Line]:
     return deliver_lines(event, verbosity)
 
 
 def changed(status: Any, name: str = "id", text: str = "text") -> list[Line]:
-    event = DeliverableStatusChanged(
+    event = ev.DeliverableStatusChanged(
         deliverable_id=name, description=text, previous="pending", status=status
     )
     return shown(event)
 
 
-def ended(given: Row) -> DeliverEnded:
+def ended(given: Row) -> ev.DeliverEnded:
     """Return the end event that a row describes."""
     total: int = given.get("total", 0)
-    return DeliverEnded(
+    return ev.DeliverEnded(
         reason=given.get("exit_reason", "all_passed"),
         sessions=given.get("iterations", 0),
         passed=given.get("passed", 0),
@@ -76,7 +66,7 @@ def ended(given: Row) -> DeliverEnded:
 def _session_end(given: Row) -> Row:
     message = given.get("message", "\n".join(given.get("messages", ())))
     outcome: Any = _OUTCOMES.get(given["outcome"], given["outcome"])
-    *lines, _took = shown(DeliverSessionEnded(session=1, outcome=outcome, message=message))
+    *lines, _took = shown(ev.DeliverSessionEnded(session=1, outcome=outcome, message=message))
     return {
         "level": lines[0].level if lines else None,
         "messages": [line.text for line in lines],
@@ -102,7 +92,7 @@ def _answer(row: Row, folder: Path) -> Row:
             reason = reason_line(ended(given))
             return {"level": reason.level, "message": reason.text}
         case "session_line":
-            event = DeliverSessionEnded(
+            event = ev.DeliverSessionEnded(
                 session=given["n"],
                 outcome="completed",
                 cost_usd=given["cost"],
@@ -112,7 +102,7 @@ def _answer(row: Row, folder: Path) -> Row:
         case "overall_line" | "overall_line_sync":
             return {"message": overall_line(ended(given)).text}
         case "quota_wait_line":
-            (wait,) = waiting_lines(QuotaWaiting(remaining=given["duration_ms"] / 1000))
+            (wait,) = waiting_lines(ev.QuotaWaiting(remaining=given["duration_ms"] / 1000))
             return {"level": wait.level, "message": wait.text}
         case "session_end_log":
             return _session_end(given)
@@ -164,31 +154,34 @@ def test_duration_is_never_negative() -> None:
 @pytest.mark.parametrize(
     ("expected", "event"),
     [
-        ([Line("info", "Session 2 started")], DeliverSessionStarted(session=2, instruction="sync")),
+        (
+            [Line("info", "Session 2 started")],
+            ev.DeliverSessionStarted(session=2, instruction="sync"),
+        ),
         (
             [Line("warning", "Session error (1/3), starting new session...")],
-            DeliverSessionRetry(attempt=1, max_retries=3, message="broken"),
+            ev.DeliverSessionRetry(attempt=1, max_retries=3, message="broken"),
         ),
-        ([Line("warning", "look out")], DeliverWarning(message="look out")),
+        ([Line("warning", "look out")], ev.DeliverWarning(message="look out")),
         (
             [Line("error", "Stream error: lost")],
-            DeliverSessionEnded(session=1, outcome="error", message="lost"),
+            ev.DeliverSessionEnded(session=1, outcome="error", message="lost"),
         ),
         (
             [Line("error", "Unknown error"), Line("info", "Session 1: cost=$0.0000, duration=2s")],
-            DeliverSessionEnded(session=1, outcome="execution_error", duration=2.5),
+            ev.DeliverSessionEnded(session=1, outcome="execution_error", duration=2.5),
         ),
-        ([], DeliverSessionEnded(session=1, outcome="interrupted")),
+        ([], ev.DeliverSessionEnded(session=1, outcome="interrupted")),
     ],
 )
-def test_session_lines_at_every_verbosity(expected: list[Line], event: DeliverEvent) -> None:
+def test_session_lines_at_every_verbosity(expected: list[Line], event: ev.DeliverEvent) -> None:
     """Sessions are printed at every verbosity; an interrupted one has no known cost."""
     assert [expected] * 3 == [shown(event, level) for level in Verbosity]
 
 
 def test_final_message_is_printed_once() -> None:
     """The agent's final message follows its session, unless it was already printed."""
-    event = DeliverSessionEnded(session=1, outcome="completed", message="All done.", cost_usd=1)
+    event = ev.DeliverSessionEnded(session=1, outcome="completed", message="All done.", cost_usd=1)
     took = Line("info", "Session 1: cost=$1.0000, duration=0s")
     words = Line("info", "All done.")
     assert [[took], [words, took], [took]] == [shown(event, level) for level in Verbosity]
@@ -219,9 +212,9 @@ def test_final_message_is_printed_once() -> None:
         ("all_verified", "", ["All 2 deliverables verified", "Session completed successfully"]),
     ],
 )
-def test_ends_without_a_recording(reason: DeliverExit, error: str, expected: list[str]) -> None:
+def test_ends_without_a_recording(reason: ev.DeliverExit, error: str, expected: list[str]) -> None:
     """Ends that Autonoe does not have are printed in the same style."""
-    event = DeliverEnded(reason=reason, error=error, to_verify=2)
+    event = ev.DeliverEnded(reason=reason, error=error, to_verify=2)
     first, overall, empty, last = shown(event)
     assert expected == [first.text, last.text]
     assert [overall_line(event), Line("info", "")] == [overall, empty]
@@ -231,7 +224,7 @@ def test_ends_without_a_recording(reason: DeliverExit, error: str, expected: lis
 
 def test_fully_verified_sync_has_one_line() -> None:
     """A sync that verified everything prints only the overall line."""
-    lines = shown(DeliverEnded(reason="all_verified", sync=True, verified=2, to_verify=2))
+    lines = shown(ev.DeliverEnded(reason="all_verified", sync=True, verified=2, to_verify=2))
     assert [
         "All 2 deliverables verified",
         "Overall: 0 session(s), 2/2 verified, cost=$0.0000, duration=0s",
@@ -240,7 +233,7 @@ def test_fully_verified_sync_has_one_line() -> None:
 
 def test_wait_quotes_the_agent() -> None:
     """A wait prints the agent's own limit message, then its length."""
-    lines = waiting_lines(QuotaWaiting(remaining=3661, message="You've hit your limit"))
+    lines = waiting_lines(ev.QuotaWaiting(remaining=3661, message="You've hit your limit"))
     assert [
         Line("warning", "Quota exceeded: You've hit your limit"),
         Line("info", "Quota exceeded, waiting 1h 1m 1s until reset..."),

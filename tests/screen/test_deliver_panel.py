@@ -8,21 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from cuggino.events import (
-    AgentMessage,
-    AgentRetry,
-    DeliverablesListed,
-    DeliverableState,
-    DeliverSessionEnded,
-    DeliverSessionStarted,
-    Event,
-    PingEvent,
-    QuotaLifted,
-    QuotaWaiting,
-    Thinking,
-    ToolCall,
-    ToolResult,
-)
+from cuggino import events as ev
 from cuggino_cli.screen.deliver_screen import Panel, activity_line, list_lines, waiting_line
 from cuggino_cli.screen.fragments import paint
 
@@ -31,18 +17,18 @@ from .samples import sample
 NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 
 
-def listed(*statuses: str, verified: int = 0) -> DeliverablesListed:
+def listed(*statuses: str, verified: int = 0) -> ev.DeliverablesListed:
     """Return deliverables with these statuses, the first few of them verified."""
     items: list[Any] = [
-        DeliverableState.model_validate(
+        ev.DeliverableState.model_validate(
             {"id": f"D{n}", "description": f"do {n}", "status": status, "verified": n <= verified}
         )
         for n, status in enumerate(statuses, start=1)
     ]
-    return DeliverablesListed(deliverables=tuple(items))
+    return ev.DeliverablesListed(deliverables=tuple(items))
 
 
-def texts(event: DeliverablesListed, height: int) -> list[str]:
+def texts(event: ev.DeliverablesListed, height: int) -> list[str]:
     return [paint(line, color=False) for line in list_lines(event, height=height)]
 
 
@@ -130,24 +116,24 @@ def test_activity_without_tools() -> None:
     ("expected", "events"),
     [
         ("⚡ 5s Starting...", []),
-        ("⚡ 5s Thinking...", [sample(DeliverSessionStarted)]),
-        ("⚡ 5s Responding...", [sample(DeliverSessionStarted), AgentMessage(text="hm")]),
-        ("⚡ 5s Running Bash... (1 tool)", [ToolCall(name="Bash")]),
-        ("⚡ 5s Running list... (1 tool)", [ToolCall(name="mcp__autonoe-deliverable__list")]),
+        ("⚡ 5s Thinking...", [sample(ev.DeliverSessionStarted)]),
+        ("⚡ 5s Responding...", [sample(ev.DeliverSessionStarted), ev.AgentMessage(text="hm")]),
+        ("⚡ 5s Running Bash... (1 tool)", [ev.ToolCall(name="Bash")]),
+        ("⚡ 5s Running list... (1 tool)", [ev.ToolCall(name="mcp__autonoe-deliverable__list")]),
         (
             "⚡ 5s Thinking... (2 tools)",
-            [ToolCall(name="a"), ToolCall(name="b"), ToolResult(name="b", output="")],
+            [ev.ToolCall(name="a"), ev.ToolCall(name="b"), ev.ToolResult(name="b", output="")],
         ),
-        ("⚡ 5s Running b... (1 tool)", [ToolCall(name="b"), PingEvent(timestamp=0)]),
-        ("⚡ 5s Thinking...", [ToolCall(name="b"), sample(DeliverSessionStarted)]),
-        ("⚡ 5s Pausing...", [ToolCall(name="b"), sample(DeliverSessionEnded)]),
-        ("⚡ 5s Retrying...", [sample(AgentRetry)]),
-        ("⏳ Waiting... 55s remaining", [QuotaWaiting(remaining=60)]),
-        ("⚡ 5s Thinking...", [QuotaWaiting(remaining=60), QuotaLifted(waited=60)]),
-        ("⚡ 5s Thinking...", [QuotaWaiting(remaining=60), Thinking(text="hm")]),
+        ("⚡ 5s Running b... (1 tool)", [ev.ToolCall(name="b"), ev.PingEvent(timestamp=0)]),
+        ("⚡ 5s Thinking...", [ev.ToolCall(name="b"), sample(ev.DeliverSessionStarted)]),
+        ("⚡ 5s Pausing...", [ev.ToolCall(name="b"), sample(ev.DeliverSessionEnded)]),
+        ("⚡ 5s Retrying...", [sample(ev.AgentRetry)]),
+        ("⏳ Waiting... 55s remaining", [ev.QuotaWaiting(remaining=60)]),
+        ("⚡ 5s Thinking...", [ev.QuotaWaiting(remaining=60), ev.QuotaLifted(waited=60)]),
+        ("⚡ 5s Thinking...", [ev.QuotaWaiting(remaining=60), ev.Thinking(text="hm")]),
     ],
 )
-def test_activity_line_follows_the_agent(expected: str, events: list[Event]) -> None:
+def test_activity_line_follows_the_agent(expected: str, events: list[ev.Event]) -> None:
     """The last line follows the agent; its time is the session's."""
     panel = Panel(since=NOW)
     for event in events:
@@ -158,6 +144,6 @@ def test_activity_line_follows_the_agent(expected: str, events: list[Event]) -> 
 
 def test_session_time_starts_with_the_session() -> None:
     """A later session counts its own time."""
-    panel = Panel(since=NOW).add(sample(DeliverSessionStarted), NOW + timedelta(seconds=60))
+    panel = Panel(since=NOW).add(sample(ev.DeliverSessionStarted), NOW + timedelta(seconds=60))
     (line,) = panel.lines(NOW + timedelta(seconds=72), height=24)
     assert "⚡ 12s Thinking..." == paint(line, color=False)

@@ -10,22 +10,7 @@ from hypothesis import given, strategies as st
 from reactivex import Subject
 from reactivex.testing import TestScheduler
 
-from cuggino.events import (
-    AgentMessage,
-    DeliverablesListed,
-    DeliverableState,
-    DeliverEnded,
-    DeliverSessionEnded,
-    DeliverSessionStarted,
-    DeliverStreamEvent,
-    DeliverWarning,
-    NoProgress,
-    QuotaLifted,
-    QuotaWaiting,
-    RateLimited,
-    SessionEnded,
-    ToolCall,
-)
+from cuggino import events as ev
 from cuggino_cli.screen.deliver_screen import Wording, with_deliver_output
 from cuggino_cli.screen.deliver_text import Line
 from cuggino_cli.screen.fragments import Verbosity
@@ -34,17 +19,17 @@ from cuggino_cli.screen.text import width
 from .live_lines import StatusLines, controls_on, now_of, plain_on
 from .screen import Screen
 
-STARTED = DeliverSessionStarted(session=1, instruction="coding")
-WARNING = DeliverWarning(message="look out")
-CALL = ToolCall(name="Bash", input={"command": "ls"})
+STARTED = ev.DeliverSessionStarted(session=1, instruction="coding")
+WARNING = ev.DeliverWarning(message="look out")
+CALL = ev.ToolCall(name="Bash", input={"command": "ls"})
 
 
-def listed(*descriptions: str) -> DeliverablesListed:
+def listed(*descriptions: str) -> ev.DeliverablesListed:
     items = [
-        DeliverableState(id=f"D{n}", description=text, status="pending")
+        ev.DeliverableState(id=f"D{n}", description=text, status="pending")
         for n, text in enumerate(descriptions, start=1)
     ]
-    return DeliverablesListed(deliverables=tuple(items))
+    return ev.DeliverablesListed(deliverables=tuple(items))
 
 
 TWO = listed("a login", "a logout")
@@ -63,7 +48,7 @@ class Bench:
     ) -> None:
         self.clock = TestScheduler()
         self.screen = Screen(60)
-        self.source: Subject[DeliverStreamEvent] = Subject()
+        self.source: Subject[ev.DeliverStreamEvent] = Subject()
         self.ends: list[Exception | None] = []
         errors = self.screen if errors is None else errors
         self.lines = (
@@ -79,7 +64,7 @@ class Bench:
             scheduler=self.clock,
         )
 
-    def say(self, *events: DeliverStreamEvent) -> None:
+    def say(self, *events: ev.DeliverStreamEvent) -> None:
         for event in events:
             self.source.on_next(event)
 
@@ -112,7 +97,7 @@ def test_list_stays_below_the_lines() -> None:
 def test_totals_are_the_last_row() -> None:
     """The last row has the time and the cost of the run."""
     bench = Bench()
-    bench.say(TWO, STARTED, SessionEnded(outcome="completed", cost_usd=0.25))
+    bench.say(TWO, STARTED, ev.SessionEnded(outcome="completed", cost_usd=0.25))
     assert isinstance(bench.lines, StatusLines)
     bench.clock.advance_to(65)
     assert "1m 5s · $0.25" == bench.lines.rows(now_of(bench.clock))[-1].strip()
@@ -172,9 +157,9 @@ def test_warnings_go_to_standard_error() -> None:
     """Warnings, errors and policy violations do not go to standard output."""
     errors = io.StringIO()
     bench = Bench(interactive=False, errors=errors)
-    limit = RateLimited(status="allowed_warning")
-    failed = DeliverSessionEnded(session=1, outcome="error", message="lost")
-    bench.say(STARTED, WARNING, limit, failed, DeliverEnded(reason="quota_exceeded"))
+    limit = ev.RateLimited(status="allowed_warning")
+    failed = ev.DeliverSessionEnded(session=1, outcome="error", message="lost")
+    bench.say(STARTED, WARNING, limit, failed, ev.DeliverEnded(reason="quota_exceeded"))
     assert [
         "look out",
         "[Agent] Usage limit near",
@@ -209,7 +194,7 @@ def test_list_does_not_return_after_an_interrupt() -> None:
 def test_wait_counts_down_below_the_lines() -> None:
     """A wait is printed once, with the agent's message, and counts down below the lines."""
     bench = Bench()
-    bench.say(STARTED, QuotaWaiting(remaining=3600, message="You've hit your limit"))
+    bench.say(STARTED, ev.QuotaWaiting(remaining=3600, message="You've hit your limit"))
     lines = [
         "Session 1 started",
         "Quota exceeded: You've hit your limit",
@@ -217,9 +202,9 @@ def test_wait_counts_down_below_the_lines() -> None:
     ]
     assert [*lines, "⏳ Waiting... 59m 50s remaining"] == bench.seen_at(10)
     bench.clock.advance_to(60)
-    bench.say(QuotaWaiting(remaining=3540, message="You've hit your limit"))
+    bench.say(ev.QuotaWaiting(remaining=3540, message="You've hit your limit"))
     assert [*lines, "⏳ Waiting... 58m 59s remaining"] == bench.seen_at(60.95)
-    bench.say(QuotaLifted(waited=61))
+    bench.say(ev.QuotaLifted(waited=61))
     assert [*lines, "[Agent] Resuming after 1m 1s", "⚡ 1m Thinking..."] == bench.seen_at(60.99)
 
 
@@ -227,9 +212,9 @@ def test_loop_lines_are_not_repeated() -> None:
     """Session ends, limits and stalls appear only in the loop's own lines."""
     bench = Bench(interactive=False)
     bench.say(
-        SessionEnded(outcome="quota"),
-        RateLimited(status="rejected"),
-        NoProgress(kind="unchanged", agents=3, action="stop"),
+        ev.SessionEnded(outcome="quota"),
+        ev.RateLimited(status="rejected"),
+        ev.NoProgress(kind="unchanged", agents=3, action="stop"),
     )
     assert "" == bench.screen.getvalue()
 
@@ -256,7 +241,7 @@ def test_opening_lines_come_with_the_first_event() -> None:
 def test_debug_lines_are_placed_by_session() -> None:
     """Sent messages follow the start of their session; received ones precede their own line."""
     bench = Bench(interactive=False, instruction=lambda name: f"Do the {name}.")
-    bench.say(STARTED, CALL, AgentMessage(text="hm"))
+    bench.say(STARTED, CALL, ev.AgentMessage(text="hm"))
     assert [
         "Session 1 started",
         "[debug] [Send] Do the coding.",

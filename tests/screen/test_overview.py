@@ -8,31 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cuggino.events import (
-    ClusterWorker,
-    Event,
-    PauseAsked,
-    PlanningStart,
-    RunPaused,
-    RunStarted,
-    SessionEnded,
-    StopAsked,
-    ToolCall,
-    WatchBacklogWaiting,
-    WatchCandidate,
-    WatchFollowDelayed,
-    WatchItemHeld,
-    WatchLanding,
-    WatchPlaced,
-    WatchPlaceGone,
-    WatchProcessingItem,
-    WatchProposal,
-    WatchProposed,
-    WatchSentBack,
-    WatchSlotsChanged,
-    WatchSpecIssueWaiting,
-    WatchWorkers,
-)
+from cuggino import events as ev
 from cuggino.runs import Activity, ProjectStatus
 from cuggino.runs.status import Waiting
 from cuggino.storage import LockOwner
@@ -40,12 +16,12 @@ from cuggino_cli.screen.fragments import paint
 from cuggino_cli.screen.overview import status_fragments
 
 AT = datetime(2026, 11, 23, 7, tzinfo=UTC)
-ITEM = WatchProcessingItem(filename="1.md", title="The bill", position=2, total=5)
+ITEM = ev.WatchProcessingItem(filename="1.md", title="The bill", position=2, total=5)
 ISSUE = Waiting(kind="spec-issue", name="i.md", title="PDF\x1b[2J?", hint="answer it")
 
 
 def shown(
-    *events: Event,
+    *events: ev.Event,
     waiting: tuple[Waiting, ...] = (),
     issues: Mapping[str, str] | None = None,
     columns: int | None = None,
@@ -68,17 +44,19 @@ def shown(
 @pytest.mark.parametrize(
     ("events", "waiting", "headline"),
     [
-        ((ITEM, PlanningStart(iteration=1)), (), "works"),
-        ((ITEM, PlanningStart(iteration=1)), (ISSUE,), "works"),
-        ((ITEM, PauseAsked()), (), "pauses after this stage"),
-        ((ITEM, PauseAsked(), RunPaused()), (), "is paused"),
-        ((ITEM, StopAsked()), (), "stops after this stage"),
-        ((WatchBacklogWaiting(),), (), "waits for work"),
-        ((WatchSpecIssueWaiting(),), (ISSUE,), "waits for you"),
-        ((WatchSpecIssueWaiting(),), (), "goes on soon"),
+        ((ITEM, ev.PlanningStart(iteration=1)), (), "works"),
+        ((ITEM, ev.PlanningStart(iteration=1)), (ISSUE,), "works"),
+        ((ITEM, ev.PauseAsked()), (), "pauses after this stage"),
+        ((ITEM, ev.PauseAsked(), ev.RunPaused()), (), "is paused"),
+        ((ITEM, ev.StopAsked()), (), "stops after this stage"),
+        ((ev.WatchBacklogWaiting(),), (), "waits for work"),
+        ((ev.WatchSpecIssueWaiting(),), (ISSUE,), "waits for you"),
+        ((ev.WatchSpecIssueWaiting(),), (), "goes on soon"),
     ],
 )
-def test_headline(events: tuple[Event, ...], waiting: tuple[Waiting, ...], headline: str) -> None:
+def test_headline(
+    events: tuple[ev.Event, ...], waiting: tuple[Waiting, ...], headline: str
+) -> None:
     """The first line reports the state of the process; a settled issue needs no person."""
     first = shown(*events, waiting=waiting).splitlines()[0]
     assert first.startswith(f"cuggino watch {headline} (process 7, since ")
@@ -86,7 +64,7 @@ def test_headline(events: tuple[Event, ...], waiting: tuple[Waiting, ...], headl
 
 def test_item_and_stage() -> None:
     """The item has its place and file, the stage its role and time."""
-    text = shown(ITEM, PlanningStart(iteration=1))
+    text = shown(ITEM, ev.PlanningStart(iteration=1))
     assert "Item       2 of 5: The bill (1.md)" in text
     assert "Stage      planning, for 10s" in text
 
@@ -94,7 +72,7 @@ def test_item_and_stage() -> None:
 def test_the_issue_of_an_imported_item() -> None:
     """The page of its issue follows the item, and in a slot its other facts."""
     page = "https://forge/acme/shop/issues/7"
-    lines = shown(ITEM, PlanningStart(iteration=1), issues={"1.md": page}).splitlines()
+    lines = shown(ITEM, ev.PlanningStart(iteration=1), issues={"1.md": page}).splitlines()
     assert f"  Issue      {page}" == lines[lines.index("  Item       2 of 5: The bill (1.md)") + 1]
     (slot,) = [line for line in shown(*SLOTS, issues={"1.md": page}).splitlines() if page in line]
     assert slot.startswith("  Slot 1     The bill: planning") and slot.endswith(f"make; {page}")
@@ -102,31 +80,31 @@ def test_the_issue_of_an_imported_item() -> None:
 
 def test_what_waits_is_listed_without_control_characters() -> None:
     """Items that wait for a person come last, and cannot control the terminal."""
-    text = shown(WatchSpecIssueWaiting(), waiting=(ISSUE,))
+    text = shown(ev.WatchSpecIssueWaiting(), waiting=(ISSUE,))
     assert ["Waiting for you", "  spec-issue i.md: PDF␛[2J?"] == text.splitlines()[-2:]
 
 
 def test_lines_fit_the_terminal() -> None:
     """No line is wider than the terminal, but for the link of a page."""
-    text = shown(ITEM, PlanningStart(iteration=1), waiting=(ISSUE,), columns=30)
+    text = shown(ITEM, ev.PlanningStart(iteration=1), waiting=(ISSUE,), columns=30)
     facts = text.splitlines()[1:]
     assert 30 >= max(len(line) for line in facts)
 
 
-SLOTS: tuple[Event, ...] = (
-    RunStarted(run_id="r", kind="watch", command="c", options={"slots": 3}),
-    WatchProcessingItem(filename="1.md", title="The bill", position=1, total=9, slot=1),
-    WatchProcessingItem(filename="2.md", title="Search", position=2, total=9, slot=2),
-    WatchProcessingItem(filename="3.md", title="Export", position=3, total=9, slot=3),
-    PlanningStart(iteration=1, item="1.md"),
-    ToolCall(name="Bash", input={"command": "make"}, id="t", item="1.md"),
-    SessionEnded(outcome="completed", cost_usd=0.5, item="2.md"),
-    WatchCandidate(filename="2.md", slot=2, commit="c", base="b", attempt=1),
-    WatchLanding(filename="2.md", commit="c", trunk="b"),
-    WatchSentBack(filename="3.md", reason="check", returns=2),
-    WatchItemHeld(filename="4.md", reason="after 3.md"),
-    WatchSlotsChanged(active=2, slots=3, reason="overloaded"),
-    WatchFollowDelayed(branch="main", commit="c", reason="you have changed", paths=("x.py",)),
+SLOTS: tuple[ev.Event, ...] = (
+    ev.RunStarted(run_id="r", kind="watch", command="c", options={"slots": 3}),
+    ev.WatchProcessingItem(filename="1.md", title="The bill", position=1, total=9, slot=1),
+    ev.WatchProcessingItem(filename="2.md", title="Search", position=2, total=9, slot=2),
+    ev.WatchProcessingItem(filename="3.md", title="Export", position=3, total=9, slot=3),
+    ev.PlanningStart(iteration=1, item="1.md"),
+    ev.ToolCall(name="Bash", input={"command": "make"}, id="t", item="1.md"),
+    ev.SessionEnded(outcome="completed", cost_usd=0.5, item="2.md"),
+    ev.WatchCandidate(filename="2.md", slot=2, commit="c", base="b", attempt=1),
+    ev.WatchLanding(filename="2.md", commit="c", trunk="b"),
+    ev.WatchSentBack(filename="3.md", reason="check", returns=2),
+    ev.WatchItemHeld(filename="4.md", reason="after 3.md"),
+    ev.WatchSlotsChanged(active=2, slots=3, reason="overloaded"),
+    ev.WatchFollowDelayed(branch="main", commit="c", reason="you have changed", paths=("x.py",)),
 )
 
 
@@ -147,7 +125,7 @@ def test_items_in_slots() -> None:
 
 def test_many_held_items() -> None:
     """Only some of many held items are named."""
-    held = [WatchItemHeld(filename=f"{n}.md", reason="after 0.md") for n in range(9)]
+    held = [ev.WatchItemHeld(filename=f"{n}.md", reason="after 0.md") for n in range(9)]
     lines = [line.strip() for line in shown(*SLOTS[:2], *held).splitlines()]
     assert [line for line in lines if line.startswith("Held")][-1] == "Held       4.md: after 0.md"
     assert "and 4 more" in lines
@@ -159,16 +137,18 @@ HOSTILE = "w\x1b[2J\u202e\n1"
 def test_workers_of_a_cluster() -> None:
     """Each worker has its free places and resources, each item its worker; names are inert."""
     workers = (
-        ClusterWorker(name=HOSTILE, places=4, busy=3, resources={"claude": 2}, used={"claude": 1}),
-        *(ClusterWorker(name=f"v{n}", places=1) for n in range(11)),
+        ev.ClusterWorker(
+            name=HOSTILE, places=4, busy=3, resources={"claude": 2}, used={"claude": 1}
+        ),
+        *(ev.ClusterWorker(name=f"v{n}", places=1) for n in range(11)),
     )
-    seen = WatchWorkers(workers=workers, joined=(HOSTILE,), dashboard="http://h:8787/status")
+    seen = ev.WatchWorkers(workers=workers, joined=(HOSTILE,), dashboard="http://h:8787/status")
     lines = shown(
         *SLOTS[:2],
         seen,
-        WatchPlaced(filename="1.md", slot=1, worker="w9"),
-        WatchPlaceGone(filename="1.md", slot=1, worker="w9", reason="killed"),
-        WatchPlaced(filename="1.md", slot=1, worker=HOSTILE),
+        ev.WatchPlaced(filename="1.md", slot=1, worker="w9"),
+        ev.WatchPlaceGone(filename="1.md", slot=1, worker="w9", reason="killed"),
+        ev.WatchPlaced(filename="1.md", slot=1, worker=HOSTILE),
     ).splitlines()
     assert lines[1:4] == [
         "  Cluster    12 workers, 12 of 15 places free",
@@ -182,16 +162,16 @@ def test_workers_of_a_cluster() -> None:
 
 def test_a_cluster_without_workers() -> None:
     """It is reported as such."""
-    assert "  Cluster    no workers" in shown(*SLOTS[:1], WatchWorkers()).splitlines()
+    assert "  Cluster    no workers" in shown(*SLOTS[:1], ev.WatchWorkers()).splitlines()
 
 
 def test_pull_requests() -> None:
     """Pull requests are listed with their state and their page."""
     text = shown(
-        WatchProposed(
+        ev.WatchProposed(
             filename="1.md", number=7, url="https://f/7", branch="b", commit="h", candidate="c"
         ),
-        WatchProposal(filename="1.md", number=7, state="blocked", message="it is a draft"),
+        ev.WatchProposal(filename="1.md", number=7, state="blocked", message="it is a draft"),
     )
     (line,) = [line for line in text.splitlines() if "Proposed" in line]
     assert "#7 blocked (it is a draft) https://f/7" in line

@@ -12,15 +12,7 @@ from hypothesis import example, given, strategies as st
 from reactivex import Observable, Subject
 from reactivex.testing import TestScheduler
 
-from cuggino.events import (
-    AgentMessage,
-    Event,
-    MessageDelta,
-    Note,
-    SessionEnded,
-    SystemMessage,
-    ToolCall,
-)
+from cuggino import events as ev
 from cuggino.operators import extract_markers, marker_tags
 from cuggino_cli.screen.deliver_screen import Wording, with_deliver_output
 from cuggino_cli.screen.fragments import Verbosity
@@ -32,8 +24,8 @@ from cuggino_cli.screen.terminal import PlainLines
 from .live_lines import StatusLines, controls_on, now_of, plain_on
 from .screen import Screen
 
-CALL = ToolCall(name="Bash", input={"command": "ls"})
-OVER = SessionEnded(outcome="completed")
+CALL = ev.ToolCall(name="Bash", input={"command": "ls"})
+OVER = ev.SessionEnded(outcome="completed")
 
 Shown = Callable[[Observable[Any]], Observable[Any]]
 SCREENS: dict[str, Callable[[PlainLines, Verbosity], Shown]] = {
@@ -48,12 +40,12 @@ SCREENS: dict[str, Callable[[PlainLines, Verbosity], Shown]] = {
 """The screen of each loop."""
 
 
-def delta(text: str, message_id: str = "m", parent: str | None = None) -> MessageDelta:
-    return MessageDelta(text=text, message_id=message_id, parent_tool_use_id=parent)
+def delta(text: str, message_id: str = "m", parent: str | None = None) -> ev.MessageDelta:
+    return ev.MessageDelta(text=text, message_id=message_id, parent_tool_use_id=parent)
 
 
-def message(text: str, message_id: str = "m", parent: str | None = None) -> AgentMessage:
-    return AgentMessage(text=text, message_id=message_id, parent_tool_use_id=parent)
+def message(text: str, message_id: str = "m", parent: str | None = None) -> ev.AgentMessage:
+    return ev.AgentMessage(text=text, message_id=message_id, parent_tool_use_id=parent)
 
 
 class Bench:
@@ -76,7 +68,7 @@ class Bench:
         )
         self.source.pipe(SCREENS[kind](self.lines, verbosity)).subscribe(scheduler=self.clock)
 
-    def say(self, *events: Event) -> str:
+    def say(self, *events: ev.Event) -> str:
         """Emit the events and return everything written so far."""
         for event in events:
             self.source.on_next(event)
@@ -163,7 +155,7 @@ def test_agents_and_tools_interleave_by_line(kind: str) -> None:
 def test_retracted_message_is_replaced(kind: str) -> None:
     """Its complete lines stay, the partial one is removed, and the replacement is shown whole."""
     bench = Bench(kind)
-    bench.say(delta("old 1\nold"), SystemMessage(text="Retrying"), delta("new 1\nne", "m2"))
+    bench.say(delta("old 1\nold"), ev.SystemMessage(text="Retrying"), delta("new 1\nne", "m2"))
     bench.say(message("new 1\nnew 2", "m2"), delta("x\n", "m3"), message("y\nz", "m4"))
     expected = ["old 1", "[System] Retrying", "new 1", "new 2", "x", "y", "z"]
     assert expected == bench.screen.getvalue().splitlines()
@@ -195,9 +187,9 @@ def test_markers_keep_their_place() -> None:
     text = "One\ntwo <NOTE>a\nb</NOTE> three\nfour"
     screen = io.StringIO()
     controls = controls_on(plain_on(screen), Verbosity.VERBOSE)
-    source: Subject[Event] = Subject()
+    source: Subject[ev.Event] = Subject()
     shown = cast("Shown", with_cli_output(controls, stamps=False))
-    source.pipe(extract_markers(marker_tags(Note)), shown).subscribe()
+    source.pipe(extract_markers(marker_tags(ev.Note)), shown).subscribe()
     for char in text:
         source.on_next(delta(char))
     assert "One\ntwo\n\n[NOTE] a\nb\n\nthree\n" == screen.getvalue()
@@ -214,20 +206,20 @@ def test_no_line_is_shown_twice_or_lost(text: str, places: Sequence[int]) -> Non
     ends = sorted({place % (len(text) + 1) for place in places} | {0, len(text)})
     deltas = [delta(text[a:b]) for a, b in pairwise(ends)]
 
-    def lines(events: Sequence[Event]) -> list[str]:
-        source: Subject[Event] = Subject()
+    def lines(events: Sequence[ev.Event]) -> list[str]:
+        source: Subject[ev.Event] = Subject()
         partial, given = Partial(), list[str]()
 
-        def keep(event: Event) -> None:
+        def keep(event: ev.Event) -> None:
             match partial.read(event):
-                case AgentMessage(text=shown):
+                case ev.AgentMessage(text=shown):
                     given.extend(line.strip() for line in shown.split("\n") if line.strip())
-                case Note(content=content):
+                case ev.Note(content=content):
                     given.append(f"[{content}]")
                 case _:
                     pass
 
-        source.pipe(extract_markers(marker_tags(Note))).subscribe(keep)
+        source.pipe(extract_markers(marker_tags(ev.Note))).subscribe(keep)
         for event in events:
             source.on_next(event)
         source.on_completed()

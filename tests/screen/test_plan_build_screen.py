@@ -10,46 +10,22 @@ from hypothesis import given, strategies as st
 from reactivex import Subject
 from reactivex.testing import TestScheduler
 
-from cuggino.events import (
-    AgentMessage,
-    BuildVerified,
-    CommitSeen,
-    DoneFileRejected,
-    FileTouched,
-    GuardDenied,
-    JobBlocked,
-    JobsCounted,
-    JobVerified,
-    NoProgress,
-    PlanBuildEnded,
-    PlanBuildIterationEnded,
-    PlanBuildPhaseStarted,
-    PlanBuildSessionRetry,
-    PlanBuildStreamEvent,
-    PlanBuildWarning,
-    QuotaWaiting,
-    RateLimited,
-    SessionEnded,
-    SubAgentEnded,
-    SubAgentStarted,
-    Thinking,
-    ToolCall,
-)
+from cuggino import events as ev
 from cuggino_cli.screen.fragments import Verbosity
 from cuggino_cli.screen.plan_build_screen import LoopView, with_loop_output
 
 from .live_lines import StatusLines, controls_on, now_of, plain_on
 from .screen import Screen
 
-BUILD = PlanBuildPhaseStarted(phase="build", iteration=2)
-VERIFY = PlanBuildPhaseStarted(phase="verify", iteration=2)
-CALL = ToolCall(name="Bash", input={"command": "ls"})
-OVER = SessionEnded(outcome="completed")
+BUILD = ev.PlanBuildPhaseStarted(phase="build", iteration=2)
+VERIFY = ev.PlanBuildPhaseStarted(phase="verify", iteration=2)
+CALL = ev.ToolCall(name="Bash", input={"command": "ls"})
+OVER = ev.SessionEnded(outcome="completed")
 HEADER = ["------------", "Mode: BUILD", "------------"]
 
 
-def chunk(text: str, message: str | None = "m1", **fields: Any) -> AgentMessage:
-    return AgentMessage(text=text, message_id=message, **fields)
+def chunk(text: str, message: str | None = "m1", **fields: Any) -> ev.AgentMessage:
+    return ev.AgentMessage(text=text, message_id=message, **fields)
 
 
 class Bench:
@@ -67,7 +43,7 @@ class Bench:
     ) -> None:
         self.clock = TestScheduler()
         self.screen = Screen(columns)
-        self.source: Subject[PlanBuildStreamEvent] = Subject()
+        self.source: Subject[ev.PlanBuildStreamEvent] = Subject()
         errors = self.screen if errors is None else errors
         self.lines = (
             StatusLines(self.screen, errors=errors)
@@ -83,7 +59,7 @@ class Bench:
             on_error=lambda _error: None, scheduler=self.clock
         )
 
-    def say(self, *events: PlanBuildStreamEvent) -> str:
+    def say(self, *events: ev.PlanBuildStreamEvent) -> str:
         """Emit the events and return everything written so far."""
         for event in events:
             self.source.on_next(event)
@@ -134,7 +110,7 @@ def test_unstreamed_answer_comes_at_the_end() -> None:
     bench = Bench(stream=False)
     assert "▶ Bash: ls\n" == bench.say(chunk("a"), CALL, chunk("b"), chunk("c", "m2"))
     assert "▶ Bash: ls\nab\nc\n" == bench.say(OVER)
-    bench.say(chunk("cut off"), PlanBuildEnded(reason="interrupted"))
+    bench.say(chunk("cut off"), ev.PlanBuildEnded(reason="interrupted"))
     assert "cut off" in bench.screen.getvalue().splitlines()
 
 
@@ -156,14 +132,18 @@ def test_subagent_text_needs_verbose(verbosity: Verbosity) -> None:
 def test_iteration_output() -> None:
     """The work is shown between the blocks, in the required wording."""
     bench = Bench()
-    bench.say(BUILD, JobsCounted(open=2, done=1, blocked=1, next_job="J2: bake"))
-    bench.say(ToolCall(name="Task", input={}), SubAgentStarted(name="tester", description="try"))
-    bench.say(SubAgentEnded(name="tester"), ToolCall(name="Write"), FileTouched(path="a.py"))
-    bench.say(CommitSeen(commit_hash="abc1234", subject="feat: bread"))
-    bench.say(VERIFY, BuildVerified(passed=True), VERIFY)
-    bench.say(JobVerified(job_id="J2", description="bake", passed=True))
-    bench.say(JobsCounted(open=2, done=1, blocked=1, next_job="J2: bake"))
-    bench.say(PlanBuildIterationEnded(iteration=2))
+    bench.say(BUILD, ev.JobsCounted(open=2, done=1, blocked=1, next_job="J2: bake"))
+    bench.say(
+        ev.ToolCall(name="Task", input={}), ev.SubAgentStarted(name="tester", description="try")
+    )
+    bench.say(
+        ev.SubAgentEnded(name="tester"), ev.ToolCall(name="Write"), ev.FileTouched(path="a.py")
+    )
+    bench.say(ev.CommitSeen(commit_hash="abc1234", subject="feat: bread"))
+    bench.say(VERIFY, ev.BuildVerified(passed=True), VERIFY)
+    bench.say(ev.JobVerified(job_id="J2", description="bake", passed=True))
+    bench.say(ev.JobsCounted(open=2, done=1, blocked=1, next_job="J2: bake"))
+    bench.say(ev.PlanBuildIterationEnded(iteration=2))
     assert [
         *HEADER,
         "Jobs: 3 open (1 blocked), 1 done",
@@ -183,14 +163,14 @@ def test_warnings_go_to_standard_error() -> None:
     """Failures do not go to standard output, but end its partial line."""
     errors = io.StringIO()
     bench = Bench(errors=errors)
-    bench.say(chunk("half"), PlanBuildWarning(message="look out"))
-    bench.say(PlanBuildSessionRetry(attempt=1, max_retries=3, message="broken"))
-    bench.say(BuildVerified(passed=False, issues=("no test", "two\nlines")))
-    bench.say(JobVerified(job_id="J", description="d", passed=False, issues=("no test",)))
-    bench.say(JobBlocked(job_id="J", description="d", failures=3))
-    bench.say(DoneFileRejected(reason="1 job is not done"))
-    bench.say(GuardDenied(tool="Bash", tool_use_id="t", part="rm x", reason="No."))
-    bench.say(PlanBuildEnded(reason="interrupted"))
+    bench.say(chunk("half"), ev.PlanBuildWarning(message="look out"))
+    bench.say(ev.PlanBuildSessionRetry(attempt=1, max_retries=3, message="broken"))
+    bench.say(ev.BuildVerified(passed=False, issues=("no test", "two\nlines")))
+    bench.say(ev.JobVerified(job_id="J", description="d", passed=False, issues=("no test",)))
+    bench.say(ev.JobBlocked(job_id="J", description="d", failures=3))
+    bench.say(ev.DoneFileRejected(reason="1 job is not done"))
+    bench.say(ev.GuardDenied(tool="Bash", tool_use_id="t", part="rm x", reason="No."))
+    bench.say(ev.PlanBuildEnded(reason="interrupted"))
     assert [
         "look out",
         "broken",
@@ -212,8 +192,10 @@ def test_warnings_go_to_standard_error() -> None:
 def test_loop_lines_are_not_repeated() -> None:
     """Failed sessions, limits and stalls appear only in the loop's own lines."""
     bench = Bench()
-    bench.say(*(SessionEnded(outcome=o) for o in ("failed", "quota", "budget", "interrupted")))
-    bench.say(RateLimited(status="rejected"), NoProgress(kind="unchanged", agents=3, action="stop"))
+    bench.say(*(ev.SessionEnded(outcome=o) for o in ("failed", "quota", "budget", "interrupted")))
+    bench.say(
+        ev.RateLimited(status="rejected"), ev.NoProgress(kind="unchanged", agents=3, action="stop")
+    )
     assert "" == bench.screen.getvalue()
 
 
@@ -228,9 +210,9 @@ def test_loop_lines_are_not_repeated() -> None:
 def test_log_levels(level: str, expected: list[str]) -> None:
     """A level hides less important lines; progress and agent text stay (LOP-032)."""
     bench = Bench(verbosity=Verbosity.VERBOSE, log_level=level)
-    bench.say(BUILD, Thinking(text="hm"), ToolCall(name="Read"), FileTouched(path="a"))
-    bench.say(PlanBuildWarning(message="look out"), chunk("words"), OVER)
-    bench.say(PlanBuildEnded(reason="failed", error="lost"))
+    bench.say(BUILD, ev.Thinking(text="hm"), ev.ToolCall(name="Read"), ev.FileTouched(path="a"))
+    bench.say(ev.PlanBuildWarning(message="look out"), chunk("words"), OVER)
+    bench.say(ev.PlanBuildEnded(reason="failed", error="lost"))
     text = bench.screen.getvalue()
     wanted = ("hm", "▶ Read", "[file] a", "look out", "lost")
     assert expected == [word for word in wanted if word in text]
@@ -245,14 +227,14 @@ def test_status_stays_below_the_lines() -> None:
     assert ([*HEADER, "iteration 2 · build"], " Working... (2s)") == (lines, silence[1:])
     bench.say(CALL)
     assert "▶ Bash ls  3s" == bench.seen_at(5.5)[-2]
-    bench.say(JobsCounted(open=2, done=1))
+    bench.say(ev.JobsCounted(open=2, done=1))
     assert "iteration 2 · 1/3 done · build" == bench.seen_at(6)[-3]
 
 
 def test_wait_counts_down_below_the_lines() -> None:
     """A wait is printed once and counts down below the lines."""
     bench = Bench(interactive=True)
-    wait = QuotaWaiting(remaining=3600)
+    wait = ev.QuotaWaiting(remaining=3600)
     bench.say(wait, wait)
     lines = bench.seen_at(10)
     assert "[Agent] Waiting for the usage limit, 1h 0m left" == lines[0]
@@ -281,7 +263,7 @@ def test_no_partial_line_is_left(end: str) -> None:
 def test_forty_columns() -> None:
     """On 40 columns the blocks and the status keep to their lines."""
     bench = Bench(interactive=True, columns=40)
-    bench.say(BUILD, chunk("words " * 20), OVER, PlanBuildIterationEnded(iteration=2))
+    bench.say(BUILD, chunk("words " * 20), OVER, ev.PlanBuildIterationEnded(iteration=2))
     lines = bench.seen_at(1.05)
     block = ["-" * 30, "Completed iteration 2", "-" * 30]
     assert (HEADER, block) == (lines[:3], lines[-6:-3])

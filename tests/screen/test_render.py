@@ -14,46 +14,21 @@ from reactivex.testing import TestScheduler
 
 import cuggino
 import cuggino_cli
+from cuggino import events as ev
 from cuggino.errors import StorageError
-from cuggino.events import (
-    AgentMessage,
-    AgentRetry,
-    CheckCommandStarted,
-    ContinueAsked,
-    Event,
-    GuardDenied,
-    ImplementingStart,
-    LoopApproved,
-    MessageDelta,
-    PauseAsked,
-    PingEvent,
-    PlanComplete,
-    PlanningStart,
-    QuotaWaiting,
-    RunPaused,
-    RunStarted,
-    SessionEnded,
-    StageCost,
-    SteerAsked,
-    StopAsked,
-    ToolCall,
-    ToolResult,
-    WatchBacklogWaiting,
-    WatchProcessingItem,
-)
 from cuggino_cli.screen.fragments import Verbosity
 from cuggino_cli.screen.render import with_cli_output
 
 from .live_lines import StatusLines, controls_on, now_of, plain_on
 from .screen import Screen
 
-PLANNING = PlanningStart(iteration=1)
-APPROVED = LoopApproved(iteration=1)
-PROSE = AgentMessage(text="thinking aloud")
-PING = PingEvent(timestamp=0)
-WAITING = WatchBacklogWaiting()
-CALL = ToolCall(name="Bash", input={"command": "cat /srv/project/a.py"}, id="t1")
-STARTED = RunStarted(
+PLANNING = ev.PlanningStart(iteration=1)
+APPROVED = ev.LoopApproved(iteration=1)
+PROSE = ev.AgentMessage(text="thinking aloud")
+PING = ev.PingEvent(timestamp=0)
+WAITING = ev.WatchBacklogWaiting()
+CALL = ev.ToolCall(name="Bash", input={"command": "cat /srv/project/a.py"}, id="t1")
+STARTED = ev.RunStarted(
     run_id="r", kind="run", command="", focus="Login page", agent="claude", options={"budget": 5}
 )
 
@@ -72,8 +47,8 @@ class Bench:
     ) -> None:
         self.clock = TestScheduler()
         self.screen = screen or Screen(80)
-        self.source: Subject[Event] = Subject()
-        self.heard: list[Event] = []
+        self.source: Subject[ev.Event] = Subject()
+        self.heard: list[ev.Event] = []
         self.ends: list[Exception | None] = []
         self.lines = StatusLines(self.screen) if live else plain_on(self.screen)
         self.controls = controls_on(self.lines, verbosity, **controls)
@@ -85,12 +60,12 @@ class Bench:
             scheduler=self.clock,
         )
 
-    def at(self, second: float) -> Subject[Event]:
+    def at(self, second: float) -> Subject[ev.Event]:
         """Return the source at that time."""
         self.clock.advance_to(second)
         return self.source
 
-    def say(self, *events: Event) -> list[str]:
+    def say(self, *events: ev.Event) -> list[str]:
         """Emit the events and return the visible lines."""
         for event in events:
             self.source.on_next(event)
@@ -151,8 +126,8 @@ def test_lines_have_the_time_of_their_event() -> None:
     at = datetime(2026, 11, 23, 9, 5, 7, tzinfo=UTC)
     local = at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
     output = with_cli_output(controls_on(plain_on(stream)), clock=lambda: at)
-    two = AgentMessage(text="First.\n\nSecond.\n")
-    rx.of(PLANNING, two, PlanComplete(content="a\nb"), CALL).pipe(output).run()
+    two = ev.AgentMessage(text="First.\n\nSecond.\n")
+    rx.of(PLANNING, two, ev.PlanComplete(content="a\nb"), CALL).pipe(output).run()
     assert [
         f"{local} [Planning] Starting...",
         f"{local} First.",
@@ -167,7 +142,7 @@ def test_lines_have_the_time_of_their_event() -> None:
 def test_words_are_wrapped_behind_the_time() -> None:
     """On a terminal words are wrapped and indented behind the time of the day."""
     bench = Bench(stamps=True, screen=Screen(40))
-    shown = bench.say(AgentMessage(text="one two three four five six seven eight 漢字漢字 nine"))
+    shown = bench.say(ev.AgentMessage(text="one two three four five six seven eight 漢字漢字 nine"))
     stamp = bench.now.astimezone().strftime("%H:%M:%S")
     assert [
         f"{stamp} one two three four five six",
@@ -179,8 +154,8 @@ def test_words_are_wrapped_behind_the_time() -> None:
 def test_words_of_the_agent_are_shown(verbosity: Verbosity) -> None:
     """The agent's own words need no `--verbose`; those of its sub-agents do."""
     bench = Bench(verbosity=verbosity)
-    sub = AgentMessage(text="by a sub-agent", parent_tool_use_id="t")
-    shown = bench.say(MessageDelta(text="thinking", message_id="m"), PROSE, sub)
+    sub = ev.AgentMessage(text="by a sub-agent", parent_tool_use_id="t")
+    shown = bench.say(ev.MessageDelta(text="thinking", message_id="m"), PROSE, sub)
     expected = {
         Verbosity.QUIET: [],
         Verbosity.NORMAL: ["thinking aloud"],
@@ -191,7 +166,7 @@ def test_words_of_the_agent_are_shown(verbosity: Verbosity) -> None:
 
 def test_paths_are_relative_to_the_project() -> None:
     """Paths in the project are shown without it."""
-    outside = ToolCall(name="Read", input={"file_path": "/srv/projects/b"}, id="t2")
+    outside = ev.ToolCall(name="Read", input={"file_path": "/srv/projects/b"}, id="t2")
     shown = Bench().say(CALL, outside)
     assert ["▶ Bash: cat a.py", "▶ Read: /srv/projects/b"] == shown
 
@@ -199,46 +174,46 @@ def test_paths_are_relative_to_the_project() -> None:
 def test_failed_tool_calls_are_marked() -> None:
     """A failed tool call has a line with its name and reason; other results have none."""
     bench = Bench()
-    failed = ToolResult(name="t1", output="\ncat: /srv/project/a.py: no\nmore", is_error=True)
-    shown = bench.say(CALL, failed, CALL, ToolResult(name="t1", output="fine"))
+    failed = ev.ToolResult(name="t1", output="\ncat: /srv/project/a.py: no\nmore", is_error=True)
+    shown = bench.say(CALL, failed, CALL, ev.ToolResult(name="t1", output="fine"))
     assert ["▶ Bash: cat a.py", "✗ Bash failed: cat: a.py: no", "▶ Bash: cat a.py"] == shown
 
 
 def test_denied_tool_calls_are_reported_once() -> None:
     """The failure of a call that the guard denied is not repeated."""
-    denied = GuardDenied(tool="Bash", tool_use_id="t1", part="rm -rf /", reason="No.")
-    shown = Bench().say(CALL, denied, ToolResult(name="t1", output="No.", is_error=True))
+    denied = ev.GuardDenied(tool="Bash", tool_use_id="t1", part="rm -rf /", reason="No.")
+    shown = Bench().say(CALL, denied, ev.ToolResult(name="t1", output="No.", is_error=True))
     assert ["▶ Bash: cat a.py", "[Guard] Denied Bash: rm -rf / (No.)"] == shown
 
 
 def test_verbose_shows_the_output_of_failed_calls() -> None:
     """With `--verbose` the mark precedes the numbered output."""
     bench = Bench(verbosity=Verbosity.VERBOSE)
-    shown = bench.say(CALL, ToolResult(name="t1", output="no", is_error=True))
+    shown = bench.say(CALL, ev.ToolResult(name="t1", output="no", is_error=True))
     assert ["▶ Bash: cat a.py", "✗ Bash failed", "    1→no"] == shown
 
 
 def test_quiet_shows_no_tool_calls() -> None:
     """With `--quiet` neither calls nor their failures are shown."""
     bench = Bench(verbosity=Verbosity.QUIET)
-    shown = bench.say(PLANNING, CALL, ToolResult(name="t1", output="no", is_error=True))
+    shown = bench.say(PLANNING, CALL, ev.ToolResult(name="t1", output="no", is_error=True))
     assert ["[Planning] Starting..."] == shown
 
 
 def test_the_end_of_a_stage_has_its_duration_and_cost() -> None:
     """Duration and cost are in one line, or the duration alone where no cost is reported."""
     bench = Bench()
-    cost = StageCost(phase="planning", duration=61, cost_usd=0.5, total_cost=1.5)
-    shown = bench.say(PLANNING, cost, PlanComplete(content="x"))
+    cost = ev.StageCost(phase="planning", duration=61, cost_usd=0.5, total_cost=1.5)
+    shown = bench.say(PLANNING, cost, ev.PlanComplete(content="x"))
     assert ["[Planning] 1m 1s, $0.5000 (run total $1.5000)", "[PLAN_COMPLETE] x"] == shown[1:]
     bench.at(10).on_next(PLANNING)
     bench.clock.advance_to(22)
-    assert ["[Planning] 12s", "[PLAN_COMPLETE] y"] == bench.say(PlanComplete(content="y"))[-2:]
+    assert ["[Planning] 12s", "[PLAN_COMPLETE] y"] == bench.say(ev.PlanComplete(content="y"))[-2:]
 
 
 def test_a_wait_is_printed_once() -> None:
     """A wait that is reported again is only counted down."""
-    wait = QuotaWaiting(remaining=60)
+    wait = ev.QuotaWaiting(remaining=60)
     assert 1 == len(Bench().say(wait, wait))
 
 
@@ -253,8 +228,8 @@ def test_the_status_follows_the_run() -> None:
     ]
     bench.at(1).on_next(PLANNING)
     bench.source.on_next(CALL)
-    bench.source.on_next(SessionEnded(outcome="completed", cost_usd=0.5))
-    bench.source.on_next(CheckCommandStarted(iteration=1, command="pytest -q"))
+    bench.source.on_next(ev.SessionEnded(outcome="completed", cost_usd=0.5))
+    bench.source.on_next(ev.CheckCommandStarted(iteration=1, command="pytest -q"))
     rows = bench.rows_at(73)
     assert ["Login page · plan · claude", "▶ Check pytest -q  1m 12s"] == rows[:2]
     assert rows[2].strip() == "1m 13s · $0.50 of $5.00"
@@ -284,14 +259,14 @@ def test_an_idle_watch_shows_no_work() -> None:
     bench.at(1).on_next(WAITING)
     assert bench.rows_at(90)[0] == "Waiting for work"
     assert not any("Working" in row for row in bench.rows_at(91))
-    item = WatchProcessingItem(filename="a.md", title="Login page", position=2, total=5)
+    item = ev.WatchProcessingItem(filename="a.md", title="Login page", position=2, total=5)
     bench.at(300).on_next(item)
     assert bench.rows_at(310)[0] == "2 of 5: Login page"
 
 
 def test_a_retry_is_counted_down() -> None:
     """A retry shows its number and the time that is left."""
-    retry = AgentRetry(reason="overloaded", message="529", attempt=1, max_retries=5, retry_in=8)
+    retry = ev.AgentRetry(reason="overloaded", message="529", attempt=1, max_retries=5, retry_in=8)
     bench = Bench()
     bench.at(0).on_next(retry)
     assert bench.rows_at(3)[0] == "⏳ overloaded · retry 1 of 5 in 5s"
@@ -352,37 +327,42 @@ def test_broken_pipe_on_a_line() -> None:
 # Keys
 
 
-def keyed(send: Callable[[Event], object] | None) -> Bench:
+def keyed(send: Callable[[ev.Event], object] | None) -> Bench:
     bench = Bench(send=send, has_keys=True, opening=STARTED)
-    bench.at(1).on_next(ImplementingStart(iteration=1))
+    bench.at(1).on_next(ev.ImplementingStart(iteration=1))
     return bench
 
 
 def test_keys_ask_the_run() -> None:
     """`p` pauses and continues, `q` stops, and a message steers."""
-    asked: list[Event] = []
+    asked: list[ev.Event] = []
     bench = keyed(asked.append)
     bench.controls.press("p", bench.now)
     assert bench.rows_at(1)[-1].startswith("Pauses after this stage")
-    bench.say(PauseAsked())
+    bench.say(ev.PauseAsked())
     assert bench.rows_at(1)[0] == "PAUSING after this stage"
-    bench.say(RunPaused())
+    bench.say(ev.RunPaused())
     since = bench.now.astimezone().strftime("%H:%M")
     assert bench.rows_at(2)[0] == f"PAUSED since {since} · nothing runs"
     bench.controls.press("p", bench.now)
-    bench.say(ContinueAsked())
+    bench.say(ev.ContinueAsked())
     bench.controls.steer("use ASCII", bench.now)
     bench.controls.press("q", bench.now)
-    assert asked == [PauseAsked(), ContinueAsked(), SteerAsked(text="use ASCII"), StopAsked()]
+    assert asked == [
+        ev.PauseAsked(),
+        ev.ContinueAsked(),
+        ev.SteerAsked(text="use ASCII"),
+        ev.StopAsked(),
+    ]
 
 
 def test_keys_are_named_in_the_last_row() -> None:
     """The last row names the keys that work."""
     bench = keyed(lambda _command: None)
     assert bench.rows_at(2)[-1].endswith("p pause  s steer  v more  q stop")
-    bench.say(PauseAsked())
+    bench.say(ev.PauseAsked())
     assert bench.rows_at(2)[-1].endswith("p go on  s steer  v more  q stop")
-    bench.say(StopAsked())
+    bench.say(ev.StopAsked())
     assert bench.rows_at(2)[0] == "STOPPING after this stage"
     assert bench.rows_at(2)[-1].endswith("  v more")
     assert keyed(None).rows_at(2)[-1].endswith("  v more")
@@ -393,16 +373,16 @@ def test_detail_is_changed_while_the_run_works() -> None:
     bench = keyed(None)
     bench.controls.press("v", bench.now)
     assert "All detail" in bench.rows_at(2)[-1]
-    assert "    1→fine" in bench.say(CALL, ToolResult(name="t1", output="fine"))
+    assert "    1→fine" in bench.say(CALL, ev.ToolResult(name="t1", output="fine"))
     bench.controls.press("v", bench.now)
-    assert 1 == bench.say(CALL, ToolResult(name="t1", output="fine")).count("    1→fine")
+    assert 1 == bench.say(CALL, ev.ToolResult(name="t1", output="fine")).count("    1→fine")
     assert "All detail" not in bench.rows_at(3)[-1]
 
 
 def test_a_command_that_cannot_be_given_is_reported() -> None:
     """An error of the control folder is shown, and the run goes on."""
 
-    def fail(_command: Event) -> None:
+    def fail(_command: ev.Event) -> None:
         raise StorageError("write", "no space left")
 
     bench = keyed(fail)
@@ -426,7 +406,7 @@ def test_nothing_is_shown_after_an_interrupt() -> None:
 
 def test_any_stream_is_printed_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     """`with_cli_output()` prints on standard output as it is at the subscription."""
-    seen: list[Event] = []
+    seen: list[ev.Event] = []
     stream = rx.of(PLANNING, PROSE, APPROVED).pipe(cuggino_cli.with_cli_output(stamps=False))
     assert capsys.readouterr().out == ""
     cuggino.run(stream, seen.append)
@@ -444,7 +424,7 @@ def test_detail_and_color_are_chosen_by_name(capsys: pytest.CaptureFixture[str])
     levels: tuple[Literal["quiet", "normal", "verbose"], ...] = ("quiet", "normal", "verbose")
     for verbosity in levels:
         shown = cuggino_cli.with_cli_output(verbosity=verbosity, color="always", stamps=False)
-        result = ToolResult(name="t1", output="42 files")
+        result = ev.ToolResult(name="t1", output="42 files")
         cuggino.run(rx.of(PLANNING, CALL, result, PROSE).pipe(shown))
         printed.append(capsys.readouterr().out)
     assert [False, True, True] == [PROSE.text in text for text in printed]

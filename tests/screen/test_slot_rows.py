@@ -9,39 +9,7 @@ import pytest
 from pydantic import JsonValue
 from reactivex import Subject
 
-from cuggino.events import (
-    AgentMessage,
-    CheckCommandStarted,
-    ClusterWorker,
-    ControlEvent,
-    Event,
-    ImplementingStart,
-    IterationStart,
-    LoopSpecIssue,
-    PauseAsked,
-    QuotaLifted,
-    QuotaWaiting,
-    ReviewingStart,
-    RunPaused,
-    RunStarted,
-    SessionEnded,
-    SteerAsked,
-    ToolCall,
-    ToolResult,
-    WatchBacklogWaiting,
-    WatchCandidate,
-    WatchFollowDelayed,
-    WatchItemCompleted,
-    WatchItemRetry,
-    WatchLanded,
-    WatchLanding,
-    WatchPlaced,
-    WatchPlaceGone,
-    WatchProcessingItem,
-    WatchSentBack,
-    WatchSlotPrepared,
-    WatchWorkers,
-)
+from cuggino import events as ev
 from cuggino_cli.screen.controls import Controls
 from cuggino_cli.screen.format import format_event
 from cuggino_cli.screen.fragments import Verbosity, paint
@@ -54,37 +22,37 @@ from .live_lines import plain_on
 AT = datetime(2026, 11, 23, 7, tzinfo=UTC)
 OPTIONS: dict[str, JsonValue] = {"slots": 4, "model": "opus", "budget": 20}
 NAMES = ("Login page for everybody", "Search 检索", "Export CSV", "Import")
-BEGUN: list[Event] = [
-    RunStarted(run_id="r", kind="watch", command="c", agent="claude", options=OPTIONS),
+BEGUN: list[ev.Event] = [
+    ev.RunStarted(run_id="r", kind="watch", command="c", agent="claude", options=OPTIONS),
     *(
-        WatchProcessingItem(filename=f"{n}.md", title=name, position=n, total=9, slot=n)
+        ev.WatchProcessingItem(filename=f"{n}.md", title=name, position=n, total=9, slot=n)
         for n, name in enumerate(NAMES, 1)
     ),
 ]
-BASH = ToolCall(name="Bash", input={"command": "pytest -q /p/tests/test_login.py"}, id="t")
-WORK: list[Event] = [
+BASH = ev.ToolCall(name="Bash", input={"command": "pytest -q /p/tests/test_login.py"}, id="t")
+WORK: list[ev.Event] = [
     *BEGUN,
-    IterationStart(iteration=2, max_iterations=3, item="1.md"),
-    ImplementingStart(iteration=2, item="1.md"),
+    ev.IterationStart(iteration=2, max_iterations=3, item="1.md"),
+    ev.ImplementingStart(iteration=2, item="1.md"),
     BASH.of_item("1.md"),
-    ReviewingStart(iteration=1, item="2.md"),
-    SessionEnded(outcome="completed", cost_usd=1.02, item="2.md"),
-    WatchCandidate(filename="3.md", slot=3, commit="c", base="b", attempt=1),
-    WatchLanding(filename="3.md", commit="c", trunk="b"),
-    CheckCommandStarted(iteration=0, command="make check"),
-    QuotaWaiting(remaining=9840, item="4.md"),
-    WatchItemCompleted(filename="0.md"),
+    ev.ReviewingStart(iteration=1, item="2.md"),
+    ev.SessionEnded(outcome="completed", cost_usd=1.02, item="2.md"),
+    ev.WatchCandidate(filename="3.md", slot=3, commit="c", base="b", attempt=1),
+    ev.WatchLanding(filename="3.md", commit="c", trunk="b"),
+    ev.CheckCommandStarted(iteration=0, command="make check"),
+    ev.QuotaWaiting(remaining=9840, item="4.md"),
+    ev.WatchItemCompleted(filename="0.md"),
 ]
 
 
-def status_of(*events: Event) -> RunStatus:
+def status_of(*events: ev.Event) -> RunStatus:
     status = RunStatus(project="/p")
     for event in events:
         status = status.add(event, at=AT)
     return status
 
 
-def rows(*events: Event, columns: int = 80, height: int = 24) -> list[str]:
+def rows(*events: ev.Event, columns: int = 80, height: int = 24) -> list[str]:
     """Return the rows 72 seconds after these events."""
     shown = status_of(*events).rows(AT + timedelta(seconds=72), columns=columns, height=height)
     return [paint(row, color=False, bell=False).rstrip() for row in shown]
@@ -135,9 +103,9 @@ def test_a_low_terminal() -> None:
 
 def test_a_pause_and_a_return() -> None:
     """A pause is the first row; an item that was sent back shows how often."""
-    back = WatchSentBack(filename="3.md", reason="conflict", returns=2)
-    again = WatchProcessingItem(filename="3.md", title="Export CSV", slot=2)
-    shown = rows(*WORK, back, again, PauseAsked(), RunPaused(), height=60)
+    back = ev.WatchSentBack(filename="3.md", reason="conflict", returns=2)
+    again = ev.WatchProcessingItem(filename="3.md", title="Export CSV", slot=2)
+    shown = rows(*WORK, back, again, ev.PauseAsked(), ev.RunPaused(), height=60)
     assert shown[0].startswith("PAUSED since ")
     assert "2 Export CSV" in shown[2]
     assert "prepare ↩2" in shown[2]
@@ -145,17 +113,17 @@ def test_a_pause_and_a_return() -> None:
 
 def test_what_waits_for_a_person() -> None:
     """A spec issue of one item, or a branch that cannot follow, is the first row."""
-    late = WatchFollowDelayed(branch="main", commit="c", reason="you have changed a.py")
-    issue = LoopSpecIssue(iteration=1, content="How?", filename="i.md", item="1.md")
+    late = ev.WatchFollowDelayed(branch="main", commit="c", reason="you have changed a.py")
+    issue = ev.LoopSpecIssue(iteration=1, content="How?", filename="i.md", item="1.md")
     assert rows(*WORK, late)[0] == "Your branch does not follow yet: you have changed a.py"
-    idle = rows(WORK[0], late, WatchBacklogWaiting())
+    idle = rows(WORK[0], late, ev.WatchBacklogWaiting())
     assert idle[:2] == [rows(*WORK, late)[0], "Waiting for work"]
     assert rows(*WORK, late, issue)[0] == "Waiting for you: Resolve spec issue i.md"
 
 
 def test_a_retry_of_all_items() -> None:
     """The pause before the first retry counts down when nothing else works."""
-    retry = WatchItemRetry(
+    retry = ev.WatchItemRetry(
         filename="1.md", message="x", attempt=1, max_attempts=3, retry_in=100.0, counted=True
     )
     shown = rows(*BEGUN[:2], retry)
@@ -168,10 +136,12 @@ def test_the_title() -> None:
     assert status_of(*WORK).title() == "cuggino: 3 at work, $1.02"
 
 
-def printed(*events: Event, verbosity: Verbosity = Verbosity.NORMAL, stamps: bool = False) -> str:
+def printed(
+    *events: ev.Event, verbosity: Verbosity = Verbosity.NORMAL, stamps: bool = False
+) -> str:
     stream = io.StringIO()
     controls = Controls(plain_on(stream), verbosity=verbosity)
-    source: Subject[Event] = Subject()
+    source: Subject[ev.Event] = Subject()
     output = with_cli_output(controls, project="/p", stamps=stamps, clock=lambda: AT)
     source.pipe(output).subscribe()
     for event in events:
@@ -181,9 +151,9 @@ def printed(*events: Event, verbosity: Verbosity = Verbosity.NORMAL, stamps: boo
 
 def test_lines_name_their_slot() -> None:
     """Each line of an agent has the slot and the item, also further lines of a text."""
-    begun = WatchProcessingItem(filename="007-login.md", slot=2)
-    text = AgentMessage(text="I look.\nIt is there.", item="007-login.md")
-    out = printed(begun, text, BASH.of_item("007-login.md"), WatchItemCompleted(filename="x.md"))
+    begun = ev.WatchProcessingItem(filename="007-login.md", slot=2)
+    text = ev.AgentMessage(text="I look.\nIt is there.", item="007-login.md")
+    out = printed(begun, text, BASH.of_item("007-login.md"), ev.WatchItemCompleted(filename="x.md"))
     assert out.splitlines() == [
         "[Watch] Processing: 007-login.md (slot 2)",
         "[2 007-login] I look.",
@@ -198,27 +168,27 @@ def test_lines_name_their_slot() -> None:
 
 def test_paths_are_relative_to_the_slot() -> None:
     """The files that an agent touches are those of its slot's folder."""
-    begun = WatchProcessingItem(filename="1.md", title="Login", slot=1)
-    prepared = WatchSlotPrepared(filename="1.md", slot=1, folder="/slots/1", base="b0")
-    call = ToolCall(name="Write", input={"file_path": "/slots/1/a.py"}, id="t", item="1.md")
+    begun = ev.WatchProcessingItem(filename="1.md", title="Login", slot=1)
+    prepared = ev.WatchSlotPrepared(filename="1.md", slot=1, folder="/slots/1", base="b0")
+    call = ev.ToolCall(name="Write", input={"file_path": "/slots/1/a.py"}, id="t", item="1.md")
     assert printed(begun, prepared, call).splitlines()[-1] == "[1 1] ▶ Write: a.py"
     assert "▶ Write a.py " in rows(begun, prepared, call)[0]
 
 
 def test_tools_of_two_slots_with_the_same_id() -> None:
     """A failed tool call gets the name of its item's call."""
-    items = [WatchProcessingItem(filename=f"{n}.md", slot=n) for n in (1, 2)]
-    failed = ToolResult(name="t", output="no", is_error=True, item="1.md")
-    read = ToolCall(name="Read", input={}, id="t", item="2.md")
+    items = [ev.WatchProcessingItem(filename=f"{n}.md", slot=n) for n in (1, 2)]
+    failed = ev.ToolResult(name="t", output="no", is_error=True, item="1.md")
+    read = ev.ToolCall(name="Read", input={}, id="t", item="2.md")
     out = printed(*items, BASH.of_item("1.md"), read, failed)
     assert out.splitlines()[-1] == "[1 1] ✗ Bash failed: no"
 
 
 def test_a_usage_limit_of_all_slots() -> None:
     """All slots wait for the same limit, which is reported once, and so is its end."""
-    items = [WatchProcessingItem(filename=f"{n}.md", slot=n) for n in (1, 2)]
-    limits = [QuotaWaiting(remaining=60, item=f"{n}.md") for n in (1, 2, 1, 2)]
-    lifted = [QuotaLifted(waited=60, item=f"{n}.md") for n in (1, 2)]
+    items = [ev.WatchProcessingItem(filename=f"{n}.md", slot=n) for n in (1, 2)]
+    limits = [ev.QuotaWaiting(remaining=60, item=f"{n}.md") for n in (1, 2, 1, 2)]
+    lifted = [ev.QuotaLifted(waited=60, item=f"{n}.md") for n in (1, 2)]
     out = printed(*items, *limits, *lifted, limits[1])
     assert out.splitlines()[2:] == [
         "[Agent] Waiting for the usage limit, 1m 0s left",
@@ -229,7 +199,7 @@ def test_a_usage_limit_of_all_slots() -> None:
 
 def test_a_spec_issue_of_a_slot_calls() -> None:
     """It stops one item, so that nothing else would ring the bell."""
-    issue = LoopSpecIssue(iteration=1, content="How?", filename="i.md")
+    issue = ev.LoopSpecIssue(iteration=1, content="How?", filename="i.md")
     for event, rings in ((issue, False), (issue.of_item("1.md"), True)):
         shown = format_event(event, verbosity=Verbosity.NORMAL)
         assert shown is not None
@@ -238,17 +208,19 @@ def test_a_spec_issue_of_a_slot_calls() -> None:
 
 def test_the_commands_of_a_landing() -> None:
     """They name the item that is being landed, until it has landed."""
-    check = CheckCommandStarted(iteration=0, command="make")
-    landed = WatchLanded(filename="1.md", commit="m", trunk_was="b")
-    out = printed(*BEGUN[1:2], WatchLanding(filename="1.md", commit="c", trunk="b"), check, landed)
+    check = ev.CheckCommandStarted(iteration=0, command="make")
+    landed = ev.WatchLanded(filename="1.md", commit="m", trunk_was="b")
+    out = printed(
+        *BEGUN[1:2], ev.WatchLanding(filename="1.md", commit="c", trunk="b"), check, landed
+    )
     assert [line for line in out.splitlines() if "→" in line] == ["[→ 1] [Check] Running: make"]
     assert "→" not in printed(*BEGUN[1:2], landed, check)
 
 
 def test_one_slot_prints_as_before() -> None:
     """Without slots nothing is prefixed, not even a command that names an item."""
-    begun = WatchProcessingItem(filename="1.md")
-    out = printed(begun, SteerAsked(text="faster", item="1.md"), BASH)
+    begun = ev.WatchProcessingItem(filename="1.md")
+    out = printed(begun, ev.SteerAsked(text="faster", item="1.md"), BASH)
     assert out.splitlines() == [
         "[Watch] Processing: 1.md",
         "[Control] Message: faster",
@@ -259,19 +231,19 @@ def test_one_slot_prints_as_before() -> None:
 @pytest.mark.parametrize(
     ("events", "text", "asked", "note"),
     [
-        (WORK, "2 be quick", SteerAsked(text="be quick", item="2.md"), "Told slot 2: be quick"),
-        (WORK, "2: be quick", SteerAsked(text="be quick", item="2.md"), "Told slot 2: be quick"),
+        (WORK, "2 be quick", ev.SteerAsked(text="be quick", item="2.md"), "Told slot 2: be quick"),
+        (WORK, "2: be quick", ev.SteerAsked(text="be quick", item="2.md"), "Told slot 2: be quick"),
         (WORK, "be quick", None, "Begin with the slot: `1 be quick`"),
         (WORK, "3 be quick", None, "Begin with the slot: `1 3 be quick`"),
-        (BEGUN[:2], "be quick", SteerAsked(text="be quick", item="1.md"), "Told: be quick"),
-        ([WatchProcessingItem(filename="1.md")], "2 x", SteerAsked(text="2 x"), "Told: 2 x"),
+        (BEGUN[:2], "be quick", ev.SteerAsked(text="be quick", item="1.md"), "Told: be quick"),
+        ([ev.WatchProcessingItem(filename="1.md")], "2 x", ev.SteerAsked(text="2 x"), "Told: 2 x"),
     ],
 )
 def test_a_message_to_a_slot(
-    events: list[Event], text: str, asked: ControlEvent | None, note: str
+    events: list[ev.Event], text: str, asked: ev.ControlEvent | None, note: str
 ) -> None:
     """With several items at work, a message begins with the slot; slot 3 is empty here."""
-    sent: list[ControlEvent] = []
+    sent: list[ev.ControlEvent] = []
     shown: list[object] = []
     lines = plain_on(io.StringIO())
     lines.show = shown.append  # type: ignore[method-assign, assignment]
@@ -288,12 +260,12 @@ def test_a_message_to_a_slot(
 
 def test_workers_in_rows() -> None:
     """A row names the worker of its slot, the totals the free places; names are inert."""
-    workers = (ClusterWorker(name="w1", places=4, busy=2), ClusterWorker(name="w2", places=2))
+    workers = (ev.ClusterWorker(name="w1", places=4, busy=2), ev.ClusterWorker(name="w2", places=2))
     events = [
         *WORK,
-        WatchWorkers(workers=workers, joined=("w1", "w2")),
-        WatchPlaced(filename="1.md", slot=1, worker="w\x1b[2J1"),
-        WatchPlaced(filename="2.md", slot=2, worker="w2"),
+        ev.WatchWorkers(workers=workers, joined=("w1", "w2")),
+        ev.WatchPlaced(filename="1.md", slot=1, worker="w\x1b[2J1"),
+        ev.WatchPlaced(filename="2.md", slot=2, worker="w2"),
     ]
     first, second, *_, totals = [" ".join(row.split()) for row in rows(*events, columns=120)]
     assert first.startswith("1 Login page for everybody 2/3 implement claude opus w␛[2J1 ▶ Bash")
@@ -302,23 +274,23 @@ def test_workers_in_rows() -> None:
     assert not any("w2" in row for row in rows(*events, columns=60))
     for columns in (12, 40, 80, 120):
         assert all(width(row) < columns for row in rows(*events, columns=columns))
-    none = rows(*WORK, WatchWorkers(left=("w1",)), columns=120)[-1]
+    none = rows(*WORK, ev.WatchWorkers(left=("w1",)), columns=120)[-1]
     assert "no workers" in none
 
 
 def test_lines_of_workers() -> None:
     """Workers that come and go are reported, changes of their load only with `--verbose`."""
-    one, two = ClusterWorker(name="w1", places=4, busy=1), ClusterWorker(name="w2", places=2)
+    one, two = ev.ClusterWorker(name="w1", places=4, busy=1), ev.ClusterWorker(name="w2", places=2)
     many = tuple(f"v{n}" for n in range(10))
     evil = "w\x1b[2J\n[Watch] Landed: x"
     out = printed(
-        WatchWorkers(workers=(one, two), joined=("w1", "w2")),
-        WatchWorkers(workers=(one, two)),
-        WatchWorkers(workers=(one,), left=("w2",)),
-        WatchWorkers(left=many),
-        WatchPlaced(filename="1.md", slot=1, worker=evil),
-        WatchSlotPrepared(filename="1.md", slot=1, folder="/s", base="b0", worker=evil),
-        WatchPlaceGone(filename="1.md", slot=1, worker=evil, reason=evil),
+        ev.WatchWorkers(workers=(one, two), joined=("w1", "w2")),
+        ev.WatchWorkers(workers=(one, two)),
+        ev.WatchWorkers(workers=(one,), left=("w2",)),
+        ev.WatchWorkers(left=many),
+        ev.WatchPlaced(filename="1.md", slot=1, worker=evil),
+        ev.WatchSlotPrepared(filename="1.md", slot=1, folder="/s", base="b0", worker=evil),
+        ev.WatchPlaceGone(filename="1.md", slot=1, worker=evil, reason=evil),
     )
     assert out.splitlines() == [
         "[Watch] Workers: w1, w2; 2 workers, 5 of 6 places free",
@@ -329,6 +301,6 @@ def test_lines_of_workers() -> None:
         "[Watch] w␛[2J [Watch] Landed: x is gone (w␛[2J [Watch] Landed: x); slot 1 continues"
         " elsewhere",
     ]
-    told = format_event(WatchWorkers(workers=(one,)), verbosity=Verbosity.VERBOSE)
+    told = format_event(ev.WatchWorkers(workers=(one,)), verbosity=Verbosity.VERBOSE)
     assert told is not None
     assert "[Watch] 1 worker, 3 of 4 places free" == told[0].text

@@ -7,46 +7,8 @@ from typing import Any
 import pytest
 from reactivex import from_iterable
 
+from cuggino import events as ev
 from cuggino.errors import AgentFailed, CugginoError, Interrupted, LoopError, QuotaExceeded
-from cuggino.events import (
-    AgentFellBack,
-    AgentMessage,
-    AgentNudged,
-    AgentRetry,
-    Approved,
-    CheckCommandOutput,
-    CheckCommandStarted,
-    CommitPerformed,
-    DeliverEnded,
-    DeliverSessionEnded,
-    DeliverSessionStarted,
-    Done,
-    GuardDenied,
-    ImplementingStart,
-    IterationStart,
-    LoopApproved,
-    PlanBuildEnded,
-    PlanBuildPhaseStarted,
-    PlanBuildSessionEnded,
-    QuotaLifted,
-    QuotaWaiting,
-    ReviewingStart,
-    SessionEnded,
-    StageCost,
-    ToolCall,
-    ToolResult,
-    Usage,
-    UsageUpdate,
-    WatchCandidate,
-    WatchItemCompleted,
-    WatchItemParked,
-    WatchLanded,
-    WatchLanding,
-    WatchPlaced,
-    WatchPlaceGone,
-    WatchProcessingItem,
-    WatchSentBack,
-)
 from cuggino.telemetry import AgentIdentity
 from cuggino.telemetry.agents import MOST_OPEN_TOOLS
 from cuggino.telemetry.texts import CONTENT_LIMIT
@@ -55,31 +17,31 @@ from tests.telemetry.exported import Exported, exported, needs_otel
 
 pytestmark = needs_otel
 
-USAGE = Usage(input_tokens=100, output_tokens=20, cache_read_tokens=30, cache_creation_tokens=4)
+USAGE = ev.Usage(input_tokens=100, output_tokens=20, cache_read_tokens=30, cache_creation_tokens=4)
 
 
 def drawn(**more: Any) -> dict[str, Any]:
     """Return the events of a coding run, by letter."""
     return {
-        "1": IterationStart(iteration=1, max_iterations=3),
-        "I": ImplementingStart(iteration=1),
-        "R": ReviewingStart(iteration=1),
-        "k": CheckCommandStarted(iteration=1, command="make test TOKEN=tuttifrutti-42"),
-        "K": CheckCommandOutput(iteration=1, output="a secret", exit_code=1),
-        "m": AgentMessage(text="My password is tuttifrutti-42."),
-        "t": ToolCall(name="Bash", input={"command": "echo tuttifrutti-42"}, id="x"),
-        "r": ToolResult(name="x", output="tuttifrutti-42"),
-        "f": ToolResult(name="x", output="no", is_error=True),
-        "g": GuardDenied(tool="Bash", tool_use_id="x", part="rm -rf /", reason="no"),
-        "u": UsageUpdate(usage=USAGE),
-        "e": SessionEnded(
+        "1": ev.IterationStart(iteration=1, max_iterations=3),
+        "I": ev.ImplementingStart(iteration=1),
+        "R": ev.ReviewingStart(iteration=1),
+        "k": ev.CheckCommandStarted(iteration=1, command="make test TOKEN=tuttifrutti-42"),
+        "K": ev.CheckCommandOutput(iteration=1, output="a secret", exit_code=1),
+        "m": ev.AgentMessage(text="My password is tuttifrutti-42."),
+        "t": ev.ToolCall(name="Bash", input={"command": "echo tuttifrutti-42"}, id="x"),
+        "r": ev.ToolResult(name="x", output="tuttifrutti-42"),
+        "f": ev.ToolResult(name="x", output="no", is_error=True),
+        "g": ev.GuardDenied(tool="Bash", tool_use_id="x", part="rm -rf /", reason="no"),
+        "u": ev.UsageUpdate(usage=USAGE),
+        "e": ev.SessionEnded(
             outcome="completed", cost_usd=0.5, usage=USAGE, num_turns=3, session_id="s1"
         ),
-        "c": StageCost(phase="implementing", cost_usd=0.5),
-        "D": Done(content="all of it"),
-        "A": Approved(content="fine"),
-        "C": CommitPerformed(iteration=1, commit_hash="abc1234", message="Do it"),
-        "z": LoopApproved(iteration=1),
+        "c": ev.StageCost(phase="implementing", cost_usd=0.5),
+        "D": ev.Done(content="all of it"),
+        "A": ev.Approved(content="fine"),
+        "C": ev.CommitPerformed(iteration=1, commit_hash="abc1234", message="Do it"),
+        "z": ev.LoopApproved(iteration=1),
         **more,
     }
 
@@ -148,7 +110,7 @@ def test_no_contents_unless_asked_for() -> None:
 
 def test_contents_without_secrets() -> None:
     """If asked for, tool calls and the last message are exported, masked and cut."""
-    long = ToolResult(name="x", output="tuttifrutti-42 " + "long " * CONTENT_LIMIT)
+    long = ev.ToolResult(name="x", output="tuttifrutti-42 " + "long " * CONTENT_LIMIT)
     memory = exported("-ItLmez|", drawn(L=long), content=True)
     tool = memory.span("execute_tool Bash").attributes
     assert '{"command":"echo ⟦masked MY_API_TOKEN⟧"}' == tool["gen_ai.tool.call.arguments"]
@@ -181,7 +143,7 @@ def test_metrics() -> None:
 def test_failed_denied_and_unanswered_tools() -> None:
     """A failed tool call is an error, a denied one is marked, one without a result ends with the
     session."""
-    other = ToolCall(name="Read", id="y")
+    other = ev.ToolCall(name="Read", id="y")
     memory = exported("-Itgf-o--ez|", drawn(o=other))
     failed, unanswered = memory.span("execute_tool Bash"), memory.span("execute_tool Read")
     assert (2, 4) == (failed.begin, failed.end)
@@ -193,9 +155,9 @@ def test_failed_denied_and_unanswered_tools() -> None:
 
 def test_open_tools_are_bounded() -> None:
     """Of too many tool calls without a result, the oldest is ended."""
-    calls = [ToolCall(name="Read", id=str(number)) for number in range(MOST_OPEN_TOOLS + 1)]
+    calls = [ev.ToolCall(name="Read", id=str(number)) for number in range(MOST_OPEN_TOOLS + 1)]
     memory = Exported()
-    marbles = Marbles(I=ImplementingStart(iteration=1), t=calls[0], e=drawn()["e"])
+    marbles = Marbles(I=ev.ImplementingStart(iteration=1), t=calls[0], e=drawn()["e"])
 
     marbles.record(from_iterable(calls).pipe(memory.operator()), until=1)
     tools = [span for span in memory.spans if span.name == "execute_tool Read"]
@@ -204,7 +166,7 @@ def test_open_tools_are_bounded() -> None:
 
 def test_a_session_that_is_retried() -> None:
     """A retry ends the session as an error, and the wait belongs to no session."""
-    retry = AgentRetry(reason="overloaded", message="x", attempt=1, max_retries=3, retry_in=4)
+    retry = ev.AgentRetry(reason="overloaded", message="x", attempt=1, max_retries=3, retry_in=4)
     memory = exported("-Imtu-y---m-ecDz|", drawn(y=retry))
     first, second = [span for span in memory.spans if span.name.startswith("invoke_agent")]
     assert (1, 6, 10, 12) == (first.begin, first.end, second.begin, second.end)
@@ -224,8 +186,8 @@ def test_an_agent_that_lingers() -> None:
 
 def test_a_nudge_and_a_usage_limit() -> None:
     """Each is one event of the stage, however often a wait is reported."""
-    wait, lifted = QuotaWaiting(remaining=60), QuotaLifted(waited=120)
-    memory = exported("-Im-n-mqqqlm-ecDz|", drawn(n=AgentNudged(), q=wait, l=lifted))
+    wait, lifted = ev.QuotaWaiting(remaining=60), ev.QuotaLifted(waited=120)
+    memory = exported("-Im-n-mqqqlm-ecDz|", drawn(n=ev.AgentNudged(), q=wait, l=lifted))
     assert ("AgentNudged", "QuotaWaiting", "QuotaLifted") == memory.span("implementing").events
     errors = [span.attributes.get("error.type") for span in memory.spans[2:]]
     assert ["nudged", "quota", None] == errors
@@ -233,7 +195,7 @@ def test_a_nudge_and_a_usage_limit() -> None:
 
 def test_agents_of_roles_and_fallbacks() -> None:
     """A session has the agent of its role; after a fallback, that one."""
-    back = AgentFellBack(
+    back = ev.AgentFellBack(
         role="implementing", from_agent="claude", to_agent="codex", reason="quota", message="x"
     )
     memory, marbles = Exported(), Marbles(**drawn(b=back))
@@ -256,10 +218,10 @@ def test_agents_of_roles_and_fallbacks() -> None:
 def test_items_of_a_watch() -> None:
     """The stages of an item are in its span, which has its name and its outcome."""
     events = drawn(
-        p=WatchProcessingItem(filename="001-login.md"),
-        P=WatchProcessingItem(filename="002-search.md"),
-        W=WatchItemCompleted(filename="001-login.md"),
-        X=WatchItemParked(filename="002-search.md", reason="tuttifrutti-42"),
+        p=ev.WatchProcessingItem(filename="001-login.md"),
+        P=ev.WatchProcessingItem(filename="002-search.md"),
+        W=ev.WatchItemCompleted(filename="001-login.md"),
+        X=ev.WatchItemParked(filename="002-search.md", reason="tuttifrutti-42"),
     )
     memory = exported("-pIm-ecDzWPIm-eX|", events)
     assert [
@@ -284,9 +246,9 @@ def test_items_of_a_watch() -> None:
 def test_a_deliver_run() -> None:
     """A session is a stage with its instruction, its number and its model."""
     events = drawn(
-        S=DeliverSessionStarted(session=1, instruction="coding", model="opus"),
-        E=DeliverSessionEnded(session=1, outcome="execution_error"),
-        z=DeliverEnded(reason="all_blocked"),
+        S=ev.DeliverSessionStarted(session=1, instruction="coding", model="opus"),
+        E=ev.DeliverSessionEnded(session=1, outcome="execution_error"),
+        z=ev.DeliverEnded(reason="all_blocked"),
     )
     memory = exported("-Sm-eEz|", events)
     stage = memory.span("coding")
@@ -304,10 +266,10 @@ def test_a_deliver_run() -> None:
 def test_a_plan_build_run() -> None:
     """Its phases are stages; a check without a result ends with its stage."""
     events = drawn(
-        p=PlanBuildPhaseStarted(phase="plan", iteration=1),
-        b=PlanBuildPhaseStarted(phase="verify", iteration=1),
-        E=PlanBuildSessionEnded(iteration=1, phase="plan", outcome="completed"),
-        z=PlanBuildEnded(reason="complete"),
+        p=ev.PlanBuildPhaseStarted(phase="plan", iteration=1),
+        b=ev.PlanBuildPhaseStarted(phase="verify", iteration=1),
+        E=ev.PlanBuildSessionEnded(iteration=1, phase="plan", outcome="completed"),
+        z=ev.PlanBuildEnded(reason="complete"),
     )
     memory = exported("-pm-eEbk--z|", events)
     assert [
@@ -354,7 +316,7 @@ def test_a_disposed_run() -> None:
 
 def test_odd_texts() -> None:
     """Names that UTF-8 cannot encode, or that are very long, can be exported."""
-    tools = drawn(o=ToolCall(name="\ud800" + "n" * 1000, id="\udfff"))
+    tools = drawn(o=ev.ToolCall(name="\ud800" + "n" * 1000, id="\udfff"))
     memory = exported("-Io-ez|", tools)
     (tool,) = [span for span in memory.spans if span.name.startswith("execute_tool")]
     assert tool.name.startswith("execute_tool ?nnn")
@@ -365,19 +327,19 @@ def test_odd_texts() -> None:
 def test_items_in_slots() -> None:
     """Each item has its own stages and sessions; its landing is a stage with the check in it."""
     landing = {
-        "L": WatchLanding(filename="1.md", commit="c", trunk="b"),
-        "l": WatchLanded(filename="1.md", commit="m", trunk_was="b"),
-        "k": CheckCommandStarted(iteration=0, command="make"),
-        "K": CheckCommandOutput(iteration=0, exit_code=0),
+        "L": ev.WatchLanding(filename="1.md", commit="c", trunk="b"),
+        "l": ev.WatchLanded(filename="1.md", commit="m", trunk_was="b"),
+        "k": ev.CheckCommandStarted(iteration=0, command="make"),
+        "K": ev.CheckCommandOutput(iteration=0, exit_code=0),
     }
     one, two = (
         {
-            letters[0]: WatchProcessingItem(filename=f"{slot}.md", slot=slot),
-            letters[1]: ImplementingStart(iteration=1, item=f"{slot}.md"),
-            letters[2]: AgentMessage(text="hi", item=f"{slot}.md"),
-            letters[3]: SessionEnded(outcome="completed", cost_usd=cost, item=f"{slot}.md"),
-            letters[4]: LoopApproved(iteration=1, item=f"{slot}.md"),
-            letters[5]: WatchItemCompleted(filename=f"{slot}.md"),
+            letters[0]: ev.WatchProcessingItem(filename=f"{slot}.md", slot=slot),
+            letters[1]: ev.ImplementingStart(iteration=1, item=f"{slot}.md"),
+            letters[2]: ev.AgentMessage(text="hi", item=f"{slot}.md"),
+            letters[3]: ev.SessionEnded(outcome="completed", cost_usd=cost, item=f"{slot}.md"),
+            letters[4]: ev.LoopApproved(iteration=1, item=f"{slot}.md"),
+            letters[5]: ev.WatchItemCompleted(filename=f"{slot}.md"),
         }
         for slot, letters, cost in ((1, "abcdef", 0.5), (2, "ABCDEF", 0.25))
     )
@@ -404,10 +366,10 @@ def test_items_in_slots() -> None:
 def test_an_item_is_sent_back() -> None:
     """Its landing has failed with the reason, and the next attempt is a separate item."""
     events = {
-        "p": WatchProcessingItem(filename="1.md", slot=1),
-        "C": WatchCandidate(filename="1.md", slot=1, commit="c", base="b", attempt=1),
-        "L": WatchLanding(filename="1.md", commit="c", trunk="b"),
-        "s": WatchSentBack(filename="1.md", reason="conflict", returns=1),
+        "p": ev.WatchProcessingItem(filename="1.md", slot=1),
+        "C": ev.WatchCandidate(filename="1.md", slot=1, commit="c", base="b", attempt=1),
+        "L": ev.WatchLanding(filename="1.md", commit="c", trunk="b"),
+        "s": ev.WatchSentBack(filename="1.md", reason="conflict", returns=1),
     }
     memory = exported("p-C-L-s--p-|", events)
     assert [span.times for span in memory.spans] == [
@@ -423,12 +385,12 @@ def test_an_item_is_sent_back() -> None:
 def test_an_item_goes_on_elsewhere() -> None:
     """Its span names the worker; the stage on a lost one has failed, and the item goes on."""
     events = {
-        "p": WatchProcessingItem(filename="1.md", slot=1),
-        "w": WatchPlaced(filename="1.md", slot=1, worker="w1\ud800"),
-        "i": ImplementingStart(iteration=1, item="1.md"),
-        "g": WatchPlaceGone(filename="1.md", slot=1, worker="w1", reason="killed"),
-        "W": WatchPlaced(filename="1.md", slot=1, worker="w2"),
-        "f": WatchItemCompleted(filename="1.md"),
+        "p": ev.WatchProcessingItem(filename="1.md", slot=1),
+        "w": ev.WatchPlaced(filename="1.md", slot=1, worker="w1\ud800"),
+        "i": ev.ImplementingStart(iteration=1, item="1.md"),
+        "g": ev.WatchPlaceGone(filename="1.md", slot=1, worker="w1", reason="killed"),
+        "W": ev.WatchPlaced(filename="1.md", slot=1, worker="w2"),
+        "f": ev.WatchItemCompleted(filename="1.md"),
     }
     memory = exported("pwi-gWi-f|", events)
     assert [span.times for span in memory.spans] == [

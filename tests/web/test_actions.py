@@ -9,14 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from cuggino.events import (
-    ContinueAsked,
-    ControlEvent,
-    PauseAsked,
-    SkipAsked,
-    SteerAsked,
-    StopAsked,
-)
+from cuggino import events as ev
 from cuggino.files import state_folder
 from cuggino.storage import KEY_FILE, Backlog, ControlFolder, Workspace
 from tests.web.server import Page, page
@@ -285,16 +278,16 @@ class TestControl:
     @pytest.mark.parametrize(
         ("fields", "command"),
         [
-            ({"do": "pause"}, PauseAsked()),
-            ({"do": "continue"}, ContinueAsked()),
-            ({"do": "stop"}, StopAsked()),
-            ({"do": "stop-now"}, StopAsked(now=True)),
-            ({"do": "skip", "item": "001-a.md"}, SkipAsked(item="001-a.md")),
-            ({"do": "steer", "text": "Tests first"}, SteerAsked(text="Tests first")),
+            ({"do": "pause"}, ev.PauseAsked()),
+            ({"do": "continue"}, ev.ContinueAsked()),
+            ({"do": "stop"}, ev.StopAsked()),
+            ({"do": "stop-now"}, ev.StopAsked(now=True)),
+            ({"do": "skip", "item": "001-a.md"}, ev.SkipAsked(item="001-a.md")),
+            ({"do": "steer", "text": "Tests first"}, ev.SteerAsked(text="Tests first")),
         ],
     )
     def test_commands(
-        self, served: Page, workspace: Workspace, fields: dict[str, str], command: ControlEvent
+        self, served: Page, workspace: Workspace, fields: dict[str, str], command: ev.ControlEvent
     ) -> None:
         """A command is a signed file in the control folder, which the run obeys."""
         with workspace.lock(command="cuggino watch"):

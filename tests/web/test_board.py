@@ -8,19 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cuggino.events import (
-    CommitPerformed,
-    Event,
-    IterationStart,
-    LoopSpecIssue,
-    PlanningStart,
-    RunEnded,
-    RunPaused,
-    RunStarted,
-    SessionEnded,
-    StageStarted,
-    WatchProcessingItem,
-)
+from cuggino import events as ev
 from cuggino.storage import Backlog, Origins, Workspace, digest_of, new_run_id
 from cuggino.storage.journal import Journal
 from cuggino.web.board import Board, BoardReader
@@ -43,7 +31,7 @@ def read(workspace: Workspace) -> Board:
 
 def record(
     workspace: Workspace,
-    *events: Event,
+    *events: ev.Event,
     item: str | None = None,
     kind: str = "run",
     focus: str = "",
@@ -51,14 +39,14 @@ def record(
     cost: float | None = None,
 ) -> str:
     """Write the journal of a run, and return its id."""
-    started = RunStarted.model_validate(
+    started = ev.RunStarted.model_validate(
         {"run_id": new_run_id(), "kind": kind, "command": "c", "item": item, "focus": focus}
     )
     at = datetime.now(UTC) - timedelta(seconds=ago)
     journal = Journal.create(workspace.journal, started, at=at, sync=False)
     if cost is not None:
-        journal.append(StageStarted(name="planning"), at=at, stage="planning#1")
-        spent = SessionEnded(outcome="completed", cost_usd=cost)
+        journal.append(ev.StageStarted(name="planning"), at=at, stage="planning#1")
+        spent = ev.SessionEnded(outcome="completed", cost_usd=cost)
         journal.append(spent, at=at, stage="planning#1")
     for event in events:
         journal.append(event, at=at + timedelta(seconds=30))
@@ -95,7 +83,7 @@ def test_columns(workspace: Workspace) -> None:
         backlog.add(title)
     backlog.park("002-second.md", "it crashed")
     item = item_of(workspace, "003-third.md")
-    run = record(workspace, RunEnded(state="approved"), item=item, cost=0.25)
+    run = record(workspace, ev.RunEnded(state="approved"), item=item, cost=0.25)
     assert backlog.archive("003-third.md", "approved", item.split()[1])
     board = read(workspace)
     assert ["First", "Fourth"] == [card.title for card in board.of("backlog")]
@@ -113,12 +101,12 @@ def test_working(workspace: Workspace) -> None:
     backlog = Backlog(workspace)
     backlog.add("First")
     backlog.add("Second")
-    record(workspace, WatchProcessingItem(filename="001-first.md"), kind="watch")
+    record(workspace, ev.WatchProcessingItem(filename="001-first.md"), kind="watch")
     run = record(
         workspace,
-        IterationStart(iteration=1, max_iterations=3),
-        PlanningStart(iteration=1),
-        CommitPerformed(iteration=1, commit_hash="abc", message="m"),
+        ev.IterationStart(iteration=1, max_iterations=3),
+        ev.PlanningStart(iteration=1),
+        ev.CommitPerformed(iteration=1, commit_hash="abc", message="m"),
         item=item_of(workspace, "001-first.md"),
         focus="The file `.cuggino/backlog/001-first.md`, with this content:\n\n"
         "---\nneeds: gpu\n---\n\n# First",
@@ -139,18 +127,18 @@ def test_working(workspace: Workspace) -> None:
 @pytest.mark.usefixtures("at_work")
 def test_a_journal_grows(workspace: Workspace) -> None:
     """Appended entries are read; a run that has ended is not at work any more."""
-    record(workspace, PlanningStart(iteration=1), focus="Do it")
+    record(workspace, ev.PlanningStart(iteration=1), focus="Do it")
     reader = BoardReader(workspace)
     assert ["planning"] == [one.activity.role for one in reader.read(now=NOW).working]
     (path,) = workspace.journal.iterdir()
     journal = Journal.open(path)
-    journal.append(RunPaused(), at=datetime.now(UTC))
+    journal.append(ev.RunPaused(), at=datetime.now(UTC))
     journal.close()
     paused = reader.read(now=NOW)
     assert ["paused"] == [one.activity.state for one in paused.working]
     assert [("paused", "Do it")] == [(one.kind, one.title) for one in paused.waiting]
     journal = Journal.open(path)
-    journal.append(RunEnded(state="approved"), at=datetime.now(UTC))
+    journal.append(ev.RunEnded(state="approved"), at=datetime.now(UTC))
     journal.close()
     ended = reader.read(now=NOW)
     assert () == ended.working
@@ -160,7 +148,7 @@ def test_a_journal_grows(workspace: Workspace) -> None:
 def test_a_killed_run(workspace: Workspace) -> None:
     """Without a process nothing is at work; the item keeps its place until it is resumed."""
     Backlog(workspace).add("First")
-    record(workspace, PlanningStart(iteration=1), item=item_of(workspace, "001-first.md"))
+    record(workspace, ev.PlanningStart(iteration=1), item=item_of(workspace, "001-first.md"))
     board = read(workspace)
     assert () == board.working
     (card,) = board.of("backlog")
@@ -172,9 +160,9 @@ def test_questions(workspace: Workspace) -> None:
     Backlog(workspace).add("Invoices")
     issue = workspace.write_spec_issue("# Which?\n\nPDF or HTML")
     workspace.write_tbd_item("# No test")
-    asked = LoopSpecIssue(iteration=1, content="", filename=issue)
+    asked = ev.LoopSpecIssue(iteration=1, content="", filename=issue)
     item = item_of(workspace, "001-invoices.md")
-    record(workspace, asked, RunEnded(state="spec_issue"), item=item)
+    record(workspace, asked, ev.RunEnded(state="spec_issue"), item=item)
     board = read(workspace)
     assert ["Invoices"] == [card.title for card in board.of("asking")]
     assert [("spec-issue", "Which?", "Invoices"), ("finding", "No test", "")] == [
@@ -185,10 +173,10 @@ def test_questions(workspace: Workspace) -> None:
 
 def test_cost(workspace: Workspace) -> None:
     """A watch and the runs of its items are counted once; old runs are not counted."""
-    record(workspace, RunEnded(state="ended"), kind="watch", cost=0.5, ago=100)
-    record(workspace, RunEnded(state="approved"), item="a.md 1", cost=0.3, ago=90)
-    record(workspace, RunEnded(state="approved"), focus="Alone", cost=1.0, ago=50)
-    record(workspace, RunEnded(state="approved"), focus="Old", cost=9.0, ago=2 * 86_400)
+    record(workspace, ev.RunEnded(state="ended"), kind="watch", cost=0.5, ago=100)
+    record(workspace, ev.RunEnded(state="approved"), item="a.md 1", cost=0.3, ago=90)
+    record(workspace, ev.RunEnded(state="approved"), focus="Alone", cost=1.0, ago=50)
+    record(workspace, ev.RunEnded(state="approved"), focus="Old", cost=9.0, ago=2 * 86_400)
     board = read(workspace)
     assert board.cost_lately == pytest.approx(1.5)
     assert ["Alone", "a"] == [run.title for run in board.runs]
@@ -198,7 +186,7 @@ def test_broken_journal(workspace: Workspace) -> None:
     """A journal that cannot be read hides nothing else."""
     workspace.journal.mkdir()
     (workspace.journal / f"{new_run_id()}.jsonl").write_text("garbage\n")
-    run = record(workspace, RunEnded(state="approved"), focus="Fine")
+    run = record(workspace, ev.RunEnded(state="approved"), focus="Fine")
     board = read(workspace)
     assert [run] == [one.run_id for one in board.runs]
 

@@ -7,21 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cuggino.events import (
-    AgentMessage,
-    CheckCommandOutput,
-    CommitPerformed,
-    Event,
-    ImplementingStart,
-    PlanWritten,
-    RunEnded,
-    RunStarted,
-    StageFinished,
-    StageStarted,
-    Thinking,
-    ToolCall,
-    ToolResult,
-)
+from cuggino import events as ev
 from cuggino.storage.journal import Entry, JournalTail
 from cuggino.web import pages
 from cuggino.web.fragment import Fragment
@@ -39,9 +25,9 @@ class Run:
         self.fold = pages.run_fold(self.site, self.site.places[0], "run-1")
         self.fold.running = True
         self.seq = 0
-        self.add(RunStarted(run_id="run-1", kind="run", command="c", focus="# Login"))
+        self.add(ev.RunStarted(run_id="run-1", kind="run", command="c", focus="# Login"))
 
-    def add(self, *events: Event, stage: str | None = None) -> None:
+    def add(self, *events: ev.Event, stage: str | None = None) -> None:
         for event in events:
             self.seq += 1
             at = AT + timedelta(seconds=self.seq)
@@ -50,7 +36,7 @@ class Run:
     def page(self) -> str:
         return pages.run_page(self.site, self.fold, seq=self.seq)
 
-    def changes(self, *events: Event, stage: str | None = None, slow: bool = False) -> Changes:
+    def changes(self, *events: ev.Event, stage: str | None = None, slow: bool = False) -> Changes:
         """Add events, and return the fragments by their targets."""
         since = self.seq
         self.add(*events, stage=stage)
@@ -73,22 +59,24 @@ class Changes:
 def run(tmp_path: Path) -> Run:
     """A run in its first implementing stage."""
     made = Run(tmp_path)
-    made.add(ImplementingStart(iteration=1))
-    made.add(StageStarted(name="implementing"), stage="implementing#1")
+    made.add(ev.ImplementingStart(iteration=1))
+    made.add(ev.StageStarted(name="implementing"), stage="implementing#1")
     return made
 
 
 def test_page_of_a_long_journal(run: Run, tmp_path: Path) -> None:
     """The page of a long journal lacks old messages, but no plan and no check."""
     writer = Writer(tmp_path / "long")
-    writer.add(PlanWritten(iteration=1, text="# Plan\n\n### Task 1: Session cookie\n"))
-    writer.add(CheckCommandOutput(iteration=1, exit_code=3, output="one failed", truncated=False))
+    writer.add(ev.PlanWritten(iteration=1, text="# Plan\n\n### Task 1: Session cookie\n"))
+    writer.add(
+        ev.CheckCommandOutput(iteration=1, exit_code=3, output="one failed", truncated=False)
+    )
     for number in range(200):
-        writer.add(Thinking(text=f"thought {number} " + "x" * 3000))
+        writer.add(ev.Thinking(text=f"thought {number} " + "x" * 3000))
     tail = JournalTail(writer.path, spared=pages.BULK, long=100_000)
     entries = tail.read()
     writer.end()
-    assert 50 < sum(isinstance(entry.event, Thinking) for entry in entries) < 150
+    assert 50 < sum(isinstance(entry.event, ev.Thinking) for entry in entries) < 150
     run.add(*(entry.event for entry in entries[1:]))
     text = run.page()
     assert "Session cookie" in text
@@ -97,13 +85,13 @@ def test_page_of_a_long_journal(run: Run, tmp_path: Path) -> None:
 
 def test_rows_are_appended_and_results_put_in(run: Run) -> None:
     """A new row is appended once; the result of a known one replaces it."""
-    call = ToolCall(name="Bash", id="1", input={"command": "make"})
-    run.add(AgentMessage(text="before"), call, stage="implementing#1")
+    call = ev.ToolCall(name="Bash", id="1", input={"command": "make"})
+    run.add(ev.AgentMessage(text="before"), call, stage="implementing#1")
     text = run.page()
     assert "before" in text
     assert 'id="row-0-2"' in text
-    result = ToolResult(name="1", output="made it", is_error=False)
-    first = run.changes(result, AgentMessage(text="after"), stage="implementing#1")
+    result = ev.ToolResult(name="1", output="made it", is_error=False)
+    first = run.changes(result, ev.AgentMessage(text="after"), stage="implementing#1")
     assert ["made it" in html for html in first.of("row-0-2", "outer")] == [True]
     assert ["after" in html for html in first.of("s0", "append")] == [True]
     assert [] == run.changes(stage="implementing#1").of("s0", "append")
@@ -111,9 +99,9 @@ def test_rows_are_appended_and_results_put_in(run: Run) -> None:
 
 def test_a_new_stage(run: Run) -> None:
     """A stage that begins is appended unfolded, with its rows; the line of the last one changes."""
-    changes = run.changes(StageFinished(outcome={"_tag": "Done"}), stage="implementing#1")
+    changes = run.changes(ev.StageFinished(outcome={"_tag": "Done"}), stage="implementing#1")
     assert ["done" in html for html in changes.of("line-0")] == [True]
-    begun = StageStarted(name="reviewing"), AgentMessage(text="I look.")
+    begun = ev.StageStarted(name="reviewing"), ev.AgentMessage(text="I look.")
     (html,) = run.changes(*begun, stage="reviewing#2").of("stages", "append")
     assert 'id="stage-1"' in html
     assert " open data-loaded" in html
@@ -123,7 +111,7 @@ def test_a_new_stage(run: Run) -> None:
 def test_slow_parts_wait(run: Run) -> None:
     """Charts and lists are drawn only when it is their time; nothing is forgotten until then."""
     run.page()
-    fast = run.changes(StageFinished(outcome={"_tag": "Done"}), stage="implementing#1")
+    fast = run.changes(ev.StageFinished(outcome={"_tag": "Done"}), stage="implementing#1")
     assert "p-timeline" not in fast.targets
     slow = run.changes(slow=True)
     assert "p-timeline" in slow.targets
@@ -132,9 +120,9 @@ def test_slow_parts_wait(run: Run) -> None:
 
 def test_plan_and_commits_come_at_once(run: Run) -> None:
     """The plan is there as soon as it is written, a commit as soon as it is made."""
-    plan = PlanWritten(iteration=1, text="# Plan\n\n## Task 1: The form\n")
+    plan = ev.PlanWritten(iteration=1, text="# Plan\n\n## Task 1: The form\n")
     assert ["The form" in html for html in run.changes(plan).of("p-plan")] == [True]
-    commit = CommitPerformed(iteration=1, commit_hash="abc1234", message="Add it")
+    commit = ev.CommitPerformed(iteration=1, commit_hash="abc1234", message="Add it")
     (html,) = run.changes(commit).of("p-commits")
     assert "/x/w/" in html
     assert "/r/run-1/commit/abc1234" in html
@@ -144,7 +132,7 @@ def test_the_end(run: Run) -> None:
     """A run that has ended has no buttons and no running tool."""
     assert "Stop after stage" in run.page()
     run.fold.running = False
-    changes = run.changes(RunEnded(state="approved"), slow=True)
+    changes = run.changes(ev.RunEnded(state="approved"), slow=True)
     assert [""] == changes.of("acts") == changes.of("now")
     assert ["approved" in html for html in changes.of("head")] == [True]
     assert "Message to the agent" not in run.page()

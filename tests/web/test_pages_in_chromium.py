@@ -10,23 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page as Tab, expect
 
-from cuggino.events import (
-    AgentMessage,
-    CheckCommandOutput,
-    CheckCommandStarted,
-    CommitPerformed,
-    Event,
-    ImplementingStart,
-    IterationStart,
-    PlanWritten,
-    RequestChanges,
-    RunStarted,
-    StageStarted,
-    Steered,
-    Thinking,
-    ToolCall,
-    ToolResult,
-)
+from cuggino import events as ev
 from cuggino.storage import Backlog, Workspace, new_run_id
 from cuggino.storage.journal import Journal
 from tests.report.hostile import BAD, MARKDOWN
@@ -65,12 +49,12 @@ class Run:
 
     def __init__(self, project: Path, **fields: Any) -> None:
         given = {"run_id": new_run_id(), "kind": "run", "command": "cuggino run", **fields}
-        started = RunStarted.model_validate(given)
+        started = ev.RunStarted.model_validate(given)
         folder = Workspace(project).journal
         self.journal = Journal.create(folder, started, at=datetime.now(UTC), sync=False)
         self.id = started.run_id
 
-    def add(self, *events: Event, stage: str | None = None) -> None:
+    def add(self, *events: ev.Event, stage: str | None = None) -> None:
         for event in events:
             self.journal.append(event, at=datetime.now(UTC), stage=stage)
 
@@ -88,10 +72,10 @@ def run(project: Path) -> Iterator[Run]:
     """A run at its first task, whose process is this one."""
     with Workspace(project).lock(command="cuggino watch"):
         made = Run(project, focus="# Login page", item=None)
-        made.add(IterationStart(iteration=1, max_iterations=3))
+        made.add(ev.IterationStart(iteration=1, max_iterations=3))
         plan = "# Plan\n\n## Task 1: The form\n\n## Task 2: The cookie\n"
-        made.add(PlanWritten(iteration=1, text=plan), ImplementingStart(iteration=1))
-        made.add(StageStarted(name="implementing"), stage="implementing#1")
+        made.add(ev.PlanWritten(iteration=1, text=plan), ev.ImplementingStart(iteration=1))
+        made.add(ev.StageStarted(name="implementing"), stage="implementing#1")
         yield made
         made.journal.close()
 
@@ -116,23 +100,23 @@ def test_hostile_texts(served: Page, project: Path, chromium: Chromium) -> None:
     name = "<img src=x onerror=alert(1)>\"'.md"
     (workspace.backlog / name).write_text("named so")
     run = Run(project, focus=f"# {BAD}", item=f"{name} 1", agent=BAD)
-    run.add(IterationStart(iteration=1, max_iterations=3))
-    run.add(PlanWritten(iteration=1, text="".join(f"## Task 1: {one}\n" for one in vectors)))
-    run.add(StageStarted(name="implementing"), stage="implementing#1")
+    run.add(ev.IterationStart(iteration=1, max_iterations=3))
+    run.add(ev.PlanWritten(iteration=1, text="".join(f"## Task 1: {one}\n" for one in vectors)))
+    run.add(ev.StageStarted(name="implementing"), stage="implementing#1")
     for number, text in enumerate(vectors):
         call = str(number)
         run.add(
-            AgentMessage(text=text),
-            Thinking(text=text),
-            Steered(text=text, to="session"),
-            ToolCall(name=text, id=call, input={"command": text, text: text}),
-            ToolResult(name=call, output=text, is_error=bool(number % 2)),
+            ev.AgentMessage(text=text),
+            ev.Thinking(text=text),
+            ev.Steered(text=text, to="session"),
+            ev.ToolCall(name=text, id=call, input={"command": text, text: text}),
+            ev.ToolResult(name=call, output=text, is_error=bool(number % 2)),
             stage="implementing#1",
         )
-    run.add(CommitPerformed(iteration=1, commit_hash="abc1234", message=BAD))
-    run.add(RequestChanges(content=BAD))
-    run.add(CheckCommandStarted(iteration=1, command=BAD), stage="check#1")
-    run.add(CheckCommandOutput(iteration=1, output=BAD, exit_code=1), stage="check#1")
+    run.add(ev.CommitPerformed(iteration=1, commit_hash="abc1234", message=BAD))
+    run.add(ev.RequestChanges(content=BAD))
+    run.add(ev.CheckCommandStarted(iteration=1, command=BAD), stage="check#1")
+    run.add(ev.CheckCommandOutput(iteration=1, output=BAD, exit_code=1), stage="check#1")
     run.journal.close()
     issue = workspace.issues()[0].name
     item = backlog.items()[-1]
@@ -162,8 +146,8 @@ def test_hostile_texts(served: Page, project: Path, chromium: Chromium) -> None:
 
 def test_what_is_used_is_not_replaced(served: Page, run: Run, chromium: Chromium) -> None:
     """Half-typed text, the focus, and unfolded parts survive all updates."""
-    call = ToolCall(name="Bash", id="1", input={"command": "make test"})
-    run.add(AgentMessage(text="I begin."), call, stage="implementing#1")
+    call = ev.ToolCall(name="Bash", id="1", input={"command": "make test"})
+    run.add(ev.AgentMessage(text="I begin."), call, stage="implementing#1")
     tab = chromium.tab(served.server.url)
     tab.goto(url(served, "r", run.id))
     expect(tab.locator("#stages")).to_contain_text("I begin.")
@@ -173,9 +157,9 @@ def test_what_is_used_is_not_replaced(served: Page, run: Run, chromium: Chromium
     tool.locator("summary").click()
     tab.get_by_text("The whole plan").click()
     steer.focus()
-    run.add(ToolResult(name="1", output="3 passed", is_error=False), stage="implementing#1")
-    run.add(AgentMessage(text="**All** pass."), stage="implementing#1")
-    run.add(PlanWritten(iteration=1, text="# Plan\n\n## Task 1: Another form\n"))
+    run.add(ev.ToolResult(name="1", output="3 passed", is_error=False), stage="implementing#1")
+    run.add(ev.AgentMessage(text="**All** pass."), stage="implementing#1")
+    run.add(ev.PlanWritten(iteration=1, text="# Plan\n\n## Task 1: Another form\n"))
     expect(tool).to_contain_text("3 passed")
     expect(tab.locator("#p-plan")).to_contain_text("Another form")
     expect(tab.locator("#stages strong")).to_have_text("All")
@@ -197,8 +181,8 @@ def test_widths_and_schemes(
     workspace = Workspace(project)
     Backlog(workspace).add("A title " + "that goes on and on " * 8, "x" * 400)
     issue = workspace.write_spec_issue("# Which?\n\n" + "long" * 200)
-    run.add(AgentMessage(text="x" * 500 + "\n\n    " + "code " * 80), stage="implementing#1")
-    run.add(CheckCommandOutput(iteration=1, output="y" * 900, exit_code=1), stage="check#1")
+    run.add(ev.AgentMessage(text="x" * 500 + "\n\n    " + "code " * 80), stage="implementing#1")
+    run.add(ev.CheckCommandOutput(iteration=1, output="y" * 900, exit_code=1), stage="check#1")
     tab = chromium.tab(served.server.url)
     tab.set_viewport_size({"width": width, "height": 844})
     tab.emulate_media(color_scheme=scheme)

@@ -12,25 +12,7 @@ from typing import Literal
 import pytest
 from playwright.sync_api import expect
 
-from cuggino.events import (
-    AgentMessage,
-    CheckCommandStarted,
-    ClusterWorker,
-    RunPaused,
-    WatchCandidate,
-    WatchFollowDelayed,
-    WatchItemHeld,
-    WatchItemRetry,
-    WatchLanded,
-    WatchLanding,
-    WatchPlaced,
-    WatchPlaceGone,
-    WatchProcessingItem,
-    WatchSentBack,
-    WatchSlotsChanged,
-    WatchWorkers,
-    WatchWorkKept,
-)
+from cuggino import events as ev
 from cuggino.report.wording import web_address
 from cuggino.storage import Workspace
 from cuggino.storage.journal import Journal, list_journals, origin_of
@@ -146,7 +128,7 @@ def test_columns(watch: Callable[[float], Path]) -> None:
 def test_nothing_in_a_slot(watch: Callable[[float], Path]) -> None:
     """While all items wait, the watch itself is at work; a failed item shows its next attempt."""
     project = watch(899)
-    again = WatchItemRetry(
+    again = ev.WatchItemRetry(
         filename=SEARCH, message="it crashed", attempt=1, max_attempts=3, retry_in=60
     )
     append(journal_of(project, None), again.of_item(SEARCH), at=after(900), stage="slots")
@@ -162,8 +144,10 @@ def test_one_question_for_a_paused_watch(watch: Callable[[float], Path]) -> None
     """A watch that stands still is continued as a whole."""
     project = watch(505)
     for item in (AGAIN, CART):
-        append(journal_of(project, item), RunPaused(), at=after(506))
-        append(journal_of(project, None), RunPaused().of_item(item), at=after(506), stage="slots")
+        append(journal_of(project, item), ev.RunPaused(), at=after(506))
+        append(
+            journal_of(project, None), ev.RunPaused().of_item(item), at=after(506), stage="slots"
+        )
     asked = [(one.kind, one.title) for one in read(project).waiting if one.kind == "paused"]
     assert [("paused", "Watch")] == asked
 
@@ -189,12 +173,12 @@ def test_overview_in_a_browser(
         assert width == tab.evaluate("document.documentElement.scrollWidth")
         append(
             journal_of(project, CART),
-            AgentMessage(text="Both totals stay."),
+            ev.AgentMessage(text="Both totals stay."),
             at=after(510),
             stage="implementing#2",
         )
         expect(slots.nth(1)).to_contain_text("Both totals stay.")
-        landed = WatchLanded(filename=SEARCH, commit=trunk(2), trunk_was=trunk(1))
+        landed = ev.WatchLanded(filename=SEARCH, commit=trunk(2), trunk_was=trunk(1))
         append(journal_of(project, None), landed.of_item(SEARCH), at=after(520), stage="slots")
         expect(slots).to_have_count(2)
         assert [] == chromium.console
@@ -239,7 +223,7 @@ def test_run_pages_in_a_browser(watch: Callable[[float], Path], chromium: Chromi
         expect(tab.locator("h1")).to_contain_text("Fix the cart total")
         tab.locator("#head").get_by_role("link", name="the watch").click()
         expect(tab.locator("#head")).to_contain_text("2 of 3 slots at work")
-        sent = WatchLanded(filename=SEARCH, commit=trunk(2), trunk_was=commit(SEARCH))
+        sent = ev.WatchLanded(filename=SEARCH, commit=trunk(2), trunk_was=commit(SEARCH))
         append(journal_of(project, None), sent.of_item(SEARCH), at=after(520), stage="slots")
         expect(tab.locator("#now .slots > section")).to_have_count(2)
         expect(tab.locator("#p-landings")).to_contain_text("2 landed, 1 sent back")
@@ -256,25 +240,25 @@ def test_hostile_texts(tmp_path: Path, chromium: Chromium) -> None:
     made = SlotWatch(project)
     first, second, third, fourth = names
     for slot, name in enumerate((first, second, third), start=1):
-        begun = WatchProcessingItem(filename=name, title=bad, slot=slot)
+        begun = ev.WatchProcessingItem(filename=name, title=bad, slot=slot)
         made.say(slot, begun)
     for at, name in ((5.0, first), (6.0, second)):
-        queued = WatchCandidate(filename=name, slot=1, commit=bad, base=bad, attempt=1)
+        queued = ev.WatchCandidate(filename=name, slot=1, commit=bad, base=bad, attempt=1)
         made.say(at, queued)
-    made.say(7, WatchLanding(filename=first, commit=bad, trunk=bad))
-    back = WatchSentBack(filename=first, reason="check", output=bad, paths=(bad,), returns=1)
+    made.say(7, ev.WatchLanding(filename=first, commit=bad, trunk=bad))
+    back = ev.WatchSentBack(filename=first, reason="check", output=bad, paths=(bad,), returns=1)
     made.say(8, back)
-    made.say(9, WatchLanding(filename=second, commit=bad, trunk=bad))
-    made.say(9, CheckCommandStarted(iteration=1, command=bad), second, stage="slots")
-    made.say(10, WatchItemHeld(filename=fourth, reason=bad))
-    made.say(11, WatchWorkKept(ref=bad, slot=1, filename=first, reason=bad))
-    made.say(12, WatchSlotsChanged(active=2, slots=3, reason=bad))
-    workers = (ClusterWorker(name=bad, places=2, resources={bad: 1.0}, used={bad: 1.0}),)
+    made.say(9, ev.WatchLanding(filename=second, commit=bad, trunk=bad))
+    made.say(9, ev.CheckCommandStarted(iteration=1, command=bad), second, stage="slots")
+    made.say(10, ev.WatchItemHeld(filename=fourth, reason=bad))
+    made.say(11, ev.WatchWorkKept(ref=bad, slot=1, filename=first, reason=bad))
+    made.say(12, ev.WatchSlotsChanged(active=2, slots=3, reason=bad))
+    workers = (ev.ClusterWorker(name=bad, places=2, resources={bad: 1.0}, used={bad: 1.0}),)
     hostile_link = "javascript:document.title='owned'"
-    made.say(12, WatchWorkers(workers=workers, joined=(bad,), dashboard=hostile_link))
-    made.say(12.5, WatchPlaceGone(filename=third, slot=3, worker=bad, reason=bad))
-    made.say(12.6, WatchPlaced(filename=third, slot=3, worker=bad))
-    made.say(13, WatchFollowDelayed(branch=bad, commit=bad, reason=bad, paths=(bad,)))
+    made.say(12, ev.WatchWorkers(workers=workers, joined=(bad,), dashboard=hostile_link))
+    made.say(12.5, ev.WatchPlaceGone(filename=third, slot=3, worker=bad, reason=bad))
+    made.say(12.6, ev.WatchPlaced(filename=third, slot=3, worker=bad))
+    made.say(13, ev.WatchFollowDelayed(branch=bad, commit=bad, reason=bad, paths=(bad,)))
     run = made.write()
     workspace = Workspace(project)
     workspace.open()
@@ -301,15 +285,17 @@ def write_cluster(project: Path, *, dashboard: str = "http://head:8787/status") 
     """Write a watch on a cluster that lost a worker; return the ids of it and of an attempt."""
     made = SlotWatch(project)
     workers = tuple(
-        ClusterWorker(name=name, places=4, busy=busy, resources={"claude": 2}, used={"claude": 1})
+        ev.ClusterWorker(
+            name=name, places=4, busy=busy, resources={"claude": 2}, used={"claude": 1}
+        )
         for name, busy in (("rack-1", 1), ("rack-2", 0), ("rack-3", 2))
     )
-    made.say(1, WatchWorkers(workers=workers, joined=("rack-1",), dashboard=dashboard))
+    made.say(1, ev.WatchWorkers(workers=workers, joined=("rack-1",), dashboard=dashboard))
     for slot, name in enumerate((LOGIN, CART), start=1):
-        made.say(2, WatchProcessingItem(filename=name, title=TITLES[name], slot=slot))
-        made.say(3, WatchPlaced(filename=name, slot=slot, worker=f"rack-{slot}"))
-    made.say(4, WatchPlaceGone(filename=CART, slot=2, worker="rack-2", reason="killed"))
-    left = WatchWorkers(workers=(workers[0], workers[2]), left=("rack-2",), dashboard=dashboard)
+        made.say(2, ev.WatchProcessingItem(filename=name, title=TITLES[name], slot=slot))
+        made.say(3, ev.WatchPlaced(filename=name, slot=slot, worker=f"rack-{slot}"))
+    made.say(4, ev.WatchPlaceGone(filename=CART, slot=2, worker="rack-2", reason="killed"))
+    left = ev.WatchWorkers(workers=(workers[0], workers[2]), left=("rack-2",), dashboard=dashboard)
     made.say(5, left)
     made.attempt(LOGIN, 1, 2, 900)
     return [made.write(until=500), made.attempts[0][0].run_id]
@@ -347,8 +333,8 @@ def test_workers_in_a_browser(tmp_path: Path, chromium: Chromium, width: int) ->
             expect(slots.nth(1)).to_contain_text("rack-2 was lost; the work waits for another")
             assert width == tab.evaluate("document.documentElement.scrollWidth")
             assert [] == chromium.violations(tab)
-        begun = WatchPlaced(filename=CART, slot=2, worker="rack-3").of_item(CART)
-        append(journal_of(project, None), begun, WatchWorkers(left=("rack-1",)), at=after(6))
+        begun = ev.WatchPlaced(filename=CART, slot=2, worker="rack-3").of_item(CART)
+        append(journal_of(project, None), begun, ev.WatchWorkers(left=("rack-1",)), at=after(6))
         expect(tab.locator(".slots > section").nth(1)).to_contain_text("Slot 2 on rack-3")
         expect(tab.locator("#now .workers")).to_contain_text("The cluster has no workers")
         tab.goto(served.origin + served.server.app.site.url("w", "shop", "r", attempt))
@@ -409,6 +395,6 @@ def test_a_watch_at_work(
             for name in "123":
                 (project.work / f"go{name}").touch()
             events = watch.result(LIMIT)
-        landed = [event.filename for event in events if isinstance(event, WatchLanded)]
+        landed = [event.filename for event in events if isinstance(event, ev.WatchLanded)]
         assert ["1.md", "3.md"] == sorted(landed)
         assert [] == chromium.console

@@ -6,18 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from cuggino import events as ev
 from cuggino.agents.base import InteractiveOptions
 from cuggino.errors import AgentFailed, AgentNotFound
-from cuggino.events import (
-    AgentMessage,
-    MessageDelta,
-    SystemMessage,
-    Thinking,
-    ToolCall,
-    ToolResult,
-    Usage,
-    UsageUpdate,
-)
 from tests.agents.acp.scripts import Stage, asked, begun, called, say, shell, stop, think
 
 
@@ -40,17 +31,17 @@ def test_session(stage: Stage) -> None:
         *("Thinking", "AgentMessage", "ToolCall", "ToolResult", "AgentMessage"),
         *("UsageUpdate", "SessionEnded"),
     ] == [tag for tag in session.tags if tag != "MessageDelta"]
-    assert ["hm, so"] == [event.text for event in session.of(Thinking)]
-    assert ["I will write.", "Over."] == [event.text for event in session.of(AgentMessage)]
-    ids = [event.message_id for event in session.of(AgentMessage)]
+    assert ["hm, so"] == [event.text for event in session.of(ev.Thinking)]
+    assert ["I will write.", "Over."] == [event.text for event in session.of(ev.AgentMessage)]
+    ids = [event.message_id for event in session.of(ev.AgentMessage)]
     assert len(set(ids)) == 2
-    assert ids == list(dict.fromkeys(event.message_id for event in session.of(MessageDelta)))
-    (made,) = session.of(ToolCall)
+    assert ids == list(dict.fromkeys(event.message_id for event in session.of(ev.MessageDelta)))
+    (made,) = session.of(ev.ToolCall)
     assert ("Bash", {"command": "echo hi > hi.txt"}, "c1") == (made.name, made.input, made.id)
-    assert [ToolResult(name="c1", output="ran", is_error=False)] == session.of(ToolResult)
+    assert [ev.ToolResult(name="c1", output="ran", is_error=False)] == session.of(ev.ToolResult)
     assert (stage.project / "hi.txt").read_text() == "hi\n"
-    counted = Usage(input_tokens=20, output_tokens=5, cache_read_tokens=10)
-    assert [counted] == [event.usage for event in session.of(UsageUpdate)]
+    counted = ev.Usage(input_tokens=20, output_tokens=5, cache_read_tokens=10)
+    assert [counted] == [event.usage for event in session.of(ev.UsageUpdate)]
     ended = session.ended
     assert ("completed", "s1", 1, counted) == (
         *(ended.outcome, ended.session_id, ended.num_turns, ended.usage),
@@ -79,9 +70,9 @@ def test_call_without_input(stage: Stage) -> None:
     early = {"toolCallId": "c1", "kind": "execute", "title": "Shell", "rawInput": {}}
     session = stage.session([begun(early), shell("c1", "true"), begun(called("c2", command="x"))])
     assert [("c1", {"command": "true"}), ("c2", {"command": "x"})] == [
-        (call.id, call.input) for call in session.of(ToolCall)
+        (call.id, call.input) for call in session.of(ev.ToolCall)
     ]
-    results = [(result.name, result.is_error) for result in session.of(ToolResult)]
+    results = [(result.name, result.is_error) for result in session.of(ev.ToolResult)]
     assert [("c1", False), ("c2", True)] == results
 
 
@@ -127,7 +118,7 @@ def test_surrogates(stage: Stage) -> None:
     """Lone surrogates are replaced in both directions."""
     session = stage.session([say("a\ud83d"), say("\ude00b\ud800")], prompt="x\udcff")
     assert session.error is None
-    assert ["a\ufffd\ufffdb\ufffd"] == [event.text for event in session.of(AgentMessage)]
+    assert ["a\ufffd\ufffdb\ufffd"] == [event.text for event in session.of(ev.AgentMessage)]
     assert ["x?"] == session.prompts
 
 
@@ -162,7 +153,7 @@ def test_servers(stage: Stage) -> None:
             "headers": [{"name": "A", "value": "b"}],
         },
     ] == session.sent("session/new")[0]["mcpServers"]
-    (left_out, _) = session.of(SystemMessage)
+    (left_out, _) = session.of(ev.SystemMessage)
     assert "old is left out" in left_out.text
 
 

@@ -8,17 +8,12 @@ from typing import Any
 
 import pytest
 
+from cuggino import events as ev
 from cuggino.agents.cassettes import RecordingAgent, record_to
 from cuggino.agents.cassettes.cassette import EventTold, FilesChanged
 from cuggino.agents.claude import ClaudeAgent
 from cuggino.agents.scripted import ScriptedAgent
 from cuggino.errors import AgentFailed, AgentNotFound, CassetteError, QuotaExceeded, StorageError
-from cuggino.events import (
-    MessageDelta,
-    PingEvent,
-    ToolCall,
-    ToolResult,
-)
 from cuggino.testing import InMemoryAgent, Marbles, no_leaks
 from tests.agents.cassettes.recorded import (
     ENDED,
@@ -98,7 +93,7 @@ def test_a_failure(tmp_path: Path, project: Path, error: Exception, kind: str) -
 def test_a_disposed_session(tmp_path: Path, project: Path) -> None:
     """Disposal terminates the agent and is recorded; a partial message is kept."""
     path = tmp_path / "c"
-    t = Marbles(d=MessageDelta(text="hal", message_id="m"))
+    t = Marbles(d=ev.MessageDelta(text="hal", message_id="m"))
     recorded(path, project, t, "-d----", dispose_at=3)
     (session,) = sessions(path)
     assert session.over is not None
@@ -109,9 +104,9 @@ def test_a_disposed_session(tmp_path: Path, project: Path) -> None:
 def test_deltas_are_recorded_in_their_place(tmp_path: Path, project: Path) -> None:
     """Deltas are written with their message and replayed before the events in between."""
     t = Marbles(
-        a=MessageDelta(text="he", message_id="m1"),
-        p=PingEvent(timestamp=0),
-        b=MessageDelta(text="llo", message_id="m1"),
+        a=ev.MessageDelta(text="he", message_id="m1"),
+        p=ev.PingEvent(timestamp=0),
+        b=ev.MessageDelta(text="llo", message_id="m1"),
         m=HELLO,
     )
     recorded(tmp_path / "c", project, t, "apbm|")
@@ -135,7 +130,7 @@ def test_sessions_are_numbered(tmp_path: Path, project: Path) -> None:
 def test_file_changes_precede_the_tool_result(tmp_path: Path, project: Path) -> None:
     """Changes made by a tool precede its result, later changes precede the end."""
     path = tmp_path / "c"
-    call, result = ToolCall(name="Bash", id="1"), ToolResult(name="1", output="")
+    call, result = ev.ToolCall(name="Bash", id="1"), ev.ToolResult(name="1", output="")
     t = Marbles(c=call, r=result, e=ENDED)
     agent = record_to(path, InMemoryAgent({"implementing": [t.cold("-c-r-e|")]}), env={})
     stream = agent.spawn(options(project))
@@ -153,7 +148,7 @@ def test_file_changes_precede_the_tool_result(tmp_path: Path, project: Path) -> 
 def test_read_only_tools_are_not_scanned_for_changes(tmp_path: Path, project: Path) -> None:
     """The project is not scanned for changes after a read-only tool."""
     path = tmp_path / "c"
-    t = Marbles(c=ToolCall(name="Read", id="1"), r=ToolResult(name="1", output=""))
+    t = Marbles(c=ev.ToolCall(name="Read", id="1"), r=ev.ToolResult(name="1", output=""))
     agent = record_to(path, InMemoryAgent({"implementing": [t.cold("-c-r-|")]}), env={})
     later(t, 2.5, (project / "x").touch)
     t.record(agent.spawn(options(project)))

@@ -14,21 +14,9 @@ import pytest
 from reactivex import Observable
 
 import cuggino
+from cuggino import events as ev
 from cuggino.agents.base.guard import make_guard
 from cuggino.errors import BudgetExceeded, GuardNotLive, QuotaExceeded
-from cuggino.events import (
-    AgentMessage,
-    Done,
-    Event,
-    GuardDenied,
-    MessageDelta,
-    RateLimited,
-    SessionEnded,
-    ToolResult,
-    Usage,
-    UsageUpdate,
-    is_llm_terminal_marker_event,
-)
 from cuggino.operators import extract_markers, marker_tags, until_terminal
 from cuggino.testing import AgentConformance, FailureConformance, GuardConformance
 from tests.agents.arenas import RealSuite
@@ -103,14 +91,14 @@ def test_retries_of_the_program(
     if not isinstance(reply, Drop):  # the start of a truncated answer may count
         assert 0.0 == done.ended.cost_usd
     assert done.ended.session_id is not None
-    assert [] == done.of(AgentMessage)
+    assert [] == done.of(ev.AgentMessage)
 
 
 def test_usage_after_a_lost_request(claude: Claude) -> None:
     """Only the answer counts when the program received nothing of an earlier one."""
     done = claude.run(script=replies(Drop(), then=ANSWER), retries=1)
     assert done.error is None
-    assert Usage(input_tokens=1000, output_tokens=100) == done.ended.usage
+    assert ev.Usage(input_tokens=1000, output_tokens=100) == done.ended.usage
 
 
 def test_usage_after_a_cut(claude: Claude) -> None:
@@ -121,13 +109,13 @@ def test_usage_after_a_cut(claude: Claude) -> None:
     received = threading.Event()
     cut = Drop(LONG, after_events=4, once=received)
 
-    def notice(event: Event) -> None:
-        if isinstance(event, MessageDelta):
+    def notice(event: ev.Event) -> None:
+        if isinstance(event, ev.MessageDelta):
             received.set()
 
     done = claude.run(script=replies(cut, then=ANSWER), retries=1, on_event=notice)
     assert done.error is None
-    assert Usage(input_tokens=2000, output_tokens=108) == done.ended.usage
+    assert ev.Usage(input_tokens=2000, output_tokens=108) == done.ended.usage
     assert (1000, 100) == tokens_while_running(done)
 
 
@@ -138,7 +126,7 @@ def test_usage_limit_of_a_subscription(claude: Claude) -> None:
     assert isinstance(done.error, QuotaExceeded)
     assert datetime.fromtimestamp(resets_at, UTC) == done.error.resets_at
     assert ("quota", 0.0) == (done.ended.outcome, done.ended.cost_usd)
-    assert ["five_hour"] == [event.limit for event in done.of(RateLimited)]
+    assert ["five_hour"] == [event.limit for event in done.of(ev.RateLimited)]
 
 
 def test_limit_set_for_a_key(claude: Claude) -> None:
@@ -152,7 +140,7 @@ def test_too_many_requests_are_no_usage_limit(claude: Claude) -> None:
     """With a key, too many requests per minute are a transient failure."""
     done = claude.run(script=always(usage_limit(0)))
     assert kind(done.error) == "rate_limit"
-    assert [] == done.of(RateLimited)
+    assert [] == done.of(ev.RateLimited)
 
 
 def test_model_quotes_a_limit(claude: Claude) -> None:
@@ -166,7 +154,7 @@ def test_answer_exceeds_the_budget(claude: Claude) -> None:
     """The answer that exceeds the budget is emitted before the error, with its full cost."""
     done = claude.run(script=always(DEAR), max_budget_usd=0.1)
     assert isinstance(done.error, BudgetExceeded)
-    assert ["<DONE>all of it</DONE>"] == [message.text for message in done.of(AgentMessage)]
+    assert ["<DONE>all of it</DONE>"] == [message.text for message in done.of(ev.AgentMessage)]
     assert "budget" == done.ended.outcome
     assert (done.ended.cost_usd or 0) > 0.1
     assert (50_000, 10_000) == tokens(done)
@@ -174,30 +162,30 @@ def test_answer_exceeds_the_budget(claude: Claude) -> None:
 
 def test_marker_beyond_the_budget(claude: Claude) -> None:
     """The marker of an answer that exceeds the budget counts."""
-    seen: list[Event] = []
+    seen: list[ev.Event] = []
     with claude.serve(always(DEAR)) as server:
         session = claude.agent(server.url).spawn(claude.options(max_budget_usd=0.1))
-        stage: Observable[Event] = cast("Observable[Event]", session).pipe(
-            extract_markers(marker_tags(Done)),
+        stage: Observable[ev.Event] = cast("Observable[ev.Event]", session).pipe(
+            extract_markers(marker_tags(ev.Done)),
             until_terminal(
-                is_llm_terminal_marker_event,
+                ev.is_llm_terminal_marker_event,
                 linger=LIMIT,
-                settle=lambda event: isinstance(event, SessionEnded),
+                settle=lambda event: isinstance(event, ev.SessionEnded),
             ),
         )
         cuggino.run(stage, seen.append)
-    assert Done(content="all of it") == seen[-1]
-    assert ["budget"] == [event.outcome for event in seen if isinstance(event, SessionEnded)]
+    assert ev.Done(content="all of it") == seen[-1]
+    assert ["budget"] == [event.outcome for event in seen if isinstance(event, ev.SessionEnded)]
 
 
 def tokens(done: Outcome) -> tuple[int, int]:
     """Return the last usage update of the running session, which equals its final usage."""
-    assert done.of(UsageUpdate)[-1].usage == done.ended.usage
+    assert done.of(ev.UsageUpdate)[-1].usage == done.ended.usage
     return tokens_while_running(done)
 
 
 def tokens_while_running(done: Outcome) -> tuple[int, int]:
-    last = done.of(UsageUpdate)[-1].usage
+    last = done.of(ev.UsageUpdate)[-1].usage
     return last.input_tokens, last.output_tokens
 
 
@@ -215,7 +203,7 @@ def test_guarded_notebooks(claude: Claude) -> None:
     assert done.error is None
     assert "2 + 2" in (claude.read("good.ipynb") or "")
     assert json.dumps(NOTEBOOK) == claude.read(".specs/bad.ipynb")
-    assert ["NotebookEdit"] == [denied.tool for denied in done.of(GuardDenied)]
+    assert ["NotebookEdit"] == [denied.tool for denied in done.of(ev.GuardDenied)]
 
 
 def test_guard_overrides_questions_of_the_program(claude: Claude) -> None:
@@ -226,7 +214,7 @@ def test_guard_overrides_questions_of_the_program(claude: Claude) -> None:
     assert done.error is None
     assert ["x", "x", "x", None] == [claude.read(name) for name in names]
     assert "x\n" == claude.read(".idea/a.xml")
-    assert ["toolu_1_3"] == [denied.tool_use_id for denied in done.of(GuardDenied)]
+    assert ["toolu_1_3"] == [denied.tool_use_id for denied in done.of(ev.GuardDenied)]
 
 
 def test_guard_keeps_the_configuration(claude: Claude) -> None:
@@ -241,7 +229,7 @@ def test_guard_keeps_the_configuration(claude: Claude) -> None:
     assert "The project is blue." in done.conversation
     assert (None, "yes\n") == (claude.read("touched"), claude.read("new.txt"))
     # The guard did not deny it.
-    assert [] == done.of(GuardDenied)
+    assert [] == done.of(ev.GuardDenied)
 
 
 def test_guarded_variables_of_the_project(claude: Claude, tmp_path: Path) -> None:
@@ -271,7 +259,7 @@ def test_parser_deleted_during_a_session(claude: Claude, tmp_path: Path) -> None
         done = claude.run(bash("echo one > one.txt"), delete, guard=claude.policy())
     assert done.error is None
     assert ["one\n", None, "3"] == [claude.read(f"{n}.txt") for n in ("one", "two", "three")]
-    assert ["Bash"] == [denied.tool for denied in done.of(GuardDenied)]
+    assert ["Bash"] == [denied.tool for denied in done.of(ev.GuardDenied)]
 
 
 @pytest.mark.parametrize(
@@ -297,6 +285,6 @@ def test_settings_that_the_program_drops(claude: Claude) -> None:
     assert isinstance(done.error, GuardNotLive)
     assert "did not run its hook at the start" in done.error.message
     assert "doctor" in (done.error.hint or "")
-    assert (None, []) == (claude.read("one.txt"), done.of(ToolResult))
+    assert (None, []) == (claude.read("one.txt"), done.of(ev.ToolResult))
     assert SPEC == claude.read(".specs/task.md")
     assert "failed" == done.ended.outcome

@@ -8,20 +8,9 @@ from typing import Any
 
 import pytest
 
+from cuggino import events as ev
 from cuggino.agents.base.wire import parse_json_line
 from cuggino.agents.claude.wire import ClaudeSession, to_events
-from cuggino.events import (
-    AgentMessage,
-    PingEvent,
-    RateLimited,
-    SystemMessage,
-    Thinking,
-    ToolCall,
-    ToolResult,
-    UserMessage,
-    dump_event,
-    parse_event,
-)
 from tests.vectors import matches, not_followed, rows
 
 NOW = 1_700_000_000.5
@@ -123,8 +112,8 @@ def test_surrogates_never_reach_an_event() -> None:
     """The event of a line with a lone surrogate can be serialized and parsed."""
     raw = rb'{"type":"assistant","message":{"content":[{"type":"text","text":"\ud83d!"}]}}'
     (event,) = ClaudeSession().feed(raw, now=NOW)
-    assert event == AgentMessage(text="\ufffd!")
-    assert event == parse_event(dump_event(event))
+    assert event == ev.AgentMessage(text="\ufffd!")
+    assert event == ev.parse_event(ev.dump_event(event))
 
 
 @pytest.mark.parametrize(
@@ -137,14 +126,14 @@ def test_surrogates_never_reach_an_event() -> None:
 )
 def test_stream_events_are_keepalives(raw: bytes) -> None:
     """A stream event is a ping with its time of arrival, wherever its type is in the line."""
-    assert ClaudeSession().feed(raw, now=NOW) == [PingEvent(timestamp=NOW)]
+    assert ClaudeSession().feed(raw, now=NOW) == [ev.PingEvent(timestamp=NOW)]
 
 
 def test_the_type_is_never_read_from_a_text() -> None:
     """A message that quotes a stream event is still a message."""
     quoted = '{"type":"stream_event",'
     (event,) = ClaudeSession().feed(line(assistant({"type": "text", "text": quoted})), now=NOW)
-    assert event == AgentMessage(text=quoted, message_id="msg_1")
+    assert event == ev.AgentMessage(text=quoted, message_id="msg_1")
 
 
 def test_assistant_blocks() -> None:
@@ -160,10 +149,10 @@ def test_assistant_blocks() -> None:
         parent_tool_use_id="t0",
     )
     expected = [
-        Thinking(text="Hm."),
-        AgentMessage(text="One", message_id="msg_1", parent_tool_use_id="t0"),
-        AgentMessage(text="Two", message_id="msg_1", parent_tool_use_id="t0"),
-        ToolCall(name="Read", input={"path": "a"}, id="t1"),
+        ev.Thinking(text="Hm."),
+        ev.AgentMessage(text="One", message_id="msg_1", parent_tool_use_id="t0"),
+        ev.AgentMessage(text="Two", message_id="msg_1", parent_tool_use_id="t0"),
+        ev.ToolCall(name="Read", input={"path": "a"}, id="t1"),
     ]
     assert expected == to_events(raw, now=NOW)
 
@@ -176,22 +165,22 @@ def test_assistant_blocks() -> None:
 def test_api_errors_are_not_the_models_text(fields: dict[str, Any]) -> None:
     """API errors reported by the program are system messages, which never contain markers."""
     raw = assistant({"type": "text", "text": "API Error: <DONE>x</DONE>"}, **fields)
-    assert to_events(raw, now=NOW) == [SystemMessage(text="API Error: <DONE>x</DONE>")]
+    assert to_events(raw, now=NOW) == [ev.SystemMessage(text="API Error: <DONE>x</DONE>")]
 
 
 @pytest.mark.parametrize(
     ("block", "line_fields", "expected"),
     [
-        ({"content": "out", "is_error": None}, {}, ToolResult(name="t", output="out")),
-        ({"content": ""}, {"tool_use_result": {"stdout": "x"}}, ToolResult(name="t", output="")),
-        ({}, {"tool_use_result": "Error: no"}, ToolResult(name="t", output="Error: no")),
-        ({"content": None}, {"tool_use_result": {}}, ToolResult(name="t", output="")),
-        ({"content": {"a": "è"}}, {}, ToolResult(name="t", output='{"a":"è"}')),
-        ({"content": []}, {}, ToolResult(name="t", output="")),
+        ({"content": "out", "is_error": None}, {}, ev.ToolResult(name="t", output="out")),
+        ({"content": ""}, {"tool_use_result": {"stdout": "x"}}, ev.ToolResult(name="t", output="")),
+        ({}, {"tool_use_result": "Error: no"}, ev.ToolResult(name="t", output="Error: no")),
+        ({"content": None}, {"tool_use_result": {}}, ev.ToolResult(name="t", output="")),
+        ({"content": {"a": "è"}}, {}, ev.ToolResult(name="t", output='{"a":"è"}')),
+        ({"content": []}, {}, ev.ToolResult(name="t", output="")),
     ],
 )
 def test_tool_results(
-    block: dict[str, Any], line_fields: dict[str, Any], expected: ToolResult
+    block: dict[str, Any], line_fields: dict[str, Any], expected: ev.ToolResult
 ) -> None:
     """The output of a tool is found in all its formats."""
     content = [{"type": "tool_result", "tool_use_id": "t", **block}]
@@ -202,7 +191,7 @@ def test_tool_results(
 def test_user_text_as_a_string() -> None:
     """A user message whose content is a plain string is one text."""
     raw = {"type": "user", "message": {"content": "Go on."}}
-    assert to_events(raw, now=NOW) == [UserMessage(text="Go on.")]
+    assert to_events(raw, now=NOW) == [ev.UserMessage(text="Go on.")]
 
 
 @pytest.mark.parametrize(
@@ -224,7 +213,7 @@ def test_user_text_as_a_string() -> None:
 def test_retries_are_emitted(fields: dict[str, Any], expected: str) -> None:
     """A retry of the program is a system message with its count, delay and reason."""
     raw = {"type": "system", "subtype": "api_retry", **fields}
-    assert [SystemMessage(text=expected)] == to_events(raw, now=NOW)
+    assert [ev.SystemMessage(text=expected)] == to_events(raw, now=NOW)
 
 
 @pytest.mark.parametrize(
@@ -232,19 +221,19 @@ def test_retries_are_emitted(fields: dict[str, Any], expected: str) -> None:
     [
         (
             {"status": "rejected", "resetsAt": 1_795_300_000, "rateLimitType": "five_hour"},
-            RateLimited(
+            ev.RateLimited(
                 status="rejected",
                 resets_at=datetime(2026, 11, 21, 22, 26, 40, tzinfo=UTC),
                 limit="five_hour",
             ),
         ),
-        ({"status": "allowed", "resetsAt": None}, RateLimited(status="allowed")),
-        ({"status": "rejected", "resetsAt": 1e300}, RateLimited(status="rejected")),
-        ({"status": "rejected", "resetsAt": 1e14}, RateLimited(status="rejected")),
-        ({}, RateLimited(status="unknown")),
+        ({"status": "allowed", "resetsAt": None}, ev.RateLimited(status="allowed")),
+        ({"status": "rejected", "resetsAt": 1e300}, ev.RateLimited(status="rejected")),
+        ({"status": "rejected", "resetsAt": 1e14}, ev.RateLimited(status="rejected")),
+        ({}, ev.RateLimited(status="unknown")),
     ],
 )
-def test_usage_limits(info: dict[str, Any], expected: RateLimited) -> None:
+def test_usage_limits(info: dict[str, Any], expected: ev.RateLimited) -> None:
     """A usage limit has a status, a kind and a reset time with a zone."""
     raw = {"type": "rate_limit_event", "rate_limit_info": info}
     assert [expected] == to_events(raw, now=NOW)
@@ -257,4 +246,4 @@ def test_deep_input_of_a_tool_becomes_text() -> None:
         deep = {"a": deep}
     block = {"type": "tool_use", "id": "t1", "name": "X", "input": deep}
     (event,) = ClaudeSession().feed(line(assistant(block)), now=NOW)
-    assert event == ToolCall(name="X", input=json.dumps(deep, separators=(",", ":")), id="t1")
+    assert event == ev.ToolCall(name="X", input=json.dumps(deep, separators=(",", ":")), id="t1")

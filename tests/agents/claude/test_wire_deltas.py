@@ -8,17 +8,10 @@ from typing import Any
 
 from hypothesis import given, strategies as st
 
+from cuggino import events as ev
 from cuggino.agents.claude.wire import ClaudeSession
-from cuggino.events import (
-    AgentMessage,
-    LlmAgentEvent,
-    MessageDelta,
-    PingEvent,
-    dump_event,
-    parse_event,
-)
 
-PING = PingEvent(timestamp=5.0)
+PING = ev.PingEvent(timestamp=5.0)
 
 
 def stream(kind: str, parent: str | None = None, **event: Any) -> bytes:
@@ -45,21 +38,24 @@ def whole(said: str, message_id: str) -> bytes:
     return json.dumps(line).encode()
 
 
-def fed(*lines: bytes) -> list[LlmAgentEvent]:
+def fed(*lines: bytes) -> list[ev.LlmAgentEvent]:
     session = ClaudeSession()
     return [event for line in lines for event in session.feed(line, now=5.0)]
 
 
-def events_of(*lines: bytes) -> list[LlmAgentEvent]:
-    return [event for event in fed(*lines) if not isinstance(event, PingEvent)]
+def events_of(*lines: bytes) -> list[ev.LlmAgentEvent]:
+    return [event for event in fed(*lines) if not isinstance(event, ev.PingEvent)]
 
 
 def test_text_has_the_id_of_its_message() -> None:
     """Each piece of text is a delta of the most recent message, and a keepalive."""
     events = fed(start("m1"), block({"type": "text", "text": ""}), text("Hel"), text("lo"))
-    deltas = [MessageDelta(text="Hel", message_id="m1"), MessageDelta(text="lo", message_id="m1")]
+    deltas = [
+        ev.MessageDelta(text="Hel", message_id="m1"),
+        ev.MessageDelta(text="lo", message_id="m1"),
+    ]
     assert [PING, PING, PING, deltas[0], PING, deltas[1]] == events
-    assert [MessageDelta(text="B", message_id="m2")] == events_of(
+    assert [ev.MessageDelta(text="B", message_id="m2")] == events_of(
         start("m1"), start("m2"), text("B")
     )
 
@@ -70,7 +66,7 @@ def test_a_block_that_begins_with_text() -> None:
         start("m"), block({"type": "text", "text": "A"}), text("b"), whole("Ab", "m")
     )
     assert ["A", "b", "Ab"] == [
-        e.text for e in events if isinstance(e, MessageDelta | AgentMessage)
+        e.text for e in events if isinstance(e, ev.MessageDelta | ev.AgentMessage)
     ]
 
 
@@ -102,15 +98,15 @@ def test_the_order_of_keys_does_not_matter() -> None:
         b'{"parent_tool_use_id":null,"event":{"delta":{"text":"x","type":"text_delta"},'
         b'"index":0,"type":"content_block_delta"},"type":"stream_event"}'
     )
-    assert [MessageDelta(text="x", message_id="m")] == events_of(start("m"), line)
+    assert [ev.MessageDelta(text="x", message_id="m")] == events_of(start("m"), line)
 
 
 def test_sub_agents_write_at_the_same_time() -> None:
     """Concurrent sub-agents have separate messages."""
     events = events_of(start("m"), start("s", "t1"), text("inner", "t1"), text("outer"))
     assert [
-        MessageDelta(text="inner", message_id="s", parent_tool_use_id="t1"),
-        MessageDelta(text="outer", message_id="m"),
+        ev.MessageDelta(text="inner", message_id="s", parent_tool_use_id="t1"),
+        ev.MessageDelta(text="outer", message_id="m"),
     ] == events
 
 
@@ -124,7 +120,7 @@ def test_split_surrogate_pairs(chars: list[str], places: list[int]) -> None:
     ends = sorted({0, len(said), *(min(place, len(said)) for place in places)})
     pieces = [said[a:b] for a, b in pairwise(ends)]
     *deltas, message = events_of(start("m"), *map(text, pieces), whole(said, "m"))
-    assert isinstance(message, AgentMessage)
-    assert message.text == "".join(d.text for d in deltas if isinstance(d, MessageDelta))
+    assert isinstance(message, ev.AgentMessage)
+    assert message.text == "".join(d.text for d in deltas if isinstance(d, ev.MessageDelta))
     for event in (*deltas, message):
-        assert event == parse_event(dump_event(event))
+        assert event == ev.parse_event(ev.dump_event(event))

@@ -7,20 +7,9 @@ from typing import Any
 
 import pytest
 
+from cuggino import events as ev
 from cuggino.agents.codex.wire import CodexSession
 from cuggino.errors import AgentFailed, LlmSessionError
-from cuggino.events import (
-    AgentMessage,
-    LlmAgentEvent,
-    PingEvent,
-    SessionEnded,
-    SystemMessage,
-    Thinking,
-    ToolCall,
-    ToolResult,
-    Usage,
-    UsageUpdate,
-)
 from tests.vectors import DATA
 
 NOW = 1_800_000_000.0
@@ -34,12 +23,12 @@ def capture(name: str) -> list[bytes]:
 
 def read(
     lines: list[bytes], session: CodexSession | None = None, *, exit_code: int = 0, stderr: str = ""
-) -> tuple[list[LlmAgentEvent], SessionEnded, LlmSessionError | None]:
+) -> tuple[list[ev.LlmAgentEvent], ev.SessionEnded, LlmSessionError | None]:
     """Return the events of these lines without keepalives, the outcome and the error."""
     session = session or CodexSession()
     events = [event for line in lines for event in session.feed(line, now=NOW)]
     ended, error = session.end(exit_code=exit_code, stderr_tail=stderr, duration=1.0, now=NOW)
-    return [event for event in events if not isinstance(event, PingEvent)], ended, error
+    return [event for event in events if not isinstance(event, ev.PingEvent)], ended, error
 
 
 def item(state: str, **fields: Any) -> bytes:
@@ -48,36 +37,38 @@ def item(state: str, **fields: Any) -> bytes:
 
 def test_a_session() -> None:
     """Text, thinking, commands, files and tokens are emitted in order."""
-    used = Usage(input_tokens=2400, output_tokens=150, cache_read_tokens=600)
+    used = ev.Usage(input_tokens=2400, output_tokens=150, cache_read_tokens=600)
     events, ended, error = read(capture("ok"))
     hello: Any = {"file_path": f"{PROJECT}/hello.txt", "kind": "add"}
     assert [
-        SystemMessage(text="Session initialized"),
-        Thinking(text="I should look first."),
-        AgentMessage(
+        ev.SystemMessage(text="Session initialized"),
+        ev.Thinking(text="I should look first."),
+        ev.AgentMessage(
             text="Starting work. <NOTE>about to write hello.txt</NOTE>", message_id="item_1"
         ),
-        ToolCall(name="Bash", input={"command": "echo SHELL_OK; pwd"}, id="item_2"),
-        ToolResult(name="item_2", output=f"SHELL_OK\n{PROJECT}\n"),
-        AgentMessage(text="Now the file.", message_id="item_3"),
-        ToolCall(name="Write", input=hello, id="item_4"),
-        ToolResult(name="item_4", output="added"),
-        AgentMessage(
+        ev.ToolCall(name="Bash", input={"command": "echo SHELL_OK; pwd"}, id="item_2"),
+        ev.ToolResult(name="item_2", output=f"SHELL_OK\n{PROJECT}\n"),
+        ev.AgentMessage(text="Now the file.", message_id="item_3"),
+        ev.ToolCall(name="Write", input=hello, id="item_4"),
+        ev.ToolResult(name="item_4", output="added"),
+        ev.AgentMessage(
             text="All done. <NOTE>wrote hello.txt</NOTE>\n<DONE>task finished</DONE>",
             message_id="item_5",
         ),
-        UsageUpdate(usage=used),
+        ev.UsageUpdate(usage=used),
     ] == events
     thread = "01a1fbf7-1dc3-7f32-8c34-f3ec250f773c"
-    assert SessionEnded(outcome="completed", usage=used, duration=1.0, session_id=thread) == ended
+    assert (
+        ev.SessionEnded(outcome="completed", usage=used, duration=1.0, session_id=thread) == ended
+    )
     assert error is None
 
 
 def test_a_command_that_fails() -> None:
     """A nonzero exit code makes the result an error; shell quoting is undone."""
     events, _, _ = read(capture("fail"))
-    calls = [event.input for event in events if isinstance(event, ToolCall)]
-    results = [event for event in events if isinstance(event, ToolResult)]
+    calls = [event.input for event in events if isinstance(event, ev.ToolCall)]
+    results = [event for event in events if isinstance(event, ev.ToolResult)]
     script = "cat > multi.txt <<'X'\nhi\nX\nls multi.txt"
     assert {"command": script} == calls[-1]
     assert ["out\nerr\n", "parallel-two\n", "multi.txt\n"] == [r.output for r in results]
@@ -87,7 +78,7 @@ def test_a_command_that_fails() -> None:
 def test_a_change_of_several_files() -> None:
     """Each file of a patch is a separate call with its own id."""
     events, _, _ = read(capture("patch2"))
-    calls = [(e.name, e.id) for e in events if isinstance(e, ToolCall) and e.name != "Bash"]
+    calls = [(e.name, e.id) for e in events if isinstance(e, ev.ToolCall) and e.name != "Bash"]
     assert [
         ("Write", "item_0"),
         ("Write", "item_0:1"),
@@ -95,7 +86,7 @@ def test_a_change_of_several_files() -> None:
         ("Edit", "item_1:1"),
         ("Write", "item_3"),
     ] == calls
-    results = [e.name for e in events if isinstance(e, ToolResult) and e.name != "item_2"]
+    results = [e.name for e in events if isinstance(e, ev.ToolResult) and e.name != "item_2"]
     assert [call for _, call in calls] == results
 
 
@@ -103,10 +94,10 @@ def test_calls_of_mcp_servers() -> None:
     """Calls are named by server and tool; a refusal is an error with its message."""
     events, _, _ = read(capture("mcp"))
     assert [
-        ToolCall(name="mcp__plain__list", input={"status": "pending"}, id="item_0"),
-        ToolResult(name="item_0", output='{"deliverables": []}'),
-        ToolCall(name="mcp__plain__list", input={}, id="item_1"),
-        ToolResult(
+        ev.ToolCall(name="mcp__plain__list", input={"status": "pending"}, id="item_0"),
+        ev.ToolResult(name="item_0", output='{"deliverables": []}'),
+        ev.ToolCall(name="mcp__plain__list", input={}, id="item_1"),
+        ev.ToolResult(
             name="item_1",
             output="MCP tool call requires approval, but approval policy is never",
             is_error=True,
@@ -116,7 +107,7 @@ def test_calls_of_mcp_servers() -> None:
 
 def test_tokens_of_a_resumed_session() -> None:
     """The program counts over the whole thread, so earlier tokens are subtracted."""
-    before = Usage(input_tokens=800, output_tokens=50, cache_read_tokens=200)
+    before = ev.Usage(input_tokens=800, output_tokens=50, cache_read_tokens=200)
     thread = "01a1fbfc-897a-7b22-a66b-cd975e9b42de"
     _, ended, error = read(capture("res2"), CodexSession(resumed=thread, record=lambda _: before))
     assert before == ended.usage  # both turns used the same number
@@ -149,7 +140,7 @@ def test_failures(name: str, expected: str) -> None:
     events, ended, error = read(capture(name), exit_code=1)
     assert isinstance(error, AgentFailed)
     assert (expected, "failed") == (error.reason, ended.outcome)
-    told = [event.text for event in events if isinstance(event, SystemMessage)]
+    told = [event.text for event in events if isinstance(event, ev.SystemMessage)]
     assert len(told) == len(set(told)) > 1
 
 
@@ -174,8 +165,8 @@ def test_unfinished_calls() -> None:
     running = item("started", id="item_0", type="command_execution", command="sleep 9")
     events, _, _ = read([running, *capture("res1")[-1:]])
     call, result, _ = events
-    assert ToolCall(name="Bash", input={"command": "sleep 9"}, id="item_0") == call
-    assert isinstance(result, ToolResult)
+    assert ev.ToolCall(name="Bash", input={"command": "sleep 9"}, id="item_0") == call
+    assert isinstance(result, ev.ToolResult)
     assert ("item_0", True) == (result.name, result.is_error)
 
 
@@ -184,8 +175,8 @@ def test_unannounced_items() -> None:
     done = item("completed", id="item_0", type="command_execution", command="true", exit_code=0)
     events, _, _ = read([done])
     assert [
-        ToolCall(name="Bash", input={"command": "true"}, id="item_0"),
-        ToolResult(name="item_0", output=""),
+        ev.ToolCall(name="Bash", input={"command": "true"}, id="item_0"),
+        ev.ToolResult(name="item_0", output=""),
     ] == events
 
 
@@ -193,7 +184,7 @@ def test_an_invalid_status() -> None:
     """An item whose status is not a string has not failed."""
     done = item("completed", id="item_0", type="web_search", status=["failed"])
     events, _, _ = read([done])
-    assert ToolResult(name="item_0", output="") == events[-1]
+    assert ev.ToolResult(name="item_0", output="") == events[-1]
 
 
 def test_noise_is_skipped() -> None:
@@ -207,4 +198,4 @@ def test_keepalives() -> None:
     """Lines without new content are keepalives."""
     session = CodexSession()
     for line in (b'{"type":"turn.started"}', item("updated", id="item_1", type="todo_list")):
-        assert [PingEvent(timestamp=NOW)] == session.feed(line, now=NOW)
+        assert [ev.PingEvent(timestamp=NOW)] == session.feed(line, now=NOW)

@@ -15,19 +15,9 @@ import psutil
 import pytest
 from reactivex.subject import Subject
 
+from cuggino import events as ev
 from cuggino.agents.copilot.guard import Gate
 from cuggino.errors import GuardNotLive
-from cuggino.events import (
-    AgentMessage,
-    GuardDenied,
-    LlmAgentEvent,
-    McpServerFailed,
-    Steered,
-    SystemMessage,
-    ToolCall,
-    ToolResult,
-    Usage,
-)
 from cuggino.testing import AgentConformance, FailureConformance, GuardConformance
 from cuggino.testing.conformance.rules import Sleeper
 from tests.agents.arenas import RealSuite
@@ -77,7 +67,7 @@ def test_events(copilot: Copilot) -> None:
     assert done.error is None
     assert ["AgentMessage", "Thinking", "SessionEnded"] == done.tags
     done = copilot.run(create(copilot.path("new.txt"), "new\n"))
-    (call,) = done.of(ToolCall)
+    (call,) = done.of(ev.ToolCall)
     assert {"file_path": copilot.path("new.txt"), "content": "new\n"} == call.input
     assert (None, 2) == (done.ended.cost_usd, done.ended.num_turns)
 
@@ -101,20 +91,20 @@ def test_a_message_while_a_command_runs(copilot: Copilot, monkeypatch: pytest.Mo
     """The model gets the message at once, then the command's end, all in one session."""
     messages: Subject[str] = Subject()
 
-    def say(event: LlmAgentEvent) -> None:
-        if isinstance(event, ToolCall) and event.name == "Bash":  # not one that reads its output
+    def say(event: ev.LlmAgentEvent) -> None:
+        if isinstance(event, ev.ToolCall) and event.name == "Bash":  # not one that reads its output
             messages.on_next("/clear, use tabs è")
 
     when_taken(monkeypatch, lambda: copilot.write("taken", ""))
     wait = bash("until test -e taken; do sleep 0.05; done; echo out")
     done = copilot.run(wait, Text("one"), messages=messages, on_event=say)
     assert (None, "completed") == (done.error, done.ended.outcome)
-    assert [Steered(text="/clear, use tabs è", to="session")] == done.of(Steered)
+    assert [ev.Steered(text="/clear, use tabs è", to="session")] == done.of(ev.Steered)
     assert "use tabs" not in done.requests[0].messages_text
     assert "/clear, use tabs è" in done.requests[1].messages_text
-    told = [event.tag for event in done.events if isinstance(event, Steered | AgentMessage)]
+    told = [event.tag for event in done.events if isinstance(event, ev.Steered | ev.AgentMessage)]
     assert ["Steered", "AgentMessage"] == told[:2]
-    assert 1000 * len(done.requests) == (done.ended.usage or Usage()).input_tokens
+    assert 1000 * len(done.requests) == (done.ended.usage or ev.Usage()).input_tokens
 
 
 def test_a_message_during_the_last_answer(
@@ -175,20 +165,20 @@ def test_sub_agent(copilot: Copilot) -> None:
     """The text, calls and tokens of a sub-agent carry the id of its call."""
     done = copilot.run(Copilot.delegate, helper=[[Text("On it."), bash("echo sub > sub.txt")]])
     assert done.error is None
-    task, call = done.of(ToolCall)
+    task, call = done.of(ev.ToolCall)
     assert isinstance(task.input, dict)
     assert ("Task", "help a bit", "general-purpose") == (
         task.name,
         task.input["description"],
         task.input["subagent_type"],
     )
-    texts = {message.text: message.parent_tool_use_id for message in done.of(AgentMessage)}
+    texts = {message.text: message.parent_tool_use_id for message in done.of(ev.AgentMessage)}
     assert {"On it.": task.id, "helped": task.id, "<DONE>done</DONE>": None} == texts
-    messages = [message.text for message in done.of(SystemMessage)]
+    messages = [message.text for message in done.of(ev.SystemMessage)]
     assert "Sub-agent helper started: help a bit" in messages
     assert "Sub-agent helper completed" in messages
-    assert [call.id, task.id] == [result.name for result in done.of(ToolResult)]
-    assert Usage(input_tokens=4000, output_tokens=400) == done.ended.usage
+    assert [call.id, task.id] == [result.name for result in done.of(ev.ToolResult)]
+    assert ev.Usage(input_tokens=4000, output_tokens=400) == done.ended.usage
 
 
 def test_server_that_does_not_start(copilot: Copilot, tmp_path: Path) -> None:
@@ -202,7 +192,7 @@ def test_server_that_does_not_start(copilot: Copilot, tmp_path: Path) -> None:
     put = Tool("files-put", {"path": copilot.path("put.txt")})
     done = copilot.run(put, mcp_servers=servers)
     assert (None, "put") == (done.error, copilot.read("put.txt"))
-    assert ["broken"] == [event.server for event in done.of(McpServerFailed)]
+    assert ["broken"] == [event.server for event in done.of(ev.McpServerFailed)]
 
 
 def test_permissions(copilot: Copilot) -> None:
@@ -215,7 +205,7 @@ def test_permissions(copilot: Copilot) -> None:
     )
     assert done.error is None
     assert ("yes", None) == (copilot.read("yes.txt"), copilot.read("no.txt"))
-    errors = [result.is_error for result in sorted(done.of(ToolResult), key=lambda r: r.name)]
+    errors = [result.is_error for result in sorted(done.of(ev.ToolResult), key=lambda r: r.name)]
     assert [False, True, False, True] == errors
     assert "This session is read-only" in done.conversation
 
@@ -225,7 +215,7 @@ def test_retries_are_reported(copilot: Copilot) -> None:
     cut = Drop(Message([Text("This will never be finished, and is long enough.")]), after_events=2)
     done = copilot.run(script=replies(cut, then=Message([Text("Whole.")])))
     assert done.error is None
-    texts = [message.text for message in done.of(SystemMessage)]
+    texts = [message.text for message in done.of(ev.SystemMessage)]
     assert [text for text in texts if text.startswith("Retrying: ")]
 
 
@@ -289,7 +279,7 @@ def test_guarded_patch(copilot: Copilot) -> None:
     )
     assert done.error is None
     assert (None, SPEC) == (copilot.read("new.txt"), copilot.read(".specs/task.md"))
-    assert ["MultiEdit"] == [event.tool for event in done.of(GuardDenied)]
+    assert ["MultiEdit"] == [event.tool for event in done.of(ev.GuardDenied)]
 
 
 def test_guarded_tools_without_questions(copilot: Copilot) -> None:
@@ -305,8 +295,8 @@ def test_guarded_tools_without_questions(copilot: Copilot) -> None:
         guard=copilot.policy(),
     )
     assert done.error is None
-    assert ["write_bash"] == [event.tool for event in done.of(GuardDenied)]
-    results = {result.name: result.is_error for result in done.of(ToolResult)}
+    assert ["write_bash"] == [event.tool for event in done.of(ev.GuardDenied)]
+    results = {result.name: result.is_error for result in done.of(ev.ToolResult)}
     assert [False, False, False, False, True] == [results[f"call_1_{n}"] for n in range(5)]
 
 
@@ -331,7 +321,7 @@ def test_guard_and_a_hook_that_approves(copilot: Copilot) -> None:
     )
     assert done.error is None
     assert ("yes\n", SPEC) == (copilot.read("new.txt"), copilot.read(".specs/task.md"))
-    assert ["call_1_1"] == [event.tool_use_id for event in done.of(GuardDenied)]
+    assert ["call_1_1"] == [event.tool_use_id for event in done.of(ev.GuardDenied)]
 
 
 def test_guarded_background_command(copilot: Copilot) -> None:
@@ -346,7 +336,7 @@ def test_guarded_background_command(copilot: Copilot) -> None:
         )
     assert done.error is None
     assert SPEC == copilot.read(".specs/task.md")
-    assert ["> .specs/task.md"] == [event.part for event in done.of(GuardDenied)]
+    assert ["> .specs/task.md"] == [event.part for event in done.of(ev.GuardDenied)]
 
 
 @pytest.mark.parametrize("second", ["raises", "denies"])
@@ -367,7 +357,7 @@ def test_first_question_is_lost(
     )
     assert done.error is None
     assert (SPEC, None) == (copilot.read(".specs/task.md"), copilot.read(".cuggino/lock"))
-    assert [True, True] == [result.is_error for result in done.of(ToolResult)]
+    assert [True, True] == [result.is_error for result in done.of(ev.ToolResult)]
 
 
 def test_tool_without_a_verdict(copilot: Copilot, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,24 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from cuggino import events as ev
 from cuggino.agents.copilot.wire import CopilotSession
 from cuggino.errors import AgentFailed
-from cuggino.events import (
-    AgentMessage,
-    LlmAgentEvent,
-    McpServerFailed,
-    MessageDelta,
-    PingEvent,
-    Steered,
-    SystemMessage,
-    Thinking,
-    ToolCall,
-    ToolResult,
-    Usage,
-    UsageUpdate,
-    UserMessage,
-    dump_event,
-)
 
 NOW = 1_795_289_780.0
 
@@ -33,7 +18,7 @@ def raw(kind: str, agent: str | None = None, **data: Any) -> dict[str, Any]:
     return {"type": kind, "data": data, **({"agentId": agent} if agent else {})}
 
 
-def fed(*events: dict[str, Any], session: CopilotSession | None = None) -> list[LlmAgentEvent]:
+def fed(*events: dict[str, Any], session: CopilotSession | None = None) -> list[ev.LlmAgentEvent]:
     session = session or CopilotSession()
     return [event for one in events for event in session.feed(one, now=NOW)]
 
@@ -52,12 +37,12 @@ START = raw("tool.execution_start", toolCallId="c", toolName="bash", arguments={
 @pytest.mark.parametrize(
     ("event", "expected"),
     [
-        (MESSAGE, AgentMessage(text="Hello.", message_id="m1")),
-        (raw("assistant.reasoning", content="Hm."), Thinking(text="Hm.")),
-        (START, ToolCall(name="Bash", input={"command": "ls"}, id="c")),
+        (MESSAGE, ev.AgentMessage(text="Hello.", message_id="m1")),
+        (raw("assistant.reasoning", content="Hm."), ev.Thinking(text="Hm.")),
+        (START, ev.ToolCall(name="Bash", input={"command": "ls"}, id="c")),
         (
             raw("tool.execution_complete", toolCallId="c", success=True, result={"content": "out"}),
-            ToolResult(name="c", output="out"),
+            ev.ToolResult(name="c", output="out"),
         ),
         (
             raw(
@@ -67,31 +52,31 @@ START = raw("tool.execution_start", toolCallId="c", toolName="bash", arguments={
                 result={"content": "out"},
                 shellExecution={"exitCode": 3},
             ),
-            ToolResult(name="c", output="out", is_error=True),
+            ev.ToolResult(name="c", output="out", is_error=True),
         ),
         (
             raw("tool.execution_complete", toolCallId="c", success=False, error={"message": "no"}),
-            ToolResult(name="c", output="no", is_error=True),
+            ev.ToolResult(name="c", output="no", is_error=True),
         ),
-        (raw("session.start", sessionId="s"), SystemMessage(text="Session initialized")),
+        (raw("session.start", sessionId="s"), ev.SystemMessage(text="Session initialized")),
         (
             raw("session.mcp_servers_loaded", servers=[{"name": "a", "status": "failed"}]),
-            McpServerFailed(server="a"),
+            ev.McpServerFailed(server="a"),
         ),
         (
             raw("assistant.turn_retry", reason="rate_limit"),
-            SystemMessage(text="Retrying: rate limit"),
+            ev.SystemMessage(text="Retrying: rate limit"),
         ),
-        (raw("session.warning", message="careful"), SystemMessage(text="careful")),
-        (raw("session.error", message="bad"), SystemMessage(text="bad")),
-        (raw("assistant.message_delta", deltaContent="Hel"), PingEvent(timestamp=NOW)),
-        (raw("assistant.message", content="", messageId="m"), PingEvent(timestamp=NOW)),
-        (raw("session.mcp_servers_loaded", servers=[]), PingEvent(timestamp=NOW)),
-        (raw("something.new", of="a later version"), PingEvent(timestamp=NOW)),
-        ({}, PingEvent(timestamp=NOW)),
+        (raw("session.warning", message="careful"), ev.SystemMessage(text="careful")),
+        (raw("session.error", message="bad"), ev.SystemMessage(text="bad")),
+        (raw("assistant.message_delta", deltaContent="Hel"), ev.PingEvent(timestamp=NOW)),
+        (raw("assistant.message", content="", messageId="m"), ev.PingEvent(timestamp=NOW)),
+        (raw("session.mcp_servers_loaded", servers=[]), ev.PingEvent(timestamp=NOW)),
+        (raw("something.new", of="a later version"), ev.PingEvent(timestamp=NOW)),
+        ({}, ev.PingEvent(timestamp=NOW)),
     ],
 )
-def test_one_event(event: dict[str, Any], expected: LlmAgentEvent) -> None:
+def test_one_event(event: dict[str, Any], expected: ev.LlmAgentEvent) -> None:
     """Each SDK event is translated, and others are keepalives."""
     assert [expected] == fed(event)
 
@@ -109,17 +94,17 @@ def test_text_deltas() -> None:
         raw("assistant.message_delta", messageId="m", deltaContent="!\ud83d"),
         raw("assistant.message", messageId="m", content="Hello \U0001f600!\ufffd"),
     )
-    told = [event for event in events[1:] if not isinstance(event, PingEvent)]
+    told = [event for event in events[1:] if not isinstance(event, ev.PingEvent)]
     assert [
-        MessageDelta(text="Hel", message_id="m"),
-        MessageDelta(text="sub", message_id="s", parent_tool_use_id="task"),
-        MessageDelta(text="lo ", message_id="m"),
-        MessageDelta(text="\U0001f600", message_id="m"),
-        MessageDelta(text="!", message_id="m"),
-        MessageDelta(text="\ufffd", message_id="m"),
-        AgentMessage(text="Hello \U0001f600!\ufffd", message_id="m"),
+        ev.MessageDelta(text="Hel", message_id="m"),
+        ev.MessageDelta(text="sub", message_id="s", parent_tool_use_id="task"),
+        ev.MessageDelta(text="lo ", message_id="m"),
+        ev.MessageDelta(text="\U0001f600", message_id="m"),
+        ev.MessageDelta(text="!", message_id="m"),
+        ev.MessageDelta(text="\ufffd", message_id="m"),
+        ev.AgentMessage(text="Hello \U0001f600!\ufffd", message_id="m"),
     ] == told
-    assert [PingEvent(timestamp=NOW)] * 7 == [e for e in events if isinstance(e, PingEvent)]
+    assert [ev.PingEvent(timestamp=NOW)] * 7 == [e for e in events if isinstance(e, ev.PingEvent)]
 
 
 def test_tokens() -> None:
@@ -132,14 +117,16 @@ def test_tokens() -> None:
         cacheWriteTokens=100,
         cost=1.0,
     )
-    one = Usage(
+    one = ev.Usage(
         input_tokens=700, output_tokens=50, cache_read_tokens=200, cache_creation_tokens=100
     )
-    two = Usage(
+    two = ev.Usage(
         input_tokens=1400, output_tokens=100, cache_read_tokens=400, cache_creation_tokens=200
     )
     session = CopilotSession()
-    assert [UsageUpdate(usage=one), UsageUpdate(usage=two)] == fed(count, count, session=session)
+    assert [ev.UsageUpdate(usage=one), ev.UsageUpdate(usage=two)] == fed(
+        count, count, session=session
+    )
     told, _ = session.end(None, duration=1.0, now=NOW)
     assert (two, None) == (told.usage, told.cost_usd)
 
@@ -147,7 +134,7 @@ def test_tokens() -> None:
 def test_the_prompt_is_not_repeated() -> None:
     """The first user message is the prompt; later ones are emitted."""
     events = fed(raw("user.message", content="Go."), raw("user.message", content="Done?"))
-    assert [UserMessage(text="Done?")] == events
+    assert [ev.UserMessage(text="Done?")] == events
 
 
 def test_the_messages_of_a_person() -> None:
@@ -157,11 +144,11 @@ def test_the_messages_of_a_person() -> None:
         session.say(text)
     texts = ("use tabs", "use tabs", "other", "half ?", "use tabs", "use tabs")  # first the prompt
     assert [
-        Steered(text="use tabs", to="session"),
-        UserMessage(text="other"),
-        Steered(text="half \ud83d", to="session"),
-        Steered(text="use tabs", to="session"),
-        UserMessage(text="use tabs"),
+        ev.Steered(text="use tabs", to="session"),
+        ev.UserMessage(text="other"),
+        ev.Steered(text="half \ud83d", to="session"),
+        ev.Steered(text="use tabs", to="session"),
+        ev.UserMessage(text="use tabs"),
     ] == fed(*(raw("user.message", content=text) for text in texts), session=session)
 
 
@@ -178,10 +165,10 @@ def test_a_sub_agent() -> None:
     done = raw("subagent.completed", "a1", toolCallId="task", agentDisplayName="helper")
     failed = raw("subagent.failed", "a1", toolCallId="task", agentName="x", error="lost")
     assert [
-        SystemMessage(text="Sub-agent helper started: look around"),
-        AgentMessage(text="Hi.", message_id="m", parent_tool_use_id="task"),
-        SystemMessage(text="Sub-agent helper completed"),
-        SystemMessage(text="Sub-agent x failed: lost"),
+        ev.SystemMessage(text="Sub-agent helper started: look around"),
+        ev.AgentMessage(text="Hi.", message_id="m", parent_tool_use_id="task"),
+        ev.SystemMessage(text="Sub-agent helper completed"),
+        ev.SystemMessage(text="Sub-agent x failed: lost"),
     ] == fed(start, said, done, failed)
 
 
@@ -246,6 +233,6 @@ def test_arbitrary_events(events: list[tuple[str, Any]]) -> None:
     session = CopilotSession(servers=("s",))
     for kind, data in events:
         for event in session.feed({"type": kind, "data": data}, now=NOW):
-            assert dump_event(event)
+            assert ev.dump_event(event)
     told, _ = session.end(None, duration=1.0, now=NOW)
-    assert dump_event(told)
+    assert ev.dump_event(told)

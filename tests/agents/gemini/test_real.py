@@ -10,18 +10,9 @@ from types import MappingProxyType
 
 import pytest
 
+from cuggino import events as ev
 from cuggino.agents.gemini.tools import MARK
 from cuggino.errors import GuardNotLive, QuotaExceeded
-from cuggino.events import (
-    AgentMessage,
-    Event,
-    GuardDenied,
-    MessageDelta,
-    SystemMessage,
-    ToolCall,
-    ToolResult,
-    Usage,
-)
 from cuggino.testing import AgentConformance, Edit, FailureConformance, GuardConformance
 from tests.agents.arenas import RealSuite
 from tests.file_server import MCP_SERVER
@@ -58,10 +49,10 @@ def test_inputs(gemini: Gemini) -> None:
         bash("echo two; exit 3"),
     )
     assert done.error is None
-    calls = done.of(ToolCall)
+    calls = done.of(ev.ToolCall)
     assert {"file_path": gemini.path("new.txt"), "content": "new\n"} == calls[0].input
     assert {"file_path": gemini.path("none.txt")} == calls[1].input
-    results = {result.name: result for result in done.of(ToolResult)}
+    results = {result.name: result for result in done.of(ev.ToolResult)}
     assert [False, True, True] == [results[call.id].is_error for call in calls]
     assert "two" == results[calls[2].id].output
     assert (None, 3) == (done.ended.cost_usd, done.ended.num_turns)
@@ -110,9 +101,9 @@ def test_sub_agent(gemini: Gemini) -> None:
     order = {"agent_name": "generalist", "prompt": HELPER}
     done = gemini.run(Tool("invoke_agent", order), helper=[bash("echo sub > sub.txt")])
     assert (None, "sub\n") == (done.error, gemini.read("sub.txt"))
-    (task,) = done.of(ToolCall)
+    (task,) = done.of(ev.ToolCall)
     assert ("Task", {"subagent_type": "generalist", "prompt": HELPER}) == (task.name, task.input)
-    assert Usage(input_tokens=4000, output_tokens=400) == done.ended.usage
+    assert ev.Usage(input_tokens=4000, output_tokens=400) == done.ended.usage
 
 
 def test_permissions(gemini: Gemini) -> None:
@@ -128,8 +119,8 @@ def test_permissions(gemini: Gemini) -> None:
     assert ("yes", None, "old = 1\n") == tuple(
         gemini.read(name) for name in ("yes.txt", "no.txt", "app.py")
     )
-    results = {result.name: result.is_error for result in done.of(ToolResult)}
-    assert [False, True, False, True] == [results[call.id] for call in done.of(ToolCall)]
+    results = {result.name: result.is_error for result in done.of(ev.ToolResult)}
+    assert [False, True, False, True] == [results[call.id] for call in done.of(ev.ToolCall)]
     assert not {"run_shell_command", "replace"} & set(done.requests[0].tool_names)
 
 
@@ -150,7 +141,7 @@ def test_folder_of_the_session(
         settings.read_text(),
     )
     assert [] != list((gemini.home / ".gemini" / "tmp").glob("*/chats/*"))
-    assert [] == [m.text for m in done.of(SystemMessage) if m.text != "Session initialized"]
+    assert [] == [m.text for m in done.of(ev.SystemMessage) if m.text != "Session initialized"]
 
 
 def test_usage_limit_without_a_reset(gemini: Gemini) -> None:
@@ -166,13 +157,13 @@ def test_deltas_of_a_cut_message(gemini: Gemini) -> None:
     message = Message([Text("This will never be finished, and is long enough.")])
     cut = Drop(message, after_events=2, once=received)
 
-    def notice(event: Event) -> None:
-        if isinstance(event, MessageDelta):
+    def notice(event: ev.Event) -> None:
+        if isinstance(event, ev.MessageDelta):
             received.set()
 
     done = gemini.run(script=always(cut), on_event=notice)
     assert done.error is not None
-    assert ([], True) == (done.of(AgentMessage), bool(done.of(MessageDelta)))
+    assert ([], True) == (done.of(ev.AgentMessage), bool(done.of(ev.MessageDelta)))
 
 
 def test_guarded_working_directories(gemini: Gemini, tmp_path: Path) -> None:
@@ -187,8 +178,8 @@ def test_guarded_working_directories(gemini: Gemini, tmp_path: Path) -> None:
     )
     assert done.error is None
     assert ("it's $HOME\n", None) == (gemini.read("sub/in.txt"), gemini.read(".gemini/x"))
-    assert "sub" == done.of(ToolResult)[0].output
-    (denied,) = done.of(GuardDenied)
+    assert "sub" == done.of(ev.ToolResult)[0].output
+    (denied,) = done.of(ev.GuardDenied)
     assert f"Tool execution blocked: {denied.reason}" in done.conversation
     assert "cuggino_verdict" not in done.conversation
 
@@ -217,7 +208,7 @@ def test_guarded_reading(gemini: Gemini, tmp_path: Path) -> None:
     )
     assert done.error is None
     assert "not yours" not in done.conversation
-    assert ["Read"] == [event.tool for event in done.of(GuardDenied)]
+    assert ["Read"] == [event.tool for event in done.of(ev.GuardDenied)]
 
 
 def test_guard_and_forged_marks(gemini: Gemini) -> None:
@@ -233,8 +224,8 @@ def test_guard_and_forged_marks(gemini: Gemini) -> None:
     assert ("1\n", "2\n", SPEC) == tuple(
         gemini.read(name) for name in ("one.txt", "two.txt", ".specs/task.md")
     )
-    assert ["> .specs/task.md"] == [event.part for event in done.of(GuardDenied)]
-    assert {"command": "echo 2 > two.txt"} == done.of(ToolCall)[1].input
+    assert ["> .specs/task.md"] == [event.part for event in done.of(ev.GuardDenied)]
+    assert {"command": "echo 2 > two.txt"} == done.of(ev.ToolCall)[1].input
 
 
 def test_mcp_call_without_a_verdict(gemini: Gemini, tmp_path: Path) -> None:

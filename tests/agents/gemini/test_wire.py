@@ -9,21 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from cuggino import events as ev
 from cuggino.agents.gemini.guard import GeminiWatch
 from cuggino.agents.gemini.wire import GeminiSession
 from cuggino.errors import LlmSessionError
-from cuggino.events import (
-    AgentMessage,
-    LlmAgentEvent,
-    MessageDelta,
-    SessionEnded,
-    SystemMessage,
-    ToolCall,
-    ToolResult,
-    Usage,
-    dump_event,
-    parse_event,
-)
 
 DATA = Path(__file__).parents[2] / "data" / "gemini"
 NOW = 1_795_289_780.0
@@ -37,12 +26,12 @@ def say(text: str, **data: Any) -> bytes:
     return line("message", role="assistant", content=text, delta=True, **data)
 
 
-def fed(*lines: bytes, session: GeminiSession | None = None) -> list[LlmAgentEvent]:
+def fed(*lines: bytes, session: GeminiSession | None = None) -> list[ev.LlmAgentEvent]:
     session = session or GeminiSession(cwd="/p")
     return [event for one in lines for event in session.feed(one, now=NOW)]
 
 
-def played(name: str, exit_code: int = 0) -> tuple[list[LlmAgentEvent], SessionEnded, object]:
+def played(name: str, exit_code: int = 0) -> tuple[list[ev.LlmAgentEvent], ev.SessionEnded, object]:
     session = GeminiSession(cwd="/p")
     events = fed(*(DATA / f"{name}.jsonl").read_bytes().splitlines(), session=session)
     ended, error = session.end(exit_code=exit_code, stderr_tail="", duration=1.0, now=NOW)
@@ -53,31 +42,31 @@ def test_a_session() -> None:
     """Text is emitted as deltas and then whole; calls and results share an id."""
     events, ended, error = played("ok")
     assert error is None
-    whole = [event for event in events if not isinstance(event, MessageDelta)]
+    whole = [event for event in events if not isinstance(event, ev.MessageDelta)]
     assert [
         *("SystemMessage", "AgentMessage", "ToolCall", "ToolResult", "AgentMessage"),
         *("ToolCall", "ToolResult", "AgentMessage", "UsageUpdate"),
     ] == [event.tag for event in whole]
     assert (
-        AgentMessage(
+        ev.AgentMessage(
             text="Starting work. <NOTE>about to write hello.txt</NOTE>",
             message_id="2026-11-21T03:12:02.059Z/1",
         )
         == whole[1]
     )
     assert (
-        ToolCall(
+        ev.ToolCall(
             name="Write",
             input={"file_path": "/p/hello.txt", "content": "hello from mock\n"},
             id="write_file__fc5",
         )
         == whole[5]
     )
-    assert ToolResult(name="write_file__fc5", output="") == whole[6]
+    assert ev.ToolResult(name="write_file__fc5", output="") == whole[6]
     assert (
-        SessionEnded(
+        ev.SessionEnded(
             outcome="completed",
-            usage=Usage(input_tokens=2400, output_tokens=150, cache_read_tokens=600),
+            usage=ev.Usage(input_tokens=2400, output_tokens=150, cache_read_tokens=600),
             duration=1.0,
             num_turns=3,
             session_id="5b839a4d-b937-4804-adc6-9f7f2fc831d6",
@@ -90,11 +79,11 @@ def test_deltas_are_their_message() -> None:
     """The deltas of a message precede it and join to its text."""
     events, _, _ = played("ok")
     for index, event in enumerate(events):
-        if isinstance(event, AgentMessage):
+        if isinstance(event, ev.AgentMessage):
             mine = [
                 d.text
                 for d in events[:index]
-                if isinstance(d, MessageDelta) and d.message_id == event.message_id
+                if isinstance(d, ev.MessageDelta) and d.message_id == event.message_id
             ]
             assert event.text == "".join(mine)
             assert len(mine) > 1
@@ -104,9 +93,9 @@ def test_failed_tools() -> None:
     """Failed and unknown tools have results with the error."""
     events, ended, error = played("fail")
     assert error is None
-    calls = [event.name for event in events if isinstance(event, ToolCall)]
+    calls = [event.name for event in events if isinstance(event, ev.ToolCall)]
     assert ["Bash", "Bash", "Edit", "no_such_tool"] == calls
-    results = [event for event in events if isinstance(event, ToolResult)]
+    results = [event for event in events if isinstance(event, ev.ToolResult)]
     assert [False, False, True, True] == [result.is_error for result in results]
     assert "File not found" in results[2].output
     assert 4 == ended.num_turns
@@ -133,10 +122,10 @@ def test_failures(name: str, exit_code: int, outcome: str, reason: str) -> None:
 def test_a_message_that_was_never_completed() -> None:
     """A message whose stream broke permanently has no text."""
     events, _, _ = played("drop")
-    assert [event for event in events if isinstance(event, MessageDelta)]
-    assert [] == [event for event in events if isinstance(event, AgentMessage)]
+    assert [event for event in events if isinstance(event, ev.MessageDelta)]
+    assert [] == [event for event in events if isinstance(event, ev.AgentMessage)]
     assert "Model stream ended without a finish reason." in [
-        event.text for event in events if isinstance(event, SystemMessage)
+        event.text for event in events if isinstance(event, ev.SystemMessage)
     ]
 
 
@@ -154,7 +143,7 @@ def test_thoughts_are_output() -> None:
     stats = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 25, "cached": 4}
     fed(line("result", status="success", stats=stats), session=session)
     ended, _ = session.end(exit_code=0, stderr_tail="", duration=1.0, now=NOW)
-    assert Usage(input_tokens=6, output_tokens=15, cache_read_tokens=4) == ended.usage
+    assert ev.Usage(input_tokens=6, output_tokens=15, cache_read_tokens=4) == ended.usage
 
 
 @pytest.mark.parametrize(
@@ -194,7 +183,7 @@ def test_no_line_breaks_a_session(
     watch = GeminiWatch(lambda: [part.decode("utf-8", "replace") for part in lines])
     session = GeminiSession(cwd="/p", watch=watch if is_guarded else None)
     for event in fed(*lines, session=session):
-        assert event == parse_event(dump_event(event))
+        assert event == ev.parse_event(ev.dump_event(event))
     ended, error = session.end(exit_code=exit_code, stderr_tail=stderr, duration=0.0, now=NOW)
     assert (ended.outcome == "completed") == (error is None)
     assert error is None or isinstance(error, LlmSessionError)
@@ -207,9 +196,9 @@ def test_messages_are_their_deltas(lines: list[bytes]) -> None:
     pieces: dict[str, str] = {}
     for event in fed(*lines):
         match event:
-            case MessageDelta():
+            case ev.MessageDelta():
                 pieces[event.message_id] = pieces.get(event.message_id, "") + event.text
-            case AgentMessage():
+            case ev.AgentMessage():
                 assert pieces.pop(str(event.message_id)) == event.text
             case _:
                 pass

@@ -8,19 +8,9 @@ from pathlib import Path
 import pytest
 from typing_extensions import override
 
+from cuggino import events as ev
 from cuggino.agents.opencode.guard import OpenCodeWatch
 from cuggino.errors import AgentFailed, GuardNotLive, QuotaExceeded
-from cuggino.events import (
-    AgentMessage,
-    GuardDenied,
-    McpServerFailed,
-    SystemMessage,
-    Thinking,
-    ToolCall,
-    ToolResult,
-    Usage,
-    UsageUpdate,
-)
 from cuggino.testing import AgentConformance, FailureConformance, GuardConformance
 from tests.agents.arenas import RealSuite
 from tests.file_server import MCP_SERVER
@@ -54,10 +44,12 @@ def test_cost(opencode: OpenCode) -> None:
         write(opencode.path("new.txt"), "new\n"),
     )
     assert done.error is None
-    assert ["Hm."] == [thought.text for thought in done.of(Thinking)]
-    assert {"file_path": opencode.path("new.txt"), "content": "new\n"} == done.of(ToolCall)[1].input
+    assert ["Hm."] == [thought.text for thought in done.of(ev.Thinking)]
+    assert {"file_path": opencode.path("new.txt"), "content": "new\n"} == done.of(ev.ToolCall)[
+        1
+    ].input
     assert pytest.approx(3 * COST) == done.ended.cost_usd
-    assert pytest.approx(COST) == done.of(UsageUpdate)[0].cost_usd
+    assert pytest.approx(COST) == done.of(ev.UsageUpdate)[0].cost_usd
     assert (3, 3) == (done.ended.num_turns, len(done.requests))
 
 
@@ -96,14 +88,14 @@ def test_sub_agent_and_servers(opencode: OpenCode, tmp_path: Path) -> None:
     )
     assert done.error is None
     assert ("put", "sub\n") == (opencode.read("put.txt"), opencode.read("sub.txt"))
-    put, task, call = done.of(ToolCall)
+    put, task, call = done.of(ev.ToolCall)
     assert ("mcp__files__put", "Task", "Bash") == (put.name, task.name, call.name)
-    texts = {message.text: message.parent_tool_use_id for message in done.of(AgentMessage)}
+    texts = {message.text: message.parent_tool_use_id for message in done.of(ev.AgentMessage)}
     assert {"On it.": task.id, "helped": task.id, "<DONE>done</DONE>": None} == texts
-    assert {put.id, call.id, task.id} == {result.name for result in done.of(ToolResult)}
-    assert Usage(input_tokens=5000, output_tokens=500) == done.ended.usage
+    assert {put.id, call.id, task.id} == {result.name for result in done.of(ev.ToolResult)}
+    assert ev.Usage(input_tokens=5000, output_tokens=500) == done.ended.usage
     assert pytest.approx(5 * COST) == done.ended.cost_usd
-    assert ["broken"] == [event.server for event in done.of(McpServerFailed)]
+    assert ["broken"] == [event.server for event in done.of(ev.McpServerFailed)]
 
 
 def test_permissions(opencode: OpenCode) -> None:
@@ -116,7 +108,7 @@ def test_permissions(opencode: OpenCode) -> None:
     )
     assert done.error is None
     assert ("yes", None) == (opencode.read("yes.txt"), opencode.read("no.txt"))
-    errors = [result.is_error for result in sorted(done.of(ToolResult), key=lambda r: r.name)]
+    errors = [result.is_error for result in sorted(done.of(ev.ToolResult), key=lambda r: r.name)]
     assert [False, True, False, True] == errors
 
 
@@ -135,7 +127,7 @@ def test_usage_limit_without_a_reset(opencode: OpenCode) -> None:
     done = opencode.run(script=replies(limit, then=Hang()))
     assert isinstance(done.error, QuotaExceeded)
     assert (text, None) == (done.error.message, done.error.resets_at)
-    assert [text] == [m.text.rpartition(": ")[2] for m in done.of(SystemMessage)[1:]]
+    assert [text] == [m.text.rpartition(": ")[2] for m in done.of(ev.SystemMessage)[1:]]
 
 
 class _Cutting(_Handler):
@@ -169,7 +161,7 @@ def test_guarded_working_directories(opencode: OpenCode) -> None:
     )
     assert done.error is None
     assert (SPEC, None) == (opencode.read(".specs/task.md"), opencode.read("opencode.json"))
-    assert ["Bash", "Write"] == sorted(event.tool for event in done.of(GuardDenied))
+    assert ["Bash", "Write"] == sorted(event.tool for event in done.of(ev.GuardDenied))
 
 
 def test_guarded_reading(opencode: OpenCode, tmp_path: Path) -> None:
@@ -186,7 +178,7 @@ def test_guarded_reading(opencode: OpenCode, tmp_path: Path) -> None:
     )
     assert done.error is None
     assert "not yours" not in done.conversation
-    assert 2 == len(done.of(GuardDenied))
+    assert 2 == len(done.of(ev.GuardDenied))
 
 
 def test_guard_keeps_the_instructions(opencode: OpenCode) -> None:
@@ -225,7 +217,7 @@ def test_no_tools_without_the_plugin(opencode: OpenCode, monkeypatch: pytest.Mon
         [bash("echo no > no.txt"), write(opencode.path("no.txt"), "no")], guard=opencode.policy()
     )
     assert opencode.read("no.txt") is None
-    assert [] == [result for result in done.of(ToolResult) if not result.is_error]
+    assert [] == [result for result in done.of(ev.ToolResult) if not result.is_error]
 
 
 def test_no_tools_without_the_judge(opencode: OpenCode) -> None:

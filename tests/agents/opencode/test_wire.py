@@ -9,27 +9,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from cuggino import events as ev
 from cuggino.agents.opencode.guard import OpenCodeWatch
 from cuggino.agents.opencode.wire import OpenCodeSession
 from cuggino.errors import AgentFailed, GuardNotLive, LlmSessionError, QuotaExceeded
-from cuggino.events import (
-    AgentMessage,
-    GuardDenied,
-    LlmAgentEvent,
-    MessageDelta,
-    PingEvent,
-    SessionEnded,
-    SystemMessage,
-    Thinking,
-    ToolCall,
-    ToolResult,
-    Usage,
-    UsageUpdate,
-)
 from tests.vectors import DATA
 
 NOW = 1_795_230_000.0
-UNSEEN = PingEvent | UsageUpdate | SystemMessage
+UNSEEN = ev.PingEvent | ev.UsageUpdate | ev.SystemMessage
 
 
 def lines(name: str) -> list[bytes]:
@@ -38,7 +25,7 @@ def lines(name: str) -> list[bytes]:
 
 def read(
     given_lines: list[bytes], session: OpenCodeSession, *, exit_code: int = 0, stderr: str = ""
-) -> tuple[list[LlmAgentEvent], SessionEnded, LlmSessionError | None]:
+) -> tuple[list[ev.LlmAgentEvent], ev.SessionEnded, LlmSessionError | None]:
     events = [event for line in given_lines for event in session.feed(line, now=NOW)]
     ended, error = session.end(exit_code=exit_code, stderr_tail=stderr, duration=1.0, now=NOW)
     return events, ended, error
@@ -58,14 +45,14 @@ def test_a_run_without_the_plugin() -> None:
     assert error is None
     tags = [event.tag for event in events if not isinstance(event, UNSEEN)]
     assert ["AgentMessage", "ToolCall", "ToolResult"] * 2 == tags[:6]
-    calls = [event for event in events if isinstance(event, ToolCall)]
+    calls = [event for event in events if isinstance(event, ev.ToolCall)]
     assert ["Bash", "Write"] == [call.name for call in calls]
     assert {"file_path": "/sandbox/oc-ok/hello.txt", "content": "hello from mock\n"} == (
         calls[1].input
     )
-    results = [event for event in events if isinstance(event, ToolResult)]
+    results = [event for event in events if isinstance(event, ev.ToolResult)]
     assert [call.id for call in calls] == [result.name for result in results]
-    assert Usage(input_tokens=2400, output_tokens=150, cache_read_tokens=600) == ended.usage
+    assert ev.Usage(input_tokens=2400, output_tokens=150, cache_read_tokens=600) == ended.usage
     assert ("completed", 3) == (ended.outcome, ended.num_turns)
     assert pytest.approx(0.00396) == ended.cost_usd
     assert "ses_e03f7220effeHwU0HL8JE9uXNX" == ended.session_id
@@ -74,7 +61,7 @@ def test_a_run_without_the_plugin() -> None:
 def test_thoughts() -> None:
     """Reasoning is emitted as thinking."""
     events, _, _ = read(lines("thinking"), OpenCodeSession())
-    assert ["I should look first."] == [e.text for e in events if isinstance(e, Thinking)]
+    assert ["I should look first."] == [e.text for e in events if isinstance(e, ev.Thinking)]
 
 
 @pytest.mark.parametrize(
@@ -115,20 +102,20 @@ def test_the_plugin() -> None:
     session = OpenCodeSession(guard=OpenCodeWatch())
     events, ended, error = read(lines("guarded"), session)
     assert error is None
-    calls = [event for event in events if isinstance(event, ToolCall)]
+    calls = [event for event in events if isinstance(event, ev.ToolCall)]
     assert ["Bash", "Task", "Bash"] == [call.name for call in calls]
-    results = {event.name: event for event in events if isinstance(event, ToolResult)}
+    results = {event.name: event for event in events if isinstance(event, ev.ToolResult)}
     assert {call.id for call in calls} == set(results)
-    (denied,) = [event for event in events if isinstance(event, GuardDenied)]
+    (denied,) = [event for event in events if isinstance(event, ev.GuardDenied)]
     assert (calls[0].id, "> .specs/task.md") == (denied.tool_use_id, denied.part)
     assert events.index(calls[0]) < events.index(denied) < events.index(results[calls[0].id])
-    said = [event for event in events if isinstance(event, AgentMessage)]
+    said = [event for event in events if isinstance(event, ev.AgentMessage)]
     assert [None, calls[1].id, calls[1].id, None] == [m.parent_tool_use_id for m in said]
     for message in said:
         deltas = [
             (events.index(event), event.text)
             for event in events
-            if isinstance(event, MessageDelta) and event.message_id == message.message_id
+            if isinstance(event, ev.MessageDelta) and event.message_id == message.message_id
         ]
         assert message.text == "".join(text for _, text in deltas)
         assert max(index for index, _ in deltas) < events.index(message)
@@ -165,7 +152,7 @@ def test_waiting() -> None:
     session = OpenCodeSession()
     status = {"type": "retry", "attempt": 1, "message": "slow down", "next": (NOW + 5) * 1000}
     events = session.feed(plugin("session.status", {"status": status}), now=NOW)
-    told = [event.text for event in events if isinstance(event, SystemMessage)]
+    told = [event.text for event in events if isinstance(event, ev.SystemMessage)]
     assert ("Retrying (attempt 1, in 5s): slow down", None) == (told[-1], session.breach)
     status["next"] = (NOW + 3600) * 1000
     session.feed(plugin("session.status", {"status": status}), now=NOW)
@@ -222,7 +209,7 @@ def test_text_before_a_call() -> None:
         text(text="I look. Well.", time={"start": 1, "end": 2}),
     ]
     events = [event for one in told_lines for event in session.feed(one, now=NOW)]
-    kinds = (AgentMessage, MessageDelta, ToolCall)
+    kinds = (ev.AgentMessage, ev.MessageDelta, ev.ToolCall)
     told = [(event.tag, getattr(event, "text", "")) for event in events if isinstance(event, kinds)]
     assert [
         ("MessageDelta", "I "),
@@ -241,7 +228,7 @@ def test_a_summary_is_not_emitted() -> None:
     session.feed(plugin("message.updated", {"info": info}), now=NOW)
     part = {"id": "p", "type": "text", "messageID": "m", "text": "<DONE>", "time": {"end": 1}}
     events = session.feed(plugin("message.part.updated", {"part": part}), now=NOW)
-    assert [] == [event for event in events if isinstance(event, AgentMessage)]
+    assert [] == [event for event in events if isinstance(event, ev.AgentMessage)]
 
 
 def test_an_unknown_session() -> None:
@@ -294,4 +281,4 @@ def test_no_line_raises(given_lines: list[bytes]) -> None:
     for one in given_lines:
         session.feed(one, now=NOW)
     ended, _ = session.end(exit_code=0, stderr_tail="", duration=0.0, now=NOW)
-    assert isinstance(ended, SessionEnded)
+    assert isinstance(ended, ev.SessionEnded)

@@ -13,22 +13,11 @@ from reactivex import Observable, from_iterable, never
 from reactivex.subject import Subject
 
 import cuggino
+from cuggino import events as ev
 from cuggino.agents import SpawnOptions
 from cuggino.agents.scripted import ScriptedAgent
 from cuggino.agents.scripted.scenario import Scenario, load_scenario
 from cuggino.errors import AgentFailed, ConfigError, LlmSessionError, QuotaExceeded
-from cuggino.events import (
-    AgentMessage,
-    Done,
-    Event,
-    RateLimited,
-    SessionEnded,
-    Steered,
-    SystemMessage,
-    ToolCall,
-    Usage,
-    UsageUpdate,
-)
 from cuggino.operators import marker_tags
 from cuggino.sources import process_lines
 from cuggino.stages import agent_stage
@@ -54,7 +43,7 @@ class Player:
         self.folder = folder
         scenario = Scenario.model_validate({"implementing": runs, **settings})
         self.agent = ScriptedAgent(scenario)
-        self.events: list[Event] = []
+        self.events: list[ev.Event] = []
         self.error: LlmSessionError | None = None
 
     def options(self, **changes: Any) -> SpawnOptions:
@@ -68,14 +57,14 @@ class Player:
             cuggino.run(self.agent.spawn(self.options(**changes)), self.events.append)
         except LlmSessionError as error:
             self.error = error
-        return " ".join(e.text for e in self.events if isinstance(e, AgentMessage))
+        return " ".join(e.text for e in self.events if isinstance(e, ev.AgentMessage))
 
     def turn(self, turn: int, loop: str = "loop") -> str:
         return self.play(turn=turn, env={"CUGGINO_SESSION_FILE": loop})
 
     @property
-    def ended(self) -> SessionEnded:
-        assert isinstance(self.events[-1], SessionEnded)
+    def ended(self) -> ev.SessionEnded:
+        assert isinstance(self.events[-1], ev.SessionEnded)
         return self.events[-1]
 
 
@@ -93,9 +82,9 @@ def test_usage_updates(tmp_path: Path) -> None:
     second = {"usage": {"input_tokens": 5, "cache_read_tokens": 7, "cache_creation_tokens": 9}}
     player = Player(tmp_path, run(first, second, "ok", cost_usd=0.25))
     assert "ok" == player.play()
-    used = Usage(input_tokens=15, output_tokens=20, cache_read_tokens=7, cache_creation_tokens=9)
-    updates = [event.usage for event in player.events if isinstance(event, UsageUpdate)]
-    assert [Usage(input_tokens=10, output_tokens=20), used] == updates
+    used = ev.Usage(input_tokens=15, output_tokens=20, cache_read_tokens=7, cache_creation_tokens=9)
+    updates = [event.usage for event in player.events if isinstance(event, ev.UsageUpdate)]
+    assert [ev.Usage(input_tokens=10, output_tokens=20), used] == updates
     assert (used, 0.25) == (player.ended.usage, player.ended.cost_usd)
 
 
@@ -107,14 +96,14 @@ def test_a_session_that_listens(tmp_path: Path) -> None:
     player = Player(tmp_path, run("begin", listen, "so: $CUGGINO_MESSAGE", wrote, shown))
     messages: Subject[str] = Subject()
 
-    def say(event: Event) -> None:
+    def say(event: ev.Event) -> None:
         player.events.append(event)
-        if isinstance(event, AgentMessage) and event.text == "begin":
+        if isinstance(event, ev.AgentMessage) and event.text == "begin":
             messages.on_next("use tabs, è\nplease")
 
     cuggino.run(player.agent.spawn(player.options(messages=messages)), say)
-    said = [event for event in player.events if isinstance(event, AgentMessage | Steered)]
-    assert Steered(text="use tabs, è\nplease", to="session") == said[1]
+    said = [event for event in player.events if isinstance(event, ev.AgentMessage | ev.Steered)]
+    assert ev.Steered(text="use tabs, è\nplease", to="session") == said[1]
     assert ["begin", "use tabs, è\nplease", "so: use tabs, è\nplease"] == [e.text for e in said]
     assert "use tabs, è\nplease" == (tmp_path / "said.txt").read_text()
     assert "use tabs, è\nplease" == (tmp_path / "shown.txt").read_text()
@@ -126,7 +115,7 @@ def test_a_session_that_listens_once(tmp_path: Path) -> None:
     listen = {"listen": LIMIT}
     player = Player(tmp_path, run("1", listen, "$CUGGINO_MESSAGE", listen, "$CUGGINO_MESSAGE"))
     assert "1 a b" == player.play(messages=from_iterable(["a", "b", "c"]))
-    assert ["a", "b"] == [event.text for event in player.events if isinstance(event, Steered)]
+    assert ["a", "b"] == [event.text for event in player.events if isinstance(event, ev.Steered)]
 
 
 @pytest.mark.parametrize("messages", [None, never()])
@@ -136,7 +125,7 @@ def test_a_session_to_which_nobody_says_anything(
     """It listens for so long at most, and goes on without a message."""
     player = Player(tmp_path, run({"listen": 0.05}, "so: $CUGGINO_MESSAGE."))
     assert "so: ." == player.play(messages=messages)
-    assert not any(isinstance(event, Steered) for event in player.events)
+    assert not any(isinstance(event, ev.Steered) for event in player.events)
 
 
 def test_a_limit_is_reported(tmp_path: Path) -> None:
@@ -145,8 +134,8 @@ def test_a_limit_is_reported(tmp_path: Path) -> None:
     rejected = {"limit": {"status": "rejected", "resets_in": 3600, "type": "weekly"}}
     player = Player(tmp_path, run(warning, rejected, "paid beyond it"))
     assert "paid beyond it" == player.play()
-    first, second = (event for event in player.events if isinstance(event, RateLimited))
-    assert RateLimited(status="allowed_warning", limit="five_hour") == first
+    first, second = (event for event in player.events if isinstance(event, ev.RateLimited))
+    assert ev.RateLimited(status="allowed_warning", limit="five_hour") == first
     assert ("rejected", "weekly") == (second.status, second.limit)
     assert second.resets_at is not None
     assert 3500 < (second.resets_at - datetime.now(UTC)).total_seconds() <= 3600
@@ -172,7 +161,7 @@ def test_failures(tmp_path: Path, fail: dict[str, Any], reason: str) -> None:
     assert "before" == player.play(session_id="mine")
     assert reason == kind(player.error)
     assert (0.5, "mine") == (player.ended.cost_usd, player.ended.session_id)
-    told = [event.text for event in player.events if isinstance(event, SystemMessage)]
+    told = [event.text for event in player.events if isinstance(event, ev.SystemMessage)]
     assert fail.get("text", "API Error") == told[-1]
 
 
@@ -182,7 +171,7 @@ def test_a_rejected_limit(tmp_path: Path) -> None:
     player = Player(tmp_path, run(limit, {"fail": {"status": 429}}))
     player.play()
     assert isinstance(player.error, QuotaExceeded)
-    (event,) = (event for event in player.events if isinstance(event, RateLimited))
+    (event,) = (event for event in player.events if isinstance(event, ev.RateLimited))
     assert event.resets_at == player.error.resets_at
     assert "quota" == player.ended.outcome
 
@@ -206,10 +195,10 @@ def test_the_reminder_of_a_stage(tmp_path: Path) -> None:
         player.agent,
         player.options(session_id="s"),
         phase="implementing",
-        tags=marker_tags(Done),
+        tags=marker_tags(ev.Done),
         on_marker=lambda _marker: None,
     )
-    assert Done(content="asked") == cuggino.run(stage)
+    assert ev.Done(content="asked") == cuggino.run(stage)
 
 
 def test_resuming_without_a_resumed_section(tmp_path: Path) -> None:
@@ -235,8 +224,8 @@ def test_a_disposed_session(tmp_path: Path) -> None:
     player = Player(tmp_path, run("one", {"run": "sleep 600"}, "two"))
     called = threading.Event()
 
-    def note(event: Event) -> None:
-        if isinstance(event, ToolCall):
+    def note(event: ev.Event) -> None:
+        if isinstance(event, ev.ToolCall):
             called.set()
 
     stream = player.agent.spawn(player.options(session_id="s"))
@@ -297,7 +286,7 @@ def test_the_documented_scenario(tmp_path: Path) -> None:
     player.agent = ScriptedAgent(load_scenario(file))
     player.play(session_id="s")
     assert (kind(player.error), "quota") == ("QuotaExceeded", player.ended.outcome)
-    assert player.ended.usage == Usage(input_tokens=9000, output_tokens=400)
+    assert player.ended.usage == ev.Usage(input_tokens=9000, output_tokens=400)
     assert "<DONE>Done after all.</DONE>" == player.play(resume_session_id="s")
 
 
