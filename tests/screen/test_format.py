@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-
-import pytest
+from typing import Any
 
 from cuggino import events as ev
 from cuggino_cli.screen.format import format_event
@@ -76,41 +75,202 @@ def test_least_verbosity(cls: type[ev.Event]) -> None:
     assert ([] if issubclass(cls, NEVER) else [v for v in Verbosity if v >= least]) == levels
 
 
-def test_a_command_that_starts() -> None:
-    """The start of a command shows its first line, so that a long one does not look like a hang."""
-    started = [
-        kind(iteration=1, command="make test\n  -j2")
-        for kind in (ev.SetupCommandStarted, ev.CheckCommandStarted)
-    ]
-    assert ["[Setup] Running: make test", "[Check] Running: make test"] == [
-        plain(event, Verbosity.NORMAL) for event in started
-    ]
+ALL, DEFAULT, FULL = list(Verbosity), [Verbosity.NORMAL], [Verbosity.VERBOSE]
+QUIET = [Verbosity.QUIET]
+
+ENDED = ev.SessionEnded(outcome="completed", cost_usd=0.01234, num_turns=3, duration=12.7)
+FREE = ev.SessionEnded(outcome="completed", cost_usd=0.0, num_turns=1)
+TIMED = ev.SessionEnded(outcome="completed", duration=90)
+TAKEN = ev.SnapshotTaken(stage="coding-1", ref="r", commit="c")
+HELD = ev.SandboxChosen(engine="bubblewrap+overlay", held=("planning", "implementing"))
+RESETS = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 
 
-def test_a_server_that_does_not_start() -> None:
-    """A warning names the server, at every verbosity."""
-    failed = ev.McpServerFailed(server="playwright")
-    expected = "[Agent] MCP server playwright did not start"
-    assert {expected} == {plain(failed, verbosity) for verbosity in Verbosity}
+def setup(code: int | None) -> ev.Event:
+    return ev.SetupCommandOutput(iteration=1, output="much", exit_code=code)
 
 
-def test_unknown_event_shows_nothing() -> None:
-    """An event of a newer version shows nothing."""
-    assert plain(ev.UnknownEvent(raw={"_tag": "Later"})) is None
+def check(output: str = "", code: int | None = None, file: str | None = None) -> ev.Event:
+    return ev.CheckCommandOutput(iteration=1, output=output, exit_code=code, file_path=file)
 
 
-@pytest.mark.parametrize(
-    ("expected", "exit_code"),
+def ended(outcome: ev.SessionOutcome) -> ev.Event:
+    return ev.SessionEnded(outcome=outcome, cost_usd=0.5)
+
+
+def nudged(**fields: Any) -> ev.Event:
+    return ev.AgentNudged(**fields)
+
+
+def replaced(**fields: Any) -> ev.Event:
+    return ev.AgentReplaced(**fields)
+
+
+@each(
+    "levels, event, text",
     [
-        ("[Setup] Completed (exit 0)", 0),
-        ("[Setup] Failed (exit 7)", 7),
-        ("[Setup] Completed", None),
+        (ALL, ev.UnknownEvent(raw={"_tag": "Later"}), None),
+        # The start of a command, so that a long one does not look like a hang.
+        (DEFAULT, ev.SetupCommandStarted(iteration=1, command="a\nb"), "[Setup] Running: a"),
+        (DEFAULT, ev.CheckCommandStarted(iteration=1, command="a\nb"), "[Check] Running: a"),
+        # One line with the result; in full the output, or its file and the exit code.
+        (DEFAULT, setup(0), "[Setup] Completed (exit 0)"),
+        (DEFAULT, setup(7), "[Setup] Failed (exit 7)"),
+        (DEFAULT, setup(None), "[Setup] Completed"),
+        (FULL, check("fine", 0, "/w/c.txt"), "[Check] Output:\nfine"),
+        (FULL, check(file="/w/c.txt"), "[Check] Output: /w/c.txt"),
+        (FULL, check("", 1, "/w/c.txt"), "[Check] Output: /w/c.txt (exit 1)"),
+        (FULL, check("", 1), "[Check] Failed (exit 1)"),
+        (FULL, check(), "[Check] Output:\n"),
+        # CRLF is one line ending, also where an output is cut.
+        (FULL, check("a\r\n" * 250 + "b"), "[Check] Output:\n" + "a\n" * 250 + "..."),
+        (FULL, ev.ToolResult(name="t", output="a\r\nb"), "    1→a\n    2→b"),
+        # The loop.
+        (
+            FULL,
+            ev.ApprovalBlocked(iteration=1, exit_code=2),
+            "\n[Loop] Approval does not count: the check exited with 2",
+        ),
+        (
+            FULL,
+            ev.ApprovalBlocked(iteration=1, exit_code=None),
+            "\n[Loop] Approval does not count: the check failed",
+        ),
+        (
+            FULL,
+            ev.TaskLimitReached(iteration=1, max_tasks=50),
+            "\n[Loop] Task limit (50) reached",
+        ),
+        (
+            QUIET,
+            ev.HistoryRewritten(base="a" * 40, head=None),
+            "[Loop] The commit that the run began with, aaaaaaaaaaaa, is no longer in the history",
+        ),
+        (
+            QUIET,
+            ev.ContradictoryMarkers(
+                phase="reviewing",
+                counted="REQUEST_CHANGES",
+                markers=(("APPROVED", "ok"), ("REQUEST_CHANGES", "a\nb")),
+            ),
+            "[Agent] Contradictory markers, REQUEST_CHANGES counts"
+            " (APPROVED: ok; REQUEST_CHANGES: a b)",
+        ),
+        # What an agent reports at every verbosity: limits, denials and failures.
+        (
+            ALL,
+            ev.McpServerFailed(server="playwright"),
+            "[Agent] MCP server playwright did not start",
+        ),
+        (
+            ALL,
+            ev.RateLimited(status="rejected", limit="five_hour", resets_at=RESETS),
+            "[Agent] Usage limit reached (five_hour), resets 2026-01-02 03:04 UTC",
+        ),
+        (ALL, ev.RateLimited(status="allowed_warning"), "[Agent] Usage limit near"),
+        (
+            ALL,
+            ev.GuardDenied(tool="Bash", tool_use_id="t", part="rm\n-r x", reason="No `rm`.\nMore."),
+            "[Guard] Denied Bash: rm -r x (No `rm`.)",
+        ),
+        (
+            ALL,
+            ev.GuardDenied(tool="Write", tool_use_id="t", part="Write /a", reason="Not there."),
+            "[Guard] Denied Write /a (Not there.)",
+        ),
+        (ALL, ended("failed"), "[Agent] Session failed ($0.5000)"),
+        (ALL, ended("interrupted"), "[Agent] Session interrupted ($0.5000)"),
+        (ALL, ended("max_turns"), "[Agent] Session ended: turn limit reached ($0.5000)"),
+        (ALL, ended("budget"), "[Agent] Session ended: budget spent ($0.5000)"),
+        (ALL, ended("quota"), "[Agent] Session ended: usage limit reached ($0.5000)"),
+        # The cost of a session in full, that of its stage by default.
+        (FULL, ENDED, "[Agent] $0.0123, 3 turns, 12s"),
+        (FULL, FREE, "[Agent] $0.0000, 1 turn"),
+        (FULL, TIMED, "[Agent] 1m 30s"),
+        (FULL, ev.SessionEnded(outcome="completed"), "[Agent] Session completed"),
+        *((DEFAULT, event, None) for event in (ENDED, FREE, TIMED)),
+        (
+            DEFAULT,
+            ev.StageCost(phase="planning", cost_usd=0.01234, total_cost=0.5),
+            "[Planning] $0.0123 (run total $0.5000)",
+        ),
+        # A watch that waits for pull requests does not call its backlog empty.
+        (
+            QUIET,
+            ev.WatchBacklogWaiting(proposals=1),
+            "[Watch] Waiting for a pull request, or for new items...",
+        ),
+        (
+            QUIET,
+            ev.WatchBacklogWaiting(proposals=3),
+            "[Watch] Waiting for 3 pull requests, or for new items...",
+        ),
+        # Files left out of a snapshot; the snapshot itself only in full.
+        (FULL, TAKEN, "[Snapshot] coding-1"),
+        (DEFAULT, TAKEN, None),
+        (
+            QUIET,
+            TAKEN.model_copy(update={"left_out": (("video", "60 MB"), ("key", "unreadable"))}),
+            "[Snapshot] Without video (60 MB), key (unreadable)",
+        ),
+        (
+            QUIET,
+            ev.SnapshotFailed(stage="coding-1", message="no space"),
+            "[Snapshot] None before coding-1: no space",
+        ),
+        # Confined agents are worth a line, roles that are not confined a warning.
+        (QUIET, HELD, None),
+        (DEFAULT, HELD, "[Sandbox] bubblewrap+overlay confines planning, implementing"),
+        (
+            QUIET,
+            ev.SandboxChosen(
+                engine="landlock", held=("planning",), not_held=("build",), reason="not installed"
+            ),
+            "[Sandbox] landlock confines planning, not build (not installed)",
+        ),
+        (
+            QUIET,
+            ev.SandboxChosen(engine="none", held=(), not_held=("build",), reason="why"),
+            "[Sandbox] Nothing confines the agents; changes beyond their roles are put back (why)",
+        ),
+        # Files of a person that stay out of commits, or do not, at most five by name.
+        (
+            QUIET,
+            ev.DirtyFilesKept(paths=tuple("abcdefg")),
+            "[Commit] Uncommitted before the run, so left out of commits: a, b, c, d, e and 2 more",
+        ),
+        (
+            QUIET,
+            ev.DirtyFilesCommitted(paths=("a", "b")),
+            "[Commit] The next commit holds your own uncommitted changes, too: a, b",
+        ),
     ],
 )
-def test_command_summary(expected: str, exit_code: int | None) -> None:
-    """By default a command shows as one line with its result."""
-    event = ev.SetupCommandOutput(iteration=1, output="much", exit_code=exit_code)
-    assert expected == plain(event, Verbosity.NORMAL)
+def test_texts(levels: list[Verbosity], event: ev.Event, text: str | None) -> None:
+    """An event has this text at these verbosities; None is no line."""
+    assert [text] * len(levels) == [plain(event, level) for level in levels]
+
+
+@each(
+    "event, text",
+    [
+        (nudged(idle=None, tool=None), "Stage timeout: resuming its session"),
+        (
+            nudged(tool="Bash", repeated=20),
+            "called Bash 20 times with the same result: resuming its session",
+        ),
+        (
+            replaced(tool="Bash", repeated=20),
+            "called Bash 20 times with the same result: starting a fresh agent",
+        ),
+        (replaced(idle=None, tool=None), "Stage timeout: starting a fresh agent"),
+        (nudged(idle=90.0, tool="Bash"), "silent for 1m 30s while Bash runs: resuming"),
+        (replaced(idle=90.0, tool=None), "silent for 1m 30s: starting a fresh agent"),
+    ],
+)
+def test_a_stalled_agent(event: ev.Event, text: str) -> None:
+    """The message names the limit that was reached: silence, or the time of the stage."""
+    assert (plain(event, Verbosity.QUIET) or "").startswith(f"[Agent] {text}")
 
 
 def test_failed_check_shows_below_its_output() -> None:
@@ -124,122 +284,10 @@ def test_failed_check_shows_below_its_output() -> None:
     assert expected == format_event(event, verbosity=Verbosity.VERBOSE)
 
 
-def test_passed_check_shows_its_output_alone() -> None:
-    """A successful command adds nothing to its output."""
-    event = ev.CheckCommandOutput(iteration=1, output="fine", exit_code=0, file_path="/w/c.txt")
-    assert plain(event) == "[Check] Output:\nfine"
-
-
-@pytest.mark.parametrize(
-    ("expected", "exit_code", "file_path"),
-    [
-        ("[Check] Output: /w/c.txt", None, "/w/c.txt"),
-        ("[Check] Output: /w/c.txt (exit 1)", 1, "/w/c.txt"),
-        ("[Check] Failed (exit 1)", 1, None),
-        ("[Check] Output:\n", None, None),
-    ],
-)
-def test_command_without_output(
-    expected: str, exit_code: int | None, file_path: str | None
-) -> None:
-    """Without output, the file and the exit code are shown if known."""
-    event = ev.CheckCommandOutput(iteration=1, exit_code=exit_code, file_path=file_path)
-    assert expected == plain(event)
-
-
-def test_approval_blocked() -> None:
-    """A blocked approval shows the exit code of the check, if there is one."""
-    assert [plain(ev.ApprovalBlocked(iteration=1, exit_code=code)) for code in (2, None)] == [
-        "\n[Loop] Approval does not count: the check exited with 2",
-        "\n[Loop] Approval does not count: the check failed",
-    ]
-
-
-def test_task_limit() -> None:
-    """The task limit is shown with its number."""
-    assert (
-        plain(ev.TaskLimitReached(iteration=1, max_tasks=50)) == "\n[Loop] Task limit (50) reached"
-    )
-
-
 def test_thinking_is_dim() -> None:
     """Thinking is shown like prose."""
     shown = format_event(ev.Thinking(text="hm"), verbosity=Verbosity.VERBOSE)
     assert [Fragment("prose", "[Thinking] hm")] == shown
-
-
-@pytest.mark.parametrize(
-    ("expected", "event"),
-    [
-        (
-            "[Agent] Usage limit reached (five_hour), resets 2026-01-02 03:04 UTC",
-            ev.RateLimited(
-                status="rejected",
-                limit="five_hour",
-                resets_at=datetime(2026, 1, 2, 3, 4, tzinfo=UTC),
-            ),
-        ),
-        ("[Agent] Usage limit near", ev.RateLimited(status="allowed_warning")),
-    ],
-)
-def test_rate_limit(expected: str, event: ev.RateLimited) -> None:
-    """A rate limit is always shown, with its reset time if known."""
-    assert [expected] * 3 == [plain(event, level) for level in Verbosity]
-
-
-def test_denied_call_always_shows() -> None:
-    """A denied call is always shown, with the first line of the reason."""
-    bash = ev.GuardDenied(tool="Bash", tool_use_id="t", part="rm\n-r x", reason="No `rm`.\nMore.")
-    write = ev.GuardDenied(tool="Write", tool_use_id="t", part="Write /a", reason="Not there.")
-    expected = ["[Guard] Denied Bash: rm -r x (No `rm`.)", "[Guard] Denied Write /a (Not there.)"]
-    for level in Verbosity:
-        assert expected == [plain(bash, level), plain(write, level)]
-
-
-def test_session_cost() -> None:
-    """A session's cost shows in full output; its stage's cost shows by default."""
-    full = ev.SessionEnded(outcome="completed", cost_usd=0.01234, num_turns=3, duration=12.7)
-    free = ev.SessionEnded(outcome="completed", cost_usd=0.0, num_turns=1)
-    expected = ["[Agent] $0.0123, 3 turns, 12s", "[Agent] $0.0000, 1 turn"]
-    assert expected == [plain(event, Verbosity.VERBOSE) for event in (full, free)]
-    assert [plain(event, Verbosity.NORMAL) for event in (full, free)] == [None, None]
-    cost = ev.StageCost(phase="planning", cost_usd=0.01234, total_cost=0.5)
-    assert "[Planning] $0.0123 (run total $0.5000)" == plain(cost, Verbosity.NORMAL)
-
-
-def test_session_without_cost() -> None:
-    """A successful session of unknown cost shows only in full output."""
-    timed = ev.SessionEnded(outcome="completed", duration=90)
-    bare = ev.SessionEnded(outcome="completed")
-    assert [plain(timed), plain(bare)] == ["[Agent] 1m 30s", "[Agent] Session completed"]
-    assert plain(timed, Verbosity.NORMAL) is None
-
-
-@pytest.mark.parametrize(
-    ("expected", "outcome"),
-    [
-        ("[Agent] Session failed ($0.5000)", "failed"),
-        ("[Agent] Session interrupted ($0.5000)", "interrupted"),
-        ("[Agent] Session ended: turn limit reached ($0.5000)", "max_turns"),
-        ("[Agent] Session ended: budget spent ($0.5000)", "budget"),
-        ("[Agent] Session ended: usage limit reached ($0.5000)", "quota"),
-    ],
-)
-def test_failed_session_always_shows(expected: str, outcome: ev.SessionOutcome) -> None:
-    """A failed session shows its outcome at every verbosity."""
-    event = ev.SessionEnded(outcome=outcome, cost_usd=0.5)
-    assert [expected] * 3 == [plain(event, level) for level in Verbosity]
-
-
-def test_output_is_cut_after_it_is_made_inert() -> None:
-    """A cut never splits a line ending: CRLF counts as one newline."""
-    event = ev.CheckCommandOutput(iteration=1, output="a\r\n" * 250 + "b")
-    assert plain(event) == "[Check] Output:\n" + "a\n" * 250 + "..."
-
-
-def test_tool_result_with_crlf() -> None:
-    """Lines that end with CRLF are numbered like any others."""
-    assert plain(ev.ToolResult(name="t", output="a\r\nb")) == "    1→a\n    2→b"
 
 
 def test_marker_stands_between_empty_lines() -> None:
@@ -265,14 +313,6 @@ def test_bell_follows_the_colors_unless_set() -> None:
     assert f"{text}\x07" == paint(fragments, color=False, bell=True)
 
 
-def test_a_watch_waits_for_pull_requests() -> None:
-    """The backlog is not called empty while items are proposed."""
-    for count, what in ((1, "a pull request"), (3, "3 pull requests")):
-        fragments = format_event(ev.WatchBacklogWaiting(proposals=count), verbosity=Verbosity.QUIET)
-        assert fragments is not None
-        assert f"[Watch] Waiting for {what}, or for new items..." == paint(fragments, color=False)
-
-
 def test_retry_shows_its_delay() -> None:
     """Retries of agents and backlog items show a short delay to the tenth of a second."""
     retry = sample(ev.AgentRetry).model_copy(update={"retry_in": 1.5})
@@ -283,91 +323,3 @@ def test_retry_shows_its_delay() -> None:
     assert "[Watch] Log in to continue (tried again every 1.5s" in (plain(login) or "")
     stalled = item.model_copy(update={"review": "the findings"})
     assert "once more with its findings" in (plain(stalled) or "")
-
-
-@pytest.mark.parametrize(
-    ("event", "text"),
-    [
-        (ev.AgentNudged(idle=None, tool=None), "[Agent] Stage timeout: resuming its session"),
-        (
-            ev.AgentNudged(tool="Bash", repeated=20),
-            "[Agent] called Bash 20 times with the same result: resuming its session",
-        ),
-        (
-            ev.AgentReplaced(tool="Bash", repeated=20),
-            "[Agent] called Bash 20 times with the same result: starting a fresh agent",
-        ),
-        (ev.AgentReplaced(idle=None, tool=None), "[Agent] Stage timeout: starting a fresh agent"),
-        (
-            ev.AgentNudged(idle=90.0, tool="Bash"),
-            "[Agent] silent for 1m 30s while Bash runs: resuming",
-        ),
-        (
-            ev.AgentReplaced(idle=90.0, tool=None),
-            "[Agent] silent for 1m 30s: starting a fresh agent",
-        ),
-    ],
-)
-def test_a_stalled_agent(event: ev.Event, text: str) -> None:
-    """The message names the limit that was reached: silence, or the time of the stage."""
-    shown = format_event(event, verbosity=Verbosity.QUIET)
-    assert shown is not None
-    assert "".join(fragment.text for fragment in shown).startswith(text)
-
-
-def test_snapshots() -> None:
-    """Files left out of a snapshot are shown; the snapshot itself only with `--verbose`."""
-    taken = ev.SnapshotTaken(stage="coding-1", ref="r", commit="c")
-    assert plain(taken, Verbosity.VERBOSE) == "[Snapshot] coding-1"
-    assert format_event(taken, verbosity=Verbosity.NORMAL) is None
-    left = taken.model_copy(update={"left_out": (("video", "60 MB"), ("key", "unreadable"))})
-    assert plain(left, Verbosity.QUIET) == "[Snapshot] Without video (60 MB), key (unreadable)"
-    failed = ev.SnapshotFailed(stage="coding-1", message="no space")
-    assert plain(failed, Verbosity.QUIET) == "[Snapshot] None before coding-1: no space"
-
-
-def test_the_sandbox() -> None:
-    """Confined agents are worth a line, roles that are not confined a warning."""
-    chosen = ev.SandboxChosen(engine="bubblewrap+overlay", held=("planning", "implementing"))
-    assert format_event(chosen, verbosity=Verbosity.QUIET) is None
-    told = "[Sandbox] bubblewrap+overlay confines planning, implementing"
-    assert plain(chosen, Verbosity.NORMAL) == told
-    some = ev.SandboxChosen(
-        engine="landlock", held=("planning",), not_held=("build",), reason="not installed"
-    )
-    told = "[Sandbox] landlock confines planning, not build (not installed)"
-    assert plain(some, Verbosity.QUIET) == told
-    none = ev.SandboxChosen(engine="none", held=(), not_held=("build",), reason="why")
-    told = "Nothing confines the agents; changes beyond their roles are put back (why)"
-    assert plain(none, Verbosity.QUIET) == f"[Sandbox] {told}"
-
-
-def test_dirty_files() -> None:
-    """Files of a person that stay out of commits, or do not, are named, at most five."""
-    kept = ev.DirtyFilesKept(paths=tuple("abcdefg"))
-    assert plain(kept, Verbosity.QUIET) == (
-        "[Commit] Uncommitted before the run, so left out of commits: a, b, c, d, e and 2 more"
-    )
-    mixed = ev.DirtyFilesCommitted(paths=("a", "b"))
-    assert plain(mixed, Verbosity.QUIET) == (
-        "[Commit] The next commit holds your own uncommitted changes, too: a, b"
-    )
-
-
-def test_a_rewritten_history() -> None:
-    """The lost commit is named."""
-    assert plain(ev.HistoryRewritten(base="a" * 40, head=None), Verbosity.QUIET) == (
-        "[Loop] The commit that the run began with, aaaaaaaaaaaa, is no longer in the history"
-    )
-
-
-def test_contradictory_markers() -> None:
-    """All markers are shown, and the one that counts."""
-    event = ev.ContradictoryMarkers(
-        phase="reviewing",
-        counted="REQUEST_CHANGES",
-        markers=(("APPROVED", "ok"), ("REQUEST_CHANGES", "a\nb")),
-    )
-    assert plain(event, Verbosity.QUIET) == (
-        "[Agent] Contradictory markers, REQUEST_CHANGES counts (APPROVED: ok; REQUEST_CHANGES: a b)"
-    )
