@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import closing
 from functools import cache
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from tests.cli import loops
 from tests.cli.deliveries import Loop, project_of
 from tests.cli.falling import Lines
 from tests.cli.keyboard import Setup
+from tests.cli.stubborn import Terminal
 
 SCENARIO = """\
 [[planning]]
@@ -164,3 +166,17 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> Setup:
 def said(capfd: pytest.CaptureFixture[str]) -> Lines:
     """Return the events that `--json` printed."""
     return lambda: [parse_event(line) for line in capfd.readouterr().out.splitlines()]
+
+
+@pytest.fixture
+def terminal() -> Iterator[Terminal]:
+    """A wide terminal."""
+    with closing(Terminal(200)) as made:
+        yield made
+
+
+@pytest.fixture
+def narrow_terminal() -> Iterator[Terminal]:
+    """A terminal of 40 columns."""
+    with closing(Terminal(40)) as made:
+        yield made

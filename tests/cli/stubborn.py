@@ -1,16 +1,25 @@
-"""A tool of an agent that no signal but SIGKILL ends, found from outside of the agent's view."""
+"""Commands that are interrupted while a tool runs that no signal but SIGKILL ends."""
 
 from __future__ import annotations
 
+import codecs
+import fcntl
 import os
+import pty
+import select
+import struct
 import subprocess
-from collections.abc import Iterator
+import sys
+import termios
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import IO
 
 import psutil
 
 from tests.limits import LIMIT
+from tests.screen.screen import Screen
 from tests.sources.subscribers import eventually
 
 ORDINARY = "from cuggino_cli.main import entry; entry()"
@@ -76,11 +85,60 @@ def read_until(pipe: IO[bytes] | None, text: str) -> bytes:
 
 
 @contextmanager
-def ended(process: subprocess.Popen[bytes], tools: StubbornTools) -> Iterator[None]:
-    """Kill the process afterwards, and assert that none of its tools is left."""
+def working(
+    project: Path,
+    *words: str,
+    program: str = ORDINARY,
+    at: Terminal | None = None,
+    types: bool = False,
+) -> Iterator[tuple[subprocess.Popen[bytes], StubbornTools]]:
+    """Run a command; terminate everything afterwards, and assert that no tool is left.
+
+    It prints to pipes, or to the terminal, from which it reads if somebody `types`.
+    """
+    place = subprocess.PIPE if at is None else at.theirs
+    environment = {"TERM": "xterm", "NO_COLOR": "", "PROMPT_TOOLKIT_NO_CPR": "1"}
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, *words],
+        cwd=project,
+        stdin=place if types else subprocess.DEVNULL,
+        stdout=place,
+        stderr=place,
+        env={**os.environ, **environment},
+    )
+    tools = StubbornTools(process.pid)
     try:
-        yield
+        yield process, tools
     finally:
         process.kill()
         process.communicate()
     assert eventually(lambda: not tools.are_alive)
+
+
+class Terminal:
+    """A terminal, what is typed at it and what is seen on it."""
+
+    def __init__(self, columns: int) -> None:
+        self.ours, self.theirs = pty.openpty()
+        fcntl.ioctl(self.theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        self.screen = Screen(200)
+        self._before = termios.tcgetattr(self.theirs)
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+
+    def read(self, until: str | Callable[[], bool]) -> None:
+        """Read until the text has been written, or the condition holds."""
+        while not (until in self.screen.getvalue() if isinstance(until, str) else until()):
+            assert select.select([self.ours], [], [], LIMIT)[0], self.screen.getvalue()
+            self.screen.write(self._decoder.decode(os.read(self.ours, 4096)))
+
+    def type(self, keys: str) -> None:
+        os.write(self.ours, keys.encode())
+
+    @property
+    def is_intact(self) -> bool:
+        """True unless the program has left the terminal in another mode."""
+        return self._before == termios.tcgetattr(self.theirs)
+
+    def close(self) -> None:
+        os.close(self.ours)
+        os.close(self.theirs)

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import codecs
-import os
-import pty
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from cuggino import Config, parse_event, save_config
-from tests.cli.stubborn import ORDINARY, PATIENT, RUN_STUBBORN, StubbornTools, ended, read_until
+from tests.cli.stubborn import PATIENT, RUN_STUBBORN, Terminal, read_until, working
 from tests.limits import LIMIT
-from tests.screen.screen import Screen
 
+pytestmark = pytest.mark.real_agent
+WORDS = ("run", "--focus", "x")
 NOTICE = "cuggino: stopping; Ctrl-C once more ends it at once\n"
 
 STUBBORN = f"""
@@ -46,33 +40,10 @@ def stubborn(ready: Path) -> Path:
     return ready
 
 
-@contextmanager
-def command(
-    project: Path,
-    *args: str,
-    program: str = ORDINARY,
-    out: int = subprocess.PIPE,
-    err: int = subprocess.PIPE,
-) -> Iterator[tuple[subprocess.Popen[bytes], StubbornTools]]:
-    """Run the command while its tool works, and terminate everything afterwards."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", program, "run", "--focus", "x", *args],
-        cwd=project,
-        stdin=subprocess.DEVNULL,
-        stdout=out,
-        stderr=err,
-        env={**os.environ, "TERM": "xterm", "NO_COLOR": ""},
-    )
-    tools = StubbornTools(process.pid)
-    with ended(process, tools):
-        tools.wait()
-        yield process, tools
-
-
-@pytest.mark.real_agent
 def test_the_first_one_is_answered_at_once(stubborn: Path) -> None:
     """One line on standard error reports the stop immediately; the summary follows."""
-    with command(stubborn, program=PATIENT) as (process, tools):
+    with working(stubborn, *WORDS, program=PATIENT) as (process, tools):
+        tools.wait()
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
         assert NOTICE == process.stderr.readline().decode()
@@ -85,10 +56,10 @@ def test_the_first_one_is_answered_at_once(stubborn: Path) -> None:
     assert b"" == err.strip()
 
 
-@pytest.mark.real_agent
 def test_the_second_one_exits_immediately(stubborn: Path) -> None:
     """A second Ctrl-C during termination exits without further output."""
-    with command(stubborn, program=PATIENT) as (process, _):
+    with working(stubborn, *WORDS, program=PATIENT) as (process, tools):
+        tools.wait()
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
         process.stderr.readline()
@@ -98,10 +69,10 @@ def test_the_second_one_exits_immediately(stubborn: Path) -> None:
     assert (False, b"") == (b"Summary" in out, err)
 
 
-@pytest.mark.real_agent
 def test_json_stays_as_it_is(stubborn: Path) -> None:
     """With `--json` standard output has only events, and standard error is empty."""
-    with command(stubborn, "--json") as (process, _):
+    with working(stubborn, *WORDS, "--json") as (process, tools):
+        tools.wait()
         begun = read_until(process.stdout, '"ToolCall"')
         process.send_signal(signal.SIGINT)
         rest, err = process.communicate(timeout=LIMIT)
@@ -110,29 +81,17 @@ def test_json_stays_as_it_is(stubborn: Path) -> None:
     assert "ToolCall" == [parse_event(line) for line in out.splitlines()][-1].tag
 
 
-@pytest.mark.real_agent
-def test_on_a_terminal(stubborn: Path) -> None:
+def test_on_a_terminal(stubborn: Path, terminal: Terminal) -> None:
     """The line replaces the status, and the summary starts below it."""
-    ours, theirs = pty.openpty()
-    screen = Screen(200)
-
-    decoder = codecs.getincrementaldecoder("utf-8")()
-
-    def read(until: str) -> None:
-        while until not in screen.getvalue():
-            screen.write(decoder.decode(os.read(ours, 4096)))
-
-    try:
-        with command(stubborn, "--color", "never", out=theirs, err=theirs) as (process, _):
-            read("Working...")
-            read("▶ Bash: trap")  # the tool may work before its line is there
-            process.send_signal(signal.SIGINT)
-            read("where it stopped")
-            assert 130 == process.wait(LIMIT)
-    finally:
-        os.close(ours)
-        os.close(theirs)
-    lines = screen.visible()
+    words = (*WORDS, "--color", "never")
+    with working(stubborn, *words, at=terminal) as (process, tools):
+        tools.wait()
+        terminal.read("Working...")
+        terminal.read("▶ Bash: trap")  # the tool may work before its line is there
+        process.send_signal(signal.SIGINT)
+        terminal.read("where it stopped")
+        assert 130 == process.wait(LIMIT)
+    lines = terminal.screen.visible()
     place = lines.index(NOTICE.rstrip())
     assert any("▶ Bash: trap" in line for line in lines[:place])
     assert ["", "[Summary] Interrupted"] == lines[place + 1 : place + 3]

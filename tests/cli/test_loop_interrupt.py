@@ -2,18 +2,7 @@
 
 from __future__ import annotations
 
-import codecs
-import fcntl
-import os
-import pty
-import select
 import signal
-import struct
-import subprocess
-import sys
-import termios
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -23,7 +12,7 @@ from cuggino.events import PlanBuildEnded
 from tests.cli.keyboard import CTRL_C
 from tests.cli.loops import project_of
 from tests.cli.stamps import unstamped
-from tests.cli.stubborn import RUN_STUBBORN, StubbornTools, ended, read_until
+from tests.cli.stubborn import RUN_STUBBORN, Terminal, read_until, working
 from tests.limits import LIMIT
 from tests.screen.screen import Screen
 
@@ -34,66 +23,19 @@ say = "Half a line"
 {1}
 """
 """An agent that says something, then runs a tool that no signal but SIGKILL ends."""
-ENVIRONMENT = {"TERM": "xterm", "NO_COLOR": "", "PROMPT_TOOLKIT_NO_CPR": "1"}
 STOPPING = "cuggino: stopping; Ctrl-C once more ends it at once"
 RESUME = "`cuggino loop --resume` continues where it stopped"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the user's own configuration out."""
+    monkeypatch.setenv("HOME", str(tmp_path))
 
 
 def scenario(phase: str) -> str:
     planned = '[[plan]]\nsteps = [{ say = "planned" }]\n' if phase == "build" else ""
     return planned + f"[[{phase}]]\n" + WAITING.format(phase, RUN_STUBBORN)
-
-
-@contextmanager
-def command(
-    project: Path,
-    *args: str,
-    terminal: int | None = None,
-) -> Iterator[tuple[subprocess.Popen[bytes], StubbornTools]]:
-    """Run the command, and terminate everything afterwards."""
-    pipe = subprocess.PIPE
-    process = subprocess.Popen(
-        [sys.executable, "-m", "cuggino_cli", "loop", *args],
-        cwd=project,
-        stdin=subprocess.DEVNULL if terminal is None else terminal,
-        stdout=pipe if terminal is None else terminal,
-        stderr=pipe if terminal is None else terminal,
-        env={**os.environ, **ENVIRONMENT, "HOME": str(project)},
-    )
-    tools = StubbornTools(process.pid)
-    with ended(process, tools):
-        yield process, tools
-
-
-class Keyboard:
-    """A terminal of 40 columns, its keyboard and its screen."""
-
-    def __init__(self) -> None:
-        self.ours, self.theirs = pty.openpty()
-        fcntl.ioctl(self.theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
-        self.before = termios.tcgetattr(self.theirs)
-        self.seen = ""
-        self._decoder = codecs.getincrementaldecoder("utf-8")()
-
-    def read(self, until: str) -> None:
-        while until not in self.seen:
-            assert select.select([self.ours], [], [], LIMIT)[0], self.seen
-            self.seen += self._decoder.decode(os.read(self.ours, 4096))
-
-    def type(self, keys: str) -> None:
-        os.write(self.ours, keys.encode())
-
-    @property
-    def is_intact(self) -> bool:
-        return self.before == termios.tcgetattr(self.theirs)
-
-
-@pytest.fixture
-def keyboard() -> Iterator[Keyboard]:
-    keyboard = Keyboard()
-    yield keyboard
-    os.close(keyboard.ours)
-    os.close(keyboard.theirs)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +52,7 @@ def keyboard() -> Iterator[Keyboard]:
 def test_while_an_agent_works(phase: str, args: list[str], code: int, tmp_path: Path) -> None:
     """The session stops, no partial line remains, and the loop prints its progress (LOP-008)."""
     project = project_of(tmp_path, scenario(phase), guard="off")
-    with command(project, "--auto", *args) as (process, tools):
+    with working(project, "loop", "--auto", *args) as (process, tools):
         tools.wait()
         begun = read_until(process.stdout, "▶ Bash")
         process.send_signal(signal.SIGINT)
@@ -130,7 +72,7 @@ def test_while_an_agent_works(phase: str, args: list[str], code: int, tmp_path: 
 def test_with_json(tmp_path: Path) -> None:
     """With `--json` the last event is the interruption."""
     project = project_of(tmp_path, scenario("plan"), guard="off")
-    with command(project, "--auto", "--json") as (process, tools):
+    with working(project, "loop", "--auto", "--json") as (process, tools):
         tools.wait()
         process.send_signal(signal.SIGINT)
         out, _err = process.communicate(timeout=LIMIT)
@@ -140,9 +82,10 @@ def test_with_json(tmp_path: Path) -> None:
 
 
 @pytest.mark.real_agent
-def test_at_the_question(tmp_path: Path, keyboard: Keyboard) -> None:
+def test_at_the_question(tmp_path: Path, narrow_terminal: Terminal) -> None:
     """Ctrl-C at the question starts nothing and restores the terminal."""
-    with command(project_of(tmp_path), terminal=keyboard.theirs) as (process, _tools):
+    keyboard = narrow_terminal
+    with working(project_of(tmp_path), "loop", at=keyboard, types=True) as (process, _tools):
         keyboard.read("Select (1-3, default=2):")
         keyboard.type(CTRL_C)
         keyboard.read("Loop cancelled by user.")
@@ -151,23 +94,25 @@ def test_at_the_question(tmp_path: Path, keyboard: Keyboard) -> None:
 
 
 @pytest.mark.real_agent
-def test_on_a_terminal(tmp_path: Path, keyboard: Keyboard) -> None:
+def test_on_a_terminal(tmp_path: Path, narrow_terminal: Terminal) -> None:
     """After an answer the loop runs; Ctrl-C ends it without a spinner and restores the terminal."""
+    keyboard = narrow_terminal
     project = project_of(tmp_path, scenario("build"), guard="off")
-    with command(project, "--color", "never", terminal=keyboard.theirs) as (process, tools):
+    words = ("loop", "--color", "never")
+    with working(project, *words, at=keyboard, types=True) as (process, tools):
         keyboard.read("Select (1-3, default=2):")
         keyboard.type("3\r")
         keyboard.read("Jobs: ")
         keyboard.read("Working...")
         keyboard.read("▶ Bash")  # the tool may work before its line is there
         tools.wait()
-        keyboard.seen = keyboard.seen[keyboard.seen.index("Jobs: ") :]
         process.send_signal(signal.SIGINT)
         keyboard.read("where it stopped")
         assert 130 == process.wait(LIMIT)
     assert keyboard.is_intact
+    written = keyboard.screen.getvalue()
     screen = Screen(200)
-    screen.write(keyboard.seen.replace("\r\n", "\n"))
+    screen.write(written[written.index("Jobs: ") :].replace("\r\n", "\n"))
     lines = unstamped("\n".join(screen.visible()))
     assert "Half a line" in lines
     assert [STOPPING, "Loop cancelled by user."] == lines[lines.index(STOPPING) :][:2]
