@@ -88,7 +88,7 @@ _CASES = {
     ),
     "loop": _Case(
         ("loop", "--auto"),
-        lambda folder: (folder.mkdir(), loops.project_of(folder, _waiting(loops.SCENARIO, "plan"))),
+        lambda folder: loops.project_of(folder, _waiting(loops.SCENARIO, "plan")),
         PlanBuildEnded,
     ),
 }
