@@ -712,7 +712,7 @@ class Runtime:
     ) -> Observable[Any]:
         """Start a loop with the options, and the run to resume, that `prepare` returns.
 
-        The programs that have to answer first are asked beside it; with `commits` one is git.
+        Login checks, and git if the loop commits, run concurrently with `prepare`.
         """
 
         def story() -> Flow[None]:

@@ -189,7 +189,7 @@ def workspace(folder: Path) -> CheckResult:
     parts = [place, *inside] if place.exists() else [folder]
     for part in parts:
         if part.exists() and not (part.is_dir() and os.access(part, os.W_OK | os.X_OK)):
-            reason = "cannot be written" if part.is_dir() else "is no folder"
+            reason = "cannot be written" if part.is_dir() else "is not a folder"
             hint = "check the owner and permissions of the folder"
             if not part.is_dir():
                 hint = "move that file to another place"
@@ -291,7 +291,7 @@ def specifications(folder: Path, specs_path: str) -> CheckResult:
     place = folder / specs_path
     hint = f"write the specifications there, or set specsPath in {CONFIG_FILE}"
     if not place.is_dir():
-        state = "is no folder" if place.exists() else "does not exist"
+        state = "is not a folder" if place.exists() else "does not exist"
         if (folder / SPEC_FILE).is_file():  # for `cuggino deliver`, which needs no more
             return CheckResult("note", f"specs: {place} {state}", f"for `cuggino run`, {hint}")
         return CheckResult("problem", f"specs: {place} {state}", hint)

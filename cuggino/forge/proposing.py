@@ -208,7 +208,7 @@ class PullRequests:
     def _patiently(self, doing: str, call: Callable[[], Observable[T]]) -> Flow[T]:
         value = yield from patiently(doing, self._forge, call)
         if value is None:
-            raise ForgeRefused(f"cannot {doing}: the forge has answered nothing")
+            raise ForgeRefused(f"cannot {doing}: the forge sent an empty response")
         return value
 
     def _git_patiently(self, doing: str, story: Callable[[], Flow[T]]) -> Flow[T]:
@@ -249,7 +249,7 @@ class PullRequests:
                 yield from self._propose(candidate, known, title)
                 return
             target = yield from self._fetch()
-        raise ForgeRefused(f"somebody else pushes to {known.branch} again and again")
+        raise ForgeRefused(f"gave up after {_TRIES} tries: someone keeps pushing to {known.branch}")
 
     def _pushed(self, branch: str, commit: str, there: str) -> Flow[bool]:
         if there == commit:

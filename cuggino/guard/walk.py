@@ -86,7 +86,7 @@ class _Walker:
     def judge_text(self, text: str, site: Site) -> str:
         """Return why a script passed to a nested shell is denied, or ""."""
         if self.depth >= _DEEPEST:
-            return "Shells are started within shells too deeply: write the commands themselves"
+            return "Shells are nested too deeply: run the commands directly"
         from cuggino.guard.shell.parser import parse
         from cuggino.guard.shell.shfmt import find_shfmt
 

@@ -117,7 +117,7 @@ def _profiles(value: object) -> tuple[str, ...] | None:
 
 def _usable(folder: str) -> str:
     if "\0" in folder:
-        raise ValueError("no path has a NUL in it")
+        raise ValueError("the path contains a NUL byte")
     folder.encode()  # a ValueError for text that no file system can store
     return folder
 

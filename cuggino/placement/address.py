@@ -101,7 +101,7 @@ def cluster_address(
         )
     if scheme == "tcp" and not is_loopback(host) and not is_insecure:
         raise ConfigError(
-            f"{address} is beyond this machine and has no TLS: whoever reaches it could run "
+            f"{address} is a remote address without TLS: anyone who can reach it could run "
             "programs on all its workers",
             hint=f'give "ca", "cert" and "key" in "cluster" of {CONFIG_FILE}, or --insecure for a '
             "network that nobody else reaches",

@@ -284,7 +284,7 @@ class GitRepository:
             keep = tuple(path for path in left_out if path != WORKSPACE_FOLDER)
             merged = yield from merge_flow(self._text, self._cwd, commit, message, keep)
             if merged.paths:
-                raise ProcessError("git", "the merge was given up, so it has been begun anew")
+                raise ProcessError("git", "the merge was aborted; started again")
             head = (yield from ask(self._text("rev-parse", "HEAD", sweep=False))) or ""
             yield from emit(Commit(hash=head[:_SHORT], message=message))
             return
@@ -682,7 +682,7 @@ def _is_in(path: str, prefix: str, left_out: tuple[str, ...]) -> bool:
 
 
 def _left(modules: tuple[str, ...]) -> str:
-    return f"changes within the submodule {', '.join(modules)} are left: commit them in there"
+    return f"submodule {', '.join(modules)} has uncommitted changes; commit them there"
 
 
 def _joined(paths: list[str]) -> bytes:

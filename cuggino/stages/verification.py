@@ -276,7 +276,7 @@ class _Verification:
         yield from git(f"--work-tree={temporary / 'tree'}", "add", "--all", "--force", ":/")
         tree = yield from git("write-tree")
         words = (word for parent in parents for word in ("-p", parent))
-        message = "What a session changed although its role may not write it"
+        message = "Reverted: changes outside the role's permissions"
         commit = yield from git("commit-tree", tree, *words, "-m", message)
         number = 1
         while True:

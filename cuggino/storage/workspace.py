@@ -133,7 +133,7 @@ class Workspace:
         for folder, is_own in ((self.folder, _is_workspace), (self.journal, _has_only_journals)):
             if folder.is_symlink() and not is_own(folder):
                 raise ConfigError(
-                    f"{folder} is a link to {folder.readlink()}, which is no folder of cuggino: "
+                    f"{folder} is a link to {folder.readlink()}, which is not a folder of cuggino: "
                     "nothing is written there",
                     hint="remove the link, or let it lead to an empty folder",
                 )

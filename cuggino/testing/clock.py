@@ -190,7 +190,7 @@ class StandsStill(AssertionError):
     """Work outside takes so long that virtual time cannot advance."""
 
 
-_INSIDE = ("cuggino-loop", "cuggino-poll", IDLE_READER)
+_INSIDE = ("cuggino-loop", "cuggino-poll", "cuggino-tools", IDLE_READER)
 """Threads that only wait for others and so never hold the clock."""
 
 

@@ -169,7 +169,7 @@ def serving(folders: Sequence[Path], options: ServeOptions | None = None) -> Ite
     options.check()
     for folder in folders:
         if not folder.is_dir():
-            raise ConfigError(f"{folder} is no folder", hint="give the folders of projects")
+            raise ConfigError(f"{folder} is not a folder", hint="give the folders of projects")
     with contextlib.closing(_bind(options)) as listener:
         port = listener.getsockname()[1]
         scheme = "https" if options.cert else "http"

@@ -203,7 +203,9 @@ def _phase_shown(event: LoopPhaseEvent, verbosity: Verbosity) -> Shown | None:
         case TaskLimitReached(max_tasks=limit):
             return always("warning", f"[Loop] Task limit ({limit}) reached", above=True)
         case GateChanged(paths=paths):
-            return always("warning", f"[Loop] What approvals rest on changed: {', '.join(paths)}")
+            return always(
+                "warning", f"[Loop] Files that approvals depend on changed: {', '.join(paths)}"
+            )
         case SpecsChanged(paths=paths):
             return always(
                 "warning", f"[Loop] Specifications changed: {', '.join(paths)}; replanning"
@@ -383,7 +385,7 @@ def supervision_shown(event: SupervisionEvent) -> Shown | None:
             told = f"Uncommitted before the run, so left out of commits: {_some(paths)}"
             return always("warning", f"[Commit] {told}")
         case DirtyFilesCommitted(paths=paths):
-            told = f"The next commit holds your own uncommitted changes, too: {_some(paths)}"
+            told = f"The next commit will include your uncommitted changes: {_some(paths)}"
             return always("warning", f"[Commit] {told}")
         case HistoryRewritten(base=base):
             told = f"The commit that the run began with, {base[:12]}, is no longer in the history"

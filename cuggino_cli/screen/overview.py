@@ -70,7 +70,7 @@ def _word(activity: Activity | None, *, is_anything_open: bool) -> tuple[Label, 
         case "waiting" if is_anything_open:
             return "caution", "waits for you"
         case "waiting":  # settled, which a watch notices soon
-            return "progress", "goes on soon"
+            return "progress", "resumes shortly"
         case "idle":
             return "progress", "waits for work"
         case "ended":

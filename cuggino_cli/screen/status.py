@@ -238,7 +238,7 @@ def special_row(activity: Activity, now: datetime, columns: int) -> Row:
 
 
 def _call(activity: Activity) -> Row:
-    """Return the row of what needs a person while slots go on; empty if nothing does."""
+    """Return the row that asks for the user while other slots keep working, or an empty one."""
     if activity.slots and activity.calls:
         return [Fragment("warning", "Waiting for you: " + "; ".join(activity.calls))]
     if activity.follow_delayed:

@@ -15,7 +15,7 @@ from cuggino_cli.options.clustering import chosen_cluster
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("--cluster tcp://10.0.0.5:8786", "is beyond this machine and has no TLS"),
+        ("--cluster tcp://10.0.0.5:8786", "is a remote address without TLS"),
         ("--cluster tls://10.0.0.5:8786 --insecure", "tls://10.0.0.5:8786 needs TLS files"),
         ("--cluster local", "no local cluster runs"),
         ("--cluster 10.0.0.5:port", '"10.0.0.5:port" is no address of a cluster'),

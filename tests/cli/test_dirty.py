@@ -64,7 +64,7 @@ def test_a_persons_file_stays_out(project: GitProject, capsys: pytest.CaptureFix
     assert 0 == main(["run", "--focus", "all", "--quiet"])
     said = capsys.readouterr().out
     assert "Uncommitted before the run, so left out of commits: both.txt, mine.txt\n" in said
-    assert "The next commit holds your own uncommitted changes, too: both.txt\n" in said
+    assert "The next commit will include your uncommitted changes: both.txt\n" in said
     assert {"both.txt", "new.txt"} == changes(project)
     assert "mine\nwork\n" == project.git("show", "HEAD:both.txt")
     assert " M mine.txt\n" in project.git("status", "--porcelain")

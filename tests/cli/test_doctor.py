@@ -128,7 +128,7 @@ def test_workspace_is_a_file(name: str, ready: Path) -> None:
     (ready / name).parent.mkdir(exist_ok=True)
     (ready / name).write_text("", encoding="utf-8")
     found = checks.workspace(ready)
-    assert ("problem", f"workspace: {ready / name} is no folder") == (found.status, found.what)
+    assert ("problem", f"workspace: {ready / name} is not a folder") == (found.status, found.what)
 
 
 def test_workspace_protected(ready: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,7 +158,7 @@ def test_specifications(ready: Path) -> None:
     expected = ("problem", f"specs: {ready / 'nothing'} does not exist")
     assert expected == (missing.status, missing.what)
     file = checks.specifications(ready, "scenario.toml")
-    expected = ("problem", f"specs: {ready / 'scenario.toml'} is no folder")
+    expected = ("problem", f"specs: {ready / 'scenario.toml'} is not a folder")
     assert expected == (file.status, file.what)
 
 

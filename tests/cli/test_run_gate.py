@@ -83,5 +83,5 @@ def test_reported_by_default(
     """Without a gate the reviewer decides; the run and its summary name what was changed."""
     assert 0 == played(project, PLANS + agent + APPROVES)
     printed = " ".join(capsys.readouterr().out.split())
-    assert f"[Loop] What approvals rest on changed: {path}" in printed
+    assert f"[Loop] Files that approvals depend on changed: {path}" in printed
     assert f"Changed {path} (check, tests or specs)" in printed

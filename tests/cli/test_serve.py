@@ -135,7 +135,7 @@ def test_extra_is_missing(
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["nowhere"], "nowhere is no folder"),
+        (["nowhere"], "nowhere is not a folder"),
         (["--host", "0.0.0.0"], "without TLS"),
         (["--host", "203.0.113.1", "--insecure"], "cannot be used"),
         (["--host", "no.such.host.invalid", "--insecure"], "is no address"),

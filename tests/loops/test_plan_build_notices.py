@@ -221,7 +221,7 @@ def test_a_commit_that_leaves_something(tmp_path: Path) -> None:
     made = Commit(hash="h1", message="chore", left=("module",))
     project = PlanBuildLoop(tmp_path, [Turn(), Turn(has(True))], committing=just(made))
     story = project.run(auto_commit=True)
-    left = "changes within the submodule module are left: commit them in there"
+    left = "submodule module has uncommitted changes; commit them there"
     assert [f"the commit failed: {left}"] == story.warnings
     assert f"the work is not committed: {left}" == story.ended.error
 

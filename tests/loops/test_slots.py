@@ -593,4 +593,4 @@ class TestMessages:
         slots = self.steered(tmp_path)
         (ignored,) = events(slots.play(60), ControlIgnored)
         assert ("steer", "3.md") == (ignored.source, ignored.item)
-        assert "3.md has ended before an agent was told: use flask" == ignored.reason
+        assert "message not delivered, 3.md has ended: use flask" == ignored.reason

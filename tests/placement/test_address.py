@@ -66,10 +66,10 @@ def test_no_cluster(tmp_path: Path, address: str | None, given: str | None) -> N
 @pytest.mark.parametrize(
     ("settings", "address", "message"),
     [
-        ({}, "tcp://10.0.0.5:8786", "tcp://10.0.0.5:8786 is beyond this machine and has no TLS"),
-        ({}, "build.example.com", "is beyond this machine and has no TLS"),
-        ({}, "127.0.0.1.example.com", "is beyond this machine and has no TLS"),
-        ({}, "0.0.0.0", "is beyond this machine and has no TLS"),
+        ({}, "tcp://10.0.0.5:8786", "tcp://10.0.0.5:8786 is a remote address without TLS"),
+        ({}, "build.example.com", "is a remote address without TLS"),
+        ({}, "127.0.0.1.example.com", "is a remote address without TLS"),
+        ({}, "0.0.0.0", "is a remote address without TLS"),
         ({"insecure": True}, "tls://10.0.0.5", "tls://10.0.0.5:8786 needs TLS files"),
         (tls(), "tcp://127.0.0.1", "tcp://127.0.0.1:8786 is no address with TLS"),
         (tls(key="missing.pem"), "host", 'the TLS file "key" of the cluster, '),

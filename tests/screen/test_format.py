@@ -242,7 +242,7 @@ def replaced(**fields: Any) -> ev.Event:
         (
             QUIET,
             ev.DirtyFilesCommitted(paths=("a", "b")),
-            "[Commit] The next commit holds your own uncommitted changes, too: a, b",
+            "[Commit] The next commit will include your uncommitted changes: a, b",
         ),
     ],
 )

@@ -51,7 +51,7 @@ def shown(
         ((ITEM, ev.StopAsked()), (), "stops after this stage"),
         ((ev.WatchBacklogWaiting(),), (), "waits for work"),
         ((ev.WatchSpecIssueWaiting(),), (ISSUE,), "waits for you"),
-        ((ev.WatchSpecIssueWaiting(),), (), "goes on soon"),
+        ((ev.WatchSpecIssueWaiting(),), (), "resumes shortly"),
     ],
 )
 def test_headline(

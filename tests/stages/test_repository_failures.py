@@ -154,7 +154,7 @@ def test_disposal_ends_the_hook(project: GitProject) -> None:
 class TestSubmodule:
     """Changes within a submodule are left for a person to commit there."""
 
-    LEFT = "changes within the submodule lib/módule are left: commit them in there"
+    LEFT = "submodule lib/módule has uncommitted changes; commit them there"
 
     @pytest.fixture
     def module(self, project: GitProject, tmp_path: Path) -> GitProject:

@@ -128,7 +128,7 @@ def test_nothing_without_being_asked() -> None:
 
 def test_the_extra_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The run goes on, and one sentence names the extra."""
-    monkeypatch.setattr("cuggino.telemetry.exporting.is_installed", lambda: False)
+    monkeypatch.setattr("cuggino.telemetry.operator.is_installed", lambda: False)
     marbles, problems = drawn(), list[str]()
     operator = with_telemetry(env=ON, on_problem=problems.append)
     marbles.check(marbles.cold("-I-z|").pipe(operator), "-I-z|")

@@ -154,7 +154,7 @@ class Site(NamedTuple):
         folder, name = os.path.split(pattern.rstrip("/"))
         if name.strip("*") or self.paths.project not in self._places(folder or "."):
             return ""
-        return f"'{pattern}' names all of the project: name what should go"
+        return f"'{pattern}' matches the whole project; list the files to delete"
 
     def change(self, word: Word) -> str:
         """Return why the program must not change existing files; wildcards may name several."""
@@ -223,8 +223,8 @@ def unclear(word: Word, done: str) -> str:
     """Return why the path that the word names is unknown, or ""."""
     if word.value is None:
         return (
-            f"It cannot be told which path '{word.text}' names, and so nothing may be {done} there:"
-            " write the path out"
+            f"Cannot tell which path '{word.text}' refers to, so nothing may be {done} there;"
+            " write it literally"
         )
     if word.has_tilde:
         return f"'{word.text}' is in a home folder: nothing outside the project may be {done}"

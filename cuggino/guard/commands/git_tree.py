@@ -109,8 +109,8 @@ def _push(sub: Call, given: Parsed) -> str:
     if sub.site.is_destructive:
         return ""
     return (
-        f"git {sub.name} is not allowed: what is pushed has left this machine; a person pushes, or"
-        ' cuggino with "push". allowDestructive allows it'
+        f"git {sub.name} is not allowed: pushing is left to the user, or to"
+        ' cuggino\'s "push" setting. allowDestructive allows it'
     )
 
 

@@ -100,7 +100,9 @@ class Control:
                 self._lane.schedule(lambda *_: self._hear(command))
 
         def fail(error: Exception) -> None:
-            hear(ControlIgnored(source="control", reason=f"no more commands are heard: {error}"))
+            hear(
+                ControlIgnored(source="control", reason=f"stopped listening for commands: {error}")
+            )
 
         listening = commands.subscribe(hear, fail, lambda: None, scheduler=self._lane)
         try:
@@ -174,7 +176,7 @@ class Control:
         """Drop the undelivered messages of an item that is no longer worked on."""
         for message in self._kept.pop(item, []):
             self._settle(message)
-            reason = f"{item} has ended before an agent was told: {message.text[:80]}"
+            reason = f"message not delivered, {item} has ended: {message.text[:80]}"
             self._announce(ControlIgnored(source="steer", reason=reason, item=item))
 
     @property
@@ -277,7 +279,7 @@ class Control:
             case ControlIgnored():
                 self._announce(command)
             case _:
-                self._announce(ControlIgnored(source=command.tag, reason="it is no command"))
+                self._announce(ControlIgnored(source=command.tag, reason="unknown command"))
 
     def _take(self, message: SteerAsked) -> None:
         """Deliver a message to the agent at work, or else to the next one."""

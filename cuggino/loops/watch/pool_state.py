@@ -53,7 +53,7 @@ class ItemWork:
 
     @property
     def waits_to_land(self) -> bool:
-        """Return whether nothing but the gate is before it."""
+        """Return whether the candidate only has to pass the gate."""
         return self.candidate is not None and self.sent_back is None and self.proposed is None
 
     @property

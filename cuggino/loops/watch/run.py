@@ -54,7 +54,7 @@ class Watch:
         self._loop = loop
         self._items = Items(run, options, claim, looks)
         self._settled = settled
-        """An item that the last watch did not get to put away, with the end of its run."""
+        """An item whose run ended but was not archived, with its result."""
         self._ledger = run.supervision.ledger
 
     def opening(self) -> Flow[None]:

@@ -543,7 +543,7 @@ class Trunk:
     def _make_branch(
         self, place: Place, candidate: WatchCandidate, commit: str, why: str
     ) -> Flow[str]:
-        """Create a branch; an existing one is a person's by now, and stays."""
+        """Create the branch unless it exists; an existing one belongs to the user."""
         moved = None
         for name in branch_names(candidate.filename):
             ref = f"refs/heads/{name}"
