@@ -6,7 +6,7 @@ the wire an event is one JSON object with its class name under `_tag`: `dump_eve
 """
 
 from cuggino.events.agent import LlmAgentEvent, is_llm_agent_event
-from cuggino.events.base import Event, UnknownEvent, kind_of
+from cuggino.events.base import Event, UnknownEvent
 from cuggino.events.command import (
     CheckCommandOutput,
     CheckCommandStarted,
@@ -374,6 +374,5 @@ __all__ = [
     "is_resumable",
     "is_supervision_event",
     "is_watch_loop_event",
-    "kind_of",
     "parse_event",
 ]

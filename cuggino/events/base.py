@@ -4,7 +4,6 @@ Modules with models do not postpone the evaluation of annotations: pydantic woul
 """
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any, ClassVar, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -55,18 +54,6 @@ class Event(BaseModel):
 def is_item_shared(cls: type[Event]) -> bool:
     """Return whether `item` is the field of every event, not one that the class declares."""
     return cls.model_fields["item"].exclude is True
-
-
-def _kind(cls: type) -> str:
-    own = (base.__name__ for base in cls.__mro__ if base.__module__.startswith(f"{__package__}."))
-    return next(own, "")
-
-
-kind_of: Callable[[type], str] = cache(_kind)
-"""Return the tag of an event class that cuggino defines, or of its base for any other class.
-
-It identifies an event without loading the classes that it might be. Empty for other values.
-"""
 
 
 class UnknownEvent(Event, category=True):

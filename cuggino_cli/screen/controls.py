@@ -12,10 +12,11 @@ from cuggino.events import (
     ContinueAsked,
     ControlEvent,
     Event,
+    MessageDelta,
     PauseAsked,
+    PingEvent,
     SteerAsked,
     StopAsked,
-    kind_of,
 )
 from cuggino_cli.screen.fragments import Verbosity
 from cuggino_cli.screen.status import Keys, RunStatus
@@ -25,7 +26,6 @@ Send: TypeAlias = "Callable[[ControlEvent], object]"
 """Give a command to the run."""
 
 _NOTE_S = 5.0
-_OF_NO_STATUS = frozenset({"MessageDelta", "PingEvent"})
 
 
 class Controls:
@@ -66,7 +66,7 @@ class Controls:
     def add(self, event: Event, at: datetime) -> None:
         """Follow an event; `show` shows what it changed."""
         status = self._status
-        if status is None or kind_of(type(event)) in _OF_NO_STATUS:
+        if status is None or isinstance(event, MessageDelta | PingEvent):
             return
         status = status.add(event, at=at)
         if status.note and isinstance(event, ControlEvent):

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import os
 from datetime import datetime
-from typing import cast
 
 from cuggino.events import (
     AgentMessage,
     Event,
     GuardDenied,
+    ImplementingStart,
     LlmTerminalMarkerEvent,
     MessageDelta,
+    PingEvent,
+    PlanningStart,
+    QuotaWaiting,
+    ReviewingStart,
+    SessionEnded,
+    StageCost,
+    SystemMessage,
+    Thinking,
     ToolCall,
     ToolResult,
-    kind_of,
+    UsageUpdate,
+    UserMessage,
 )
 from cuggino_cli.screen.format import format_event, tool_line
 from cuggino_cli.screen.fragments import Fragment, Verbosity
@@ -22,15 +31,8 @@ from cuggino_cli.screen.partial import Partial
 from cuggino_cli.screen.text import clip, first_line, format_duration
 
 _REASON = 200
-_HIDDEN = frozenset(
-    {"MessageDelta", "PingEvent", "SystemMessage", "Thinking", "UsageUpdate", "UserMessage"}
-)
+_HIDDEN = (MessageDelta, PingEvent, SystemMessage, Thinking, UsageUpdate, UserMessage)
 """Frequent events that only `VERBOSE` shows."""
-_STAGES = {
-    "PlanningStart": "Planning",
-    "ImplementingStart": "Implementing",
-    "ReviewingStart": "Reviewing",
-}
 
 
 def own_words(event: AgentMessage) -> list[Fragment] | None:
@@ -65,17 +67,18 @@ class EventLines:
         self, event: Event, verbosity: Verbosity, *, at: datetime
     ) -> list[Fragment] | None:
         """Return the event as fragments; None shows nothing."""
-        kind = kind_of(type(event))
-        if kind in _HIDDEN and verbosity < Verbosity.VERBOSE:
+        if isinstance(event, _HIDDEN) and verbosity < Verbosity.VERBOSE:
             return None
-        if kind == "ToolResult":
-            return self._result(cast("ToolResult", event), verbosity)
-        if kind == "ToolCall":
-            return self._call(cast("ToolCall", event), verbosity)
-        waited, self._waits = self._waits, kind == "QuotaWaiting"
-        if kind in ("AgentMessage", "MessageDelta"):
-            return self._words(cast("AgentMessage | MessageDelta", event), verbosity)
         match event:
+            case ToolResult():
+                return self._result(event, verbosity)
+            case ToolCall():
+                return self._call(event, verbosity)
+            case _:
+                waited, self._waits = self._waits, isinstance(event, QuotaWaiting)
+        match event:
+            case AgentMessage() | MessageDelta():
+                return self._words(event, verbosity)
             case LlmTerminalMarkerEvent():
                 return self._marker(event, verbosity, at)
             case _ if waited and self._waits:
@@ -85,17 +88,23 @@ class EventLines:
         return format_event(event, verbosity=verbosity)
 
     def _follow(self, event: Event, at: datetime) -> None:
-        """Note the beginning and the end of stages and sessions; their events stay unloaded."""
-        tag = kind_of(type(event))
-        if tag in _STAGES:
-            self._stage, self._stage_began = _STAGES[tag], at
-        elif tag == "StageCost":
-            self._stage = ""
-        elif tag == "GuardDenied":
-            self._denied.add(cast("GuardDenied", event).tool_use_id)
-        elif tag == "SessionEnded":
-            self._tools.clear()
-            self._denied.clear()
+        """Note the beginning and the end of stages and sessions."""
+        match event:
+            case PlanningStart():
+                self._stage, self._stage_began = "Planning", at
+            case ImplementingStart():
+                self._stage, self._stage_began = "Implementing", at
+            case ReviewingStart():
+                self._stage, self._stage_began = "Reviewing", at
+            case StageCost():
+                self._stage = ""
+            case GuardDenied(tool_use_id=call):
+                self._denied.add(call)
+            case SessionEnded():
+                self._tools.clear()
+                self._denied.clear()
+            case _:
+                pass
 
     def relative(self, text: str) -> str:
         """Return the text with paths relative to the project."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from pydantic import JsonValue
 
 from cuggino.events import (
     AgentFellBack,
+    AgentMessage,
     AgentNudged,
     AgentReplaced,
     AgentRetry,
@@ -40,9 +40,11 @@ from cuggino.events import (
     LoopSpecIssue,
     LoopStalled,
     McpServerFailed,
+    MessageDelta,
     NoProgress,
     PauseAsked,
     PauseEnded,
+    PingEvent,
     PlanBuildEvent,
     PlanningStart,
     PlanWritten,
@@ -69,9 +71,14 @@ from cuggino.events import (
     Steered,
     StopAsked,
     SupervisionEvent,
+    SystemMessage,
     TaskLimitReached,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    UsageUpdate,
+    UserMessage,
     WatchLoopEvent,
-    kind_of,
 )
 from cuggino.runs import tool_target
 from cuggino_cli.screen.deliver_text import deliver_shown
@@ -109,12 +116,6 @@ _MARKER_LABELS: dict[str, Label] = {
 }
 """The others are `caution` (CUG-132)."""
 
-_NEVER = frozenset({"MessageDelta", "PingEvent", "UsageUpdate"})
-_VERBOSE_ONLY = frozenset(
-    {"AgentMessage", "SystemMessage", "Thinking", "ToolResult", "UserMessage"}
-)
-"""Frequent events that are never shown, and those that only `--verbose` shows; skipped early."""
-
 _SESSION_ENDINGS = {
     "failed": "Session failed",
     "interrupted": "Session interrupted",
@@ -135,11 +136,6 @@ def format_event(event: Event, *, verbosity: Verbosity) -> list[Fragment] | None
 
 
 def _show(event: Event, verbosity: Verbosity) -> Shown | None:
-    kind = kind_of(type(event))
-    if kind in _NEVER or (verbosity < Verbosity.VERBOSE and kind in _VERBOSE_ONLY):
-        return None
-    if (show := _FREQUENT.get(kind)) is not None:
-        return show(event)
     match event:
         case LlmAgentEvent():
             return _agent_shown(event)
@@ -155,6 +151,20 @@ def _show(event: Event, verbosity: Verbosity) -> Shown | None:
 
 def _agent_shown(event: LlmAgentEvent) -> Shown | None:
     match event:
+        case MessageDelta() | PingEvent() | UsageUpdate():
+            return None
+        case ToolCall(name=name, input=given):
+            return normal("tool", tool_line(name, given))
+        case ToolResult(output=output):
+            return verbose("prose", numbered_lines(output))
+        case AgentMessage(text=text):
+            return verbose("prose", text)
+        case Thinking(text=text):
+            return verbose("prose", f"[Thinking] {text}")
+        case SystemMessage(text=text):
+            return verbose("prose", f"[System] {text}")
+        case UserMessage(text=text):
+            return verbose("prose", f"[User] {text}")
         case GuardDenied(tool=tool, part=part, reason=reason):
             return always("warning", denied_line(tool, part, reason))
         case McpServerFailed(server=server):
@@ -170,10 +180,7 @@ def _agent_shown(event: LlmAgentEvent) -> Shown | None:
 
 
 def _phase_shown(event: LoopPhaseEvent, verbosity: Verbosity) -> Shown | None:
-    """Return the lines of an event of the coding loop; the early ones come first.
-
-    Each of the others is loaded when it is first asked for.
-    """
+    """Return the lines of an event of the coding loop."""
     match event:
         case IterationStart(iteration=n, max_iterations=last):
             return always("heading", f"[Loop] === Iteration {n}/{last} ===", above=True)
@@ -233,7 +240,7 @@ def _phase_shown(event: LoopPhaseEvent, verbosity: Verbosity) -> Shown | None:
 
 
 def _of_another_loop(event: Event, verbosity: Verbosity) -> Shown | None:
-    """Show an event of another loop than the coding loop; they are loaded only here."""
+    """Show an event of another loop than the coding loop."""
     match event:
         case WatchLoopEvent():
             return watch_shown(event)
@@ -243,17 +250,6 @@ def _of_another_loop(event: Event, verbosity: Verbosity) -> Shown | None:
             return plan_build_shown(event)
         case _:
             return None
-
-
-_FREQUENT: dict[str, Callable[[Any], Shown]] = {
-    "SystemMessage": lambda event: verbose("prose", f"[System] {event.text}"),
-    "UserMessage": lambda event: verbose("prose", f"[User] {event.text}"),
-    "Thinking": lambda event: verbose("prose", f"[Thinking] {event.text}"),
-    "AgentMessage": lambda event: verbose("prose", event.text),
-    "ToolCall": lambda event: normal("tool", tool_line(event.name, event.input)),
-    "ToolResult": lambda event: verbose("prose", numbered_lines(event.output)),
-}
-"""The events that agents emit most, looked up by class name instead of class by class."""
 
 
 def _steered(event: Steered) -> str:

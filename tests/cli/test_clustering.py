@@ -63,7 +63,7 @@ def test_configured_cluster_that_is_not_there(
     config = {"cluster": "10.0.0.5", "commit": True, "checkCommand": "true"}
     (tmp_path / ".cuggino.json").write_text(json.dumps(config))
     assert 2 == main(["watch"])
-    assert "tcp://10.0.0.5:8786 is beyond this machine" in capsys.readouterr().err
+    assert "tcp://10.0.0.5:8786 is a remote address" in capsys.readouterr().err
     assert 2 == main(["watch", "--cluster", "none"])
     assert "10.0.0.5" not in capsys.readouterr().err
 

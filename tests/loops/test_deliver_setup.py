@@ -169,7 +169,8 @@ def test_additions_of_the_file(tmp_path: Path) -> None:
     for role, options in given.items():
         assert SERVER == options.mcp_servers["db"]
         ours: Any = options.mcp_servers[TOOL_SERVER]
-        assert "cuggino_cli" in ours["args"]  # no file takes its place
+        own = {"cuggino_cli", str(program("mcp_server.py"))}
+        assert own & {*ours["args"]}  # no file takes its place
         assert {
             "PreToolUse": [
                 {"matcher": "Bash", "hooks": [{"type": "command", "command": "./check.sh"}]},

@@ -48,7 +48,7 @@ def test_the_lines(journal: Journal) -> None:
     journal.close()
     lines = journal.path.read_text(encoding="utf-8").splitlines()
     head = '{"v":1,"seq":1,"at":"2026-11-21T12:00:00.000000Z","stage":null,"event":{"_tag":'
-    assert lines[0].startswith(f'{head}"RunStarted","run_id":"0193-a"')
+    assert lines[0].startswith(f'{head}"RunStarted","item":null,"run_id":"0193-a"')
     assert (
         '{"v":1,"seq":2,"at":"2026-11-21T12:00:00.000000Z","stage":"implementing#3",'
         '"event":{"_tag":"Progress","content":"Ä\\n"}}'

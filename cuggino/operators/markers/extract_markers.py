@@ -9,7 +9,15 @@ from functools import cache
 from reactivex import Observable, abc
 
 from cuggino.domain import begins_session
-from cuggino.events import AgentMessage, Event, LlmMarkerEvent, MessageDelta, SessionEnded, kind_of
+from cuggino.events import (
+    AgentMessage,
+    Event,
+    LlmMarkerEvent,
+    MessageDelta,
+    PingEvent,
+    SessionEnded,
+    Thinking,
+)
 from cuggino.operators.managed import Subscription, managed
 from cuggino.operators.markers.draft import Draft, Piece
 from cuggino.operators.markers.line_tags import LineTags
@@ -106,10 +114,6 @@ def extract_markers(
     return operator
 
 
-_ASIDE = frozenset({"PingEvent", "Thinking"})
-"""Events that do not affect a message."""
-
-
 @cache
 def _is_read(cls: type[Event]) -> bool:
     """Return whether events of this class are read; a check of each event would be slow."""
@@ -148,7 +152,7 @@ class _Reader:
         if self._has_failed:
             self._has_failed = not (begins_session(event) or _is_success(event))
             return [event]
-        if kind_of(type(event)) in _ASIDE:
+        if isinstance(event, PingEvent | Thinking):  # they do not affect a message
             return [event]
         if _is_read(type(event)):
             match event:
