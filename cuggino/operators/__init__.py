@@ -25,13 +25,13 @@ from cuggino.operators.acquire_release import Scope, acquire_release, scoped
 from cuggino.operators.catch_tag import catch_tag
 from cuggino.operators.flow import Flow, ask, emit, flow, forward, pause
 from cuggino.operators.interrupt_when import interrupt_when
+from cuggino.operators.loop_scheduler import LoopScheduler
 from cuggino.operators.managed import managed
 from cuggino.operators.markers import extract_markers, marker_tags
 from cuggino.operators.merge_at_most import merge_at_most
 from cuggino.operators.on_loop import on_loop
 from cuggino.operators.only import only
 from cuggino.operators.repeat_on import repeat_on
-from cuggino.operators.scheduler import LoopScheduler
 from cuggino.operators.state_ref import StateRef
 from cuggino.operators.supervision import (
     idle_timeout,

@@ -37,8 +37,6 @@ from cuggino.sources.kept import KeptProcesses
 from cuggino.sources.orphans import orphans_gone
 from cuggino.sources.path_state import state_of_paths
 from cuggino.sources.process import (
-    InputPipe,
-    OpenInput,
     interrupt_processes,
     process_batches,
     process_duplex,
@@ -46,14 +44,13 @@ from cuggino.sources.process import (
     process_output,
 )
 from cuggino.sources.process_tree import is_started_by_run
+from cuggino.sources.program_input import InputPipe, OpenInput
 from cuggino.sources.protection import PathVersion, Protection, files_of
-from cuggino.sources.reader_threads import IDLE_READER
 from cuggino.sources.terminal import run_in_terminal
 from cuggino.sources.to_end import Ended, process_to_end
 
 __all__ = [
     "GUARDIAN",
-    "IDLE_READER",
     "CommitObstacle",
     "Ended",
     "GitSetting",

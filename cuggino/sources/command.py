@@ -6,18 +6,18 @@ import fcntl
 import os
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from errno import EACCES, EINVAL, ENOENT
 from pathlib import Path
 from typing import IO, Protocol
 
-import psutil
-
 from cuggino.errors import SpawnFailed
+from cuggino.operators import LoopScheduler
 from cuggino.sandbox import Enclosure
 from cuggino.sources.environment import current_environment
+from cuggino.sources.exits import Exit
 from cuggino.sources.guardian_client import GUARDIAN
 from cuggino.sources.namespace import Namespace, StatusPipe, namespaces_can_be_ended
 from cuggino.sources.process_tree import COOKIE, Birth, Ladder, ProcessTree, fork_count
@@ -28,17 +28,14 @@ REAP_LIMIT = 1.0
 """Seconds to wait for the exit status of a child that SIGKILL could not end."""
 
 
-class Waiting(Protocol):
-    """Input that waits for room in the pipe of the process."""
+class OpenEnd(Protocol):
+    """Input that is written while the process runs, as there is room in its pipe."""
 
-    on_more: Callable[[], object]
-    """Called when there is something left to write."""
+    def write_on(self, lane: LoopScheduler) -> None:
+        """Write on this lane what is left to write."""
 
-    def waiting_fd(self) -> int:
-        """Return the descriptor to poll for room; -1 when nothing is left to write."""
-
-    def write(self) -> None:
-        """Write as much as there is room for."""
+    def stop(self) -> None:
+        """Write nothing more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +55,7 @@ class Command:
     stderr_tail: int = 64 * 1024
     grace: float = 2.0
     enclosure: Enclosure | None = None
-    waiting: Waiting | None = None
+    open_end: OpenEnd | None = None
     """Input that is written while the process runs."""
 
     @property
@@ -169,8 +166,8 @@ class Command:
 class Tree(Protocol):
     """The processes that a child has started, itself included."""
 
-    def end(self, ladder: Ladder, pause: Callable[[float], object]) -> None:
-        """Terminate all of them; `pause` waits for some seconds."""
+    def ending(self, ladder: Ladder) -> Iterator[float]:
+        """Terminate all of them; yield the seconds to wait before the next step."""
 
 
 class Child:
@@ -183,29 +180,21 @@ class Child:
         self._process = process
         self._tree = tree
         self.pid = process.pid
-        self.pidfd = _pidfd(self.pid)
-        self.stdout = _descriptor(process.stdout)
-        self.stderr = _descriptor(process.stderr)
+        self.exit = Exit(process.pid)
+        self.stdout = _pipe(process.stdout)
+        self.stderr = None if process.stderr is None else _pipe(process.stderr)
+        self.pipes = tuple(fd for fd in (self.stdout, self.stderr) if fd is not None)
 
-    def exited(self) -> bool:
-        """Return True when the process itself has ended, without reaping it."""
-        try:
-            return psutil.Process(self.pid).status() == psutil.STATUS_ZOMBIE
-        except psutil.NoSuchProcess:  # reaped by other code in this process
-            return True
-
-    def end(self, ladder: Ladder, pause: Callable[[float], object]) -> None:
-        """Terminate the whole tree, see `ProcessTree.end`."""
-        self._tree.end(ladder, pause)
+    def ending(self, ladder: Ladder) -> Iterator[float]:
+        """Terminate the whole tree, see `ProcessTree.ending`."""
+        return self._tree.ending(ladder)
 
     def close(self) -> int | None:
         """Reap the process, close all descriptors and return the exit code, None if it is stuck."""
         for stream in (self._process.stdout, self._process.stderr):
             if stream is not None:
                 stream.close()
-        if self.pidfd is not None:
-            os.close(self.pidfd)
-            self.pidfd = None
+        self.exit.close()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=REAP_LIMIT)
         return self._process.returncode
@@ -271,13 +260,6 @@ def _enlarge(pipe: IO[bytes] | None) -> None:
             fcntl.fcntl(pipe, resize, PIPE_SIZE)
 
 
-def _descriptor(stream: IO[bytes] | None) -> int | None:
-    return None if stream is None else stream.fileno()
-
-
-def _pidfd(pid: int) -> int | None:
-    """Return a descriptor that becomes readable when `pid` ends; None outside Linux."""
-    try:
-        return os.pidfd_open(pid)
-    except (AttributeError, OSError):
-        return None
+def _pipe(stream: IO[bytes] | None) -> int:
+    assert stream is not None
+    return stream.fileno()

@@ -11,7 +11,7 @@ import re
 import select
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -106,20 +106,24 @@ class Namespace:
             self._init_fd = None if init is None else _open_init(init)
             opened.pop_all()
 
-    def end(self, ladder: Ladder, pause: Callable[[float], object]) -> None:
-        """Terminate all processes; return when none is left.
+    def end(self, ladder: Ladder, pause: Callable[[float], object] = time.sleep) -> None:
+        """Terminate all processes; return when none is left. `pause` waits for some seconds."""
+        for seconds in self.ending(ladder):
+            pause(seconds)
 
-        The signals of the ladder go to the program and its process group. `pause` is called with
-        the seconds to wait between two checks.
+    def ending(self, ladder: Ladder) -> Iterator[float]:
+        """Terminate all processes step by step; yield the seconds to wait before the next step.
+
+        The signals of the ladder go to the program and its process group.
         """
         for sign, seconds in ladder:
             if self._is_empty() or _has_ended(self._monitor_fd) or not self._signal(sign):
                 break
-            self._await(seconds, pause)
+            yield from self._await(seconds)
         if self._init_fd is not None and not self._is_empty():
             with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._init_fd, signal.SIGKILL)
-            self._await(KILL_LIMIT, pause)
+            yield from self._await(KILL_LIMIT)
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(self._monitor_fd, signal.SIGKILL)
 
@@ -160,11 +164,11 @@ class Namespace:
                 os.killpg(group, sign)
         return True
 
-    def _await(self, seconds: float, pause: Callable[[float], object]) -> None:
+    def _await(self, seconds: float) -> Iterator[float]:
         deadline = time.monotonic() + seconds
         delay = 0.001
         while not self._is_empty() and (left := deadline - time.monotonic()) > 0:
-            pause(min(delay, left))
+            yield min(delay, left)
             delay = min(delay * 1.5, 0.05)
 
 

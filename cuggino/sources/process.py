@@ -1,31 +1,29 @@
 """A child process as a cold Observable of the lines that it prints.
 
-One thread per process reads its pipes and only *posts* to the subscription's scheduler. Threads are
-reused. All state that the two share is in `_Subscription`, guarded by one lock.
+The lane of the subscription reads the process itself (`process_run`). Only on a scheduler that is
+not a `LoopScheduler` a private lane reads it, and posts its lines.
 """
 
 from __future__ import annotations
 
-import atexit
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 from reactivex import Observable, abc
 
-from cuggino.operators.scheduler import lane_of
 from cuggino.sandbox import Enclosure
 from cuggino.sources.command import Command
-from cuggino.sources.guardian_client import GUARDIAN
-from cuggino.sources.process_reader import ProcessReader
-from cuggino.sources.reader_threads import READERS
+from cuggino.sources.process_run import LIVE, ProcessRun
+from cuggino.sources.program_input import InputPipe, OpenInput
+from cuggino.sources.reading_lane import reading_lane
 
 IN_FLIGHT = 2
-"""Most chunks posted to the scheduler and not yet delivered."""
+"""Most chunks posted to another scheduler and not yet delivered."""
 
 
 def process_lines(
@@ -47,8 +45,8 @@ def process_lines(
     Cold: every subscription starts a process, in its own session and process group. A line is
     emitted without its `\n` and otherwise byte for byte (no decoding, a `\r` stays), an
     unterminated last line too. Everything is emitted on the scheduler given to `subscribe` if it is
-    serial, otherwise on a private thread. A slow subscriber slows the process down, as at most two
-    chunks of 64 KiB are in flight.
+    serial, otherwise on a private thread. A slow subscriber slows the process down: the next 64 KiB
+    are read when it has got the last, on a scheduler other than `LoopScheduler` the last but one.
 
     Completes when the process has exited with 0 and its output has ended. If other processes hold
     the pipe open after the exit, their output is read for one more second.
@@ -139,7 +137,7 @@ def process_batches(
         command = Command(argv=words, cwd=cwd, env=env, stdin=stdin, enclosure=enclosure)
         return _stream(command, batches=True)
     spoken_to = _Duplex(
-        argv=words, cwd=cwd, env=env, stdin=None, pipe=stdin, waiting=stdin, enclosure=enclosure
+        argv=words, cwd=cwd, env=env, stdin=None, pipe=stdin, open_end=stdin, enclosure=enclosure
     )
     return _stream(spoken_to, batches=True)
 
@@ -149,8 +147,6 @@ def _stream(command: Command, *, batches: bool = False) -> Observable[Any]:
         observer: abc.ObserverBase[Any], scheduler: abc.SchedulerBase | None = None
     ) -> abc.DisposableBase:
         subscription = _Subscription(command, observer, scheduler, batches=batches)
-        if command.waiting is not None:
-            command.waiting.on_more = subscription.wake
         subscription.start()
         return subscription
 
@@ -163,112 +159,7 @@ def interrupt_processes(*folders: str | os.PathLike[str]) -> None:
     Returns at once. Disposing of their streams then waits as usual, while all processes end at the
     same time. Until then the streams emit nothing and do not end.
     """
-    _LIVE.cancel([Path(folder).absolute() for folder in folders])
-
-
-class InputPipe:
-    """The standard input of one process, written to while it runs.
-
-    Closing it ends the process's input; a process that starts after that has none. One thread at
-    a time may use it, while another starts the process.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._read_end, self._write_end = os.pipe()
-        os.set_blocking(self._write_end, False)
-
-    def fileno(self) -> int:
-        """Return the descriptor to poll for writing; -1 when it is closed."""
-        return self._write_end
-
-    def send(self, data: bytes | bytearray | memoryview) -> int:
-        """Write as much as there is room for; return the number of bytes, perhaps 0.
-
-        Raises:
-            BrokenPipeError: the process has ended or closed its input, or this was closed.
-        """
-        if self._write_end < 0:
-            raise BrokenPipeError("the input is closed")
-        try:
-            return os.write(self._write_end, data)
-        except BlockingIOError:
-            return 0
-
-    def close(self) -> None:
-        """End the input; idempotent."""
-        write_end, self._write_end = self._write_end, -1
-        for end in (write_end, self._untaken()):
-            if end >= 0:
-                os.close(end)
-
-    def take(self) -> IO[bytes]:
-        """Return the end that the process reads, once."""
-        end = self._untaken()
-        if end < 0:
-            return open(os.devnull, "rb")  # noqa: PTH123 - os.devnull is a name, not a place
-        return os.fdopen(end, "rb", buffering=0)
-
-    def _untaken(self) -> int:
-        """Return the process's end to the first caller, -1 to all others."""
-        with self._lock:
-            end, self._read_end = self._read_end, -1
-        return end
-
-
-class OpenInput(InputPipe):
-    """The standard input of one process, which stays open for more until `end`.
-
-    Data that does not fit into the pipe is written later, by the thread that reads the process.
-    Usable from any thread.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._writing = threading.RLock()
-        self._left = bytearray()
-        self._has_ended = False
-        self.on_more: Callable[[], object] = lambda: None
-        """Called when there is something left to write."""
-
-    def add(self, data: bytes) -> None:
-        """Write the data after everything before it; nothing after the end."""
-        with self._writing:
-            if self._has_ended or self._write_end < 0:
-                return
-            self._left += data
-            self.write()
-            is_left = bool(self._left)
-        if is_left:
-            self.on_more()
-
-    def end(self) -> None:
-        """End the input after everything that was added."""
-        with self._writing:
-            self._has_ended = True
-            if not self._left:
-                self.close()
-
-    def close(self) -> None:
-        """End the input now; idempotent."""
-        with self._writing:
-            self._left.clear()
-            super().close()
-
-    def waiting_fd(self) -> int:
-        """Return the descriptor to poll for room; -1 when nothing is left to write."""
-        return self._write_end if self._left else -1
-
-    def write(self) -> None:
-        """Write as much as there is room for."""
-        with self._writing:
-            try:
-                while self._left and (sent := self.send(self._left)):
-                    del self._left[:sent]
-            except BrokenPipeError:  # the process listens no longer
-                self.close()
-            if self._has_ended and not self._left:
-                self.close()
+    LIVE.cancel([Path(folder).absolute() for folder in folders])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -316,180 +207,98 @@ class _Subscription(abc.DisposableBase):
     ) -> None:
         self._observer = observer
         self._batches = batches
-        self._cwd = command.cwd
-        self._lane, self._close_lane = lane_of(scheduler)
-        self._reader = ProcessReader(command, self)
-        self._name = f"cuggino-{os.path.basename(command.argv0)}"  # noqa: PTH119
-        self._thread: threading.Thread | None = None
-        self._reading = threading.Lock()
-        """Held until the process has ended and is reaped."""
-        self._lock = threading.Lock()
-        self._in_flight = 0
-        self._cancelled = False
-        self.wake_fd, self._wake_end = os.pipe()
-        os.set_blocking(self._wake_end, False)
+        name = f"cuggino-{os.path.basename(command.argv0)}"  # noqa: PTH119
+        lane, self._across, self._release = reading_lane(scheduler, name)
+        self._run = ProcessRun(command, lane, post=self._post, end=self._post_end)
+        self._posted = _InFlight()
 
     def start(self) -> None:
-        self._reading.acquire()
         try:
-            _LIVE.add(self)
-            self._thread = READERS.run(self._run, name=self._name)
+            self._run.start()
         except BaseException:
             self._release()
-            self._reading.release()
-            self._close_lane()
             raise
 
     def dispose(self) -> None:
         """Terminate the process tree and wait until it is gone; thread-safe and idempotent."""
-        self.cancel()
-        self.join()
-        self._close_lane()
-
-    @property
-    def cwd(self) -> Path:
-        """The absolute path of the working directory."""
-        return Path(self._cwd or "").absolute()
-
-    def cancel(self) -> None:
-        with self._lock:
-            self._cancelled = True
-            self._wake()
-
-    def wake(self) -> None:
-        """Let the reader look at its input again."""
-        with self._lock:
-            self._wake()
-
-    def join(self) -> None:
-        if threading.current_thread() is not self._thread:
-            with self._reading:
-                pass
-
-    # -- on the reader's thread
-
-    @property
-    def cancelled(self) -> bool:
-        return self._cancelled
-
-    def has_room(self) -> bool:
-        with self._lock:
-            return self._in_flight < IN_FLIGHT
-
-    def post(self, lines: list[bytes]) -> None:
-        with self._lock:
-            self._in_flight += 1
-        self._schedule(lambda: self._deliver(lines))
-
-    def _run(self) -> None:
-        try:
-            failure = self._reader.run()
-        except Exception as error:  # a defect: report it rather than hang
-            failure = error
+        self._run.terminate()
         self._release()
-        self._reading.release()
-        self._schedule(lambda: self._finish(failure))
 
-    def _release(self) -> None:
-        _LIVE.discard(self)
-        with self._lock:
-            os.close(self._wake_end)
-            os.close(self.wake_fd)
-            self._wake_end = self.wake_fd = -1
+    # -- on the lane that reads
+
+    def _post(self, lines: list[bytes]) -> None:
+        if self._across is None:
+            self._deliver(lines)
+            return
+        if not self._posted.add():
+            self._run.pause()
+        self._schedule(lambda: self._deliver_one_of(lines))
+
+    def _post_end(self, failure: Exception | None) -> None:
+        if self._across is None:
+            self._finish(failure)
+            return
+        self._schedule(lambda: self._finish(failure))
+        self._release()
 
     def _schedule(self, action: Callable[[], None]) -> None:
-        if self._cancelled:
-            return
+        assert self._across is not None
         try:
-            self._lane.schedule(lambda *_: action())
+            self._across.schedule(lambda *_: action())
         except Exception:  # the scheduler is closed
-            self.cancel()
+            self.dispose()
 
-    # -- on the scheduler
+    # -- on the subscription's scheduler
+
+    def _deliver_one_of(self, lines: list[bytes]) -> None:
+        self._deliver(lines)
+        if self._posted.remove():
+            self._run.resume()
 
     def _deliver(self, lines: list[bytes]) -> None:
         try:
-            for said in (lines,) if self._batches else lines:
-                if self._cancelled:
+            for printed in (lines,) if self._batches else lines:
+                if self._run.is_cancelled:
                     return
-                self._observer.on_next(said)
-        except BaseException as error:
-            self.cancel()
-            self.join()
-            if not isinstance(error, Exception):
-                self._close_lane()
-                raise
-            try:
-                self._observer.on_error(error)
-            finally:
-                self._close_lane()
-        else:
-            with self._lock:
-                self._in_flight -= 1
-                if self._in_flight == IN_FLIGHT - 1:
-                    self._wake()
+                self._observer.on_next(printed)
+        except Exception as error:
+            self._run.terminate()
+            self._conclude(partial(self._observer.on_error, error))
+        except BaseException:
+            self.dispose()
+            raise
 
     def _finish(self, failure: Exception | None) -> None:
-        self.join()
-        if self._cancelled:
+        if self._run.is_cancelled:
             return
-        self._cancelled = True
+        self._run.is_cancelled = True
+        if failure is None:
+            self._conclude(self._observer.on_completed)
+        else:
+            self._conclude(partial(self._observer.on_error, failure))
+
+    def _conclude(self, end: Callable[[], None]) -> None:
         try:
-            if failure is None:
-                self._observer.on_completed()
-            else:
-                self._observer.on_error(failure)
+            end()
         finally:
-            self._close_lane()
-
-    def _wake(self) -> None:
-        if self._wake_end >= 0:
-            with suppress(BlockingIOError):  # full: the reader wakes up anyway
-                os.write(self._wake_end, b"!")
+            self._release()
 
 
-class _LiveSubscriptions:
-    """All running subscriptions, terminated when the interpreter exits without disposing."""
+class _InFlight:
+    """The number of chunks posted and not yet delivered."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._live: set[_Subscription] = set()
-        self._hooked = False
+        self._number = 0
 
-    def add(self, subscription: _Subscription) -> None:
+    def add(self) -> bool:
+        """Return whether there is room for another one."""
         with self._lock:
-            self._live.add(subscription)
-            if not self._hooked:
-                self._hooked = True
-                atexit.register(self.end)
-                os.register_at_fork(after_in_child=self._forked)
+            self._number += 1
+            return self._number < IN_FLIGHT
 
-    def discard(self, subscription: _Subscription) -> None:
+    def remove(self) -> bool:
+        """Return whether there is room again."""
         with self._lock:
-            self._live.discard(subscription)
-
-    def cancel(self, folders: Sequence[Path]) -> None:
-        """Cancel the subscriptions whose process works in one of the folders."""
-        with self._lock:
-            live = list(self._live)
-        for subscription in live:
-            if any(subscription.cwd.is_relative_to(folder) for folder in folders):
-                subscription.cancel()
-
-    def end(self) -> None:
-        """Terminate all processes in parallel, then the guardian."""
-        with self._lock:
-            live = list(self._live)
-        for subscription in live:
-            subscription.cancel()
-        for subscription in live:
-            subscription.join()
-        GUARDIAN.close()
-
-    def _forked(self) -> None:
-        """Forget the processes in a forked copy: they belong to the original."""
-        self._lock = threading.Lock()
-        self._live = set()
-
-
-_LIVE = _LiveSubscriptions()
+            self._number -= 1
+            return self._number == IN_FLIGHT - 1

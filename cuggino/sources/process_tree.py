@@ -116,10 +116,14 @@ class ProcessTree:
         return living - self._untouchable
 
     def end(self, ladder: Ladder, pause: Callable[[float], object] = time.sleep) -> None:
-        """Terminate all members; return when none is left.
+        """Terminate all members; return when none is left. `pause` waits for some seconds."""
+        for seconds in self.ending(ladder):
+            pause(seconds)
 
-        `pause` is called with the seconds to wait between two checks, so that the caller can read
-        the pipes meanwhile.
+    def ending(self, ladder: Ladder) -> Iterator[float]:
+        """Terminate all members step by step; yield the seconds to wait before the next step.
+
+        So the caller can read the pipes meanwhile. None is left when this ends.
         """
         for sign, seconds in ladder:
             living = self.members()
@@ -127,13 +131,13 @@ class ProcessTree:
                 return
             self._signal(living, sign)
             if sign is signal.SIGINT:
-                self._await_groups(living, seconds, pause)
+                yield from self._await_groups(living, seconds)
             else:
-                _await(living, seconds, pause)
+                yield from _await(living, seconds)
         deadline = time.monotonic() + KILL_LIMIT
         while (living := self.members()) and time.monotonic() < deadline:
             self._signal(living, signal.SIGKILL)
-            _await(living, 0.1, pause)
+            yield from _await(living, 0.1)
 
     def _signal(self, living: set[psutil.Process], sign: signal.Signals) -> None:
         """Signal groups as a whole, which no fork escapes, and all others one by one.
@@ -156,9 +160,7 @@ class ProcessTree:
             except psutil.AccessDenied:  # it changed its user
                 self._untouchable.add(process)
 
-    def _await_groups(
-        self, living: set[psutil.Process], seconds: float, pause: Callable[[float], object]
-    ) -> None:
+    def _await_groups(self, living: set[psutil.Process], seconds: float) -> Iterator[float]:
         """Wait for the groups that got SIGINT; only briefly once their leaders have ended.
 
         Shells start background jobs with SIGINT ignored, so waiting longer is pointless.
@@ -166,19 +168,17 @@ class ProcessTree:
         members = {process for process in living if _group(process.pid) in self.groups}
         leaders = {process for process in members if process.pid in self.groups}
         started = time.monotonic()
-        _await(leaders, seconds, pause)
+        yield from _await(leaders, seconds)
         left = seconds - (time.monotonic() - started)
-        _await(members, min(left, SETTLE), pause)
+        yield from _await(members, min(left, SETTLE))
 
 
-def _await(
-    processes: set[psutil.Process], seconds: float, pause: Callable[[float], object]
-) -> None:
-    """Wait until all of `processes` have ended, at most `seconds`."""
+def _await(processes: set[psutil.Process], seconds: float) -> Iterator[float]:
+    """Wait until all of `processes` have ended, at most `seconds`; yield each pause."""
     deadline = time.monotonic() + seconds
     delay = 0.002
     while (processes := _living(processes)) and (left := deadline - time.monotonic()) > 0:
-        pause(min(delay, left))
+        yield min(delay, left)
         delay = min(delay * 1.5, 0.05)
 
 

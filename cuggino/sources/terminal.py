@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from errno import EPERM
@@ -83,7 +82,7 @@ def _run_in_namespace(
             try:
                 code = process.wait()
             finally:
-                namespace.end(((signal.SIGTERM, _GRACE),), time.sleep)
+                namespace.end(((signal.SIGTERM, _GRACE),))
                 process.wait()
             try:
                 ended = namespace.exit_code(code)

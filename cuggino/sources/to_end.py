@@ -9,17 +9,16 @@ import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from reactivex import Observable, abc
-from reactivex.disposable import Disposable
+from reactivex.disposable import Disposable, SerialDisposable
 
 from cuggino.errors import SpawnFailed
-from cuggino.operators.scheduler import lane_of
-
-_LOOK = 0.01
-"""Seconds between checks that a command has been started."""
+from cuggino.sources.exits import Exit, when_ended
+from cuggino.sources.reading_lane import reading_lane
 
 
 class Ended(NamedTuple):
@@ -51,6 +50,11 @@ def process_to_end(
 
 
 class _Running:
+    """The command of one subscription.
+
+    It is started and watched on a lane; a thread that disposes of it waits for it.
+    """
+
     def __init__(
         self,
         argv: tuple[str, ...],
@@ -60,62 +64,74 @@ class _Running:
         observer: abc.ObserverBase[Ended],
         scheduler: abc.SchedulerBase | None,
     ) -> None:
-        self._argv, self._cwd, self._env = argv, cwd, env
+        self._spawn = partial(_Command, argv, cwd, env)
+        self._argv0 = argv[0]
         self._patience = patience
         self._observer = observer
-        self._lane, self._close_lane = lane_of(scheduler)
-        self._thread = threading.Thread(target=self._run, name=f"cuggino-{argv[0]}", daemon=True)
-        self._process: subprocess.Popen[bytes] | None = None
-        self._closed = False
+        self._lane, self._across, self._release = reading_lane(scheduler, f"cuggino-{argv[0]}")
+        self._turn = threading.Lock()
+        """Held to start the command, and to wait for it and reap it."""
+        self._command: _Command | None = None
+        self._watch = SerialDisposable()
+        self._is_closed = False
 
     def start(self) -> None:
-        self._thread.start()
+        try:
+            self._lane.schedule(self._begin)
+        except BaseException:
+            self._release()
+            raise
 
     def dispose(self) -> None:
-        self._closed = True
-        if threading.current_thread() is not self._thread:
-            self._thread.join(self._patience)
-            while self._thread.is_alive() and self._process is None:  # it is being started
-                self._thread.join(_LOOK)
-            process = self._process
-            if self._thread.is_alive() and process is not None:
-                with suppress(OSError):
-                    os.killpg(process.pid, signal.SIGKILL)
-            self._thread.join()
-        self._close_lane()
+        self._is_closed = True
+        with self._turn:
+            self._watch.dispose()
+            if self._command is not None:
+                self._command.end(self._patience)
+        self._release()
 
-    def _run(self) -> None:
-        ended: Ended | Exception
+    # -- on the lane that watches it
+
+    def _begin(self, *_: object) -> None:
+        with self._turn:
+            if self._is_closed:
+                return
+            failure: Exception | None = None
+            try:
+                self._command = self._spawn()
+                self._watch.disposable = when_ended(self._command.exit, self._lane, self._reap)
+            except OSError as error:
+                failure = SpawnFailed(self._argv0, error)
+            except Exception as error:  # a defect: report it rather than hang
+                failure = error
+        if failure is not None:
+            self._post(failure)
+
+    def _reap(self) -> None:
+        if not self._turn.acquire(blocking=False):
+            return  # another thread disposes of it
         try:
-            ended = self._ended()
-        except OSError as error:
-            ended = SpawnFailed(self._argv[0], error)
-        except Exception as error:  # a defect: report it rather than hang
-            ended = error
-        if not self._closed:
-            with suppress(Exception):  # the scheduler is closed
-                self._lane.schedule(lambda *_: self._deliver(ended))
+            if self._is_closed or self._command is None:
+                return
+            ended = self._command.result()
+        finally:
+            self._turn.release()
+        self._post(ended)
 
-    def _ended(self) -> Ended:
-        with tempfile.TemporaryFile() as output:
-            self._process = subprocess.Popen(
-                self._argv,
-                cwd=self._cwd,
-                env=self._env,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-            code = self._process.wait()
-            output.seek(0)
-            return Ended(code, output.read())
+    def _post(self, ended: Ended | Exception) -> None:
+        if self._across is None:
+            self._deliver(ended)
+            return
+        with suppress(Exception):  # the scheduler is closed
+            self._across.schedule(lambda *_: self._deliver(ended))
+        self._release()
+
+    # -- on the subscription's scheduler
 
     def _deliver(self, ended: Ended | Exception) -> None:
-        if self._closed:
+        if self._is_closed:
             return
-        self._closed = True
-        self._thread.join()
+        self._is_closed = True
         try:
             if isinstance(ended, Exception):
                 self._observer.on_error(ended)
@@ -123,4 +139,48 @@ class _Running:
             self._observer.on_next(ended)
             self._observer.on_completed()
         finally:
-            self._close_lane()
+            self._release()
+
+
+class _Command:
+    """A running command; its output goes to a file, so that it never waits for a reader."""
+
+    def __init__(self, argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> None:
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the command
+        try:
+            self._process = subprocess.Popen(
+                argv,
+                cwd=cwd,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=self._output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except BaseException:
+            self._output.close()
+            raise
+        self.exit = Exit(self._process.pid)
+
+    def end(self, patience: float) -> None:
+        """Wait for the exit, and kill its process group after `patience` seconds."""
+        try:
+            self._process.wait(patience)
+        except subprocess.TimeoutExpired:
+            with suppress(OSError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+        self._close()
+
+    def result(self) -> Ended:
+        """Reap a command that has ended, and return its exit code and output."""
+        try:
+            code = self._process.wait()
+            self._output.seek(0)
+            return Ended(code, self._output.read())
+        finally:
+            self._close()
+
+    def _close(self) -> None:
+        self._process.wait()
+        self.exit.close()
+        self._output.close()

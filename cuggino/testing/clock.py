@@ -15,8 +15,6 @@ from reactivex import abc
 from reactivex.scheduler import VirtualTimeScheduler
 from reactivex.typing import AbsoluteTime
 
-from cuggino.sources import IDLE_READER
-
 _State = TypeVar("_State")
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -190,7 +188,7 @@ class StandsStill(AssertionError):
     """Work outside takes so long that virtual time cannot advance."""
 
 
-_INSIDE = ("cuggino-loop", "cuggino-poll", "cuggino-tools", IDLE_READER)
+_INSIDE = ("cuggino-loop", "cuggino-poll", "cuggino-tools")
 """Threads that only wait for others and so never hold the clock."""
 
 

@@ -10,7 +10,8 @@ from contextlib import contextmanager, suppress
 
 import psutil
 
-from cuggino.sources import GUARDIAN, IDLE_READER
+from cuggino.operators.scheduler import default_scheduler
+from cuggino.sources import GUARDIAN
 
 
 @contextmanager
@@ -18,7 +19,7 @@ def no_leaks(*, within: float = 30.0) -> Iterator[None]:
     """Assert that the block leaves no child process, thread or open file behind.
 
     Resources that are still closing get up to `within` seconds. The guardian process, the default
-    lane and idle threads that have read processes live as long as this process and do not count.
+    lane live as long as this process and do not count.
     An exception of the block itself is raised without a check.
 
     Raises:
@@ -26,6 +27,7 @@ def no_leaks(*, within: float = 30.0) -> Iterator[None]:
     """
     __tracebackhide__ = True  # pytest shows the line of the test instead
     GUARDIAN.cookie()  # starts it, so that its pipe is not counted as left by the block
+    default_scheduler().schedule(lambda *_: None)  # the same
     before = _held()
     files = _open_files()
     yield
@@ -39,8 +41,8 @@ def no_leaks(*, within: float = 30.0) -> Iterator[None]:
 
 
 _FILES = "open files"
-_KEPT = ("cuggino-loop", IDLE_READER)
-"""The names of threads that are kept."""
+_KEPT = "cuggino-loop"
+"""The name of lanes' threads, of which the default one is kept."""
 
 
 def _held() -> dict[str, int]:
@@ -48,7 +50,7 @@ def _held() -> dict[str, int]:
     children = me.children(recursive=True)
     guardians = [c for c in children if is_guardian(c)]
     held = {f"process {c.pid} {_name(c)}": 1 for c in children if c not in guardians}
-    held |= {f"thread {t.name} {t.ident}": 1 for t in threading.enumerate() if t.name not in _KEPT}
+    held |= {f"thread {t.name} {t.ident}": 1 for t in threading.enumerate() if t.name != _KEPT}
     # The pipe to the guardian stays as long as the guardian.
     held[_FILES] = me.num_fds() - len(guardians) if os.name == "posix" else 0
     return held

@@ -18,8 +18,7 @@ from cuggino.events import (
     ToolCall,
     ToolResult,
 )
-from cuggino.operators import on_loop
-from cuggino.operators.scheduler import LoopScheduler
+from cuggino.operators import LoopScheduler, on_loop
 from tests.limits import LIMIT
 from tests.operators.idle import check_stalled, marbles, pending, watched
 

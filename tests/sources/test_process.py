@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from cuggino.errors import LineTooLong, ProcessFailed, SpawnFailed
-from cuggino.sources import IDLE_READER, process, process_lines, process_reader
-from cuggino.sources.reader_threads import ReaderThreads
+from cuggino.sources import process_lines, reading
 from cuggino.testing import VirtualClock, no_leaks
 from tests.limits import LIMIT
 from tests.sources.enclosures import plain_only
@@ -277,7 +276,7 @@ def test_without_sweep_a_daemon_stays() -> None:
 @plain_only
 def test_output_within_the_second_after_the_exit_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
     """Output of a background job shortly after the exit still arrives."""
-    monkeypatch.setattr(process_reader, "DRAIN", LIMIT)  # a second may be short on a busy machine
+    monkeypatch.setattr(reading, "DRAIN", LIMIT)  # a second may be short on a busy machine
     recorder = Recorder(process_lines(["sh", "-c", "(sleep 0.3; echo late) & echo x"])).wait()
     assert recorder.items == [b"x", b"late"]
 
@@ -329,17 +328,19 @@ def test_disposal_before_the_end_is_delivered() -> None:
 
 
 @pytest.mark.parametrize(
-    "place", ["ProcessReader.run", "LineSplitter.feed", "Child.end"], ids=["run", "read", "end"]
+    "place",
+    ["reading.Reading.start", "lines.LineSplitter.feed", "command.Child.ending"],
+    ids=["start", "read", "end"],
 )
 def test_a_defect_is_the_streams_error(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
-    """An unexpected exception of the reader's thread is reported, and no process is left."""
+    """An unexpected exception while reading is reported, and no process is left."""
     defect = ZeroDivisionError("defect")
 
     def fail(*_: object) -> None:
         raise defect
 
-    monkeypatch.setattr(f"cuggino.sources.process_reader.{place}", fail)
-    script = "echo x; sleep 600" if place == "LineSplitter.feed" else "exit 0"
+    monkeypatch.setattr(f"cuggino.sources.{place}", fail)
+    script = "echo x; sleep 600" if place != "command.Child.ending" else "exit 0"
     with no_leaks():
         recorder = Recorder(process_lines(["sh", "-c", script])).wait()
     assert recorder.error is defect
@@ -356,7 +357,6 @@ def test_a_thread_that_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> Non
         start(thread)
 
     monkeypatch.setattr(threading.Thread, "start", no_threads_left)
-    monkeypatch.setattr(process, "READERS", ReaderThreads())
     with no_leaks():
         recorder = Recorder(process_lines(["true"])).wait()
     assert "can't start new thread" == str(recorder.error)
@@ -407,7 +407,7 @@ def test_nothing_leaks_in_100_runs() -> None:
     for number in range(100):
         Recorder(process_lines(["sh", "-c", f"echo {number}; exit {number % 2}"])).wait()
     assert eventually(lambda: _own_threads() == 1), threading.enumerate()
-    assert before == descriptors()
+    assert eventually(lambda: before == descriptors())
     assert set() == children()
 
 
@@ -416,5 +416,5 @@ def _own_threads() -> int:
     return sum(
         thread is threading.main_thread() or "cuggino" in thread.name or "run" in thread.name
         for thread in threading.enumerate()
-        if thread.name not in ("cuggino-loop", IDLE_READER)
+        if thread.name != "cuggino-loop"
     )

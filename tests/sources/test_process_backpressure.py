@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from cuggino.sources import process_lines
-from cuggino.sources.process_reader import LineSplitter
+from cuggino.sources.lines import LineSplitter
 from tests.limits import LIMIT
 from tests.sources.subscribers import Recorder, alive, eventually, python, wait_for
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cuggino.sources.process import OpenInput, process_batches
+from cuggino.sources import OpenInput, process_batches
 from tests.sources.subscribers import Recorder, alive, children, descriptors, eventually, python
 
 pytestmark = pytest.mark.usefixtures("enclosed")

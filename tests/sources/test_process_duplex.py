@@ -11,8 +11,7 @@ import pytest
 
 import cuggino
 from cuggino.errors import ProcessFailed, SpawnFailed
-from cuggino.sources import process_lines
-from cuggino.sources.process import InputPipe, process_duplex
+from cuggino.sources import InputPipe, process_duplex, process_lines
 from cuggino.testing import no_leaks
 from tests.sources.subscribers import Recorder, alive, descriptors, eventually, python
 
@@ -107,7 +106,7 @@ def test_a_program_that_is_not_there(tmp_path: Path) -> None:
     stream = process_duplex([str(tmp_path / "nothing")], cwd=tmp_path, env={}, stdin=stdin)
     assert isinstance(Recorder(stream).wait().error, SpawnFailed)
     stdin.close()
-    assert before == descriptors()
+    assert eventually(lambda: before == descriptors())
 
 
 def test_closing_while_it_starts(tmp_path: Path) -> None:
@@ -126,4 +125,4 @@ def test_closing_while_it_starts(tmp_path: Path) -> None:
         stdin.close()
         other.join()
         assert [b""] == taken
-    assert before == descriptors()
+    assert eventually(lambda: before == descriptors())

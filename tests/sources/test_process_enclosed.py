@@ -79,7 +79,7 @@ def test_a_program_that_cannot_be_started(
         assert isinstance(recorder.error, SpawnFailed)
         assert str(plain) == str(recorder.error)
         assert code == recorder.error.errno
-    assert before == descriptors()
+    assert eventually(lambda: before == descriptors())
 
 
 @pytest.mark.usefixtures("namespace")
