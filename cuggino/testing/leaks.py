@@ -18,9 +18,9 @@ from cuggino.sources import GUARDIAN
 def no_leaks(*, within: float = 30.0) -> Iterator[None]:
     """Assert that the block leaves no child process, thread or open file behind.
 
-    Resources that are still closing get up to `within` seconds. The guardian process, the default
-    lane live as long as this process and do not count.
-    An exception of the block itself is raised without a check.
+    Resources that are still closing get up to `within` seconds. The guardian process and the
+    default lane live as long as this process and do not count. An exception of the block itself is
+    raised without a check.
 
     Raises:
         AssertionError: something was left behind; the message lists it.
