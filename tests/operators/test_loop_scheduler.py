@@ -8,6 +8,7 @@ import selectors
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pytest
@@ -115,7 +116,7 @@ def test_a_callback_can_end_the_watches_of_its_turn(lane: LoopScheduler) -> None
     def begin() -> None:
         for number, pipe in enumerate(pipes):
             pipe.write()
-            watches.append(lane.watch(pipe.read_end, READABLE, lambda number=number: end(number)))
+            watches.append(lane.watch(pipe.read_end, READABLE, partial(end, number)))
 
     on(lane, begin)
     called.get(timeout=LIMIT)
@@ -204,15 +205,20 @@ def test_actions_of_many_threads_all_run(lane: LoopScheduler) -> None:
 
 def test_only_a_waiting_lane_is_woken(lane: LoopScheduler, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the lane schedules itself costs no system call."""
-    written: list[bytes] = []
+    writers: list[int] = []
     write = os.write
-    monkeypatch.setattr(os, "write", lambda fd, data: (written.append(data), write(fd, data))[1])
+
+    def noted(fd: int, data: bytes) -> int:
+        writers.append(threading.get_ident())
+        return write(fd, data)
+
+    monkeypatch.setattr(os, "write", noted)
 
     def schedule() -> None:
-        before = len(written)
+        writers.clear()
         for _ in range(100):
             lane.schedule(lambda *_: None)
-        counts.append(len(written) - before)
+        counts.append(writers.count(threading.get_ident()))
 
     counts: list[int] = []
     on(lane, schedule)
@@ -254,12 +260,13 @@ def test_the_end_of_a_lane(pipe: Pipe) -> None:
     watch.dispose()
     assert "cuggino-loop" == last.get(timeout=LIMIT)
     assert last.empty()
-    for use in (
+    uses: tuple[Callable[[], object], ...] = (
         lambda: lane.schedule(lambda *_: None),
         lambda: lane.schedule_relative(1, lambda *_: None),
         lambda: lane.watch(pipe.read_end, READABLE, lambda: None),
         lambda: lane.at_end(lambda: None),
-    ):
+    )
+    for use in uses:
         with pytest.raises(DisposedException):
             use()
 
