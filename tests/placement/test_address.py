@@ -95,7 +95,7 @@ def test_flags_override_settings(tmp_path: Path) -> None:
     found = resolved(tmp_path, "10.0.0.5", address="x", detach=True, insecure=True, remote="up")
     assert found is not None
     assert (True, "up") == (found.detach, found.remote)
-    with pytest.raises(ConfigError, match="has no TLS"):
+    with pytest.raises(ConfigError, match="without TLS"):
         cluster_address(
             ClusterSettings(address="10.0.0.5", insecure=True), folder=tmp_path, insecure=False
         )
