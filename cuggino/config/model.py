@@ -333,7 +333,7 @@ class Config(WatchSettings, RunSettings, ReviewSettings, CommandSettings, Commit
     or an object with TLS files and more; default: this machine."""
     backlog_sources: BacklogSources = Field(default=[])
     """Sources of items for `watch`, besides `.cuggino/backlog/` (`cuggino help trackers`)."""
-    pull_requests: PullRequests = Field(default=PullRequestSettings.model_construct())
+    pull_requests: PullRequests = Field(default=PullRequestSettings())
     """The pull requests of `"landOn": "pr"`."""
     hooks: Hooks = Field(default={})
     """Shell commands to run on events, by event name, such as `item.landed`; each gets the event as

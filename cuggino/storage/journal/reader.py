@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import overload
@@ -56,25 +56,15 @@ class Entry:
     """The stage of the event, as `name#ordinal`; None for the loop itself."""
     event: Event
 
-    # Written out, because one is made for every line.
-    def __init__(self, *, seq: int, at: datetime, stage: str | None, event: Event) -> None:
-        write = object.__setattr__
-        write(self, "seq", seq)
-        write(self, "at", at)
-        write(self, "stage", stage)
-        write(self, "event", event)
 
-
+@dataclass(slots=True)
 class Line:
     """One line of a journal whose event is not parsed yet."""
 
-    __slots__ = ("at", "raw", "stage", "tag")
-
-    def __init__(self, raw: bytes, *, at: datetime, stage: str | None, tag: str) -> None:
-        self.raw = raw
-        self.at = at
-        self.stage = stage
-        self.tag = tag
+    raw: bytes
+    at: datetime = field(kw_only=True)
+    stage: str | None = field(kw_only=True)
+    tag: str = field(kw_only=True)
 
     def entry(self) -> Entry:
         """Parse it.
