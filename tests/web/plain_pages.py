@@ -123,3 +123,7 @@ def _page(site: Site, channel: str, seq: int, title: str, body: str) -> str:
         f'<script src="{site.static("live.js")}" defer></script>'
         f'<h1>{html.escape(title)}</h1><p id="live" role="status"></p>{body}</html>'
     )
+
+
+def load_templates() -> None:
+    """There are none."""
