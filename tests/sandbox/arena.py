@@ -209,6 +209,8 @@ def enclosed_as_other(arena: Arena, role: ViewRole) -> Enclosure:
     """Return the enclosure that an ordinary user gets; give the project to that user."""
     user = other_user()
     make_granted(arena.view(role))
+    own = arena.project.parent / "state"
+    own.mkdir(exist_ok=True)
     for folder in (arena.project.parent, arena.project, arena.home):
         for path in [folder, *folder.rglob("*")]:
             os.chown(path, OTHER, OTHER, follow_symlinks=False)
@@ -218,7 +220,7 @@ def enclosed_as_other(arena: Arena, role: ViewRole) -> Enclosure:
     places = (arena.project, arena.home, arena.folder, arena.state)
     said = subprocess.run(
         [*user, "-B", "-c", _ENCLOSE, str(ROOT), role, *map(str, places)],
-        env={**os.environ, "XDG_STATE_HOME": str(arena.home / ".local" / "state")},
+        env={**os.environ, "XDG_STATE_HOME": str(own)},
         capture_output=True,
         timeout=LIMIT,
     )
