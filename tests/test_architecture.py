@@ -164,7 +164,7 @@ LOADS_NONE_OF: Mapping[str, frozenset[str]] = MappingProxyType(
         "-c import cuggino.config": HEAVY - {"pydantic"},
         "-c import cuggino.storage": HEAVY - {"pydantic"},
         "-c import cuggino.domain.run_summary": HEAVY - {"pydantic"},
-        "-c import cuggino.runtime": frozenset({"git", "watchdog", "prompt_toolkit"}),
+        "-c import cuggino.runtime": frozenset({"git", "prompt_toolkit"}),
     }
 )
 """Arguments of Python, and the libraries that it must not have imported at the end."""
