@@ -105,7 +105,7 @@ def package(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("loop", _CASES)
-@pytest.mark.parametrize("sandbox", ["auto", "off"])
+@pytest.mark.parametrize("sandbox", ["off"])
 def test_a_run_survives_the_removal_of_its_package(
     loop: str, sandbox: str, package: Path, tmp_path: Path
 ) -> None:
