@@ -9,12 +9,16 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from cuggino import programs
+from cuggino.agents.base import enclosure_of
+from cuggino.sandbox import RoleView, role_view
 from tests.limits import LIMIT
+from tests.sandbox.arena import needs_bubblewrap
 from tests.test_architecture import PROGRAMS
 
 _OWN = frozenset({"doctor/agent_process.py"})
@@ -104,3 +108,25 @@ def test_without_a_state_folder_the_copy_is_temporary(
     monkeypatch.setattr(atexit, "register", lambda _act, path, **_: removals.append(path))
     assert [programs.programs_folder()] == removals
     assert programs.program("guard/hook.py").is_relative_to(tmp_path)
+
+
+def test_a_sandbox_hides_the_state_folder_but_not_the_copy(
+    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sessions run the programs in the state of a home folder, and read nothing else there."""
+    project = tmp_path / "project"
+    project.mkdir()
+    needs_bubblewrap(project)
+    # as for a home folder, which no private temporary folder covers
+    monkeypatch.setattr(RoleView, "temporary", ())
+    hook = programs.program("guard/hook.py")
+    (state.parent / "control.key").write_text("secret")
+    view = role_view("implementing", project=project)
+    with ExitStack() as stack:
+        enclosure = enclosure_of(view, env=os.environ, stack=stack)
+        assert enclosure is not None
+        command = enclosure.command(["cat", str(hook), str(state.parent / "control.key")])
+        done = subprocess.run(command, capture_output=True, timeout=LIMIT)
+    assert hook.read_bytes() == done.stdout
+    assert 1 == done.returncode
+    assert b"control.key: No such file" in done.stderr

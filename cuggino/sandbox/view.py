@@ -114,14 +114,19 @@ class RoleView:
         state: Iterable[Path] = (),
         visible: Iterable[Path] = (),
         read_only: Iterable[Path] = (),
+        shown: Iterable[Path] = (),
     ) -> RoleView:
-        """Return the view for a program with this home and state, which reads these files."""
+        """Return the view for a program with this home and state, which reads these files.
+
+        `shown` are paths that it can read although a folder around them is hidden.
+        """
         view = self if home is None or home == self.home_folder else self._at_home(home)
         return replace(
             view,
             state=(*view.state, *state),
             visible=(*view.visible, *visible),
             read_only=(*view.read_only, *read_only),
+            shown=(*view.shown, *shown),
         )
 
     def _at_home(self, home: Path) -> RoleView:

@@ -48,7 +48,9 @@ def enclosure_of(
     if isinstance(stack, Session):
         read += stack.read
         folders += stack.written
-    shown = view.with_program(home=home, state=folders, visible=read, read_only=kept)
+    shown = view.with_program(
+        home=home, state=folders, visible=read, read_only=kept, shown=(programs_folder(),)
+    )
     try:
         for path in folders:
             if not path.exists():
@@ -63,12 +65,7 @@ def enclosure_of(
 
 def _installed(programs: Iterable[str], env: Mapping[str, str]) -> Iterator[Path]:
     """Yield the folders of programs, which may be in a folder for temporary files."""
-    yield from (
-        Path(sys.prefix),
-        Path(sys.base_prefix),
-        Path(__file__).parents[3],
-        programs_folder(),
-    )
+    yield from (Path(sys.prefix), Path(sys.base_prefix), Path(__file__).parents[3])
     yield from (Path(entry) for entry in env.get("PATH", "").split(":") if entry[:1] == "/")
     for program in programs:
         for path in (Path(program), Path(os.path.realpath(program))):
