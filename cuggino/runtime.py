@@ -112,6 +112,7 @@ class Runtime:
         agent: str | AgentLike | None = None,
         record: str | os.PathLike[str] | None = None,
         speed: float | None = None,
+        drafts: bool = True,
     ) -> Runtime:
         """Return the services of the project at `cwd`. Nothing is started or written yet.
 
@@ -120,7 +121,8 @@ class Runtime:
         and `fallback` come beside it (`configured_agent`).
 
         `record` is a new file, relative to `cwd`, to which all sessions of agents are recorded;
-        `replay:FILE` plays them, at `speed` (`ReplayAgent`).
+        `replay:FILE` plays them, at `speed` (`ReplayAgent`). Without `drafts` messages need not be
+        streamed while agents write them, which saves most of the work for an agent's output.
 
         Raises:
             ConfigError: the configuration or an agent's name cannot be used, nothing can be
@@ -150,6 +152,7 @@ class Runtime:
             control=control_commands(control),
             control_folder=control,
             shows_plans=True,
+            drafts=drafts,
         )
         return cls(cwd=folder, config=config, agent=chosen, services=services, agent_name=name)
 

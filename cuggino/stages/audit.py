@@ -94,6 +94,7 @@ def _session(place: Workplace) -> SpawnOptions:
         guard=guard,
         written=(services.workspace.tbd,),
         agent=services.agent,
+        drafts=services.drafts,
     )
     return replace(
         common,

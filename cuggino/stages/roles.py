@@ -286,6 +286,7 @@ def _spawn_options(place: Workplace, task: _Task, turn: Turn) -> SpawnOptions:
         session=session,
         agent=place.services.agent,
         folder=folder,
+        drafts=place.services.drafts,
     )
     variables: dict[str, Any] = {**paths, "focus": place.focus, **task.variables}
     return replace(

@@ -75,6 +75,9 @@ class Services:
     """The folder that holds commands until they have taken effect."""
     shows_plans: bool = False
     """True if runs also emit data that only screens need: plans, titles and positions of items."""
+    drafts: bool = True
+    """True if messages are shown while agents write them (`MessageDelta`). Otherwise most lines of
+    an agent need no event."""
     save: Callable[[], Observable[object]] | None = None
     """Keeps the work elsewhere, before each session of an agent."""
     changed_tests: Callable[[Path, str | None], Observable[ChangedTests]] = changed_tests

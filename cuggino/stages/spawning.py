@@ -42,12 +42,14 @@ def spawn_options(
     written: Iterable[Path] = (),
     agent: LlmAgent | None = None,
     folder: Path | None = None,
+    drafts: bool = True,
 ) -> SpawnOptions:
     """Return the options that all sessions share; loops replace those special to theirs.
 
     `writes_specs` lets the sandbox write the specifications. `written` are files and folders that
     the run itself writes during the session, besides those of the `session`. `agent` works as the
-    role, in a view if it supports that, and delivers its files in the `folder`.
+    role, in a view if it supports that, and delivers its files in the `folder`. `drafts` as in
+    `SpawnOptions`.
 
     Raises:
         ConfigError: the sandbox is required, and cannot be enforced.
@@ -83,6 +85,7 @@ def spawn_options(
         guard=guard,
         sandbox=sandbox,
         view=view,
+        drafts=drafts,
         shows=tuple(options.sandbox_show),
         protected=protected_for(
             role,

@@ -136,7 +136,9 @@ def command(
     run_id = resume or None
     if resume is not None:
         agent = resumed_agent(folder, run_id, kind="deliver", given=agent)
-    runtime = Runtime.live(cwd=folder, config=config, agent=agent, **recording)
+    runtime = Runtime.live(
+        cwd=folder, config=config, agent=agent, drafts=output.verbose, **recording
+    )
     chosen = {name: value for name, value in options.items() if value}
     warn_if_loose(config, runtime.agent, roles=runtime.deliver_options(**chosen).roles)
     begins = "Resuming" if resume is not None else "Starting"

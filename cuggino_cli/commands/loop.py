@@ -155,7 +155,9 @@ def command(
     if (retries := given.pop("max_retries")) is not None:
         options["max_retries"] = retries
     config = with_policies(config, given)
-    runtime = Runtime.live(cwd=folder, config=config, agent=name, **recording)
+    runtime = Runtime.live(
+        cwd=folder, config=config, agent=name, drafts=output.verbose, **recording
+    )
     checked = runtime.checked_building(runtime.plan_build_options(**options))
     warn_if_loose(config, runtime.agent, roles=checked.roles)
     if resume is None:

@@ -86,18 +86,15 @@ def command(
     config = with_policies(load_config(folder), policies)
     check_trust(folder)
     view = CodingView(output, bell=config.rings, journaled=config.journal, focus=focus or "")
+    run_id = resume or None
     if resume is not None:
-        run_id = resume or None
-        runtime = Runtime.live(
-            cwd=folder,
-            config=config,
-            agent=resumed_agent(folder, run_id, given=agent or None),
-            **recording,
-        )
-        warn_if_loose(config, runtime.agent, roles=CODING_ROLES)
-        return follow(lambda stop: runtime.resume(run_id, interrupt=stop), view, runtime)
-    runtime = Runtime.live(cwd=folder, config=config, agent=agent, **recording)
+        agent = resumed_agent(folder, run_id, given=agent or None)
+    runtime = Runtime.live(
+        cwd=folder, config=config, agent=agent, drafts=output.verbose, **recording
+    )
     warn_if_loose(config, runtime.agent, roles=CODING_ROLES)
+    if resume is not None:
+        return follow(lambda stop: runtime.resume(run_id, interrupt=stop), view, runtime)
     text = read_text_file(folder / review, what="--review") if review else None
     return follow(
         lambda stop: runtime.run(focus=focus or "", review=text, slow=slow, interrupt=stop),

@@ -110,7 +110,9 @@ def command(
         config, folder=folder, cluster=cluster, detach=detach, insecure=insecure
     )
     check_trust(folder)
-    runtime = Runtime.live(cwd=folder, config=config, agent=agent, **recording)
+    runtime = Runtime.live(
+        cwd=folder, config=config, agent=agent, drafts=output.verbose, **recording
+    )
     roles = (*CODING_ROLES, "audit") if config.audit else CODING_ROLES
     warn_if_loose(config, runtime.agent, roles=roles)
     view = CodingView(output, bell=config.rings, journaled=config.journal, kind="watch")

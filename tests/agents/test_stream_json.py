@@ -13,7 +13,7 @@ from typing_extensions import override
 
 import cuggino
 from cuggino import events as ev
-from cuggino.agents.base.stream import stream_json
+from cuggino.agents.base.stream import LIFE_PERIOD, Coalescer, stream_json
 from cuggino.errors import GuardNotLive, LlmSessionError, QuotaExceeded
 
 WHO = {"a": None, "b": "call-1"}
@@ -103,6 +103,56 @@ def test_other_events_keep_their_place(tmp_path: Path) -> None:
     words = ["p", "a1", "a2", "m12", "p", "a3", "m3"]
     expected = ["a12", "m12", "a3", "m3", "SessionEnded"]
     assert (expected, None) == stream_words(tmp_path, *words)
+
+
+def coalesced(*batches: list[ev.LlmAgentEvent], drafts: bool) -> list[list[ev.LlmAgentEvent]]:
+    """Return the events of batches that come an eighth of a second apart."""
+    coalescer = Coalescer(drafts=drafts)
+    emitted = []
+    for number, batch in enumerate(batches):
+        for event in batch:
+            coalescer.add(event)
+        emitted.append(coalescer.events(number / 8))
+    return emitted
+
+
+def written(text: str, *, message: str = "1", agent: str | None = None) -> ev.MessageDelta:
+    return ev.MessageDelta(text=text, message_id=message, parent_tool_use_id=agent)
+
+
+def test_signs_of_life_are_rare() -> None:
+    """A ping is emitted only after a while without another event."""
+    ping, message = ev.PingEvent(timestamp=0.0), ev.AgentMessage(text="m")
+    batches: list[list[ev.LlmAgentEvent]]
+    batches = [[ping], [ping], [ping], [message], [ping], [ping], [], [ping]]
+    emitted = coalesced(*batches, drafts=True)
+    at = [n / 8 for n, events in enumerate(emitted) if any(e.tag == "PingEvent" for e in events)]
+    assert [0, 0.25, 0.625, 0.875] == at
+    assert 0.2 == LIFE_PERIOD
+
+
+def test_without_drafts_a_message_is_emitted_only_as_a_whole() -> None:
+    """Its deltas, and those of sub-agents, are no more than signs of life."""
+    whole = ev.AgentMessage(text="one two", message_id="1")
+    emitted = coalesced(
+        [written("one")], [written(" two"), written("x", agent="call")], [whole], drafts=False
+    )
+    assert [[ev.PingEvent(timestamp=0)], [], [whole]] == emitted
+
+
+def test_without_drafts_a_possible_marker_is_emitted_at_once() -> None:
+    """From the first `<` on, a message is streamed, with what was held back of it."""
+    whole = ev.AgentMessage(text="one <N> two", message_id="1")
+    emitted = coalesced(
+        [written("one")], [written(" <N")], [written(">")], [whole, written("three")], drafts=False
+    )
+    assert [[written("one <N")], [written(">")], [whole]] == emitted[1:]
+
+
+def test_without_drafts_a_discarded_message_leaves_nothing() -> None:
+    """The deltas of a message that is written again are not taken for the new one."""
+    emitted = coalesced([written("one")], [written("<two", message="2")], drafts=False)
+    assert [written("<two", message="2")] == emitted[1]
 
 
 def test_events_around_a_breach(tmp_path: Path) -> None:

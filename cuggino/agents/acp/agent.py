@@ -112,7 +112,7 @@ class AcpAgent(ProgramAgent):
         )
         argv = [self.program, *self.profile.command[1:], *words]
         program = Program(argv=argv, cwd=options.cwd, env=env, enclosure=enclosure)
-        return acp_session(program, self.profile, order, judge)
+        return acp_session(program, self.profile, order, judge, drafts=options.drafts)
 
     def _overrides(self, env: Mapping[str, str], stack: ExitStack) -> dict[str, str]:
         """Return the variable for the overrides of the profile, unless an administrator has any."""

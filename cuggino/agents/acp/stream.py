@@ -13,7 +13,7 @@ from cuggino.agents.acp.guard import Judge
 from cuggino.agents.acp.profiles import Profile
 from cuggino.agents.acp.wire import AcpSession, Order, Question, Verdict
 from cuggino.agents.base.failure import local_zone
-from cuggino.agents.base.stream import HeldSession, Program, Told, conclude, held
+from cuggino.agents.base.stream import HeldSession, Program, conclude, held
 from cuggino.errors import AgentFailed, LineTooLong, LlmSessionError, ProcessFailed
 from cuggino.events import LlmAgentEvent
 from cuggino.sources import OpenInput, process_batches
@@ -26,7 +26,7 @@ LEAVE_SECONDS = 2.0
 
 
 def acp_session(
-    program: Program, profile: Profile, order: Order, judge: Judge
+    program: Program, profile: Profile, order: Order, judge: Judge, *, drafts: bool = True
 ) -> Observable[LlmAgentEvent]:
     """Start the program, run the session, and emit its events, `SessionEnded` last.
 
@@ -34,7 +34,9 @@ def acp_session(
     after `SessionEnded`; `AgentNotFound` comes alone, as nothing was started. A breach of the guard
     terminates everything first, and so does disposal.
     """
-    return held(lambda observer, lane: _Held(program, profile, order, judge, observer, lane))
+    return held(
+        lambda observer, lane: _Held(program, profile, order, judge, observer, lane, drafts=drafts)
+    )
 
 
 class _Held(HeldSession):
@@ -48,8 +50,10 @@ class _Held(HeldSession):
         judge: Judge,
         observer: abc.ObserverBase[LlmAgentEvent],
         lane: abc.SchedulerBase,
+        *,
+        drafts: bool,
     ) -> None:
-        super().__init__(program, observer, lane)
+        super().__init__(program, observer, lane, drafts=drafts)
         self._judge = judge
         self._session = AcpSession(profile, order, zone=local_zone(program.env))
         self._input = OpenInput()
@@ -92,14 +96,14 @@ class _Held(HeldSession):
 
     def _work(self) -> None:
         """Feed the lines to the session until a call has to be judged, or it is over."""
-        session, told = self._session, Told()
+        session = self._session
+        events: list[LlmAgentEvent] = []
         while self._lines and session.question is None and not self._is_done:
             has_begun = session.has_begun
-            for event in session.feed(self._lines.popleft(), now=self._lane.now.timestamp()):
-                told.add(event)
+            events += session.feed(self._lines.popleft(), now=self._lane.now.timestamp())
             if session.has_begun and not has_begun:
                 self._timer.disposable = Disposable()
-        self._settle(told.events())
+        self._settle(events)
 
     @property
     def _is_done(self) -> bool:

@@ -55,6 +55,9 @@ class SpawnOptions:
     """A person's messages to the running session, for agents that take messages. The agent passes
     each text to its program, then emits `Steered`. Without this event, a later prompt contains
     it."""
+    drafts: bool = True
+    """True if a message is shown while it is written. Otherwise an agent may leave out the
+    `MessageDelta`s of a message, or their beginning, as long as they contain no `<`."""
     settings: Mapping[str, object] = field(default_factory=dict)
     """Settings of the agent's program; they cannot override guard or sandbox."""
     mcp_servers: Mapping[str, object] = field(default_factory=dict)

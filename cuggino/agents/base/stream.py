@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +30,14 @@ from cuggino.errors import (
     QuotaExceeded,
     SpawnFailed,
 )
-from cuggino.events import LlmAgentEvent, MessageDelta, PingEvent, RateLimited, SessionEnded
+from cuggino.events import (
+    AgentMessage,
+    LlmAgentEvent,
+    MessageDelta,
+    PingEvent,
+    RateLimited,
+    SessionEnded,
+)
 from cuggino.operators.scheduler import serial
 from cuggino.sandbox import Enclosure
 from cuggino.sources import OpenInput, process_batches
@@ -89,8 +97,11 @@ class HeldSession(ABC):
         program: Program,
         observer: abc.ObserverBase[LlmAgentEvent],
         lane: abc.SchedulerBase,
+        *,
+        drafts: bool = True,
     ) -> None:
         self._program, self._observer, self._lane = program, observer, lane
+        self._coalescer = Coalescer(drafts=drafts)
         self._started = lane.now
         self._is_over = False
         self._process = SerialDisposable()
@@ -115,8 +126,10 @@ class HeldSession(ABC):
         )
 
     def _emit(self, events: Iterable[LlmAgentEvent]) -> None:
-        """Emit the events, until a subscriber has left."""
+        """Emit the events that came at once, coalesced, until a subscriber has left."""
         for event in events:
+            self._coalescer.add(event)
+        for event in self._coalescer.events(self._lane.now.timestamp()):
             if self._is_over:
                 return
             self._observer.on_next(event)
@@ -205,7 +218,7 @@ class BatchReader(SessionReader, Protocol):
     """A `SessionReader` with a faster way to read lines that came at once."""
 
     def feed_all(self, lines: Sequence[bytes], *, now: float) -> Iterator[LlmAgentEvent]:
-        """Yield the same events as `feed_each`."""
+        """Yield the events of the lines, up to a breach; consecutive deltas may be joined."""
 
 
 class Listener(SessionReader, Protocol):
@@ -296,6 +309,7 @@ def stream_json(
     session: Callable[..., SessionReader],
     messages: Observable[str] | None = None,
     enclosure: Enclosure | None = None,
+    drafts: bool = True,
 ) -> Observable[LlmAgentEvent]:
     """Run the program and emit the events of its lines, `SessionEnded` last.
 
@@ -308,7 +322,8 @@ def stream_json(
     stays open after `stdin` until the program reports its end. Later messages are ignored.
 
     For lines that arrive together, consecutive deltas of a message are joined, and a ping is
-    emitted only if there is no other event.
+    emitted only if there is no other event. Without `drafts`, deltas are emitted only while they
+    may contain a marker (see `Coalescer`).
 
     Completes when the process has ended, not on its result, as background tasks may still run.
     Fails with an `LlmSessionError` after `SessionEnded`, or with `AgentNotFound` alone if nothing
@@ -324,10 +339,11 @@ def stream_json(
 
         lane = serial(scheduler)
         reader = cache(lambda: session(program=program, zone=zone))
+        coalescer = Coalescer(drafts=drafts)
         started = lane.now
 
         def on_next(lines: list[bytes]) -> None:
-            for event in _read(reader(), lines, now=lane.now.timestamp()):
+            for event in read_lines(reader(), lines, coalescer, now=lane.now.timestamp()):
                 if subscription.is_disposed:
                     return
                 observer.on_next(event)
@@ -384,71 +400,105 @@ def stream_json(
     return Observable(subscribe)
 
 
-def _read(reader: SessionReader, lines: Sequence[bytes], *, now: float) -> Iterator[LlmAgentEvent]:
-    if hasattr(reader, "feed_all"):
-        return cast("BatchReader", reader).feed_all(lines, now=now)
-    return feed_each(reader, lines, now=now)
-
-
-def feed_each(
-    reader: SessionReader, lines: Iterable[bytes], *, now: float
+def read_lines(
+    reader: SessionReader, lines: Sequence[bytes], coalescer: Coalescer, *, now: float
 ) -> Iterator[LlmAgentEvent]:
-    """Feed the lines to the reader one by one and yield their events together.
+    """Feed lines that came at once to the reader and yield their events, coalesced.
 
-    Consecutive deltas of a message are joined, and a ping is yielded only if there is no other
-    event: they are two thirds of a fast program's output, and each event passes all operators.
     Stops at a breach. An exception in the reader is a defect; it is raised after the events of
     earlier lines.
     """
-    told = Told()
     try:
-        for line in lines:
-            for event in reader.feed(line, now=now):
-                told.add(event)
-            if reader.breach is not None:
-                break
+        for event in _fed(reader, lines, now):
+            coalescer.add(event)
     finally:
-        yield from told.events()
+        yield from coalescer.events(now)
 
 
-class Told:
-    """The events of lines that came at once."""
+def _fed(reader: SessionReader, lines: Sequence[bytes], now: float) -> Iterator[LlmAgentEvent]:
+    if hasattr(reader, "feed_all"):
+        yield from cast("BatchReader", reader).feed_all(lines, now=now)
+        return
+    for line in lines:
+        yield from reader.feed(line, now=now)
+        if reader.breach is not None:
+            return
 
-    def __init__(self) -> None:
+
+LIFE_PERIOD = 0.2
+"""Fewest seconds between two signs of life."""
+
+
+class Coalescer:
+    """The events of a session with fewer drafts and signs of life, as each passes all operators.
+
+    Consecutive deltas of a message in lines that came at once are joined. A ping is emitted only
+    without another event, and at most every `LIFE_PERIOD` seconds.
+
+    Without `drafts` nobody reads a message before it is complete. Then its deltas are held back
+    until one contains `<`, which may begin a marker, and dropped when the message is complete.
+    """
+
+    def __init__(self, *, drafts: bool = True) -> None:
+        self._drafts = drafts
         self._events: list[LlmAgentEvent] = []
-        self._ping: PingEvent | None = None
+        self._is_alive = False
+        self._last = -math.inf
+        """The time of the last event, in seconds since the epoch."""
         self._delta: MessageDelta | None = None
         self._texts: list[str] = []
+        """The texts of consecutive deltas, of which `_delta` is the first."""
+        self._holds = not drafts
+        """True if these deltas are held back."""
 
     def add(self, event: LlmAgentEvent) -> None:
-        kind = type(event).__name__
-        if kind == "PingEvent":
-            self._ping = cast("PingEvent", event)
-        elif kind == "MessageDelta":
-            self._add_delta(cast("MessageDelta", event))
-        else:
-            self._flush()
-            self._events.append(event)
+        """Add the next event of the session."""
+        match event:
+            case PingEvent():
+                self._is_alive = True
+            case MessageDelta():
+                self._is_alive = True
+                self._add_delta(event)
+            case AgentMessage() if not self._drafts and event.parent_tool_use_id is None:
+                if self._holds:
+                    self._delta, self._texts = None, []
+                self._flush()
+                self._holds = True
+                self._events.append(event)
+            case _:
+                self._flush()
+                self._events.append(event)
 
     def _add_delta(self, delta: MessageDelta) -> None:
+        if not self._drafts and delta.parent_tool_use_id is not None:
+            return
         if self._delta is not None and not _of_one_text(self._delta, delta):
+            if self._holds:  # that message is discarded
+                self._delta, self._texts = None, []
             self._flush()
+            self._holds = not self._drafts
         self._delta = self._delta or delta
         self._texts.append(delta.text)
+        if "<" in delta.text:
+            self._holds = False
 
     def _flush(self) -> None:
         delta, texts = self._delta, self._texts
-        if delta is not None:
+        if delta is not None and not self._holds:
             self._delta, self._texts = None, []
             joined = delta.model_copy(update={"text": "".join(texts)})
             self._events.append(joined if len(texts) > 1 else delta)
 
-    def events(self) -> list[LlmAgentEvent]:
-        """Return all events, or a ping if there is nothing else."""
+    def events(self, now: float) -> list[LlmAgentEvent]:
+        """Return the events since the last call; `now` is in seconds since the epoch."""
         self._flush()
-        if not self._events and self._ping is not None:
-            return [self._ping]
-        return self._events
+        events, self._events = self._events, []
+        is_alive, self._is_alive = self._is_alive, False
+        if not events and is_alive and not 0 <= now - self._last < LIFE_PERIOD:
+            events = [PingEvent(timestamp=now)]
+        if events:
+            self._last = now
+        return events
 
 
 def _of_one_text(one: MessageDelta, other: MessageDelta) -> bool:

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -343,7 +344,7 @@ class RecordingAgent(DelegatingAgent):
             lane = serial(scheduler)
             writer = self._begin(options, lane)
             session = RecordedSubscription(observer, writer)
-            session.subscribe(self.agent.spawn(options), lane)
+            session.subscribe(self.agent.spawn(replace(options, drafts=True)), lane)
             return Disposable(session.dispose)
 
         return Observable(subscribe)

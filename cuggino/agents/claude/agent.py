@@ -145,10 +145,11 @@ class ClaudeAgent(ProgramAgent):
             program=self.name,
             cwd=options.cwd,
             env=env,
-            session=partial(_session, guard),
+            session=partial(_session, guard, drafts=options.drafts),
             messages=messages,
             enclosure=self.enclosure(options, env, stack),
             stdin=prompt,
+            drafts=options.drafts,
         )
 
     def _takes_messages(self) -> bool:

@@ -19,7 +19,6 @@ from typing import Any
 from pydantic_core import from_json
 
 from cuggino.agents.base.failure import local_zone, outcome_of
-from cuggino.agents.base.stream import Told
 from cuggino.agents.base.wire import (
     MOST_LEVELS,
     Json,
@@ -354,6 +353,9 @@ _TEXT_DELTA = re.compile(
 )
 """A delta of the model's own text with its text as JSON, in the usual order of keys."""
 
+_MARKER_BEGIN = re.compile(rb"<|\\u003[cC]")
+"""The character with which a marker begins, in JSON."""
+
 _NOTHING_SAID = re.compile(
     rb'\{"type":"stream_event","event":\{"type":"(?:message_stop"\}|content_block_(?:stop",'
     rb'|delta","index":\d+,"delta":\{"type":"(?:input_json|thinking|signature)_delta",'
@@ -503,7 +505,8 @@ class ClaudeSession:
     results of their own. The first result is the main answer and decides the outcome, unless a
     person's message follows it: then the next result does. `program` is its name in messages.
     `zone` returns the time zone for times without one, and is called only when needed. `guard`
-    watches a guarded session.
+    watches a guarded session. Without `drafts` text may be streamed late, or not before it is
+    complete, if it has no marker.
     """
 
     def __init__(
@@ -512,6 +515,7 @@ class ClaudeSession:
         program: str = "claude",
         zone: Callable[[], tzinfo] = _local_zone,
         guard: GuardWatch | None = None,
+        drafts: bool = True,
     ) -> None:
         self._program = program
         self._guard = guard
@@ -532,6 +536,11 @@ class ClaudeSession:
         self._messages = _Messages()
         self._questions: list[Json] = []
         """Requests from the program since the last answer."""
+        self._drafts = drafts
+        self._unread: list[re.Match[bytes]] = []
+        """Deltas of the model's own text that were not decoded yet."""
+        self._keeps = not drafts
+        """True if they wait, as nothing in the current message can be a marker."""
         self._ping: PingEvent | None = None
         """The last ping, reused for lines of the same batch."""
 
@@ -614,6 +623,7 @@ class ClaudeSession:
                 self._refused = 0
                 if raw.get("parent_tool_use_id") is None:
                     self._api_error = raw if is_api_error(raw) else None
+                    self._keeps = not self._drafts
                 if self._has_failed:
                     events = [event for event in events if not isinstance(event, AgentMessage)]
                 events = [*self._unfinished(events), *events]
@@ -632,54 +642,51 @@ class ClaudeSession:
         return [*events, *self._counted(raw)]
 
     def feed_all(self, lines: Sequence[bytes], *, now: float) -> Iterator[LlmAgentEvent]:
-        """Yield the events of lines that came at once, as `feed_each` does, but faster.
+        """Yield the events of lines that came at once, as `feed` does, but faster.
 
         Deltas of the model's own text, as the program usually writes them, are not parsed: their
-        texts are joined as they are, and decoded once. All other lines are parsed.
+        texts are joined as they are, and decoded once. Without `drafts` they are kept until a `<`,
+        which may begin a marker, or a line that is parsed. All other lines are parsed, up to a
+        breach.
         """
-        told = Told()
         delta_of, nothing_said_in = _TEXT_DELTA.fullmatch, _NOTHING_SAID.match
-        deltas: list[bytes] = []
-        texts: list[bytes] = []
-
-        def flush() -> None:
-            for event in self._joined(deltas, texts, now):
-                told.add(event)
-            deltas.clear()
-            texts.clear()
-
-        try:
-            for line in lines:
-                if line.startswith(_STREAM_EVENT):
-                    if (delta := delta_of(line)) is not None:
-                        deltas.append(line)
-                        texts.append(delta[1])
-                        continue
-                    if nothing_said_in(line) is not None:
-                        told.add(self._alive(now))
-                        continue
-                elif line.startswith(_THINKING):
+        may_begin_marker = _MARKER_BEGIN.search
+        unread, is_alive = self._unread, False
+        for line in lines:
+            if line.startswith(_STREAM_EVENT):
+                if (delta := delta_of(line)) is not None:
+                    unread.append(delta)
+                    self._keeps = self._keeps and not may_begin_marker(delta[1])
+                    is_alive = True
                     continue
-                if deltas:
-                    flush()
-                for event in self.feed(line, now=now):
-                    told.add(event)
-                if self.breach is not None:
-                    break
-            if deltas:
-                flush()
-        finally:
-            yield from told.events()
+                if nothing_said_in(line) is not None:
+                    is_alive = True
+                    continue
+            elif line.startswith(_THINKING):
+                continue
+            yield from self._read_deltas(now)
+            yield from self.feed(line, now=now)
+            if self.breach is not None:
+                return
+        if not self._keeps:
+            yield from self._read_deltas(now)
+        if is_alive:
+            yield self._alive(now)
 
-    def _joined(
-        self, deltas: Sequence[bytes], texts: Sequence[bytes], now: float
-    ) -> list[LlmAgentEvent]:
-        """Return the events of these deltas."""
+    def _read_deltas(self, now: float) -> Iterator[LlmAgentEvent]:
+        """Yield the events of the unread deltas."""
+        unread, self._unread[:] = [*self._unread], []
+        if not unread:
+            return
         try:
-            text = from_json(b'"%b"' % b"".join(texts))
+            text = from_json(b'"%b"' % b"".join(delta[1] for delta in unread))
         except ValueError:  # half of a surrogate pair, or not JSON
-            return [event for line in deltas for event in self.feed(line, now=now)]
-        return [self._alive(now), *([] if self._has_failed else self._writing.add(text))]
+            for delta in unread:
+                yield from self.feed(delta[0], now=now)
+            return
+        yield self._alive(now)
+        if not self._has_failed:
+            yield from self._writing.add(text)
 
     def end(
         self, *, exit_code: int, stderr_tail: str, duration: float, now: float

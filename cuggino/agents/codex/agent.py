@@ -151,6 +151,7 @@ class CodexAgent(ProgramAgent):
             cwd=options.cwd,
             env=env,
             stdin=options.prompt,
+            drafts=options.drafts,
             enclosure=self.enclosure(options, env, stack),
             session=partial(
                 CodexSession,

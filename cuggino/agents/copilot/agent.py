@@ -148,7 +148,7 @@ class CopilotAgent(ProgramAgent):
             env={**env, "COPILOT_CONNECTION_TOKEN": token},
             enclosure=self.enclosure(options, env, stack),
         )
-        return copilot_session(program, order, gate)
+        return copilot_session(program, order, gate, drafts=options.drafts)
 
     def _terminal(
         self, options: InteractiveOptions, stack: ExitStack

@@ -41,7 +41,12 @@ Linker = Callable[..., CopilotLink]
 
 
 def copilot_session(
-    program: Program, order: Order, gate: Gate, *, link: Linker = CopilotLink
+    program: Program,
+    order: Order,
+    gate: Gate,
+    *,
+    link: Linker = CopilotLink,
+    drafts: bool = True,
 ) -> Observable[LlmAgentEvent]:
     """Start the program, run the session, and emit its events, `SessionEnded` last.
 
@@ -51,7 +56,9 @@ def copilot_session(
     `AgentNotFound` comes alone, as nothing was started. A breach of the guard terminates everything
     first, and so does disposal, which returns when all of it is gone.
     """
-    return held(lambda observer, lane: _Held(program, order, gate, link, observer, lane))
+    return held(
+        lambda observer, lane: _Held(program, order, gate, link, observer, lane, drafts=drafts)
+    )
 
 
 class _Held(HeldSession):
@@ -65,8 +72,10 @@ class _Held(HeldSession):
         link: Linker,
         observer: abc.ObserverBase[LlmAgentEvent],
         lane: abc.SchedulerBase,
+        *,
+        drafts: bool,
     ) -> None:
-        super().__init__(program, observer, lane)
+        super().__init__(program, observer, lane, drafts=drafts)
         self._order, self._link_of = order, link
         # A gate must not outlive its session.
         self._gate = replace(gate, tell=lambda event: self._post(lambda: self._emit([event])))

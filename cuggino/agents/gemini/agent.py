@@ -139,6 +139,7 @@ class GeminiAgent(ProgramAgent):
             env=env,
             session=session,
             stdin=prompt,
+            drafts=options.drafts,
             enclosure=self.enclosure(options, env, stack),
         )
 

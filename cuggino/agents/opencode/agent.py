@@ -140,6 +140,7 @@ class OpenCodeAgent(ProgramAgent):
             cwd=folder,
             env=env,
             stdin=options.prompt,
+            drafts=options.drafts,
             enclosure=self.enclosure(options, env, stack),
             session=partial(
                 OpenCodeSession,

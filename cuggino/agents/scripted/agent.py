@@ -144,9 +144,9 @@ class ScriptedAgent(LlmAgent):
             "mcp_servers": dict(options.mcp_servers),
         }
         first = len(session.run.steps) - len(steps)
-        reader: Callable[..., ClaudeSession] = ClaudeSession
+        reader: Callable[..., ClaudeSession] = partial(ClaudeSession, drafts=options.drafts)
         if of_the_run:
-            reader = partial(_Reader, session, first)
+            reader = partial(_Reader, session, first, drafts=options.drafts)
         env = options.environment({**os.environ, "CUGGINO_PYTHON": sys.executable})
         if options.guard is not None:
             guard = make_guard(with_variables(options.guard, env))
@@ -160,6 +160,7 @@ class ScriptedAgent(LlmAgent):
             stdin=json.dumps(orders) + "\n",
             session=reader,
             messages=options.messages,
+            drafts=options.drafts,
             enclosure=enclosure_of(options.view, env=env, stack=stack, programs=[sys.executable]),
         )
 

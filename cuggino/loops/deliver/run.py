@@ -183,6 +183,7 @@ class DeliverRun:
             session=self._run.session,
             agent=agent,
             folder=folder,
+            drafts=self._run.services.drafts,
         )
         spawn = replace(
             common,

@@ -60,5 +60,6 @@ class Judge:
             guard=guard,
             session=self._run.session,
             agent=self._run.services.agent,
+            drafts=self._run.services.drafts,
         )
         return replace(common, model=options.verify_model or options.model)

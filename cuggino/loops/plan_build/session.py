@@ -44,6 +44,7 @@ def phase_options(
     is_guarded: bool,
     session: Session,
     agent: LlmAgent | None = None,
+    drafts: bool = True,
 ) -> SpawnOptions:
     """Return the options of a session of the phase.
 
@@ -64,6 +65,7 @@ def phase_options(
         session=session,
         writes_specs=True,
         agent=agent,
+        drafts=drafts,
     )
     unguarded = guard is None and not options.allow_all
     return replace(common, dangerously_skip_permissions=not unguarded)
@@ -104,6 +106,7 @@ def phase_session(
         is_guarded=is_guarded(run.services.agent, phase),
         session=run.session,
         agent=run.services.agent,
+        drafts=run.services.drafts,
     )
     session = PlanBuildSession(
         iteration,

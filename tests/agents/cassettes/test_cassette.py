@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import assume, given, strategies as st
 
 from cuggino.agents.cassettes.cassette import (
     EventTold,
@@ -177,7 +177,8 @@ TEXTS = st.text(st.sampled_from("⟦⟧[]projectun/tmp-. x") | st.characters(), 
 
 @given(st.lists(TEXTS | st.sampled_from(["/tmp/p", "/tmp/p/a", RUN, "⟦project⟧"]), max_size=6))
 def test_texts_round_trip(parts: list[str]) -> None:
-    """Any text round-trips within the same project and run."""
+    """Any text without secrets round-trips within the same project and run."""
+    assume(not Masker({}).spans("".join(parts)))
     places = Places(Path("/tmp/p"), {"CUGGINO_SESSION_FILE": f"/tmp/p/.cuggino/wip/{RUN}.md"})
     writing = Writing(Masker({}), places)
     text = "".join(parts)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from hypothesis import given, strategies as st
 
-from cuggino.agents.base.stream import feed_each
+from cuggino.agents.base.stream import Coalescer, read_lines
 from cuggino.agents.claude.wire import ClaudeSession
-from cuggino.events import LlmAgentEvent, MessageDelta, PingEvent
+from cuggino.events import AgentMessage, LlmAgentEvent, MessageDelta, PingEvent
 from tests.vectors import DATA, each
 
 CAPTURES = sorted((DATA / "claude").glob("*.jsonl"))
@@ -44,12 +44,13 @@ def one_by_one(lines: Iterable[bytes]) -> list[LlmAgentEvent]:
     return events
 
 
-def at_once(parts: Iterable[list[bytes]]) -> list[LlmAgentEvent]:
-    session = ClaudeSession()
+def at_once(parts: Iterable[list[bytes]], *, drafts: bool = True) -> list[LlmAgentEvent]:
+    """Return the events of a session that reads each part as a whole."""
+    session, coalescer = ClaudeSession(drafts=drafts), Coalescer(drafts=drafts)
     events: list[LlmAgentEvent] = []
     for part in parts:
         if session.breach is None:
-            events += session.feed_all(part, now=NOW)
+            events += read_lines(session, part, coalescer, now=NOW)
     return events
 
 
@@ -88,9 +89,22 @@ TEXT_BLOCK = event(type="content_block_start", index=0, content_block={"type": "
 TOOL_BLOCK = event(type="content_block_start", index=1, content_block={"type": "tool_use"})
 
 LINES = st.one_of(
-    st.sampled_from(["plain", "ü", r"a\nb", r"\u00fc", r"\"", r"\\", "\\ud83d", "\\ude00"]).map(
-        delta
-    ),
+    st.sampled_from(
+        [
+            "plain",
+            "<NOTE>",
+            "n</",
+            "NOTE>",
+            r"\u003C",
+            "ü",
+            r"a\nb",
+            r"\u00fc",
+            r"\"",
+            r"\\",
+            "\\ud83d",
+            "\\ude00",
+        ]
+    ).map(delta),
     st.sampled_from([r"\x", "\\", "\ud83d", "tab\t", r"\u12"]).map(delta),  # no JSON
     st.sampled_from(
         [
@@ -123,9 +137,37 @@ def test_random_splits(lines: list[bytes], cuts: set[int]) -> None:
     bounds = [0, *sorted(cut for cut in cuts if 0 < cut < len(lines)), len(lines)]
     parts = [lines[begin:end] for begin, end in itertools.pairwise(bounds)]
     assert heard(one_by_one(lines)) == heard(at_once(parts))
-    each = ClaudeSession()
-    expected = [event for part in parts for event in feed_each(each, part, now=NOW)]
-    assert heard(expected) == heard(at_once(parts))
+
+
+@given(lines=st.lists(LINES, max_size=25), cuts=st.sets(st.integers(0, 25)))
+def test_without_drafts(lines: list[bytes], cuts: set[int]) -> None:
+    """Nothing but drafts is left out, and no marker is complete later than with drafts."""
+    lines = [START, *lines]
+    bounds = [0, *sorted(cut for cut in cuts if 0 < cut < len(lines)), len(lines)]
+    parts = [lines[begin:end] for begin, end in itertools.pairwise(bounds)]
+    for n in range(len(parts)):
+        shown, unseen = heard(at_once(parts[: n + 1])), at_once(parts[: n + 1], drafts=False)
+        assert complete(shown) == complete(unseen)
+        marked = [text for text in written(shown) if "<" in text]
+        assert marked == [text for text in written(heard(unseen)) if "<" in text]
+
+
+def complete(events: Iterable[LlmAgentEvent]) -> list[LlmAgentEvent]:
+    return [event for event in events if not isinstance(event, MessageDelta | PingEvent)]
+
+
+def written(events: Iterable[LlmAgentEvent]) -> list[str]:
+    """Return what was written of each message, up to its end or the next one."""
+    texts = [""]
+    for event in events:
+        match event:
+            case MessageDelta(parent_tool_use_id=None):
+                texts[-1] += event.text
+            case AgentMessage(parent_tool_use_id=None):
+                texts.append("")
+            case _:
+                pass
+    return texts
 
 
 def test_a_character_in_two_halves() -> None:
@@ -139,17 +181,12 @@ def test_a_character_in_two_halves() -> None:
 
 def test_half_an_escape() -> None:
     """A line that is not JSON is skipped, and never joined with the next one."""
-    session = ClaudeSession()
-    session.feed(START, now=NOW)
-    told = list(session.feed_all([delta("\\u12"), delta("34")], now=NOW))
-    assert [MessageDelta(text="34", message_id="m1")] == told
+    events = at_once([[START], [delta("\\u12"), delta("34")]])
+    assert [MessageDelta(text="34", message_id="m1")] == events[-1:]
 
 
 def test_a_ping_only_when_nothing_else_was_said() -> None:
     """Signs of life are one ping, and none beside another event."""
-    session = ClaudeSession()
-    session.feed(START, now=NOW)
-    assert [PingEvent(timestamp=NOW)] == list(session.feed_all([TOOL_BLOCK, TOOL_BLOCK], now=NOW))
-    told = list(session.feed_all([TOOL_BLOCK, delta("a"), TOOL_BLOCK], now=NOW))
-    assert [MessageDelta(text="a", message_id="m1")] == told
-    assert [] == list(session.feed_all([], now=NOW))
+    assert [PingEvent(timestamp=NOW)] == at_once([[TOOL_BLOCK, TOOL_BLOCK], []])
+    events = at_once([[START, TOOL_BLOCK, delta("a"), TOOL_BLOCK]])
+    assert [MessageDelta(text="a", message_id="m1")] == events

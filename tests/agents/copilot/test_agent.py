@@ -42,7 +42,9 @@ def orders(monkeypatch: pytest.MonkeyPatch, sdk: None) -> list[tuple[Program, Or
     """Record the options of sessions without starting any."""
     made: list[tuple[Program, Order, Gate]] = []
 
-    def session(program: Program, order: Order, gate: Gate) -> Observable[LlmAgentEvent]:
+    def session(
+        program: Program, order: Order, gate: Gate, **_: object
+    ) -> Observable[LlmAgentEvent]:
         made.append((program, order, gate))
         return empty()
 

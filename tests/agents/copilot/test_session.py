@@ -138,7 +138,7 @@ def test_a_session(tmp_path: Path) -> None:
     link = FakeLink(*BEGUN, SAID, IDLE)
     done = Session(tmp_path, link)
     assert done.error is None
-    assert ["SystemMessage", "AgentMessage", "PingEvent", "SessionEnded"] == done.tags
+    assert ["SystemMessage", "AgentMessage", "SessionEnded"] == done.tags
     assert [4711] == link.ports
     assert link.closed.is_set()
     last = done.events[-1]
@@ -151,8 +151,7 @@ def test_messages(tmp_path: Path) -> None:
     link = FakeLink(*BEGUN, TOLD, SAID, IDLE)
     done = Session(tmp_path, link, messages=just("use tabs"))
     assert (None, ["use tabs"]) == (done.error, link.said)
-    tags = ["SystemMessage", "Steered", "AgentMessage", "PingEvent", "SessionEnded"]
-    assert tags == done.tags
+    assert ["SystemMessage", "Steered", "AgentMessage", "SessionEnded"] == done.tags
 
 
 def test_a_message_that_comes_too_late(tmp_path: Path) -> None:
