@@ -26,10 +26,11 @@ from cuggino.events import (
 )
 from tests.cli import deliveries, loops
 from tests.limits import LIMIT
+from tests.sandbox.arena import needs_bubblewrap
 
 pytestmark = pytest.mark.real_agent  # a real process with several agents for each loop
 
-_WAIT = "until test -e removed; do sleep 0.02; done"
+_WAIT = "while test -e ../site/cuggino; do sleep 0.02; done"
 _FIRST = f'[[ROLE.steps]]\nrun = "{_WAIT}"\n'
 _CODING = """\
 [[planning]]
@@ -51,7 +52,7 @@ say = "<APPROVED>It is right.</APPROVED>"
 
 
 class _Case(NamedTuple):
-    """A run with a scripted agent whose first session waits for the removal."""
+    """A run with a scripted agent whose first session waits for the removal, which it sees."""
 
     words: tuple[str, ...]
     prepare: Callable[[Path], object]
@@ -105,7 +106,7 @@ def package(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("loop", _CASES)
-@pytest.mark.parametrize("sandbox", ["off"])
+@pytest.mark.parametrize("sandbox", ["off", "require"])
 def test_a_run_survives_the_removal_of_its_package(
     loop: str, sandbox: str, package: Path, tmp_path: Path
 ) -> None:
@@ -113,6 +114,8 @@ def test_a_run_survives_the_removal_of_its_package(
     case = _CASES[loop]
     project = tmp_path / "project"
     case.prepare(project)
+    if sandbox == "require":
+        needs_bubblewrap(project)
     with (tmp_path / "errors").open("wb") as errors:
         run = subprocess.Popen(
             [sys.executable, "-m", "cuggino_cli", *case.words, "--json", "--sandbox", sandbox],
@@ -129,7 +132,6 @@ def test_a_run_survives_the_removal_of_its_package(
             events.append(event := parse_event(line))
             if event.tag == "ToolCall" and package.exists():
                 shutil.rmtree(package)
-                (project / "removed").touch()
             if isinstance(event, case.last) and case.code:  # a watch waits for more
                 run.send_signal(signal.SIGINT)
         code = run.wait(LIMIT)
