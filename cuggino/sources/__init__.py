@@ -39,12 +39,11 @@ from cuggino.sources.path_state import state_of_paths
 from cuggino.sources.process import (
     interrupt_processes,
     process_batches,
-    process_duplex,
     process_lines,
     process_output,
 )
 from cuggino.sources.process_tree import is_started_by_run
-from cuggino.sources.program_input import InputPipe, OpenInput
+from cuggino.sources.program_input import OpenInput
 from cuggino.sources.protection import PathVersion, Protection, files_of
 from cuggino.sources.terminal import run_in_terminal
 from cuggino.sources.to_end import Ended, process_to_end
@@ -54,7 +53,6 @@ __all__ = [
     "CommitObstacle",
     "Ended",
     "GitSetting",
-    "InputPipe",
     "KeptProcesses",
     "OpenInput",
     "PathVersion",
@@ -82,7 +80,6 @@ __all__ = [
     "ordinary_repository",
     "orphans_gone",
     "process_batches",
-    "process_duplex",
     "process_lines",
     "process_output",
     "process_to_end",

@@ -14,28 +14,18 @@ from pathlib import Path
 from typing import IO, Protocol
 
 from cuggino.errors import SpawnFailed
-from cuggino.operators import LoopScheduler
 from cuggino.sandbox import Enclosure
 from cuggino.sources.environment import current_environment
 from cuggino.sources.exits import Exit
 from cuggino.sources.guardian_client import GUARDIAN
 from cuggino.sources.namespace import Namespace, StatusPipe, namespaces_can_be_ended
 from cuggino.sources.process_tree import COOKIE, Birth, Ladder, ProcessTree, fork_count
+from cuggino.sources.program_input import OpenInput
 
 PIPE_SIZE = 512 * 1024
 """Bytes that a program can write before it waits for its reader."""
 REAP_LIMIT = 1.0
 """Seconds to wait for the exit status of a child that SIGKILL could not end."""
-
-
-class OpenEnd(Protocol):
-    """Input that is written while the process runs, as there is room in its pipe."""
-
-    def write_on(self, lane: LoopScheduler) -> None:
-        """Write on this lane what is left to write."""
-
-    def stop(self) -> None:
-        """Write nothing more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +35,7 @@ class Command:
     argv: tuple[str, ...]
     cwd: str | None
     env: Mapping[str, str] | None
-    stdin: bytes | None
+    stdin: bytes | OpenInput | None
     merge_stderr: bool = False
     keep_ends: bool = False
     whole: bool = False
@@ -55,12 +45,15 @@ class Command:
     stderr_tail: int = 64 * 1024
     grace: float = 2.0
     enclosure: Enclosure | None = None
-    open_end: OpenEnd | None = None
-    """Input that is written while the process runs."""
 
     @property
     def argv0(self) -> str:
         return self.argv[0]
+
+    @property
+    def open_input(self) -> OpenInput | None:
+        """The input that is written while the process runs."""
+        return self.stdin if isinstance(self.stdin, OpenInput) else None
 
     @property
     def namespace(self) -> Enclosure | None:
@@ -147,6 +140,8 @@ class Command:
 
     def _input(self) -> IO[bytes]:
         """Return standard input as a file, so that a child that never reads it blocks nothing."""
+        if isinstance(self.stdin, OpenInput):
+            return self.stdin.take()
         if self.stdin is None:
             return open(os.devnull, "rb")  # noqa: PTH123 - os.devnull is a name, not a place
         try:

@@ -9,17 +9,16 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from reactivex import Observable, abc
 
 from cuggino.sandbox import Enclosure
 from cuggino.sources.command import Command
 from cuggino.sources.process_run import LIVE, ProcessRun
-from cuggino.sources.program_input import InputPipe, OpenInput
+from cuggino.sources.program_input import OpenInput
 from cuggino.sources.reading_lane import reading_lane
 
 IN_FLIGHT = 2
@@ -31,7 +30,7 @@ def process_lines(
     *,
     cwd: str | os.PathLike[str] | None = None,
     env: Mapping[str, str] | None = None,
-    stdin: str | bytes | None = None,
+    stdin: str | bytes | OpenInput | None = None,
     merge_stderr: bool = False,
     keep_ends: bool = False,
     sweep: bool = True,
@@ -61,7 +60,9 @@ def process_lines(
     does the same.
 
     Options: `cwd` is the working directory; `env` the whole environment instead of this process's;
-    `stdin` text (as UTF-8) or bytes of any size, empty by default; `merge_stderr` reads standard
+    `stdin` text (as UTF-8) or bytes of any size, empty by default, or an `OpenInput`, to which
+    more can be added while the process runs (it belongs to one subscription, and its owner closes
+    it, even if the process was never started); `merge_stderr` reads standard
     error as part of the output; with `keep_ends` lines keep their `\n`, and those that arrive
     together are emitted as one. With `sweep`, every process left behind is terminated before
     completion; with `sweep=False`, for commands that start a daemon, a normal exit terminates
@@ -127,19 +128,15 @@ def process_batches(
     stdin: bytes | OpenInput,
     enclosure: Enclosure | None = None,
 ) -> Observable[list[bytes]]:
-    """Run `argv` like `process_lines`, but emit lines that arrive together as one list.
-
-    With an `OpenInput` it is for one subscription, as the pipe belongs to one process. The caller
-    closes the pipe, even if the process was never started.
-    """
-    words, cwd, env = tuple(os.fspath(word) for word in argv), os.fspath(cwd), dict(env)
-    if isinstance(stdin, bytes):
-        command = Command(argv=words, cwd=cwd, env=env, stdin=stdin, enclosure=enclosure)
-        return _stream(command, batches=True)
-    spoken_to = _Duplex(
-        argv=words, cwd=cwd, env=env, stdin=None, pipe=stdin, open_end=stdin, enclosure=enclosure
+    """Run `argv` like `process_lines`, but emit lines that arrive together as one list."""
+    command = Command(
+        argv=tuple(os.fspath(word) for word in argv),
+        cwd=os.fspath(cwd),
+        env=dict(env),
+        stdin=stdin,
+        enclosure=enclosure,
     )
-    return _stream(spoken_to, batches=True)
+    return _stream(command, batches=True)
 
 
 def _stream(command: Command, *, batches: bool = False) -> Observable[Any]:
@@ -160,38 +157,6 @@ def interrupt_processes(*folders: str | os.PathLike[str]) -> None:
     same time. Until then the streams emit nothing and do not end.
     """
     LIVE.cancel([Path(folder).absolute() for folder in folders])
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Duplex(Command):
-    pipe: InputPipe
-
-    def _input(self) -> IO[bytes]:
-        return self.pipe.take()
-
-
-def process_duplex(
-    argv: Sequence[str | os.PathLike[str]],
-    *,
-    cwd: str | os.PathLike[str],
-    env: Mapping[str, str],
-    stdin: InputPipe,
-    enclosure: Enclosure | None = None,
-) -> Observable[bytes]:
-    """Run `argv` like `process_lines`, with a standard input that is written to while it runs.
-
-    For one subscription, as the pipe belongs to one process. The caller closes the pipe, even if
-    the process was never started.
-    """
-    command = _Duplex(
-        argv=tuple(os.fspath(word) for word in argv),
-        cwd=os.fspath(cwd),
-        env=dict(env),
-        stdin=None,
-        pipe=stdin,
-        enclosure=enclosure,
-    )
-    return _stream(command)
 
 
 class _Subscription(abc.DisposableBase):

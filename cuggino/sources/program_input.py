@@ -14,41 +14,22 @@ from reactivex.internal.exceptions import DisposedException
 from cuggino.operators import LoopScheduler
 
 
-class InputPipe:
-    """The standard input of one process, written to while it runs.
+class OpenInput:
+    """The standard input of one process, which stays open for more until `end`.
 
-    Closing it ends the process's input; a process that starts after that has none. One thread at
-    a time may use it, while another starts the process.
+    Data that does not fit into the pipe is written later, on the lane that reads the process. A
+    process that starts after `close` has no input. Usable from any thread.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._read_end, self._write_end = os.pipe()
         os.set_blocking(self._write_end, False)
-
-    def fileno(self) -> int:
-        """Return the descriptor to poll for writing; -1 when it is closed."""
-        return self._write_end
-
-    def send(self, data: bytes | bytearray | memoryview) -> int:
-        """Write as much as there is room for; return the number of bytes, perhaps 0.
-
-        Raises:
-            BrokenPipeError: the process has ended or closed its input, or this was closed.
-        """
-        if self._write_end < 0:
-            raise BrokenPipeError("the input is closed")
-        try:
-            return os.write(self._write_end, data)
-        except BlockingIOError:
-            return 0
-
-    def close(self) -> None:
-        """End the input; idempotent."""
-        write_end, self._write_end = self._write_end, -1
-        for end in (write_end, self._untaken()):
-            if end >= 0:
-                os.close(end)
+        self._left = bytearray()
+        self._has_ended = False
+        self._lane: LoopScheduler | None = None
+        self._room: abc.DisposableBase | None = None
+        """Waits on the lane for room in the pipe."""
 
     def take(self) -> IO[bytes]:
         """Return the end that the process reads, once."""
@@ -57,32 +38,9 @@ class InputPipe:
             return open(os.devnull, "rb")  # noqa: PTH123 - os.devnull is a name, not a place
         return os.fdopen(end, "rb", buffering=0)
 
-    def _untaken(self) -> int:
-        """Return the process's end to the first caller, -1 to all others."""
-        with self._lock:
-            end, self._read_end = self._read_end, -1
-        return end
-
-
-class OpenInput(InputPipe):
-    """The standard input of one process, which stays open for more until `end`.
-
-    Data that does not fit into the pipe is written later, on the lane that reads the process.
-    Usable from any thread.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._writing = threading.RLock()
-        self._left = bytearray()
-        self._has_ended = False
-        self._lane: LoopScheduler | None = None
-        self._room: abc.DisposableBase | None = None
-        """Waits on the lane for room in the pipe."""
-
     def add(self, data: bytes) -> None:
         """Write the data after everything before it; nothing after the end."""
-        with self._writing:
+        with self._lock:
             if self._has_ended or self._write_end < 0:
                 return
             is_waiting = bool(self._left)
@@ -92,36 +50,41 @@ class OpenInput(InputPipe):
 
     def end(self) -> None:
         """End the input after everything that was added."""
-        with self._writing:
+        with self._lock:
             self._has_ended = True
             if not self._left:
                 self.close()
 
     def close(self) -> None:
         """End the input now; idempotent."""
-        with self._writing:
+        with self._lock:
             self._left.clear()
             self.stop()
-            super().close()
+            write_end, self._write_end = self._write_end, -1
+            for end in (write_end, self._untaken()):
+                if end >= 0:
+                    os.close(end)
 
     def write_on(self, lane: LoopScheduler) -> None:
         """Write on this lane what is left to write."""
-        with self._writing:
+        with self._lock:
             self._lane = lane
             self._write()
 
     def stop(self) -> None:
         """Write nothing more."""
-        with self._writing:
+        with self._lock:
             self._lane = None
             self._wait_no_longer()
 
     def _write(self) -> None:
         """Write as much as there is room for, and the rest later."""
-        with self._writing:
+        with self._lock:
             try:
-                while self._left and (sent := self.send(self._left)):
-                    del self._left[:sent]
+                while self._left:
+                    del self._left[: os.write(self._write_end, self._left)]
+            except BlockingIOError:
+                pass  # the pipe is full
             except BrokenPipeError:  # the process listens no longer
                 self.close()
             if self._left:
@@ -130,6 +93,12 @@ class OpenInput(InputPipe):
                 self._wait_no_longer()
                 if self._has_ended:
                     self.close()
+
+    def _untaken(self) -> int:
+        """Return the process's end to the first caller, -1 to all others."""
+        with self._lock:
+            end, self._read_end = self._read_end, -1
+        return end
 
     def _wait_for_room(self) -> None:
         if self._room is None and self._lane is not None:

@@ -62,8 +62,8 @@ class Reading:
             self._watch(self.child.stderr, self._read_stderr)
         self._watch(self.child.stdout, self._read_stdout)
         self._exit.disposable = when_ended(self.child.exit, self._lane, self._note_exit)
-        if self._command.open_end is not None:
-            self._command.open_end.write_on(self._lane)
+        if self._command.open_input is not None:
+            self._command.open_input.write_on(self._lane)
 
     def pause(self) -> None:
         """Leave the output in its pipe; on the lane."""
@@ -86,8 +86,8 @@ class Reading:
         self._exit.dispose()
         for fd in tuple(self._watches):
             self._unwatch(fd)
-        if self._command.open_end is not None:
-            self._command.open_end.stop()
+        if self._command.open_input is not None:
+            self._command.open_input.stop()
 
     def _watch(self, fd: int, read: Callable[[], object]) -> None:
         self._watches[fd] = self._lane.watch(fd, selectors.EVENT_READ, read)
@@ -142,8 +142,8 @@ class Reading:
                 return
             self._has_exited = True
             self.pipes.note_exit()
-            if self._command.open_end is not None:
-                self._command.open_end.stop()
+            if self._command.open_input is not None:
+                self._command.open_input.stop()
             if self.pipes.open:
                 self._exit.disposable = self._lane.schedule_relative(DRAIN, self._end_drain)
         finally:

@@ -18,9 +18,8 @@ from cuggino.errors import ProcessFailed, SpawnFailed
 from cuggino.sandbox import Enclosure
 from cuggino.sources import (
     GUARDIAN,
-    InputPipe,
+    OpenInput,
     process_batches,
-    process_duplex,
     process_lines,
     process_output,
 )
@@ -52,12 +51,12 @@ def test_every_way_to_run_a_program_takes_an_enclosure(
     """Lines, output, batches and conversations run in the enclosure, with its variables."""
     argv = ["/bin/sh", "-c", f"echo ${MARK}"]
     places: dict[str, Any] = {"cwd": tmp_path, "env": {"PATH": os.environ["PATH"]}}
-    stdin = InputPipe()
+    stdin = OpenInput()
     streams: list[Observable[Any]] = [
         process_lines(argv, enclosure=enclosure, **places),
         process_output(argv, enclosure=enclosure, **places),
         process_batches(argv, stdin=b"", enclosure=enclosure, **places),
-        process_duplex(argv, stdin=stdin, enclosure=enclosure, **places),
+        process_lines(argv, stdin=stdin, enclosure=enclosure, **places),
     ]
     mark = enclosure.env[MARK].encode()
     said = [Recorder(stream).wait().items for stream in streams]

@@ -1,4 +1,4 @@
-"""`process_duplex`: a child process that is spoken to while it runs."""
+"""`OpenInput`: a child process that gets more input while it runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 import cuggino
 from cuggino.errors import ProcessFailed, SpawnFailed
-from cuggino.sources import InputPipe, process_duplex, process_lines
+from cuggino.sources import OpenInput, process_lines
 from cuggino.testing import no_leaks
 from tests.sources.subscribers import Recorder, alive, descriptors, eventually, python
 
@@ -27,61 +27,35 @@ def nothing_is_left() -> Iterator[None]:
         yield
 
 
-def spoken_to(code: str, stdin: InputPipe, folder: Path) -> Recorder:
-    return Recorder(process_duplex(python(code), cwd=folder, env=os.environ, stdin=stdin))
+def spoken_to(code: str, stdin: OpenInput, folder: Path) -> Recorder:
+    return Recorder(process_lines(python(code), cwd=folder, env=os.environ, stdin=stdin))
 
 
 def test_question_and_answer(tmp_path: Path) -> None:
-    """Input written while the process runs reaches it, and ends when the pipe is closed."""
-    stdin = InputPipe()
+    """Input added while the process runs reaches it, and ends when the input is closed."""
+    stdin = OpenInput()
     recorder = spoken_to(ECHO, stdin, tmp_path)
     for count, word in enumerate([b"one\n", b"two\n"], 1):
-        assert len(word) == stdin.send(word)
+        stdin.add(word)
         assert eventually(lambda count=count: len(recorder.items) == count)  # type: ignore[misc]
     stdin.close()
     recorder.wait()
     assert ([b"heard one", b"heard two"], True) == (recorder.items, recorder.completed)
 
 
-def test_a_process_that_does_not_listen(tmp_path: Path) -> None:
-    """Writing never blocks: if the pipe is full, nothing is written."""
-    stdin = InputPipe()
-    recorder = spoken_to("import time\nprint(flush=True)\ntime.sleep(600)", stdin, tmp_path)
-    recorder.wait_first()
-    chunk = b"x" * 65536
-    written = [stdin.send(chunk) for _ in range(100)]
-    assert (True, 0) == (written[0] > 0, written[-1])
-    recorder.subscription.dispose()
-    with pytest.raises(BrokenPipeError):
-        stdin.send(chunk)
-    stdin.close()
-
-
-def test_what_was_written_before_it_listens(tmp_path: Path) -> None:
-    """Input written before the process runs waits for it."""
-    stdin = InputPipe()
-    stdin.send(b"early\n")
-    recorder = spoken_to(ECHO, stdin, tmp_path)
-    recorder.wait_first()
-    stdin.close()
-    assert [b"heard early"] == recorder.wait().items
-
-
 def test_an_input_that_is_closed_before(tmp_path: Path) -> None:
     """A process that starts when its input is closed has none."""
-    stdin = InputPipe()
+    stdin = OpenInput()
     stdin.close()
     stdin.close()
     recorder = spoken_to("import sys\nprint([sys.stdin.read()])", stdin, tmp_path).wait()
     assert [b"['']"] == recorder.items
-    with pytest.raises(BrokenPipeError, match="the input is closed"):
-        stdin.send(b"late")
-    assert -1 == stdin.fileno()
+    stdin.add(b"late")
 
 
 def test_an_ending_of_its_own(tmp_path: Path) -> None:
     """A failing process is reported as by `process_lines`, its input open or not."""
-    stdin = InputPipe()
+    stdin = OpenInput()
     recorder = spoken_to("import sys\nsys.exit('no\\nway')", stdin, tmp_path).wait()
     assert isinstance(recorder.error, ProcessFailed)
     assert (1, "no\nway\n") == (recorder.error.child_exit_code, recorder.error.stderr_tail)
@@ -90,7 +64,7 @@ def test_an_ending_of_its_own(tmp_path: Path) -> None:
 
 def test_disposal(tmp_path: Path) -> None:
     """Disposal ends the whole tree, including other sessions, while the input is open."""
-    stdin = InputPipe()
+    stdin = OpenInput()
     code = "import os, time\nif os.fork() == 0: os.setsid()\nprint(os.getpid(), flush=True)\n"
     recorder = spoken_to(f"{code}time.sleep(600)", stdin, tmp_path)
     assert eventually(lambda: len(recorder.items) == 2)
@@ -102,8 +76,8 @@ def test_disposal(tmp_path: Path) -> None:
 def test_a_program_that_is_not_there(tmp_path: Path) -> None:
     """A program that cannot be started is an error, and no descriptor is left."""
     before = descriptors()
-    stdin = InputPipe()
-    stream = process_duplex([str(tmp_path / "nothing")], cwd=tmp_path, env={}, stdin=stdin)
+    stdin = OpenInput()
+    stream = process_lines([str(tmp_path / "nothing")], cwd=tmp_path, env={}, stdin=stdin)
     assert isinstance(Recorder(stream).wait().error, SpawnFailed)
     stdin.close()
     assert eventually(lambda: before == descriptors())
@@ -113,10 +87,10 @@ def test_closing_while_it_starts(tmp_path: Path) -> None:
     """Whoever closes the input while the process starts, each end is closed once."""
     before = descriptors()
     for _ in range(200):
-        stdin = InputPipe()
+        stdin = OpenInput()
         taken: list[bytes] = []
 
-        def take(stdin: InputPipe = stdin, taken: list[bytes] = taken) -> None:
+        def take(stdin: OpenInput = stdin, taken: list[bytes] = taken) -> None:
             with stdin.take() as source:
                 taken.append(source.read())
 
