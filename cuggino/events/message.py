@@ -25,7 +25,8 @@ class MessageDelta(LlmAgentEvent):
 
     The deltas of a part precede its `AgentMessage` and have its `message_id`; joined, they are its
     text. A message without an `AgentMessage` was retracted and may be written again with another
-    id. Neither journal nor report records deltas.
+    id. Neither journal nor report records deltas. Where nobody reads messages before they are
+    complete, as without `--verbose`, most deltas are left out.
     """
 
     text: str
@@ -47,7 +48,7 @@ class Thinking(LlmAgentEvent):
 
 
 class PingEvent(LlmAgentEvent):
-    """A sign of life while a message is being written."""
+    """A sign of life while a message is being written, at most every 0.2 seconds."""
 
     timestamp: float
     """Seconds since the epoch, by the scheduler's clock."""
