@@ -29,8 +29,9 @@ def endings_of(marker: Event, tags: MarkerTags) -> Iterator[Event]:
     yield marker
     if not isinstance(marker, LlmMarkerEvent) or "<" not in marker.content:
         return
-    text, lines = marker.content, LineTags(terminal_tags(tags))
-    for tag in [*lines.feed(text), *lines.finish()]:
+    text = marker.content
+    lines, found = LineTags(frozenset(terminal_tags(tags))).feed(text)
+    for tag in [*found, *lines.finish()[1]]:
         if not tag.closes and tag.after is None:
             inner = tags[tag.name](text[tag.end :].partition(f"</{tag.name}>")[0].strip())
             if most_cautious([marker, inner]) is inner:

@@ -8,14 +8,14 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from typing import Any
 
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from cuggino.events import Event, ToolCall
-from cuggino.operators.markers.line_tags import LineTags
+from cuggino.operators.markers import LineTags
+from cuggino.operators.markers.tags import Tag
 from tests.operators.written import (
     LINES,
     MARKDOWN_TEXTS,
@@ -23,6 +23,7 @@ from tests.operators.written import (
     delta,
     flat,
     message,
+    messages_and_markers,
     shown,
     split,
     steps,
@@ -32,7 +33,7 @@ from tests.vectors import each
 MARKDOWN: Any = importlib.import_module("markdown_it").MarkdownIt("commonmark")
 MANY = settings().max_examples
 """As many examples as the profile asks for; quick ones can be had by the hundred."""
-NAMES = ("DONE", "SPEC_ISSUE")
+NAMES = frozenset({"DONE", "SPEC_ISSUE"})
 TAG = re.compile(r"<(/?)(?:DONE|SPEC_ISSUE)>")
 
 
@@ -69,8 +70,11 @@ def _is_shallow(text: str, at: int) -> bool:
 
 
 def opening_tags(*pieces: str) -> list[int]:
-    reader = LineTags(NAMES)
-    tags = [*chain.from_iterable(map(reader.feed, pieces)), *reader.finish()]
+    reader, tags = LineTags(NAMES), list[Tag]()
+    for piece in pieces:
+        reader, found = reader.feed(piece)
+        tags += found
+    tags += reader.finish()[1]
     assert tags == sorted(tags)
     return [tag.start for tag in tags if not tag.closes and tag.after is None]
 
@@ -299,3 +303,39 @@ def test_text_is_shown_while_it_is_written() -> None:
     assert [["+I say <DO"], ["+NE>"], ["+ \n <DO not"], []] == [shown(step) for step in seen]
     seen = steps([delta("so\n <D"), delta("ONE"), delta(">x")], at_line_start=LINES)
     assert [["+so"], [], [], []] == [shown(step) for step in seen]
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        (("> ```\n<DONE>x</DONE>\n\nb",), ["> ```", "Done(x)", "b"]),
+        (("> ```\n<DONE>x</DONE>\n\n", "<NOTE>n</NOTE>"), ["> ```", "Done(x)", "<NOTE>n</NOTE>"]),
+        (
+            ("> ~~~\n<DONE>x</DONE>\n\n~~~\n", "<NOTE>n</NOTE>"),
+            ["> ~~~", "Done(x)", "~~~", "Note(n)"],
+        ),
+        (("<DONE>\n> ~~~\nx</DONE>\n\nb",), ["Done(> ~~~\nx)", "b"]),
+    ],
+)
+@pytest.mark.parametrize("in_deltas", [False, True])
+def test_a_marker_in_what_is_a_fence_to_other_tags(
+    parts: Sequence[str], expected: list[str], *, in_deltas: bool
+) -> None:
+    """It comes once, and the fence goes on behind it, for the tags that count anywhere."""
+    events: list[Event] = []
+    for part in parts:
+        events += [*map(delta, part), message(part)] if in_deltas else [message(part)]
+    seen = messages_and_markers(cut(*events, at_line_start=LINES))
+    assert expected == shown(seen)
+
+
+def test_a_tag_of_an_earlier_part_counts_no_more() -> None:
+    """What the end of a part has decided is not taken up by the next one."""
+    seen = steps([message("a ```\n<DONE>```"), message("b")], at_line_start=LINES)
+    assert [["a ```\n<DONE>```"], ["b"], []] == [shown(step) for step in seen]
+
+
+def test_what_a_line_end_makes_text_is_shown() -> None:
+    """The beginning of a tag is no longer held back once its line has ended."""
+    seen = steps([delta("a\n<DO"), delta("\n")], at_line_start=LINES)
+    assert [["+a"], ["+\n<DO"], []] == [shown(step) for step in seen]

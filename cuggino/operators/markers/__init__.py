@@ -1,12 +1,11 @@
 """Markers in an agent's text: `extract_markers` turns them into events.
 
-`open_tags` reads a text from left to right, in pieces or whole, and finds the tags outside of
-Markdown code; `pairs` matches them; `draft` emits what is decided of a message that is still being
-written. `line_tags` finds the tags that count only at the start of a line, by the `blocks` of
-Markdown.
+A message is read once, whole or delta by delta. `tags` finds its tags, those that must open a line
+by the blocks that `markdown` reads; `reading` matches them and cuts the text into pieces;
+`extract_markers` emits the pieces. Each state is a frozen value, and each step a pure function.
 """
 
 from cuggino.operators.markers.extract_markers import MarkerTags, extract_markers, marker_tags
-from cuggino.operators.markers.line_tags import LineTags
+from cuggino.operators.markers.tags import LineTags
 
 __all__ = ["LineTags", "MarkerTags", "extract_markers", "marker_tags"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
+from types import MappingProxyType
+from typing import NamedTuple
 
 from reactivex import Observable, abc
 
@@ -19,10 +21,8 @@ from cuggino.events import (
     Thinking,
 )
 from cuggino.operators.managed import Subscription, managed
-from cuggino.operators.markers.draft import Draft, Piece
-from cuggino.operators.markers.line_tags import LineTags
-from cuggino.operators.markers.open_tags import Tag
-from cuggino.operators.markers.pairs import MarkerPair, OpenMarkers, find_markers
+from cuggino.operators.markers.reading import Piece, Reading
+from cuggino.operators.markers.tags import Chain, FreeTags, LineTags, joined, unrolled
 
 MarkerTags = Mapping[str, Callable[[str], Event]]
 """The tags that a role may emit, each with a function from its content to its event."""
@@ -79,26 +79,29 @@ def extract_markers(
     emitted of it; a marker repeated verbatim in its replacement is not emitted again. (RxPY's `map`
     and `scan` see one event; a marker may span several.)
     """
-    line_names = [tag for tag in tags if tag in at_line_start]
-    lines = LineTags(line_names) if line_names else None
+    line_names = frozenset(at_line_start).intersection(tags)
+    rules = _Rules(
+        tags, at_end, Reading(FreeTags(frozenset(tags) - line_names), LineTags(line_names))
+    )
 
     def operator(source: Observable[Event]) -> Observable[Event]:
         def subscribe(
             observer: Subscription[Event], scheduler: abc.SchedulerBase | None
         ) -> abc.DisposableBase:
-            reader = _Reader(tags, at_end, lines)
+            state = _State(rules.fresh)
 
             def on_next(event: Event) -> None:
+                nonlocal state
                 try:
-                    items = reader.read(event)
+                    state, events = _read(rules, state, event)
                 except Exception as error:  # of the function of a tag
                     observer.on_error(error)
                     return
-                for item in items:
+                for item in events:
                     observer.on_next(item)
 
             def end(then: Callable[[], None]) -> None:
-                for item in reader.end():
+                for item in _end(rules, state)[1]:
                     observer.on_next(item)
                 then()
 
@@ -114,202 +117,248 @@ def extract_markers(
     return operator
 
 
+class _Rules(NamedTuple):
+    tags: MarkerTags
+    at_end: Callable[[Event], bool]
+    fresh: Reading
+    """The reading of a message that has not begun."""
+
+
+class _Draft(NamedTuple):
+    """A part that is being written. Deltas are trimmed as the piece will be."""
+
+    message_id: str
+    reading: Reading
+    seen: int
+    """The end of the text that was emitted, if only as white space that waits."""
+    unseen: Chain[str] = None
+    """The text from there on."""
+    shown: int = 0
+    """Number of characters that were emitted of the current piece."""
+    space: Chain[str] = None
+    """White space after them, emitted when more text follows."""
+    written: Chain[str] = None
+    """The deltas."""
+    early: Chain[Piece] = None
+    """The pieces emitted before the part is complete."""
+    waiting: Chain[Piece] = None
+    """The pieces from the first marker on that waits for the end of the part."""
+
+
+class _State(NamedTuple):
+    """The current message."""
+
+    reading: Reading
+    """Its complete parts."""
+    shown: int = 0
+    """Number of characters that were emitted as deltas of what they have left undecided."""
+    message: AgentMessage | None = None
+    """The last part, or one with the id of the part that is being written."""
+    draft: _Draft | None = None
+    taken_back: Mapping[Piece, int] = MappingProxyType({})
+    """The emitted markers of discarded messages, until a message is complete."""
+    is_complete: bool = False
+    """The message has a complete part."""
+    has_failed: bool = False
+    """The session has ended with an error."""
+
+
+_Step = tuple[_State, list[Event]]
+"""The state after an event, and what to emit for it."""
+
+
 @cache
 def _is_read(cls: type[Event]) -> bool:
     """Return whether events of this class are read; a check of each event would be slow."""
-    return issubclass(cls, AgentMessage | MessageDelta | SessionEnded)
+    return issubclass(cls, AgentMessage | MessageDelta | SessionEnded | PingEvent | Thinking)
 
 
-class _Reader:
-    """The undecided end of the current message: an opening tag or fence still open."""
+def _read(rules: _Rules, state: _State, event: Event) -> _Step:
+    if state.has_failed:
+        goes_on = begins_session(event) or _is_success(event)
+        return state._replace(has_failed=not goes_on), [event]
+    if _is_read(type(event)):
+        match event:
+            case MessageDelta(parent_tool_use_id=None):
+                return _read_delta(rules, state, event)
+            case AgentMessage(parent_tool_use_id=None):
+                return _read_part(rules, state, event)
+            case SessionEnded():
+                state, left = _end(rules, state)
+                return state._replace(has_failed=not _is_success(event)), [*left, event]
+            case MessageDelta() | PingEvent() | Thinking():  # they do not affect a message
+                return state, [event]
+            case _:
+                pass
+    if state.draft is not None:
+        return state, [event]  # of a sub-agent, or the part was discarded: the next event shows
+    state, left = _end_message(rules, state)
+    return state, [*left, event]
 
-    def __init__(
-        self, tags: MarkerTags, at_end: Callable[[Event], bool], lines: LineTags | None
-    ) -> None:
-        self._tags = tags
-        self._names = [tag for tag in tags if lines is None or tag not in lines.names]
-        """The tags that count anywhere outside code."""
-        self._lines = lines.fork() if lines is not None else None
-        """Has read the complete parts of the message."""
-        self._line_tags: list[Tag] = []
-        """The tags that it found in `_held`, as offsets into the message."""
-        self._at_end = at_end
-        self._message: AgentMessage | None = None
-        self._held = ""
-        self._shown = 0
-        """Number of its characters that were emitted as deltas."""
-        self._draft: Draft | None = None
-        """The part that is being written."""
-        self._taken_back: Counter[Piece] = Counter()
-        """The emitted markers of discarded messages, until a message is complete."""
-        self._is_complete = False
-        """The current message has a complete part."""
-        self._has_failed = False
-        """The session has ended with an error."""
 
-    def read(self, event: Event) -> list[Event]:
-        """Return what to emit for the event."""
-        if self._has_failed:
-            self._has_failed = not (begins_session(event) or _is_success(event))
-            return [event]
-        if isinstance(event, PingEvent | Thinking):  # they do not affect a message
-            return [event]
-        if _is_read(type(event)):
-            match event:
-                case AgentMessage(parent_tool_use_id=None):
-                    return self._read_part(event)
-                case MessageDelta(parent_tool_use_id=None):
-                    return self._read_delta(event)
-                case MessageDelta():
-                    return [event]
-                case SessionEnded():
-                    self._has_failed = not _is_success(event)
-                    return [*self.end(), event]
-                case _:
-                    pass
-        if self._draft is not None:
-            return [event]  # of a sub-agent, or the part was discarded: the next event shows
-        return [*self._end_message(), event]
+def _read_delta(rules: _Rules, state: _State, delta: MessageDelta) -> _Step:
+    draft, before = state.draft, list[Event]()
+    if draft is None or draft.message_id != delta.message_id:
+        state, before = _take_back(rules, state)
+        if state.message is None or state.message.message_id != delta.message_id:
+            state, left = _end_message(rules, state)
+            before += left
+        state = state._replace(message=AgentMessage(text="", message_id=delta.message_id))
+        reading, held = state.reading, state.reading.held
+        emitted, unseen = held[: state.shown], (None, held[state.shown :])
+        space = (None, emitted[len(emitted.rstrip()) :])
+        seen, shown = reading.start + state.shown, len(emitted.strip())
+        draft = _Draft(delta.message_id, reading, seen, unseen, shown, space)
+    state, events = _write(rules, state, draft, delta.text)
+    return state, before + events if before else events
 
-    def end(self) -> list[Event]:
-        """Return the remaining events at the end of the stream."""
-        return [*self._take_back(), *self._end_message()]
 
-    def _read_delta(self, delta: MessageDelta) -> list[Event]:
-        before: list[Event] = []
-        if self._draft is not None and self._draft.message_id != delta.message_id:
-            before = self._take_back()
-        if self._draft is None:
-            if self._message is None or self._message.message_id != delta.message_id:
-                before += self._end_message()
-            self._message = AgentMessage(text="", message_id=delta.message_id)
-            self._draft = Draft(
-                delta.message_id,
-                OpenMarkers(
-                    self._names,
-                    self._lines.fork() if self._lines is not None else None,
-                    held=self._held,
-                    known=self._held_tags(),
-                ),
-                lambda piece: self._events([piece]),
-                lambda marker: self._at_end(self._tags[marker.tag](marker.text)),
-                held=self._held,
-                shown=self._shown,
-            )
-        return before + self._draft.write(delta.text)
+def _write(rules: _Rules, state: _State, draft: _Draft, text: str) -> _Step:
+    """Add text; return what can be emitted now, each piece after its last delta."""
+    message_id, reading, seen, unseen, shown, space, written, early, waiting = draft
+    start = reading.start
+    reading, found = reading.feed(text)
+    unseen = (unseen, text) if unseen is not None else (None, text)
+    events: list[Event] = []
 
-    def _read_part(self, part: AgentMessage) -> list[Event]:
-        before: list[Event] = []
-        if self._draft is not None and self._draft.message_id != part.message_id:
-            before = self._take_back()
-        if part.message_id is None or not self._continues(part):
-            before += self._end_message()
-        draft, self._draft = self._draft, None
-        self._message, self._is_complete = part, True
-        text = self._held + part.text
-        pairs, undecided = find_markers(text, self._names, self._tags_with(part.text))
-        # A part without an id is a whole message: nothing can follow that completes it.
-        keep = undecided if part.message_id is not None else len(text)
-        shown = self._held[: self._shown]
-        self._held, self._shown = text[keep:], 0
-        pieces = _cut(text[:keep], [pair for pair in pairs if pair.start < keep])
+    def see(text: str) -> None:
+        nonlocal shown, space
+        words = text.rstrip()
+        if words:
+            new = joined(space) + words if shown else words.lstrip()
+            shown += len(new)
+            space = (None, text[len(words) :]) if len(text) > len(words) else None
+            events.append(MessageDelta(text=new, message_id=message_id))
+        elif shown:
+            space = (space, text)
+
+    for marker in found:
+        if waiting is None:
+            see(marker.before[seen - start :])
+        if waiting is not None or rules.at_end(_event(rules, marker.piece)):
+            for piece in marker.pieces():
+                waiting = (waiting, piece)
+            continue
+        for piece in marker.pieces():
+            early = (early, piece)
+            state, new = _emit(rules, state, [piece])
+            events += new
+        start = seen = marker.end
+        shown, space, unseen = 0, None, reading.text
+    until = int(reading.plain_until)
+    if waiting is None and until > seen:
+        rest = joined(unseen)
+        see(rest[: until - seen])
+        unseen = (None, rest[until - seen :]) if until - seen < len(rest) else None
+        seen = until
+    written = (written, text)
+    draft = _Draft(message_id, reading, seen, unseen, shown, space, written, early, waiting)
+    before, been, message, _, taken_back, is_complete, has_failed = state
+    return _State(before, been, message, draft, taken_back, is_complete, has_failed), events
+
+
+def _read_part(rules: _Rules, state: _State, part: AgentMessage) -> _Step:
+    events: list[Event] = []
+    if state.draft is not None and state.draft.message_id != part.message_id:
+        state, events = _take_back(rules, state)
+    # A part without an id is a whole message: nothing can follow that completes it.
+    is_last = part.message_id is None
+    if is_last or state.message is None or part.message_id != state.message.message_id:
+        state, left = _end_message(rules, state)
+        events += left
+    draft, seen = state.draft, 0
+    if draft is not None and joined(draft.written) == part.text:
+        pieces, reading = draft.reading.finish(is_last=is_last)
+        pieces = [*unrolled(draft.waiting), *pieces]
+        seen = draft.seen if draft.waiting is None else 0
+        events += _rest(part, pieces, draft.shown)
+    else:
+        pieces, reading = state.reading.read_part(part.text, is_last=is_last)
         if draft is None:
-            before += self._left(shown, pieces)
+            events += _left(state._replace(message=part), pieces)
         else:
             pieces = _without(pieces, draft.early)
-            if draft.wrote(text):
-                self._shown = max(0, draft.seen - keep)
-                before += draft.finish(pieces[0]) if pieces else []
-        return before + self._events(pieces)
+    shown = max(0, seen - reading.start)
+    state = _State(reading, shown, part, None, state.taken_back, is_complete=True)
+    state, new = _emit(rules, state, pieces)
+    return state, events + new
 
-    def _end_message(self, early: Counter[Piece] | None = None) -> list[Event]:
-        if self._is_complete:
-            self._is_complete = False
-            self._taken_back.clear()
-        text, shown = self._held, self._held[: self._shown]
-        line_tags = self._held_tags()
-        self._held, self._shown = "", 0
-        if self._lines is not None and self._lines.length:
-            self._lines, self._line_tags = self._lines.restarted(), []
-        if not text:
-            return []
-        pieces = _cut(text, find_markers(text, self._names, line_tags)[0])
-        if early is None:
-            return self._left(shown, pieces) + self._events(pieces)
-        return self._events(_without(pieces, early))
 
-    def _tags_with(self, text: str) -> list[Tag]:
-        """Read the text after `_held`; return the line tags of both."""
-        held = self._held_tags()
-        if self._lines is None:
-            return held
-        base = self._lines.length - len(self._held)
-        self._line_tags += [*self._lines.feed(text), *self._lines.finish()]
-        return [tag.shifted(-base) for tag in self._line_tags]
+def _end(rules: _Rules, state: _State) -> _Step:
+    """End the message; what is left of it is text."""
+    state, taken_back = _take_back(rules, state)
+    state, left = _end_message(rules, state)
+    return state, taken_back + left
 
-    def _held_tags(self) -> list[Tag]:
-        """Return the line tags in `_held`, as offsets into it."""
-        if self._lines is None or not self._line_tags:
-            return []
-        base = self._lines.length - len(self._held)
-        self._line_tags = [tag for tag in self._line_tags if tag.start >= base]
-        return [tag.shifted(-base) for tag in self._line_tags]
 
-    def _left(self, shown: str, pieces: Sequence[Piece]) -> list[Event]:
-        """Return the rest of the first piece after the part emitted as a delta."""
-        shown = shown.strip()
-        if not shown or not pieces or self._message is None or self._message.message_id is None:
-            return []
-        left = pieces[0].text.removeprefix(shown) if not pieces[0].tag else ""
-        return [MessageDelta(text=left, message_id=self._message.message_id)] if left else []
+def _end_message(rules: _Rules, state: _State, draft: _Draft | None = None) -> _Step:
+    """End the complete parts, without what the draft of another part has emitted of them."""
+    if not state.is_complete:
+        return state, []
+    pieces = state.reading.end_message()
+    before = _left(state, pieces) if draft is None else []
+    if draft is not None:
+        pieces = _without(pieces, draft.early)
+    state = state._replace(reading=rules.fresh, shown=0, taken_back={}, is_complete=False)
+    state, events = _emit(rules, state, pieces)
+    return state, before + events
 
-    def _take_back(self) -> list[Event]:
-        """Discard the part that was being written."""
-        draft, self._draft = self._draft, None
-        if draft is None:
-            return []
-        left = self._end_message(draft.early)
-        self._taken_back.update({piece: n for piece, n in draft.early.items() if piece.tag})
-        return left
 
-    def _continues(self, part: AgentMessage) -> bool:
-        return self._message is not None and part.message_id == self._message.message_id
+def _take_back(rules: _Rules, state: _State) -> _Step:
+    """Discard the part that was being written."""
+    draft = state.draft
+    if draft is None:
+        return state, []
+    state, left = _end_message(rules, state._replace(draft=None), draft)
+    markers = (piece for piece in unrolled(draft.early) if piece.tag)
+    return state._replace(taken_back=Counter(state.taken_back) + Counter(markers)), left
 
-    def _events(self, pieces: Iterable[Piece]) -> list[Event]:
-        found: list[Event] = []
-        for piece in pieces:
-            if self._taken_back[piece] > 0:
-                self._taken_back[piece] -= 1
-            elif piece.tag:
-                found.append(self._tags[piece.tag](piece.text))
-            elif self._message is not None:
-                found.append(self._message.model_copy(update={"text": piece.text}))
-        return found
+
+def _left(state: _State, pieces: Sequence[Piece]) -> list[Event]:
+    """Return the rest of the first piece after what was emitted of the undecided text."""
+    if state.message is None:
+        return []
+    return _rest(state.message, pieces, len(state.reading.held[: state.shown].strip()))
+
+
+def _rest(part: AgentMessage, pieces: Sequence[Piece], shown: int) -> list[Event]:
+    """Return the rest of the first piece of text, if this much of it was emitted as deltas."""
+    left = pieces[0].text[shown:] if shown and pieces and not pieces[0].tag else ""
+    if not left or part.message_id is None:
+        return []
+    return [MessageDelta(text=left, message_id=part.message_id)]
+
+
+def _emit(rules: _Rules, state: _State, pieces: Iterable[Piece]) -> _Step:
+    """Return the events of the pieces, and the state without the markers that are not repeated."""
+    taken_back, events = state.taken_back, list[Event]()
+    for piece in pieces:
+        if taken_back and taken_back.get(piece):
+            taken_back = Counter(taken_back) - Counter([piece])
+        elif piece.tag:
+            events.append(_event(rules, piece))
+        elif state.message is not None:
+            is_whole = piece.text == state.message.text
+            whole = state.message
+            events.append(whole if is_whole else whole.model_copy(update={"text": piece.text}))
+    return state._replace(taken_back=taken_back), events
+
+
+def _event(rules: _Rules, marker: Piece) -> Event:
+    return rules.tags[marker.tag](marker.text)
 
 
 def _is_success(event: Event) -> bool:
     return isinstance(event, SessionEnded) and event.outcome == "completed"
 
 
-def _cut(text: str, pairs: Iterable[MarkerPair]) -> list[Piece]:
-    """Split the text into trimmed pieces, without empty ones."""
-    pieces: list[Piece] = []
-    position = 0
-    for pair in pairs:
-        pieces.append(Piece("", text[position : pair.start].strip()))
-        pieces.append(Piece(pair.tag, text[pair.content_start : pair.content_end].strip()))
-        position = pair.end
-    pieces.append(Piece("", text[position:].strip()))
-    return [piece for piece in pieces if piece.tag or piece.text]
-
-
-def _without(pieces: Iterable[Piece], early: Counter[Piece]) -> list[Piece]:
-    """Return the pieces that were not emitted early."""
-    emitted = Counter(early)
+def _without(pieces: Iterable[Piece], emitted: Chain[Piece]) -> list[Piece]:
+    """Return the pieces that were not emitted."""
+    counts = Counter(unrolled(emitted))
     left: list[Piece] = []
     for piece in pieces:
-        if emitted[piece] > 0:
-            emitted[piece] -= 1
+        if counts[piece] > 0:
+            counts[piece] -= 1
         else:
             left.append(piece)
     return left

@@ -1,9 +1,14 @@
-"""The block structure of a Markdown text, line by line (CommonMark 0.31, chapters 4 and 5)."""
+"""Markdown: the blocks of a text, line by line, and the code and HTML within a paragraph.
+
+As in CommonMark 0.31, chapters 4 to 6.
+"""
 
 from __future__ import annotations
 
-import copy
 import re
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator
 from enum import Enum, auto
 from typing import NamedTuple
 
@@ -59,7 +64,7 @@ _RULE = re.compile(r"(?:(?:\* *){3,}|(?:_ *){3,}|(?:- *){3,})$")
 _FENCE = re.compile(r"`{3,}(?!.*`)|~{3,}")
 _ITEM = re.compile(r"(?:[*+-]|(\d{1,9})[.)])(?= |$)")
 _ATTRIBUTE = r"\s++[A-Za-z_:][\w:.-]*+(?:\s*+=\s*+(?:[^\"'=<>`\x00-\x20]++|'[^']*+'|\"[^\"]*+\"))?+"
-HTML_TAG = rf"<[A-Za-z][A-Za-z0-9-]*+(?:{_ATTRIBUTE})*+\s*+/?>|</[A-Za-z][A-Za-z0-9-]*+\s*+>"
+_HTML_TAG = rf"<[A-Za-z][A-Za-z0-9-]*+(?:{_ATTRIBUTE})*+\s*+/?>|</[A-Za-z][A-Za-z0-9-]*+\s*+>"
 """A complete tag of HTML (CommonMark 6.6), as a regular expression."""
 _RAW_HTML = (
     (
@@ -84,95 +89,88 @@ _INLINE_TAGS = (
     "kbd|label|map|mark|meter|object|output|picture|pre|q|ruby|s|samp|script|select|slot|small|"
     "span|strong|style|sub|sup|svg|template|textarea|time|u|var|video|wbr"
 )
-_OTHER_HTML = re.compile(rf"(?=</?(?:{_INLINE_TAGS})[\s/>])(?:{HTML_TAG})\s*$", re.IGNORECASE)
+_OTHER_HTML = re.compile(rf"(?=</?(?:{_INLINE_TAGS})[\s/>])(?:{_HTML_TAG})\s*$", re.IGNORECASE)
 """A line of nothing but a tag. CommonMark takes any name; agents write `<analysis>` around text."""
 
 
-class Blocks:
-    """A reader of the lines of a text."""
+class Blocks(NamedTuple):
+    """The open blocks after some lines of a text."""
 
-    def __init__(self) -> None:
-        self._containers: tuple[int, ...] = ()
-        self._childless: int | None = None
-        """The index of a list item that is empty so far."""
-        self._leaf = _Leaf.NONE
-        self._fence = ""
-        """The opening marks of the current fence."""
-        self._html_end: re.Pattern[str] | None = None
-        """The end of the current HTML block; None for a blank line."""
+    containers: tuple[int, ...] = ()
+    childless: int | None = None
+    """The index of a list item that is empty so far."""
+    leaf: _Leaf = _Leaf.NONE
+    fence: str = ""
+    """The opening marks of the current fence."""
+    html_end: re.Pattern[str] | None = None
+    """The end of the current HTML block; None for a blank line."""
 
-    def fork(self) -> Blocks:
-        """Return a reader in the same state."""
-        return copy.copy(self)
-
-    def read(self, line: str) -> Line:
-        """Return how the next line is read, given without its line ending."""
-        if line[:1].isalpha() and not self._containers:
-            if self._leaf is _Leaf.PARAGRAPH:
-                return _MORE_TEXT
-            if self._leaf is _Leaf.NONE:
-                self._leaf = _Leaf.PARAGRAPH
-                return _NEW_TEXT
+    def read(self, line: str) -> tuple[Blocks, Line]:
+        """Return the blocks after the next line, without its line ending, and how it is read."""
+        if line[:1].isalpha() and not self.containers:
+            if self.leaf is _Leaf.PARAGRAPH:
+                return self, _MORE_TEXT
+            if self.leaf is _Leaf.NONE:
+                return _IN_PARAGRAPH, _NEW_TEXT
         text = line.expandtabs(4) if "\t" in line else line
         matched, at = self._match(text)
-        read = None
-        if matched == len(self._containers):
-            read = self._continue_leaf(text, at)
-        read = read or self._begin(text, at, matched)
-        return read._replace(is_quoted=_QUOTE in self._containers)
+        blocks, read = self, None
+        if matched == len(self.containers):
+            blocks, read = self._continue_leaf(text, at)
+        if read is None:
+            blocks, read = blocks._begin(text, at, matched)
+        if _QUOTE in blocks.containers:
+            read = read._replace(is_quoted=True)
+        return blocks, read
 
     def _match(self, text: str) -> tuple[int, int]:
         """Return how many containers the line continues, and where its content begins."""
         at = 0
-        for index, container in enumerate(self._containers):
+        for index, container in enumerate(self.containers):
             start = _first(text, at)
             if container == _QUOTE:
                 if start - at > 3 or text[start : start + 1] != ">":
                     return index, at
                 at = start + 1 + (text[start + 1 : start + 2] == " ")
             elif start == len(text):
-                if index == self._childless:
+                if index == self.childless:
                     return index, at
                 at = start
             elif start - at >= container:
                 at += container
             else:
                 return index, at
-        return len(self._containers), at
+        return len(self.containers), at
 
-    def _continue_leaf(self, text: str, at: int) -> Line | None:
+    def _continue_leaf(self, text: str, at: int) -> tuple[Blocks, Line | None]:
         """Return how a line in the current leaf is read; None if it may begin a block."""
         start = _first(text, at)
-        match self._leaf:
+        match self.leaf:
             case _Leaf.FENCE:
                 marks = text[start:].rstrip(" ")
                 is_end = (
                     start - at <= 3
-                    and len(marks) >= len(self._fence)
-                    and not marks.strip(self._fence[0])
+                    and len(marks) >= len(self.fence)
+                    and not marks.strip(self.fence[0])
                 )
-                if is_end:
-                    self._leaf = _Leaf.NONE
-                return _RAW
-            case _Leaf.HTML if self._html_end is not None:
-                if self._html_end.search(text, at):
-                    self._leaf = _Leaf.NONE
-                return _RAW
+                return (self._replace(leaf=_Leaf.NONE) if is_end else self), _RAW
+            case _Leaf.HTML if self.html_end is not None:
+                is_end = self.html_end.search(text, at) is not None
+                return (self._replace(leaf=_Leaf.NONE) if is_end else self), _RAW
             case _Leaf.HTML if start < len(text):
-                return _HTML
+                return self, _HTML
             case _Leaf.CODE if start - at >= 4 or start == len(text):
-                return _RAW
+                return self, _RAW
             case _Leaf.PARAGRAPH:
-                return None
+                return self, None
             case _:
-                self._leaf = _Leaf.NONE
-                return None
+                return self._replace(leaf=_Leaf.NONE), None
 
-    def _begin(self, text: str, at: int, matched: int) -> Line:
+    def _begin(self, text: str, at: int, matched: int) -> tuple[Blocks, Line]:
         """Begin the blocks that the rest of the line begins."""
-        is_matched = matched == len(self._containers)
-        is_paragraph = self._leaf is _Leaf.PARAGRAPH
-        containers = self._containers[:matched]
+        is_matched = matched == len(self.containers)
+        is_paragraph = self.leaf is _Leaf.PARAGRAPH
+        containers = self.containers[:matched]
         childless: int | None = None
         while (start := _first(text, at)) < len(text):
             rest = text[start:]
@@ -180,13 +178,13 @@ class Blocks:
             if start - at > 3:
                 if is_paragraph:
                     break
-                return self._set(containers, _Leaf.CODE, _RAW)
+                return Blocks(containers, leaf=_Leaf.CODE), _RAW
             nests = len(containers) < _DEEPEST
             if nests and rest[0] == ">":
                 containers += (_QUOTE,)
                 at = start + 1 + (rest[1:2] == " ")
-            elif leaf := self._leaf_of(rest, is_paragraph=is_paragraph, continues=continues):
-                return self._set(containers, *leaf)
+            elif begun := _leaf(rest, is_paragraph=is_paragraph, continues=continues):
+                return begun[0]._replace(containers=containers), begun[1]
             elif nests and (item := _list_item(rest, continues=continues)):
                 width, is_empty = item
                 childless = len(containers) if is_empty else None
@@ -197,46 +195,37 @@ class Blocks:
             is_paragraph = False
         else:
             is_lost = not is_matched or len(containers) > matched
-            if is_lost or self._leaf is _Leaf.PARAGRAPH:
-                self._set(containers, _Leaf.NONE, _NOTHING)
-                self._childless = childless
-            return _NOTHING
+            is_new = is_lost or self.leaf is _Leaf.PARAGRAPH
+            return (Blocks(containers, childless) if is_new else self), _NOTHING
         if is_paragraph and not is_matched:
-            return _MORE_TEXT._replace(is_lazy=True)
-        begins = not is_paragraph
-        return self._set(containers, _Leaf.PARAGRAPH, _NEW_TEXT if begins else _MORE_TEXT)
-
-    def _leaf_of(self, rest: str, *, is_paragraph: bool, continues: bool) -> _Begun | None:
-        """Return the leaf that the text begins, a paragraph aside."""
-        if rest[0] == "#" and _HEADING.match(rest):
-            return _Leaf.NONE, _NEW_TEXT
-        if rest[0] in "`~" and (fence := _FENCE.match(rest)):
-            self._fence = fence.group()
-            return _Leaf.FENCE, _RAW
-        if rest[0] == "<":
-            return self._html(rest, is_paragraph=is_paragraph)
-        if continues and _UNDERLINE.match(rest):
-            return _Leaf.NONE, _NOTHING
-        if rest[0] in "*_-" and _RULE.match(rest):
-            return _Leaf.NONE, _NOTHING
-        return None
-
-    def _html(self, rest: str, *, is_paragraph: bool) -> _Begun | None:
-        for begin, end in _RAW_HTML:
-            if begin.match(rest):
-                self._html_end = end
-                return (_Leaf.NONE if end.search(rest) else _Leaf.HTML), _RAW
-        if _BLOCK_HTML.match(rest) or (not is_paragraph and _OTHER_HTML.match(rest)):
-            self._html_end = None
-            return _Leaf.HTML, _HTML
-        return None
-
-    def _set(self, containers: tuple[int, ...], leaf: _Leaf, line: Line) -> Line:
-        self._containers, self._leaf, self._childless = containers, leaf, None
-        return line
+            return self, _MORE_TEXT._replace(is_lazy=True)
+        line = _MORE_TEXT if is_paragraph else _NEW_TEXT
+        return Blocks(containers, leaf=_Leaf.PARAGRAPH), line
 
 
-_Begun = tuple[_Leaf, Line]
+_IN_PARAGRAPH = Blocks(leaf=_Leaf.PARAGRAPH)
+
+
+def _leaf(rest: str, *, is_paragraph: bool, continues: bool) -> tuple[Blocks, Line] | None:
+    """Return the leaf that the text begins, a paragraph aside."""
+    if rest[0] == "#" and _HEADING.match(rest):
+        return Blocks(), _NEW_TEXT
+    if rest[0] in "`~" and (fence := _FENCE.match(rest)):
+        return Blocks(leaf=_Leaf.FENCE, fence=fence.group()), _RAW
+    if rest[0] == "<":
+        return _html(rest, is_paragraph=is_paragraph)
+    if (continues and _UNDERLINE.match(rest)) or (rest[0] in "*_-" and _RULE.match(rest)):
+        return Blocks(), _NOTHING
+    return None
+
+
+def _html(rest: str, *, is_paragraph: bool) -> tuple[Blocks, Line] | None:
+    for begin, end in _RAW_HTML:
+        if begin.match(rest):
+            return Blocks() if end.search(rest) else Blocks(leaf=_Leaf.HTML, html_end=end), _RAW
+    if _BLOCK_HTML.match(rest) or (not is_paragraph and _OTHER_HTML.match(rest)):
+        return Blocks(leaf=_Leaf.HTML), _HTML
+    return None
 
 
 def _list_item(rest: str, *, continues: bool) -> tuple[int, bool] | None:
@@ -257,3 +246,49 @@ def _first(text: str, at: int) -> int:
     """Return the position of the first character other than a space, else the length."""
     spaces = _SPACES.match(text, at)
     return spaces.end() if spaces else at
+
+
+_ENDS = {"<!--": "-->", "<?": "?>", "<![CDATA[": "]]>"}
+_TOKEN = re.compile(
+    r"\\[!-/:-@\[-`{-~]"  # escaped
+    r"|(`++)"
+    rf"|(<[A-Za-z][A-Za-z0-9.+-]{{1,31}}:[^<>\x00-\x20]*+>|{_HTML_TAG})"
+    r"|(<!--|<\?|<!\[CDATA\[|<![A-Za-z])"
+)
+"""Group 1 is a run of backticks, 2 an address or tag, 3 the beginning of a comment and the like."""
+
+
+def code_and_html(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the places of code spans and HTML in the text of a paragraph, in order."""
+    runs: dict[int, list[int]] | None = None
+    missing: set[str] = set()
+    at = 0
+    while token := _TOKEN.search(text, at):
+        at = token.end()
+        marks, tag, opening = token.groups()
+        if marks:
+            if runs is None:
+                runs = defaultdict(list)
+                for run in re.finditer("`+", text):
+                    runs[len(run.group())].append(run.start())
+            same = runs[len(marks)]
+            index = bisect_left(same, at)
+            if index < len(same):
+                at = same[index] + len(marks)
+                yield token.start(), at
+        elif tag:
+            yield token.span()
+        elif opening:
+            end = _ENDS.get(opening, ">")
+            found = -1 if end in missing else text.find(end, _after(opening, text, token.start()))
+            if found < 0:
+                missing.add(end)
+            else:
+                at = found + len(end)
+                yield token.start(), at
+
+
+def _after(opening: str, text: str, start: int) -> int:
+    """Return where the end of a comment and the like may begin: `<!-->` and `<!--->` are whole."""
+    is_short = opening == "<!--" and text.startswith(("<!-->", "<!--->"), start)
+    return start + 2 if is_short else start + len(opening)
