@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from reactivex import Observable, abc, concat, operators as ops, timer
 from reactivex.disposable import CompositeDisposable, Disposable, SerialDisposable
+from wakepy import keep
 
 from cuggino.events import (
     PauseEnded,
@@ -50,8 +51,6 @@ _WORKS = (PauseEnded, WatchAuditStarted, WatchProcessingItem)
 
 def sleep_prevention() -> str:
     """Keep the machine awake for a moment and return what does so; empty if nothing can."""
-    from wakepy import keep
-
     method = None
     with keep.running(on_fail="pass") as mode:
         method = mode.method if mode.active else None
@@ -71,8 +70,6 @@ def awake() -> Observable[Any]:
         released = threading.Event()
 
         def hold() -> None:
-            from wakepy import keep
-
             if not released.is_set():
                 with keep.running(on_fail="pass"):
                     released.wait()
