@@ -14,16 +14,8 @@ from typing import NamedTuple
 import pytest
 
 import cuggino
+from cuggino import events as ev
 from cuggino.config import Config, save_config
-from cuggino.events import (
-    DeliverEnded,
-    Event,
-    LoopApproved,
-    PlanBuildEnded,
-    SessionEnded,
-    WatchItemCompleted,
-    parse_event,
-)
 from tests.cli import deliveries, loops
 from tests.limits import LIMIT
 from tests.sandbox.arena import needs_bubblewrap
@@ -56,7 +48,7 @@ class _Case(NamedTuple):
 
     words: tuple[str, ...]
     prepare: Callable[[Path], object]
-    last: type[Event]
+    last: type[ev.Event]
     """The event after which the run is over, or would wait for more work."""
     code: int = 0
 
@@ -80,17 +72,17 @@ def _waiting(scenario: str, role: str) -> str:
 
 
 _CASES = {
-    "run": _Case(("run", "--focus", "a"), _coding_project, LoopApproved),
-    "watch": _Case(("watch",), _coding_project, WatchItemCompleted, 130),
+    "run": _Case(("run", "--focus", "a"), _coding_project, ev.LoopApproved),
+    "watch": _Case(("watch",), _coding_project, ev.WatchItemCompleted, 130),
     "deliver": _Case(
         ("deliver",),
         lambda folder: deliveries.project_of(folder, _waiting(deliveries.SCENARIO, "initializer")),
-        DeliverEnded,
+        ev.DeliverEnded,
     ),
     "loop": _Case(
         ("loop", "--auto"),
         lambda folder: loops.project_of(folder, _waiting(loops.SCENARIO, "plan")),
-        PlanBuildEnded,
+        ev.PlanBuildEnded,
     ),
 }
 
@@ -126,10 +118,10 @@ def test_a_run_survives_the_removal_of_its_package(
             stderr=errors,
         )
     assert run.stdout is not None
-    events: list[Event] = []
+    events: list[ev.Event] = []
     with run, run.stdout as lines:
         for line in lines:
-            events.append(event := parse_event(line))
+            events.append(event := ev.parse_event(line))
             if event.tag == "ToolCall" and package.exists():
                 shutil.rmtree(package)
             if isinstance(event, case.last) and case.code:  # a watch waits for more
@@ -139,5 +131,5 @@ def test_a_run_survives_the_removal_of_its_package(
     assert not package.exists()
     assert "Traceback" not in said, said
     assert any(isinstance(event, case.last) for event in events), said
-    assert 2 <= sum(isinstance(event, SessionEnded) for event in events), (said, events[-8:])
+    assert 2 <= sum(isinstance(event, ev.SessionEnded) for event in events), (said, events[-8:])
     assert case.code == code, said

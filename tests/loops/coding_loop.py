@@ -8,33 +8,9 @@ from typing import Any
 
 from reactivex import Observable, defer, from_iterable, just, throw
 
+from cuggino import events as ev
 from cuggino.agents.base import Role
 from cuggino.errors import ProcessFailed
-from cuggino.events import (
-    AgentMessage,
-    ApprovalBlocked,
-    Approved,
-    CheckCommandOutput,
-    CommitFailed,
-    CommitPerformed,
-    Done,
-    ImplementingStart,
-    IterationStart,
-    LoopApproved,
-    LoopEvent,
-    LoopMaxIterations,
-    NoMoreWork,
-    Note,
-    PlanComplete,
-    PlanningStart,
-    Progress,
-    RequestChanges,
-    ReviewingStart,
-    SessionEnded,
-    SetupCommandOutput,
-    StageCost,
-    TaskLimitReached,
-)
 from cuggino.loops import LoopRunOptions, LoopService, Services
 from cuggino.operators.supervision import QuotaGate
 from cuggino.prompts import Prompts
@@ -45,17 +21,17 @@ from cuggino.testing import AgentRun, InMemoryAgent, Marbles, Seen
 PLAN = "# Plan\n\n## Task 1\n"
 
 
-def says(tag: str, content: str = "") -> AgentMessage:
-    return AgentMessage(text=f"<{tag}>{content}</{tag}>")
+def says(tag: str, content: str = "") -> ev.AgentMessage:
+    return ev.AgentMessage(text=f"<{tag}>{content}</{tag}>")
 
 
 def marbles(**events: Any) -> Marbles:
     """Small letters are what agents say, capitals and digits what the loop makes of it."""
     return Marbles(
         **{
-            "a": AgentMessage(text="working"),
-            "s": SessionEnded(outcome="completed", cost_usd=0.5),
-            "$": StageCost(phase="reviewing", cost_usd=0.5, total_cost=0.5),
+            "a": ev.AgentMessage(text="working"),
+            "s": ev.SessionEnded(outcome="completed", cost_usd=0.5),
+            "$": ev.StageCost(phase="reviewing", cost_usd=0.5, total_cost=0.5),
             "c": says("PLAN_COMPLETE", "planned"),
             "g": says("PROGRESS", "one"),
             "d": says("DONE", "all"),
@@ -64,25 +40,25 @@ def marbles(**events: Any) -> Marbles:
             "y": says("APPROVED", "yes"),
             "r": says("REQUEST_CHANGES", "redo"),
             "i": says("SPEC_ISSUE", "unclear"),
-            "I": IterationStart(iteration=1, max_iterations=10),
-            "P": PlanningStart(iteration=1),
-            "C": PlanComplete(content="planned"),
-            "M": ImplementingStart(iteration=1),
-            "N": Note(content="mind"),
-            "G": Progress(content="one"),
-            "D": Done(content="all"),
-            "W": NoMoreWork(content="nothing"),
-            "V": ReviewingStart(iteration=1),
-            "Y": Approved(content="yes"),
-            "R": RequestChanges(content="redo"),
-            "T": TaskLimitReached(iteration=1, max_tasks=2),
-            "K": CommitPerformed(iteration=1, commit_hash="abc", message="one"),
-            "F": CommitFailed(iteration=1, message="hook"),
-            "B": ApprovalBlocked(iteration=1, exit_code=1),
-            "L": LoopApproved(iteration=1),
-            "2": IterationStart(iteration=2, max_iterations=10),
-            "Q": PlanningStart(iteration=2),
-            "X": LoopMaxIterations(iteration=1, max_iterations=1),
+            "I": ev.IterationStart(iteration=1, max_iterations=10),
+            "P": ev.PlanningStart(iteration=1),
+            "C": ev.PlanComplete(content="planned"),
+            "M": ev.ImplementingStart(iteration=1),
+            "N": ev.Note(content="mind"),
+            "G": ev.Progress(content="one"),
+            "D": ev.Done(content="all"),
+            "W": ev.NoMoreWork(content="nothing"),
+            "V": ev.ReviewingStart(iteration=1),
+            "Y": ev.Approved(content="yes"),
+            "R": ev.RequestChanges(content="redo"),
+            "T": ev.TaskLimitReached(iteration=1, max_tasks=2),
+            "K": ev.CommitPerformed(iteration=1, commit_hash="abc", message="one"),
+            "F": ev.CommitFailed(iteration=1, message="hook"),
+            "B": ev.ApprovalBlocked(iteration=1, exit_code=1),
+            "L": ev.LoopApproved(iteration=1),
+            "2": ev.IterationStart(iteration=2, max_iterations=10),
+            "Q": ev.PlanningStart(iteration=2),
+            "X": ev.LoopMaxIterations(iteration=1, max_iterations=1),
             **events,
         }
     )
@@ -161,7 +137,7 @@ class CodingLoop:
             )
         )
 
-    def run(self, **options: Any) -> Observable[LoopEvent]:
+    def run(self, **options: Any) -> Observable[ev.LoopEvent]:
         """The loop; commands are named `setup` and `check`."""
         given = {"focus": "the page", "cwd": self.folder, **options}
         return self.service.run(LoopRunOptions(**given))
@@ -196,5 +172,5 @@ def outputs(seen: list[Seen]) -> list[tuple[str, int | None]]:
     return [
         (value.tag, value.exit_code)
         for _, kind, value in seen
-        if kind == "next" and isinstance(value, CheckCommandOutput | SetupCommandOutput)
+        if kind == "next" and isinstance(value, ev.CheckCommandOutput | ev.SetupCommandOutput)
     ]

@@ -11,18 +11,8 @@ from typing import Any
 
 import pytest
 
+from cuggino import events as ev
 from cuggino.errors import AgentFailed
-from cuggino.events import (
-    AgentMessage,
-    AgentRetry,
-    Event,
-    QuotaWaiting,
-    RunResumed,
-    SessionEnded,
-    StageCost,
-    StageFinished,
-    StageStarted,
-)
 from cuggino.storage import Backlog, Journal, JournalFile, run_totals
 from cuggino.testing import Story
 from tests.loops.coding_loop import says
@@ -143,7 +133,7 @@ NONE = {"a": "pending", "b": "pending"}
 ONE = {"a": "passed", "b": "pending"}
 BOTH = {"a": "passed", "b": "passed"}
 HALF = Turn(
-    (AgentMessage(text="hm"),),
+    (ev.AgentMessage(text="hm"),),
     {".autonoe/status.json": status_json({"a": "pending", "b": "blocked"}), "half.txt": "code"},
     error=CRASH.error,
 )
@@ -276,11 +266,11 @@ class Instants:
         """Observe journal entries and the archiving of backlog items."""
         append, archive = Journal.append, Backlog.archive
 
-        def appended(journal: Journal, event: Event, **kwargs: Any) -> Any:
-            self._take("outcome" if isinstance(event, StageFinished) else "")
+        def appended(journal: Journal, event: ev.Event, **kwargs: Any) -> Any:
+            self._take("outcome" if isinstance(event, ev.StageFinished) else "")
             entry = append(journal, event, **kwargs)
             self._journal = journal.path.relative_to(self._folder).as_posix()
-            self._take("wait" if isinstance(event, QuotaWaiting | AgentRetry) else "")
+            self._take("wait" if isinstance(event, ev.QuotaWaiting | ev.AgentRetry) else "")
             return entry
 
         def archived(backlog: Backlog, *args: Any) -> Any:
@@ -382,9 +372,9 @@ class Uninterrupted:
         assert cost_of(self.process.runs) + COST * lost == cost_of(process.runs)
         process.assert_released()
         if before and not isinstance(process, WatchProcess):
-            assert [run_totals(before[0])] == story.of(RunResumed)
+            assert [run_totals(before[0])] == story.of(ev.RunResumed)
             assert isinstance(story.last, type(self.story.last))
-            costs = story.of(StageCost)
+            costs = story.of(ev.StageCost)
             assert not costs or cost_of(process.runs) == costs[-1].total_cost
         return story
 
@@ -408,11 +398,11 @@ def lost_sessions(run: JournalFile) -> int:
     lost = 0
     for entry in run.entries:
         match entry.event:
-            case StageStarted():
+            case ev.StageStarted():
                 lost += ended.pop(entry.stage, 0)
-            case SessionEnded() if entry.event.cost_usd:
+            case ev.SessionEnded() if entry.event.cost_usd:
                 ended[entry.stage] += 1
-            case StageFinished():
+            case ev.StageFinished():
                 ended.pop(entry.stage, 0)
             case _:
                 pass

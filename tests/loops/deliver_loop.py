@@ -10,26 +10,16 @@ from typing import Any
 
 from reactivex import Observable, abc, concat, defer, from_iterable, never, throw
 
+from cuggino import events as ev
 from cuggino.agents.base import Capabilities, LlmAgent, SpawnOptions
 from cuggino.errors import AgentFailed, AgentFailure
-from cuggino.events import (
-    AgentMessage,
-    DeliverableStatusChanged,
-    DeliverEnded,
-    DeliverSessionEnded,
-    DeliverSessionStarted,
-    DeliverWarning,
-    Event,
-    LlmAgentEvent,
-    SessionEnded,
-)
 from cuggino.loops import DeliverRunOptions, DeliverService, Services
 from cuggino.operators.mapcat import mapcat
 from cuggino.operators.supervision import QuotaGate
 from cuggino.storage import Workspace
 from cuggino.testing import Marbles, Seen
 
-DONE = SessionEnded(outcome="completed", cost_usd=0.01)
+DONE = ev.SessionEnded(outcome="completed", cost_usd=0.01)
 
 NO_SERVERS: Mapping[str, object] = {"mcpServers": {}}
 """Settings without the browser's server, whose program is not on every machine."""
@@ -49,7 +39,7 @@ class Writes:
 class Turn:
     """One session: its events, its status file and its error."""
 
-    events: Sequence[Event | Writes] = (AgentMessage(text="done"), DONE)
+    events: Sequence[ev.Event | Writes] = (ev.AgentMessage(text="done"), DONE)
     leaves: Statuses | str | None = None
     """What stands in the status file from its first event on; None leaves it as it is."""
     error: Exception | None = None
@@ -107,7 +97,7 @@ class Sessions(LlmAgent):
     def check(self) -> str:
         return "in memory"
 
-    def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
+    def spawn(self, options: SpawnOptions) -> Observable[ev.LlmAgentEvent]:
         def start(_scheduler: abc.SchedulerBase | None) -> Observable[Any]:
             turn = self.turn(options)
             self.spawned.append(options)
@@ -134,7 +124,7 @@ class Sessions(LlmAgent):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(content if isinstance(content, str) else status_json(content))
 
-    def _done(self, item: Event | Writes) -> list[Event]:
+    def _done(self, item: ev.Event | Writes) -> list[ev.Event]:
         if isinstance(item, Writes):
             self.write(item.content)
             return []
@@ -153,7 +143,7 @@ def mark_verified(options: SpawnOptions, ids: set[str]) -> None:
 
 def deliver_marbles(**events: Any) -> Marbles:
     """Letters for what agents say: `a` a word, `d` a good end, `!` is a change of the folder."""
-    known = {"a": AgentMessage(text="working"), "d": DONE, "!": "changed", "S": "stop"}
+    known = {"a": ev.AgentMessage(text="working"), "d": DONE, "!": "changed", "S": "stop"}
     return Marbles(**{**known, **events})
 
 
@@ -251,7 +241,7 @@ class RecordedRun:
         assert kind in ("completed", "error")
         return value if kind == "error" else None
 
-    def times(self, *kinds: type[Event]) -> list[float]:
+    def times(self, *kinds: type[ev.Event]) -> list[float]:
         """When events of these kinds came, in virtual seconds."""
         return [when for when, kind, value in self.seen if kind == "next" and type(value) in kinds]
 
@@ -260,25 +250,25 @@ class RecordedDelivery(RecordedRun):
     """The events of a deliverables run."""
 
     @property
-    def ended(self) -> DeliverEnded:
+    def ended(self) -> ev.DeliverEnded:
         """The result, which is the last event."""
-        last = [event for event in self.events if isinstance(event, DeliverEnded)]
+        last = [event for event in self.events if isinstance(event, ev.DeliverEnded)]
         assert last == self.events[-1:]
         return last[0]
 
     @property
     def instructions(self) -> list[str]:
         """The instructions of the sessions."""
-        return [e.instruction for e in self.events if isinstance(e, DeliverSessionStarted)]
+        return [e.instruction for e in self.events if isinstance(e, ev.DeliverSessionStarted)]
 
     @property
     def outcomes(self) -> list[str]:
         """The outcomes of the sessions."""
-        return [event.outcome for event in self.events if isinstance(event, DeliverSessionEnded)]
+        return [event.outcome for event in self.events if isinstance(event, ev.DeliverSessionEnded)]
 
     @property
     def warnings(self) -> list[str]:
-        return [event.message for event in self.events if isinstance(event, DeliverWarning)]
+        return [event.message for event in self.events if isinstance(event, ev.DeliverWarning)]
 
     @property
     def changes(self) -> list[tuple[float, str, str, str]]:
@@ -286,9 +276,9 @@ class RecordedDelivery(RecordedRun):
         return [
             (when, value.deliverable_id, value.previous, value.status)
             for when, _, value in self.seen
-            if isinstance(value, DeliverableStatusChanged)
+            if isinstance(value, ev.DeliverableStatusChanged)
         ]
 
-    def of(self, *kinds: type[Event]) -> list[tuple[float, Any]]:
+    def of(self, *kinds: type[ev.Event]) -> list[tuple[float, Any]]:
         """The events of these kinds, and when they came."""
         return [(when, value) for when, _, value in self.seen if isinstance(value, kinds)]

@@ -8,15 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import cuggino
-from cuggino import LlmAgent, Runtime
+from cuggino import LlmAgent, Runtime, events as ev
 from cuggino.agents.scripted.scenario import load_scenario
-from cuggino.events import (
-    CommitPerformed,
-    Event,
-    LlmMarkerEvent,
-    SessionEnded,
-    is_llm_agent_event,
-)
 from tests.model_server import ModelServer
 from tests.real_claude import clean_env
 
@@ -30,16 +23,18 @@ class Played:
     """A run of the demo: its events and the resulting project."""
 
     folder: Path
-    events: list[Event]
+    events: list[ev.Event]
 
     @property
     def story(self) -> list[tuple[str, str]]:
         """Everything but the agents' own events, with the texts that depend on nothing else."""
-        return [(event.tag, _text(event)) for event in self.events if not is_llm_agent_event(event)]
+        return [
+            (event.tag, _text(event)) for event in self.events if not ev.is_llm_agent_event(event)
+        ]
 
     @property
-    def sessions(self) -> list[SessionEnded]:
-        return [event for event in self.events if isinstance(event, SessionEnded)]
+    def sessions(self) -> list[ev.SessionEnded]:
+        return [event for event in self.events if isinstance(event, ev.SessionEnded)]
 
     @property
     def files(self) -> dict[str, str]:
@@ -60,11 +55,11 @@ class Played:
         return list((self.folder / ".cuggino" / "wip").iterdir())
 
 
-def _text(event: Event) -> str:
+def _text(event: ev.Event) -> str:
     match event:
-        case LlmMarkerEvent():
+        case ev.LlmMarkerEvent():
             return event.content
-        case CommitPerformed():
+        case ev.CommitPerformed():
             return event.message
         case _:
             return ""
@@ -72,7 +67,7 @@ def _text(event: Event) -> str:
 
 def play(folder: Path, agent: LlmAgent) -> Played:
     """Run the demo in this process."""
-    events: list[Event] = []
+    events: list[ev.Event] = []
     cuggino.run(Runtime.live(cwd=folder, agent=agent).run(focus=FOCUS), events.append)
     return Played(folder, events)
 

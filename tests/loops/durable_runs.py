@@ -29,22 +29,8 @@ from reactivex import (
     timer,
 )
 
+from cuggino import events as ev
 from cuggino.agents.base import LlmAgent, SpawnOptions
-from cuggino.events import (
-    AgentMessage,
-    BudgetWarning,
-    DeliverablesListed,
-    DeliverableStatusChanged,
-    DeliverEnded,
-    Event,
-    PlanBuildEnded,
-    PlanBuildIterationEnded,
-    SessionEnded,
-    StageCost,
-    StageFinished,
-    StageStarted,
-    is_journal_event,
-)
 from cuggino.loops import (
     DeliverRunOptions,
     DeliverService,
@@ -79,7 +65,7 @@ T = TypeVar("T")
 class Turn:
     """One session: a second of work, its files, its events and its error."""
 
-    said: Sequence[Event] = (AgentMessage(text="done"),)
+    said: Sequence[ev.Event] = (ev.AgentMessage(text="done"),)
     files: Mapping[str, str | None] = field(default_factory=dict)
     """By name in the project; `$CUGGINO_...` is the path in that variable."""
     commits: Sequence[str] = ()
@@ -144,7 +130,7 @@ class TurnAgent(LlmAgent):
         process, role = self._process, str(options.role)
         self.spawned.append(options)
         pause: Observable[Any] = timer(1).pipe(ops.ignore_elements())
-        start = concat(just(AgentMessage(text="begun")), pause)
+        start = concat(just(ev.AgentMessage(text="begun")), pause)
         if role == "judge":
             return concat(start, defer(lambda _: self._judge(options)))
         assert options.turn is not None
@@ -163,7 +149,7 @@ class TurnAgent(LlmAgent):
             said: Observable[Any] = from_iterable(turn.said)
             if fails:
                 return concat(said, throw(turn.error))  # type: ignore[arg-type]
-            ended = SessionEnded(outcome="completed", cost_usd=COST, num_turns=1, duration=1.0)
+            ended = ev.SessionEnded(outcome="completed", cost_usd=COST, num_turns=1, duration=1.0)
             return concat(said, just(ended))
 
         if process.writes_first and not fails:
@@ -186,7 +172,7 @@ class TurnAgent(LlmAgent):
         job = re.search(r"J\d", options.prompt)
         holds = not is_of_job(options) or (options.cwd / f"{job and job[0]}.ok").exists()
         said = verdict(holds, *([] if holds else ["it is not baked"])).events[0]
-        return from_iterable([said, SessionEnded(outcome="completed", cost_usd=COST)])
+        return from_iterable([said, ev.SessionEnded(outcome="completed", cost_usd=COST)])
 
 
 class FolderRepository:
@@ -432,41 +418,41 @@ def finished_sessions(run: JournalFile, roles: Iterable[str]) -> list[Session]:
     names = [
         name
         for entry in run.entries
-        if isinstance(entry.event, StageFinished)
+        if isinstance(entry.event, ev.StageFinished)
         and (name := str(entry.stage).partition("#")[0]) in roles
     ]
     item = (run.started.item or "").partition(".")[0]
     return [(item, name, names[: n + 1].count(name)) for n, name in enumerate(names)]
 
 
-_ENDS = (DeliverEnded, PlanBuildEnded)
-_SEEN = (DeliverablesListed, DeliverableStatusChanged)
+_ENDS = (ev.DeliverEnded, ev.PlanBuildEnded)
+_SEEN = (ev.DeliverablesListed, ev.DeliverableStatusChanged)
 """Changes that a repeated session does not see, if its predecessor made them."""
 
 
 def events_of(run: JournalFile, roles: Iterable[str], *, waits: bool = False) -> list[str]:
     """Return the events of a run, without those of killed stages and without superseded ends."""
-    start = {e.stage: e.seq for e in run.entries if isinstance(e.event, StageStarted)}
+    start = {e.stage: e.seq for e in run.entries if isinstance(e.event, ev.StageStarted)}
     kept = [
         entry.event
         for entry in run.entries
-        if not is_journal_event(entry.event)
+        if not ev.is_journal_event(entry.event)
         and (not entry.stage or (not waits and entry.seq > start[entry.stage]))
         and not (isinstance(entry.event, _SEEN) and str(entry.stage).partition("#")[0] in roles)
-        and not isinstance(entry.event, BudgetWarning)
+        and not isinstance(entry.event, ev.BudgetWarning)
     ]
     ends = [n for n, event in enumerate(kept) if isinstance(event, _ENDS)]
     return [repr(_constant(event, waits)) for n, event in enumerate(kept) if n not in ends[:-1]]
 
 
-def _constant(event: Event, waits: bool) -> Event:
+def _constant(event: ev.Event, waits: bool) -> ev.Event:
     """Return the event without what depends on the folder, on time and on lost work."""
     match event:
-        case DeliverEnded() | PlanBuildEnded():
+        case ev.DeliverEnded() | ev.PlanBuildEnded():
             return event.model_copy(update={"cost_usd": 0.0, "duration": 0.0})
-        case StageCost():
+        case ev.StageCost():
             return event.model_copy(update={"total_cost": None, "total_usage": None})
-        case PlanBuildIterationEnded() if waits:
+        case ev.PlanBuildIterationEnded() if waits:
             return event.model_copy(update={"duration": 0.0})
         case _:
             names = {"file_path", "filename", "filenames"} & type(event).model_fields.keys()
@@ -662,6 +648,6 @@ class WatchProcess(CodingProcess):
         return True
 
 
-def _renamed(event: Event, item: str) -> Event:
-    assert isinstance(event, AgentMessage)
+def _renamed(event: ev.Event, item: str) -> ev.Event:
+    assert isinstance(event, ev.AgentMessage)
     return event.model_copy(update={"text": event.text.replace("item", item)})

@@ -10,19 +10,9 @@ from typing import Any
 
 from reactivex import Observable, abc, concat, defer, from_iterable, just, throw
 
+from cuggino import events as ev
 from cuggino.agents.base import Capabilities, LlmAgent, SpawnOptions
 from cuggino.errors import AgentFailed, AgentFailure, ProcessFailed
-from cuggino.events import (
-    AgentMessage,
-    Event,
-    JobVerified,
-    LlmAgentEvent,
-    PlanBuildEnded,
-    PlanBuildPhaseStarted,
-    PlanBuildSessionEnded,
-    PlanBuildWarning,
-    SessionEnded,
-)
 from cuggino.loops import PlanBuildOptions, PlanBuildService, Services
 from cuggino.operators.mapcat import mapcat
 from cuggino.operators.supervision import QuotaGate
@@ -31,8 +21,8 @@ from cuggino.storage import Workspace
 from cuggino.testing import Marbles
 from tests.loops.deliver_loop import RecordedRun, pending
 
-END = SessionEnded(outcome="completed", cost_usd=0.01)
-ANSWER = (AgentMessage(text="said"), END)
+END = ev.SessionEnded(outcome="completed", cost_usd=0.01)
+ANSWER = (ev.AgentMessage(text="said"), END)
 DONE_FILE = "lopen.loop.done"
 JOBS = "docs/requirements/jobs-to-be-done.json"
 SPECIFICATION = "docs/requirements/bread/SPECIFICATION.md"
@@ -88,7 +78,7 @@ class Turn:
     """One session: its files at the start, its events and its error."""
 
     leaves: Files = field(default_factory=dict)
-    events: Sequence[Event | Does] = ANSWER
+    events: Sequence[ev.Event | Does] = ANSWER
     error: Exception | None = None
     stream: Observable[Any] | None = None
     """In the place of `events` and `error`."""
@@ -104,7 +94,7 @@ def crash(
 
 def says(text: str) -> Turn:
     """Return a session that emits this text and completes."""
-    return Turn(events=(AgentMessage(text=text), END))
+    return Turn(events=(ev.AgentMessage(text=text), END))
 
 
 def verdict(complete: bool = True, *issues: str, **parts: bool) -> Turn:
@@ -138,7 +128,7 @@ class Builders(LlmAgent):
         """Return the options of the sessions of a role."""
         return [options for options in self.spawned if options.role == role]
 
-    def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
+    def spawn(self, options: SpawnOptions) -> Observable[ev.LlmAgentEvent]:
         def start(_scheduler: abc.SchedulerBase | None) -> Observable[Any]:
             turn = self._turn(options)
             self.spawned.append(options)
@@ -161,7 +151,7 @@ class Builders(LlmAgent):
         assert isinstance(turn, Turn)
         return turn
 
-    def _do(self, item: Event | Does) -> list[Event]:
+    def _do(self, item: ev.Event | Does) -> list[ev.Event]:
         if not isinstance(item, Does):
             return [item]
         write(self.project.folder, item.files)
@@ -172,39 +162,41 @@ class Builders(LlmAgent):
 def plan_build_marbles(**events: Any) -> Marbles:
     """Letters for what agents say: `a` a word, `d` a good end, `j` a verdict that it is so."""
     yes = verdict().events[0]
-    return Marbles(**{"a": AgentMessage(text="working"), "d": END, "j": yes, "S": "stop", **events})
+    return Marbles(
+        **{"a": ev.AgentMessage(text="working"), "d": END, "j": yes, "S": "stop", **events}
+    )
 
 
 class RecordedBuild(RecordedRun):
     """The events of a plan/build run."""
 
     @property
-    def ended(self) -> PlanBuildEnded:
+    def ended(self) -> ev.PlanBuildEnded:
         """The result, which is the last event."""
-        last = [event for event in self.events if isinstance(event, PlanBuildEnded)]
+        last = [event for event in self.events if isinstance(event, ev.PlanBuildEnded)]
         assert last == self.events[-1:]
         return last[0]
 
     @property
     def phases(self) -> list[tuple[str, int]]:
         """The phase of each session, and its iteration."""
-        return [(e.phase, e.iteration) for e in self.of(PlanBuildPhaseStarted)]
+        return [(e.phase, e.iteration) for e in self.of(ev.PlanBuildPhaseStarted)]
 
     @property
     def outcomes(self) -> list[str]:
         """The outcomes of planning and building sessions."""
-        return [event.outcome for event in self.of(PlanBuildSessionEnded)]
+        return [event.outcome for event in self.of(ev.PlanBuildSessionEnded)]
 
     @property
     def verdicts(self) -> list[tuple[str, bool]]:
         """The verified jobs and their verdicts."""
-        return [(event.job_id, event.passed) for event in self.of(JobVerified)]
+        return [(event.job_id, event.passed) for event in self.of(ev.JobVerified)]
 
     @property
     def warnings(self) -> list[str]:
-        return [event.message for event in self.of(PlanBuildWarning)]
+        return [event.message for event in self.of(ev.PlanBuildWarning)]
 
-    def of(self, *kinds: type[Event]) -> list[Any]:
+    def of(self, *kinds: type[ev.Event]) -> list[Any]:
         """The events of these kinds."""
         return [event for event in self.events if isinstance(event, kinds)]
 

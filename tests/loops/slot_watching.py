@@ -10,20 +10,7 @@ from typing import Any
 from reactivex import Observable, concat, empty, just, never, of, operators as ops, timer
 from reactivex.subject import Subject
 
-from cuggino.events import (
-    Event,
-    LoopApproved,
-    LoopMaxIterations,
-    LoopSpecIssue,
-    WatchCandidate,
-    WatchEvent,
-    WatchFollowDelayed,
-    WatchLanded,
-    WatchLanding,
-    WatchProposed,
-    WatchSentBack,
-    WatchSlotPrepared,
-)
+from cuggino import events as ev
 from cuggino.loops import (
     LoopRunOptions,
     Placement,
@@ -60,7 +47,7 @@ class ScriptedTrunk:
         self.after: list[tuple[str, ...]] = []
         self.running = 0
         self.opened = self.followed = 0
-        self.follows: list[Event] = []
+        self.follows: list[ev.Event] = []
         self.follow_seconds = 0.0
         self.owner: Subject[object] = Subject()
         """Emits when the user has changed something."""
@@ -71,7 +58,7 @@ class ScriptedTrunk:
         """The items whose pull requests were watched, from the beginning each time."""
         self.proposed = 0
 
-    def open(self) -> Observable[WatchEvent]:
+    def open(self) -> Observable[ev.WatchEvent]:
         self.opened += 1
         return empty()
 
@@ -80,14 +67,14 @@ class ScriptedTrunk:
         return just(f"{len(self.landed):040}")
 
     def land(
-        self, candidate: WatchCandidate, *, title: str, returns: int
-    ) -> Observable[WatchEvent]:
+        self, candidate: ev.WatchCandidate, *, title: str, returns: int
+    ) -> Observable[ev.WatchEvent]:
         def story() -> Flow[None]:
             assert self.running == 0
             self.running += 1
             name = candidate.filename
             yield from emit(
-                WatchLanding(filename=name, commit=candidate.commit, trunk=str(len(self.landed)))
+                ev.WatchLanding(filename=name, commit=candidate.commit, trunk=str(len(self.landed)))
             )
             yield from pause(self.seconds)
             self.running -= 1
@@ -97,7 +84,7 @@ class ScriptedTrunk:
                 raise result
             if result == "proposed":
                 self.proposed += 1
-                made = WatchProposed(
+                made = ev.WatchProposed(
                     filename=name,
                     number=self.proposed,
                     url=f"https://forge/{self.proposed}",
@@ -110,14 +97,14 @@ class ScriptedTrunk:
             if result != "landed":
                 reason: Any = result
                 yield from emit(
-                    WatchSentBack(
+                    ev.WatchSentBack(
                         filename=name, reason=reason, output="no", paths=("a",), returns=returns + 1
                     )
                 )
                 return
             self.landed.append(name)
             yield from emit(
-                WatchLanded(
+                ev.WatchLanded(
                     filename=name,
                     commit=candidate.commit,
                     trunk_was=str(len(self.landed)),
@@ -128,7 +115,7 @@ class ScriptedTrunk:
 
         return flow(story)
 
-    def proposal(self, proposed: WatchProposed, *, returns: int) -> Observable[WatchEvent]:
+    def proposal(self, proposed: ev.WatchProposed, *, returns: int) -> Observable[ev.WatchEvent]:
         def story() -> Flow[None]:
             name = proposed.filename
             self.looked_at.append(name)
@@ -144,30 +131,30 @@ class ScriptedTrunk:
             if ending == "merged":
                 self.landed.append(name)
                 yield from emit(
-                    WatchLanded(
+                    ev.WatchLanded(
                         filename=name, commit="m", trunk_was="0", branch=proposed.branch, url="u"
                     )
                 )
                 return
             if ending == "adopted":
                 yield from emit(
-                    WatchCandidate(filename=name, slot=1, commit="theirs", base="0", attempt=1)
+                    ev.WatchCandidate(filename=name, slot=1, commit="theirs", base="0", attempt=1)
                 )
             reason: Any = "review" if ending == "adopted" else ending
             yield from emit(
-                WatchSentBack(filename=name, reason=reason, output="no", returns=returns + 1)
+                ev.WatchSentBack(filename=name, reason=reason, output="no", returns=returns + 1)
             )
 
         return flow(story)
 
-    def changed(self, delayed: WatchFollowDelayed, changes: Any) -> Observable[object]:
+    def changed(self, delayed: ev.WatchFollowDelayed, changes: Any) -> Observable[object]:
         self.watched += 1
         return self.owner.pipe(ops.finally_action(self._unwatched))
 
     def _unwatched(self) -> None:
         self.watched -= 1
 
-    def follow(self) -> Observable[WatchEvent]:
+    def follow(self) -> Observable[ev.WatchEvent]:
         self.followed += 1
         return concat(pause_of(self.follow_seconds), of(*self.follows))
 
@@ -263,7 +250,7 @@ class SlotWatching:
         returned: Returned | None,
         control: Any,
         **_more: Any,
-    ) -> Observable[WatchEvent]:
+    ) -> Observable[ev.WatchEvent]:
         name = (options.item or "").rpartition(" ")[0]
 
         def story() -> Flow[None]:
@@ -275,7 +262,7 @@ class SlotWatching:
             ended = False
             try:
                 yield from emit(
-                    WatchSlotPrepared(
+                    ev.WatchSlotPrepared(
                         filename=name, slot=slot.number, folder=str(slot.folder), base=base
                     )
                 )
@@ -294,18 +281,20 @@ class SlotWatching:
 
         return flow(story)
 
-    def _end(self, name: str, slot: Slot, number: int, outcome: str, base: str) -> list[WatchEvent]:
+    def _end(
+        self, name: str, slot: Slot, number: int, outcome: str, base: str
+    ) -> list[ev.WatchEvent]:
         match outcome:
             case "spec_issue":
                 file = self.workspace.write_spec_issue("unclear")
-                return [LoopSpecIssue(iteration=1, content="unclear", filename=file)]
+                return [ev.LoopSpecIssue(iteration=1, content="unclear", filename=file)]
             case "max_iterations":
-                return [LoopMaxIterations(iteration=3, max_iterations=3)]
+                return [ev.LoopMaxIterations(iteration=3, max_iterations=3)]
             case _:
                 commit = f"{name}-{number}"
                 return [
-                    LoopApproved(iteration=1),
-                    WatchCandidate(
+                    ev.LoopApproved(iteration=1),
+                    ev.WatchCandidate(
                         filename=name, slot=slot.number, commit=commit, base=base, attempt=number
                     ),
                 ]

@@ -9,24 +9,14 @@ from typing import Any, TypeVar
 
 from reactivex import Observable
 
+from cuggino import events as ev
 from cuggino.agents import SpawnOptions
 from cuggino.agents.base import Role
 from cuggino.errors import AgentFailed, AgentFailure, CugginoError, QuotaExceeded
-from cuggino.events import (
-    AgentMessage,
-    Event,
-    LlmAgentEvent,
-    RateLimited,
-    SessionEnded,
-    ToolCall,
-    ToolResult,
-    Usage,
-    UsageUpdate,
-)
 from cuggino.testing import DrawnStream, Marbles, Seen
 from tests.loops.coding_loop import CodingLoop, marbles
 
-E = TypeVar("E", bound=Event)
+E = TypeVar("E", bound=ev.Event)
 
 HOUR = 3600.0
 
@@ -56,12 +46,12 @@ class SupervisedMarbles(Marbles):
         super().__init__(
             **{
                 **marbles().events,
-                "a": AgentMessage(text="working"),
-                "u": UsageUpdate(usage=Usage(input_tokens=500, output_tokens=100)),
-                "x": SessionEnded(outcome="failed", cost_usd=0.25),
-                "t": ToolCall(name="Bash", input={"command": "pytest"}, id="tool"),
-                "o": ToolResult(name="tool", output="ok"),
-                "l": RateLimited(status="rejected", resets_at=second(HOUR)),
+                "a": ev.AgentMessage(text="working"),
+                "u": ev.UsageUpdate(usage=ev.Usage(input_tokens=500, output_tokens=100)),
+                "x": ev.SessionEnded(outcome="failed", cost_usd=0.25),
+                "t": ev.ToolCall(name="Bash", input={"command": "pytest"}, id="tool"),
+                "o": ev.ToolResult(name="tool", output="ok"),
+                "l": ev.RateLimited(status="rejected", resets_at=second(HOUR)),
             }
         )
 
@@ -86,7 +76,7 @@ def _course(seen: list[Seen]) -> Iterator[tuple[float, str]]:
         if kind == "error":
             assert isinstance(value, CugginoError)
             yield when, f"{type(value).__name__} {value.code}"
-        elif kind == "next" and not isinstance(value, LlmAgentEvent):
+        elif kind == "next" and not isinstance(value, ev.LlmAgentEvent):
             yield when, value.tag
 
 

@@ -9,15 +9,8 @@ from typing import Any
 import pytest
 from reactivex import throw
 
-from cuggino import Config, run
+from cuggino import Config, events as ev, run
 from cuggino.errors import AgentFailed, LoopError
-from cuggino.events import (
-    Event,
-    LoopApproved,
-    LoopStalled,
-    WatchCandidate,
-    WatchSentBack,
-)
 from cuggino.guard_audit import JudgedCall, audit_run
 from cuggino.loops.watch.attempt import in_slot_too
 from cuggino.loops.watch.placement import Returned
@@ -46,10 +39,10 @@ def test_an_item_is_worked_on_in_its_slot(home: Home) -> None:
     )
     assert error is None
     assert ("WatchSlotPrepared", "WatchCandidate") == (names(seen)[0], names(seen)[-1])
-    assert LoopApproved(iteration=1).of_item("a.md") in seen
+    assert ev.LoopApproved(iteration=1).of_item("a.md") in seen
     assert {"a.md"} == {event.item for event in seen}
     candidate = seen[-1]
-    assert isinstance(candidate, WatchCandidate)
+    assert isinstance(candidate, ev.WatchCandidate)
     assert "b.txt" in home.git(home.slots[1], "ls-tree", "--name-only", candidate.commit)
     assert ["approved"] == home.states()
     assert [] == list(home.workspace.wip.iterdir())
@@ -93,12 +86,12 @@ def test_a_run_without_a_result_is_followed_on_its_work(home: Home) -> None:
     stuck: dict[str, list[Any]] = {"planning": [PLAN] * 2, "implementing": [begun, *idle]}
     _, seen, error = home.attempt(stuck, options={"progress_patience": 2})
     assert error is None
-    assert isinstance(seen[-1], LoopStalled)
+    assert isinstance(seen[-1], ev.LoopStalled)
     _, seen, error = home.attempt(
         {"planning": [PLAN], "implementing": [work("b.txt")], "reviewing": [GOOD]}, number=2
     )
     assert error is None
-    assert isinstance(seen[-1], WatchCandidate)
+    assert isinstance(seen[-1], ev.WatchCandidate)
     assert {"b.txt", "c.txt"} <= set(home.git(home.slots[0], "ls-files").split())
 
 
@@ -129,7 +122,7 @@ def test_an_unfinished_run_is_resumed_in_another_slot(home: Home) -> None:
     )
     assert error is None
     assert ["implementing", "reviewing"] == [spawned.role for spawned in agent.spawned]
-    assert isinstance(seen[-1], WatchCandidate)
+    assert isinstance(seen[-1], ev.WatchCandidate)
     assert (2, home.base) == (seen[-1].slot, seen[-1].base)
     assert {"b.txt", "c.txt", "d.txt"} <= set(home.git(home.slots[1], "ls-files").split())
     assert ["approved"] == home.states()
@@ -149,7 +142,7 @@ def test_a_run_whose_slot_is_gone_begins_anew(home: Home) -> None:
     agent, seen, error = home.attempt(sessions)
     assert error is None
     assert "planning" == agent.spawned[0].role
-    assert isinstance(seen[-1], WatchCandidate)
+    assert isinstance(seen[-1], ev.WatchCandidate)
 
 
 @pytest.mark.real_agent
@@ -169,7 +162,7 @@ def test_a_slot_that_is_taken_keeps_the_run_of_its_item(home: Home) -> None:
     agent, seen, error = home.attempt({"implementing": [work("b.txt")], "reviewing": [GOOD]})
     assert error is None
     assert ["implementing", "reviewing"] == [spawned.role for spawned in agent.spawned]
-    assert isinstance(seen[-1], WatchCandidate)
+    assert isinstance(seen[-1], ev.WatchCandidate)
     files = home.git(home.slots[0], "ls-files").split()
     assert ({"b.txt", "c.txt"} <= set(files), "x.txt" in files) == (True, False)
 
@@ -200,7 +193,7 @@ def test_an_item_that_comes_again(home: Home) -> None:
             {"planning": [PLAN], "implementing": [work(file)], "reviewing": [GOOD]}
         )
         assert error is None
-        assert isinstance(seen[-1], WatchCandidate)
+        assert isinstance(seen[-1], ev.WatchCandidate)
         assert 3 == len(agent.spawned)
     assert "b.txt" not in home.git(home.slots[0], "ls-files").split()
 
@@ -222,7 +215,7 @@ class Conflict:
             "reviewing": [GOOD],
         }
         _, seen, _ = home.attempt(sessions)
-        assert isinstance(seen[-1], WatchCandidate)
+        assert isinstance(seen[-1], ev.WatchCandidate)
         self.candidate = seen[-1]
         home.project.write("a.txt", LINES.replace("two", "zwei"))
         home.project.write("b.txt", "landed\n")
@@ -235,8 +228,8 @@ class Conflict:
 
     def attempt(
         self, sessions: dict[str, list[Any]], **given: Any
-    ) -> tuple[InMemoryAgent, list[Event], BaseException | None]:
-        back = WatchSentBack(filename="a.md", reason="conflict", paths=("a.txt",), returns=1)
+    ) -> tuple[InMemoryAgent, list[ev.Event], BaseException | None]:
+        back = ev.WatchSentBack(filename="a.md", reason="conflict", paths=("a.txt",), returns=1)
         returned = Returned(self.candidate, back)
         given = {"number": 2, "base": self.home.head(), "returned": returned, **given}
         return self.home.attempt(sessions, given.pop("slot", 2), **given)
@@ -277,7 +270,7 @@ def test_a_conflict_is_resolved_and_reviewed(conflict: Conflict) -> None:
         "LoopApproved",
         "WatchCandidate",
     ] == [name for name in names(seen) if name not in ("AgentMessage", "SnapshotTaken")]
-    assert isinstance(seen[-1], WatchCandidate)
+    assert isinstance(seen[-1], ev.WatchCandidate)
     assert conflict.home.head() == seen[-1].base
     resolver, reviewer = agent.spawned
     for prompt in (resolver.system_prompt or "", reviewer.system_prompt or ""):
@@ -300,7 +293,7 @@ def test_a_conflict_that_is_left(conflict: Conflict) -> None:
     left = [Say("<DONE>Done</DONE>")]
     agent, seen, error = conflict.attempt({"implementing": [left] * 3})
     assert error is None
-    assert isinstance(seen[-1], LoopStalled)
+    assert isinstance(seen[-1], ev.LoopStalled)
     assert "conflict markers are left in a.txt" in seen[-1].message
     assert "conflict markers are left in a.txt" in (agent.spawned[1].system_prompt or "")
 
@@ -318,7 +311,7 @@ def test_a_merge_that_was_given_up(conflict: Conflict) -> None:
         {"implementing": [[Do(give_up), *instead], instead, BOTH], "reviewing": [GOOD]}
     )
     assert error is None
-    assert isinstance(seen[-1], WatchCandidate)
+    assert isinstance(seen[-1], ev.WatchCandidate)
     assert "begun anew" in (agent.spawned[2].system_prompt or "")
     assert {"b.txt", "c.txt"} <= set(conflict.git("ls-files").split())
     assert "TWO zwei" in conflict.git("show", "HEAD:a.txt")
@@ -333,7 +326,7 @@ def test_an_agent_that_commits_the_merge(conflict: Conflict) -> None:
     resolving = [BOTH[0], Do(commit), Write("c.txt", "more\n"), BOTH[1]]
     _, seen, error = conflict.attempt({"implementing": [resolving], "reviewing": [GOOD]})
     assert error is None
-    assert isinstance(seen[-1], WatchCandidate)
+    assert isinstance(seen[-1], ev.WatchCandidate)
     assert "more\n" == conflict.git("show", "HEAD:c.txt")
     assert "" == conflict.git("status", "--porcelain")
 
@@ -349,7 +342,7 @@ def test_specifications_of_a_slot_are_not_merged(conflict: Conflict) -> None:
         {"implementing": [BOTH], "reviewing": [GOOD]}, prepared=prepared
     )
     assert error is None
-    assert isinstance(seen[-1], WatchCandidate)
+    assert isinstance(seen[-1], ev.WatchCandidate)
     assert "spec, changed\n" == conflict.git("show", "HEAD:.specs/a.md")
     specs = conflict.home.slots[1].folder / ".specs" / "a.md"
     assert "spec, of a person\n" == specs.read_text()
@@ -361,7 +354,7 @@ def test_a_resolution_is_resumed(conflict: Conflict) -> None:
     assert isinstance(error, LoopError)
     _, seen, error = conflict.attempt({"implementing": [BOTH], "reviewing": [GOOD]}, number=3)
     assert error is None
-    assert isinstance(seen[-1], WatchCandidate)
+    assert isinstance(seen[-1], ev.WatchCandidate)
     assert "TWO zwei" in conflict.git("show", "HEAD:a.txt")
 
 
@@ -377,7 +370,7 @@ def test_a_resolution_is_resumed_in_another_slot(conflict: Conflict) -> None:
     )
     assert error is None
     assert "conflict markers are left in a.txt" in (agent.spawned[1].system_prompt or "")
-    assert isinstance(seen[-1], WatchCandidate)
+    assert isinstance(seen[-1], ev.WatchCandidate)
     assert 3 == seen[-1].slot
     assert "TWO zwei" in conflict.home.git(slot, "show", "HEAD:a.txt")
     parents = conflict.home.git(slot, "log", "-1", "--format=%P").split()
@@ -411,7 +404,7 @@ def test_a_review_of_a_resolution(conflict: Conflict) -> None:
         }
     )
     assert error is None
-    assert isinstance(seen[-1], WatchCandidate)
+    assert isinstance(seen[-1], ev.WatchCandidate)
     roles = [spawned.role for spawned in agent.spawned]
     assert ["implementing", "reviewing", "planning", "implementing", "reviewing"] == roles
     assert "one is missing" in (agent.spawned[2].system_prompt or "")
@@ -426,11 +419,11 @@ def test_a_failed_check_sends_an_item_back(home: Home) -> None:
     }
     _, seen, _ = home.attempt(sessions)
     candidate = seen[-1]
-    assert isinstance(candidate, WatchCandidate)
+    assert isinstance(candidate, ev.WatchCandidate)
     home.project.write("other.txt")
     home.project.git("add", "-A")
     home.project.git("commit", "-q", "-m", "Others")
-    back = WatchSentBack(filename="a.md", reason="check", output="2 words, limit 1", returns=1)
+    back = ev.WatchSentBack(filename="a.md", reason="check", output="2 words, limit 1", returns=1)
     agent, seen, error = home.attempt(
         {"planning": [PLAN], "implementing": [work("c.txt")], "reviewing": [GOOD]},
         slot=2,

@@ -6,25 +6,19 @@ from pathlib import Path
 
 from reactivex import Observable, empty, just, operators as ops, throw
 
+from cuggino import events as ev
 from cuggino.errors import ConfigError
-from cuggino.events import (
-    Event,
-    WatchBacklogWaiting,
-    WatchIssueReported,
-    WatchLanded,
-    WatchSourceFailed,
-)
 from cuggino.storage import list_journals, scan_journal
 from tests.loops.slot_watching import SlotWatching
 
 
-def report_landings(events: Observable[Event]) -> Observable[Event]:
+def report_landings(events: Observable[ev.Event]) -> Observable[ev.Event]:
     """Report each landing ten seconds later."""
 
-    def reports(event: Event) -> Observable[Event]:
-        if not isinstance(event, WatchLanded):
+    def reports(event: ev.Event) -> Observable[ev.Event]:
+        if not isinstance(event, ev.WatchLanded):
             return empty()
-        report = WatchIssueReported(filename=event.filename, url="u", state="landed")
+        report = ev.WatchIssueReported(filename=event.filename, url="u", state="landed")
         return just(report).pipe(ops.delay(10))
 
     return events.pipe(ops.flat_map(reports))
@@ -32,8 +26,8 @@ def report_landings(events: Observable[Event]) -> Observable[Event]:
 
 def test_events_are_added_recorded_and_seen(tmp_path: Path) -> None:
     """A companion sees the events of the watch and of others; its own are part of the stream."""
-    failed = WatchSourceFailed(source="s", message="down", retry_in=60)
-    seen: list[Event] = []
+    failed = ev.WatchSourceFailed(source="s", message="down", retry_in=60)
+    seen: list[ev.Event] = []
     watch = SlotWatching(
         tmp_path / "p",
         journal=True,
@@ -59,13 +53,13 @@ def test_events_are_added_recorded_and_seen(tmp_path: Path) -> None:
 
 def test_the_first_event_is_seen(tmp_path: Path) -> None:
     """A watch with nothing to do emits one event at once, which its companions see."""
-    seen: list[Event] = []
+    seen: list[ev.Event] = []
     watch = SlotWatching(
         tmp_path / "p",
         companions=[lambda events: events.pipe(ops.do_action(seen.append), ops.ignore_elements())],
     )
     told = [value for _, _, value in watch.play(60)]
-    assert isinstance(told[0], WatchBacklogWaiting)
+    assert isinstance(told[0], ev.WatchBacklogWaiting)
     assert seen == told
 
 

@@ -8,39 +8,30 @@ from typing import Any
 
 from reactivex import Observable
 
+from cuggino import events as ev
 from cuggino.errors import Interrupted
-from cuggino.events import (
-    ContinueAsked,
-    ControlIgnored,
-    PauseAsked,
-    PlanWritten,
-    SkipAsked,
-    SteerAsked,
-    Steered,
-    StopAsked,
-)
 from cuggino.loops import LoopRunOptions, LoopService
 from cuggino.testing import AgentRun, Marbles, Seen
 from tests.loops.coding_loop import CodingLoop, marbles
 from tests.loops.supervised_loop import limited
 from tests.loops.watching import Watching
 
-STEER = SteerAsked(text="use flask")
+STEER = ev.SteerAsked(text="use flask")
 
 
 def commanded() -> Marbles:
     """Return marbles in which digits are commands."""
     return marbles(
         **{
-            "1": PauseAsked(),
-            "2": ContinueAsked(),
-            "3": StopAsked(),
-            "4": StopAsked(now=True),
+            "1": ev.PauseAsked(),
+            "2": ev.ContinueAsked(),
+            "3": ev.StopAsked(),
+            "4": ev.StopAsked(now=True),
             "5": STEER,
-            "6": SkipAsked(),
-            "7": ControlIgnored(source="x.json", reason="it is not signed"),
-            "8": SkipAsked(item="002.md"),
-            "9": Steered(text="use flask", to="session"),
+            "6": ev.SkipAsked(),
+            "7": ev.ControlIgnored(source="x.json", reason="it is not signed"),
+            "8": ev.SkipAsked(item="002.md"),
+            "9": ev.Steered(text="use flask", to="session"),
         }
     )
 
@@ -200,7 +191,7 @@ class TestIgnored:
         """Only a watch has items to skip."""
         t = commanded()
         _, run = coding(tmp_path, t, "-6-")
-        reasons = [v.reason for _, _, v in t.record(run) if isinstance(v, ControlIgnored)]
+        reasons = [v.reason for _, _, v in t.record(run) if isinstance(v, ev.ControlIgnored)]
         assert ["no item is at work"] == reasons
 
     def test_an_error_of_the_commands(self, tmp_path: Path) -> None:
@@ -263,5 +254,5 @@ def test_details_for_screens(tmp_path: Path) -> None:
     """With `shows_plans`, a run emits its plan, and a watch the title and place of each item."""
     t = commanded()
     _, run = coding(tmp_path, t, "-", shows_plans=True)
-    [plan] = [value for _, _, value in t.record(run) if isinstance(value, PlanWritten)]
+    [plan] = [value for _, _, value in t.record(run) if isinstance(value, ev.PlanWritten)]
     assert "# Plan\n\n## Task 1" == plan.text

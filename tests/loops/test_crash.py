@@ -12,16 +12,7 @@ from typing import Any
 
 import pytest
 
-from cuggino.events import (
-    DeliverSessionStarted,
-    RunContinued,
-    RunEnded,
-    RunResult,
-    RunResumed,
-    StageFinished,
-    StageStarted,
-    VerificationEnded,
-)
+from cuggino import events as ev
 from cuggino.storage import run_totals
 from tests.loops.crashes import (
     CODING,
@@ -60,7 +51,7 @@ def test_a_killed_run(name: str, share: int, whole: Whole, tmp_path: Path) -> No
         process = run.at(instant, tmp_path / f"killed-{n}")
         if process.is_resumable:
             story = run.assert_resumes(process)
-            numbers = [event.session for event in story.of(DeliverSessionStarted)]
+            numbers = [event.session for event in story.of(ev.DeliverSessionStarted)]
             assert numbers == list(range(numbers[0], numbers[0] + len(numbers)) if numbers else [])
 
 
@@ -87,7 +78,7 @@ def test_a_stopped_run(name: str, how: str, whole: Whole, tmp_path: Path) -> Non
         assert all(journal.state == "interrupted" for journal in process.journals[-1:])
         if name != "watch":
             assert (how == "interrupt_at") == any(
-                isinstance(event, RunResult) for event in story.events
+                isinstance(event, ev.RunResult) for event in story.events
             )
         run.assert_resumes(run.scenario.process(process.folder))
 
@@ -133,7 +124,7 @@ def test_a_run_stopped_again_and_again(name: str, how: str, whole: Whole, tmp_pa
         process.resume(at=at, **step)
     assert 1 < n < 39
     assert run.end == process.end()
-    continued = [e for e in process.journal.entries if isinstance(e.event, RunContinued)]
+    continued = [e for e in process.journal.entries if isinstance(e.event, ev.RunContinued)]
     assert n - 1 == len(continued)
 
 
@@ -158,11 +149,11 @@ def _assert_journal(run: Uninterrupted) -> None:
     """Assert that it has stages and exactly one result, which only the last entry follows."""
     events = [entry.event for entry in run.journal.entries]
     kinds = [type(event) for event in events]
-    assert StageStarted in kinds
-    assert StageFinished in kinds
-    assert (1, 0) == (kinds.count(RunEnded), kinds.count(RunContinued))
-    assert [events[-2]] == [event for event in events if isinstance(event, RunResult)]
-    assert RunEnded is kinds[-1]
+    assert ev.StageStarted in kinds
+    assert ev.StageFinished in kinds
+    assert (1, 0) == (kinds.count(ev.RunEnded), kinds.count(ev.RunContinued))
+    assert [events[-2]] == [event for event in events if isinstance(event, ev.RunResult)]
+    assert ev.RunEnded is kinds[-1]
     assert run.scenario.kind == run.journal.started.kind
     totals = run_totals(run.journal)
     if run.scenario.kind == "deliver":
@@ -190,7 +181,7 @@ def test_half_a_review_is_not_read(tmp_path: Path) -> None:
 def test_a_verdict_is_recorded_once(whole: Whole, tmp_path: Path) -> None:
     """A run killed after a refutation counts it once, and does not verify the job again."""
     run = whole("plan_build refuted")
-    counts = [event.failures for event in run.story.of(VerificationEnded)]
+    counts = [event.failures for event in run.story.of(ev.VerificationEnded)]
     assert [{"J1": 1}, {"J1": 2}, {"J1": 3}] == counts
     between = [x for x in _every_instant(run.scenario, tmp_path) if _is_between(x)]
     for n, instant in enumerate([between[0], between[-1]]):
@@ -226,10 +217,10 @@ def test_a_killed_watch_counts_once(whole: Whole, tmp_path: Path) -> None:
     resumed = 0
     for n, instant in enumerate(spread(6, run.nasty[""])[1:]):
         process = run.at(instant, tmp_path / f"killed-{n}")
-        resumed += len(process.finish().of(RunResumed))
+        resumed += len(process.finish().of(ev.RunResumed))
         watches = [journal for journal in process.journals if journal.started.kind == "watch"]
         entries = [entry.event for journal in watches for entry in journal.entries]
-        assert [] == [event for event in entries if isinstance(event, RunResumed)]
+        assert [] == [event for event in entries if isinstance(event, ev.RunResumed)]
     assert resumed > 2
 
 

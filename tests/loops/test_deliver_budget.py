@@ -6,37 +6,29 @@ from pathlib import Path
 
 import pytest
 
+from cuggino import events as ev
 from cuggino.errors import AgentFailed, BudgetExceeded
-from cuggino.events import (
-    BudgetWarning,
-    DeliverEnded,
-    DeliverSessionRetry,
-    DeliverSessionStarted,
-    SessionEnded,
-    Usage,
-    UsageUpdate,
-)
 from tests.loops.deliver_loop import DeliverLoop, Turn, deliver_marbles
 
 START = {"a": "pending"}
-HALF = SessionEnded(outcome="completed", cost_usd=0.5)
-SPENT = SessionEnded(outcome="budget", cost_usd=0.5)
-USED = UsageUpdate(usage=Usage(input_tokens=500, output_tokens=100))
+HALF = ev.SessionEnded(outcome="completed", cost_usd=0.5)
+SPENT = ev.SessionEnded(outcome="budget", cost_usd=0.5)
+USED = ev.UsageUpdate(usage=ev.Usage(input_tokens=500, output_tokens=100))
 
 
 def test_money_that_is_spent(tmp_path: Path) -> None:
     """No session is started when the budget is spent: the result follows, then the error."""
     project = DeliverLoop(tmp_path, [Turn((HALF,))] * 2, START)
     story = project.run(budget=1.0, session_pause=2.0)
-    assert [0, 2] == story.times(DeliverSessionStarted)
-    assert [4] == story.times(DeliverEnded)
+    assert [0, 2] == story.times(ev.DeliverSessionStarted)
+    assert [4] == story.times(ev.DeliverEnded)
     end = story.ended
     assert ("budget_exceeded", 2, 1.0) == (end.reason, end.sessions, end.cost_usd)
     assert isinstance(story.error, BudgetExceeded)
     assert story.error.message == end.error
     assert ["completed", "completed"] == story.outcomes
     assert [1.0, 0.5] == [options.max_budget_usd for options in project.agent.spawned]
-    assert 1 == len(story.of(BudgetWarning))
+    assert 1 == len(story.of(ev.BudgetWarning))
     project.assert_released()
 
 
@@ -77,7 +69,7 @@ def test_the_time_is_up_in_a_pause(tmp_path: Path) -> None:
     """A budget that ends in a pause starts no further session."""
     story = DeliverLoop(tmp_path, [Turn()], START).run(max_duration=2.0, session_pause=5.0)
     assert ("budget_exceeded", 1) == (story.ended.reason, story.ended.sessions)
-    assert [0] == story.times(DeliverSessionStarted)
+    assert [0] == story.times(ev.DeliverSessionStarted)
 
 
 def test_the_time_is_up_behind_a_good_result(tmp_path: Path) -> None:
@@ -97,7 +89,7 @@ def test_an_agent_that_spent_the_run_budget(error: Exception | None, tmp_path: P
     story = DeliverLoop(tmp_path, [Turn((SPENT,), error=error)], START).run(budget=0.5)
     assert (["budget"], "budget_exceeded") == (story.outcomes, story.ended.reason)
     assert isinstance(story.error, BudgetExceeded)
-    assert [] == story.of(DeliverSessionRetry)
+    assert [] == story.of(ev.DeliverSessionRetry)
 
 
 def test_an_agent_with_a_budget_of_its_own(tmp_path: Path) -> None:
@@ -107,4 +99,4 @@ def test_an_agent_with_a_budget_of_its_own(tmp_path: Path) -> None:
     story = DeliverLoop(tmp_path, turns, START).run(max_retries=0)
     assert ["budget", "budget", "completed"] == story.outcomes
     assert "all_passed" == story.ended.reason
-    assert [] == story.of(DeliverSessionRetry)
+    assert [] == story.of(ev.DeliverSessionRetry)

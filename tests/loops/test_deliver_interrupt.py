@@ -11,14 +11,8 @@ from reactivex import Observable, defer, never, operators as ops, throw, timer
 from reactivex.disposable import Disposable
 from reactivex.subject import ReplaySubject, Subject
 
+from cuggino import events as ev
 from cuggino.errors import AgentFailed, QuotaExceeded, WorkspaceLocked
-from cuggino.events import (
-    AgentMessage,
-    DeliverEnded,
-    DeliverSessionEnded,
-    QuotaWaiting,
-    SessionEnded,
-)
 from cuggino.operators import LoopScheduler
 from cuggino.testing import DrawnStream, Marbles
 from tests.limits import LIMIT
@@ -46,7 +40,7 @@ def story_of(
     folder: Path,
 ) -> tuple[DeliverLoop, list[DrawnStream], DrawnStream]:
     """Three sessions of five seconds with a pause of three, an outage and a change within."""
-    t = deliver_marbles(O=Writes({"a": "passed"}), x=SessionEnded(outcome="failed"))
+    t = deliver_marbles(O=Writes({"a": "passed"}), x=ev.SessionEnded(outcome="failed"))
     t.error = AgentFailed("529", reason="overloaded")
     agents = [t.cold("-a--d|"), t.cold("-x#"), t.cold("--a-d|"), t.cold("-O--d|")]
     watch = t.hot("- 27s !----")
@@ -67,7 +61,7 @@ def test_without_an_interruption(tmp_path: Path) -> None:
     project, agents, watch = story_of(tmp_path)
     story = project.run(**SETTINGS)
     assert ("all_passed", 3, ENDS) == (story.ended.reason, story.ended.sessions, ENDS)
-    assert [ENDS] == story.times(DeliverEnded)
+    assert [ENDS] == story.times(ev.DeliverEnded)
     assert [[(0, 5)], [(8, 10)], [(10, 15)], [(18, 23)]] == [a.subscriptions for a in agents]
     assert [(0, 5), (8, 15), (18, 23)] == watch.subscriptions
 
@@ -80,13 +74,13 @@ def test_interrupted_at_every_instant(tenths: int, tmp_path: Path) -> None:
     stop = replayed(project.marbles, at)
     story = project.run(interrupt=stop, **SETTINGS)
     assert ("interrupted", at) == (story.ended.reason, story.ended.duration)
-    assert ([at], "completed") == (story.times(DeliverEnded), story.seen[-1][1])
+    assert ([at], "completed") == (story.times(ev.DeliverEnded), story.seen[-1][1])
     assert all(end <= at for stream in (*agents, watch) for _, end in _closed(stream))
     in_session = [s for s in watch.subscriptions if s[1] == at and s[0] < at]
     if in_session and at not in (5.0, 15.0):
-        last = story.of(DeliverSessionEnded)[-1]
+        last = story.of(ev.DeliverSessionEnded)[-1]
         begun = in_session[0][0]
-        told = [event for when, event in story.of(SessionEnded) if when >= begun]
+        told = [event for when, event in story.of(ev.SessionEnded) if when >= begun]
         expected = "completed" if told[-1:] == [DONE] else "interrupted"
         assert (at, expected) == (last[0], last[1].outcome)
     assert [] == stop.observers
@@ -101,7 +95,7 @@ def test_disposed_at_every_instant(tenths: int, tmp_path: Path) -> None:
     project, agents, watch = story_of(tmp_path)
     stop: ReplaySubject[object] = ReplaySubject()
     story = project.run(interrupt=stop, dispose_at=at, **SETTINGS)
-    assert [] == story.of(DeliverEnded)
+    assert [] == story.of(ev.DeliverEnded)
     assert all(when <= at for when, _, _ in story.seen)
     assert "next" == story.seen[-1][1] if story.seen else at == 0
     for stream in (*agents, watch):
@@ -140,7 +134,7 @@ def test_an_interrupted_session_is_reported(tmp_path: Path) -> None:
     agent = t.cold("-aO--------")
     project = DeliverLoop(tmp_path, [Turn(stream=agent)], START, t)
     story = project.run(interrupt=t.hot("-----S"))
-    (_, ended) = story.of(DeliverSessionEnded)[0]
+    (_, ended) = story.of(ev.DeliverSessionEnded)[0]
     assert ("interrupted", 5.0, None) == (ended.outcome, ended.duration, ended.cost_usd)
     assert [(5, "a", "pending", "passed")] == story.changes
     assert ("interrupted", 1) == (story.ended.reason, story.ended.passed)
@@ -149,11 +143,11 @@ def test_an_interrupted_session_is_reported(tmp_path: Path) -> None:
 
 def test_in_a_wait_for_the_usage_limit(tmp_path: Path) -> None:
     """A wait for usage ends at once (AUT-079)."""
-    t = deliver_marbles(q=SessionEnded(outcome="quota"))
+    t = deliver_marbles(q=ev.SessionEnded(outcome="quota"))
     t.error = limited(3600.0)
     project = DeliverLoop(tmp_path, [Turn(stream=t.cold("-q#"))], START, t)
     story = project.run(interrupt=replayed(t, 100.0), wait_for_quota=True)
-    assert [2, 62] == story.times(QuotaWaiting)
+    assert [2, 62] == story.times(ev.QuotaWaiting)
     assert ("interrupted", 100.0) == (story.ended.reason, story.ended.duration)
     assert ["interrupted"] == story.outcomes
     project.assert_released()
@@ -238,7 +232,7 @@ def test_from_another_thread(tmp_path: Path) -> None:
         note = Disposable(lambda: threads.add(threading.current_thread().name))
         waiting: Observable[object] = never()
         return waiting.pipe(
-            ops.start_with(AgentMessage(text="working")), ops.finally_action(note.dispose)
+            ops.start_with(ev.AgentMessage(text="working")), ops.finally_action(note.dispose)
         )
 
     project = DeliverLoop(tmp_path, [Turn(stream=defer(agent))], START)
@@ -250,7 +244,7 @@ def test_from_another_thread(tmp_path: Path) -> None:
     def hear(event: object) -> None:
         threads.add(threading.current_thread().name)
         seen.append(event)
-        if isinstance(event, AgentMessage):
+        if isinstance(event, ev.AgentMessage):
             begun.set()
 
     project.stream(interrupt=stop).subscribe(hear, lambda _: over.set(), over.set, scheduler=loop)
@@ -260,14 +254,14 @@ def test_from_another_thread(tmp_path: Path) -> None:
     loop.dispose()
     assert 1 == len(threads)
     assert threading.current_thread().name not in threads
-    assert isinstance(seen[-1], DeliverEnded)
+    assert isinstance(seen[-1], ev.DeliverEnded)
     assert "interrupted" == seen[-1].reason
 
 
 def test_no_wait_is_left_behind(tmp_path: Path) -> None:
     """A run that ends with a usage limit leaves no subscription to the interruption."""
     project = DeliverLoop(
-        tmp_path, [Turn((SessionEnded(outcome="quota"),), error=limited())], START
+        tmp_path, [Turn((ev.SessionEnded(outcome="quota"),), error=limited())], START
     )
     stop: Subject[object] = Subject()
     story = project.run(interrupt=stop)

@@ -7,23 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from cuggino import events as ev
 from cuggino.errors import AgentFailed, QuotaExceeded
-from cuggino.events import (
-    AgentMessage,
-    DeliverEnded,
-    DeliverSessionEnded,
-    DeliverSessionRetry,
-    DeliverSessionStarted,
-    QuotaLifted,
-    QuotaWaiting,
-    SessionEnded,
-)
 from tests.loops.deliver_loop import DONE, DeliverLoop, Turn, deliver_marbles
 from tests.loops.supervised_loop import HOUR, limited, second
 
 START = {"a": "pending"}
 PASSED = {"a": "passed"}
-LIMIT = SessionEnded(outcome="quota", cost_usd=0.25)
+LIMIT = ev.SessionEnded(outcome="quota", cost_usd=0.25)
 MARGIN = 60.0
 
 
@@ -35,7 +26,7 @@ def test_the_default_is_to_end(tmp_path: Path) -> None:
     project = DeliverLoop(tmp_path, [Turn(stream=agent)], START, t)
     story = project.run()
     assert ["quota"] == story.outcomes
-    assert [3] == story.times(DeliverSessionEnded)
+    assert [3] == story.times(ev.DeliverSessionEnded)
     end = story.ended
     assert ("quota_exceeded", 1, 0.25, "limit met") == (
         end.reason,
@@ -45,7 +36,7 @@ def test_the_default_is_to_end(tmp_path: Path) -> None:
     )
     assert isinstance(story.error, QuotaExceeded)
     assert second(HOUR) == story.error.resets_at
-    assert [] == story.of(QuotaWaiting, DeliverSessionRetry)
+    assert [] == story.of(ev.QuotaWaiting, ev.DeliverSessionRetry)
     t.check_subscriptions(agent, "^--!")
     project.assert_released()
 
@@ -53,7 +44,7 @@ def test_the_default_is_to_end(tmp_path: Path) -> None:
 @pytest.mark.parametrize("error", [None, AgentFailed("exit code 1", reason="crash")])
 def test_a_result_that_reports_the_limit(error: AgentFailed | None, tmp_path: Path) -> None:
     """A result that reports the limit counts, with or without an error after it (AUT-024)."""
-    turn = Turn((AgentMessage(text="You've hit your limit"), LIMIT), error=error)
+    turn = Turn((ev.AgentMessage(text="You've hit your limit"), LIMIT), error=error)
     story = DeliverLoop(tmp_path, [turn], START).run()
     assert ["quota"] == story.outcomes
     assert "quota_exceeded" == story.ended.reason
@@ -83,9 +74,9 @@ def test_a_wait_until_the_limit_is_lifted(can_resume: bool, tmp_path: Path) -> N
         (first.subscriptions[0][1], None),
         second_.subscriptions[0],
     ]
-    assert [lifted] == story.times(QuotaLifted)
-    assert 3 == story.times(QuotaWaiting)[0]
-    assert [0] == story.times(DeliverSessionStarted)
+    assert [lifted] == story.times(ev.QuotaLifted)
+    assert 3 == story.times(ev.QuotaWaiting)[0]
+    assert [0] == story.times(ev.DeliverSessionStarted)
     end = story.ended
     assert ("all_passed", 1, lifted + 3) == (end.reason, end.sessions, end.duration)
     assert pytest.approx(0.26) == end.cost_usd
@@ -104,7 +95,7 @@ def test_limits_without_a_reset_time(tmp_path: Path) -> None:
     turns = [Turn((LIMIT,), error=limited())] * 10
     project = DeliverLoop(tmp_path, turns, START)
     story = project.run(wait_for_quota=True)
-    lifted = [0.0, *story.times(QuotaLifted)]
+    lifted = [0.0, *story.times(ev.QuotaLifted)]
     pauses = [after - before for before, after in pairwise(lifted)]
     assert [900, 1800, 3600, 7200, 14400] == [round(pause) for pause in pauses[:5]]
     assert 86400 == sum(map(round, pauses))
@@ -126,7 +117,7 @@ def test_a_limit_in_every_session(tmp_path: Path) -> None:
     story = DeliverLoop(tmp_path, turns, START, t).run(wait_for_quota=True, max_retries=0)
     assert ["completed"] * 3 == story.outcomes
     assert ("all_passed", 3) == (story.ended.reason, story.ended.sessions)
-    assert 3 == len(story.of(QuotaLifted))
+    assert 3 == len(story.of(ev.QuotaLifted))
 
 
 def test_a_wait_that_ends_in_a_crash(tmp_path: Path) -> None:
@@ -157,7 +148,7 @@ def test_a_closed_gate_without_waiting(tmp_path: Path) -> None:
     story = project.run()
     assert (["quota"], "quota_exceeded") == (story.outcomes, story.ended.reason)
     assert [] == project.agent.spawned
-    assert [0] == story.times(DeliverEnded)
+    assert [0] == story.times(ev.DeliverEnded)
 
 
 def test_a_limit_in_the_last_session_allowed(tmp_path: Path) -> None:

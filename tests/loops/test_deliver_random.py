@@ -9,16 +9,10 @@ from typing import Any
 
 from hypothesis import given, strategies as st
 
+from cuggino import events as ev
 from cuggino.domain.deliverables import Deliverable, Deliverables, Verification
 from cuggino.domain.termination import DeliverProgress, Terminate, decide_delivery
 from cuggino.errors import AgentFailed, BudgetExceeded, QuotaExceeded
-from cuggino.events import (
-    AgentMessage,
-    DeliverablesListed,
-    DeliverSessionEnded,
-    DeliverSessionStarted,
-    SessionEnded,
-)
 from tests.loops.deliver_loop import DONE, DeliverLoop, RecordedDelivery, Turn
 
 IDS = ("a", "b", "c")
@@ -37,19 +31,19 @@ def failed(reason: Any) -> tuple[tuple[Any, ...], Exception]:
 
 
 ENDINGS: list[tuple[tuple[Any, ...], Exception | None]] = [
-    ((AgentMessage(text="done"), DONE), None),
-    ((AgentMessage(text="done"), DONE), None),
-    ((AgentMessage(text="done"), DONE), AgentFailed("behind", reason="crash")),
-    ((AgentMessage(text="no result"),), None),
+    ((ev.AgentMessage(text="done"), DONE), None),
+    ((ev.AgentMessage(text="done"), DONE), None),
+    ((ev.AgentMessage(text="done"), DONE), AgentFailed("behind", reason="crash")),
+    ((ev.AgentMessage(text="no result"),), None),
     failed("crash"),
     failed("overloaded"),
     ((), ValueError("own")),
-    ((SessionEnded(outcome="failed", cost_usd=0.01, num_turns=1),), failed("unknown")[1]),
-    ((SessionEnded(outcome="max_turns", cost_usd=0.01),), failed("max_turns")[1]),
+    ((ev.SessionEnded(outcome="failed", cost_usd=0.01, num_turns=1),), failed("unknown")[1]),
+    ((ev.SessionEnded(outcome="max_turns", cost_usd=0.01),), failed("max_turns")[1]),
 ]
 ENDINGS_OF_ALL: list[tuple[tuple[Any, ...], Exception | None]] = [
-    ((SessionEnded(outcome="quota"),), QuotaExceeded("limit")),
-    ((SessionEnded(outcome="budget"),), BudgetExceeded("spent")),
+    ((ev.SessionEnded(outcome="quota"),), QuotaExceeded("limit")),
+    ((ev.SessionEnded(outcome="budget"),), BudgetExceeded("spent")),
     failed("auth"),
 ]
 TURNS = st.builds(
@@ -91,7 +85,7 @@ def test_random_sessions(
 
 def assert_by_the_rules(story: RecordedDelivery, options: dict[str, Any]) -> None:
     end = story.ended
-    started, over = story.of(DeliverSessionStarted), story.of(DeliverSessionEnded)
+    started, over = story.of(ev.DeliverSessionStarted), story.of(ev.DeliverSessionEnded)
     assert end.sessions == len(started) == len(over) <= options["max_sessions"]
     assert list(range(1, end.sessions + 1)) == [event.session for _, event in over]
     outcomes = story.outcomes
@@ -126,13 +120,14 @@ def assert_by_the_rules(story: RecordedDelivery, options: dict[str, Any]) -> Non
     assert end.reason == decision.reason
 
 
-def _last(story: RecordedDelivery) -> DeliverablesListed | None:
+def _last(story: RecordedDelivery) -> ev.DeliverablesListed | None:
     """The deliverables as they were looked at last; None when their file was broken then."""
     events = story.events
     n = max(
-        (n for n, event in enumerate(events) if isinstance(event, DeliverSessionEnded)), default=0
+        (n for n, event in enumerate(events) if isinstance(event, ev.DeliverSessionEnded)),
+        default=0,
     )
-    listed = [event for event in events[n:] if isinstance(event, DeliverablesListed)]
+    listed = [event for event in events[n:] if isinstance(event, ev.DeliverablesListed)]
     return listed[-1] if listed else None
 
 

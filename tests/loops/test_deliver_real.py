@@ -15,21 +15,10 @@ from typing import Any
 import pytest
 
 import cuggino
-from cuggino import Config, Runtime
+from cuggino import Config, Runtime, events as ev
 from cuggino.agents.claude import ClaudeAgent
 from cuggino.config.browser import BROWSER_TOOLS
 from cuggino.domain.deliverable_tools import agent_tool
-from cuggino.events import (
-    DeliverableStatusChanged,
-    DeliverEnded,
-    DeliverSessionEnded,
-    DeliverSessionStarted,
-    Event,
-    GuardDenied,
-    McpServerFailed,
-    ToolCall,
-    ToolResult,
-)
 from cuggino.sources import process_lines
 from cuggino.testing import no_leaks
 from tests.browser_tools import tools_of
@@ -77,10 +66,10 @@ class Project:
     home: Path
     program: Path
     env: dict[str, str] = field(default_factory=dict)
-    events: list[Event] = field(default_factory=list)
+    events: list[ev.Event] = field(default_factory=list)
     requests: list[ModelRequest] = field(default_factory=list)
 
-    def deliver(self, *sessions: Sequence[Turn], **options: Any) -> DeliverEnded:
+    def deliver(self, *sessions: Sequence[Turn], **options: Any) -> ev.DeliverEnded:
         with ModelServer(_Sessions(sessions)) as server:
             agent = ClaudeAgent(path=self.program, env=clean_env(self.home, server.url) | self.env)
             runtime = Runtime.live(cwd=self.folder, config=Config(), agent=agent)
@@ -88,7 +77,7 @@ class Project:
             run = runtime.deliver(runtime.deliver_options(**given))
             last = cuggino.run(run, self.events.append)
             self.requests = server.requests
-        assert isinstance(last, DeliverEnded)
+        assert isinstance(last, ev.DeliverEnded)
         return last
 
     def of(self, kind: type[Any]) -> list[Any]:
@@ -97,8 +86,8 @@ class Project:
     @property
     def answers(self) -> list[str]:
         """Return the results in the order of their calls; those of one message end in any order."""
-        outputs = {result.name: result.output for result in self.of(ToolResult)}
-        return [outputs[call.id] for call in self.of(ToolCall)]
+        outputs = {result.name: result.output for result in self.of(ev.ToolResult)}
+        return [outputs[call.id] for call in self.of(ev.ToolCall)]
 
     def read(self, name: str) -> str | None:
         file = self.folder / name
@@ -159,10 +148,10 @@ def test_from_specification_to_passed(make: Callable[..., Project]) -> None:
         end.total,
         end.blocked,
     )
-    told = [(e.deliverable_id, e.status) for e in project.of(DeliverableStatusChanged)]
+    told = [(e.deliverable_id, e.status) for e in project.of(ev.DeliverableStatusChanged)]
     assert [("A", "passed"), ("B", "blocked")] == told
-    assert ["Planned.", "Built."] == [event.message for event in project.of(DeliverSessionEnded)]
-    assert {"Write", "Read", "Bash"} == {event.tool for event in project.of(GuardDenied)}
+    assert ["Planned.", "Built."] == [event.message for event in project.of(ev.DeliverSessionEnded)]
+    assert {"Write", "Read", "Bash"} == {event.tool for event in project.of(ev.GuardDenied)}
     assert "secret" not in "".join(project.answers)
     assert "Hello" in project.answers
     assert "Hello" == project.read("hello.txt")
@@ -205,7 +194,7 @@ def test_the_settings_of_a_project(make: Callable[..., Project], tmp_path: Path)
     assert "b" == project.read("b.txt")
     assert not (tmp_path / "out.txt").exists()
     assert ["curl http://x.org", f"Write {tmp_path / 'out.txt'}"] == [
-        event.part for event in project.of(GuardDenied) if event.tool != "Edit"
+        event.part for event in project.of(ev.GuardDenied) if event.tool != "Edit"
     ]
 
 
@@ -231,10 +220,10 @@ def test_tools_that_are_not_listed(make: Callable[..., Project]) -> None:
     project.deliver([[put("one"), put("two"), put("three")], web, [bash("ls")]])
     assert ["put", "put"] == [project.read(f"{name}.txt") for name in ("one", "two")]
     assert project.read("three.txt") is None
-    refused = [event for event in project.of(GuardDenied) if "is not listed" in event.reason]
+    refused = [event for event in project.of(ev.GuardDenied) if "is not listed" in event.reason]
     assert {"mcp__three__put", "WebFetch", "WebSearch"} == {event.tool for event in refused}
     assert "two.txt" in project.answers[-1]
-    assert ["broken"] == [event.server for event in project.of(McpServerFailed)]
+    assert ["broken"] == [event.server for event in project.of(ev.McpServerFailed)]
 
 
 def test_the_browser(
@@ -263,7 +252,7 @@ def test_the_browser(
             ],
             sandbox=False,
         )
-    assert [] == project.of(GuardDenied)
+    assert [] == project.of(ev.GuardDenied)
     assert 'button "pressed 2"' in project.answers[2]
     assert sorted([*BROWSER_TOOLS, "mcp__playwright__browser_run_code_unsafe"]) == sorted(
         f"mcp__playwright__{name}" for name in tools_of(playwright_server)
@@ -319,9 +308,9 @@ def test_verification(make: Callable[..., Project]) -> None:
         verify=True,
     )
     assert ("all_verified", 5, 2, 2) == (end.reason, end.sessions, end.verified, end.to_verify)
-    begun = [event.instruction for event in project.of(DeliverSessionStarted)]
+    begun = [event.instruction for event in project.of(ev.DeliverSessionStarted)]
     assert ["initializer", "coding", "verify", "coding", "verify"] == begun
-    assert ["Write", "Bash"] == [event.tool for event in project.of(GuardDenied)]
+    assert ["Write", "Bash"] == [event.tool for event in project.of(ev.GuardDenied)]
     assert project.read("app.py") is None
     assert project.read("x.txt") is None
 
@@ -335,5 +324,5 @@ def test_sync(make: Callable[..., Project]) -> None:
         [[create("C"), deprecate]], [[verify("B")]], [[verify("C")]], workflow="sync"
     )
     assert ("all_verified", 3, 2, 2) == (end.reason, end.sessions, end.verified, end.total)
-    begun = [event.instruction for event in project.of(DeliverSessionStarted)][1:]
+    begun = [event.instruction for event in project.of(ev.DeliverSessionStarted)][1:]
     assert ["sync", "verify", "verify"] == begun

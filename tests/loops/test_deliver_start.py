@@ -7,14 +7,8 @@ from pathlib import Path
 import pytest
 from reactivex import Observable, just
 
+from cuggino import events as ev
 from cuggino.errors import ConfigError
-from cuggino.events import (
-    DeliverablesListed,
-    DeliverEnded,
-    DeliverSessionEnded,
-    DeliverSessionStarted,
-    DeliverWarning,
-)
 from tests.loops.deliver_loop import DeliverLoop, Statuses, Turn, Writes, deliver_marbles
 
 PASSED = {"a": "passed", "b": "passed"}
@@ -37,7 +31,7 @@ def test_nothing_is_left_to_do(
     """No session is started; deprecated deliverables count nowhere (AUT-040, AUT-095)."""
     project = DeliverLoop(tmp_path, start=start)
     story = project.run()
-    assert [DeliverablesListed, DeliverEnded] == [type(event) for event in story.events]
+    assert [ev.DeliverablesListed, ev.DeliverEnded] == [type(event) for event in story.events]
     end = story.ended
     assert (reason, 0) == (end.reason, end.sessions)
     assert counts == (end.passed, end.total, end.blocked)
@@ -81,8 +75,8 @@ def test_the_first_session_is_planned(tmp_path: Path) -> None:
     assert ["plan", "work", "work"] == [options.model for options in told]
     assert [1, 1, 2] == [options.turn for options in told]
     assert {2048} == {options.thinking for options in told}
-    assert [1, 2, 3] == [e.session for _, e in story.of(DeliverSessionStarted)]
-    assert [1, 2, 3] == [e.session for _, e in story.of(DeliverSessionEnded)]
+    assert [1, 2, 3] == [e.session for _, e in story.of(ev.DeliverSessionStarted)]
+    assert [1, 2, 3] == [e.session for _, e in story.of(ev.DeliverSessionEnded)]
 
 
 def test_an_initializer_that_plans_nothing_is_repeated(tmp_path: Path) -> None:
@@ -103,7 +97,7 @@ def test_a_broken_status_file_at_the_start(content: str, tmp_path: Path) -> None
     assert ("max_iterations", 0, 0) == (story.ended.reason, story.ended.passed, story.ended.total)
     assert 2 == len(story.warnings)  # before the session and after it
     assert all("status.json is broken: " in warning for warning in story.warnings)
-    assert [] == story.of(DeliverablesListed)
+    assert [] == story.of(ev.DeliverablesListed)
     assert before == project.status_file.read_bytes()
 
 
@@ -119,9 +113,9 @@ def test_a_status_file_that_breaks_on_the_way(tmp_path: Path) -> None:
     story = project.run()
     assert ["coding"] * 3 == story.instructions
     assert ["completed"] * 3 == story.outcomes
-    assert [4, 8] == story.times(DeliverWarning)
+    assert [4, 8] == story.times(ev.DeliverWarning)
     assert [] == story.changes  # to what is not known there is no change
-    assert [0, 11, 11] == story.times(DeliverablesListed)
+    assert [0, 11, 11] == story.times(ev.DeliverablesListed)
     assert "all_passed" == story.ended.reason
 
 
@@ -153,10 +147,10 @@ def test_pauses_lie_between_sessions(tmp_path: Path) -> None:
     turns = [Turn(stream=stream) for stream in streams]
     turns[2] = Turn(stream=streams[2], leaves=PASSED)
     story = DeliverLoop(tmp_path, turns, {"a": "pending"}, t).run(session_pause=10.0)
-    assert [0, 13, 26] == story.times(DeliverSessionStarted)
-    assert [3, 16, 29] == story.times(DeliverSessionEnded)
-    assert [29] == story.times(DeliverEnded)
-    assert (29, 3.0) == (story.ended.duration, story.of(DeliverSessionEnded)[0][1].duration)
+    assert [0, 13, 26] == story.times(ev.DeliverSessionStarted)
+    assert [3, 16, 29] == story.times(ev.DeliverSessionEnded)
+    assert [29] == story.times(ev.DeliverEnded)
+    assert (29, 3.0) == (story.ended.duration, story.of(ev.DeliverSessionEnded)[0][1].duration)
     assert 0.03 == pytest.approx(story.ended.cost_usd)
 
 
@@ -164,18 +158,18 @@ def test_there_is_no_pause_by_default_of_zero(tmp_path: Path) -> None:
     """A pause of zero sets no timer."""
     project = DeliverLoop(tmp_path, [Turn(), Turn(), Turn(leaves=PASSED)], {"a": "pending"})
     story = project.run(session_pause=0.0)
-    assert {0} == set(story.times(DeliverSessionStarted))
+    assert {0} == set(story.times(ev.DeliverSessionStarted))
 
 
 def test_all_events_of_an_agent_are_emitted(tmp_path: Path) -> None:
     """The events of an agent are emitted as they arrive, between the session's start and end."""
     t = deliver_marbles(
-        L=DeliverablesListed(),
-        s=DeliverSessionStarted(session=1, instruction="initializer"),
-        e=DeliverSessionEnded(
+        L=ev.DeliverablesListed(),
+        s=ev.DeliverSessionStarted(session=1, instruction="initializer"),
+        e=ev.DeliverSessionEnded(
             session=1, outcome="completed", message="working", cost_usd=0.01, duration=3.0
         ),
-        E=DeliverEnded(
+        E=ev.DeliverEnded(
             reason="max_iterations",
             sessions=1,
             cost_usd=0.01,

@@ -6,14 +6,7 @@ from pathlib import Path
 
 from reactivex import throw
 
-from cuggino.events import (
-    DeliverablesListed,
-    DeliverableState,
-    DeliverableStatusChanged,
-    DeliverEnded,
-    DeliverSessionEnded,
-    DeliverSessionStarted,
-)
+from cuggino import events as ev
 from tests.loops.deliver_loop import DeliverLoop, Statuses, Turn, Writes, crash, deliver_marbles
 
 START = {"a": "pending", "b": "pending"}
@@ -21,10 +14,10 @@ ONE = {"a": "passed", "b": "pending"}
 BOTH = {"a": "passed", "b": "passed"}
 
 
-def listing(statuses: Statuses) -> DeliverablesListed:
-    return DeliverablesListed(
+def listing(statuses: Statuses) -> ev.DeliverablesListed:
+    return ev.DeliverablesListed(
         deliverables=tuple(
-            DeliverableState.model_validate(
+            ev.DeliverableState.model_validate(
                 {"id": name, "description": f"do {name}", "status": status}
             )
             for name, status in statuses.items()
@@ -32,8 +25,8 @@ def listing(statuses: Statuses) -> DeliverablesListed:
     )
 
 
-def changed(name: str, previous: str, status: str) -> DeliverableStatusChanged:
-    return DeliverableStatusChanged.model_validate(
+def changed(name: str, previous: str, status: str) -> ev.DeliverableStatusChanged:
+    return ev.DeliverableStatusChanged.model_validate(
         {
             "deliverable_id": name,
             "description": f"do {name}",
@@ -46,11 +39,11 @@ def changed(name: str, previous: str, status: str) -> DeliverableStatusChanged:
 def test_changes_are_reported_at_once(tmp_path: Path) -> None:
     """Each change of the file is reported at once: first the changes, then the whole list."""
     t = deliver_marbles(
-        s=DeliverSessionStarted(session=1, instruction="coding"),
-        e=DeliverSessionEnded(
+        s=ev.DeliverSessionStarted(session=1, instruction="coding"),
+        e=ev.DeliverSessionEnded(
             session=1, outcome="completed", message="working", cost_usd=0.01, duration=6.0
         ),
-        E=DeliverEnded(
+        E=ev.DeliverEnded(
             reason="all_passed",
             sessions=1,
             passed=2,
@@ -82,11 +75,11 @@ def test_missed_changes_are_reported_at_the_end(tmp_path: Path) -> None:
     assert [(5, "a", "pending", "passed"), (5, "b", "pending", "passed")] == story.changes
     kinds = [type(event) for event in story.events[-5:]]
     assert [
-        DeliverableStatusChanged,
-        DeliverablesListed,
-        DeliverSessionEnded,
-        DeliverablesListed,
-        DeliverEnded,
+        ev.DeliverableStatusChanged,
+        ev.DeliverablesListed,
+        ev.DeliverSessionEnded,
+        ev.DeliverablesListed,
+        ev.DeliverEnded,
     ] == kinds
     assert story.events[-4] == story.events[-2]
 
@@ -102,7 +95,7 @@ def test_two_changes_in_one_look(tmp_path: Path) -> None:
         (2, "b", "pending", "passed"),
         (2, "c", "passed", "pending"),
     ] == story.changes
-    assert [0, 2, 6] == story.times(DeliverablesListed)
+    assert [0, 2, 6] == story.times(ev.DeliverablesListed)
 
 
 def test_created_ones_are_listed(tmp_path: Path) -> None:
@@ -111,7 +104,7 @@ def test_created_ones_are_listed(tmp_path: Path) -> None:
     project = DeliverLoop(tmp_path, [Turn(stream=t.cold("-N-O-d|"))], None, t, t.hot("--!-!"))
     story = project.run(max_sessions=1)
     assert [(4, "a", "pending", "passed")] == story.changes
-    told = [(when, len(event.deliverables)) for when, event in story.of(DeliverablesListed)]
+    told = [(when, len(event.deliverables)) for when, event in story.of(ev.DeliverablesListed)]
     assert [(0, 0), (2, 2), (4, 2), (6, 2)] == told
 
 
@@ -121,7 +114,7 @@ def test_deprecated_ones_vanish_from_the_list(tmp_path: Path) -> None:
     project = DeliverLoop(tmp_path, [Turn(stream=t.cold("-D-d|"))], ONE, t, t.hot("--!"))
     story = project.run()
     assert [] == story.changes
-    assert ["a"] == [item.id for item in story.of(DeliverablesListed)[1][1].deliverables]
+    assert ["a"] == [item.id for item in story.of(ev.DeliverablesListed)[1][1].deliverables]
     assert ("all_passed", 1, 1) == (story.ended.reason, story.ended.passed, story.ended.total)
 
 
@@ -130,7 +123,7 @@ def test_changes_of_the_folder_that_are_none_of_the_file(tmp_path: Path) -> None
     t = deliver_marbles(W=Writes(START))
     project = DeliverLoop(tmp_path, [Turn(stream=t.cold("-W-a-d|"))], START, t, t.hot("!!!!!!"))
     story = project.run(max_sessions=1)
-    assert [0, 6] == story.times(DeliverablesListed)
+    assert [0, 6] == story.times(ev.DeliverablesListed)
     assert [] == story.changes
 
 

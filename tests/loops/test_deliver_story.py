@@ -15,21 +15,12 @@ from typing import Any
 import pytest
 
 import cuggino
-from cuggino import Config, LlmAgent, Runtime
+from cuggino import Config, LlmAgent, Runtime, events as ev
 from cuggino.agents.claude import ClaudeAgent
 from cuggino.agents.scripted import ScriptedAgent
 from cuggino.agents.scripted.scenario import Failure, Limit, Scenario, ScenarioRun, Step
 from cuggino.domain.deliverable_tools import agent_tool
 from cuggino.errors import QuotaExceeded
-from cuggino.events import (
-    DeliverableStatusChanged,
-    DeliverEnded,
-    DeliverSessionEnded,
-    DeliverSessionStarted,
-    Event,
-    RunResumed,
-    ToolResult,
-)
 from cuggino.sources import process_lines
 from cuggino.testing import no_leaks
 from tests.limits import LIMIT
@@ -92,16 +83,16 @@ class Project:
 
     folder: Path
     agent: LlmAgent
-    events: list[Event] = field(default_factory=list)
+    events: list[ev.Event] = field(default_factory=list)
     after: list[tuple[str, str]] = field(default_factory=list)
 
     @property
     def runtime(self) -> Runtime:
         return Runtime.live(cwd=self.folder, config=Config(), agent=self.agent)
 
-    def see(self, event: Event) -> None:
+    def see(self, event: ev.Event) -> None:
         self.events.append(event)
-        if isinstance(event, DeliverSessionEnded):
+        if isinstance(event, ev.DeliverSessionEnded):
             self.after.append((self.files, self.statuses))
 
     @property
@@ -201,28 +192,28 @@ def test_a_whole_project(project: Project) -> None:
     options = runtime.deliver_options(session_pause=0.0)
     with pytest.raises(QuotaExceeded):
         cuggino.run(runtime.deliver(options), project.see)
-    (stopped,) = project.of(DeliverEnded)
+    (stopped,) = project.of(ev.DeliverEnded)
     assert ("quota_exceeded", 4, 2, 5, 1) == summary(stopped)
     assert list(AFTER[:4]) == project.after
 
     before = len(project.events)
     ended = cuggino.run(project.runtime.resume_delivery(session_pause=0.0), project.see)
-    assert isinstance(ended, DeliverEnded)
-    assert isinstance(project.events[before], RunResumed)
+    assert isinstance(ended, ev.DeliverEnded)
+    assert isinstance(project.events[before], ev.RunResumed)
     assert ("all_passed", 4, 4, 5, 1) == summary(ended)
     assert list(AFTER) == project.after
     assert 0.04 < ended.cost_usd + 1e-9
 
-    begun = [(event.session, event.instruction) for event in project.of(DeliverSessionStarted)]
+    begun = [(event.session, event.instruction) for event in project.of(ev.DeliverSessionStarted)]
     coding = [(number, "coding") for number in (2, 3, 4, 4)]
     assert [(1, "initializer"), *coding] == begun
-    changed = [(e.deliverable_id, e.status) for e in project.of(DeliverableStatusChanged)]
+    changed = [(e.deliverable_id, e.status) for e in project.of(ev.DeliverableStatusChanged)]
     deeds = [deed for deeds in STORY for deed in deeds if isinstance(deed, Set)]
     assert [(deed.name, deed.status) for deed in deeds] == changed
-    answers = [json.loads(r.output) for r in project.of(ToolResult) if r.output.startswith("{")]
+    answers = [json.loads(r.output) for r in project.of(ev.ToolResult) if r.output.startswith("{")]
     assert len(deeds) + 1 == len(answers)
     assert all(answer["success"] for answer in answers)
 
 
-def summary(ended: DeliverEnded) -> tuple[str, int, int, int, int]:
+def summary(ended: ev.DeliverEnded) -> tuple[str, int, int, int, int]:
     return ended.reason, ended.sessions, ended.passed, ended.total, ended.blocked

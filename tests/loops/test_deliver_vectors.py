@@ -9,15 +9,8 @@ from typing import Any
 import pytest
 from reactivex import Observable, just, never
 
+from cuggino import events as ev
 from cuggino.errors import AgentFailed, QuotaExceeded
-from cuggino.events import (
-    AgentMessage,
-    DeliverSessionEnded,
-    DeliverSessionRetry,
-    DeliverSessionStarted,
-    Event,
-    SessionEnded,
-)
 from tests.loops.deliver_loop import DeliverLoop, Statuses, Turn
 from tests.vectors import not_followed, rows
 
@@ -28,7 +21,7 @@ FOLLOWED = [row for row in ROWS if row["id"] not in not_followed("session_runner
 
 def turn(session: dict[str, Any], leaves: Statuses | None) -> Turn:
     """A session of the original as our agents tell it."""
-    events: list[Event] = []
+    events: list[ev.Event] = []
     error: Exception | None = None
     if "throws" in session:
         error = AgentFailed(session["throws"], reason="crash")
@@ -36,19 +29,19 @@ def turn(session: dict[str, Any], leaves: Statuses | None) -> Turn:
         cost = raw.get("totalCostUsd")
         match raw:
             case {"type": "stream_text", "text": text}:
-                events.append(AgentMessage(text=text))
+                events.append(ev.AgentMessage(text=text))
             case {"type": "stream_error", "message": message}:
-                events.append(SessionEnded(outcome="failed"))
+                events.append(ev.SessionEnded(outcome="failed"))
                 error = AgentFailed(message, reason="crash")
             case {"outcome": "completed"}:
-                events.append(AgentMessage(text=raw.get("result", "")))
-                events.append(SessionEnded(outcome="completed", cost_usd=cost))
+                events.append(ev.AgentMessage(text=raw.get("result", "")))
+                events.append(ev.SessionEnded(outcome="completed", cost_usd=cost))
             case {"outcome": "execution_error", "messages": messages}:
-                events.append(SessionEnded(outcome="failed", cost_usd=cost, num_turns=1))
+                events.append(ev.SessionEnded(outcome="failed", cost_usd=cost, num_turns=1))
                 error = AgentFailed("\n".join(messages), reason="unknown")
             case {"outcome": "quota_exceeded"}:
                 resets = FUTURE if "resetTime" in raw else None
-                events.append(SessionEnded(outcome="quota"))
+                events.append(ev.SessionEnded(outcome="quota"))
                 error = QuotaExceeded(raw.get("message", ""), resets_at=resets)
             case _:
                 raise AssertionError(raw)
@@ -99,7 +92,7 @@ def test_a_recorded_run(row: dict[str, Any], tmp_path: Path) -> None:
     } == {key: value for key, value in expected.items() if not key.startswith("verified")}
     assert lines(row) == described(story.events)
     waits = [delay / 1000 for delay in row["delays"]]
-    begun = story.times(DeliverSessionStarted)
+    begun = story.times(ev.DeliverSessionStarted)
     assert sum(waits) == pytest.approx((begun[-1] - begun[0]) if begun else 0, abs=1e-3)
 
 
@@ -115,20 +108,20 @@ def lines(row: dict[str, Any]) -> list[str]:
     ]
 
 
-def described(events: list[Event]) -> list[str]:
+def described(events: list[ev.Event]) -> list[str]:
     """The same of our events."""
     said: list[str] = []
     for event in events:
         match event:
-            case DeliverSessionStarted(session=n):
+            case ev.DeliverSessionStarted(session=n):
                 said.append(f"Session {n} started")
-            case DeliverSessionEnded(outcome="error"):
+            case ev.DeliverSessionEnded(outcome="error"):
                 pass
-            case DeliverSessionEnded(session=n, outcome=outcome, message=message):
+            case ev.DeliverSessionEnded(session=n, outcome=outcome, message=message):
                 if outcome == "quota":
                     said.append(f"Quota exceeded: {message}")
                 said.append(f"Session {n}: cost=${event.cost_usd or 0:.4f}")
-            case DeliverSessionRetry(attempt=k, max_retries=most):
+            case ev.DeliverSessionRetry(attempt=k, max_retries=most):
                 said.append(f"Session error ({k}/{most}), starting new session...")
             case _:
                 pass

@@ -7,17 +7,10 @@ from typing import Any
 
 import pytest
 
+from cuggino import events as ev
 from cuggino.agents import Candidate, RoutedAgent
 from cuggino.agents.base import LlmAgent
 from cuggino.errors import AgentFailed, AgentFailure, QuotaExceeded
-from cuggino.events import (
-    AgentFellBack,
-    DeliverSessionRetry,
-    DeliverSessionStarted,
-    PlanBuildSessionRetry,
-    QuotaWaiting,
-    SessionEnded,
-)
 from tests.loops import plan_build_loop
 from tests.loops.deliver_loop import DeliverLoop, Sessions, Turn, crash
 from tests.loops.plan_build_loop import Builders, PlanBuildLoop, has, verdict
@@ -26,7 +19,7 @@ from tests.loops.supervised_loop import HOUR, limited, second
 START = {"a": "pending", "b": "pending"}
 ONE = {"a": "passed", "b": "pending"}
 BOTH = {"a": "passed", "b": "passed"}
-LIMIT = Turn(events=(SessionEnded(outcome="quota"),), error=limited(HOUR))
+LIMIT = Turn(events=(ev.SessionEnded(outcome="quota"),), error=limited(HOUR))
 
 
 def routed(*agents: LlmAgent) -> RoutedAgent:
@@ -55,7 +48,7 @@ def fell(events: list[Any]) -> list[tuple[str, str, str, str]]:
     return [
         (event.role, event.from_agent, event.to_agent, event.reason)
         for event in events
-        if isinstance(event, AgentFellBack)
+        if isinstance(event, ev.AgentFellBack)
     ]
 
 
@@ -66,7 +59,7 @@ class TestDeliver:
         story = project.run(max_retries=0)
         assert [("coding", "A", "B", "crash")] == fell(story.events)
         assert ["completed"] == story.outcomes
-        assert [] == story.of(DeliverSessionRetry)
+        assert [] == story.of(ev.DeliverSessionRetry)
         assert ("all_passed", 1) == (story.ended.reason, story.ended.sessions)
         (one,), (other,) = project.agent.spawned, spare.spawned
         assert (one.prompt, one.turn) == (other.prompt, other.turn)
@@ -75,7 +68,7 @@ class TestDeliver:
 
     def test_an_execution_error(self, tmp_path: Path) -> None:
         """An agent that reports a failed result is replaced as well, and its cost counts."""
-        ended = SessionEnded(outcome="failed", cost_usd=0.5, num_turns=3)
+        ended = ev.SessionEnded(outcome="failed", cost_usd=0.5, num_turns=3)
         failed = Turn((ended,), error=AgentFailed("oh", reason="unknown"))
         project, _ = delivery(tmp_path, [failed], [Turn(leaves=BOTH)])
         story = project.run()
@@ -89,9 +82,9 @@ class TestDeliver:
             tmp_path, [crash(), Turn(leaves=BOTH)], [Turn(leaves=START), Turn(leaves=ONE)]
         )
         story = project.run(session_pause=500.0)
-        (told,) = [event for _, event in story.of(AgentFellBack)]
+        (told,) = [event for _, event in story.of(ev.AgentFellBack)]
         assert second(900) == told.until
-        assert [0, 500, 1000] == story.times(DeliverSessionStarted)
+        assert [0, 500, 1000] == story.times(ev.DeliverSessionStarted)
         assert ("all_passed", 3) == (story.ended.reason, story.ended.sessions)
         assert (2, 2) == (len(project.agent.spawned), len(spare.spawned))
 
@@ -99,7 +92,7 @@ class TestDeliver:
         """A second crash after the cooldown doubles it."""
         project, _ = delivery(tmp_path, [crash(), crash()], [Turn(leaves=ONE), Turn(leaves=BOTH)])
         story = project.run(session_pause=1000.0)
-        until = [event.until for _, event in story.of(AgentFellBack)]
+        until = [event.until for _, event in story.of(ev.AgentFellBack)]
         assert [second(900), second(1000 + 1800)] == until
 
     def test_both_crash(self, tmp_path: Path) -> None:
@@ -108,7 +101,7 @@ class TestDeliver:
         story = project.run()
         assert [("coding", "A", "B", "crash")] == fell(story.events)
         assert ["error", "completed"] == story.outcomes
-        assert ["b"] == [event.message for _, event in story.of(DeliverSessionRetry)]
+        assert ["b"] == [event.message for _, event in story.of(ev.DeliverSessionRetry)]
         assert (1, 2) == (len(project.agent.spawned), len(spare.spawned))
 
     @pytest.mark.parametrize("wait", [False, True])
@@ -118,7 +111,7 @@ class TestDeliver:
         story = project.run(wait_for_quota=wait)
         assert [("coding", "A", "B", "quota")] == fell(story.events)
         assert ["error", "completed"] == story.outcomes
-        assert [] == story.of(QuotaWaiting)
+        assert [] == story.of(ev.QuotaWaiting)
         assert ("all_passed", 2) == (story.ended.reason, story.ended.sessions)
         assert (1, 2) == (len(project.agent.spawned), len(spare.spawned))
 
@@ -159,7 +152,7 @@ class TestPlanBuild:
         story = project.run(start="plan", max_retries=0)
         assert [(phase, "A", "B", "crash")] == fell(story.events)
         assert ["completed", "completed"] == story.outcomes
-        assert [] == story.of(PlanBuildSessionRetry)
+        assert [] == story.of(ev.PlanBuildSessionRetry)
         assert ("complete", 2) == (story.ended.reason, story.ended.iterations)
         (other,) = spare.of(phase)
         assert project.agent.of(phase)[0].prompt == other.prompt

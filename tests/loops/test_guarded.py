@@ -9,17 +9,9 @@ from typing import Any
 import pytest
 
 import cuggino
-from cuggino import Config, Runtime
+from cuggino import Config, Runtime, events as ev
 from cuggino.agents.base import Capabilities, Role, SpawnOptions
 from cuggino.config import BacklogSource
-from cuggino.events import (
-    AgentMessage,
-    Approved,
-    Done,
-    LlmMarkerEvent,
-    PlanComplete,
-    SpecIssue,
-)
 from cuggino.guard.policy import Policy
 from cuggino.operators import marker_tags
 from cuggino.sandbox import Boundary, Engine, boundary
@@ -40,10 +32,10 @@ class Guarded(InMemoryAgent):
         """Accept any policy."""
 
 
-def says(marker: type[LlmMarkerEvent]) -> AgentRun:
+def says(marker: type[ev.LlmMarkerEvent]) -> AgentRun:
     (tag,) = marker_tags(marker)
-    text = AgentMessage(text=f"<{tag}>x</{tag}>", message_id=tag)
-    return AgentRun([text], plan="# Plan" if marker is PlanComplete else None)
+    text = ev.AgentMessage(text=f"<{tag}>x</{tag}>", message_id=tag)
+    return AgentRun([text], plan="# Plan" if marker is ev.PlanComplete else None)
 
 
 def sessions(
@@ -53,9 +45,9 @@ def sessions(
     (folder / ".specs").mkdir(exist_ok=True)
     (folder / ".specs" / "a.md").write_text("# A\n")
     runs: dict[Role, list[AgentRun]] = {
-        "planning": [says(PlanComplete)],
-        "implementing": [says(Done)],
-        "reviewing": [says(Approved)],
+        "planning": [says(ev.PlanComplete)],
+        "implementing": [says(ev.Done)],
+        "reviewing": [says(ev.Approved)],
     }
     doubled: Any = agent(runs)
     runtime = Runtime.live(cwd=folder, agent=doubled, config=Config(journal=False, **config))
@@ -153,7 +145,7 @@ def test_imported_items_keep_the_agents_own_sandbox(
 ) -> None:
     """It alone limits the hosts that commands connect to, if their source does not open them."""
     monkeypatch.setattr(boundary, "_probed", lambda *_: Boundary(engine="bubblewrap"))
-    agent = Viewed({"planning": [says(SpecIssue)]})
+    agent = Viewed({"planning": [says(ev.SpecIssue)]})
     project = VirtualRuntime(tmp_path, agent, config=Config(journal=False), files={".specs/a": "A"})
     workspace = Workspace(project.folder)
     workspace.open()

@@ -8,17 +8,8 @@ from typing import Any
 import pytest
 from reactivex import Observable, defer, just
 
+from cuggino import events as ev
 from cuggino.errors import ConfigError
-from cuggino.events import (
-    DoneFileRejected,
-    JobsCounted,
-    NoProgress,
-    PlanBuildEnded,
-    PlanBuildIterationEnded,
-    PlanBuildPhaseStarted,
-    PlanBuildSessionEnded,
-    VerificationEnded,
-)
 from cuggino.prompts.plan_build import PromptNotFound
 from tests.loops.plan_build_loop import (
     DONE_FILE,
@@ -43,12 +34,12 @@ def test_phases_in_order(tmp_path: Path) -> None:
     story = project.run(start="plan")
     assert [("plan", 1), ("build", 2), ("verify", 2), ("verify", 2)] == story.phases
     course = (
-        PlanBuildPhaseStarted,
-        PlanBuildSessionEnded,
-        VerificationEnded,
-        JobsCounted,
-        PlanBuildIterationEnded,
-        PlanBuildEnded,
+        ev.PlanBuildPhaseStarted,
+        ev.PlanBuildSessionEnded,
+        ev.VerificationEnded,
+        ev.JobsCounted,
+        ev.PlanBuildIterationEnded,
+        ev.PlanBuildEnded,
     )
     expected = "CPSCIPSPPVCIE"
     letters: dict[Any, str] = dict(zip(course, "PSVCIE", strict=True))
@@ -60,7 +51,7 @@ def test_phases_in_order(tmp_path: Path) -> None:
         story.ended.open,
     )
     assert 0.04 == pytest.approx(story.ended.cost_usd)
-    assert [(0, 0), (1, 0), (0, 1)] == [(e.open, e.done) for e in story.of(JobsCounted)]
+    assert [(0, 0), (1, 0), (0, 1)] == [(e.open, e.done) for e in story.of(ev.JobsCounted)]
     assert "Plan.\n" == project.agent.of("plan")[0].prompt
     assert ["Build.\n"] == project.prompts
     project.assert_released()
@@ -88,7 +79,7 @@ def test_no_plan_prompt(tmp_path: Path) -> None:
         warning.partition("\n")[0] for warning in story.warnings
     ]
     assert ("complete", 1) == (story.ended.reason, story.ended.iterations)
-    assert [1] == [event.iteration for event in story.of(PlanBuildIterationEnded)]
+    assert [1] == [event.iteration for event in story.of(ev.PlanBuildIterationEnded)]
 
 
 def test_plan_only_without_a_plan_prompt(tmp_path: Path) -> None:
@@ -146,7 +137,7 @@ def test_a_done_file_at_the_start(
     story = project.run(**given)
     assert "complete" == story.ended.reason
     assert sessions == len(project.agent.of("build"))
-    assert rejected == [event.reason for event in story.of(DoneFileRejected)]
+    assert rejected == [event.reason for event in story.of(ev.DoneFileRejected)]
     assert bool(rejected) == ("there although" in "".join(project.prompts))
 
 
@@ -167,7 +158,7 @@ def test_a_done_file_in_a_pause(tmp_path: Path) -> None:
     assert ("complete", 1, 10.0) == (
         story.ended.reason,
         story.ended.iterations,
-        story.times(PlanBuildEnded)[0],
+        story.times(ev.PlanBuildEnded)[0],
     )
     assert [("J1", True)] == story.verdicts
 
@@ -189,15 +180,15 @@ def test_a_done_file_while_findings_are_open(tmp_path: Path) -> None:
     project = PlanBuildLoop(tmp_path, turns, judge)
     story = project.run()
     assert ("complete", 3) == (story.ended.reason, story.ended.iterations)
-    (rejected,) = story.of(DoneFileRejected)
+    (rejected,) = story.of(ev.DoneFileRejected)
     assert "the verification found: it does not link" == rejected.reason
     first, second, third = project.prompts
     assert "Build.\n" == first == third
     assert second.endswith("\nBuild.\n")
     assert 2 == second.count("it does not link")
     assert second.startswith("# Verification findings\n")
-    order = [type(e) for e in story.of(DoneFileRejected, PlanBuildIterationEnded)]
-    assert [DoneFileRejected, PlanBuildIterationEnded] == order[:2]
+    order = [type(e) for e in story.of(ev.DoneFileRejected, ev.PlanBuildIterationEnded)]
+    assert [ev.DoneFileRejected, ev.PlanBuildIterationEnded] == order[:2]
 
 
 def test_a_rejected_done_file_may_return(tmp_path: Path) -> None:
@@ -209,7 +200,7 @@ def test_a_rejected_done_file_may_return(tmp_path: Path) -> None:
     ]
     project = PlanBuildLoop(tmp_path, turns)
     story = project.run()
-    assert ["1 job is not done"] * 2 == [e.reason for e in story.of(DoneFileRejected)]
+    assert ["1 job is not done"] * 2 == [e.reason for e in story.of(ev.DoneFileRejected)]
     assert ("complete", 3) == (story.ended.reason, story.ended.iterations)
     assert [0, 1, 1] == [prompt.count("was there although") for prompt in project.prompts]
 
@@ -231,7 +222,7 @@ def test_a_broken_jobs_file(tmp_path: Path) -> None:
     project = PlanBuildLoop(tmp_path, turns, files=has(J1="blocked", J2="open"))
     story = project.run()
     assert ["what jobs there are cannot be read"] == [
-        event.reason for event in story.of(DoneFileRejected)
+        event.reason for event in story.of(ev.DoneFileRejected)
     ]
     assert 1 == len([w for w in story.warnings if "is broken" in w])
     assert ("complete", 2) == (story.ended.reason, story.ended.iterations)
@@ -275,7 +266,7 @@ def test_pauses(tmp_path: Path) -> None:
     """There is one pause between two sessions, even if the first failed."""
     project = PlanBuildLoop(tmp_path, [Turn(), crash(), Turn(has(True))], plan=[crash(), Turn()])
     story = project.run(start="plan", iteration_pause=5.0)
-    assert [0, 5, 5, 10, 15] == story.times(PlanBuildSessionEnded)
+    assert [0, 5, 5, 10, 15] == story.times(ev.PlanBuildSessionEnded)
 
 
 def test_a_stall(tmp_path: Path) -> None:
@@ -283,7 +274,7 @@ def test_a_stall(tmp_path: Path) -> None:
     project = PlanBuildLoop(tmp_path, spare=says("hm"), fingerprints=["same"] * 9)
     story = project.run(progress_patience=3)
     assert ("stalled", 3) == (story.ended.reason, story.ended.iterations)
-    assert ["unchanged"] == [event.kind for event in story.of(NoProgress)]
+    assert ["unchanged"] == [event.kind for event in story.of(ev.NoProgress)]
     assert "3 iterations in a row changed nothing" == story.ended.error
 
 

@@ -7,20 +7,13 @@ from typing import Any
 
 import pytest
 
+from cuggino import events as ev
 from cuggino.errors import AgentFailed, BudgetExceeded, QuotaExceeded
-from cuggino.events import (
-    PlanBuildEnded,
-    PlanBuildIterationEnded,
-    PlanBuildSessionEnded,
-    PlanBuildSessionRetry,
-    QuotaWaiting,
-    SessionEnded,
-)
 from tests.loops.plan_build_loop import PlanBuildLoop, Turn, crash, has, plan_build_marbles, verdict
 from tests.loops.supervised_loop import limited
 
 LAST = Turn(has(True))
-LIMIT = Turn(events=(SessionEnded(outcome="quota"),), error=limited())
+LIMIT = Turn(events=(ev.SessionEnded(outcome="quota"),), error=limited())
 
 
 @pytest.mark.parametrize("phase", ["plan", "build"])
@@ -35,9 +28,9 @@ def test_too_many_crashes(phase: str, most: int, tmp_path: Path) -> None:
         story.ended.iterations,
         story.ended.error,
     )
-    retries = [(e.attempt, e.max_retries, e.message) for e in story.of(PlanBuildSessionRetry)]
+    retries = [(e.attempt, e.max_retries, e.message) for e in story.of(ev.PlanBuildSessionRetry)]
     assert [(n + 1, most, f"e{n}") for n in range(most)] == retries
-    assert [] == story.of(PlanBuildIterationEnded)
+    assert [] == story.of(ev.PlanBuildIterationEnded)
     assert story.error is None
     project.assert_released()
 
@@ -47,9 +40,9 @@ def test_crashes_are_counted_in_a_row(tmp_path: Path) -> None:
     turns = [crash(), crash(), Turn(), crash(), crash(), LAST]
     project = PlanBuildLoop(tmp_path, turns, plan=[crash(), crash(), Turn()])
     story = project.run(start="plan", max_retries=2)
-    assert [1, 2] * 3 == [event.attempt for event in story.of(PlanBuildSessionRetry)]
+    assert [1, 2] * 3 == [event.attempt for event in story.of(ev.PlanBuildSessionRetry)]
     assert ("complete", 9) == (story.ended.reason, story.ended.iterations)
-    assert [3, 6, 9] == [event.iteration for event in story.of(PlanBuildIterationEnded)]
+    assert [3, 6, 9] == [event.iteration for event in story.of(ev.PlanBuildIterationEnded)]
 
 
 def test_jobs_are_counted_after_a_crash(tmp_path: Path) -> None:
@@ -61,7 +54,7 @@ def test_jobs_are_counted_after_a_crash(tmp_path: Path) -> None:
 
 def test_an_outage(tmp_path: Path) -> None:
     """An outage is waited out within the session, as one iteration."""
-    t = plan_build_marbles(x=SessionEnded(outcome="failed"))
+    t = plan_build_marbles(x=ev.SessionEnded(outcome="failed"))
     t.error = AgentFailed("529", reason="overloaded")
     bad, good = t.cold("-x#"), t.cold("-ad|")
     project = PlanBuildLoop(tmp_path, [Turn(stream=bad), Turn(LAST.leaves, stream=good)], marbles=t)
@@ -70,7 +63,7 @@ def test_an_outage(tmp_path: Path) -> None:
     t.check_subscriptions(bad, "^-!")
     t.check_subscriptions(good, "--^--!")
     assert ["completed"] == story.outcomes
-    assert [] == story.of(PlanBuildSessionRetry)
+    assert [] == story.of(ev.PlanBuildSessionRetry)
 
 
 @pytest.mark.parametrize("role", ["plan", "build", "judge"])
@@ -94,7 +87,7 @@ def test_the_usage_limit(role: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("role", ["plan", "build", "judge"])
 def test_the_usage_limit_is_waited_for(role: str, tmp_path: Path) -> None:
     """With `wait_for_quota` the session continues when the limit is lifted, without a failure."""
-    t = plan_build_marbles(q=SessionEnded(outcome="quota"))
+    t = plan_build_marbles(q=ev.SessionEnded(outcome="quota"))
     t.error = limited(3600.0)
     limit = Turn(stream=t.cold("-q#"))
     turns: dict[str, Any] = {"plan": [Turn()], "build": [LAST], "judge": [verdict()]}
@@ -102,9 +95,9 @@ def test_the_usage_limit_is_waited_for(role: str, tmp_path: Path) -> None:
     project = PlanBuildLoop(tmp_path, marbles=t, **turns)
     story = project.run(start="plan", wait_for_quota=True, quota_margin=60.0)
     assert ("complete", 2) == (story.ended.reason, story.ended.iterations)
-    assert [3660.0] == story.times(PlanBuildEnded)
-    assert story.of(QuotaWaiting)
-    assert [] == story.of(PlanBuildSessionRetry)
+    assert [3660.0] == story.times(ev.PlanBuildEnded)
+    assert story.of(ev.QuotaWaiting)
+    assert [] == story.of(ev.PlanBuildSessionRetry)
 
 
 @pytest.mark.parametrize(("start", "budget", "sessions"), [("plan", 0.01, 2), ("build", 0.02, 1)])
@@ -126,7 +119,7 @@ def test_a_budget_before_a_session(
 
 def test_a_budget_within_a_session(tmp_path: Path) -> None:
     """A session that exceeds the budget ends the loop, after the session's own end event."""
-    turn = Turn(events=(SessionEnded(outcome="budget", cost_usd=0.5),))
+    turn = Turn(events=(ev.SessionEnded(outcome="budget", cost_usd=0.5),))
     project = PlanBuildLoop(tmp_path, [turn])
     story = project.run(budget=0.1)
     assert ("budget_exceeded", 1, 0.5) == (
@@ -160,7 +153,7 @@ def test_no_login(phase: str, tmp_path: Path) -> None:
         story.ended.error,
         story.ended.iterations,
     )
-    assert [] == story.of(PlanBuildSessionRetry)
+    assert [] == story.of(ev.PlanBuildSessionRetry)
     assert isinstance(story.error, AgentFailed)
 
 
@@ -169,12 +162,12 @@ def test_a_custom_agent(tmp_path: Path) -> None:
     project = PlanBuildLoop(tmp_path, [Turn(events=(), error=ValueError("own")), LAST])
     story = project.run()
     assert ["error", "completed"] == story.outcomes
-    assert ["own"] == [event.message for event in story.of(PlanBuildSessionRetry)]
+    assert ["own"] == [event.message for event in story.of(ev.PlanBuildSessionRetry)]
 
 
 def test_costs_are_reported(tmp_path: Path) -> None:
     """Costs are reported per session, and in the result with those of verifications."""
     project = PlanBuildLoop(tmp_path, [Turn(has(True, J1="done"))], plan=[Turn(has(J1="open"))])
     story = project.run(start="plan")
-    assert [0.01, 0.01] == [event.cost_usd for event in story.of(PlanBuildSessionEnded)]
+    assert [0.01, 0.01] == [event.cost_usd for event in story.of(ev.PlanBuildSessionEnded)]
     assert 0.04 == pytest.approx(story.ended.cost_usd)

@@ -8,16 +8,8 @@ from typing import Any
 
 import pytest
 
+from cuggino import events as ev
 from cuggino.errors import AgentFailed, StorageError
-from cuggino.events import (
-    AgentMessage,
-    BuildVerified,
-    CheckCommandStarted,
-    JobBlocked,
-    JobVerified,
-    SessionEnded,
-    VerificationEnded,
-)
 from cuggino.storage import scan_journal
 from cuggino.storage.jobs import JobStore
 from tests.loops.plan_build_loop import (
@@ -39,7 +31,7 @@ YES = verdict()
 
 
 def cannot(outcome: Any) -> Turn:
-    return Turn(events=(AgentMessage(text="{}"), SessionEnded(outcome=outcome)))
+    return Turn(events=(ev.AgentMessage(text="{}"), ev.SessionEnded(outcome=outcome)))
 
 
 def note_of(project: PlanBuildLoop) -> str:
@@ -75,7 +67,7 @@ def test_the_agent_says_no(answer: Turn, issue: str, tmp_path: Path) -> None:
     assert {"J1": "in-progress"} == project.statuses
     assert issue in note_of(project)
     assert issue in project.prompts[1]
-    assert [{"J1": 1}, {"J1": 1}] == [e.failures for e in story.of(VerificationEnded)]
+    assert [{"J1": 1}, {"J1": 1}] == [e.failures for e in story.of(ev.VerificationEnded)]
     assert "kitchen" == project.jobs[0]["owner"]
     assert 7 == json.loads((tmp_path / JOBS).read_text())["version"]
 
@@ -107,7 +99,7 @@ def test_the_agent_cannot_answer(answer: Turn, tmp_path: Path) -> None:
     project = PlanBuildLoop(tmp_path, [DONE, LAST], [YES, answer, YES, YES], files=OPEN)
     story = project.run()
     assert [("J1", False), ("J1", True)] == story.verdicts
-    assert [{}, {}] == [event.failures for event in story.of(VerificationEnded)]
+    assert [{}, {}] == [event.failures for event in story.of(ev.VerificationEnded)]
     assert 1 == len([w for w in story.warnings if w.startswith("Verification error: ")])
     assert "J1: It could not be verified" in project.prompts[1]
 
@@ -138,7 +130,7 @@ def test_own_commands_fail(failing: str, tmp_path: Path) -> None:
     project = PlanBuildLoop(tmp_path, [DONE], [], files=OPEN, shells=shells)
     story = project.run(max_sessions=1, verify_build="make", verify_test="test")
     assert [("J1", False)] == story.verdicts
-    assert [failing != "make"] == [event.passed for event in story.of(BuildVerified)]
+    assert [failing != "make"] == [event.passed for event in story.of(ev.BuildVerified)]
     assert f"`{failing}` exited with 2" in note_of(project)
     assert f"{failing} says 2" in note_of(project)
 
@@ -149,7 +141,7 @@ def test_own_commands_succeed(tmp_path: Path) -> None:
     project = PlanBuildLoop(tmp_path, [LAST], [YES], files=OPEN, shells=shells)
     story = project.run(verify_build="make", verify_test="test")
     assert "complete" == story.ended.reason
-    assert ["make", "test"] == [event.command for event in story.of(CheckCommandStarted)]
+    assert ["make", "test"] == [event.command for event in story.of(ev.CheckCommandStarted)]
     (asked,) = project.agent.of("judge")
     assert "`make` exited with 0" in asked.prompt
     assert "`test` exited with 0" in asked.prompt
@@ -159,7 +151,7 @@ def test_without_verifying_agents(tmp_path: Path) -> None:
     """Without verifying agents only the facts decide, and no needless command is run."""
     project = PlanBuildLoop(tmp_path, [Turn(), DONE, LAST], [], files=OPEN, shells={"make": 0})
     story = project.run(verify_after_iteration=False, verify_build="make", max_sessions=1)
-    assert ([], []) == (story.verdicts, story.of(BuildVerified))
+    assert ([], []) == (story.verdicts, story.of(ev.BuildVerified))
     failing = PlanBuildLoop(tmp_path, [DONE], [], files=OPEN, shells={"make": 1})
     story = failing.run(verify_after_iteration=False, verify_build="make", max_sessions=1)
     assert [("J1", False)] == story.verdicts
@@ -195,8 +187,8 @@ def test_a_journal_with_both_commands_in_one_stage(tmp_path: Path) -> None:
     )
     story = RecordedBuild(second.marbles.record(stream))
     assert [("J1", False)] == story.verdicts
-    assert "a test failed" in story.of(JobVerified)[0].issues[0]
-    assert [] == story.of(CheckCommandStarted)
+    assert "a test failed" in story.of(ev.JobVerified)[0].issues[0]
+    assert [] == story.of(ev.CheckCommandStarted)
 
 
 def test_the_done_file_without_verification(tmp_path: Path) -> None:
@@ -220,7 +212,7 @@ def test_three_failures(tmp_path: Path) -> None:
     project = PlanBuildLoop(tmp_path, [DONE] * 3, [YES, no] * 3, files=OPEN)
     story = project.run()
     assert [("J1", False)] * 3 == story.verdicts
-    assert [("J1", 3)] == [(event.job_id, event.failures) for event in story.of(JobBlocked)]
+    assert [("J1", 3)] == [(event.job_id, event.failures) for event in story.of(ev.JobBlocked)]
     assert ("blocked", 1, 0) == (story.ended.reason, story.ended.blocked, story.ended.open)
     assert "every open job is blocked: J1: bake J1" == story.ended.error
     assert {"J1": "blocked"} == project.statuses
@@ -237,7 +229,7 @@ def test_a_job_that_passes_is_forgiven(tmp_path: Path) -> None:
     project = PlanBuildLoop(tmp_path, builds, judged, files=has(J1="open", J2="open"))
     story = project.run(max_sessions=8)
     assert [False, False, True, False, False, False, True] == [ok for _, ok in story.verdicts]
-    assert [("J1", 3)] == [(event.job_id, event.failures) for event in story.of(JobBlocked)]
+    assert [("J1", 3)] == [(event.job_id, event.failures) for event in story.of(ev.JobBlocked)]
     assert {"J1": "done", "J2": "open"} == project.statuses
 
 
@@ -252,7 +244,7 @@ def test_the_job_vanishes(content: str | None, tmp_path: Path) -> None:
     path = tmp_path / JOBS
     assert content == (path.read_text() if path.exists() else None)
     assert (content == "{") == any("cannot be sent back" in w for w in story.warnings)
-    assert ["J1: no"] == list(story.of(VerificationEnded)[0].findings)
+    assert ["J1: no"] == list(story.of(ev.VerificationEnded)[0].findings)
     project.assert_released()
 
 

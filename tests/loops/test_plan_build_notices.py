@@ -8,19 +8,9 @@ from typing import Any
 import pytest
 from reactivex import Observable, just, throw
 
+from cuggino import events as ev
 from cuggino.agents.base import SpawnOptions
 from cuggino.errors import ProcessError
-from cuggino.events import (
-    AgentMessage,
-    CommitSeen,
-    Event,
-    FileTouched,
-    LlmAgentEvent,
-    SubAgentEnded,
-    SubAgentStarted,
-    ToolCall,
-    ToolResult,
-)
 from cuggino.loops import PlanBuildOptions
 from cuggino.loops.plan_build.notices import WorkNotices
 from cuggino.loops.plan_build.session import phase_options
@@ -39,15 +29,15 @@ from tests.loops.plan_build_loop import (
 COMMIT = "git add . && git commit -m 'feat: bake'"
 
 
-def call(name: str, key: str = "1", **given: Any) -> ToolCall:
-    return ToolCall(name=name, input=given, id=key)
+def call(name: str, key: str = "1", **given: Any) -> ev.ToolCall:
+    return ev.ToolCall(name=name, input=given, id=key)
 
 
-def result(key: str = "1", *, is_error: bool = False) -> ToolResult:
-    return ToolResult(name=key, output="", is_error=is_error)
+def result(key: str = "1", *, is_error: bool = False) -> ev.ToolResult:
+    return ev.ToolResult(name=key, output="", is_error=is_error)
 
 
-def noticed(project: Path, *events: Event) -> list[Event]:
+def noticed(project: Path, *events: ev.Event) -> list[ev.Event]:
     """Return the notices among the events."""
     notices = WorkNotices(project)
     told = [said for event in events for said in notices.notice(event)]
@@ -59,7 +49,10 @@ def test_sub_agents(tmp_path: Path) -> None:
     """A subagent is reported after its call and after its result, with its kind."""
     task = call("Task", subagent_type="baker", description="knead")
     notices = WorkNotices(tmp_path)
-    started, ended = SubAgentStarted(name="baker", description="knead"), SubAgentEnded(name="baker")
+    started, ended = (
+        ev.SubAgentStarted(name="baker", description="knead"),
+        ev.SubAgentEnded(name="baker"),
+    )
     assert [task, started] == list(notices.notice(task))
     assert [result(), ended] == list(notices.notice(result()))
     assert [result()] == list(notices.notice(result()))
@@ -68,8 +61,8 @@ def test_sub_agents(tmp_path: Path) -> None:
 @pytest.mark.parametrize("given", [None, "text", {}, {"subagent_type": None, "description": None}])
 def test_a_sub_agent_without_a_name(given: Any, tmp_path: Path) -> None:
     """A subagent without a name is reported too."""
-    task = ToolCall(name="Task", input=given, id="1")
-    assert [SubAgentStarted(name="agent"), SubAgentEnded(name="agent")] == noticed(
+    task = ev.ToolCall(name="Task", input=given, id="1")
+    assert [ev.SubAgentStarted(name="agent"), ev.SubAgentEnded(name="agent")] == noticed(
         tmp_path, task, result()
     )
 
@@ -77,11 +70,11 @@ def test_a_sub_agent_without_a_name(given: Any, tmp_path: Path) -> None:
 def test_files(tmp_path: Path) -> None:
     """A written file is reported once, relative to the project."""
     names = ["a.md", "./a.md", "b/../a.md", str(tmp_path / "a.md"), "/elsewhere/x", "../y"]
-    events: list[Event] = []
+    events: list[ev.Event] = []
     for n, name in enumerate(names):
         events += [call("Write", str(n), file_path=name), result(str(n))]
     paths = ["a.md", "/elsewhere/x", str(tmp_path.parent / "y")]
-    assert [FileTouched(path=path) for path in paths] == noticed(tmp_path, *events)
+    assert [ev.FileTouched(path=path) for path in paths] == noticed(tmp_path, *events)
 
 
 def test_files_through_a_link(tmp_path: Path) -> None:
@@ -89,7 +82,7 @@ def test_files_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
     events = [call("Edit", file_path=str((tmp_path / "real").resolve() / "a.md")), result()]
-    assert [FileTouched(path="a.md")] == noticed(tmp_path / "link", *events)
+    assert [ev.FileTouched(path="a.md")] == noticed(tmp_path / "link", *events)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +98,7 @@ def test_files_through_a_link(tmp_path: Path) -> None:
 )
 def test_tools(tool: str, given: dict[str, Any], paths: list[str], tmp_path: Path) -> None:
     """Files are taken from writing tools, also from each of several edits."""
-    expected = [FileTouched(path=path) for path in paths]
+    expected = [ev.FileTouched(path=path) for path in paths]
     assert expected == noticed(tmp_path, call(tool, **given), result())
 
 
@@ -131,31 +124,33 @@ def test_a_commit_in_mid_session(tmp_path: Path) -> None:
         tmp_path, [Turn(stream=t.cold("-C-(DR)--E--d|"))], marbles=t, log=["old"]
     )
     story = project.run(max_sessions=1)
-    seen = [(e.commit_hash, e.subject) for e in story.of(CommitSeen)]
+    seen = [(e.commit_hash, e.subject) for e in story.of(ev.CommitSeen)]
     assert [("h1", "feat: bake"), ("h2", "fix: heat")] == seen
-    assert [3, 10] == story.times(CommitSeen)
+    assert [3, 10] == story.times(ev.CommitSeen)
 
 
 def test_events_that_come_at_once(tmp_path: Path) -> None:
     """Each is in the journal before it is seen, the notices of an event right after it."""
     work = [
-        AgentMessage(text="I begin"),
+        ev.AgentMessage(text="I begin"),
         call("Write", file_path="./docs/requirements/b.md"),
         result(),
         call("Read", "2", file_path="c"),
         result("2"),
         call("Task", "3", subagent_type="baker"),
-        AgentMessage(text="I wait"),
+        ev.AgentMessage(text="I wait"),
         result("3"),
         END,
     ]
     project = PlanBuildLoop(tmp_path, plan=[Turn(events=work)])
-    said: list[Event] = []
+    said: list[ev.Event] = []
 
-    def look(event: Event) -> None:
+    def look(event: ev.Event) -> None:
         said.append(event)
         (journal,) = project.workspace.journal.glob("*.jsonl")
-        if isinstance(event, LlmAgentEvent | FileTouched | SubAgentStarted | SubAgentEnded):
+        if isinstance(
+            event, ev.LlmAgentEvent | ev.FileTouched | ev.SubAgentStarted | ev.SubAgentEnded
+        ):
             last = journal.read_text().splitlines()[-1]
             assert f'"_tag":"{event.tag}"' in last
 
@@ -178,16 +173,16 @@ def test_commits_of_two_sessions(tmp_path: Path) -> None:
     """A commit is reported in the session that made it."""
     turns = [Turn(commits=("feat: a",)), Turn(commits=("feat: b",))]
     story = PlanBuildLoop(tmp_path, turns).run(max_sessions=2)
-    assert ["feat: a", "feat: b"] == [event.subject for event in story.of(CommitSeen)]
+    assert ["feat: a", "feat: b"] == [event.subject for event in story.of(ev.CommitSeen)]
 
 
 def test_files_of_the_requirements(tmp_path: Path) -> None:
     """Changed requirement files are reported once, however they were changed."""
     changed = {SPECIFICATION: "REQ-1 and more", "docs/requirements/b.md": "b", "other.md": "x"}
     told = (call("Write", file_path="./docs/requirements/b.md"), result())
-    turn = Turn(events=(*told, Does(changed), AgentMessage(text="done"), END))
+    turn = Turn(events=(*told, Does(changed), ev.AgentMessage(text="done"), END))
     story = PlanBuildLoop(tmp_path, plan=[turn]).run(start="plan", plan_only=True)
-    paths = [event.path for event in story.of(FileTouched)]
+    paths = [event.path for event in story.of(ev.FileTouched)]
     assert ["docs/requirements/b.md", SPECIFICATION] == paths
 
 
@@ -196,7 +191,7 @@ def test_commits_of_the_loop(tmp_path: Path) -> None:
     project = PlanBuildLoop(tmp_path, [Turn(), Turn(has(True))], plan=[Turn()])
     story = project.run(start="plan", auto_commit=True)
     assert ["chore(loop): iteration 2", "chore(loop): iteration 3"] == project.log
-    assert project.log == [event.subject for event in story.of(CommitSeen)]
+    assert project.log == [event.subject for event in story.of(ev.CommitSeen)]
 
 
 def test_no_commits_without_the_option(tmp_path: Path) -> None:

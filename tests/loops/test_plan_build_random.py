@@ -10,14 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+from cuggino import events as ev
 from cuggino.errors import AgentFailed, BudgetExceeded, ConfigError, QuotaExceeded
-from cuggino.events import (
-    AgentMessage,
-    JobVerified,
-    PlanBuildIterationEnded,
-    PlanBuildSessionEnded,
-    SessionEnded,
-)
 from tests.loops.plan_build_loop import (
     DONE_FILE,
     END,
@@ -50,19 +44,19 @@ def failed(reason: Any) -> tuple[tuple[Any, ...], Exception]:
 
 
 GOOD: list[tuple[tuple[Any, ...], Exception | None]] = [
-    ((AgentMessage(text="done"), END), None),
-    ((AgentMessage(text="no result"),), None),
+    ((ev.AgentMessage(text="done"), END), None),
+    ((ev.AgentMessage(text="no result"),), None),
     ((END,), AgentFailed("behind", reason="crash")),
 ]
 BAD: list[tuple[tuple[Any, ...], Exception | None]] = [
     failed("crash"),
     failed("overloaded"),
     ((), ValueError("own")),
-    ((SessionEnded(outcome="failed", cost_usd=0.01, num_turns=1),), None),
-    ((SessionEnded(outcome="max_turns", cost_usd=0.01),), failed("max_turns")[1]),
+    ((ev.SessionEnded(outcome="failed", cost_usd=0.01, num_turns=1),), None),
+    ((ev.SessionEnded(outcome="max_turns", cost_usd=0.01),), failed("max_turns")[1]),
 ]
 ENDS_ALL: list[tuple[tuple[Any, ...], Exception | None]] = [
-    ((SessionEnded(outcome="quota"),), QuotaExceeded("limit")),
+    ((ev.SessionEnded(outcome="quota"),), QuotaExceeded("limit")),
     failed("auth"),
 ]
 TURNS = st.builds(
@@ -132,10 +126,10 @@ def done_of(folder: Path) -> set[str]:
 
 def assert_by_the_rules(story: RecordedBuild, options: dict[str, Any]) -> None:
     end = story.ended
-    sessions = story.of(PlanBuildSessionEnded)
+    sessions = story.of(ev.PlanBuildSessionEnded)
     assert end.iterations == len(sessions) <= options["max_sessions"]
     assert list(range(1, end.iterations + 1)) == [event.iteration for event in sessions]
-    iterations = [event.iteration for event in story.of(PlanBuildIterationEnded)]
+    iterations = [event.iteration for event in story.of(ev.PlanBuildIterationEnded)]
     assert sorted(set(iterations)) == iterations
     errors = 0
     for event in sessions:
@@ -172,7 +166,7 @@ def assert_proven(project: PlanBuildLoop, story: RecordedBuild, before: set[str]
     if story.ended.reason in RESUMABLE:
         return
     done = done_of(project.folder)
-    verified = {event.job_id for event in story.of(JobVerified) if event.passed}
+    verified = {event.job_id for event in story.of(ev.JobVerified) if event.passed}
     assert done <= before | verified
     if story.ended.reason == "complete":
         assert project.is_done

@@ -15,19 +15,10 @@ from typing import Any
 import pytest
 
 import cuggino
-from cuggino import Config, LlmAgent, Runtime
+from cuggino import Config, LlmAgent, Runtime, events as ev
 from cuggino.agents.claude import ClaudeAgent
 from cuggino.agents.scripted import ScriptedAgent
 from cuggino.agents.scripted.scenario import Scenario, ScenarioRun, Step
-from cuggino.events import (
-    CommitSeen,
-    Event,
-    JobsCounted,
-    JobVerified,
-    PlanBuildEnded,
-    PlanBuildIterationEnded,
-    PlanBuildPhaseStarted,
-)
 from cuggino.sources import process_lines
 from cuggino.testing import no_leaks
 from tests.limits import LIMIT
@@ -90,14 +81,14 @@ class Project:
 
     folder: Path
     agent: LlmAgent
-    events: list[Event] = field(default_factory=list)
+    events: list[ev.Event] = field(default_factory=list)
 
-    def run(self, **options: Any) -> PlanBuildEnded:
+    def run(self, **options: Any) -> ev.PlanBuildEnded:
         runtime = Runtime.live(cwd=self.folder, config=Config(), agent=self.agent)
         given = {"iteration_pause": 0.0, "verify_build": "test -d recipes", **options}
         run = runtime.plan_build(runtime.plan_build_options(**given))
         last = cuggino.run(run, self.events.append)
-        assert isinstance(last, PlanBuildEnded)
+        assert isinstance(last, ev.PlanBuildEnded)
         return last
 
     def of(self, kind: type[Any]) -> list[Any]:
@@ -184,17 +175,17 @@ def test_five_breads(project: Project) -> None:
         ended.open,
         ended.blocked,
     )
-    assert list(range(1, 8)) == [e.iteration for e in project.of(PlanBuildIterationEnded)]
-    verified = [(event.job_id, event.passed) for event in project.of(JobVerified)]
+    assert list(range(1, 8)) == [e.iteration for e in project.of(ev.PlanBuildIterationEnded)]
+    verified = [(event.job_id, event.passed) for event in project.of(ev.JobVerified)]
     names = ("J1", "J2", "J3", "J3", "J4", "J5")
     assert list(zip(names, VERDICTS, strict=True)) == verified
-    assert NO["issues"] == list(project.of(JobVerified)[2].issues)
-    subjects = [event.subject for event in project.of(CommitSeen)]
+    assert NO["issues"] == list(project.of(ev.JobVerified)[2].issues)
+    subjects = [event.subject for event in project.of(ev.CommitSeen)]
     assert ["docs: specify", *subjects] == project.log
     assert 6 == len(subjects)
-    phases = [event.phase for event in project.of(PlanBuildPhaseStarted)]
+    phases = [event.phase for event in project.of(ev.PlanBuildPhaseStarted)]
     assert ["plan", *(["build", "verify"] * 6)] == phases
-    assert [0, 1, 2, 2, 3, 4, 5] == [event.done for event in project.of(JobsCounted)][1:8]
+    assert [0, 1, 2, 2, 3, 4, 5] == [event.done for event in project.of(ev.JobsCounted)][1:8]
     kept = json.loads((project.folder / JOBS).read_text())
     assert {"kitchen"} == {job["owner"] for job in kept["jobs"]}
     assert sorted(f"{bread}.md" for bread in BREADS) == sorted(

@@ -12,23 +12,9 @@ import pytest
 from reactivex import Observable, concat, defer, from_iterable, just, never, throw
 from reactivex.subject import ReplaySubject
 
+from cuggino import events as ev
 from cuggino.agents.base import LlmAgent, SpawnOptions
 from cuggino.errors import AgentFailed
-from cuggino.events import (
-    AgentMessage,
-    BuildVerified,
-    Event,
-    FileTouched,
-    JobsCounted,
-    JobVerified,
-    LlmAgentEvent,
-    PlanBuildEnded,
-    PlanBuildIterationEnded,
-    PlanBuildPhaseStarted,
-    PlanBuildSessionRetry,
-    PlanBuildWarning,
-    SessionEnded,
-)
 from cuggino.loops import PlanBuildOptions, PlanBuildService, Services
 from cuggino.storage import Workspace
 from cuggino.testing import Marbles
@@ -78,7 +64,7 @@ class Agent(LlmAgent):
     def check(self) -> str:
         return "in memory"
 
-    def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
+    def spawn(self, options: SpawnOptions) -> Observable[ev.LlmAgentEvent]:
         play = self._judge if options.role == "judge" else self._work
         return defer(lambda _scheduler: play(options))
 
@@ -91,21 +77,21 @@ class Agent(LlmAgent):
             path = self.project / effect["path"]
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(effect["content"])
-        said = [AgentMessage(text=text, message_id="m") for text in session.get("chunks", ())]
+        said = [ev.AgentMessage(text=text, message_id="m") for text in session.get("chunks", ())]
         if "error" in session:
             return concat(from_iterable(said), throw(AgentFailed(session["error"], reason="crash")))
         if session.get("interrupt"):
             self.stop.on_next("stop")
             return never()
-        return from_iterable([*said, SessionEnded(outcome="completed")])
+        return from_iterable([*said, ev.SessionEnded(outcome="completed")])
 
     def _judge(self, options: SpawnOptions) -> Observable[Any]:
         self.judged.append("job" if "The job" in options.prompt else "build")
         answer = self.row["verifications"][len(self.judged) - 1]
         if "raise" in answer:
             return throw(AgentFailed(answer["raise"], reason="unknown"))
-        said = AgentMessage(text=json.dumps(answer), message_id="m")
-        return from_iterable([said, SessionEnded(outcome="completed")])
+        said = ev.AgentMessage(text=json.dumps(answer), message_id="m")
+        return from_iterable([said, ev.SessionEnded(outcome="completed")])
 
 
 @dataclass
@@ -116,8 +102,8 @@ class Played:
     events: list[Any]
 
     @property
-    def ended(self) -> PlanBuildEnded:
-        (ended,) = (event for event in self.events if isinstance(event, PlanBuildEnded))
+    def ended(self) -> ev.PlanBuildEnded:
+        (ended,) = (event for event in self.events if isinstance(event, ev.PlanBuildEnded))
         return ended
 
     def of(self, kind: type[Any]) -> list[Any]:
@@ -153,34 +139,34 @@ def play(row: dict[str, Any], folder: Path) -> Played:
     return Played(agent, [value for _, kind, value in seen if kind == "next"])
 
 
-def lines(events: Iterable[Event]) -> str:
+def lines(events: Iterable[ev.Event]) -> str:
     """Return the events in the words of the vectors."""
     said: list[str] = []
     for event in events:
         match event:
-            case PlanBuildPhaseStarted(phase=phase):
+            case ev.PlanBuildPhaseStarted(phase=phase):
                 said.append(f"Mode: {phase.upper()}")
-            case PlanBuildIterationEnded(iteration=n):
+            case ev.PlanBuildIterationEnded(iteration=n):
                 said.append(f"Completed iteration {n}")
-            case PlanBuildWarning(message=message):
+            case ev.PlanBuildWarning(message=message):
                 said.append(message)
-            case FileTouched(path=path):
+            case ev.FileTouched(path=path):
                 said.append(path)
-            case PlanBuildSessionRetry(attempt=k, max_retries=most):
+            case ev.PlanBuildSessionRetry(attempt=k, max_retries=most):
                 said.append(f"Session error ({k}/{most})")
-            case BuildVerified(passed=passed, issues=issues):
+            case ev.BuildVerified(passed=passed, issues=issues):
                 said += ["Build verified" if passed else "Build verification failed", *issues]
-            case JobVerified(job_id=job, issues=issues):
+            case ev.JobVerified(job_id=job, issues=issues):
                 said += [job, *issues]
-            case JobsCounted(open=still, done=done):
+            case ev.JobsCounted(open=still, done=done):
                 said.append(f"Jobs: {still} open, {done} done")
-            case PlanBuildEnded(reason="complete"):
+            case ev.PlanBuildEnded(reason="complete"):
                 said.append("Loop complete! All jobs finished.")
-            case PlanBuildEnded(reason="interrupted"):
+            case ev.PlanBuildEnded(reason="interrupted"):
                 said.append("Loop cancelled by user.")
-            case PlanBuildEnded(error=error):
+            case ev.PlanBuildEnded(error=error):
                 said.append(error)
-            case AgentMessage(text=text):
+            case ev.AgentMessage(text=text):
                 said.append(text)
             case _:
                 pass
@@ -204,7 +190,7 @@ def check(row: dict[str, Any], folder: Path) -> None:
     if "sessions" in expected:
         assert expected["sessions"] == len(played.agent.prompts)
     if "iterations" in expected:
-        assert expected["iterations"] == len(played.of(PlanBuildIterationEnded))
+        assert expected["iterations"] == len(played.of(ev.PlanBuildIterationEnded))
     if "prompts" in expected:
         assert expected["prompts"] == played.agent.prompts
     for kind, count in expected.get("verify_calls", {}).items():
@@ -217,7 +203,7 @@ def check(row: dict[str, Any], folder: Path) -> None:
     if "jobs_after_1" in expected:
         assert expected["jobs_after_1"] == list(played.agent.jobs[1])
     if "text" in expected:
-        assert expected["text"] == "".join(event.text for event in played.of(AgentMessage))
+        assert expected["text"] == "".join(event.text for event in played.of(ev.AgentMessage))
     for name in expected.get("files_created", ()):
         assert (folder / name).exists()
     for name in expected.get("files_unchanged", ()):

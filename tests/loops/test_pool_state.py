@@ -7,20 +7,9 @@ from typing import Any
 
 from hypothesis import given, settings, strategies as st
 
+from cuggino import events as ev
 from cuggino.domain import SlotLimit, ready_order
 from cuggino.domain.landing_queue import ALONE
-from cuggino.events import (
-    Event,
-    LoopApproved,
-    WatchCandidate,
-    WatchItemCompleted,
-    WatchItemParked,
-    WatchLanded,
-    WatchLanding,
-    WatchProcessingItem,
-    WatchProposed,
-    WatchSentBack,
-)
 from cuggino.loops.watch.pool_state import (
     AttemptEnded,
     Begun,
@@ -51,14 +40,14 @@ MOST = 4
 """Failures, or returns, after which the world parks an item."""
 
 
-def candidate(start: Start) -> WatchCandidate:
-    return WatchCandidate(
+def candidate(start: Start) -> ev.WatchCandidate:
+    return ev.WatchCandidate(
         filename=start.name, slot=start.slot, commit="c", base="b", attempt=start.number
     )
 
 
-def back(name: str, returns: int = 1) -> WatchSentBack:
-    return WatchSentBack(filename=name, reason="check", output="", returns=returns)
+def back(name: str, returns: int = 1) -> ev.WatchSentBack:
+    return ev.WatchSentBack(filename=name, reason="check", output="", returns=returns)
 
 
 class World:
@@ -75,7 +64,7 @@ class World:
         self.kept: list[str] = []
         """The items with a spec issue, which stay in the backlog."""
         self.failures = dict.fromkeys(after, 0)
-        self.events: list[Event] = []
+        self.events: list[ev.Event] = []
         self.paused = 0
         self.holds_back = False
         self.is_finished = False
@@ -117,7 +106,7 @@ class World:
                 assert 1 <= slot <= self.state.limit.slots
                 assert (one := self.after[name]) is None or one in self.landed, "it began too early"
                 self.running[name] = decision
-                self.events.append(WatchProcessingItem(filename=name, slot=slot))
+                self.events.append(ev.WatchProcessingItem(filename=name, slot=slot))
             case Land(name, made):
                 assert self.landing is None, "landings come one at a time"
                 assert name not in self.running
@@ -125,7 +114,7 @@ class World:
                 assert work.waits_to_land
                 assert work.candidate == made
                 self.landing = decision
-                self.events.append(WatchLanding(filename=name, commit="c", trunk="t"))
+                self.events.append(ev.WatchLanding(filename=name, commit="c", trunk="t"))
             case Look():
                 self.look()
             case Finish():
@@ -140,7 +129,7 @@ class World:
         self.events.append(event)
         self.tell(Happened(event.filename, event))
 
-    def removed(self, name: str, event: Event) -> None:
+    def removed(self, name: str, event: ev.Event) -> None:
         """The item leaves the backlog, and the watch forgets it."""
         self.tell(Forgotten(name))
         self.events.append(event)
@@ -148,7 +137,7 @@ class World:
 
     def park(self, name: str) -> None:
         self.parked.append(name)
-        self.removed(name, WatchItemParked(filename=name, reason="it must"))
+        self.removed(name, ev.WatchItemParked(filename=name, reason="it must"))
 
     def end_attempt(self, name: str, outcome: str) -> None:
         start = self.running[name]
@@ -184,9 +173,9 @@ class World:
         name = self.landing.name
         match outcome:
             case "landed":
-                self.happened(WatchLanded(filename=name, commit="m", trunk_was="t"))
+                self.happened(ev.WatchLanded(filename=name, commit="m", trunk_was="t"))
                 self.landed.append(name)
-                self.removed(name, WatchItemCompleted(filename=name))
+                self.removed(name, ev.WatchItemCompleted(filename=name))
             case "back":
                 self.happened(back(name))
                 if self.state.queue.is_exhausted(name, MOST):
@@ -255,11 +244,11 @@ def test_a_stop_lets_what_is_at_work_end(world: World, data: st.DataObject) -> N
     play(world, data, steps=data.draw(st.integers(0, 12)))
     world.holds_back = True
     left = len(world.running) + (world.landing is not None)
-    started = [event for event in world.events if isinstance(event, WatchProcessingItem)]
+    started = [event for event in world.events if isinstance(event, ev.WatchProcessingItem)]
     if not world.is_finished:
         play(world, data, steps=left)
     assert world.is_finished
-    assert started == [event for event in world.events if isinstance(event, WatchProcessingItem)]
+    assert started == [event for event in world.events if isinstance(event, ev.WatchProcessingItem)]
 
 
 @given(worlds(), st.data())
@@ -377,9 +366,11 @@ def test_another_text_begins_anew() -> None:
 def test_what_is_proposed_neither_lands_nor_returns() -> None:
     """Until its pull request sends it back."""
     made = candidate(Start("a", 1))
-    proposed = WatchProposed(filename="a", number=1, url="u", branch="b", commit="c", candidate="c")
+    proposed = ev.WatchProposed(
+        filename="a", number=1, url="u", branch="b", commit="c", candidate="c"
+    )
     state, _ = next_step(PoolState(), Happened("a", made))
-    state, _ = next_step(state, Happened("a", LoopApproved(iteration=1)))
+    state, _ = next_step(state, Happened("a", ev.LoopApproved(iteration=1)))
     state, _ = next_step(state, Happened("a", proposed))
     assert not state.waits_to_land("a")
     assert state.works["a"].returned is None

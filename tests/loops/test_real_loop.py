@@ -12,17 +12,9 @@ from typing import Literal
 import pytest
 
 import cuggino
-from cuggino import Config, SpawnOptions
+from cuggino import Config, SpawnOptions, events as ev
 from cuggino.agents.claude import ClaudeAgent
 from cuggino.agents.scripted import ScriptedAgent
-from cuggino.events import (
-    AgentMessage,
-    Done,
-    Event,
-    LlmMarkerEvent,
-    SessionEnded,
-    parse_event,
-)
 from cuggino.operators import marker_tags
 from cuggino.sources import process_lines
 from cuggino.stages import agent_stage, role_markers
@@ -73,7 +65,7 @@ def test_the_demo_through_the_command_line(
             check=False,
         )
     assert (0, b"") == (done.returncode, done.stderr)
-    played = Played(folder, [parse_event(line) for line in done.stdout.decode().splitlines()])
+    played = Played(folder, [ev.parse_event(line) for line in done.stdout.decode().splitlines()])
     assert expected.story == played.story
     assert expected.subjects == played.subjects
     assert sum(ended.cost_usd or 0 for ended in played.sessions) > 0
@@ -92,8 +84,8 @@ def test_an_agent_without_a_marker_is_asked_again(claude_cli: Path, tmp_path: Pa
             ]
         },
     )
-    events: list[Event] = []
-    markers: list[LlmMarkerEvent] = []
+    events: list[ev.Event] = []
+    markers: list[ev.LlmMarkerEvent] = []
     session_id = str(uuid.uuid4())
     with ModelServer(script) as server:
         stage = agent_stage(
@@ -111,11 +103,13 @@ def test_an_agent_without_a_marker_is_asked_again(claude_cli: Path, tmp_path: Pa
         )
         last = cuggino.run(stage, events.append)
 
-    assert isinstance(last, Done)
+    assert isinstance(last, ev.Done)
     assert "Add it" == last.content
     assert [last] == markers
-    assert ["I did it."] == [event.text for event in events if isinstance(event, AgentMessage)][:1]
-    first, second = (event for event in events if isinstance(event, SessionEnded))
+    assert ["I did it."] == [event.text for event in events if isinstance(event, ev.AgentMessage)][
+        :1
+    ]
+    first, second = (event for event in events if isinstance(event, ev.SessionEnded))
     assert (session_id, session_id) == (first.session_id, second.session_id)
     assert first.cost_usd is not None
     assert second.cost_usd is not None

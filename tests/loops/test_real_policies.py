@@ -13,18 +13,8 @@ from typing import Any, TypeVar
 import pytest
 
 import cuggino
-from cuggino import Config, Runtime, save_config
+from cuggino import Config, Runtime, events as ev, save_config
 from cuggino.agents.claude import ClaudeAgent
-from cuggino.events import (
-    AgentNudged,
-    AgentRetry,
-    Event,
-    LoopApproved,
-    QuotaLifted,
-    QuotaWaiting,
-    SessionEnded,
-    parse_event,
-)
 from cuggino.loops import LoopRunOptions
 from cuggino.sources import process_lines
 from cuggino.testing import no_leaks
@@ -49,7 +39,7 @@ from tests.model_server import ModelServer
 
 pytestmark = pytest.mark.real_agent
 
-E = TypeVar("E", bound=Event)
+E = TypeVar("E", bound=ev.Event)
 
 PLAN = Message([Tool("Bash", {"command": 'echo "- [ ] one" > "$CUGGINO_PLAN_FILE"'})])
 PLANNED = Message([Text("<PLAN_COMPLETE>One task.</PLAN_COMPLETE>")])
@@ -100,7 +90,7 @@ class Model:
 class Told:
     """The result of a command: its events, its error message, its exit code."""
 
-    events: Sequence[Event]
+    events: Sequence[ev.Event]
     complaint: str
     code: int
 
@@ -119,9 +109,9 @@ class Project:
 
     def run(
         self, model: Model, env: Mapping[str, str] | None = None, **options: Any
-    ) -> list[Event]:
+    ) -> list[ev.Event]:
         """Run the loop in this process, with short pauses."""
-        events: list[Event] = []
+        events: list[ev.Event] = []
         with ModelServer(model) as server:
             agent = ClaudeAgent(path=self.program, env=self.agent_env(server, env or {}))
             runtime = Runtime.live(cwd=self.folder, agent=agent)
@@ -143,7 +133,7 @@ class Project:
             timeout=LIMIT,
             check=False,
         )
-        events = [parse_event(line) for line in done.stdout.decode().splitlines()]
+        events = [ev.parse_event(line) for line in done.stdout.decode().splitlines()]
         return Told(events, done.stderr.decode(), done.returncode)
 
 
@@ -158,7 +148,7 @@ def project(claude_cli: Path, tmp_path: Path) -> Iterator[Project]:
         yield Project(folder, claude_cli)
 
 
-def of(events: Sequence[Event], cls: type[E]) -> list[E]:
+def of(events: Sequence[ev.Event], cls: type[E]) -> list[E]:
     return [event for event in events if isinstance(event, cls)]
 
 
@@ -177,13 +167,13 @@ def test_a_failure_that_passes(project: Project, reason: str, failures: list[Rep
     """A failure that the program gives up on is retried in its session, which has all context."""
     model = Model(WORK, *failures, DONE)
     events = project.run(model)
-    (retry,) = of(events, AgentRetry)
+    (retry,) = of(events, ev.AgentRetry)
     assert (reason, 1, 3) == (retry.reason, retry.attempt, retry.max_retries)
-    assert isinstance(events[-1], LoopApproved)
+    assert isinstance(events[-1], ev.LoopApproved)
     assert "worked\n" == (project.folder / "one.txt").read_text()
     model.assert_gone_on_with("Your session was cut off")
-    ids = [ended.session_id for ended in of(events, SessionEnded)]
-    outcomes = [ended.outcome for ended in of(events, SessionEnded)]
+    ids = [ended.session_id for ended in of(events, ev.SessionEnded)]
+    outcomes = [ended.outcome for ended in of(events, ev.SessionEnded)]
     assert ["completed", "failed", "completed", "completed"] == outcomes
     assert ids[1] == ids[2]
     assert 3 == len(set(ids))
@@ -199,15 +189,15 @@ def test_a_usage_limit_is_waited_for(project: Project) -> None:
 
     model = Model(WORK, limit, DONE)
     events = project.run(model, SUBSCRIPTION, wait_for_quota=True)
-    wait = of(events, QuotaWaiting)[0]
+    wait = of(events, ev.QuotaWaiting)[0]
     assert wait.resets_at is not None
     assert told == [wait.resets_at.timestamp()]
     assert 0 < wait.remaining <= RESETS_IN
-    (lifted,) = of(events, QuotaLifted)
+    (lifted,) = of(events, ev.QuotaLifted)
     assert wait.remaining - 0.1 <= lifted.waited
-    assert isinstance(events[-1], LoopApproved)
+    assert isinstance(events[-1], ev.LoopApproved)
     model.assert_gone_on_with("Your session was cut off")
-    assert [] == of(events, AgentRetry)
+    assert [] == of(events, ev.AgentRetry)
 
 
 def test_a_usage_limit_ends_a_run_that_can_be_resumed(project: Project) -> None:
@@ -233,7 +223,7 @@ def test_a_budget_that_the_agent_holds(project: Project) -> None:
         assert 13 == spent.code
         assert "The budget of the run is used up: $" in spent.complaint
         assert "resume with a larger `--budget`" in spent.complaint
-        outcomes = [ended.outcome for ended in of(spent.events, SessionEnded)]
+        outcomes = [ended.outcome for ended in of(spent.events, ev.SessionEnded)]
         assert ["completed", "budget"] == outcomes
         again = project.command(server, "--resume", "--budget", "10")
     assert (0, "") == (again.code, again.complaint)
@@ -244,10 +234,10 @@ def test_a_silent_agent_is_nudged(project: Project) -> None:
     """An agent whose API stream hangs is ended, and its session is resumed."""
     model = Model(WORK, Hang(message=LONG, after_events=4), DONE)
     events = project.run(model, idle_timeout=SILENCE)
-    (nudge,) = of(events, AgentNudged)
+    (nudge,) = of(events, ev.AgentNudged)
     assert nudge.idle is not None
     assert SILENCE <= nudge.idle
-    assert isinstance(events[-1], LoopApproved)
+    assert isinstance(events[-1], ev.LoopApproved)
     model.assert_gone_on_with("the agent was silent for ")
 
 
@@ -264,7 +254,7 @@ def test_a_bad_key_is_not_tried_again(project: Project, status: int, kind: str, 
     with ModelServer(model) as server:
         told = project.command(server, "--focus", "the task")
     assert 1 == told.code
-    assert [] == of(told.events, AgentRetry)
+    assert [] == of(told.events, ev.AgentRetry)
     assert 1 == len(model.working)
     assert "Loop error in implementing phase: " in told.complaint
     assert words in told.complaint

@@ -23,23 +23,8 @@ import psutil
 import pydantic
 import pytest
 
+from cuggino import events as ev
 from cuggino.domain import TOOL_SERVER
-from cuggino.events import (
-    DeliverEnded,
-    DeliverSessionStarted,
-    Event,
-    GuardDenied,
-    JobVerified,
-    LoopApproved,
-    PlanBuildEnded,
-    PlanBuildPhaseStarted,
-    RoleViolated,
-    SandboxChosen,
-    SessionEnded,
-    ToolResult,
-    WatchTbdItemFound,
-    parse_event,
-)
 from cuggino.guard import find_shfmt
 from cuggino.testing import Call, Run, Write
 from tests.git_project import GitProject
@@ -100,9 +85,9 @@ class Site:
     def folder(self) -> Path:
         return self.real.project
 
-    def run(self, *words: str, code: int = 0, until: type[Event] | None = None) -> Story:
+    def run(self, *words: str, code: int = 0, until: type[ev.Event] | None = None) -> Story:
         """Run cuggino; `until` an event, upon which it is interrupted, if one is given."""
-        events: list[Event] = []
+        events: list[ev.Event] = []
         with (
             tempfile.TemporaryFile() as errors,
             subprocess.Popen(
@@ -118,7 +103,7 @@ class Site:
             limit = threading.Timer(LIMIT, process.kill)
             limit.start()
             for line in process.stdout:
-                events.append(parse_event(line))
+                events.append(ev.parse_event(line))
                 if until is not None and isinstance(events[-1], until):
                     process.send_signal(signal.SIGINT)
                     until = None
@@ -127,7 +112,7 @@ class Site:
             limit.join()
             errors.seek(0)
             said = errors.read().decode().replace(NO_GUARD, "")
-        told = [result.output for result in events if isinstance(result, ToolResult)]
+        told = [result.output for result in events if isinstance(result, ev.ToolResult)]
         assert (code, "") == (process.returncode, said), (said, told)
         return Story(events)
 
@@ -180,7 +165,7 @@ class Site:
 class Story:
     """A run."""
 
-    events: list[Event]
+    events: list[ev.Event]
 
     def of(self, kind: type[Any]) -> list[Any]:
         return [event for event in self.events if isinstance(event, kind)]
@@ -346,10 +331,10 @@ def test_hostile_settings(kind: type[RealProgram], make: Any) -> None:
             for name, text in files.items():
                 project.add(name, text)
         story = _run(project)
-        (chosen,) = story.of(SandboxChosen)
+        (chosen,) = story.of(ev.SandboxChosen)
         assert ("planning", "implementing", "reviewing") == chosen.held
         # Qwen Code obeys such settings, Kimi writes in git's worktrees without asking anyway.
-        assert bool(story.of(GuardDenied)) is (kind is Vibe)
+        assert bool(story.of(ev.GuardDenied)) is (kind is Vibe)
 
 
 def _run(project: Site) -> Story:
@@ -362,9 +347,9 @@ def _run(project: Site) -> Story:
         reviewing=[*project.probe("reviewing"), *reviewed],
     )
     story = project.run("run", "--focus", "the file")
-    assert ["completed"] * 3 == [ended.outcome for ended in story.of(SessionEnded)]
-    assert isinstance(story.events[-1], LoopApproved)
-    assert [] == story.of(RoleViolated)
+    assert ["completed"] * 3 == [ended.outcome for ended in story.of(ev.SessionEnded)]
+    assert isinstance(story.events[-1], ev.LoopApproved)
+    assert [] == story.of(ev.RoleViolated)
     assert {"implementing"} == project.written
     tree = ["git", "-c", "safe.directory=*", "ls-tree", "-r", "--name-only", "HEAD"]
     listed = subprocess.check_output(tree, cwd=project.folder, text=True)
@@ -408,17 +393,19 @@ def test_deliver(kind: type[RealProgram], user: str, make: Any) -> None:
             verify=[*project.probe("verify"), project.call("verify", deliverableId="A")],
         )
         story = project.run("deliver")
-        (ended,) = story.of(DeliverEnded)
+        (ended,) = story.of(ev.DeliverEnded)
         assert ("all_passed", 1, 1) == (ended.reason, ended.passed, ended.total)
         assert {"initializer", "coding"} == project.written
         again = project.run("deliver", "sync")
-        (ended,) = again.of(DeliverEnded)
+        (ended,) = again.of(ev.DeliverEnded)
         assert ("all_verified", 1) == (ended.reason, ended.verified)
         begun = [
-            event.instruction for each in (story, again) for event in each.of(DeliverSessionStarted)
+            event.instruction
+            for each in (story, again)
+            for event in each.of(ev.DeliverSessionStarted)
         ]
         assert ["initializer", "coding", "sync", "verify"] == begun
-        assert [] == [*story.of(RoleViolated), *again.of(RoleViolated)]
+        assert [] == [*story.of(ev.RoleViolated), *again.of(ev.RoleViolated)]
         assert {"initializer", "coding"} == project.written
 
 
@@ -444,12 +431,12 @@ def test_loop(kind: type[RealProgram], user: str, make: Any) -> None:
         # OpenCode knows no model of another provider, and has the default of this loop for one.
         model = ("--model", "mock/mock-model") if isinstance(project.real, OpenCode) else ()
         story = project.run("loop", "--auto", *model)
-        (ended,) = story.of(PlanBuildEnded)
+        (ended,) = story.of(ev.PlanBuildEnded)
         assert ("complete", 1) == (ended.reason, ended.done)
-        phases = [event.phase for event in story.of(PlanBuildPhaseStarted)]
+        phases = [event.phase for event in story.of(ev.PlanBuildPhaseStarted)]
         assert ["plan", "build", "verify", "verify"] == phases
-        assert [True] == [event.passed for event in story.of(JobVerified)]
-        assert [] == story.of(RoleViolated)
+        assert [True] == [event.passed for event in story.of(ev.JobVerified)]
+        assert [] == story.of(ev.RoleViolated)
         assert {"build"} == project.written
 
 
@@ -459,10 +446,10 @@ def test_watch(kind: type[RealProgram], user: str, make: Any) -> None:
     with make(kind, user) as project:
         said = Text("<TO_BE_DISCUSSED>It has no unit.</TO_BE_DISCUSSED>")
         project.sessions["audit"] = [*project.probe("audit"), said]
-        story = project.run("watch", code=130, until=WatchTbdItemFound)
-        (found,) = story.of(WatchTbdItemFound)
+        story = project.run("watch", code=130, until=ev.WatchTbdItemFound)
+        (found,) = story.of(ev.WatchTbdItemFound)
         assert (project.folder / ".cuggino" / "tbd" / found.filename).exists()
-        assert 2 == len(story.of(ToolResult))
+        assert 2 == len(story.of(ev.ToolResult))
         assert set() == project.written
 
 
@@ -488,11 +475,11 @@ def test_the_sandbox_of_claude_within_the_view(user: str, make: Any) -> None:
             ],
         )
         story = project.run("run", "--focus", "the file")
-        told = [result.output for result in story.of(ToolResult)]
+        told = [result.output for result in story.of(ev.ToolResult)]
         assert 3 == sum(said.startswith("in 1") for said in told), told
         assert 1 == sum(said.endswith("Add it") for said in told), told
-        assert isinstance(story.events[-1], LoopApproved)
-        assert [] == story.of(RoleViolated)
+        assert isinstance(story.events[-1], ev.LoopApproved)
+        assert [] == story.of(ev.RoleViolated)
         assert {"implementing"} == project.written
 
 

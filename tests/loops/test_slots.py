@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from reactivex import never, operators as ops, timer
 
+from cuggino import events as ev
 from cuggino.errors import (
     AgentFailed,
     BudgetExceeded,
@@ -17,22 +18,6 @@ from cuggino.errors import (
     ProcessError,
     QuotaExceeded,
     StorageError,
-)
-from cuggino.events import (
-    ContinueAsked,
-    ControlIgnored,
-    PauseAsked,
-    SkipAsked,
-    SteerAsked,
-    StopAsked,
-    WatchFollowDelayed,
-    WatchFollowed,
-    WatchItemHeld,
-    WatchItemParked,
-    WatchItemRetry,
-    WatchProcessingItem,
-    WatchSlotsChanged,
-    WatchWorkKept,
 )
 from cuggino.storage import list_journals
 from tests.loops.slot_watching import SlotWatching
@@ -148,7 +133,7 @@ class TestSentBack:
     def test_its_next_attempt_says_how_often(self, tmp_path: Path) -> None:
         """For screens of a resumed watch, which have not seen it."""
         slots = watching(tmp_path, "1.md", landings={"1.md": ["check", "check"]})
-        begun = events(slots.play(100), WatchProcessingItem)
+        begun = events(slots.play(100), ev.WatchProcessingItem)
         assert [0, 1, 2] == [event.returns for event in begun]
 
     def test_after_two_returns_nothing_else_lands(self, tmp_path: Path) -> None:
@@ -172,7 +157,7 @@ class TestSentBack:
 
     def test_it_is_parked_with_its_work(self, tmp_path: Path) -> None:
         slots = watching(tmp_path, "1.md", landings={"1.md": ["check"] * 9}, max_attempts=3)
-        (parked,) = events(slots.play(100), WatchItemParked)
+        (parked,) = events(slots.play(100), ev.WatchItemParked)
         assert parked.reason == (
             "sent back 3 times; the check command fails at the gate; "
             "its work is in refs/cuggino/candidates/1.md"
@@ -190,13 +175,13 @@ class TestSentBack:
             landings={"1.md": ["check"] if when == "at work" else [crash, crash]},
             max_attempts=2,
         )
-        (parked,) = events(slots.play(500), WatchItemParked)
+        (parked,) = events(slots.play(500), ev.WatchItemParked)
         assert "it crashed; its work is in refs/cuggino/candidates/1.md" == parked.reason
 
     def test_nothing_is_named_without_a_candidate(self, tmp_path: Path) -> None:
         crash = AgentFailed("it crashed", reason="crash")
         slots = watching(tmp_path, "1.md", attempts={"1.md": [(10.0, crash)]}, max_attempts=1)
-        (parked,) = events(slots.play(500), WatchItemParked)
+        (parked,) = events(slots.play(500), ev.WatchItemParked)
         assert "it crashed" == parked.reason
 
     def test_a_parked_item_that_comes_back_begins_anew(self, tmp_path: Path) -> None:
@@ -279,7 +264,7 @@ class TestFailures:
         ):
             folder = tmp_path / str(number)
             slots = watching(folder, "1.md", "2.md", attempts={"1.md": [(3, full)]})
-            (retry,) = events(slots.play(30), WatchItemRetry)
+            (retry,) = events(slots.play(30), ev.WatchItemRetry)
             assert not retry.counted
             assert 60 == retry.retry_in
             assert ["2.md"] == slots.trunk.landed[:1]
@@ -288,7 +273,7 @@ class TestFailures:
         busy = LoopError("p", "529", cause=AgentFailed("529", reason="overloaded"))
         names = [f"{n}.md" for n in range(1, 9)]
         slots = watching(tmp_path, *names, slots=4, attempts={"1.md": [(3, busy)]})
-        changed = events(slots.play(40), WatchSlotsChanged)
+        changed = events(slots.play(40), ev.WatchSlotsChanged)
         assert [(2, 4), (3, 4), (4, 4)] == [(one.active, one.slots) for one in changed][:3]
 
 
@@ -336,7 +321,7 @@ class TestAfter:
         slots.write("1.md", "---\nafter: 2.md\n---\ntask")
         slots.write("2.md", "---\nafter: 1.md\n---\ntask")
         slots.write("3.md", "---\nafter: nothing.md\n---\ntask")
-        held = events(slots.play(100), WatchItemHeld)
+        held = events(slots.play(100), ev.WatchItemHeld)
         assert ["1.md", "2.md", "3.md"] == [one.filename for one in held]
         assert "nothing.md" in held[2].reason
         assert ["4.md"] == slots.trunk.landed
@@ -346,14 +331,15 @@ class TestFollow:
     def test_one_that_is_delayed_is_tried_again(self, tmp_path: Path) -> None:
         """A delay is reported once for each reason."""
         slots = watching(tmp_path, "1.md")
-        delayed = WatchFollowDelayed(branch="main", commit="c", reason="dirty", paths=("a",))
+        delayed = ev.WatchFollowDelayed(branch="main", commit="c", reason="dirty", paths=("a",))
         slots.trunk.follows = [delayed]
         slots.at(
-            60, lambda: setattr(slots.trunk, "follows", [WatchFollowed(branch="main", commit="c")])
+            60,
+            lambda: setattr(slots.trunk, "follows", [ev.WatchFollowed(branch="main", commit="c")]),
         )
         seen = slots.play(200)
-        assert [delayed] == events(seen, WatchFollowDelayed)
-        assert [71.0] == [when for when, _, value in seen if isinstance(value, WatchFollowed)]
+        assert [delayed] == events(seen, ev.WatchFollowDelayed)
+        assert [71.0] == [when for when, _, value in seen if isinstance(value, ev.WatchFollowed)]
 
     @pytest.mark.parametrize("at", [14, 31])
     def test_it_is_tried_again_when_the_user_has_changed_something(
@@ -361,13 +347,13 @@ class TestFollow:
     ) -> None:
         """At once, whether items are at work or not; nothing is watched otherwise."""
         slots = watching(tmp_path, "1.md", "2.md", attempts={"2.md": [(20, "candidate")]})
-        delayed = WatchFollowDelayed(branch="main", commit="c", reason="dirty")
+        delayed = ev.WatchFollowDelayed(branch="main", commit="c", reason="dirty")
         slots.at(1, lambda: setattr(slots.trunk, "follows", [delayed]))
         watched: list[int] = []
 
         def change() -> None:
             watched.append(slots.trunk.watched)
-            slots.trunk.follows = [WatchFollowed(branch="main", commit="c")]
+            slots.trunk.follows = [ev.WatchFollowed(branch="main", commit="c")]
             slots.trunk.owner.on_next("changed")
             slots.trunk.follows = []
 
@@ -375,7 +361,7 @@ class TestFollow:
         slots.at(at, change)
         slots.at(35, lambda: watched.append(slots.trunk.watched))
         seen = slots.play(60)
-        assert [at] == [when for when, _, value in seen if isinstance(value, WatchFollowed)]
+        assert [at] == [when for when, _, value in seen if isinstance(value, ev.WatchFollowed)]
         assert [0, 1, 0] == watched
 
     def test_a_change_during_a_landing_waits_for_its_end(self, tmp_path: Path) -> None:
@@ -383,15 +369,15 @@ class TestFollow:
             tmp_path, "1.md", "2.md", attempts={"2.md": [(10, "candidate")]}, landing=10
         )
         slots.trunk.landings["2.md"] = ["check"]
-        slots.trunk.follows = [WatchFollowDelayed(branch="main", commit="c", reason="dirty")]
+        slots.trunk.follows = [ev.WatchFollowDelayed(branch="main", commit="c", reason="dirty")]
 
         def change() -> None:
-            slots.trunk.follows = [WatchFollowed(branch="main", commit="c")]
+            slots.trunk.follows = [ev.WatchFollowed(branch="main", commit="c")]
             slots.trunk.owner.on_next("changed")
 
         slots.at(25, change)
         seen = slots.play(35)
-        assert [30.0] == [when for when, _, value in seen if isinstance(value, WatchFollowed)]
+        assert [30.0] == [when for when, _, value in seen if isinstance(value, ev.WatchFollowed)]
 
     def test_a_landing_lasts_until_the_branch_has_followed(self, tmp_path: Path) -> None:
         """A candidate that arrives meanwhile waits, and lands once."""
@@ -427,7 +413,7 @@ def test_an_item_removed_while_it_waits_does_not_land(tmp_path: Path) -> None:
     slots = watching(tmp_path, "1.md", "2.md", landing=5)
     gone = slots.workspace.backlog / "2.md"
     slots.at(12, lambda: gone.rename(tmp_path / "2.md"))
-    (kept,) = events(slots.play(100), WatchWorkKept)
+    (kept,) = events(slots.play(100), ev.WatchWorkKept)
     assert ("2.md", "refs/cuggino/candidates/2.md") == (kept.filename, kept.ref)
     assert ["1.md"] == slots.trunk.landed
 
@@ -438,7 +424,7 @@ class TestControl:
         return watching(folder, *names, commands=commands, **more)
 
     def test_one_item_is_skipped(self, tmp_path: Path) -> None:
-        slots = self.commanded(tmp_path, 3, SkipAsked(item="2.md"), "1.md", "2.md")
+        slots = self.commanded(tmp_path, 3, ev.SkipAsked(item="2.md"), "1.md", "2.md")
         assert [
             "0: work 1, work 2",
             "3: parked 2",
@@ -449,12 +435,12 @@ class TestControl:
 
     def test_one_that_waits_to_land_is_skipped(self, tmp_path: Path) -> None:
         """It leaves the queue, and its reason names its work."""
-        command = SkipAsked(item="2.md")
+        command = ev.SkipAsked(item="2.md")
         slots = self.commanded(tmp_path, 15, command, "1.md", "2.md", landing=20, journal=True)
         seen = slots.play(60)
         tags = [value.tag for when, _, value in seen if when == 15.0]
         assert ["SkipAsked", "WatchItemParked"] == tags
-        (parked,) = events(seen, WatchItemParked)
+        (parked,) = events(seen, ev.WatchItemParked)
         assert (
             "2.md",
             "skipped by a person; its work is in refs/cuggino/candidates/2.md",
@@ -469,7 +455,7 @@ class TestControl:
         slots = self.commanded(
             tmp_path,
             50,
-            SkipAsked(item="1.md"),
+            ev.SkipAsked(item="1.md"),
             "1.md",
             attempts={"1.md": [(10.0, "candidate"), (10.0, crash)]},
             landings={"1.md": ["check"]},
@@ -480,10 +466,10 @@ class TestControl:
 
     def test_a_paused_watch_skips_what_waits(self, tmp_path: Path) -> None:
         commands = timer(3).pipe(
-            ops.map(lambda _: PauseAsked()),
+            ops.map(lambda _: ev.PauseAsked()),
             ops.concat(
-                timer(17).pipe(ops.map(lambda _: SkipAsked(item="2.md"))),
-                timer(10).pipe(ops.map(lambda _: ContinueAsked())),
+                timer(17).pipe(ops.map(lambda _: ev.SkipAsked(item="2.md"))),
+                timer(10).pipe(ops.map(lambda _: ev.ContinueAsked())),
                 never(),
             ),
         )
@@ -493,32 +479,32 @@ class TestControl:
         assert ["1.md"] == slots.trunk.landed
 
     def test_a_landing_is_not_cut_short(self, tmp_path: Path) -> None:
-        slots = self.commanded(tmp_path, 15, SkipAsked(item="1.md"), "1.md", landing=20)
-        (ignored,) = events(slots.play(60), ControlIgnored)
+        slots = self.commanded(tmp_path, 15, ev.SkipAsked(item="1.md"), "1.md", landing=20)
+        (ignored,) = events(slots.play(60), ev.ControlIgnored)
         assert "1.md is being landed" == ignored.reason
         assert ["1.md"] == slots.trunk.landed
 
     def test_one_that_cannot_be_moved_is_not_lost(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        slots = self.commanded(tmp_path, 15, SkipAsked(item="2.md"), "1.md", "2.md", landing=20)
+        slots = self.commanded(tmp_path, 15, ev.SkipAsked(item="2.md"), "1.md", "2.md", landing=20)
 
         def full(*_: object) -> None:
             raise StorageError("park", "no space left on device")
 
         monkeypatch.setattr("cuggino.storage.Backlog.park", full)
-        (ignored,) = events(slots.play(100), ControlIgnored)
+        (ignored,) = events(slots.play(100), ev.ControlIgnored)
         assert "no space left on device" in ignored.reason
         assert ["1.md", "2.md"] == slots.trunk.landed
 
-    @pytest.mark.parametrize("command", [SkipAsked(), SteerAsked(text="use flask")])
+    @pytest.mark.parametrize("command", [ev.SkipAsked(), ev.SteerAsked(text="use flask")])
     def test_an_item_must_be_named(self, tmp_path: Path, command: Any) -> None:
         slots = self.commanded(tmp_path, 3, command, "1.md", "2.md")
         (ignored,) = [v for _, _, v in slots.play(30) if v is not None and "Ignored" in v.tag]
         assert "name one of the items at work: 1.md, 2.md" == ignored.reason
 
     def test_the_only_one_need_not_be_named(self, tmp_path: Path) -> None:
-        slots = self.commanded(tmp_path, 3, SkipAsked(), "1.md")
+        slots = self.commanded(tmp_path, 3, ev.SkipAsked(), "1.md")
         assert "3: parked 1, idle" == short(slots.story(30))[-1]
 
     def test_a_stop_lets_all_end_their_stages(self, tmp_path: Path) -> None:
@@ -526,7 +512,7 @@ class TestControl:
         slots = self.commanded(
             tmp_path,
             3,
-            StopAsked(),
+            ev.StopAsked(),
             "1.md",
             "2.md",
             "3.md",
@@ -537,15 +523,15 @@ class TestControl:
         assert (20.0, "Interrupted: stopped after the stage") == story[-1]
 
     def test_a_stop_at_once(self, tmp_path: Path) -> None:
-        slots = self.commanded(tmp_path, 3, StopAsked(now=True), "1.md", "2.md")
+        slots = self.commanded(tmp_path, 3, ev.StopAsked(now=True), "1.md", "2.md")
         story = slots.story(60)
         assert 3.0 == story[-1][0]
         assert ["1.md", "2.md"] == sorted(slots.disposed)
 
     def test_a_pause_holds_all(self, tmp_path: Path) -> None:
         commands = timer(3).pipe(
-            ops.map(lambda _: PauseAsked()),
-            ops.concat(timer(47).pipe(ops.map(lambda _: ContinueAsked())), never()),
+            ops.map(lambda _: ev.PauseAsked()),
+            ops.concat(timer(47).pipe(ops.map(lambda _: ev.ContinueAsked())), never()),
         )
         slots = watching(tmp_path, "1.md", "2.md", "3.md", commands=commands)
         story = short(slots.story(100))
@@ -578,7 +564,7 @@ class TestMessages:
 
     def steered(self, folder: Path, **more: Any) -> SlotWatching:
         commands = timer(3).pipe(
-            ops.map(lambda _: SteerAsked(text="use flask", item="3.md")), ops.concat(never())
+            ops.map(lambda _: ev.SteerAsked(text="use flask", item="3.md")), ops.concat(never())
         )
         return watching(folder, "1.md", "2.md", "3.md", commands=commands, **more)
 
@@ -586,11 +572,11 @@ class TestMessages:
         """Its first agent gets the message."""
         slots = self.steered(tmp_path)
         seen = slots.play(15)
-        assert [] == [value for _, _, value in seen if isinstance(value, ControlIgnored)]
+        assert [] == [value for _, _, value in seen if isinstance(value, ev.ControlIgnored)]
         assert [("3.md", ["use flask"])] == slots.told
 
     def test_one_that_nobody_was_told_is_not_lost_silently(self, tmp_path: Path) -> None:
         slots = self.steered(tmp_path)
-        (ignored,) = events(slots.play(60), ControlIgnored)
+        (ignored,) = events(slots.play(60), ev.ControlIgnored)
         assert ("steer", "3.md") == (ignored.source, ignored.item)
         assert "message not delivered, 3.md has ended: use flask" == ignored.reason

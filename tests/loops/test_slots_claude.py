@@ -9,20 +9,8 @@ import pytest
 from reactivex import operators as ops
 
 import cuggino
-from cuggino import Runtime
+from cuggino import Runtime, events as ev
 from cuggino.agents.claude import ClaudeAgent
-from cuggino.events import (
-    Approved,
-    CommitPerformed,
-    Event,
-    SessionEnded,
-    WatchBacklogWaiting,
-    WatchFollowed,
-    WatchItemCompleted,
-    WatchLanded,
-    WatchSentBack,
-    WatchSlotPrepared,
-)
 from cuggino.sources import process_lines
 from cuggino.testing import no_leaks
 from tests.git_project import isolate_git
@@ -102,26 +90,26 @@ def test_two_sessions_at_once(
     for word in ("alpha", "beta"):
         item = project.workspace.backlog / f"{word}.md"
         item.write_text(f"# Write the word {word}\n\nInto shared.txt.\n")
-    model, seen = Model(), list[Event]()
+    model, seen = Model(), list[ev.Event]()
     cuggino.run(process_lines(["true"]))  # the guardian stays, and keeps a pipe
     with no_leaks(within=LIMIT), ModelServer(model) as server:
         env = agent_env(tmp_path / "home", server)
         agent = ClaudeAgent(path=claude_cli, env=env)
         watch = Runtime.live(cwd=project.folder, config=project.config, agent=agent).watch()
-        waits = ops.take_while(lambda e: not isinstance(e, WatchBacklogWaiting), inclusive=True)
+        waits = ops.take_while(lambda e: not isinstance(e, ev.WatchBacklogWaiting), inclusive=True)
         cuggino.run(watch.pipe(waits), seen.append)
 
     assert {"alpha", "beta"} == set(model.words.values())
-    assert {1, 2} == {event.slot for event in seen if isinstance(event, WatchSlotPrepared)}
+    assert {1, 2} == {event.slot for event in seen if isinstance(event, ev.WatchSlotPrepared)}
     assert [("conflict", ("shared.txt",))] == [
-        (event.reason, event.paths) for event in seen if isinstance(event, WatchSentBack)
+        (event.reason, event.paths) for event in seen if isinstance(event, ev.WatchSentBack)
     ]
-    landed = [event.filename for event in seen if isinstance(event, WatchLanded)]
+    landed = [event.filename for event in seen if isinstance(event, ev.WatchLanded)]
     assert ["alpha.md", "beta.md"] == sorted(landed)
-    completed = [event.filename for event in seen if isinstance(event, WatchItemCompleted)]
+    completed = [event.filename for event in seen if isinstance(event, ev.WatchItemCompleted)]
     assert landed == completed
-    assert 2 == sum(isinstance(event, WatchFollowed) for event in seen)
-    sessions = [event for event in seen if isinstance(event, SessionEnded)]
+    assert 2 == sum(isinstance(event, ev.WatchFollowed) for event in seen)
+    sessions = [event for event in seen if isinstance(event, ev.SessionEnded)]
     assert 8 == len(sessions)  # three an item, a resolution and its review
     assert all(event.item for event in sessions)
     assert "alpha\nbeta\n" == (project.folder / "shared.txt").read_text()
@@ -129,8 +117,8 @@ def test_two_sessions_at_once(
     assert ["port-20100", "port-20200"] == ports
     assert "" == project.git.git("status", "--short")
     assert all(project.is_green(commit) for commit in project.first_parents())
-    assert 3 == sum(isinstance(event, Approved) for event in seen)
-    assert 3 == sum(isinstance(event, CommitPerformed) for event in seen)
+    assert 3 == sum(isinstance(event, ev.Approved) for event in seen)
+    assert 3 == sum(isinstance(event, ev.CommitPerformed) for event in seen)
     (resolving,) = model.prompts["implementing agent, resolving a conflict"]
     first, second = landed
     for word in (first.removesuffix(".md"), second.removesuffix(".md")):

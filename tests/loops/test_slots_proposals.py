@@ -10,24 +10,8 @@ from typing import Any
 import pytest
 from reactivex import concat, never, operators as ops, timer
 
+from cuggino import events as ev
 from cuggino.errors import ForgeRefused, ProcessError
-from cuggino.events import (
-    ContinueAsked,
-    LoopApproved,
-    PauseAsked,
-    SkipAsked,
-    StopAsked,
-    WatchBacklogWaiting,
-    WatchCandidate,
-    WatchItemParked,
-    WatchItemRetained,
-    WatchLanded,
-    WatchLanding,
-    WatchProcessingItem,
-    WatchProposed,
-    WatchSentBack,
-    WatchWorkKept,
-)
 from cuggino.loops import LoopRunOptions
 from cuggino.loops.frame.journal import open_journal
 from cuggino.loops.watch.journal import SLOTS
@@ -74,7 +58,7 @@ def test_others_work_while_a_pull_request_waits(tmp_path: Path) -> None:
 
 def test_the_wait_counts_what_is_proposed(tmp_path: Path) -> None:
     slots = proposing(tmp_path, "1.md", "2.md", proposals={"1.md": [(50.0, "merged")]})
-    waits = events(slots.play(200), WatchBacklogWaiting)
+    waits = events(slots.play(200), ev.WatchBacklogWaiting)
     assert [2, 1, 0] == [wait.proposals for wait in waits]
 
 
@@ -131,8 +115,8 @@ def test_returns_are_counted_over_local_landings_and_pull_requests(tmp_path: Pat
         proposals={"1.md": [(50.0, "ci"), (100.0, "review"), (150.0, "merged")]},
     )
     seen = slots.play(300)
-    assert [1, 2, 3] == [back.returns for back in events(seen, WatchSentBack)]
-    (parked,) = events(seen, WatchItemParked)
+    assert [1, 2, 3] == [back.returns for back in events(seen, ev.WatchSentBack)]
+    (parked,) = events(seen, ev.WatchItemParked)
     assert (
         "sent back 3 times; a review of its pull request asks for changes; "
         "its work is in refs/cuggino/candidates/1.md"
@@ -149,7 +133,7 @@ def test_one_that_will_not_land_is_parked(tmp_path: Path) -> None:
         proposals={"1.md": [(50.0, ForgeRefused("it was closed"))], "2.md": [(60.0, "merged")]},
     )
     seen = slots.play(200)
-    (parked,) = events(seen, WatchItemParked)
+    (parked,) = events(seen, ev.WatchItemParked)
     assert ("1.md", "it was closed; its work is in refs/cuggino/candidates/1.md") == (
         parked.filename,
         parked.reason,
@@ -222,7 +206,7 @@ class TestAfter:
 class TestPersons:
     def test_one_is_skipped(self, tmp_path: Path) -> None:
         """Also while nothing is at work; what its pull request becomes is not looked at."""
-        command = timer(50).pipe(ops.map(lambda _: SkipAsked(item="1.md")))
+        command = timer(50).pipe(ops.map(lambda _: ev.SkipAsked(item="1.md")))
         slots = proposing(
             tmp_path, *("1.md", "2.md"), commands=concat(command, never()), journal=True
         )
@@ -237,7 +221,7 @@ class TestPersons:
         assert 2 == len(slots.tried)
 
     def test_one_is_skipped_while_others_work(self, tmp_path: Path) -> None:
-        command = timer(15).pipe(ops.map(lambda _: SkipAsked(item="1.md")))
+        command = timer(15).pipe(ops.map(lambda _: ev.SkipAsked(item="1.md")))
         slots = proposing(tmp_path, *("1.md", "2.md"), slots=1, commands=concat(command, never()))
         story = short(slots.story(200))
         assert "15: parked 1" in story
@@ -253,7 +237,7 @@ class TestPersons:
         backlog = made.workspace.backlog
         made.at(15, (backlog / "1.md").unlink, backlog)
         seen = made.play(200)
-        (kept,) = events(seen, WatchWorkKept)
+        (kept,) = events(seen, ev.WatchWorkKept)
         assert ("1.md", "refs/cuggino/candidates/1.md") == (kept.filename, kept.ref)
         assert ["2.md"] == made.trunk.landed
 
@@ -262,14 +246,14 @@ class TestPersons:
         slots = proposing(tmp_path, "1.md", proposals={"1.md": [(50.0, "merged")] * 2})
         slots.write("1.md", "another task", when=20)
         seen = slots.play(59)
-        assert 1 == len(events(seen, WatchItemRetained))
+        assert 1 == len(events(seen, ev.WatchItemRetained))
         assert [("1.md", 1, 1, None), ("1.md", 1, 1, None)] == slots.tried
 
     def test_a_pause_begins_nothing(self, tmp_path: Path) -> None:
         """A pull request that comes back meanwhile is worked on when the watch goes on."""
         commands = concat(
-            timer(30).pipe(ops.map(lambda _: PauseAsked())),
-            timer(60).pipe(ops.map(lambda _: ContinueAsked())),
+            timer(30).pipe(ops.map(lambda _: ev.PauseAsked())),
+            timer(60).pipe(ops.map(lambda _: ev.ContinueAsked())),
             never(),
         )
         slots = proposing(
@@ -282,21 +266,21 @@ class TestPersons:
         assert ["50: back 1", "90: work 1", "100: candidate 1, landing 1"] == story[3:6]
 
     def test_a_stop_ends_an_idle_watch_at_once(self, tmp_path: Path) -> None:
-        commands = concat(timer(30).pipe(ops.map(lambda _: StopAsked())), never())
+        commands = concat(timer(30).pipe(ops.map(lambda _: ev.StopAsked())), never())
         slots = proposing(tmp_path, "1.md", commands=commands)
         story = slots.story(300)
         assert (30.0, "Interrupted: interrupted") == story[-1]
 
 
-WORK = WatchProcessingItem(filename="1.md", slot=2)
-END = LoopApproved(iteration=1, item="1.md")
-MADE = WatchCandidate(filename="1.md", slot=2, commit="c", base="b", attempt=1)
-LANDING = WatchLanding(filename="1.md", commit="c", trunk="t")
-OPENED = WatchProposed(
+WORK = ev.WatchProcessingItem(filename="1.md", slot=2)
+END = ev.LoopApproved(iteration=1, item="1.md")
+MADE = ev.WatchCandidate(filename="1.md", slot=2, commit="c", base="b", attempt=1)
+LANDING = ev.WatchLanding(filename="1.md", commit="c", trunk="t")
+OPENED = ev.WatchProposed(
     filename="1.md", number=7, url="u", branch="cuggino/1", commit="h", candidate="c"
 )
-BACK = WatchSentBack(filename="1.md", reason="ci", output="", returns=1)
-LANDED = WatchLanded(filename="1.md", commit="m", trunk_was="t", branch="cuggino/1", url="u")
+BACK = ev.WatchSentBack(filename="1.md", reason="ci", output="", returns=1)
+LANDED = ev.WatchLanded(filename="1.md", commit="m", trunk_was="t", branch="cuggino/1", url="u")
 
 
 class TestJournal:
@@ -318,7 +302,7 @@ class TestJournal:
 
     def test_another_landing_goes_on_when_a_pull_request_ends(self, tmp_path: Path) -> None:
         """An item that is sent back meanwhile does not end the landing of another."""
-        other = WatchSentBack(filename="2.md", reason="ci", returns=1)
+        other = ev.WatchSentBack(filename="2.md", reason="ci", returns=1)
         found = left(tmp_path, WORK, END, MADE, LANDING, other)
         assert ("1.md",) == found.queue.waiting
 

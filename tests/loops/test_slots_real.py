@@ -11,22 +11,8 @@ import pytest
 from reactivex.subject import Subject
 
 import cuggino
+from cuggino import events as ev
 from cuggino.errors import ConfigError, Interrupted, LoopError
-from cuggino.events import (
-    CheckCommandOutput,
-    CheckCommandStarted,
-    Done,
-    Event,
-    WatchCandidate,
-    WatchFollowDelayed,
-    WatchFollowed,
-    WatchItemCompleted,
-    WatchItemParked,
-    WatchItemRetained,
-    WatchLanded,
-    WatchLanding,
-    WatchSentBack,
-)
 from cuggino.loops import Returned
 from cuggino.sources.process_tree import Ladder, ProcessTree
 from cuggino.storage.journal import list_journals, read_journal
@@ -83,8 +69,8 @@ def patient(end: Callable[..., None]) -> Callable[..., None]:
     return patient
 
 
-def completed(events: Sequence[Event]) -> list[str]:
-    return sorted(e.filename for e in events if isinstance(e, WatchItemCompleted))
+def completed(events: Sequence[ev.Event]) -> list[str]:
+    return sorted(e.filename for e in events if isinstance(e, ev.WatchItemCompleted))
 
 
 @pytest.mark.real_agent  # the same in virtual time in test_slots.py: with the second command
@@ -126,12 +112,12 @@ def test_conflicts_and_red_gates(tmp_path: Path, most: int) -> None:
         project.item(name, f"{together}echo {name} >word{name}.txt\n{more}\n")
     events = project.watch()
     assert [f"{n}.md" for n in range(1, most + 1)] == completed(events)
-    reasons = {event.reason for event in events if isinstance(event, WatchSentBack)}
+    reasons = {event.reason for event in events if isinstance(event, ev.WatchSentBack)}
     assert {"conflict", "check"} == reasons
     assert all(project.is_green(commit) for commit in project.first_parents())
     lines = (project.folder / "shared.txt").read_text().split()
     assert [*odd, "begin"] == sorted(lines)
-    landed = [event.filename for event in events if isinstance(event, WatchLanded)]
+    landed = [event.filename for event in events if isinstance(event, ev.WatchLanded)]
     assert len(landed) == len(set(landed))
     assert "" == project.git.git("status", "--short")
 
@@ -146,7 +132,7 @@ def test_journal_of_landings(tmp_path: Path) -> None:
     found = [read_journal(path) for path in list_journals(project.workspace.journal)]
     (watch,) = [journal for journal in found if journal.started.kind == "watch"]
     said = [entry.event for entry in watch.entries]
-    kinds = WatchLanding | CheckCommandStarted | CheckCommandOutput | WatchLanded
+    kinds = ev.WatchLanding | ev.CheckCommandStarted | ev.CheckCommandOutput | ev.WatchLanded
     landings = [event for event in said if isinstance(event, kinds)]
     assert 2 * ["WatchLanding", "CheckCommandStarted", "CheckCommandOutput", "WatchLanded"] == [
         event.tag for event in landings
@@ -164,17 +150,17 @@ class TestPieces:
             project.item(name, RESOLVE.format(name))
         runtime = project.runtime()
         first, second = ([*cuggino.iterate(runtime.attempt(f"{n}.md", slot=n))][-1] for n in (1, 2))
-        assert isinstance(first, WatchCandidate)
-        assert isinstance(second, WatchCandidate)
+        assert isinstance(first, ev.WatchCandidate)
+        assert isinstance(second, ev.WatchCandidate)
         landed = [*cuggino.iterate(runtime.land(first))]
         assert ["1.md"] == completed(landed)
-        assert isinstance(landed[-1], WatchFollowed)
+        assert isinstance(landed[-1], ev.WatchFollowed)
         back = [*cuggino.iterate(runtime.land(second))][-1]
-        assert isinstance(back, WatchSentBack)
+        assert isinstance(back, ev.WatchSentBack)
         assert ("conflict", ("shared.txt",), 1) == (back.reason, back.paths, back.returns)
         again = runtime.attempt("2.md", slot=2, number=2, returned=Returned(second, back))
         third = [*cuggino.iterate(again)][-1]
-        assert isinstance(third, WatchCandidate)
+        assert isinstance(third, ev.WatchCandidate)
         assert ["2.md"] == completed([*cuggino.iterate(runtime.land(third, returns=1))])
         assert "begin 1 2" == " ".join((project.folder / "shared.txt").read_text().split())
 
@@ -186,12 +172,12 @@ class TestPieces:
         project.item("2", "cat shared.txt >word2.txt")
         runtime = project.runtime()
         first = [*cuggino.iterate(runtime.attempt("1.md"))][-1]
-        assert isinstance(first, WatchCandidate)
+        assert isinstance(first, ev.WatchCandidate)
         project.git.write("shared.txt", "mine\n")
         landed = [*cuggino.iterate(runtime.land(first))]
-        assert any(isinstance(event, WatchFollowDelayed) for event in landed)
+        assert any(isinstance(event, ev.WatchFollowDelayed) for event in landed)
         second = [*cuggino.iterate(runtime.attempt("2.md"))][-1]
-        assert isinstance(second, WatchCandidate)
+        assert isinstance(second, ev.WatchCandidate)
         trunk = project.git.git("rev-parse", "refs/cuggino/trunk").strip()
         assert second.base == trunk != project.git.git("rev-parse", "HEAD").strip()
         assert "1\n" == project.git.git("show", f"{second.commit}:word2.txt")
@@ -202,10 +188,10 @@ class TestPieces:
         project.item("1", "echo 1 >word1.txt")
         runtime = project.runtime()
         made = [*cuggino.iterate(runtime.attempt("1.md"))][-1]
-        assert isinstance(made, WatchCandidate)
+        assert isinstance(made, ev.WatchCandidate)
         (project.workspace.backlog / "1.md").write_text("something else")
         landed = [*cuggino.iterate(runtime.land(made))]
-        assert ["1.md"] == [e.filename for e in landed if isinstance(e, WatchItemRetained)]
+        assert ["1.md"] == [e.filename for e in landed if isinstance(e, ev.WatchItemRetained)]
         assert (project.workspace.backlog / "1.md").exists()
 
     def test_an_item_that_is_not_there(self, tmp_path: Path) -> None:
@@ -235,8 +221,8 @@ class TestEndings:
         interrupt = Subject[object]()
         made: list[str] = []
 
-        def look(event: Event) -> None:
-            if isinstance(event, WatchCandidate):
+        def look(event: ev.Event) -> None:
+            if isinstance(event, ev.WatchCandidate):
                 made.append(event.filename)
                 if len(made) == 3:
                     interrupt.on_next("stop")
@@ -246,8 +232,8 @@ class TestEndings:
         closed.unlink()
         events = project.watch()
         assert ["1.md", "2.md", "3.md"] == completed(events)
-        assert [] == [event for event in events if isinstance(event, Done)]
-        landed = sum(isinstance(event, WatchLanded) for event in events)
+        assert [] == [event for event in events if isinstance(event, ev.Done)]
+        landed = sum(isinstance(event, ev.WatchLanded) for event in events)
         assert landed + 1 == len(project.first_parents())
 
     @pytest.mark.real_agent  # the same in virtual time in test_slots.py: with the second command
@@ -313,7 +299,7 @@ class TestBranches:
         assert 1 == len(project.first_parents()), "the user's branch stays"
         project.item("4", "cat word3.txt >word4.txt", "---\nafter: 3.md\n---\n# 4\n")
         last = [*cuggino.iterate(runtime.attempt("4.md"))][-1]
-        assert isinstance(last, WatchCandidate)
+        assert isinstance(last, ev.WatchCandidate)
         assert "1\n2\n" == project.git.git("show", f"{last.commit}:word4.txt")
 
 
@@ -328,7 +314,7 @@ class TestGate:
             project.item(name, "echo same >word.txt")
         events = project.watch()
         assert ["1.md", "2.md"] == completed(events)
-        nothing = [event.nothing for event in events if isinstance(event, WatchLanded)]
+        nothing = [event.nothing for event in events if isinstance(event, ev.WatchLanded)]
         assert [False, True] == nothing
         assert 2 == len(project.first_parents())
 
@@ -338,9 +324,9 @@ class TestGate:
         project = SlotProject(tmp_path, check_command="date +%N >>shared.txt", max_attempts=2)
         project.item("1", "echo 1 >word1.txt")
         events = project.watch()
-        back = [event for event in events if isinstance(event, WatchSentBack)]
+        back = [event for event in events if isinstance(event, ev.WatchSentBack)]
         assert [("changed-files", ("shared.txt",))] * 2 == [(e.reason, e.paths) for e in back]
-        (parked,) = [event for event in events if isinstance(event, WatchItemParked)]
+        (parked,) = [event for event in events if isinstance(event, ev.WatchItemParked)]
         assert "its work is in refs/cuggino/candidates/1.md" in parked.reason
         assert project.git.git("rev-parse", "refs/cuggino/candidates/1.md")
         assert 1 == len(project.first_parents())

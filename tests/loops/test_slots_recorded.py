@@ -6,18 +6,7 @@ import hashlib
 from datetime import UTC, datetime
 from pathlib import Path
 
-from cuggino.events import (
-    Event,
-    LoopApproved,
-    LoopSpecIssue,
-    WatchCandidate,
-    WatchItemCompleted,
-    WatchItemRetained,
-    WatchLanded,
-    WatchLanding,
-    WatchProcessingItem,
-    WatchSentBack,
-)
+from cuggino import events as ev
 from cuggino.loops import LoopRunOptions, WatchRunOptions
 from cuggino.loops.frame.journal import open_journal
 from cuggino.loops.watch.journal import SLOTS
@@ -26,15 +15,15 @@ from cuggino.loops.watch.recorded import items_of_issues, work_left
 from cuggino.storage import Workspace, list_journals, new_run_id, read_journal
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)
-WORK = WatchProcessingItem(filename="1.md", slot=2)
-END = LoopApproved(iteration=1, item="1.md")
-MADE = WatchCandidate(filename="1.md", slot=2, commit="c", base="b", attempt=1)
-LANDING = WatchLanding(filename="1.md", commit="c", trunk="t")
-BACK = WatchSentBack(filename="1.md", reason="conflict", output="", paths=("a",), returns=1)
-LANDED = WatchLanded(filename="1.md", commit="m", trunk_was="t", nothing=False, branch=None)
+WORK = ev.WatchProcessingItem(filename="1.md", slot=2)
+END = ev.LoopApproved(iteration=1, item="1.md")
+MADE = ev.WatchCandidate(filename="1.md", slot=2, commit="c", base="b", attempt=1)
+LANDING = ev.WatchLanding(filename="1.md", commit="c", trunk="t")
+BACK = ev.WatchSentBack(filename="1.md", reason="conflict", output="", paths=("a",), returns=1)
+LANDED = ev.WatchLanded(filename="1.md", commit="m", trunk_was="t", nothing=False, branch=None)
 
 
-def left(folder: Path, *events: Event, text: str = "task", edited: bool = False) -> PoolState:
+def left(folder: Path, *events: ev.Event, text: str = "task", edited: bool = False) -> PoolState:
     """Return what a watch with these events has left of an item that has been run once."""
     workspace = Workspace(folder)
     workspace.open()
@@ -83,7 +72,7 @@ def test_a_landed_item_is_only_put_away(tmp_path: Path) -> None:
 
 def test_nothing_is_left_of_items_put_away(tmp_path: Path) -> None:
     for number, event in enumerate(
-        (WatchItemCompleted(filename="1.md"), WatchItemRetained(filename="1.md"))
+        (ev.WatchItemCompleted(filename="1.md"), ev.WatchItemRetained(filename="1.md"))
     ):
         assert {} == left(tmp_path / f"{number}", WORK, END, MADE, LANDING, LANDED, event).works
 
@@ -100,7 +89,7 @@ def test_items_of_spec_issues(tmp_path: Path) -> None:
     for name in ("1.md", "2.md"):
         run = LoopRunOptions(focus="a", cwd=tmp_path, item=f"{name} 0", slot=1)
         journal = open_journal(workspace, run, new_run_id(), None, at=AT)
-        issue = LoopSpecIssue(iteration=1, content="?", filename=f"issue-of-{name}")
+        issue = ev.LoopSpecIssue(iteration=1, content="?", filename=f"issue-of-{name}")
         journal.append(issue, at=AT)
         journal.close()
     found = items_of_issues(workspace, {"issue-of-2.md", "of-a-run.md"})

@@ -9,14 +9,8 @@ from typing import Any
 
 from reactivex import Observable, just
 
+from cuggino import events as ev
 from cuggino.errors import ConfigError
-from cuggino.events import (
-    DirtyFilesCommitted,
-    DirtyFilesKept,
-    HistoryRewritten,
-    SnapshotFailed,
-    SnapshotTaken,
-)
 from cuggino.stages import Commit
 from tests.loops.deliver_loop import DeliverLoop, Turn as Session
 from tests.loops.plan_build_loop import PlanBuildLoop, Turn, has
@@ -31,12 +25,12 @@ class Recording:
         self.pruned: list[Callable[[str], bool]] = []
         self._fails = fails
 
-    def take(self, run: str, stage: str) -> Observable[SnapshotTaken | SnapshotFailed]:
+    def take(self, run: str, stage: str) -> Observable[ev.SnapshotTaken | ev.SnapshotFailed]:
         self.taken.append(stage)
         self.runs.add(run)
         if self._fails:
-            return just(SnapshotFailed(stage=stage, message="no space"))
-        return just(SnapshotTaken(stage=stage, ref=f"refs/x/{stage}", commit="c"))
+            return just(ev.SnapshotFailed(stage=stage, message="no space"))
+        return just(ev.SnapshotTaken(stage=stage, ref=f"refs/x/{stage}", commit="c"))
 
     def prune(
         self, before: datetime, *, is_needed: Callable[[str], bool] = lambda _: False
@@ -94,7 +88,7 @@ def test_plan_build(tmp_path: Path) -> None:
     story = project.run(start="plan")
     assert "complete" == story.ended.reason
     assert ["plan-1", "build-1", "build-2"] == snapshots.taken
-    assert 3 == len(story.of(SnapshotTaken))
+    assert 3 == len(story.of(ev.SnapshotTaken))
 
 
 def test_a_failed_snapshot_ends_nothing(tmp_path: Path) -> None:
@@ -103,7 +97,7 @@ def test_a_failed_snapshot_ends_nothing(tmp_path: Path) -> None:
     project.replace(snapshots=Recording(fails=True))
     story = project.run()
     assert "complete" == story.ended.reason
-    assert ["build-1"] == [failed.stage for failed in story.of(SnapshotFailed)]
+    assert ["build-1"] == [failed.stage for failed in story.of(ev.SnapshotFailed)]
 
 
 def test_a_rewritten_history_of_deliver(tmp_path: Path) -> None:
@@ -120,10 +114,10 @@ def test_a_dirty_tree_of_plan_build(tmp_path: Path) -> None:
     project = PlanBuildLoop(tmp_path, [Turn(has(True))])
     project.replace(repository=repository)
     story = project.run(auto_commit=True)
-    assert [("mine",)] == [event.paths for event in story.of(DirtyFilesKept)]
-    assert [("mine",)] == [event.paths for event in story.of(DirtyFilesCommitted)]
+    assert [("mine",)] == [event.paths for event in story.of(ev.DirtyFilesKept)]
+    assert [("mine",)] == [event.paths for event in story.of(ev.DirtyFilesCommitted)]
     assert [{"mine": "state"}] == repository.dirty_at
-    assert [HistoryRewritten(base="0", head="0")] == story.of(HistoryRewritten)
+    assert [ev.HistoryRewritten(base="0", head="0")] == story.of(ev.HistoryRewritten)
 
 
 def test_a_dirty_tree_is_refused(tmp_path: Path) -> None:

@@ -9,19 +9,13 @@ from typing import Any
 
 import pytest
 
+from cuggino import events as ev
 from cuggino.errors import (
     AgentFailed,
     LoopError,
     QuotaExceeded,
     StorageError,
     WorkspaceLocked,
-)
-from cuggino.events import (
-    WatchItemHeld,
-    WatchItemParked,
-    WatchItemRetry,
-    WatchItemSkipped,
-    WatchProcessingItem,
 )
 from cuggino.storage import Backlog, Survey, Workspace
 from cuggino.storage.moving import visible_entries
@@ -56,7 +50,7 @@ class TestLargeBacklogs:
         processed = [
             (when, event.filename)
             for when, _, event in watching.play(19)
-            if isinstance(event, WatchProcessingItem)
+            if isinstance(event, ev.WatchProcessingItem)
         ]
         assert [
             (0, "002.md"),
@@ -83,12 +77,12 @@ class TestRetries:
             (195, "WatchItemParked"),
             (195, "WatchBacklogWaiting"),
         ] == [(when, event.tag) for when, _, event in seen]
-        retries = [event for _, _, event in seen if isinstance(event, WatchItemRetry)]
+        retries = [event for _, _, event in seen if isinstance(event, ev.WatchItemRetry)]
         assert [(1, 60), (2, 120)] == [(event.attempt, event.retry_in) for event in retries]
         assert [] == watching.backlog
         parked = watching.workspace.parked / "001.md"
         assert "task" == parked.read_text()
-        reason = next(event for _, _, event in seen if isinstance(event, WatchItemParked)).reason
+        reason = next(event for _, _, event in seen if isinstance(event, ev.WatchItemParked)).reason
         assert "Loop error in implementing phase: the connection was lost" == reason
 
     def test_a_poisoned_item_does_not_block_the_others(self, tmp_path: Path) -> None:
@@ -145,7 +139,7 @@ class TestRetries:
         watching = Watching(tmp_path, max_attempts=1, loops=loops)
         watching.write(0, "001.md")
         watching.write(0, "002.md")
-        retries = values(watching, 900 * 40, WatchItemRetry)
+        retries = values(watching, 900 * 40, ev.WatchItemRetry)
         assert [True] + [False] * 29 == [retry.login for retry in retries]
         assert {900.0} == {retry.retry_in for retry in retries}
         assert {"001.md"} == {retry.filename for retry in retries}
@@ -179,7 +173,7 @@ class TestEndings:
         """With `on_max_iterations: park` an item that was not approved waits for a person."""
         watching = Watching(tmp_path, loops=[(1, "max_iterations")], on_max_iterations="park")
         watching.write(0, "001.md")
-        parked = values(watching, 100, WatchItemParked)
+        parked = values(watching, 100, ev.WatchItemParked)
         assert [("001.md", "not approved within 3 iterations")] == [
             (event.filename, event.reason) for event in parked
         ]
@@ -282,12 +276,12 @@ class TestDependencies:
         ] == [
             (event.filename, event.reason)
             for _, _, event in seen
-            if isinstance(event, WatchItemHeld)
+            if isinstance(event, ev.WatchItemHeld)
         ]
         assert [(0, "d.md"), (80, "c.md"), (85, "b.md")] == [
             (when, event.filename)
             for when, _, event in seen
-            if isinstance(event, WatchProcessingItem)
+            if isinstance(event, ev.WatchProcessingItem)
         ]
         assert ["a.md"] == watching.backlog
 
@@ -300,7 +294,7 @@ class TestProblems:
         watching.write(0, "empty.md", "")
         watching.write(10, "001.md")
         seen = watching.play(200)
-        skipped = [event for _, _, event in seen if isinstance(event, WatchItemSkipped)]
+        skipped = [event for _, _, event in seen if isinstance(event, ev.WatchItemSkipped)]
         assert [("empty.md", "empty"), ("folder", "a folder")] == [
             (event.filename, event.reason) for event in skipped
         ]

@@ -8,28 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from cuggino import events as ev
 from cuggino.domain.attempts import Attempts
-from cuggino.events import (
-    AgentMessage,
-    CheckCommandOutput,
-    CheckCommandStarted,
-    Event,
-    IterationStart,
-    LoopApproved,
-    LoopMaxIterations,
-    LoopSpecIssue,
-    RunContinued,
-    RunEnded,
-    SteerAsked,
-    Steered,
-    WatchItemCompleted,
-    WatchItemParked,
-    WatchItemRetained,
-    WatchItemRetry,
-    WatchLanded,
-    WatchLanding,
-    WatchProcessingItem,
-)
 from cuggino.loops import LoopRunOptions, WatchRunOptions
 from cuggino.loops.frame.journal import open_journal
 from cuggino.loops.watch.journal import (
@@ -43,16 +23,16 @@ from cuggino.loops.watch.journal import (
 from cuggino.storage import JournalFile, Workspace, list_journals, new_run_id, read_journal
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)
-END = LoopApproved(iteration=1)
-MOST = LoopMaxIterations(iteration=1, max_iterations=1)
-ISSUE = LoopSpecIssue(iteration=1, content="unclear", filename="i.md")
-ONE, TWO = WatchProcessingItem(filename="1.md"), WatchProcessingItem(filename="2.md")
-RETRY = WatchItemRetry(
+END = ev.LoopApproved(iteration=1)
+MOST = ev.LoopMaxIterations(iteration=1, max_iterations=1)
+ISSUE = ev.LoopSpecIssue(iteration=1, content="unclear", filename="i.md")
+ONE, TWO = ev.WatchProcessingItem(filename="1.md"), ev.WatchProcessingItem(filename="2.md")
+RETRY = ev.WatchItemRetry(
     filename="1.md", message="it failed", attempt=1, max_attempts=3, retry_in=60.0
 )
 
 
-def watch_of(folder: Path, *events: Event) -> JournalFile:
+def watch_of(folder: Path, *events: ev.Event) -> JournalFile:
     """Return the journal of a watch with these events."""
     workspace = Workspace(folder)
     options = WatchRunOptions(cwd=folder)
@@ -69,23 +49,25 @@ def watch_of(folder: Path, *events: Event) -> JournalFile:
     [
         ((ONE, END), "1.md"),
         ((ONE, END, ONE), "1.md"),
-        ((ONE, END, WatchItemCompleted(filename="1.md"), TWO, END), "2.md"),
+        ((ONE, END, ev.WatchItemCompleted(filename="1.md"), TWO, END), "2.md"),
         ((ONE, END, TWO), None),
         ((ONE,), None),
         ((ONE, ISSUE), None),
         *(
             ((ONE, END, acted), None)
             for acted in (
-                WatchItemCompleted(filename="1.md"),
-                WatchItemRetained(filename="1.md"),
-                WatchItemParked(filename="1.md", reason="no"),
+                ev.WatchItemCompleted(filename="1.md"),
+                ev.WatchItemRetained(filename="1.md"),
+                ev.WatchItemParked(filename="1.md", reason="no"),
                 RETRY,
             )
         ),
-        ((ONE, END, WatchItemRetained(filename="1.md"), ONE), None),
+        ((ONE, END, ev.WatchItemRetained(filename="1.md"), ONE), None),
     ],
 )
-def test_a_run_that_had_ended(told: tuple[Event, ...], settled: str | None, tmp_path: Path) -> None:
+def test_a_run_that_had_ended(
+    told: tuple[ev.Event, ...], settled: str | None, tmp_path: Path
+) -> None:
     """The result of a run counts for its own item only, until the watch has acted on it."""
     found = settled_run(watch_of(tmp_path, *told))
     assert (None if settled is None else (settled, END)) == found
@@ -95,18 +77,22 @@ def test_a_run_that_had_ended(told: tuple[Event, ...], settled: str | None, tmp_
     ("events", "text", "state"),
     [
         ((END,), None, "approved"),
-        ((END, RunContinued()), None, "approved"),
+        ((END, ev.RunContinued()), None, "approved"),
         ((END,), "edited", "approved"),
         ((END,), "task", "unfinished"),  # the watch resumes it
         ((ISSUE,), "task", "spec_issue"),
         ((), None, "unfinished"),
-        ((RunContinued(),), None, "unfinished"),
-        ((MOST, RunEnded(state="max_iterations"), RunContinued()), None, "unfinished"),
-        ((MOST, RunContinued(), IterationStart(iteration=2, max_iterations=2)), None, "unfinished"),
+        ((ev.RunContinued(),), None, "unfinished"),
+        ((MOST, ev.RunEnded(state="max_iterations"), ev.RunContinued()), None, "unfinished"),
+        (
+            (MOST, ev.RunContinued(), ev.IterationStart(iteration=2, max_iterations=2)),
+            None,
+            "unfinished",
+        ),
     ],
 )
 def test_an_end_that_was_not_recorded(
-    events: tuple[Event, ...], text: str | None, state: str, tmp_path: Path
+    events: tuple[ev.Event, ...], text: str | None, state: str, tmp_path: Path
 ) -> None:
     """The end of a run that was killed behind its result is recorded, unless it is resumed."""
     workspace = Workspace(tmp_path)
@@ -131,7 +117,7 @@ def test_stalled_runs_are_restored(tmp_path: Path) -> None:
     """A killed watch's repetition of a stalled run is not repeated again."""
     stalled = RETRY.model_copy(update={"counted": False, "review": "why", "retry_in": 0.0})
     other = stalled.model_copy(update={"filename": "2.md"})
-    done = WatchItemCompleted(filename="2.md")
+    done = ev.WatchItemCompleted(filename="2.md")
     attempts = Attempts(max_attempts=3, retry_seconds=60.0)
     restore_attempts(attempts, watch_of(tmp_path, stalled, other, done))
     assert ["why", None] == [attempts.review(name) for name in ("1.md", "2.md")]
@@ -143,7 +129,7 @@ def test_counted_failures_are_restored(tmp_path: Path) -> None:
     """A killed watch's failures count until the item is put away; limits never do."""
     limited = RETRY.model_copy(update={"filename": "2.md", "counted": False})
     parked = RETRY.model_copy(update={"filename": "3.md"})
-    away = WatchItemParked(filename="3.md", reason="no")
+    away = ev.WatchItemParked(filename="3.md", reason="no")
     attempts = Attempts(max_attempts=3, retry_seconds=60.0)
     restore_attempts(attempts, watch_of(tmp_path, RETRY, limited, parked, away))
     names = ["1.md", "2.md", "3.md"]
@@ -159,8 +145,8 @@ def test_what_a_person_said_is_in_the_journal_of_the_watch(tmp_path: Path) -> No
     )
     recorder = WatchRecorder(journal)
     recorder.replay(ITEM)
-    said = (SteerAsked(text="use A4"), Steered(text="use A4", to="prompt"))
-    for event in (*said, AgentMessage(text="I do.")):
+    said = (ev.SteerAsked(text="use A4"), ev.Steered(text="use A4", to="prompt"))
+    for event in (*said, ev.AgentMessage(text="I do.")):
         recorder.event(event, staged=True, at=AT)
     journal.close()
     (path,) = list_journals(tmp_path / ".cuggino/journal")
@@ -174,12 +160,12 @@ def test_the_commands_of_a_landing_are_in_the_journal_of_the_watch(tmp_path: Pat
     )
     recorder = WatchRecorder(journal)
     recorder.replay(SLOTS)
-    check = CheckCommandStarted(iteration=1, command="make", item="1.md")
+    check = ev.CheckCommandStarted(iteration=1, command="make", item="1.md")
     landing = (
-        WatchLanding(filename="1.md", commit="c", trunk="b", item="1.md"),
+        ev.WatchLanding(filename="1.md", commit="c", trunk="b", item="1.md"),
         check,
-        CheckCommandOutput(iteration=1, exit_code=0, item="1.md"),
-        WatchLanded(filename="1.md", commit="m", trunk_was="b", item="1.md"),
+        ev.CheckCommandOutput(iteration=1, exit_code=0, item="1.md"),
+        ev.WatchLanded(filename="1.md", commit="m", trunk_was="b", item="1.md"),
     )
     others = check.model_copy(update={"item": "2.md"})
     for event in (check, *landing[:2], others, *landing[2:], check):

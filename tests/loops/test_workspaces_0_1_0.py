@@ -11,15 +11,7 @@ import pytest
 from reactivex import Observable, operators as ops
 
 import cuggino
-from cuggino import Runtime
-from cuggino.events import (
-    DeliverEnded,
-    Event,
-    LoopApproved,
-    PlanBuildEnded,
-    StageStarted,
-    WatchItemCompleted,
-)
+from cuggino import Runtime, events as ev
 from cuggino.storage import read_journal, run_totals
 from cuggino.testing import no_leaks
 from cuggino_cli.main import main
@@ -112,10 +104,10 @@ def test_resumed(kind: str, tmp_path: Path) -> None:
     }
     last = collect(resume[kind]())[-1]
     match last:
-        case DeliverEnded() | PlanBuildEnded():
+        case ev.DeliverEnded() | ev.PlanBuildEnded():
             assert last.reason in ("all_passed", "complete")
         case _:
-            assert isinstance(last, LoopApproved)
+            assert isinstance(last, ev.LoopApproved)
     assert {**work_of(finished), "status.json": ""} == {**work_of(killed), "status.json": ""}
     (before,), (after,) = (
         [read_journal(path) for path in (project / ".cuggino" / "journal").iterdir()]
@@ -123,7 +115,7 @@ def test_resumed(kind: str, tmp_path: Path) -> None:
     )
     assert "approved" == after.state
     starts = [
-        [entry.event.name for entry in journal.entries if isinstance(entry.event, StageStarted)]
+        [entry.event.name for entry in journal.entries if isinstance(entry.event, ev.StageStarted)]
         for journal in (before, after)
     ]
     assert len(starts[0]) + 1 == len(starts[1])  # the session that was killed
@@ -143,5 +135,5 @@ def test_a_resumed_watch(tmp_path: Path) -> None:
     assert ["approved-10-kiwi.md", "approved-20-plum.md"] == archived
 
 
-def _is_before_the_end(event: Event) -> bool:
-    return not isinstance(event, WatchItemCompleted)
+def _is_before_the_end(event: ev.Event) -> bool:
+    return not isinstance(event, ev.WatchItemCompleted)

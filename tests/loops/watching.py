@@ -11,15 +11,8 @@ from reactivex import Observable, abc, never, operators as ops, timer
 from reactivex.disposable import Disposable
 from reactivex.subject import Subject
 
+from cuggino import events as ev
 from cuggino.errors import AgentFailed, LoopError
-from cuggino.events import (
-    AgentMessage,
-    Event,
-    LoopApproved,
-    LoopMaxIterations,
-    LoopSpecIssue,
-    LoopStalled,
-)
 from cuggino.loops import LoopRunOptions, Services, WatchRunOptions, WatchService
 from cuggino.operators.merge_now import merge_now
 from cuggino.sources import PollingStarted
@@ -57,14 +50,14 @@ class ScriptedLoop:
     def _released(self) -> None:
         self.disposed += 1
 
-    def _end(self, outcome: Outcome) -> Event:
+    def _end(self, outcome: Outcome) -> ev.Event:
         match outcome:
             case "approved":
-                return LoopApproved(iteration=1)
+                return ev.LoopApproved(iteration=1)
             case "max_iterations":
-                return LoopMaxIterations(iteration=3, max_iterations=3)
+                return ev.LoopMaxIterations(iteration=3, max_iterations=3)
             case "stalled":
-                return LoopStalled(
+                return ev.LoopStalled(
                     iteration=3,
                     reason="no_progress",
                     message="no progress",
@@ -72,7 +65,7 @@ class ScriptedLoop:
                 )
             case "spec_issue":
                 name = self._workspace.write_spec_issue("unclear")
-                return LoopSpecIssue(iteration=1, content="unclear", filename=name)
+                return ev.LoopSpecIssue(iteration=1, content="unclear", filename=name)
             case Exception():
                 raise outcome
             case _:
@@ -195,7 +188,7 @@ def audit_run(run: dict[str, Any]) -> Observable[Any]:
 
 def _finding(finding: dict[str, Any]) -> Observable[Any]:
     text = f"<TO_BE_DISCUSSED>{finding['content']}</TO_BE_DISCUSSED>"
-    said = AgentMessage(text=text, message_id=str(uuid.uuid4()))
+    said = ev.AgentMessage(text=text, message_id=str(uuid.uuid4()))
     return timer(finding["t"]).pipe(ops.map(lambda _: said))
 
 

@@ -19,20 +19,9 @@ import psutil
 import pytest
 
 import cuggino
-from cuggino import Config, LlmAgent, Runtime
+from cuggino import Config, LlmAgent, Runtime, events as ev
 from cuggino.agents.scripted import ScriptedAgent
 from cuggino.agents.scripted.scenario import Scenario, ScenarioRun, Step
-from cuggino.events import (
-    Approved,
-    Done,
-    Event,
-    ImplementingStart,
-    LoopApproved,
-    PlanComplete,
-    PlanningStart,
-    ReviewingStart,
-    RoleViolated,
-)
 from cuggino.sandbox import boundary as boundaries, probe
 from tests.limits import LIMIT
 from tests.model_script import Message, RoleScript, Step as ModelStep, Text, Tool
@@ -239,8 +228,8 @@ def needs(name: BoundaryName, folder: Path) -> None:
         pytest.skip(f"{name} cannot be tested here: {found.reason}")
 
 
-_BEGINS = (PlanningStart, ImplementingStart, ReviewingStart)
-_VERDICTS = {"planning": PlanComplete, "implementing": Done, "reviewing": Approved}
+_BEGINS = (ev.PlanningStart, ev.ImplementingStart, ev.ReviewingStart)
+_VERDICTS = {"planning": ev.PlanComplete, "implementing": ev.Done, "reviewing": ev.Approved}
 
 
 class Attacked:
@@ -248,7 +237,7 @@ class Attacked:
 
     def __init__(self, project: WritingProject) -> None:
         self.project = project
-        self.events: list[Event] = []
+        self.events: list[ev.Event] = []
         self.left: dict[str, list[str]] = {}
         """What a session had changed though it may not, after it was verified, by role."""
         self.running: list[str] = []
@@ -260,19 +249,19 @@ class Attacked:
         """The paths that sessions of each role have changed, as reported."""
         found: dict[str, set[str]] = {}
         for event in self.events:
-            if isinstance(event, RoleViolated):
+            if isinstance(event, ev.RoleViolated):
                 assert () == event.failed
                 found.setdefault(event.role, set()).update(event.paths)
         return found
 
-    def see(self, event: Event) -> None:
+    def see(self, event: ev.Event) -> None:
         """Compare at the end of each session."""
         self.events.append(event)
         if isinstance(event, _BEGINS):
             self._before = self.project.everything()
         for role, verdict in _VERDICTS.items():
             if isinstance(event, verdict) or (
-                isinstance(event, RoleViolated) and event.role == role
+                isinstance(event, ev.RoleViolated) and event.role == role
             ):
                 left = self.project.changed(role, self._before)
                 self.left[role] = [*self.left.get(role, []), *left]
@@ -310,7 +299,7 @@ def attack(
             patch.setenv(variable, value)
         runtime = Runtime.live(cwd=project.project, agent=agent, config=config)
         cuggino.run(runtime.run(focus="x"), attacked.see)
-    assert isinstance(attacked.events[-1], LoopApproved)
+    assert isinstance(attacked.events[-1], ev.LoopApproved)
     return attacked
 
 

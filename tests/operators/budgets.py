@@ -7,19 +7,12 @@ from typing import Any
 
 import reactivex as rx
 
+from cuggino import events as ev
 from cuggino.domain.spending import Budget
-from cuggino.events import (
-    AgentMessage,
-    BudgetKind,
-    BudgetWarning,
-    SessionEnded,
-    Usage,
-    UsageUpdate,
-)
 from cuggino.operators.supervision import within_budget as typed_within_budget
 from cuggino.testing import Marbles
 
-A = AgentMessage(text="a")
+A = ev.AgentMessage(text="a")
 TOKENS = Budget(tokens=100)
 MONEY = Budget(cost_usd=10.0)
 UNBOUNDED = Budget()
@@ -32,16 +25,16 @@ def within_budget(budget: Budget, **options: Any) -> Policy:
     return typed_within_budget(budget, **options)
 
 
-def update(tokens: int, cost: float | None = None) -> UsageUpdate:
-    return UsageUpdate(usage=Usage(output_tokens=tokens), cost_usd=cost)
+def update(tokens: int, cost: float | None = None) -> ev.UsageUpdate:
+    return ev.UsageUpdate(usage=ev.Usage(output_tokens=tokens), cost_usd=cost)
 
 
-def ended(tokens: int = 0, cost: float | None = None) -> SessionEnded:
-    return SessionEnded(outcome="completed", cost_usd=cost, usage=Usage(output_tokens=tokens))
+def ended(tokens: int = 0, cost: float | None = None) -> ev.SessionEnded:
+    return ev.SessionEnded(outcome="completed", cost_usd=cost, usage=ev.Usage(output_tokens=tokens))
 
 
-def warning(kind: BudgetKind, spent: float, limit: float) -> BudgetWarning:
-    return BudgetWarning(budget=kind, spent=spent, limit=limit)
+def warning(kind: ev.BudgetKind, spent: float, limit: float) -> ev.BudgetWarning:
+    return ev.BudgetWarning(budget=kind, spent=spent, limit=limit)
 
 
 def drawn(t: Marbles, stream: rx.Observable[Any], **options: Any) -> list[tuple[float, str, str]]:

@@ -4,21 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from cuggino import events as ev
 from cuggino.errors import AgentStalled
-from cuggino.events import (
-    AgentMessage,
-    AgentNudged,
-    AgentReplaced,
-    AgentRetry,
-    PingEvent,
-    SessionEnded,
-    ToolCall,
-    ToolResult,
-)
 from cuggino.operators.supervision import idle_timeout
 from cuggino.testing import Marbles
 
-RETRY = AgentRetry(reason="overloaded", message="", attempt=1, max_retries=3, retry_in=1)
+RETRY = ev.AgentRetry(reason="overloaded", message="", attempt=1, max_retries=3, retry_in=1)
 
 
 def watched(**options: Any) -> Any:
@@ -29,19 +20,19 @@ def watched(**options: Any) -> Any:
 def marbles(**more: Any) -> Marbles:
     """The events of these tests: messages, tools (C and D call, c and d answer), the remedies."""
     events: dict[str, Any] = {
-        "a": AgentMessage(text="a"),
-        "b": AgentMessage(text="b"),
-        "C": ToolCall(name="Bash", id="1"),
-        "c": ToolResult(name="1", output=""),
-        "D": ToolCall(name="Read", id="2"),
-        "d": ToolResult(name="2", output=""),
-        "p": PingEvent(timestamp=0),
-        "E": SessionEnded(outcome="completed"),
+        "a": ev.AgentMessage(text="a"),
+        "b": ev.AgentMessage(text="b"),
+        "C": ev.ToolCall(name="Bash", id="1"),
+        "c": ev.ToolResult(name="1", output=""),
+        "D": ev.ToolCall(name="Read", id="2"),
+        "d": ev.ToolResult(name="2", output=""),
+        "p": ev.PingEvent(timestamp=0),
+        "E": ev.SessionEnded(outcome="completed"),
         "Y": RETRY,
-        "N": AgentNudged(idle=5),
-        "R": AgentReplaced(idle=5),
-        "?": ToolResult(name="unknown", output=""),
-        "U": ToolCall(name="Fetch"),
+        "N": ev.AgentNudged(idle=5),
+        "R": ev.AgentReplaced(idle=5),
+        "?": ev.ToolResult(name="unknown", output=""),
+        "U": ev.ToolCall(name="Fetch"),
     }
     return Marbles(**(events | more))
 

@@ -9,17 +9,9 @@ import pytest
 import reactivex as rx
 from reactivex import operators as ops
 
+from cuggino import events as ev
 from cuggino.domain.spending import Budget, Spending
 from cuggino.errors import AgentFailed, BudgetExceeded, StorageError
-from cuggino.events import (
-    AgentMessage,
-    AgentRetry,
-    BudgetWarning,
-    Done,
-    Event,
-    RunResumed,
-    Usage,
-)
 from cuggino.operators.merge_now import merge_now
 from cuggino.operators.supervision import Ledger
 from cuggino.testing import Marbles
@@ -37,7 +29,7 @@ from tests.operators.budgets import (
     within_budget,
 )
 
-D = Done(content="d")
+D = ev.Done(content="d")
 
 
 class TestLedger:
@@ -100,8 +92,8 @@ class TestLedger:
 
     def test_a_resumed_run_is_seeded(self) -> None:
         """Spending and time of earlier processes count; `RunResumed` itself does not, again."""
-        resumed = RunResumed(
-            run_id="r", stages=2, cost_usd=9.0, usage=Usage(output_tokens=60), duration=40.0
+        resumed = ev.RunResumed(
+            run_id="r", stages=2, cost_usd=9.0, usage=ev.Usage(output_tokens=60), duration=40.0
         )
         ledger = Ledger(Spending.of([resumed]), elapsed=resumed.duration)
         t = Marbles(r=resumed, u=update(39))
@@ -180,7 +172,9 @@ class TestDuration:
         t = Marbles(a=A)
         budget = Budget(duration=0.12345678)
         seen = t.record(t.cold("a-").pipe(within_budget(budget)))
-        assert [AgentMessage, BudgetWarning, BudgetExceeded] == [type(event) for *_, event in seen]
+        assert [ev.AgentMessage, ev.BudgetWarning, BudgetExceeded] == [
+            type(event) for *_, event in seen
+        ]
 
     def test_the_time_between_the_stages_counts(self) -> None:
         """The time runs from the ledger's start through all stages and pauses."""
@@ -284,7 +278,7 @@ class TestRelease:
         [(85, A), (0, update(85, 8.5))],
         ids=["before the source", "before an event"],
     )
-    def test_a_subscriber_that_fails_at_the_warning(self, before: int, event: Event) -> None:
+    def test_a_subscriber_that_fails_at_the_warning(self, before: int, event: ev.Event) -> None:
         """Its exception is the only thing that it receives after the warning."""
         t = Marbles(a=event)
         source = t.cold("a-a|")
@@ -301,7 +295,7 @@ class TestRelease:
         limited: Policy = within_budget(budget, ledger=ledger)
         source.pipe(limited).subscribe(fail, errors.append, scheduler=t.scheduler)
         t.scheduler.advance_to(10.0)
-        assert [BudgetWarning] == [type(value) for value in received]
+        assert [ev.BudgetWarning] == [type(value) for value in received]
         assert [failure] == errors
         assert ([] if before else [(0, 0)]) == source.subscriptions
 
@@ -309,13 +303,13 @@ class TestRelease:
         """Its exception is the error, and no cut follows it."""
         t = Marbles(
             e=ended(100),
-            r=AgentRetry(reason="crash", message="x", attempt=1, max_retries=3, retry_in=1.0),
+            r=ev.AgentRetry(reason="crash", message="x", attempt=1, max_retries=3, retry_in=1.0),
         )
         errors: list[Exception] = []
         failure = StorageError("write", "disk full")
 
         def fail(value: Any) -> None:
-            if isinstance(value, AgentRetry):
+            if isinstance(value, ev.AgentRetry):
                 raise failure
 
         t.cold("e-r-|").pipe(within_budget(TOKENS)).subscribe(

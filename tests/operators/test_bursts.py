@@ -12,22 +12,10 @@ from reactivex import Observable, abc
 from reactivex.disposable import BooleanDisposable, SerialDisposable
 from reactivex.subject import Subject
 
+from cuggino import events as ev
 from cuggino.domain.schedule import Schedule
 from cuggino.domain.spending import Budget
 from cuggino.errors import AgentFailed, BudgetExceeded
-from cuggino.events import (
-    AgentMessage,
-    Approved,
-    Done,
-    Event,
-    MessageDelta,
-    Note,
-    SessionEnded,
-    ToolCall,
-    ToolResult,
-    Usage,
-    UsageUpdate,
-)
 from cuggino.operators import (
     Flow,
     acquire_release,
@@ -55,20 +43,20 @@ from cuggino.operators.supervision import Ledger
 from cuggino.testing import Marbles
 from tests.operators.durable import MemoryRecorder
 
-ENDED = SessionEnded(outcome="completed", cost_usd=0.5, usage=Usage(input_tokens=900))
-TAGS = marker_tags(Note, Done, Approved)
+ENDED = ev.SessionEnded(outcome="completed", cost_usd=0.5, usage=ev.Usage(input_tokens=900))
+TAGS = marker_tags(ev.Note, ev.Done, ev.Approved)
 
 
-def tokens(count: int) -> UsageUpdate:
-    return UsageUpdate(usage=Usage(input_tokens=count))
+def tokens(count: int) -> ev.UsageUpdate:
+    return ev.UsageUpdate(usage=ev.Usage(input_tokens=count))
 
 
-WORK: list[Event] = [
-    AgentMessage(text="one", message_id="m1"),
-    MessageDelta(text="two", message_id="m2"),
-    ToolCall(name="Bash", input={}, id="t"),
+WORK: list[ev.Event] = [
+    ev.AgentMessage(text="one", message_id="m1"),
+    ev.MessageDelta(text="two", message_id="m2"),
+    ev.ToolCall(name="Bash", input={}, id="t"),
     tokens(10),
-    ToolResult(name="t", output="out"),
+    ev.ToolResult(name="t", output="out"),
 ]
 
 
@@ -146,10 +134,10 @@ def test_order(name: str) -> None:
 @pytest.mark.parametrize("position", [0, 2])
 def test_disposal_between_two_events(name: str, position: int) -> None:
     """Nothing comes after the event whose subscriber disposes the subscription."""
-    seen: list[Event] = []
+    seen: list[ev.Event] = []
     held = SerialDisposable()
 
-    def take(event: Event) -> None:
+    def take(event: ev.Event) -> None:
         seen.append(event)
         if event == WORK[position]:
             held.dispose()
@@ -166,10 +154,10 @@ def test_disposal_between_two_events(name: str, position: int) -> None:
 def test_a_subscriber_that_fails_between_two_events(name: str, position: int) -> None:
     """The exception reaches `on_error`, and nothing follows."""
     t = Marbles()
-    seen: list[Event] = []
+    seen: list[ev.Event] = []
     errors: list[Exception] = []
 
-    def take(event: Event) -> None:
+    def take(event: ev.Event) -> None:
         seen.append(event)
         if event == WORK[position]:
             raise LookupError("here")
@@ -184,11 +172,11 @@ def test_a_subscriber_that_fails_between_two_events(name: str, position: int) ->
 def supervised(agent: Observable[Any]) -> Observable[Any]:
     """The agent with all that is around it in a stage."""
     policies: list[Any] = [
-        extract_markers(TAGS, at_end=lambda e: isinstance(e, Approved)),
+        extract_markers(TAGS, at_end=lambda e: isinstance(e, ev.Approved)),
         until_terminal(
-            lambda e: isinstance(e, Approved),
+            lambda e: isinstance(e, ev.Approved),
             linger=1,
-            settle=lambda e: isinstance(e, SessionEnded),
+            settle=lambda e: isinstance(e, ev.SessionEnded),
         ),
         idle_timeout(idle=60, tool=120),
         stage_timeout(3600),
@@ -205,11 +193,11 @@ EVENTS = st.one_of(
     st.sampled_from(
         [
             *WORK,
-            MessageDelta(text="Look <NOTE>", message_id="m3"),
-            MessageDelta(text="n</NOTE> on.", message_id="m3"),
-            AgentMessage(text="Look <NOTE>n</NOTE> on.", message_id="m3"),
-            AgentMessage(text="<DONE>d</DONE>", message_id="m4"),
-            AgentMessage(text="a <APPROVED>yes</APPROVED>", message_id="m5"),
+            ev.MessageDelta(text="Look <NOTE>", message_id="m3"),
+            ev.MessageDelta(text="n</NOTE> on.", message_id="m3"),
+            ev.AgentMessage(text="Look <NOTE>n</NOTE> on.", message_id="m3"),
+            ev.AgentMessage(text="<DONE>d</DONE>", message_id="m4"),
+            ev.AgentMessage(text="a <APPROVED>yes</APPROVED>", message_id="m5"),
             ENDED,
         ]
     ),
@@ -218,7 +206,7 @@ EVENTS = st.one_of(
 
 
 @given(events=st.lists(EVENTS, max_size=20))
-def test_a_supervised_agent_is_the_same(events: Sequence[Event]) -> None:
+def test_a_supervised_agent_is_the_same(events: Sequence[ev.Event]) -> None:
     """Markers, budget and endings fall on the same events, at once as one by one."""
     assert seen_of(supervised(one_by_one(events))) == seen_of(supervised(burst(events)))
 
@@ -226,7 +214,7 @@ def test_a_supervised_agent_is_the_same(events: Sequence[Event]) -> None:
 @pytest.mark.parametrize("position", range(1, 5))
 def test_a_budget_that_is_overdrawn(position: int) -> None:
     """The event that overdraws is the last; the warning comes right before the event near it."""
-    events: list[Event] = [AgentMessage(text=str(n)) for n in range(6)]
+    events: list[ev.Event] = [ev.AgentMessage(text=str(n)) for n in range(6)]
     events[position - 1 : position - 1] = [tokens(85)]
     events[position + 1 : position + 1] = [tokens(101)]
     found = seen_of(burst(events).pipe(within_budget(Budget(tokens=100))))
@@ -256,9 +244,9 @@ def test_a_session_that_is_cut_by_its_subscriber() -> None:
         yield from forward(agent.pipe(interrupt_when(stop)))
         yield from emit(ENDED)
 
-    seen: list[Event] = []
+    seen: list[ev.Event] = []
 
-    def take(event: Event) -> None:
+    def take(event: ev.Event) -> None:
         seen.append(event)
         if event is WORK[1]:
             stop.on_next(None)
@@ -272,10 +260,10 @@ def test_a_session_that_is_cut_by_its_subscriber() -> None:
 def test_a_tag_that_fails() -> None:
     """Events before the marker are emitted, then the error."""
 
-    def refuse(_content: str) -> Event:
+    def refuse(_content: str) -> ev.Event:
         raise LookupError("no such note")
 
-    events = [WORK[0], AgentMessage(text="<NOTE>n</NOTE>", message_id="m9"), WORK[2]]
+    events = [WORK[0], ev.AgentMessage(text="<NOTE>n</NOTE>", message_id="m9"), WORK[2]]
     found = seen_of(on_loop(burst(events).pipe(extract_markers({"NOTE": refuse}))))
     assert [("next", WORK[0]), ("error", "no such note")] == found
 
@@ -324,10 +312,10 @@ class TestRecording:
             yield from forward(burst(WORK), name="agent")
 
         t = Marbles()
-        seen: list[Event] = []
+        seen: list[ev.Event] = []
         held = SerialDisposable()
 
-        def take(event: Event) -> None:
+        def take(event: ev.Event) -> None:
             seen.append(event)
             if event == WORK[position]:
                 held.dispose()  # as a process that is killed: nothing is recorded any more

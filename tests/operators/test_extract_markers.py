@@ -8,55 +8,43 @@ import pytest
 import reactivex as rx
 from hypothesis import given, strategies as st
 
-from cuggino.events import (
-    AgentMessage,
-    Done,
-    Event,
-    LlmMarkerEvent,
-    Note,
-    PingEvent,
-    PlanningStart,
-    SessionEnded,
-    Thinking,
-    ToolCall,
-    event_types,
-)
+from cuggino import events as ev
 from cuggino.operators import extract_markers, marker_tags
 from tests.vectors import each, event_of, matches, not_followed, rows
 
-TAGS = marker_tags(Note, Done)
+TAGS = marker_tags(ev.Note, ev.Done)
 
 
-def cut(*events: Event, tags: Any = TAGS) -> list[Event]:
-    seen: list[Event] = []
+def cut(*events: ev.Event, tags: Any = TAGS) -> list[ev.Event]:
+    seen: list[ev.Event] = []
     rx.from_iterable(events).pipe(extract_markers(tags)).subscribe(seen.append)
     return seen
 
 
-def shown(*events: Event) -> list[str]:
+def shown(*events: ev.Event) -> list[str]:
     """Markers as `Tag(content)`, texts as they are, other events as their tag."""
     return [
         f"{e.tag}({e.content})"
-        if isinstance(e, LlmMarkerEvent)
+        if isinstance(e, ev.LlmMarkerEvent)
         else e.text
-        if isinstance(e, AgentMessage)
+        if isinstance(e, ev.AgentMessage)
         else e.tag
         for e in cut(*events)
     ]
 
 
-def message(text: str, message_id: str | None = None) -> AgentMessage:
-    return AgentMessage(text=text, message_id=message_id)
+def message(text: str, message_id: str | None = None) -> ev.AgentMessage:
+    return ev.AgentMessage(text=text, message_id=message_id)
 
 
-class CustomNote(LlmMarkerEvent):
+class CustomNote(ev.LlmMarkerEvent):
     """A marker of a user's own."""
 
 
 MARKERS = {
     cls.tag_name(): cls
-    for cls in event_types().values()
-    if issubclass(cls, LlmMarkerEvent) and cls.__name__ != "CustomNote"
+    for cls in ev.event_types().values()
+    if issubclass(cls, ev.LlmMarkerEvent) and cls.__name__ != "CustomNote"
 } | {"CUSTOM": CustomNote}
 ROWS = rows("markers")
 
@@ -144,7 +132,7 @@ def test_parts_of_one_message_are_joined() -> None:
     for at in range(1, len(text)):
         if text[at - 1] == "`" or "`" in text[at : at + 1]:
             continue  # a code span is read within its part
-        parts = shown(message(text[:at], "m"), PingEvent(timestamp=0), message(text[at:], "m"))
+        parts = shown(message(text[:at], "m"), ev.PingEvent(timestamp=0), message(text[at:], "m"))
         markers = [item for item in parts if item.endswith(")")]
         if not text[:at].count("`") % 2:
             assert markers == ["Note(a `</NOTE>` b)", "Done(c)"]
@@ -158,15 +146,15 @@ def test_a_marker_never_spans_two_messages() -> None:
 
 def test_an_unfinished_marker_is_shown_before_what_follows_the_message() -> None:
     """Held text is released by the next event of another kind, by the end and by an error."""
-    call = ToolCall(name="Bash")
+    call = ev.ToolCall(name="Bash")
     assert shown(message("<DONE>a", "1"), call) == ["<DONE>a", "ToolCall"]
     assert shown(message("<DONE>a", "1")) == ["<DONE>a"]
-    seen: list[Event] = []
+    seen: list[ev.Event] = []
     errors: list[Exception] = []
     rx.concat(rx.of(message("<DONE>a", "1")), rx.throw(RuntimeError())).pipe(
         extract_markers(TAGS)
     ).subscribe(seen.append, errors.append)
-    assert [event.text for event in seen if isinstance(event, AgentMessage)] == ["<DONE>a"]
+    assert [event.text for event in seen if isinstance(event, ev.AgentMessage)] == ["<DONE>a"]
     assert len(errors) == 1
 
 
@@ -174,8 +162,8 @@ def test_signs_of_life_and_thoughts_do_not_end_a_message() -> None:
     """Pings and thoughts between two parts pass, and the parts are still joined."""
     events = shown(
         message("<DONE>a", "1"),
-        PingEvent(timestamp=1),
-        Thinking(text="hm"),
+        ev.PingEvent(timestamp=1),
+        ev.Thinking(text="hm"),
         message("</DONE>", "1"),
     )
     assert events == ["PingEvent", "Thinking", "Done(a)"]
@@ -183,8 +171,8 @@ def test_signs_of_life_and_thoughts_do_not_end_a_message() -> None:
 
 def test_a_complete_marker_is_emitted_at_once() -> None:
     """A marker is not held back until its message ends."""
-    seen: list[Event] = []
-    source = rx.subject.Subject[Event]()
+    seen: list[ev.Event] = []
+    source = rx.subject.Subject[ev.Event]()
     source.pipe(extract_markers(TAGS)).subscribe(seen.append)
     source.on_next(message("so <DONE>x</DONE>", "1"))
     assert [getattr(e, "text", None) or getattr(e, "content", "") for e in seen] == ["so", "x"]
@@ -192,31 +180,31 @@ def test_a_complete_marker_is_emitted_at_once() -> None:
 
 def test_a_sub_agents_text_holds_no_marker() -> None:
     """A tag in a sub-agent's text passes as text."""
-    inner = AgentMessage(text="<DONE>x</DONE>", parent_tool_use_id="t1")
+    inner = ev.AgentMessage(text="<DONE>x</DONE>", parent_tool_use_id="t1")
     assert [inner] == cut(inner)
 
 
 @pytest.mark.parametrize(
     ("event", "is_read"),
     [
-        (PlanningStart(iteration=1), True),
-        (SessionEnded(outcome="completed"), True),
-        (SessionEnded(outcome="failed"), False),
-        (ToolCall(name="Bash"), False),
+        (ev.PlanningStart(iteration=1), True),
+        (ev.SessionEnded(outcome="completed"), True),
+        (ev.SessionEnded(outcome="failed"), False),
+        (ev.ToolCall(name="Bash"), False),
     ],
 )
-def test_text_after_a_failed_session(event: Event, *, is_read: bool) -> None:
+def test_text_after_a_failed_session(event: ev.Event, *, is_read: bool) -> None:
     """It holds no marker until another session begins, or has succeeded."""
-    done = AgentMessage(text="<DONE>x</DONE>")
-    failed = SessionEnded(outcome="failed")
+    done = ev.AgentMessage(text="<DONE>x</DONE>")
+    failed = ev.SessionEnded(outcome="failed")
     assert [failed, done, event] == cut(failed, done, event)
     (last,) = cut(failed, event, done)[2:]
-    assert (last == Done(content="x")) == is_read != (last is done)
+    assert (last == ev.Done(content="x")) == is_read != (last is done)
 
 
 def test_other_events_pass_unchanged() -> None:
     """Events that are no agent message are the same objects after the operator."""
-    ended = SessionEnded(outcome="completed")
+    ended = ev.SessionEnded(outcome="completed")
     assert ended is cut(ended)[0]
 
 
@@ -224,8 +212,8 @@ def test_other_events_pass_unchanged() -> None:
 def test_no_text_is_lost_or_invented(text: str) -> None:
     """Without markers all visible characters of a message come out, in order."""
     pieces = cut(message(text))
-    if not any(isinstance(piece, LlmMarkerEvent) for piece in pieces):
-        assert [text.strip()] == [p.text for p in pieces if isinstance(p, AgentMessage)] or (
+    if not any(isinstance(piece, ev.LlmMarkerEvent) for piece in pieces):
+        assert [text.strip()] == [p.text for p in pieces if isinstance(p, ev.AgentMessage)] or (
             not text.strip() and not pieces
         )
 
@@ -234,6 +222,6 @@ def test_ten_mebibytes_in_one_message() -> None:
     """The marker at the end of a 10 MiB message is found, and the text before it is whole."""
     text = "x" * (10 * 1024 * 1024)
     first, second = cut(message(text + "<DONE>end</DONE>"))
-    assert isinstance(first, AgentMessage)
+    assert isinstance(first, ev.AgentMessage)
     assert len(text) == len(first.text)
-    assert Done(content="end") == second
+    assert ev.Done(content="end") == second

@@ -10,18 +10,7 @@ import reactivex as rx
 from hypothesis import example, given, settings, strategies as st
 from reactivex import Subject
 
-from cuggino.events import (
-    AgentMessage,
-    Done,
-    Event,
-    LlmMarkerEvent,
-    MessageDelta,
-    Note,
-    PingEvent,
-    SessionEnded,
-    SystemMessage,
-    ToolCall,
-)
+from cuggino import events as ev
 from cuggino.operators import extract_markers
 from tests.operators.written import (
     LINES,
@@ -39,8 +28,8 @@ from tests.operators.written import (
 
 MANY = settings().max_examples
 """As many examples as the profile asks for; quick ones can be had by the hundred."""
-PING = PingEvent(timestamp=0)
-RETRY = SystemMessage(text="Retrying")
+PING = ev.PingEvent(timestamp=0)
+RETRY = ev.SystemMessage(text="Retrying")
 
 WORDS = st.sampled_from(
     ["<NOTE>", "</NOTE>", "<NOTE>n</NOTE>", "<DO", "NE>", "<", "</", "<X>", "````", "\n<"]
@@ -50,8 +39,12 @@ WHERE = st.sampled_from([{}, {"at_line_start": LINES}])
 """Tags that count anywhere outside code, or only where they open a line."""
 
 
-def other(events: Sequence[Event]) -> list[Event]:
-    return [e for e in events if not isinstance(e, AgentMessage | LlmMarkerEvent | MessageDelta)]
+def other(events: Sequence[ev.Event]) -> list[ev.Event]:
+    return [
+        e
+        for e in events
+        if not isinstance(e, ev.AgentMessage | ev.LlmMarkerEvent | ev.MessageDelta)
+    ]
 
 
 PARTS = st.lists(
@@ -62,19 +55,19 @@ PARTS = st.lists(
 
 
 @settings(max_examples=5 * MANY)
-@given(PARTS, st.sampled_from([None, PING, ToolCall(name="Bash")]), WHERE)
+@given(PARTS, st.sampled_from([None, PING, ev.ToolCall(name="Bash")]), WHERE)
 @example([("a", "x `y <NOTE>n</NOTE> `\n\n<DONE>d</DONE>", list(range(99)))], None, {})
 @example([("a", "<NOTE>a <DONE>b</DONE> </NOTE> <DONE>", [3, 9]), ("a", "c</DONE>", [2])], None, {})
 def test_deltas_change_nothing_but_the_time(
-    parts: list[tuple[str, str, list[int]]], between: Event | None, where: dict[str, Any]
+    parts: list[tuple[str, str, list[int]]], between: ev.Event | None, where: dict[str, Any]
 ) -> None:
     """However it is split, texts and markers are those without deltas, in order, never later."""
-    source: list[Event] = []
+    source: list[ev.Event] = []
     for message_id, text, places in parts:
         for piece in split(text, places):
             source += [delta(piece, message_id), *([PING] if piece == "a" else [])]
         source += [message(text, message_id), *([between] if between else [])]
-    whole = [event for event in source if not isinstance(event, MessageDelta)]
+    whole = [event for event in source if not isinstance(event, ev.MessageDelta)]
     seen, expected = steps(source, **where), steps(whole, **where)
     assert messages_and_markers(flat(expected)) == messages_and_markers(flat(seen))
     assert other(flat(expected)) == other(flat(seen))
@@ -82,7 +75,7 @@ def test_deltas_change_nothing_but_the_time(
     with_deltas = without = 0
     for event, step in zip([*source, None], seen, strict=True):
         with_deltas += len(messages_and_markers(step))
-        if not isinstance(event, MessageDelta):
+        if not isinstance(event, ev.MessageDelta):
             without += len(messages_and_markers(next(later)))
         assert with_deltas >= without
 
@@ -98,10 +91,10 @@ def test_the_deltas_that_come_out_are_the_pieces(
     open_text = ""
     for event in cut(*map(delta, split(text, places)), message(text), **where):
         match event:
-            case MessageDelta():
+            case ev.MessageDelta():
                 assert event.text
                 open_text += event.text
-            case AgentMessage():
+            case ev.AgentMessage():
                 # A fence that is open at the end is a piece of its own: another part may go on.
                 assert open_text in (event.text, "") or open_text.startswith(event.text)
                 open_text = open_text[len(event.text) :].lstrip()
@@ -118,7 +111,9 @@ def test_a_marker_comes_with_its_closing_tag() -> None:
     assert ["Look.", "Note(n)"] == shown(seen[closing])
     assert ["On."] == shown(seen[-2])
     assert ["Look.", "Note(n)", "On."] == shown(messages_and_markers(flat(seen)))
-    assert "Look." == "".join(e.text for e in flat(seen[:closing]) if isinstance(e, MessageDelta))
+    assert "Look." == "".join(
+        e.text for e in flat(seen[:closing]) if isinstance(e, ev.MessageDelta)
+    )
 
 
 def test_parts_of_one_message_are_joined() -> None:
@@ -132,9 +127,9 @@ def test_parts_of_one_message_are_joined() -> None:
 def test_what_is_unfinished_at_the_end_of_a_message_is_text() -> None:
     """A tag that nothing closes comes as text, when the message is over or the session is."""
     begun = [delta("a <NOTE>b"), message("a <NOTE>b")]
-    assert ["+a", "a", "<NOTE>b", "ToolCall"] == shown(cut(*begun, ToolCall(name="Bash")))
+    assert ["+a", "a", "<NOTE>b", "ToolCall"] == shown(cut(*begun, ev.ToolCall(name="Bash")))
     assert ["+a", "a", "<NOTE>b"] == shown(cut(*begun))
-    ended = SessionEnded(outcome="completed")
+    ended = ev.SessionEnded(outcome="completed")
     unfinished = delta("</NOT", "m")
     assert ["+a", "a", "<NOTE>b", "SessionEnded"] == shown(cut(*begun, unfinished, ended))
 
@@ -185,11 +180,11 @@ def test_markers_that_wait_for_the_end() -> None:
     """Markers of `at_end` and everything after them come with the complete part, or never."""
     text = "a <NOTE>1</NOTE> b <DONE>d</DONE> c <NOTE>2</NOTE>"
     source = [*map(delta, text), message(text)]
-    seen = steps(source, at_end=lambda marker: isinstance(marker, Done))
+    seen = steps(source, at_end=lambda marker: isinstance(marker, ev.Done))
     early = [item for item in shown(flat(seen[:-2])) if not item.startswith("+")]
     assert ["a", "Note(1)"] == early
     assert ["b", "Done(d)", "c", "Note(2)"] == shown(messages_and_markers(seen[-2]))
-    taken_back = cut(*source[:-1], at_end=lambda marker: isinstance(marker, Done))
+    taken_back = cut(*source[:-1], at_end=lambda marker: isinstance(marker, ev.Done))
     assert ["a", "Note(1)"] == shown(messages_and_markers(taken_back))
 
 
@@ -199,8 +194,10 @@ def test_a_part_that_is_not_its_deltas(written: str, text: str) -> None:
     early = messages_and_markers(cut(delta(written)))
     seen = messages_and_markers(cut(delta(written), message(text)))
     assert early == seen[: len(early)]
-    markers = [e for e in messages_and_markers(cut(message(text))) if isinstance(e, LlmMarkerEvent)]
-    left = [e for e in seen if isinstance(e, LlmMarkerEvent)]
+    markers = [
+        e for e in messages_and_markers(cut(message(text))) if isinstance(e, ev.LlmMarkerEvent)
+    ]
+    left = [e for e in seen if isinstance(e, ev.LlmMarkerEvent)]
     for marker in markers:
         assert marker in left
         left.remove(marker)
@@ -211,15 +208,15 @@ def test_a_sub_agent_at_the_same_time() -> None:
     """Events of a sub-agent pass unchanged and do not split the main agent's message."""
     inner = delta("<NOTE>x</NOTE>", "s", parent_tool_use_id="t")
     whole = message("<NOTE>x</NOTE>", "s", parent_tool_use_id="t")
-    call = ToolCall(name="Bash")
+    call = ev.ToolCall(name="Bash")
     seen = cut(delta("<NOTE>a"), inner, call, whole, delta("b</NOTE>"), message("<NOTE>ab</NOTE>"))
-    assert [inner, call, whole, Note(content="ab")] == seen
+    assert [inner, call, whole, ev.Note(content="ab")] == seen
 
 
 def test_nothing_is_held_after_disposal() -> None:
     """Disposal in the midst of a message lets go of the source, and nothing more is emitted."""
-    source: Subject[Event] = Subject()
-    seen: list[Event] = []
+    source: Subject[ev.Event] = Subject()
+    seen: list[ev.Event] = []
     subscription = source.pipe(extract_markers(TAGS)).subscribe(seen.append)
     source.on_next(delta("<NOTE>a"))
     subscription.dispose()
@@ -229,7 +226,7 @@ def test_nothing_is_held_after_disposal() -> None:
 def test_an_error_in_the_midst_of_a_message() -> None:
     """A part that is not complete is not text; the error passes on."""
     errors: list[Exception] = []
-    seen: list[Event] = []
+    seen: list[ev.Event] = []
     failing = rx.concat(rx.of(delta("<NOTE>n</NOTE> <NOTE>a")), rx.throw(RuntimeError()))
     failing.pipe(extract_markers(TAGS)).subscribe(seen.append, errors.append)
     assert (["Note(n)"], 1) == (shown(seen), len(errors))

@@ -11,13 +11,7 @@ from reactivex import operators as ops
 from reactivex.disposable import Disposable
 from reactivex.testing import TestScheduler
 
-from cuggino.events import (
-    AgentNudged,
-    AgentReplaced,
-    PingEvent,
-    ToolCall,
-    ToolResult,
-)
+from cuggino import events as ev
 from cuggino.operators import LoopScheduler, on_loop
 from tests.limits import LIMIT
 from tests.operators.idle import check_stalled, marbles, pending, watched
@@ -34,13 +28,15 @@ class TestTools:
 
     def test_silence_after_a_long_tool_is_measured_from_its_result(self) -> None:
         """The shorter limit holds again from the result on, though the longer timer was set."""
-        t = marbles(R=AgentReplaced(idle=60))
+        t = marbles(R=ev.AgentReplaced(idle=60))
         replaced = watched(idle=60, tool=7200, replace=lambda _: t.cold("b|"))
         t.check(t.cold("C 20m c").pipe(replaced), "C 20m c 59s (Rb)|")
 
     def test_a_tool_has_its_own_limit(self) -> None:
         """A tool that runs for too long ends its agent, and is named."""
-        t = marbles(N=AgentNudged(idle=7200, tool="Bash"), R=AgentReplaced(idle=7200, tool="Read"))
+        t = marbles(
+            N=ev.AgentNudged(idle=7200, tool="Bash"), R=ev.AgentReplaced(idle=7200, tool="Read")
+        )
         stream = t.cold("C").pipe(
             watched(idle=60, tool=7200, nudge=lambda _: t.cold("D"), replace=lambda _: t.cold("CD"))
         )
@@ -51,14 +47,14 @@ class TestTools:
 
     def test_of_many_tools_one_is_named(self) -> None:
         """More than two running tools are the first by name and the number of the others."""
-        t = marbles(R=AgentReplaced(idle=60, tool="Bash"))
+        t = marbles(R=ev.AgentReplaced(idle=60, tool="Bash"))
         stream = t.cold("(CDU)").pipe(watched(idle=5, tool=60))
         (*_, (_when, _kind, error)) = t.record(stream)
         assert "the agent was silent for 60 s (Bash and 2 other tools were running)" in str(error)
 
     def test_parallel_tools_run_until_the_last_result(self) -> None:
         """The first of two results leaves the other tool running."""
-        t = marbles(R=AgentReplaced(idle=5))
+        t = marbles(R=ev.AgentReplaced(idle=5))
         replaced = watched(idle=5, replace=lambda _: t.cold("b|"))
         t.check(t.cold("CDc 1m d").pipe(replaced), "CDc 1m d----(Rb)|")
         other = marbles()
@@ -83,16 +79,16 @@ class TestTools:
     @pytest.mark.parametrize("mark", ["E", "Y", "N", "R"])
     def test_the_end_of_a_session_ends_its_tools(self, mark: str) -> None:
         """After a session ended, was retried, nudged or replaced below, no tool of it runs."""
-        t = marbles(r=AgentReplaced(idle=5))
+        t = marbles(r=ev.AgentReplaced(idle=5))
         replaced = watched(idle=5, replace=lambda _: t.cold("b|"))
         t.check(t.cold(f"CU{mark}").pipe(replaced), f"CU{mark}----(rb)|")
 
     def test_a_remedy_ends_the_tools_of_the_agent_before(self) -> None:
         """The agent that comes instead begins without a running tool."""
-        t = marbles(N=AgentNudged(idle=60, tool="Bash"))
+        t = marbles(N=ev.AgentNudged(idle=60, tool="Bash"))
         stream = t.cold("C").pipe(watched(idle=5, tool=60, nudge=lambda _: t.cold("b")))
         seen = t.record(stream, until=66)
-        assert [*t.parse("C 59s (Nb)----"), (65, "next", AgentReplaced(idle=5))] == seen[:4]
+        assert [*t.parse("C 59s (Nb)----"), (65, "next", ev.AgentReplaced(idle=5))] == seen[:4]
 
 
 class TestRelease:
@@ -123,7 +119,7 @@ class TestRelease:
         source, nudged = t.cold("a"), t.cold("b")
 
         def shaky(event: Any) -> None:
-            if isinstance(event, AgentNudged):
+            if isinstance(event, ev.AgentNudged):
                 raise ZeroDivisionError
 
         source.pipe(watched(idle=5, nudge=lambda _: nudged)).subscribe(shaky, scheduler=t.scheduler)
@@ -160,9 +156,9 @@ class TestRelease:
         most = 0
         for second in range(1, 1001):
             scheduler.advance_to(float(second))
-            source.on_next(ToolCall(name="Bash", id="1"))
-            source.on_next(PingEvent(timestamp=second))
-            source.on_next(ToolResult(name="1", output=""))
+            source.on_next(ev.ToolCall(name="Bash", id="1"))
+            source.on_next(ev.PingEvent(timestamp=second))
+            source.on_next(ev.ToolResult(name="1", output=""))
             waiting = sum(not item.is_cancelled() for item, _ in scheduler._queue.items)
             most = max(most, waiting)
         assert 1 == most

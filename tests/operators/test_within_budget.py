@@ -8,19 +8,9 @@ import pytest
 import reactivex as rx
 from reactivex import operators as ops
 
+from cuggino import events as ev
 from cuggino.domain.spending import Budget, Spending
 from cuggino.errors import AgentFailed, BudgetExceeded
-from cuggino.events import (
-    AgentRetry,
-    CommitPerformed,
-    Done,
-    Event,
-    ImplementingStart,
-    Note,
-    SessionEnded,
-    UsageUpdate,
-    is_llm_terminal_marker_event,
-)
 from cuggino.operators import Flow, emit, flow, forward, until_terminal
 from cuggino.operators.supervision import Ledger, retry_session
 from cuggino.testing import Marbles
@@ -38,7 +28,7 @@ from tests.operators.budgets import (
     within_budget,
 )
 
-D = Done(content="d")
+D = ev.Done(content="d")
 
 
 class TestPassing:
@@ -140,7 +130,7 @@ class TestCut:
         def story() -> Flow[None]:
             try:
                 yield from forward(rx.of(ended(100)))
-                yield from emit(ImplementingStart(iteration=1))
+                yield from emit(ev.ImplementingStart(iteration=1))
                 order.append("went on")
             finally:
                 order.append("closed")
@@ -172,7 +162,7 @@ class TestOutcome:
         t = Marbles(d=D, u=update(101))
         source = t.cold("-d-u---")
         stream = source.pipe(
-            within_budget(TOKENS), until_terminal(is_llm_terminal_marker_event, linger=10.0)
+            within_budget(TOKENS), until_terminal(ev.is_llm_terminal_marker_event, linger=10.0)
         )
         t.check(stream, "---(d|)")
         t.check_subscriptions(source, "^--!")
@@ -181,9 +171,9 @@ class TestOutcome:
         """Around `until_terminal`, the marker that follows `SessionEnded` comes last."""
         t = Marbles(d=D, e=ended(101), W=warning("tokens", 101, 100))
         ending = until_terminal(
-            is_llm_terminal_marker_event,
+            ev.is_llm_terminal_marker_event,
             linger=10.0,
-            settle=lambda event: isinstance(event, SessionEnded),
+            settle=lambda event: isinstance(event, ev.SessionEnded),
         )
         t.check(t.cold("-d-(e|)").pipe(ending, within_budget(TOKENS)), "---(Wed|)")
 
@@ -227,14 +217,14 @@ class TestNextStart:
         [
             A,
             update(1),
-            ImplementingStart(iteration=1),
-            AgentRetry(reason="crash", message="", attempt=1, max_retries=3, retry_in=5.0),
+            ev.ImplementingStart(iteration=1),
+            ev.AgentRetry(reason="crash", message="", attempt=1, max_retries=3, retry_in=5.0),
         ],
         ids=lambda event: event.tag,
     )
-    def test_within_a_subscription(self, begin: Event) -> None:
+    def test_within_a_subscription(self, begin: ev.Event) -> None:
         """In a stream of several sessions the first sign of a further one ends it."""
-        commit = CommitPerformed(iteration=1, commit_hash="a1", message="x")
+        commit = ev.CommitPerformed(iteration=1, commit_hash="a1", message="x")
         t = Marbles(e=ended(100), d=D, c=commit, b=begin)
         source = t.cold("e-d-c-b-b|")
         seen = drawn(t, source.pipe(within_budget(TOKENS)))
@@ -259,15 +249,15 @@ class TestLooks:
 
     def test_what_a_look_returns_precedes_the_event(self) -> None:
         """It sees every event, and need not return anything."""
-        t = Marbles(a=A, u=update(30), n=Note(content="n"), d=D, b=A)
-        seen: list[Event] = []
+        t = Marbles(a=A, u=update(30), n=ev.Note(content="n"), d=D, b=A)
+        seen: list[ev.Event] = []
 
-        def look(event: Event) -> list[Event] | None:
+        def look(event: ev.Event) -> list[ev.Event] | None:
             seen.append(event)
             match event:
-                case UsageUpdate():
+                case ev.UsageUpdate():
                     return [event, A]
-                case Done():
+                case ev.Done():
                     return [A]
                 case _:
                     return None
@@ -278,14 +268,14 @@ class TestLooks:
 
     def test_several_looks_are_called_in_order(self) -> None:
         """The events that the looks return come in the same order."""
-        t = Marbles(a=A, d=D, n=Note(content="n"))
+        t = Marbles(a=A, d=D, n=ev.Note(content="n"))
         looks = [lambda _event: [A], lambda _event: [t.events["n"]]]
         t.check(t.cold("d|").pipe(within_budget(UNBOUNDED, looks=looks)), "(and)|")
 
     def test_its_exception_is_the_error(self) -> None:
         """The source is released first."""
 
-        def fail(_event: Event) -> list[Event]:
+        def fail(_event: ev.Event) -> list[ev.Event]:
             raise ValueError("no")
 
         t = Marbles(a=A, error=ValueError("no"))

@@ -7,25 +7,15 @@ from typing import Any
 
 from reactivex import Observable
 
+from cuggino import events as ev
 from cuggino.agents import Candidate, RoutedAgent, SpawnOptions
-from cuggino.events import (
-    AgentMessage,
-    Done,
-    Note,
-    RateLimited,
-    SessionEnded,
-    SupervisionEvent,
-    ToolCall,
-    Usage,
-    UsageUpdate,
-)
 from cuggino.operators import marker_tags
 from cuggino.operators.supervision import QuotaGate
 from cuggino.stages import Supervision, agent_stage
 from cuggino.testing import InMemoryAgent, Marbles, Seen
 from tests.loops.supervised_loop import HOUR, second
 
-TAGS = marker_tags(Note, Done)
+TAGS = marker_tags(ev.Note, ev.Done)
 
 
 class Stage(Marbles):
@@ -36,14 +26,14 @@ class Stage(Marbles):
 
     def __init__(self, *, can_resume: bool = False) -> None:
         super().__init__(
-            a=AgentMessage(text="working"),
-            d=AgentMessage(text="<DONE>all</DONE>"),
-            t=ToolCall(name="Bash", id="1"),
-            u=UsageUpdate(usage=Usage(input_tokens=500)),
-            x=SessionEnded(outcome="quota", cost_usd=0.25),
-            s=SessionEnded(outcome="completed", cost_usd=0.5),
-            l=RateLimited(status="rejected", resets_at=second(HOUR)),
-            m=RateLimited(status="rejected", resets_at=second(2 * HOUR)),
+            a=ev.AgentMessage(text="working"),
+            d=ev.AgentMessage(text="<DONE>all</DONE>"),
+            t=ev.ToolCall(name="Bash", id="1"),
+            u=ev.UsageUpdate(usage=ev.Usage(input_tokens=500)),
+            x=ev.SessionEnded(outcome="quota", cost_usd=0.25),
+            s=ev.SessionEnded(outcome="completed", cost_usd=0.5),
+            l=ev.RateLimited(status="rejected", resets_at=second(HOUR)),
+            m=ev.RateLimited(status="rejected", resets_at=second(2 * HOUR)),
         )
         self.a = InMemoryAgent({}, name="a", can_resume=can_resume)
         self.b = InMemoryAgent({}, name="b", can_resume=can_resume)
@@ -77,6 +67,6 @@ def course(seen: list[Seen]) -> list[str]:
     said = [
         value.tag
         for _, kind, value in seen
-        if kind == "next" and isinstance(value, SupervisionEvent | Done)
+        if kind == "next" and isinstance(value, ev.SupervisionEvent | ev.Done)
     ]
     return [*said, "completed" if seen[-1][1] == "completed" else type(seen[-1][2]).__name__]

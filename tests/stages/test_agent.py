@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from reactivex import Observable, operators as ops, throw
 
+from cuggino import events as ev
 from cuggino.agents.base import SpawnOptions
 from cuggino.errors import (
     AgentFailed,
@@ -18,47 +19,33 @@ from cuggino.errors import (
     QuotaExceeded,
     StorageError,
 )
-from cuggino.events import (
-    AgentMessage,
-    ContradictoryMarkers,
-    Done,
-    Event,
-    LlmMarkerEvent,
-    Note,
-    PingEvent,
-    Progress,
-    SessionEnded,
-    StageCost,
-    Steered,
-    ToolCall,
-)
 from cuggino.operators import marker_tags
 from cuggino.stages import agent_stage
 from cuggino.testing import InMemoryAgent, Marbles
 
-DONE = Done(content="all")
-NOTE = Note(content="mind")
-TAGS = marker_tags(Note, Progress, Done)
+DONE = ev.Done(content="all")
+NOTE = ev.Note(content="mind")
+TAGS = marker_tags(ev.Note, ev.Progress, ev.Done)
 
 
 def drawn(**events: Any) -> Marbles:
     """The marks of this file: capital letters are what comes out of the stage."""
     return Marbles(
         **{
-            "a": AgentMessage(text="hi"),
-            "t": ToolCall(name="Bash"),
-            "p": PingEvent(timestamp=0),
-            "n": AgentMessage(text="<NOTE>mind</NOTE>"),
-            "d": AgentMessage(text="<DONE>all</DONE>"),
-            "e": AgentMessage(text="<PROGRESS>more</PROGRESS>"),
-            "b": AgentMessage(text="so:\n<DONE>all</DONE> bye"),
-            "s": SessionEnded(outcome="completed", cost_usd=0.5, session_id="s-2"),
-            "$": StageCost(phase="implementing", cost_usd=0.5, total_cost=0.5),
-            "€": StageCost(phase="implementing", cost_usd=1.0, total_cost=1.0),
-            "f": SessionEnded(outcome="failed"),
+            "a": ev.AgentMessage(text="hi"),
+            "t": ev.ToolCall(name="Bash"),
+            "p": ev.PingEvent(timestamp=0),
+            "n": ev.AgentMessage(text="<NOTE>mind</NOTE>"),
+            "d": ev.AgentMessage(text="<DONE>all</DONE>"),
+            "e": ev.AgentMessage(text="<PROGRESS>more</PROGRESS>"),
+            "b": ev.AgentMessage(text="so:\n<DONE>all</DONE> bye"),
+            "s": ev.SessionEnded(outcome="completed", cost_usd=0.5, session_id="s-2"),
+            "$": ev.StageCost(phase="implementing", cost_usd=0.5, total_cost=0.5),
+            "€": ev.StageCost(phase="implementing", cost_usd=1.0, total_cost=1.0),
+            "f": ev.SessionEnded(outcome="failed"),
             "N": NOTE,
             "D": DONE,
-            "S": AgentMessage(text="so:"),
+            "S": ev.AgentMessage(text="so:"),
             **events,
         }
     )
@@ -71,7 +58,7 @@ class Session:
         self, *streams: Observable[Any], can_resume: bool = False, linger: float = 5
     ) -> None:
         self.agent = InMemoryAgent({"implementing": streams}, can_resume=can_resume)
-        self.markers: list[LlmMarkerEvent] = []
+        self.markers: list[ev.LlmMarkerEvent] = []
         self.stream = agent_stage(
             self.agent,
             SpawnOptions(
@@ -116,7 +103,7 @@ class TestEnding:
         agent = t.cold("a-d-a-t-a-a-a")
         released = agent.pipe(ops.finally_action(lambda: order.append("released")))
 
-        def note(event: Event) -> None:
+        def note(event: ev.Event) -> None:
             order.append(event.tag)
 
         stream = Session(released).stream.pipe(ops.do_action(note))
@@ -126,20 +113,22 @@ class TestEnding:
 
     def test_the_first_of_the_same_markers_counts(self) -> None:
         """The same terminal marker again is not seen, nor given to `on_marker`."""
-        t = drawn(z=AgentMessage(text="<DONE>again</DONE>"))
+        t = drawn(z=ev.AgentMessage(text="<DONE>again</DONE>"))
         session = Session(t.cold("d-z|"))
         t.check(session.stream, "---(D|)")
         assert [DONE] == session.markers
 
     def test_a_session_that_is_told_something_after_the_marker_goes_on(self) -> None:
         """A person's message voids the marker: the session ends with the one after it."""
-        t = drawn(w=Steered(text="also B", to="session"), z=AgentMessage(text="<DONE>B</DONE>"))
-        later = Done(content="B")
+        t = drawn(
+            w=ev.Steered(text="also B", to="session"), z=ev.AgentMessage(text="<DONE>B</DONE>")
+        )
+        later = ev.Done(content="B")
         session = Session(t.cold("-d-w-t-------z-s|"))
         t.events["Z"] = later
         t.check(session.stream, "---w-t---------s($Z|)")
         assert [later] == session.markers
-        t = drawn(w=Steered(text="also B", to="session"))
+        t = drawn(w=ev.Steered(text="also B", to="session"))
         session = Session(t.cold("-e-d-w-a-s|"))
         error = session.error(t)
         assert "ended without emitting a marker" in error.message
@@ -181,7 +170,7 @@ class TestMarkers:
 
     def test_tags_of_other_roles_are_text(self) -> None:
         """A tag that the role does not have is text."""
-        t = drawn(x=AgentMessage(text="<APPROVED>yes</APPROVED>"))
+        t = drawn(x=ev.AgentMessage(text="<APPROVED>yes</APPROVED>"))
         t.check(Session(t.cold("x-d|")).stream, "x--(D|)")
 
     def test_a_marker_that_cannot_be_stored(self) -> None:
@@ -191,7 +180,7 @@ class TestMarkers:
         session = Session(agent)
         failure = StorageError("append marker", "the disk is full")
 
-        def refuse(_marker: LlmMarkerEvent) -> None:
+        def refuse(_marker: ev.LlmMarkerEvent) -> None:
             raise failure
 
         stream = agent_stage(
@@ -205,8 +194,8 @@ class TestMarkers:
         t.check_subscriptions(agent, "^!")
 
 
-MORE = Progress(content="more")
-BOTH = ContradictoryMarkers(
+MORE = ev.Progress(content="more")
+BOTH = ev.ContradictoryMarkers(
     phase="implementing",
     counted="PROGRESS",
     markers=(("DONE", "all"), ("PROGRESS", "more")),
@@ -235,10 +224,10 @@ class TestContradictions:
     def test_progress_counts_before_done(self, diagram: str, expected: str) -> None:
         """In one message or two, in the linger time, and if the session then fails."""
         t = drawn(
-            y=AgentMessage(text="<DONE>all</DONE>\n\n<PROGRESS>more</PROGRESS>"),
-            x=AgentMessage(text="<DONE>all</DONE> <PROGRESS>more</PROGRESS>"),
-            n=AgentMessage(text=f"<DONE>\n{INNER}\n</DONE>"),
-            u=AgentMessage(text=f"<DONE>\n{INNER}</DONE>"),
+            y=ev.AgentMessage(text="<DONE>all</DONE>\n\n<PROGRESS>more</PROGRESS>"),
+            x=ev.AgentMessage(text="<DONE>all</DONE> <PROGRESS>more</PROGRESS>"),
+            n=ev.AgentMessage(text=f"<DONE>\n{INNER}\n</DONE>"),
+            u=ev.AgentMessage(text=f"<DONE>\n{INNER}</DONE>"),
             C=BOTH,
             E=BOTH.model_copy(update={"markers": (("DONE", INNER), ("PROGRESS", "more"))}),
             P=MORE,
@@ -250,7 +239,7 @@ class TestContradictions:
 
     def test_a_marker_of_the_session_before(self) -> None:
         """A marker that failed to count before a reminder contradicts nothing."""
-        t = drawn(x=AgentMessage(text="not <PROGRESS>more</PROGRESS> yet"))
+        t = drawn(x=ev.AgentMessage(text="not <PROGRESS>more</PROGRESS> yet"))
         session = Session(t.cold("x|"), t.cold("d|"), can_resume=True)
         t.check(session.stream, "x-(D|)")
 
@@ -262,8 +251,8 @@ class TestAfterAFailure:
         """The session fails with its error; a note is text as well."""
         t = drawn(
             error=AgentFailed("crashed", reason="crash"),
-            D=AgentMessage(text="<DONE>all</DONE>"),
-            N=AgentMessage(text="<NOTE>mind</NOTE>"),
+            D=ev.AgentMessage(text="<DONE>all</DONE>"),
+            N=ev.AgentMessage(text="<NOTE>mind</NOTE>"),
         )
         session = Session(t.cold("f-n-d#"))
         assert "crashed" in session.error(t).message
@@ -292,7 +281,7 @@ class TestWhereAMarkerCounts:
     )
     def test_a_quoted_marker(self, text: str) -> None:
         """The reminder explains where a marker counts, and the answer to it counts."""
-        t = drawn(q=AgentMessage(text=text))
+        t = drawn(q=ev.AgentMessage(text=text))
         session = Session(t.cold("q-s|"), t.cold("d-s|"), can_resume=True)
         t.check(session.stream, "q-s--s(€D|)")
         assert "at the very beginning of a line" in session.agent.spawned[1].prompt

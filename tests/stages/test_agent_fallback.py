@@ -6,17 +6,9 @@ from typing import Any
 
 import pytest
 
+from cuggino import events as ev
 from cuggino.domain.spending import Budget
 from cuggino.errors import LoopError, QuotaExceeded
-from cuggino.events import (
-    AgentFellBack,
-    AgentNudged,
-    AgentReplaced,
-    AgentRetry,
-    QuotaWaiting,
-    StageCost,
-    Usage,
-)
 from cuggino.operators.supervision import is_outage
 from tests.loops.supervised_loop import HOUR, events_of, failed, limited, second
 from tests.stages.fallback_stage import Stage, course
@@ -27,17 +19,17 @@ def test_both_are_counted_once() -> None:
     t = Stage()
     seen = t.run([t.drawn("-uax#", limited(HOUR))], [t.drawn("-uds|")])
     assert ["AgentFellBack", "StageCost", "Done", "completed"] == course(seen)
-    ((_, cost),) = events_of(seen, StageCost)
+    ((_, cost),) = events_of(seen, ev.StageCost)
     assert (0.75, 0.75) == (cost.cost_usd, cost.total_cost)
-    assert cost.usage == Usage(input_tokens=1000)
+    assert cost.usage == ev.Usage(input_tokens=1000)
 
 
 def test_a_session_without_its_end_is_counted() -> None:
     """The usage of the first agent is counted although it failed without a result."""
     t = Stage()
     seen = t.run([t.drawn("-u#", limited(HOUR))], [t.drawn("-uds|")])
-    ((_, cost),) = events_of(seen, StageCost)
-    assert cost.usage == Usage(input_tokens=1000)
+    ((_, cost),) = events_of(seen, ev.StageCost)
+    assert cost.usage == ev.Usage(input_tokens=1000)
 
 
 class TestRetries:
@@ -48,7 +40,7 @@ class TestRetries:
         seen = t.run(down, [t.drawn("-ds|")], max_retries=2)
         expected = ["AgentRetry", "AgentRetry", "AgentFellBack", "StageCost", "Done", "completed"]
         assert expected == course(seen)
-        ((when, fell),) = events_of(seen, AgentFellBack)
+        ((when, fell),) = events_of(seen, ev.AgentFellBack)
         assert ("overloaded", "A", "B") == (fell.reason, fell.from_agent, fell.to_agent)
         assert fell.until is not None
         assert 900 == pytest.approx((fell.until - second(when)).total_seconds(), abs=0.01)
@@ -69,7 +61,7 @@ class TestRetries:
             max_retries=1,
         )
         assert ["AgentRetry", "AgentFellBack", "AgentRetry", "LoopError"] == course(seen)
-        assert [1, 1] == [retry.attempt for _, retry in events_of(seen, AgentRetry)]
+        assert [1, 1] == [retry.attempt for _, retry in events_of(seen, ev.AgentRetry)]
         assert isinstance(seen[-1][2], LoopError)
         assert "it was connection" in seen[-1][2].message
 
@@ -86,7 +78,7 @@ class TestRetries:
         assert [
             *("AgentFellBack", "AgentRetry", "QuotaLifted", "StageCost", "Done", "completed")
         ] == steps
-        assert {second(HOUR)} == {wait.resets_at for _, wait in events_of(seen, QuotaWaiting)}
+        assert {second(HOUR)} == {wait.resets_at for _, wait in events_of(seen, ev.QuotaWaiting)}
         assert (2, 2) == (len(t.a.spawned), len(t.b.spawned))
 
     def test_what_this_loop_does_not_retry(self) -> None:
@@ -140,7 +132,7 @@ class TestLiveness:
             [t.drawn("-a--------------------"), t.drawn("-ds|")],
             idle_timeout=5,
         )
-        assert 1 == len(events_of(seen, AgentNudged))
+        assert 1 == len(events_of(seen, ev.AgentNudged))
         begun, resumed = t.b.spawned
         assert begun.session_id == resumed.resume_session_id
         assert 1 == len(t.a.spawned)
@@ -153,7 +145,7 @@ class TestLiveness:
             [t.drawn("-a--------------------"), t.drawn("-ds|")],
             idle_timeout=5,
         )
-        assert 1 == len(events_of(seen, AgentReplaced))
+        assert 1 == len(events_of(seen, ev.AgentReplaced))
         assert (1, 2) == (len(t.a.spawned), len(t.b.spawned))
 
     def test_its_tools_are_over(self) -> None:
@@ -165,7 +157,7 @@ class TestLiveness:
             idle_timeout=5,
             tool_timeout=100,
         )
-        ((when, _),) = events_of(seen, AgentReplaced)
+        ((when, _),) = events_of(seen, ev.AgentReplaced)
         assert 1 + 5 == when
 
 

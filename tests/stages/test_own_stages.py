@@ -11,19 +11,9 @@ import pytest
 from reactivex import Observable, merge, of, operators as ops, throw
 
 import cuggino
+from cuggino import events as ev
 from cuggino.agents.scripted import ScriptedAgent
 from cuggino.errors import ConfigError, LoopError, ProcessFailed, WorkspaceLocked
-from cuggino.events import (
-    AgentMessage,
-    Approved,
-    CheckCommandOutput,
-    Done,
-    Event,
-    PlanComplete,
-    RequestChanges,
-    SetupCommandOutput,
-    SnapshotTaken,
-)
 from cuggino.operators import Flow, flow, forward
 from cuggino.sources import KeptProcesses
 from cuggino.stages import (
@@ -65,7 +55,7 @@ class TestFiles:
         """The first stage makes the workspace; the plan becomes the session file."""
         place = workplace(tmp_path, PLANNED)
         assert not place.services.workspace.folder.exists()
-        assert PlanComplete(content="planned") == outcome(planning_stage(place))
+        assert ev.PlanComplete(content="planned") == outcome(planning_stage(place))
         assert place.session.session_file.read_text().startswith(PLAN.strip())
         assert (tmp_path / ".cuggino/.gitignore").exists()
 
@@ -99,8 +89,8 @@ class TestReviewers:
         t = Marbles(
             y=says("APPROVED", "yes"),
             r=says("REQUEST_CHANGES", "redo"),
-            Y=Approved(content="yes"),
-            R=RequestChanges(content="redo"),
+            Y=ev.Approved(content="yes"),
+            R=ev.RequestChanges(content="redo"),
         )
         streams = t.cold("--r-|"), t.cold("---y|")
         place = workplace(
@@ -127,8 +117,8 @@ class TestCommands:
         """A failure is an outcome; for a strict setup it is an error."""
         place = workplace(tmp_path, shell=lambda *_: throw(ProcessFailed("sh", 3, "")))
         check, setup = outcome(check_stage(place, "make")), outcome(setup_stage(place, "make"))
-        assert isinstance(check, CheckCommandOutput)
-        assert isinstance(setup, SetupCommandOutput)
+        assert isinstance(check, ev.CheckCommandOutput)
+        assert isinstance(setup, ev.SetupCommandOutput)
         assert 3 == check.exit_code == setup.exit_code
         assert not place.services.workspace.knows_setup("make")
         assert isinstance(failure(setup_stage(place, "make", strict=True)), LoopError)
@@ -164,7 +154,7 @@ class TestSnapshots:
         snapshots = GitSnapshots(project.root, project.root / ".cuggino/snapshots")
         place = workplace(project.root, snapshots=snapshots)
         taken = cuggino.run(snapshot_stage(place, "before-review"))
-        assert isinstance(taken, SnapshotTaken)
+        assert isinstance(taken, ev.SnapshotTaken)
         assert f"refs/cuggino/snapshots/{place.session.id}/before-review" == taken.ref
 
 
@@ -191,7 +181,7 @@ class TestEndings:
                 assert "planning" in error.message
             yield from forward(implementing_stage(place))
 
-        assert Done(content="all") == outcome(flow(story))
+        assert ev.Done(content="all") == outcome(flow(story))
 
     @pytest.mark.real_agent
     def test_disposal_terminates_the_agent(self, tmp_path: Path) -> None:
@@ -203,8 +193,8 @@ class TestEndings:
             "[[implementing.steps]]\nrun = 'sleep 300'\n"
         )
         place = workplace(tmp_path, agent=ScriptedAgent(scenario))
-        said: list[Event] = []
+        said: list[ev.Event] = []
         with no_leaks():
-            until: Any = ops.take_while(lambda event: not isinstance(event, AgentMessage))
+            until: Any = ops.take_while(lambda event: not isinstance(event, ev.AgentMessage))
             cuggino.run(implementing_stage(place).pipe(ops.do_action(said.append), until))
-        assert any(isinstance(event, AgentMessage) for event in said)
+        assert any(isinstance(event, ev.AgentMessage) for event in said)

@@ -10,18 +10,9 @@ import reactivex as rx
 from hypothesis import given, strategies as st
 from reactivex import Observable, operators as ops
 
+from cuggino import events as ev
 from cuggino.domain import Budget, Schedule
 from cuggino.errors import AgentFailed, LlmSessionError, QuotaExceeded
-from cuggino.events import (
-    AgentFellBack,
-    AgentMessage,
-    Event,
-    RateLimited,
-    SessionEnded,
-    ToolCall,
-    Usage,
-    UsageUpdate,
-)
 from cuggino.operators import Flow, catch_tag, flow, forward
 from cuggino.operators.supervision import (
     Ledger,
@@ -43,17 +34,17 @@ OUTAGE = AgentFailed("overloaded", reason="overloaded")
 REFUSED = AgentFailed("no login", reason="auth")
 QUOTA = QuotaExceeded("a limit")
 
-Session = tuple[Sequence[Event], LlmSessionError | str]
+Session = tuple[Sequence[ev.Event], LlmSessionError | str]
 """Its events, a second apart, and its error, or `ends` or `hangs`."""
 
 EVENTS = st.sampled_from(
     [
-        AgentMessage(text="a"),
-        RateLimited(status="rejected"),
-        SessionEnded(outcome="completed", usage=Usage(output_tokens=20)),
-        SessionEnded(outcome="failed"),
-        ToolCall(name="Bash", input={}, id="t"),
-        *(UsageUpdate(usage=Usage(output_tokens=n)) for n in (10, 60, 90)),
+        ev.AgentMessage(text="a"),
+        ev.RateLimited(status="rejected"),
+        ev.SessionEnded(outcome="completed", usage=ev.Usage(output_tokens=20)),
+        ev.SessionEnded(outcome="failed"),
+        ev.ToolCall(name="Bash", input={}, id="t"),
+        *(ev.UsageUpdate(usage=ev.Usage(output_tokens=n)) for n in (10, 60, 90)),
     ]
 )
 SESSIONS = st.lists(
@@ -76,8 +67,8 @@ class Played:
         self._fallbacks = fallbacks
         self.waits = QuotaWaits()
 
-    def first(self, _error: Exception | None = None) -> Observable[Event]:
-        def play(_scheduler: object) -> Observable[Event]:
+    def first(self, _error: Exception | None = None) -> Observable[ev.Event]:
+        def play(_scheduler: object) -> Observable[ev.Event]:
             events, end = self._sessions.pop(0) if self._sessions else ([], "ends")
             ending: Any = rx.empty() if end == "ends" else rx.never()
             if isinstance(end, Exception):
@@ -89,15 +80,15 @@ class Played:
 
     again = fresh = first
 
-    def fall_back(self, error: Exception) -> Observable[Event]:
+    def fall_back(self, error: Exception) -> Observable[ev.Event]:
         if not self._fallbacks or not isinstance(error, LlmSessionError):
             return rx.throw(error)
         self._fallbacks -= 1
-        fell = AgentFellBack(role="", from_agent="a", to_agent="b", reason="auth", message="m")
+        fell = ev.AgentFellBack(role="", from_agent="a", to_agent="b", reason="auth", message="m")
         return rx.of(fell)
 
 
-def composed(given: Supervision, sessions: Played) -> Observable[Event]:
+def composed(given: Supervision, sessions: Played) -> Observable[ev.Event]:
     """The same policies as a stream each."""
     remedies, retries = Remedies(), Retries()
     alive: Callable[[Observable[Any]], Observable[Any]] = liveness(
@@ -165,7 +156,7 @@ def test_one_flow_is_as_the_policies_composed(
             budget=Budget(tokens=tokens),
         )
 
-    def recorded(make: Callable[[Supervision, Played], Observable[Event]]) -> list[Any]:
+    def recorded(make: Callable[[Supervision, Played], Observable[ev.Event]]) -> list[Any]:
         random.seed(1)  # of the pauses
         sessions = Played(played, fallbacks)
         record = Marbles().record(make(supervision(), sessions))
@@ -173,7 +164,7 @@ def test_one_flow_is_as_the_policies_composed(
             (when, kind, value if kind == "next" else str(value)) for when, kind, value in record
         ]
 
-    def fused(given: Supervision, sessions: Played) -> Observable[Event]:
+    def fused(given: Supervision, sessions: Played) -> Observable[ev.Event]:
         return given.around(cast("Sessions", sessions), sessions.first())
 
     assert recorded(composed) == recorded(fused)

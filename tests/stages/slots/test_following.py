@@ -10,16 +10,8 @@ import pytest
 from reactivex import Observable, operators as ops, timer
 from reactivex.subject import Subject
 
-from cuggino import run
+from cuggino import events as ev, run
 from cuggino.errors import ConfigError
-from cuggino.events import (
-    WatchFollowDelayed,
-    WatchFollowed,
-    WatchFollowHealed,
-    WatchLanded,
-    WatchTrunkMoved,
-    WatchWorkKept,
-)
 from cuggino.operators.merge_now import merge_now
 from cuggino.sources import folder_changes
 from cuggino.stages.slots import TRUNK, Gate, Trunk
@@ -29,21 +21,21 @@ from cuggino.testing import Marbles
 from tests.stages.slots.landings import Landings, events, tags
 
 
-def land(work: Landings, trunk: Trunk, item: str, files: dict[str, str | None]) -> WatchLanded:
+def land(work: Landings, trunk: Trunk, item: str, files: dict[str, str | None]) -> ev.WatchLanded:
     landed = events(trunk.land(work.candidate(item, files)))[-1]
-    assert isinstance(landed, WatchLanded), landed
+    assert isinstance(landed, ev.WatchLanded), landed
     return landed
 
 
-def delayed(trunk: Trunk) -> WatchFollowDelayed:
+def delayed(trunk: Trunk) -> ev.WatchFollowDelayed:
     happened = events(trunk.follow())
-    assert isinstance(happened[-1], WatchFollowDelayed), happened
+    assert isinstance(happened[-1], ev.WatchFollowDelayed), happened
     return happened[-1]
 
 
-def followed(trunk: Trunk) -> WatchFollowed:
+def followed(trunk: Trunk) -> ev.WatchFollowed:
     happened = events(trunk.follow())
-    assert isinstance(happened[-1], WatchFollowed), happened
+    assert isinstance(happened[-1], ev.WatchFollowed), happened
     return happened[-1]
 
 
@@ -141,8 +133,8 @@ class TestDirtyTree:
         work.git("config", "filter.broken.smudge", "false")
         work.git("config", "filter.broken.required", "true")
         healed, event = events(trunk.follow())
-        assert isinstance(healed, WatchFollowHealed)
-        assert isinstance(event, WatchFollowDelayed)
+        assert isinstance(healed, ev.WatchFollowHealed)
+        assert isinstance(event, ev.WatchFollowDelayed)
         assert "smudge filter" in event.reason
         assert "" == work.status()
         assert work.head() != work.head(TRUNK)
@@ -317,7 +309,7 @@ class TestPersonsMoves:
         happened = events(trunk.follow())
         assert ["WatchTrunkMoved"] == tags(happened)
         moved = happened[0]
-        assert isinstance(moved, WatchTrunkMoved)
+        assert isinstance(moved, ev.WatchTrunkMoved)
         assert (old, removed) == (moved.commit, moved.was)
         kept = work.refs("refs/cuggino/kept")
         assert [removed] == [work.head(ref) for ref in kept]
@@ -344,7 +336,7 @@ class TestPersonsMoves:
         assert ["rewritten", "b.md has landed again", "c.md has landed again"] == [
             "rewritten" if "rewritten" in event.reason else event.reason
             for event in happened
-            if isinstance(event, WatchTrunkMoved)
+            if isinstance(event, ev.WatchTrunkMoved)
         ]
         assert "WatchFollowed" == happened[-1].tag
         assert ["c", "b", "Start"] == work.first_parents("main")
@@ -359,7 +351,7 @@ class TestPersonsMoves:
         landed = work.head(TRUNK)
         work.git("reset", "--quiet", "--hard", "HEAD~1")
         happened = events(trunk.follow())
-        kept = [event for event in happened if isinstance(event, WatchWorkKept)]
+        kept = [event for event in happened if isinstance(event, ev.WatchWorkKept)]
         assert ["a.md"] == [event.filename for event in kept]
         assert landed == work.head(kept[0].ref)
         assert "conflict" in kept[0].reason
