@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from reactivex import Observable, abc, concat, defer, from_iterable, never, throw
+from reactivex import Observable, never
 
 from cuggino import events as ev
-from cuggino.agents.base import Capabilities, LlmAgent, SpawnOptions
+from cuggino.agents.base import SpawnOptions
 from cuggino.errors import AgentFailed, AgentFailure
 from cuggino.loops import DeliverRunOptions, DeliverService, Services
-from cuggino.operators.mapcat import mapcat
 from cuggino.operators.supervision import QuotaGate
 from cuggino.storage import Workspace
-from cuggino.testing import Marbles, Seen
-
-DONE = ev.SessionEnded(outcome="completed", cost_usd=0.01)
+from cuggino.testing import Marbles
+from tests.loops.session_loop import DONE, SessionLoop, SessionStory, TurnAgent
 
 NO_SERVERS: Mapping[str, object] = {"mcpServers": {}}
 """Settings without the browser's server, whose program is not on every machine."""
@@ -79,56 +77,36 @@ def status_json(statuses: Statuses) -> str:
 
 
 @dataclass
-class Sessions(LlmAgent):
-    """An agent that plays one turn per session and records its options."""
+class Sessions(TurnAgent):
+    """An agent that plays one turn per session."""
 
     turns: Sequence[Turn]
     project: Path
-    name: str = "memory"
-    can_resume: bool = False
     spare: Turn | None = None
     """What is played when all turns were; without one there is one session too many."""
-    spawned: list[SpawnOptions] = field(default_factory=list)
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return Capabilities(resume=self.can_resume)
-
-    def check(self) -> str:
-        return "in memory"
-
-    def spawn(self, options: SpawnOptions) -> Observable[ev.LlmAgentEvent]:
-        def start(_scheduler: abc.SchedulerBase | None) -> Observable[Any]:
-            turn = self.turn(options)
-            self.spawned.append(options)
-            if turn.leaves is not None:
-                self.write(turn.leaves)
-            mark_verified(options, set(turn.verifies))
-            if turn.stream is not None:
-                return turn.stream.pipe(mapcat(self._done))
-            events: Observable[Any] = from_iterable(turn.events).pipe(mapcat(self._done))
-            return events if turn.error is None else concat(events, throw(turn.error))
-
-        return defer(start)
 
     def turn(self, options: SpawnOptions) -> Turn:
-        """The turn of the session that is spawned."""
         left = self.turns[len(self.spawned) :]
         turn = left[0] if left else self.spare
         assert turn is not None, "one session too many"
         return turn
+
+    def begin(self, turn: Turn, options: SpawnOptions) -> None:
+        if turn.leaves is not None:
+            self.write(turn.leaves)
+        mark_verified(options, set(turn.verifies))
+
+    def do(self, item: ev.Event | Writes) -> list[ev.Event]:
+        if not isinstance(item, Writes):
+            return [item]
+        self.write(item.content)
+        return []
 
     def write(self, content: Statuses | str) -> None:
         """Put this into the status file."""
         file = self.project / ".autonoe" / "status.json"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(content if isinstance(content, str) else status_json(content))
-
-    def _done(self, item: ev.Event | Writes) -> list[ev.Event]:
-        if isinstance(item, Writes):
-            self.write(item.content)
-            return []
-        return [item]
 
 
 def mark_verified(options: SpawnOptions, ids: set[str]) -> None:
@@ -147,8 +125,29 @@ def deliver_marbles(**events: Any) -> Marbles:
     return Marbles(**{**known, **events})
 
 
+class RecordedDelivery(SessionStory):
+    """The events of a deliverables run."""
+
+    end = ev.DeliverEnded
+    session = ev.DeliverSessionEnded
+    warning = ev.DeliverWarning
+
+    @property
+    def instructions(self) -> list[str]:
+        """The instructions of the sessions."""
+        return [event.instruction for event in self.of(ev.DeliverSessionStarted)]
+
+    @property
+    def changes(self) -> list[tuple[float, str, str, str]]:
+        """When which deliverable went from what to what."""
+        return [
+            (when, change.deliverable_id, change.previous, change.status)
+            for when, change in self.timed(ev.DeliverableStatusChanged)
+        ]
+
+
 @dataclass
-class DeliverLoop:
+class DeliverLoop(SessionLoop):
     """A project in which a loop is run in virtual time."""
 
     folder: Path
@@ -165,6 +164,7 @@ class DeliverLoop:
     """What the agent is."""
     settings: Mapping[str, object] | str | None = field(default_factory=lambda: NO_SERVERS)
     """`agent.json`; None for none."""
+    story = RecordedDelivery
 
     def __post_init__(self) -> None:
         self.agent = self.sessions(self.turns, self.folder, can_resume=self.can_resume)
@@ -178,107 +178,15 @@ class DeliverLoop:
                 agent=self.agent,
                 workspace=self.workspace,
                 changes=lambda _folder: self.changes,
-                fingerprint=lambda *_args, **_options: defer(self._fingerprint),
+                fingerprint=self.fingerprint,
                 gate=self.gate,
             )
         )
         self._states = iter(self.fingerprints or map(str, range(1_000_000)))
 
-    def replace(self, **services: Any) -> None:
-        """Replace services of the loop."""
-        self.service = DeliverService(replace(self.service.services, **services))
-
     @property
     def status_file(self) -> Path:
         return self.folder / ".autonoe" / "status.json"
 
-    def _fingerprint(self, _scheduler: abc.SchedulerBase | None) -> Observable[str]:
-        return from_iterable([next(self._states)])
-
     def options(self, **given: Any) -> DeliverRunOptions:
         return DeliverRunOptions(cwd=self.folder, **{"session_pause": 0.0, **given})
-
-    def stream(self, *, interrupt: Observable[object] | None = None, **given: Any) -> Any:
-        return self.service.run(self.options(**given), interrupt=interrupt)
-
-    def run(
-        self,
-        *,
-        interrupt: Observable[object] | None = None,
-        dispose_at: float | None = None,
-        **given: Any,
-    ) -> RecordedDelivery:
-        stream = self.stream(interrupt=interrupt, **given)
-        return RecordedDelivery(self.marbles.record(stream, dispose_at=dispose_at))
-
-    def assert_released(self) -> None:
-        """Assert that no timer is left, no file of the run, and another run could begin."""
-        assert 0 == pending(self.marbles)
-        assert [] == list(self.workspace.wip.iterdir())
-        with Workspace(self.folder).lock():
-            pass
-
-
-def pending(marbles: Marbles) -> int:
-    """Timers that would still go off."""
-    return sum(1 for item, _ in marbles.scheduler._queue.items if not item.is_cancelled())
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedRun:
-    """The events of a run."""
-
-    seen: list[Seen]
-
-    @property
-    def events(self) -> list[Any]:
-        return [value for _, kind, value in self.seen if kind == "next"]
-
-    @property
-    def error(self) -> Exception | None:
-        """The error of the stream; None when it has completed."""
-        _, kind, value = self.seen[-1]
-        assert kind in ("completed", "error")
-        return value if kind == "error" else None
-
-    def times(self, *kinds: type[ev.Event]) -> list[float]:
-        """When events of these kinds came, in virtual seconds."""
-        return [when for when, kind, value in self.seen if kind == "next" and type(value) in kinds]
-
-
-class RecordedDelivery(RecordedRun):
-    """The events of a deliverables run."""
-
-    @property
-    def ended(self) -> ev.DeliverEnded:
-        """The result, which is the last event."""
-        last = [event for event in self.events if isinstance(event, ev.DeliverEnded)]
-        assert last == self.events[-1:]
-        return last[0]
-
-    @property
-    def instructions(self) -> list[str]:
-        """The instructions of the sessions."""
-        return [e.instruction for e in self.events if isinstance(e, ev.DeliverSessionStarted)]
-
-    @property
-    def outcomes(self) -> list[str]:
-        """The outcomes of the sessions."""
-        return [event.outcome for event in self.events if isinstance(event, ev.DeliverSessionEnded)]
-
-    @property
-    def warnings(self) -> list[str]:
-        return [event.message for event in self.events if isinstance(event, ev.DeliverWarning)]
-
-    @property
-    def changes(self) -> list[tuple[float, str, str, str]]:
-        """When which deliverable went from what to what."""
-        return [
-            (when, value.deliverable_id, value.previous, value.status)
-            for when, _, value in self.seen
-            if isinstance(value, ev.DeliverableStatusChanged)
-        ]
-
-    def of(self, *kinds: type[ev.Event]) -> list[tuple[float, Any]]:
-        """The events of these kinds, and when they came."""
-        return [(when, value) for when, _, value in self.seen if isinstance(value, kinds)]

@@ -46,8 +46,9 @@ from cuggino.loops.frame.resuming import resumed_options
 from cuggino.stages import Commit
 from cuggino.storage import JournalFile, Workspace, list_journals, read_journal
 from cuggino.testing import Marbles, Story
-from tests.loops.deliver_loop import mark_verified, pending, write_settings
+from tests.loops.deliver_loop import mark_verified, write_settings
 from tests.loops.plan_build_loop import PROMPTS, SPECIFICATION, is_of_job, verdict, write
+from tests.loops.session_loop import pending
 
 COST = 0.25
 """US dollars of each session that ends with a result."""

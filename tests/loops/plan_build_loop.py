@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from reactivex import Observable, abc, concat, defer, from_iterable, just, throw
+from reactivex import Observable, concat, defer, just, throw
 
 from cuggino import events as ev
-from cuggino.agents.base import Capabilities, LlmAgent, SpawnOptions
+from cuggino.agents.base import SpawnOptions
 from cuggino.errors import AgentFailed, AgentFailure, ProcessFailed
 from cuggino.loops import PlanBuildOptions, PlanBuildService, Services
-from cuggino.operators.mapcat import mapcat
 from cuggino.operators.supervision import QuotaGate
 from cuggino.stages import Commit
 from cuggino.storage import Workspace
 from cuggino.testing import Marbles
-from tests.loops.deliver_loop import RecordedRun, pending
+from tests.loops.session_loop import DONE, SessionLoop, SessionStory, TurnAgent
 
-END = ev.SessionEnded(outcome="completed", cost_usd=0.01)
-ANSWER = (ev.AgentMessage(text="said"), END)
+ANSWER = (ev.AgentMessage(text="said"), DONE)
 DONE_FILE = "lopen.loop.done"
 JOBS = "docs/requirements/jobs-to-be-done.json"
 SPECIFICATION = "docs/requirements/bread/SPECIFICATION.md"
@@ -94,7 +92,7 @@ def crash(
 
 def says(text: str) -> Turn:
     """Return a session that emits this text and completes."""
-    return Turn(events=(ev.AgentMessage(text=text), END))
+    return Turn(events=(ev.AgentMessage(text=text), DONE))
 
 
 def verdict(complete: bool = True, *issues: str, **parts: bool) -> Turn:
@@ -109,38 +107,16 @@ def is_of_job(options: SpawnOptions) -> bool:
 
 
 @dataclass
-class Builders(LlmAgent):
-    """An agent that plays the turns of each role in order and records its options."""
+class Builders(TurnAgent):
+    """An agent that plays the turns of each role in order."""
 
     project: PlanBuildLoop
-    name: str = "memory"
-    can_resume: bool = False
-    spawned: list[SpawnOptions] = field(default_factory=list)
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return Capabilities(resume=self.can_resume)
-
-    def check(self) -> str:
-        return "in memory"
 
     def of(self, role: str) -> list[SpawnOptions]:
         """Return the options of the sessions of a role."""
         return [options for options in self.spawned if options.role == role]
 
-    def spawn(self, options: SpawnOptions) -> Observable[ev.LlmAgentEvent]:
-        def start(_scheduler: abc.SchedulerBase | None) -> Observable[Any]:
-            turn = self._turn(options)
-            self.spawned.append(options)
-            self._do(Does(turn.leaves, turn.commits))
-            stream: Observable[Any] = turn.stream or from_iterable(turn.events)
-            if turn.stream is None and turn.error is not None:
-                stream = concat(stream, throw(turn.error))
-            return stream.pipe(mapcat(self._do))
-
-        return defer(start)
-
-    def _turn(self, options: SpawnOptions) -> Turn:
+    def turn(self, options: SpawnOptions) -> Turn:
         project, role = self.project, str(options.role)
         if role == "judge" and callable(project.judge):
             return project.judge(options)
@@ -151,7 +127,10 @@ class Builders(LlmAgent):
         assert isinstance(turn, Turn)
         return turn
 
-    def _do(self, item: ev.Event | Does) -> list[ev.Event]:
+    def begin(self, turn: Turn, options: SpawnOptions) -> None:
+        self.do(Does(turn.leaves, turn.commits))
+
+    def do(self, item: ev.Event | Does) -> list[ev.Event]:
         if not isinstance(item, Does):
             return [item]
         write(self.project.folder, item.files)
@@ -163,19 +142,16 @@ def plan_build_marbles(**events: Any) -> Marbles:
     """Letters for what agents say: `a` a word, `d` a good end, `j` a verdict that it is so."""
     yes = verdict().events[0]
     return Marbles(
-        **{"a": ev.AgentMessage(text="working"), "d": END, "j": yes, "S": "stop", **events}
+        **{"a": ev.AgentMessage(text="working"), "d": DONE, "j": yes, "S": "stop", **events}
     )
 
 
-class RecordedBuild(RecordedRun):
+class RecordedBuild(SessionStory):
     """The events of a plan/build run."""
 
-    @property
-    def ended(self) -> ev.PlanBuildEnded:
-        """The result, which is the last event."""
-        last = [event for event in self.events if isinstance(event, ev.PlanBuildEnded)]
-        assert last == self.events[-1:]
-        return last[0]
+    end = ev.PlanBuildEnded
+    session = ev.PlanBuildSessionEnded
+    warning = ev.PlanBuildWarning
 
     @property
     def phases(self) -> list[tuple[str, int]]:
@@ -183,26 +159,13 @@ class RecordedBuild(RecordedRun):
         return [(e.phase, e.iteration) for e in self.of(ev.PlanBuildPhaseStarted)]
 
     @property
-    def outcomes(self) -> list[str]:
-        """The outcomes of planning and building sessions."""
-        return [event.outcome for event in self.of(ev.PlanBuildSessionEnded)]
-
-    @property
     def verdicts(self) -> list[tuple[str, bool]]:
         """The verified jobs and their verdicts."""
         return [(event.job_id, event.passed) for event in self.of(ev.JobVerified)]
 
-    @property
-    def warnings(self) -> list[str]:
-        return [event.message for event in self.of(ev.PlanBuildWarning)]
-
-    def of(self, *kinds: type[ev.Event]) -> list[Any]:
-        """The events of these kinds."""
-        return [event for event in self.events if isinstance(event, kinds)]
-
 
 @dataclass
-class PlanBuildLoop:
+class PlanBuildLoop(SessionLoop):
     """A project in which the loop is run in virtual time."""
 
     folder: Path
@@ -226,12 +189,16 @@ class PlanBuildLoop:
     committing: Observable[Any] | None = None
     """What a commit does; without it, it is made at once."""
     gate: QuotaGate = field(default_factory=QuotaGate)
+    can_resume: bool = False
+    agents: type[Builders] = Builders
+    """What the agent is."""
+    story = RecordedBuild
 
     def __post_init__(self) -> None:
         codes = "".join(f"## REQ-{n}\n" for n in range(1, 10))
         head = {".git/HEAD": "ref: refs/heads/bread\n"}
         write(self.folder, {**head, **PROMPTS, SPECIFICATION: codes, **self.files})
-        self.agent = Builders(self)
+        self.agent = self.agents(self, can_resume=self.can_resume)
         self.workspace = Workspace(self.folder)
         self._states = iter(self.fingerprints or map(str, range(1_000_000)))
         self.service = PlanBuildService(
@@ -241,14 +208,10 @@ class PlanBuildLoop:
                 repository=Repository(self),
                 shell=self._shell,
                 gate=self.gate,
-                fingerprint=lambda *_args, **_options: defer(lambda _: just(next(self._states))),
+                fingerprint=self.fingerprint,
                 commits=self._commits,
             )
         )
-
-    def replace(self, **services: Any) -> None:
-        """Replace services of the loop."""
-        self.service = PlanBuildService(replace(self.service.services, **services))
 
     def _shell(self, command: str, _cwd: Path) -> Observable[bytes]:
         does = self.shells[command]
@@ -267,19 +230,6 @@ class PlanBuildLoop:
     def options(self, **given: Any) -> PlanBuildOptions:
         settings = {"start": "build", "iteration_pause": 0.0, "max_sessions": 20, **given}
         return PlanBuildOptions(cwd=self.folder, **settings)
-
-    def stream(self, *, interrupt: Observable[object] | None = None, **given: Any) -> Any:
-        return self.service.run(self.options(**given), interrupt=interrupt)
-
-    def run(
-        self,
-        *,
-        interrupt: Observable[object] | None = None,
-        dispose_at: float | None = None,
-        **given: Any,
-    ) -> RecordedBuild:
-        stream = self.stream(interrupt=interrupt, **given)
-        return RecordedBuild(self.marbles.record(stream, dispose_at=dispose_at))
 
     @property
     def statuses(self) -> dict[str, str]:
@@ -301,13 +251,6 @@ class PlanBuildLoop:
     def prompts(self) -> list[str]:
         """The prompts of the building sessions."""
         return [options.prompt for options in self.agent.of("build")]
-
-    def assert_released(self) -> None:
-        """Assert that no timer is left, no file of the run, and another run could begin."""
-        assert 0 == pending(self.marbles)
-        assert [] == list(self.workspace.wip.iterdir())
-        with Workspace(self.folder).lock():
-            pass
 
 
 @dataclass

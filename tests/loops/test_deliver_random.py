@@ -13,7 +13,8 @@ from cuggino import events as ev
 from cuggino.domain.deliverables import Deliverable, Deliverables, Verification
 from cuggino.domain.termination import DeliverProgress, Terminate, decide_delivery
 from cuggino.errors import AgentFailed, BudgetExceeded, QuotaExceeded
-from tests.loops.deliver_loop import DONE, DeliverLoop, RecordedDelivery, Turn
+from tests.loops.deliver_loop import DeliverLoop, RecordedDelivery, Turn
+from tests.loops.session_loop import DONE
 
 IDS = ("a", "b", "c")
 STATUS = st.sampled_from(
@@ -87,7 +88,7 @@ def assert_by_the_rules(story: RecordedDelivery, options: dict[str, Any]) -> Non
     end = story.ended
     started, over = story.of(ev.DeliverSessionStarted), story.of(ev.DeliverSessionEnded)
     assert end.sessions == len(started) == len(over) <= options["max_sessions"]
-    assert list(range(1, end.sessions + 1)) == [event.session for _, event in over]
+    assert list(range(1, end.sessions + 1)) == [event.session for event in over]
     outcomes = story.outcomes
     errors = 0
     for outcome in outcomes:

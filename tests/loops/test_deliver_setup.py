@@ -196,7 +196,8 @@ def test_profiles_of_the_configuration(tmp_path: Path) -> None:
 
 def run_with(folder: Path, settings: object, **given: Any) -> RecordedDelivery:
     project = project_of(folder, [Turn(leaves=PASSED)], settings, start=START)
-    return project.run(**given)
+    story: RecordedDelivery = project.run(**given)
+    return story
 
 
 def test_a_server_whose_program_is_missing(tmp_path: Path) -> None:
@@ -283,7 +284,7 @@ def test_instructions_of_the_project(tmp_path: Path) -> None:
     warning = ".autonoe/coding.md: blank; the built-in instruction is used"
     assert [warning, warning] == story.warnings
     assert [1.0, 2.0] == [
-        when for when, event in story.of(DeliverWarning) if event.message == warning
+        when for when, event in story.timed(DeliverWarning) if event.message == warning
     ]
 
 

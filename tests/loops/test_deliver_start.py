@@ -75,8 +75,8 @@ def test_the_first_session_is_planned(tmp_path: Path) -> None:
     assert ["plan", "work", "work"] == [options.model for options in told]
     assert [1, 1, 2] == [options.turn for options in told]
     assert {2048} == {options.thinking for options in told}
-    assert [1, 2, 3] == [e.session for _, e in story.of(ev.DeliverSessionStarted)]
-    assert [1, 2, 3] == [e.session for _, e in story.of(ev.DeliverSessionEnded)]
+    assert [1, 2, 3] == [e.session for e in story.of(ev.DeliverSessionStarted)]
+    assert [1, 2, 3] == [e.session for e in story.of(ev.DeliverSessionEnded)]
 
 
 def test_an_initializer_that_plans_nothing_is_repeated(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_pauses_lie_between_sessions(tmp_path: Path) -> None:
     assert [0, 13, 26] == story.times(ev.DeliverSessionStarted)
     assert [3, 16, 29] == story.times(ev.DeliverSessionEnded)
     assert [29] == story.times(ev.DeliverEnded)
-    assert (29, 3.0) == (story.ended.duration, story.of(ev.DeliverSessionEnded)[0][1].duration)
+    assert (29, 3.0) == (story.ended.duration, story.of(ev.DeliverSessionEnded)[0].duration)
     assert 0.03 == pytest.approx(story.ended.cost_usd)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from reactivex import throw
 
 from cuggino import events as ev
+from cuggino.errors import AgentFailed
 from tests.loops.deliver_loop import DeliverLoop, Statuses, Turn, Writes, crash, deliver_marbles
 
 START = {"a": "pending", "b": "pending"}
@@ -104,7 +105,7 @@ def test_created_ones_are_listed(tmp_path: Path) -> None:
     project = DeliverLoop(tmp_path, [Turn(stream=t.cold("-N-O-d|"))], None, t, t.hot("--!-!"))
     story = project.run(max_sessions=1)
     assert [(4, "a", "pending", "passed")] == story.changes
-    told = [(when, len(event.deliverables)) for when, event in story.of(ev.DeliverablesListed)]
+    told = [(when, len(event.deliverables)) for when, event in story.timed(ev.DeliverablesListed)]
     assert [(0, 0), (2, 2), (4, 2), (6, 2)] == told
 
 
@@ -114,7 +115,7 @@ def test_deprecated_ones_vanish_from_the_list(tmp_path: Path) -> None:
     project = DeliverLoop(tmp_path, [Turn(stream=t.cold("-D-d|"))], ONE, t, t.hot("--!"))
     story = project.run()
     assert [] == story.changes
-    assert ["a"] == [item.id for item in story.of(ev.DeliverablesListed)[1][1].deliverables]
+    assert ["a"] == [item.id for item in story.of(ev.DeliverablesListed)[1].deliverables]
     assert ("all_passed", 1, 1) == (story.ended.reason, story.ended.passed, story.ended.total)
 
 
@@ -176,3 +177,42 @@ def test_the_counts_of_a_session_that_crashed(tmp_path: Path) -> None:
     story = DeliverLoop(tmp_path, [turn], START).run(max_retries=0)
     assert ("max_retries_exceeded", 2) == (story.ended.reason, story.ended.passed)
     assert 2 == len(story.changes)
+
+
+def test_the_changes_of_an_interrupted_session(tmp_path: Path) -> None:
+    """Changes of an interrupted session are reported and counted."""
+    t = deliver_marbles(O=Writes(ONE))
+    project = DeliverLoop(tmp_path, [Turn(stream=t.cold("-aO--------"))], START, t)
+    story = project.run(interrupt=t.hot("-----S"))
+    assert [(5, "a", "pending", "passed")] == story.changes
+    assert ("interrupted", 1) == (story.ended.reason, story.ended.passed)
+
+
+def test_a_crash_that_has_passed_all(tmp_path: Path) -> None:
+    """After a failed session the deliverables decide nothing: another one follows (AUT-058)."""
+    failed = Turn(events=(), leaves={"a": "passed"}, error=crash().error)
+    story = DeliverLoop(tmp_path, [failed, Turn()], {"a": "pending"}).run()
+    assert ["error", "completed"] == story.outcomes
+    assert "all_passed" == story.ended.reason
+
+
+def test_an_execution_error_that_has_passed_all(tmp_path: Path) -> None:
+    """After an execution error, which has a result, passed deliverables end the loop."""
+    ended = ev.SessionEnded(outcome="failed", cost_usd=0.5, num_turns=3)
+    error = AgentFailed("oh", reason="unknown")
+    story = DeliverLoop(tmp_path, [Turn((ended,), {"a": "passed"}, error)], {"a": "pending"}).run()
+    assert ("all_passed", 1) == (story.ended.reason, story.ended.sessions)
+
+
+def test_a_stream_without_a_result(tmp_path: Path) -> None:
+    """A session without a result completes at no cost, with a warning (AUT-026)."""
+    story = DeliverLoop(
+        tmp_path,
+        [Turn((ev.AgentMessage(text="hm"),)), Turn(leaves={"a": "passed"})],
+        {"a": "pending"},
+    ).run()
+    assert ["completed", "completed"] == story.outcomes
+    assert ["session 1 reported no result"] == story.warnings
+    first = story.of(ev.DeliverSessionEnded)[0]
+    assert (None, "hm") == (first.cost_usd, first.message)
+    assert ev.DeliverWarning in [type(event) for event in story.events[:4]]

@@ -34,9 +34,9 @@ def test_each_is_verified(tmp_path: Path) -> None:
     assert ("all_verified", 2, 2, 2) == (end.reason, end.verified, end.to_verify, end.passed)
     assert end.success
     assert not end.sync
-    counts = [event.verified for _, event in story.of(DeliverablesListed)]
+    counts = [event.verified for event in story.of(DeliverablesListed)]
     assert [0, 1, 2] == list(dict.fromkeys(counts))
-    assert {"m"} == {event.model for _, event in story.of(DeliverSessionStarted)}
+    assert {"m"} == {event.model for event in story.of(DeliverSessionStarted)}
     assert [1, 1, 2, 3] == [options.turn for options in project.agent.spawned]
     project.assert_released()
 
@@ -175,7 +175,7 @@ def test_changes_of_marks_are_listed_as_they_come(tmp_path: Path) -> None:
     turn = Turn(stream=t.cold("-W--d|"), verifies=["a"])
     project = DeliverLoop(tmp_path, [turn], PASSED, t, t.hot("--!"))
     story = project.run(verify=True, max_sessions=1)
-    listed = [(when, event.verified) for when, event in story.of(DeliverablesListed)]
+    listed = [(when, event.verified) for when, event in story.timed(DeliverablesListed)]
     assert [(0, 0), (0, 0), (2, 1), (5, 1)] == listed
     assert (1, 2) == (story.ended.verified, story.ended.to_verify)
 
@@ -191,7 +191,7 @@ def test_sync(tmp_path: Path) -> None:
     )
     story = project.run(workflow="sync", model="m", plan_model="p")
     assert ["sync", "verify", "verify"] == story.instructions
-    assert ["p", "m", "m"] == [event.model for _, event in story.of(DeliverSessionStarted)]
+    assert ["p", "m", "m"] == [event.model for event in story.of(DeliverSessionStarted)]
     end = story.ended
     assert ("all_verified", 3, 3, True) == (end.reason, end.verified, end.to_verify, end.sync)
     assert (1, 1, 3) == (end.passed, end.blocked, end.total)

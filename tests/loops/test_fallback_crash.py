@@ -14,6 +14,7 @@ from cuggino.errors import AgentFailed, AgentFailure, QuotaExceeded
 from tests.loops import plan_build_loop
 from tests.loops.deliver_loop import DeliverLoop, Sessions, Turn, crash
 from tests.loops.plan_build_loop import Builders, PlanBuildLoop, has, verdict
+from tests.loops.session_loop import DONE
 from tests.loops.supervised_loop import HOUR, limited, second
 
 START = {"a": "pending", "b": "pending"}
@@ -82,7 +83,7 @@ class TestDeliver:
             tmp_path, [crash(), Turn(leaves=BOTH)], [Turn(leaves=START), Turn(leaves=ONE)]
         )
         story = project.run(session_pause=500.0)
-        (told,) = [event for _, event in story.of(ev.AgentFellBack)]
+        (told,) = story.of(ev.AgentFellBack)
         assert second(900) == told.until
         assert [0, 500, 1000] == story.times(ev.DeliverSessionStarted)
         assert ("all_passed", 3) == (story.ended.reason, story.ended.sessions)
@@ -92,7 +93,7 @@ class TestDeliver:
         """A second crash after the cooldown doubles it."""
         project, _ = delivery(tmp_path, [crash(), crash()], [Turn(leaves=ONE), Turn(leaves=BOTH)])
         story = project.run(session_pause=1000.0)
-        until = [event.until for _, event in story.of(ev.AgentFellBack)]
+        until = [event.until for event in story.of(ev.AgentFellBack)]
         assert [second(900), second(1000 + 1800)] == until
 
     def test_both_crash(self, tmp_path: Path) -> None:
@@ -101,7 +102,7 @@ class TestDeliver:
         story = project.run()
         assert [("coding", "A", "B", "crash")] == fell(story.events)
         assert ["error", "completed"] == story.outcomes
-        assert ["b"] == [event.message for _, event in story.of(ev.DeliverSessionRetry)]
+        assert ["b"] == [event.message for event in story.of(ev.DeliverSessionRetry)]
         assert (1, 2) == (len(project.agent.spawned), len(spare.spawned))
 
     @pytest.mark.parametrize("wait", [False, True])
@@ -192,7 +193,7 @@ class TestPlanBuild:
     def test_the_verdict_of_the_fallback(self, tmp_path: Path) -> None:
         """Words of an agent that crashed are no verdict if its fallback gives none."""
         yes = verdict().events[0]
-        silent = plan_build_loop.Turn(events=(plan_build_loop.END,))
+        silent = plan_build_loop.Turn(events=(DONE,))
         project, _ = building(
             tmp_path,
             {"judge": [silent], "build": []},

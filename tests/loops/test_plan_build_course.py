@@ -20,7 +20,6 @@ from tests.loops.plan_build_loop import (
     crash,
     has,
     plan_build_marbles,
-    says,
     verdict,
     write,
 )
@@ -33,17 +32,15 @@ def test_phases_in_order(tmp_path: Path) -> None:
     project = PlanBuildLoop(tmp_path, [Turn(has(True, J1="done"))], plan=[Turn(has(J1="open"))])
     story = project.run(start="plan")
     assert [("plan", 1), ("build", 2), ("verify", 2), ("verify", 2)] == story.phases
-    course = (
-        ev.PlanBuildPhaseStarted,
-        ev.PlanBuildSessionEnded,
-        ev.VerificationEnded,
-        ev.JobsCounted,
-        ev.PlanBuildIterationEnded,
-        ev.PlanBuildEnded,
-    )
-    expected = "CPSCIPSPPVCIE"
-    letters: dict[Any, str] = dict(zip(course, "PSVCIE", strict=True))
-    assert expected == "".join(letters[type(event)] for event in story.of(*course))
+    letters: dict[Any, str] = {
+        ev.PlanBuildPhaseStarted: "P",
+        ev.PlanBuildSessionEnded: "S",
+        ev.VerificationEnded: "V",
+        ev.JobsCounted: "C",
+        ev.PlanBuildIterationEnded: "I",
+        ev.PlanBuildEnded: "E",
+    }
+    assert "CPSCIPSPPVCIE" == "".join(letters.get(type(event), "") for event in story.events)
     assert ("complete", 2, 1, 0) == (
         story.ended.reason,
         story.ended.iterations,
@@ -187,8 +184,8 @@ def test_a_done_file_while_findings_are_open(tmp_path: Path) -> None:
     assert second.endswith("\nBuild.\n")
     assert 2 == second.count("it does not link")
     assert second.startswith("# Verification findings\n")
-    order = [type(e) for e in story.of(ev.DoneFileRejected, ev.PlanBuildIterationEnded)]
-    assert [ev.DoneFileRejected, ev.PlanBuildIterationEnded] == order[:2]
+    order = story.tags(ev.DoneFileRejected, ev.PlanBuildIterationEnded)
+    assert ["DoneFileRejected", "PlanBuildIterationEnded"] == order[:2]
 
 
 def test_a_rejected_done_file_may_return(tmp_path: Path) -> None:
@@ -252,30 +249,11 @@ def test_onto_a_protected_branch(tmp_path: Path) -> None:
     assert "complete" == again.run(protected_branches=("bread",)).ended.reason
 
 
-@pytest.mark.parametrize("most", [1, 2, 3])
-def test_max_sessions(most: int, tmp_path: Path) -> None:
-    """`max_sessions` includes sessions that fail and those that plan."""
-    crashed = [crash()] * 2
-    project = PlanBuildLoop(tmp_path, plan=[*crashed, Turn()])
-    story = project.run(start="plan", max_sessions=most)
-    assert ("max_iterations", most) == (story.ended.reason, story.ended.iterations)
-    assert most == len(project.agent.spawned)
-
-
 def test_pauses(tmp_path: Path) -> None:
     """There is one pause between two sessions, even if the first failed."""
     project = PlanBuildLoop(tmp_path, [Turn(), crash(), Turn(has(True))], plan=[crash(), Turn()])
     story = project.run(start="plan", iteration_pause=5.0)
     assert [0, 5, 5, 10, 15] == story.times(ev.PlanBuildSessionEnded)
-
-
-def test_a_stall(tmp_path: Path) -> None:
-    """Iterations without changes end the loop as stalled."""
-    project = PlanBuildLoop(tmp_path, spare=says("hm"), fingerprints=["same"] * 9)
-    story = project.run(progress_patience=3)
-    assert ("stalled", 3) == (story.ended.reason, story.ended.iterations)
-    assert ["unchanged"] == [event.kind for event in story.of(ev.NoProgress)]
-    assert "3 iterations in a row changed nothing" == story.ended.error
 
 
 def test_completion_comes_before_a_stall(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Sessions of the plan/build loop that fail, wait, and spend (LOP-064)."""
+"""Failures and interruptions of what only plan/build has: verifications, commands, commits."""
 
 from __future__ import annotations
 
@@ -8,127 +8,45 @@ from typing import Any
 import pytest
 
 from cuggino import events as ev
-from cuggino.errors import AgentFailed, BudgetExceeded, QuotaExceeded
+from cuggino.errors import QuotaExceeded
 from tests.loops.plan_build_loop import PlanBuildLoop, Turn, crash, has, plan_build_marbles, verdict
+from tests.loops.session_loop import replayed
 from tests.loops.supervised_loop import limited
-
-LAST = Turn(has(True))
-LIMIT = Turn(events=(ev.SessionEnded(outcome="quota"),), error=limited())
-
-
-@pytest.mark.parametrize("phase", ["plan", "build"])
-@pytest.mark.parametrize("most", [0, 1, 3])
-def test_too_many_crashes(phase: str, most: int, tmp_path: Path) -> None:
-    """After `max_retries` failures in a row the next one ends the loop."""
-    turns: dict[str, Any] = {phase: [crash(f"e{n}") for n in range(most + 1)]}
-    project = PlanBuildLoop(tmp_path, **turns)
-    story = project.run(start=phase, max_retries=most)
-    assert ("max_retries_exceeded", most + 1, f"e{most}") == (
-        story.ended.reason,
-        story.ended.iterations,
-        story.ended.error,
-    )
-    retries = [(e.attempt, e.max_retries, e.message) for e in story.of(ev.PlanBuildSessionRetry)]
-    assert [(n + 1, most, f"e{n}") for n in range(most)] == retries
-    assert [] == story.of(ev.PlanBuildIterationEnded)
-    assert story.error is None
-    project.assert_released()
-
-
-def test_crashes_are_counted_in_a_row(tmp_path: Path) -> None:
-    """A completed session, also a planning one, resets the count of failures."""
-    turns = [crash(), crash(), Turn(), crash(), crash(), LAST]
-    project = PlanBuildLoop(tmp_path, turns, plan=[crash(), crash(), Turn()])
-    story = project.run(start="plan", max_retries=2)
-    assert [1, 2] * 3 == [event.attempt for event in story.of(ev.PlanBuildSessionRetry)]
-    assert ("complete", 9) == (story.ended.reason, story.ended.iterations)
-    assert [3, 6, 9] == [event.iteration for event in story.of(ev.PlanBuildIterationEnded)]
 
 
 def test_jobs_are_counted_after_a_crash(tmp_path: Path) -> None:
     """The result counts the jobs as they are."""
     project = PlanBuildLoop(tmp_path, [crash(leaves=has(J1="open", J2="open"))])
-    ended = project.run(max_retries=0).ended
-    assert ("max_retries_exceeded", 2) == (ended.reason, ended.open)
+    story = project.run(max_retries=0)
+    assert ("max_retries_exceeded", 2) == (story.ended.reason, story.ended.open)
+    assert [] == story.of(ev.PlanBuildIterationEnded)
 
 
-def test_an_outage(tmp_path: Path) -> None:
-    """An outage is waited out within the session, as one iteration."""
-    t = plan_build_marbles(x=ev.SessionEnded(outcome="failed"))
-    t.error = AgentFailed("529", reason="overloaded")
-    bad, good = t.cold("-x#"), t.cold("-ad|")
-    project = PlanBuildLoop(tmp_path, [Turn(stream=bad), Turn(LAST.leaves, stream=good)], marbles=t)
-    story = project.run(retry_pause=0.0)
-    assert ("complete", 1) == (story.ended.reason, story.ended.iterations)
-    t.check_subscriptions(bad, "^-!")
-    t.check_subscriptions(good, "--^--!")
-    assert ["completed"] == story.outcomes
-    assert [] == story.of(ev.PlanBuildSessionRetry)
-
-
-@pytest.mark.parametrize("role", ["plan", "build", "judge"])
-def test_the_usage_limit(role: str, tmp_path: Path) -> None:
-    """A usage limit ends the loop with its error in every phase."""
-    turns: dict[str, Any] = {
-        "plan": [Turn()],
-        "build": [Turn()],
-        "judge": [verdict()],
-        role: [LIMIT],
-    }
-    project = PlanBuildLoop(tmp_path, **turns)
-    story = project.run(start="plan")
+def test_the_usage_limit_of_a_verification(tmp_path: Path) -> None:
+    """A usage limit of a verification ends the loop with its error."""
+    limit = Turn(events=(ev.SessionEnded(outcome="quota"),), error=limited())
+    project = PlanBuildLoop(tmp_path, [Turn()], [limit])
+    story = project.run()
     assert "quota_exceeded" == story.ended.reason
     assert isinstance(story.error, QuotaExceeded)
     assert story.error.message == story.ended.error
-    assert 1 == len(project.agent.of(role))
+    assert 1 == len(project.agent.of("judge"))
     project.assert_released()
 
 
-@pytest.mark.parametrize("role", ["plan", "build", "judge"])
-def test_the_usage_limit_is_waited_for(role: str, tmp_path: Path) -> None:
-    """With `wait_for_quota` the session continues when the limit is lifted, without a failure."""
+@pytest.mark.parametrize("stop", [None, 100.0])
+def test_a_verification_waits_for_the_usage_limit(stop: float | None, tmp_path: Path) -> None:
+    """With `wait_for_quota` it waits for the end of the limit, or of the run."""
     t = plan_build_marbles(q=ev.SessionEnded(outcome="quota"))
     t.error = limited(3600.0)
-    limit = Turn(stream=t.cold("-q#"))
-    turns: dict[str, Any] = {"plan": [Turn()], "build": [LAST], "judge": [verdict()]}
-    turns[role].insert(0, limit)
-    project = PlanBuildLoop(tmp_path, marbles=t, **turns)
-    story = project.run(start="plan", wait_for_quota=True, quota_margin=60.0)
-    assert ("complete", 2) == (story.ended.reason, story.ended.iterations)
-    assert [3660.0] == story.times(ev.PlanBuildEnded)
-    assert story.of(ev.QuotaWaiting)
+    judge = [Turn(stream=t.cold("-q#")), verdict()]
+    project = PlanBuildLoop(tmp_path, [Turn(has(True))], judge, marbles=t)
+    interrupt = replayed(t, stop or 1e6)
+    story = project.run(interrupt=interrupt, wait_for_quota=True, quota_margin=60.0)
+    assert 2 == story.times(ev.QuotaWaiting)[0]
+    expected = ("interrupted", 100.0) if stop else ("complete", 3660.0)
+    assert expected == (story.ended.reason, story.ended.duration)
     assert [] == story.of(ev.PlanBuildSessionRetry)
-
-
-@pytest.mark.parametrize(("start", "budget", "sessions"), [("plan", 0.01, 2), ("build", 0.02, 1)])
-def test_a_budget_before_a_session(
-    start: str, budget: float, sessions: int, tmp_path: Path
-) -> None:
-    """No session is started or counted when the budget is spent."""
-    project = PlanBuildLoop(tmp_path, [Turn()], plan=[crash(), Turn()])
-    story = project.run(start=start, budget=budget)
-    assert isinstance(story.error, BudgetExceeded)
-    assert ("budget_exceeded", sessions, budget) == (
-        story.ended.reason,
-        story.ended.iterations,
-        story.ended.cost_usd,
-    )
-    assert sessions == len(story.outcomes)
-    project.assert_released()
-
-
-def test_a_budget_within_a_session(tmp_path: Path) -> None:
-    """A session that exceeds the budget ends the loop, after the session's own end event."""
-    turn = Turn(events=(ev.SessionEnded(outcome="budget", cost_usd=0.5),))
-    project = PlanBuildLoop(tmp_path, [turn])
-    story = project.run(budget=0.1)
-    assert ("budget_exceeded", 1, 0.5) == (
-        story.ended.reason,
-        story.ended.iterations,
-        story.ended.cost_usd,
-    )
-    assert ["budget"] == story.outcomes
-    assert isinstance(story.error, BudgetExceeded)
 
 
 def test_the_time_of_a_run(tmp_path: Path) -> None:
@@ -142,32 +60,44 @@ def test_the_time_of_a_run(tmp_path: Path) -> None:
     project.assert_released()
 
 
-@pytest.mark.parametrize("phase", ["plan", "build"])
-def test_no_login(phase: str, tmp_path: Path) -> None:
-    """A failed login ends the loop without a retry."""
-    turns: dict[str, Any] = {phase: [crash("log in", reason="auth")]}
-    project = PlanBuildLoop(tmp_path, **turns)
-    story = project.run(start=phase)
-    assert ("failed", "log in", 1) == (
-        story.ended.reason,
-        story.ended.error,
-        story.ended.iterations,
-    )
-    assert [] == story.of(ev.PlanBuildSessionRetry)
-    assert isinstance(story.error, AgentFailed)
-
-
-def test_a_custom_agent(tmp_path: Path) -> None:
-    """Any exception of an agent is a failed session."""
-    project = PlanBuildLoop(tmp_path, [Turn(events=(), error=ValueError("own")), LAST])
-    story = project.run()
-    assert ["error", "completed"] == story.outcomes
-    assert ["own"] == [event.message for event in story.of(ev.PlanBuildSessionRetry)]
-
-
 def test_costs_are_reported(tmp_path: Path) -> None:
     """Costs are reported per session, and in the result with those of verifications."""
     project = PlanBuildLoop(tmp_path, [Turn(has(True, J1="done"))], plan=[Turn(has(J1="open"))])
     story = project.run(start="plan")
     assert [0.01, 0.01] == [event.cost_usd for event in story.of(ev.PlanBuildSessionEnded)]
     assert 0.04 == pytest.approx(story.ended.cost_usd)
+
+
+@pytest.mark.parametrize("slow", ["commits", "head", "commit"])
+def test_interrupted_in_git(slow: str, tmp_path: Path) -> None:
+    """Reading many commits, and a commit whose hook hangs, are canceled."""
+    t = plan_build_marbles()
+    look = t.cold("- 1h -")
+    project = PlanBuildLoop(tmp_path, [Turn()], marbles=t)
+    if slow == "head":
+        project.head = look
+    elif slow == "commit":
+        project.committing = look
+    else:
+        calls: list[str | None] = []
+        commits = project.service.services.commits
+
+        def looked(cwd: Path, base: str | None) -> Any:
+            calls.append(base)
+            return look if len(calls) > 1 else commits(cwd, base)
+
+        project.replace(commits=looked)
+    story = project.run(interrupt=replayed(t, 5.0), auto_commit=slow == "commit")
+    assert ("interrupted", 5.0) == (story.ended.reason, story.ended.duration)
+    t.check_subscriptions(look, "^----!")
+    project.assert_released()
+
+
+def test_no_verification_behind_an_interruption(tmp_path: Path) -> None:
+    """A session that reported a result is completed; its verification is not started."""
+    t = plan_build_marbles()
+    project = PlanBuildLoop(tmp_path, [Turn(stream=t.cold("-ad 9s |"))], [], marbles=t)
+    story = project.run(interrupt=replayed(t, 5.0))
+    assert (["completed"], "interrupted") == (story.outcomes, story.ended.reason)
+    assert 5.0 == story.ended.duration
+    project.assert_released()

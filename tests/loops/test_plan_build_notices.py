@@ -17,7 +17,6 @@ from cuggino.loops.plan_build.session import phase_options
 from cuggino.stages.repository import Commit
 from cuggino.storage import Session
 from tests.loops.plan_build_loop import (
-    END,
     SPECIFICATION,
     Does,
     PlanBuildLoop,
@@ -25,6 +24,7 @@ from tests.loops.plan_build_loop import (
     has,
     plan_build_marbles,
 )
+from tests.loops.session_loop import DONE
 
 COMMIT = "git add . && git commit -m 'feat: bake'"
 
@@ -140,7 +140,7 @@ def test_events_that_come_at_once(tmp_path: Path) -> None:
         call("Task", "3", subagent_type="baker"),
         ev.AgentMessage(text="I wait"),
         result("3"),
-        END,
+        DONE,
     ]
     project = PlanBuildLoop(tmp_path, plan=[Turn(events=work)])
     said: list[ev.Event] = []
@@ -180,7 +180,7 @@ def test_files_of_the_requirements(tmp_path: Path) -> None:
     """Changed requirement files are reported once, however they were changed."""
     changed = {SPECIFICATION: "REQ-1 and more", "docs/requirements/b.md": "b", "other.md": "x"}
     told = (call("Write", file_path="./docs/requirements/b.md"), result())
-    turn = Turn(events=(*told, Does(changed), ev.AgentMessage(text="done"), END))
+    turn = Turn(events=(*told, Does(changed), ev.AgentMessage(text="done"), DONE))
     story = PlanBuildLoop(tmp_path, plan=[turn]).run(start="plan", plan_only=True)
     paths = [event.path for event in story.of(ev.FileTouched)]
     assert ["docs/requirements/b.md", SPECIFICATION] == paths

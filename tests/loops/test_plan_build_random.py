@@ -14,7 +14,6 @@ from cuggino import events as ev
 from cuggino.errors import AgentFailed, BudgetExceeded, ConfigError, QuotaExceeded
 from tests.loops.plan_build_loop import (
     DONE_FILE,
-    END,
     JOBS,
     Does,
     Files,
@@ -24,6 +23,7 @@ from tests.loops.plan_build_loop import (
     jobs,
     verdict,
 )
+from tests.loops.session_loop import DONE
 
 IDS = ("J1", "J2", "J99")
 STATUS = st.sampled_from(["open", "in-progress", "done", "done", "Completed", "blocked"])
@@ -44,9 +44,9 @@ def failed(reason: Any) -> tuple[tuple[Any, ...], Exception]:
 
 
 GOOD: list[tuple[tuple[Any, ...], Exception | None]] = [
-    ((ev.AgentMessage(text="done"), END), None),
+    ((ev.AgentMessage(text="done"), DONE), None),
     ((ev.AgentMessage(text="no result"),), None),
-    ((END,), AgentFailed("behind", reason="crash")),
+    ((DONE,), AgentFailed("behind", reason="crash")),
 ]
 BAD: list[tuple[tuple[Any, ...], Exception | None]] = [
     failed("crash"),
