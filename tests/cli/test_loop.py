@@ -7,17 +7,7 @@ from typing import Any
 
 import pytest
 
-from cuggino import Runtime, dump_event, parse_event
-from cuggino.errors import (
-    AgentFailed,
-    AgentNotFound,
-    BudgetExceeded,
-    ConfigError,
-    CugginoError,
-    LoopError,
-    NotLoggedIn,
-    WorkspaceLocked,
-)
+from cuggino import Runtime, dump_event, errors, parse_event
 from cuggino.events import PlanBuildEnded, PlanBuildExit, PlanBuildPhaseStarted, ToolCall
 from cuggino.prompts.plan_build import PromptNotFound
 from cuggino.storage.branch import BranchRefused
@@ -57,22 +47,22 @@ def test_exit_codes(
 @pytest.mark.parametrize(
     ("error", "code", "compatible"),
     [
-        (AgentNotFound("no agent"), 2, 5),
-        (AgentFailed("log in", reason="auth"), 1, 3),
-        (NotLoggedIn("log in"), 2, 3),
-        (AgentFailed("no network", reason="connection"), 1, 4),
-        (AgentFailed("broken", reason="unknown"), 1, 5),
-        (LoopError("build", "x", cause=AgentFailed("log in", reason="auth")), 1, 3),
-        (ConfigError("bad file"), 2, 6),
+        (errors.AgentNotFound("no agent"), 2, 5),
+        (errors.AgentFailed("log in", reason="auth"), 1, 3),
+        (errors.NotLoggedIn("log in"), 2, 3),
+        (errors.AgentFailed("no network", reason="connection"), 1, 4),
+        (errors.AgentFailed("broken", reason="unknown"), 1, 5),
+        (errors.LoopError("build", "x", cause=errors.AgentFailed("log in", reason="auth")), 1, 3),
+        (errors.ConfigError("bad file"), 2, 6),
         (BranchRefused("main"), 2, 1),
         (PromptNotFound("Build prompt not found"), 2, 1),
-        (WorkspaceLocked("here", 1), 2, 1),
-        (CugginoError("the disk is full"), 1, 1),
+        (errors.WorkspaceLocked("here", 1), 2, 1),
+        (errors.CugginoError("the disk is full"), 1, 1),
     ],
 )
 @pytest.mark.parametrize("told", [True, False])
 def test_errors(
-    error: CugginoError,
+    error: errors.CugginoError,
     code: int,
     compatible: int,
     told: bool,
@@ -113,7 +103,10 @@ def test_quiet(drawn_loop: DrawnLoop, capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_with_json(drawn_loop: DrawnLoop, capsys: pytest.CaptureFixture[str]) -> None:
     """With `--json` standard output has events only, and nothing is asked."""
-    drawn_loop.events, drawn_loop.error = (PHASE, PlanBuildEnded(reason="failed")), ConfigError("x")
+    drawn_loop.events, drawn_loop.error = (
+        (PHASE, PlanBuildEnded(reason="failed")),
+        errors.ConfigError("x"),
+    )
     assert 2 == main(["loop", "--json"])
     out, err = capsys.readouterr()
     assert out == "".join(f"{dump_event(event)}\n" for event in drawn_loop.events)
@@ -184,7 +177,7 @@ def test_how_to_resume(
 
 def test_a_spent_budget(drawn_loop: DrawnLoop, capsys: pytest.CaptureFixture[str]) -> None:
     """The summary ends with how to raise the budget."""
-    error = BudgetExceeded("all is spent", hint="allow more")
+    error = errors.BudgetExceeded("all is spent", hint="allow more")
     drawn_loop.events = (PHASE, PlanBuildEnded(reason="budget_exceeded", error=error.message))
     drawn_loop.error = error
     assert 13 == main(["loop", "--auto"])
@@ -195,7 +188,7 @@ def test_a_spent_budget(drawn_loop: DrawnLoop, capsys: pytest.CaptureFixture[str
 
 def test_an_unknown_model(drawn_loop: DrawnLoop, capsys: pytest.CaptureFixture[str]) -> None:
     """An error about the model explains how to choose another (LOP-114)."""
-    error = AgentFailed("There is no model m-9", reason="bad_request")
+    error = errors.AgentFailed("There is no model m-9", reason="bad_request")
     drawn_loop.events = (PHASE, PlanBuildEnded(reason="failed", error=error.message))
     drawn_loop.error = error
     assert 1 == main(["loop", "--auto"])

@@ -157,6 +157,23 @@ class CodingLoop:
         return next(self._commands[command])
 
 
+def drawn(
+    folder: Path,
+    t: Marbles,
+    planning: str | list[Any],
+    implementing: str | list[Any] = "",
+    reviewing: str | list[Any] = "",
+    **given: Any,
+) -> CodingLoop:
+    """A loop whose agents are diagrams, or streams; a word is a session."""
+    roles = {"planning": planning, "implementing": implementing, "reviewing": reviewing}
+    runs: dict[str, Any] = {
+        role: [t.cold(word) for word in said.split()] if isinstance(said, str) else said
+        for role, said in roles.items()
+    }
+    return CodingLoop(folder, **runs, **given)
+
+
 def fails(code: int) -> Observable[Any]:
     """A command that prints nothing and exits with the code."""
     return throw(ProcessFailed("sh", code, ""))

@@ -19,6 +19,8 @@ from tests.loops.coding_loop import CodingLoop, marbles
 E = TypeVar("E", bound=ev.Event)
 
 HOUR = 3600.0
+PLANNED = ["IterationStart", "PlanningStart", "PlanComplete", "ImplementingStart"]
+APPROVED = ["Done", "ReviewingStart", "Approved", "LoopApproved"]
 
 
 def second(n: float) -> datetime:

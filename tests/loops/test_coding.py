@@ -11,7 +11,7 @@ from cuggino.errors import ProcessError, WorkNotCommitted
 from cuggino.events import CommitPerformed
 from cuggino.stages import Commit
 from cuggino.testing import AgentRun, no_leaks
-from tests.loops.coding_loop import CodingLoop, marbles, tags
+from tests.loops.coding_loop import CodingLoop, drawn, marbles, tags
 
 
 def test_a_whole_run(tmp_path: Path) -> None:
@@ -46,12 +46,7 @@ def test_agents_that_linger(tmp_path: Path) -> None:
 def test_a_round_that_is_sent_back(tmp_path: Path) -> None:
     """Requested changes start the next iteration, whose planner receives the marker's text."""
     t = marbles()
-    loop = CodingLoop(
-        tmp_path,
-        planning=[t.cold("-c|"), t.cold("-i|")],
-        implementing=[t.cold("-d|")],
-        reviewing=[t.cold("-r|")],
-    )
+    loop = drawn(tmp_path, t, "-c| -i|", "-d|", "-r|")
     seen = t.record(loop.run())
     assert seen[:9] == t.parse("(IP)-(CM)-(DV)-(R2Q)")[:9]
     assert ["SpecIssue", "LoopSpecIssue"] == [value.tag for _, kind, value in seen[9:11]]
@@ -66,12 +61,7 @@ def test_the_rounds_are_used_up(tmp_path: Path) -> None:
     """After the last iteration that is sent back the loop ends with the number of iterations."""
     t = marbles()
     t.events["I"] = t.events["I"].model_copy(update={"max_iterations": 1})
-    loop = CodingLoop(
-        tmp_path,
-        planning=[t.cold("c|")],
-        implementing=[t.cold("d|")],
-        reviewing=[t.cold("r|")],
-    )
+    loop = drawn(tmp_path, t, "c|", "d|", "r|")
     t.check(loop.run(max_iterations=1), "(IP)(CM)(DV)(RX|)")
 
 
@@ -79,12 +69,7 @@ class TestTasks:
     def test_slow_reviews_after_every_task(self, tmp_path: Path) -> None:
         """With `slow` an approval of unfinished work is followed by the next task."""
         t = marbles()
-        loop = CodingLoop(
-            tmp_path,
-            planning=[t.cold("c|")],
-            implementing=[t.cold("g|"), t.cold("d|")],
-            reviewing=[t.cold("y|"), t.cold("y|")],
-        )
+        loop = drawn(tmp_path, t, "c|", "g| d|", "y| y|")
         t.check(loop.run(slow=True), "(IP)(CM)(GV)(YM)(DV)(YL|)")
         assert [True, False] == [
             "not finished yet" in prompt for prompt in loop.prompts("reviewing")
@@ -93,34 +78,19 @@ class TestTasks:
     def test_slow_sends_back_at_once(self, tmp_path: Path) -> None:
         """With `slow`, changes requested after the first task start the next iteration."""
         t = marbles()
-        loop = CodingLoop(
-            tmp_path,
-            planning=[t.cold("c|"), t.cold("-")],
-            implementing=[t.cold("g|")],
-            reviewing=[t.cold("r|")],
-        )
+        loop = drawn(tmp_path, t, "c| -", "g|", "r|")
         t.check(loop.run(slow=True), "(IP)(CM)(GV)(R2Q)", dispose_at=9)
 
     def test_the_task_limit_goes_to_review(self, tmp_path: Path) -> None:
         """`max_tasks_per_plan` agents on one plan are followed by the review."""
         t = marbles()
-        loop = CodingLoop(
-            tmp_path,
-            planning=[t.cold("c|")],
-            implementing=[t.cold("g|"), t.cold("g|"), t.cold("g|")],
-            reviewing=[t.cold("y|")],
-        )
+        loop = drawn(tmp_path, t, "c|", "g| g| g|", "y|")
         t.check(loop.run(max_tasks_per_plan=2), "(IP)(CM)(GM)(GTV)(YL|)")
 
     def test_the_last_allowed_task_may_finish(self, tmp_path: Path) -> None:
         """A plan that is finished by its last allowed task has not reached the limit."""
         t = marbles()
-        loop = CodingLoop(
-            tmp_path,
-            planning=[t.cold("c|")],
-            implementing=[t.cold("g|"), t.cold("d|")],
-            reviewing=[t.cold("y|")],
-        )
+        loop = drawn(tmp_path, t, "c|", "g| d|", "y|")
         t.check(loop.run(max_tasks_per_plan=2), "(IP)(CM)(GM)(DV)(YL|)")
 
 
@@ -130,13 +100,7 @@ class TestCommits:
         t = marbles(k=Commit(hash="abc", message="one"))
         commit = t.cold("--k|")
         second = t.cold("-d|")
-        loop = CodingLoop(
-            tmp_path,
-            planning=[t.cold("c|")],
-            implementing=[t.cold("g|"), second],
-            reviewing=[t.cold("y|")],
-            commits=[commit, empty()],
-        )
+        loop = drawn(tmp_path, t, "c|", [t.cold("g|"), second], "y|", commits=[commit, empty()])
         t.check(loop.run(commit=True), "(IP)(CM)G--(KM)-(DV)(YL|)")
         assert [(Path(".specs"),)] * 2 == loop.repository.excluded
         t.check_subscriptions(commit, "--^--!")
@@ -152,12 +116,8 @@ class TestCommits:
     ) -> None:
         """A commit that fails is an event; it is tried again before the run is approved."""
         t = marbles(K=CommitPerformed(iteration=1, commit_hash="abc", message="all"))
-        loop = CodingLoop(
-            tmp_path,
-            planning=[t.cold("c|")],
-            implementing=[t.cold("d|")],
-            reviewing=[t.cold("y|")],
-            commits=[throw(ProcessError("git", "hook")), second],
+        loop = drawn(
+            tmp_path, t, "c|", "d|", "y|", commits=[throw(ProcessError("git", "hook")), second]
         )
         t.check(loop.run(commit=True), f"(IP)(CM)(DFV){end}")
         assert ["all", "all"] == loop.repository.messages
@@ -165,12 +125,8 @@ class TestCommits:
     def test_a_run_whose_work_is_not_committed_is_not_approved(self, tmp_path: Path) -> None:
         """It fails after the review, with git's reason, and can be resumed."""
         t = marbles()
-        loop = CodingLoop(
-            tmp_path,
-            planning=[t.cold("c|")],
-            implementing=[t.cold("d|")],
-            reviewing=[t.cold("y|")],
-            commits=[throw(ProcessError("git", "hook"))] * 2,
+        loop = drawn(
+            tmp_path, t, "c|", "d|", "y|", commits=[throw(ProcessError("git", "hook"))] * 2
         )
         seen = t.record(loop.run(commit=True))
         assert "Approved CommitFailed" == tags(seen[-3:])
@@ -181,11 +137,12 @@ class TestCommits:
     def test_a_later_commit_makes_up_for_a_failed_one(self, tmp_path: Path) -> None:
         """The commit of the next task holds the work of both."""
         t = marbles(K=CommitPerformed(iteration=1, commit_hash="abc", message="all"))
-        loop = CodingLoop(
+        loop = drawn(
             tmp_path,
-            planning=[t.cold("c|")],
-            implementing=[t.cold("g|"), t.cold("d|")],
-            reviewing=[t.cold("y|")],
+            t,
+            "c|",
+            "g| d|",
+            "y|",
             commits=[throw(ProcessError("git", "hook")), of(Commit("abc", "all"))],
         )
         t.check(loop.run(commit=True), "(IP)(CM)(GFM)(DKV)(YL|)")
@@ -193,11 +150,12 @@ class TestCommits:
     def test_work_without_a_task_is_committed(self, tmp_path: Path) -> None:
         """An agent that changes something and emits `NO_MORE_WORK` leaves work to commit."""
         t = marbles(K=CommitPerformed(iteration=1, commit_hash="abc", message="nothing"))
-        loop = CodingLoop(
+        loop = drawn(
             tmp_path,
-            planning=[t.cold("c|")],
-            implementing=[t.cold("w|")],
-            reviewing=[t.cold("y|")],
+            t,
+            "c|",
+            "w|",
+            "y|",
             commits=[of(Commit("abc", "nothing"))],
             fingerprints=["before", "after"],
         )
@@ -206,24 +164,14 @@ class TestCommits:
     def test_no_more_work_is_not_committed(self, tmp_path: Path) -> None:
         """`NO_MORE_WORK` goes to the review without a commit."""
         t = marbles()
-        loop = CodingLoop(
-            tmp_path,
-            planning=[t.cold("c|")],
-            implementing=[t.cold("w|")],
-            reviewing=[t.cold("y|")],
-        )
+        loop = drawn(tmp_path, t, "c|", "w|", "y|")
         t.check(loop.run(commit=True), "(IP)(CM)(WV)(YL|)")
         assert [] == loop.repository.messages
 
     def test_without_commit_the_repository_is_left_alone(self, tmp_path: Path) -> None:
         """Without `commit` nothing is committed and the reviewer gets no baseline."""
         t = marbles()
-        loop = CodingLoop(
-            tmp_path,
-            planning=[t.cold("c|")],
-            implementing=[t.cold("d|")],
-            reviewing=[t.cold("y|")],
-        )
+        loop = drawn(tmp_path, t, "c|", "d|", "y|")
         t.check(loop.run(), "(IP)(CM)(DV)(YL|)")
         assert [] == loop.repository.messages
         assert "git diff" not in loop.prompts("reviewing")[0]
@@ -233,11 +181,8 @@ class TestReview:
     def test_a_persons_review_goes_to_the_first_planner_alone(self, tmp_path: Path) -> None:
         """The first planner receives `review`; the second receives the reviewer's."""
         t = marbles()
-        loop = CodingLoop(
-            tmp_path,
-            planning=[t.cold("c|"), t.cold("i|")],
-            implementing=[t.cold("d|")],
-            reviewing=[AgentRun(t.cold("r|"), review="the file's words")],
+        loop = drawn(
+            tmp_path, t, "c| i|", "d|", [AgentRun(t.cold("r|"), review="the file's words")]
         )
         t.record(loop.run(review="by a person"))
         first, second = loop.prompts("planning")

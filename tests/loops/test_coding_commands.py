@@ -15,7 +15,7 @@ from cuggino.events import CommandOutputEvent, CommandStartedEvent, LoopApproved
 from cuggino.loops import LoopRunOptions
 from cuggino.storage import list_journals, read_journal
 from cuggino.testing import no_leaks
-from tests.loops.coding_loop import CodingLoop, fails, marbles, outputs, tags
+from tests.loops.coding_loop import CodingLoop, drawn, fails, marbles, outputs, tags
 
 
 def _is_alive(pid: Path) -> bool:
@@ -29,11 +29,12 @@ class TestCommands:
     def test_setup_once_a_plan_and_check_before_each_agent(self, tmp_path: Path) -> None:
         """Setup runs after planning, check before each implementing agent and the review."""
         t = marbles()
-        loop = CodingLoop(
+        loop = drawn(
             tmp_path,
-            planning=[t.cold("c|")],
-            implementing=[t.cold("g|"), t.cold("d|")],
-            reviewing=[t.cold("y|")],
+            t,
+            "c|",
+            "g| d|",
+            "y|",
             commands={"setup": [of(b"ok")], "check": [fails(1), fails(2), of(b"ok")]},
         )
         seen = t.record(loop.run(setup_command="setup", check_command="check"))
@@ -110,13 +111,7 @@ class TestCommands:
     def test_a_failed_setup_goes_on(self, tmp_path: Path) -> None:
         """Without `setup_strict` a setup command that fails does not stop the loop."""
         t = marbles()
-        loop = CodingLoop(
-            tmp_path,
-            planning=[t.cold("c|")],
-            implementing=[t.cold("d|")],
-            reviewing=[t.cold("y|")],
-            commands={"setup": [fails(3)]},
-        )
+        loop = drawn(tmp_path, t, "c|", "d|", "y|", commands={"setup": [fails(3)]})
         assert tags(t.record(loop.run(setup_command="setup"))).endswith("LoopApproved")
 
     @pytest.mark.parametrize("code", [1, 127, 124])
@@ -135,13 +130,7 @@ class TestCommands:
     def test_a_strict_loop_goes_on_after_a_good_setup(self, tmp_path: Path) -> None:
         """With `setup_strict` a setup command that exits with 0 changes nothing."""
         t = marbles()
-        loop = CodingLoop(
-            tmp_path,
-            planning=[t.cold("c|")],
-            implementing=[t.cold("d|")],
-            reviewing=[t.cold("y|")],
-            commands={"setup": [of(b"ok")]},
-        )
+        loop = drawn(tmp_path, t, "c|", "d|", "y|", commands={"setup": [of(b"ok")]})
         seen = t.record(loop.run(setup_command="setup", setup_strict=True))
         assert tags(seen).endswith("LoopApproved")
 
@@ -149,12 +138,7 @@ class TestCommands:
         """A command above `command_timeout` is ended with 124, and the loop goes on."""
         t = marbles()
         setup, check = t.cold("-" * 20), t.cold("-" * 20)
-        loop = CodingLoop(
-            tmp_path,
-            planning=[t.cold("c|")],
-            implementing=[t.cold("a----")],
-            commands={"setup": [setup], "check": [check]},
-        )
+        loop = drawn(tmp_path, t, "c|", "a----", commands={"setup": [setup], "check": [check]})
         stream = loop.run(setup_command="setup", check_command="check", command_timeout=5)
         seen = t.record(stream, dispose_at=12)
         assert [("SetupCommandOutput", 124), ("CheckCommandOutput", 124)] == outputs(seen)

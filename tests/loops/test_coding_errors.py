@@ -19,7 +19,7 @@ from cuggino.errors import (
 )
 from cuggino.events import AgentMessage, Event
 from cuggino.testing import no_leaks
-from tests.loops.coding_loop import CodingLoop, marbles, tags
+from tests.loops.coding_loop import CodingLoop, drawn, marbles, tags
 
 ROLES: tuple[Role, ...] = ("planning", "implementing", "reviewing")
 
@@ -75,13 +75,7 @@ class TestErrors:
             shutil.rmtree(tmp_path / ".specs", ignore_errors=True)
 
         checks = [of(b"fine"), of(b"fine").pipe(ops.do_action(remove))]
-        loop = CodingLoop(
-            tmp_path,
-            planning=[t.cold("c|")],
-            implementing=[t.cold("a-d|")],
-            reviewing=[t.cold("Y|")],
-            commands={"check": checks},
-        )
+        loop = drawn(tmp_path, t, "c|", "a-d|", "Y|", commands={"check": checks})
         error = t.record(loop.run(check_command="check"))[-1][2]
         assert isinstance(error, ConfigError)
         assert f"the specs folder {tmp_path / '.specs'} does not exist" == error.message
@@ -95,11 +89,8 @@ class TestErrors:
         def remove(_event: object) -> None:
             shutil.rmtree(tmp_path / ".cuggino", ignore_errors=True)
 
-        loop = CodingLoop(
-            tmp_path,
-            planning=[t.cold("c|")],
-            implementing=[t.cold("a-d|")],
-            commands={"check": [of(b"fine").pipe(ops.do_action(remove))]},
+        loop = drawn(
+            tmp_path, t, "c|", "a-d|", commands={"check": [of(b"fine").pipe(ops.do_action(remove))]}
         )
         error = t.record(loop.run(check_command="check"))[-1][2]
         assert isinstance(error, StorageError)
@@ -140,11 +131,8 @@ class TestDisposal:
         """The command is released, its output file is closed and removed."""
         t = marbles(b=b"line")
         streams = {"setup": t.cold("|"), "check": t.cold("|"), name: t.cold("b-------")}
-        loop = CodingLoop(
-            tmp_path,
-            planning=[t.cold("c|")],
-            implementing=[t.cold("d|")],
-            commands={kind: [stream] for kind, stream in streams.items()},
+        loop = drawn(
+            tmp_path, t, "c|", "d|", commands={kind: [stream] for kind, stream in streams.items()}
         )
         with no_leaks():
             t.record(loop.run(setup_command="setup", check_command="check"), dispose_at=5)
@@ -155,9 +143,7 @@ class TestDisposal:
         """The commit is released."""
         t = marbles()
         commit = t.cold("-------")
-        loop = CodingLoop(
-            tmp_path, planning=[t.cold("c|")], implementing=[t.cold("d|")], commits=[commit]
-        )
+        loop = drawn(tmp_path, t, "c|", "d|", commits=[commit])
         t.check(loop.run(commit=True), "(IP)(CM)D", dispose_at=5)
         t.check_subscriptions(commit, "--^--!")
         loop.assert_released()

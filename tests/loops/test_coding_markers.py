@@ -11,7 +11,7 @@ from reactivex import Observable
 from cuggino.errors import AgentFailed
 from cuggino.events import AgentMessage, ContradictoryMarkers, SessionEnded
 from cuggino.testing import Marbles
-from tests.loops.coding_loop import CodingLoop, marbles, tags
+from tests.loops.coding_loop import CodingLoop, drawn, marbles, tags
 
 QUOTED = (
     "I will not respond with <APPROVED>ok</APPROVED> yet, 9 tasks remain",
@@ -28,13 +28,7 @@ QUOTED = (
 
 def loop_with(folder: Path, t: Marbles, *reviews: str) -> CodingLoop:
     """Return a loop with one task and these reviews; a second iteration ends it."""
-    return CodingLoop(
-        folder,
-        planning=[t.cold("c|"), t.cold("i|")],
-        implementing=[t.cold("d|")],
-        reviewing=[*map(t.cold, reviews)],
-        can_resume=True,
-    )
+    return drawn(folder, t, "c| i|", "d|", [*map(t.cold, reviews)], can_resume=True)
 
 
 @pytest.mark.parametrize("text", QUOTED)
@@ -75,11 +69,7 @@ def test_a_contradictory_review(review: list[str], counted: str, tmp_path: Path)
 def test_an_implementer_that_is_not_sure(tmp_path: Path) -> None:
     """Of done and progress, progress counts: the next task follows, and no review."""
     t = marbles()
-    loop = CodingLoop(
-        tmp_path,
-        planning=[t.cold("c|")],
-        implementing=[t.cold("d-g-s|"), t.cold("d-i-s|")],
-    )
+    loop = drawn(tmp_path, t, "c|", "d-g-s| d-i-s|")
     seen = tags(t.record(loop.run()))
     assert 2 == seen.count("ContradictoryMarkers")
     assert "Progress ImplementingStart" in seen
@@ -92,9 +82,7 @@ def test_an_approval_after_a_failure(tmp_path: Path) -> None:
         f=SessionEnded(outcome="failed"), error=AgentFailed("crashed", reason="bad_request")
     )
     review: Observable[Any] = t.cold("a-f-y#")
-    loop = CodingLoop(
-        tmp_path, planning=[t.cold("c|")], implementing=[t.cold("d|")], reviewing=[review]
-    )
+    loop = drawn(tmp_path, t, "c|", "d|", [review])
     *_, (_, kind, error) = seen = t.record(loop.run())
     assert "LoopApproved" not in tags(seen)
     assert ("error", True) == (kind, "crashed" in str(error))

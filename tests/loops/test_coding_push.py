@@ -12,12 +12,12 @@ from cuggino.errors import ProcessError
 from cuggino.events import PushFailed, PushPerformed
 from cuggino.stages import Commit
 from cuggino.testing import Marbles
-from tests.loops.coding_loop import CodingLoop, marbles, tags
+from tests.loops.coding_loop import CodingLoop, drawn, marbles, tags
 
 COMMIT = Commit(hash="abc", message="one")
 
 
-def drawn() -> Marbles:
+def push_marbles() -> Marbles:
     """U is a push that was performed, E one that failed."""
     return marbles(
         U=PushPerformed(iteration=1, commit_hash="abc", remote="origin/main"),
@@ -29,19 +29,12 @@ def loop(
     t: Marbles, folder: Path, *, commits: list[Observable[Any]], pushes: list[Observable[Any]]
 ) -> CodingLoop:
     """Two tasks, the first ends with PROGRESS, the second with DONE; then an approval."""
-    return CodingLoop(
-        folder,
-        planning=[t.cold("c|")],
-        implementing=[t.cold("g|"), t.cold("d|")],
-        reviewing=[t.cold("y|")],
-        commits=commits,
-        pushes=pushes,
-    )
+    return drawn(folder, t, "c|", "g| d|", "y|", commits=commits, pushes=pushes)
 
 
 def test_a_push_after_each_commit(tmp_path: Path) -> None:
     """Each commit is pushed before the next agent starts."""
-    t = drawn()
+    t = push_marbles()
     push = t.cold("--|")
     played = loop(t, tmp_path, commits=[of(COMMIT), of(COMMIT)], pushes=[push, push])
     stream = played.run(commit=True, push="origin/topic/page")
@@ -55,7 +48,7 @@ def test_a_push_after_each_commit(tmp_path: Path) -> None:
 
 def test_a_failed_push_goes_on(tmp_path: Path) -> None:
     """A failed push is reported, and the loop continues to its approval."""
-    t = drawn()
+    t = push_marbles()
     rejected = throw(ProcessError("git", "rejected"))
     played = loop(t, tmp_path, commits=[of(COMMIT), empty()], pushes=[rejected])
     t.check(
@@ -67,7 +60,7 @@ def test_a_failed_push_goes_on(tmp_path: Path) -> None:
 
 def test_no_push_without_a_commit(tmp_path: Path) -> None:
     """A task with nothing to commit, or whose commit failed, pushes nothing."""
-    t = drawn()
+    t = push_marbles()
     failed = throw(ProcessError("git", "hook"))
     played = loop(t, tmp_path, commits=[failed, empty()], pushes=[])
     assert tags(t.record(played.run(commit=True, push="origin/main"))).endswith("LoopApproved")
@@ -77,7 +70,7 @@ def test_no_push_without_a_commit(tmp_path: Path) -> None:
 
 def test_a_commit_that_is_made_up_for_is_pushed(tmp_path: Path) -> None:
     """The commit that succeeds at the end is pushed before the approval."""
-    t = drawn()
+    t = push_marbles()
     failed = throw(ProcessError("git", "hook"))
     played = loop(t, tmp_path, commits=[failed, failed, of(COMMIT)], pushes=[empty()])
     story = tags(t.record(played.run(commit=True, push="origin/main")))
@@ -87,7 +80,7 @@ def test_a_commit_that_is_made_up_for_is_pushed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("options", [{"commit": True}, {"push": "origin/main"}])
 def test_no_push_unless_both_are_asked_for(tmp_path: Path, options: dict[str, Any]) -> None:
     """Without `push` nothing is pushed, and without `commit` there is nothing to push."""
-    t = drawn()
+    t = push_marbles()
     played = loop(t, tmp_path, commits=[of(COMMIT), of(COMMIT)], pushes=[])
     assert tags(t.record(played.run(**options))).endswith("LoopApproved")
     assert [] == played.repository.pushed_to
@@ -95,7 +88,7 @@ def test_no_push_unless_both_are_asked_for(tmp_path: Path, options: dict[str, An
 
 def test_disposal_ends_the_push(tmp_path: Path) -> None:
     """A loop that is disposed while it pushes releases the push and the workspace."""
-    t = drawn()
+    t = push_marbles()
     push = t.cold("-" * 20)
     played = loop(t, tmp_path, commits=[of(COMMIT)], pushes=[push])
     t.record(played.run(commit=True, push="origin/main"), dispose_at=7)

@@ -12,7 +12,7 @@ from cuggino import events as ev
 from cuggino.errors import Interrupted
 from cuggino.loops import LoopRunOptions, LoopService
 from cuggino.testing import AgentRun, Marbles, Seen
-from tests.loops.coding_loop import CodingLoop, marbles
+from tests.loops.coding_loop import CodingLoop, drawn, marbles
 from tests.loops.supervised_loop import limited
 from tests.loops.watching import Watching
 
@@ -38,12 +38,7 @@ def commanded() -> Marbles:
 
 def coding(folder: Path, t: Marbles, commands: str, **services: Any) -> tuple[CodingLoop, Any]:
     """Return a loop of three agents of five seconds each, and the stream of its run."""
-    loop = CodingLoop(
-        folder,
-        planning=[t.cold("----c|")],
-        implementing=[t.cold("----d|")],
-        reviewing=[t.cold("----y|")],
-    )
+    loop = drawn(folder, t, "----c|", "----d|", "----y|")
     control = t.hot(commands)
     service = LoopService(replace(loop.service.services, control=control, **services))
     return loop, service.run(LoopRunOptions(focus="the page", cwd=folder))
@@ -158,12 +153,7 @@ class TestSteer:
         def talking() -> Observable[Any]:
             return t.cold("--9-c|")
 
-        loop = CodingLoop(
-            tmp_path,
-            planning=[AgentRun(talking(), plan="# Plan\n")],
-            implementing=[t.cold("d|")],
-            reviewing=[t.cold("y|")],
-        )
+        loop = drawn(tmp_path, t, [AgentRun(talking(), plan="# Plan\n")], "d|", "y|")
         services = replace(loop.service.services, control=t.hot("-5-"))
         run = LoopService(services).run(LoopRunOptions(focus="x", cwd=tmp_path))
 

@@ -12,7 +12,7 @@ from cuggino.errors import LoopError
 from cuggino.events import LoopMaxIterations, NoProgress, SupervisionEvent
 from cuggino.loops import LoopRunOptions, WatchRunOptions
 from cuggino.testing import AgentRun
-from tests.loops.coding_loop import CodingLoop
+from tests.loops.coding_loop import CodingLoop, drawn
 from tests.loops.supervised_loop import (
     HOUR,
     SupervisedMarbles,
@@ -42,13 +42,7 @@ FINDING = "- `src/page.py`: the title is missing"
 
 def loop_of(folder: Path, t: SupervisedMarbles, *implementing: Observable[Any]) -> CodingLoop:
     """A loop that plans at once, implements as it is given, and is approved at once."""
-    return CodingLoop(
-        folder,
-        planning=[t.agent("(c|)")],
-        implementing=list(implementing),
-        reviewing=[t.agent("(y|)")],
-        can_resume=True,
-    )
+    return drawn(folder, t, "(c|)", list(implementing), "(y|)", can_resume=True)
 
 
 @pytest.mark.parametrize(

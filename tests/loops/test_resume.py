@@ -8,15 +8,7 @@ from typing import Any
 
 import pytest
 
-from cuggino.errors import (
-    AgentFailed,
-    BudgetExceeded,
-    ConfigError,
-    LoopError,
-    QuotaExceeded,
-    RunNotResumable,
-    StorageError,
-)
+from cuggino import errors
 from cuggino.events import AgentRetry, CheckCommandOutput, QuotaLifted, RunStarted, SessionEnded
 from cuggino.loops import LoopRunOptions
 from cuggino.loops.frame.resuming import resumed_options
@@ -42,13 +34,13 @@ NEVER = "0193b2c1-0000-7000-8000-000000000000"
 def cause(story: Story[Any]) -> Exception | None:
     """Return the error of a run without the phase that it happened in."""
     error = story.error
-    return error.cause if isinstance(error, LoopError) else error
+    return error.cause if isinstance(error, errors.LoopError) else error
 
 
-def assert_refused(story: Story[Any], process: Process) -> RunNotResumable:
+def assert_refused(story: Story[Any], process: Process) -> errors.RunNotResumable:
     """Assert that the run was not resumed, and that nothing was started."""
-    assert isinstance(story.error, RunNotResumable)
-    assert not isinstance(story.error, StorageError)  # the disk is not to blame
+    assert isinstance(story.error, errors.RunNotResumable)
+    assert not isinstance(story.error, errors.StorageError)  # the disk is not to blame
     assert [] == process.agent.begun
     process.assert_released()
     return story.error
@@ -56,7 +48,7 @@ def assert_refused(story: Story[Any], process: Process) -> RunNotResumable:
 
 class TestAfterAnError:
     @pytest.mark.parametrize(
-        "error", [limited(), AgentFailed("log in", reason="auth")], ids=["quota", "auth"]
+        "error", [limited(), errors.AgentFailed("log in", reason="auth")], ids=["quota", "auth"]
     )
     @pytest.mark.parametrize(
         ("name", "role", "number"),
@@ -74,7 +66,7 @@ class TestAfterAnError:
     ) -> None:
         """A run that ended with a usage limit or a failed login resumes with that session."""
         run = whole(name)
-        is_limit = isinstance(error, QuotaExceeded)
+        is_limit = isinstance(error, errors.QuotaExceeded)
         said = [SessionEnded(outcome="quota")] if is_limit else []
         turns = instead(run.scenario.turns, role, number, Turn(said, error=error))
         first = run.scenario.make(tmp_path, turns).run()
@@ -91,10 +83,10 @@ class TestAfterAnError:
         """A run whose budget is spent resumes with a larger one, but not with the same."""
         run = whole(name)
         first = run.scenario.process(tmp_path).run(budget=sessions * COST)
-        assert isinstance(cause(first), BudgetExceeded)
+        assert isinstance(cause(first), errors.BudgetExceeded)
         again = run.scenario.process(tmp_path)
         assert "budget" == again.journal.state
-        assert isinstance(cause(again.resume(budget=sessions * COST)), BudgetExceeded)
+        assert isinstance(cause(again.resume(budget=sessions * COST)), errors.BudgetExceeded)
         assert [] == again.agent.begun
         run.assert_resumes(run.scenario.process(tmp_path), at=5000.0, budget=100.0)
 
@@ -105,7 +97,7 @@ class TestAfterAnError:
         assert 2 * COST == run_totals(first.journal).cost_usd
         again = CODING.process(tmp_path)
         story = again.resume(budget=4 * COST)
-        assert isinstance(cause(story), BudgetExceeded)
+        assert isinstance(cause(story), errors.BudgetExceeded)
         assert "budget" == again.journal.state
         assert 4 * COST == run_totals(again.journal).cost_usd
         assert 2 == len(story.of(SessionEnded))
@@ -115,7 +107,7 @@ class TestAfterAnError:
         CODING.process(tmp_path).run(dispose_at=3.5, max_duration=4.25)
         again = CODING.process(tmp_path)
         story = again.resume(max_duration=4.25)
-        assert isinstance(cause(story), BudgetExceeded)
+        assert isinstance(cause(story), errors.BudgetExceeded)
         assert 1000.75 == story.ended_at
         assert "budget" == again.journal.state
         assert ["Add one"] == again.repository.commits
@@ -125,7 +117,7 @@ class TestAfterAnError:
         CODING.process(tmp_path).run(dispose_at=3.5, max_duration=5.0)
         again = CODING.process(tmp_path)
         story = again.resume(max_duration=5.0)  # the commit takes from 1001 to 1002
-        assert isinstance(cause(story), BudgetExceeded)
+        assert isinstance(cause(story), errors.BudgetExceeded)
         assert 1002.0 == story.ended_at
         assert ["Add one", "Add two"] == again.repository.commits
         assert [("", "implementing", 2)] == again.agent.begun
@@ -137,8 +129,8 @@ class TestAfterAnError:
         head = tmp_path / ".git" / "HEAD"
         head.parent.mkdir()
         head.write_text("ref: refs/heads/main\n")
-        assert isinstance(PLAN_BUILD.process(tmp_path).run().error, ConfigError)
-        assert isinstance(PLAN_BUILD.process(tmp_path).resume().error, ConfigError)
+        assert isinstance(PLAN_BUILD.process(tmp_path).run().error, errors.ConfigError)
+        assert isinstance(PLAN_BUILD.process(tmp_path).resume().error, errors.ConfigError)
         if not given:
             head.write_text("ref: refs/heads/bread\n")
         ended = PLAN_BUILD.process(tmp_path).resume(at=5000.0, **given).last
@@ -236,9 +228,9 @@ class TestRefused:
         before, folder, kind = process.journal, process.workspace.journal, run.scenario.kind
         assert kind != "watch"
         end = process.end()
-        with pytest.raises(RunNotResumable, match="has ended"):
+        with pytest.raises(errors.RunNotResumable, match="has ended"):
             find_run(folder, before.run_id[:13], kind=kind)
-        with pytest.raises(RunNotResumable, match="no unfinished run"):
+        with pytest.raises(errors.RunNotResumable, match="no unfinished run"):
             find_run(folder, None, kind=kind)
         assert_refused(process.resume(), process)
         assert (before, end) == (process.journal, process.end())
@@ -276,10 +268,12 @@ class TestRefused:
         journal, folder = process.journal, process.workspace.journal
         assert journal == find_run(folder, None, kind="deliver")
         assert journal == find_run(folder, journal.run_id[:20], kind="deliver")
-        with pytest.raises(RunNotResumable, match="is a run of `cuggino deliver`") as refused:
+        with pytest.raises(
+            errors.RunNotResumable, match="is a run of `cuggino deliver`"
+        ) as refused:
             find_run(folder, journal.run_id)
         assert "cuggino deliver --resume" in (refused.value.hint or "")
-        with pytest.raises(RunNotResumable, match="no unfinished run"):
+        with pytest.raises(errors.RunNotResumable, match="no unfinished run"):
             find_run(folder, None)
 
     def test_options_of_another_version(self, tmp_path: Path) -> None:
@@ -288,7 +282,9 @@ class TestRefused:
             run_id="1", kind="run", command="cuggino run", focus="x", options={"gate": "sometimes"}
         )
         current = LoopRunOptions(cwd=tmp_path, focus="x")
-        with pytest.raises(RunNotResumable, match="the options of run 1 cannot be used") as caught:
+        with pytest.raises(
+            errors.RunNotResumable, match="the options of run 1 cannot be used"
+        ) as caught:
             resumed_options(current, started)
         assert "gate" in caught.value.message
         assert caught.value.hint
@@ -317,7 +313,7 @@ class TestWhatAStageHasUsedUp:
 
     def test_retries(self, tmp_path: Path) -> None:
         """The stage continues with the retries that are left; whoever resumes later has all."""
-        failure = Turn([], error=AgentFailed("it crashed", reason="crash"))
+        failure = Turn([], error=errors.AgentFailed("it crashed", reason="crash"))
         turns = instead(CODING.turns, "implementing", 1, failure)
 
         def attempts(story: Story[Any]) -> list[int]:
@@ -331,7 +327,7 @@ class TestWhatAStageHasUsedUp:
         assert [1, 2] == attempts(killed)
         assert [3] == attempts(process().resume(at=1000.0, dispose_at=1050.0, **options))
         failed = process().resume(at=2000.0, **options)
-        assert ([], AgentFailed) == (attempts(failed), type(cause(failed)))
+        assert ([], errors.AgentFailed) == (attempts(failed), type(cause(failed)))
         assert [1, 2, 3] == attempts(process().resume(at=3000.0, **options))
 
     def test_waits_for_usage_limits(self, tmp_path: Path) -> None:
@@ -346,10 +342,10 @@ class TestWhatAStageHasUsedUp:
         assert [900, 1800] == [event.waited for event in killed.of(QuotaLifted)]
         again = process().resume(at=9000.0, dispose_at=9000.0 + 950, **options, max_quota_waits=3)
         assert [900] == [event.waited for event in again.of(QuotaLifted)]
-        assert isinstance(cause(again), QuotaExceeded)
+        assert isinstance(cause(again), errors.QuotaExceeded)
         later = process().resume(at=20_000.0, dispose_at=21_000.0, **options, max_quota_waits=3)
         assert [900] == [event.waited for event in later.of(QuotaLifted)]
         assert later.error is None
         short = process().resume(at=30_000.0, **options, max_quota_wait=1500.0)
         assert [] == short.of(QuotaLifted)
-        assert isinstance(cause(short), QuotaExceeded)
+        assert isinstance(cause(short), errors.QuotaExceeded)

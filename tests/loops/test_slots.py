@@ -10,15 +10,7 @@ from typing import Any
 import pytest
 from reactivex import never, operators as ops, timer
 
-from cuggino import events as ev
-from cuggino.errors import (
-    AgentFailed,
-    BudgetExceeded,
-    LoopError,
-    ProcessError,
-    QuotaExceeded,
-    StorageError,
-)
+from cuggino import errors, events as ev
 from cuggino.storage import list_journals
 from tests.loops.slot_watching import SlotWatching
 
@@ -109,7 +101,7 @@ class TestSentBack:
             returned.sent_back.returns,
         )
 
-    @pytest.mark.parametrize("outcome", ["spec_issue", AgentFailed("x", reason="crash")])
+    @pytest.mark.parametrize("outcome", ["spec_issue", errors.AgentFailed("x", reason="crash")])
     def test_an_item_that_cannot_return_keeps_no_other_waiting(
         self, tmp_path: Path, outcome: Any
     ) -> None:
@@ -167,7 +159,7 @@ class TestSentBack:
     @pytest.mark.parametrize("when", ["at work", "landing"])
     def test_its_work_is_named_after_failures_too(self, tmp_path: Path, when: str) -> None:
         """The reason of a parked item names the ref of its work, even after failures."""
-        crash = AgentFailed("it crashed", reason="crash")
+        crash = errors.AgentFailed("it crashed", reason="crash")
         slots = watching(
             tmp_path,
             "1.md",
@@ -179,13 +171,13 @@ class TestSentBack:
         assert "it crashed; its work is in refs/cuggino/candidates/1.md" == parked.reason
 
     def test_nothing_is_named_without_a_candidate(self, tmp_path: Path) -> None:
-        crash = AgentFailed("it crashed", reason="crash")
+        crash = errors.AgentFailed("it crashed", reason="crash")
         slots = watching(tmp_path, "1.md", attempts={"1.md": [(10.0, crash)]}, max_attempts=1)
         (parked,) = events(slots.play(500), ev.WatchItemParked)
         assert "it crashed" == parked.reason
 
     def test_a_parked_item_that_comes_back_begins_anew(self, tmp_path: Path) -> None:
-        crash = AgentFailed("it crashed", reason="crash")
+        crash = errors.AgentFailed("it crashed", reason="crash")
         slots = watching(tmp_path, "1.md", landings={"1.md": [crash]}, max_attempts=1)
         slots.write("1.md", when=50)
         assert ["0: work 1", "80: work 1"] == [
@@ -230,7 +222,7 @@ def test_all_that_is_at_work_is_signaled_before_any_is_waited_for(
 
 class TestFailures:
     def test_one_ends_no_other(self, tmp_path: Path) -> None:
-        failure = LoopError("implementing", "it crashed")
+        failure = errors.LoopError("implementing", "it crashed")
         slots = watching(tmp_path, "1.md", "2.md", attempts={"1.md": [(3, failure)]})
         assert [
             "0: work 1, work 2",
@@ -244,14 +236,14 @@ class TestFailures:
 
     def test_a_usage_limit_stops_all(self, tmp_path: Path) -> None:
         """Those at work go on; nothing begins until one of them was served."""
-        limit = QuotaExceeded("no usage left", resets_at=None)
+        limit = errors.QuotaExceeded("no usage left", resets_at=None)
         slots = watching(tmp_path, "1.md", "2.md", "3.md", attempts={"1.md": [(3, limit)]})
         story = short(slots.story(1000))
         assert ["0: work 1, work 2", "3: retry 1"] == story[:2]
         assert ["10: candidate 2, work 1, landing 2, work 3"] == story[2:3]
 
     def test_a_spent_budget_ends_all(self, tmp_path: Path) -> None:
-        spent = LoopError("implementing", "budget", cause=BudgetExceeded("9 of 8"))
+        spent = errors.LoopError("implementing", "budget", cause=errors.BudgetExceeded("9 of 8"))
         slots = watching(tmp_path, "1.md", "2.md", attempts={"1.md": [(3, spent)]})
         assert slots.story(100)[-1][1].startswith("LoopError")
         assert ["2.md"] == slots.disposed
@@ -260,7 +252,7 @@ class TestFailures:
         """The item waits for a minute, uncounted, also if git reports the full disk."""
         said = "fatal: unable to write loose object file: No space left on device"
         for number, full in enumerate(
-            (StorageError("write", "no space left"), ProcessError("git", said))
+            (errors.StorageError("write", "no space left"), errors.ProcessError("git", said))
         ):
             folder = tmp_path / str(number)
             slots = watching(folder, "1.md", "2.md", attempts={"1.md": [(3, full)]})
@@ -270,7 +262,7 @@ class TestFailures:
             assert ["2.md"] == slots.trunk.landed[:1]
 
     def test_fewer_slots_after_an_overload(self, tmp_path: Path) -> None:
-        busy = LoopError("p", "529", cause=AgentFailed("529", reason="overloaded"))
+        busy = errors.LoopError("p", "529", cause=errors.AgentFailed("529", reason="overloaded"))
         names = [f"{n}.md" for n in range(1, 9)]
         slots = watching(tmp_path, *names, slots=4, attempts={"1.md": [(3, busy)]})
         changed = events(slots.play(40), ev.WatchSlotsChanged)
@@ -451,7 +443,7 @@ class TestControl:
 
     def test_one_that_was_sent_back_is_skipped(self, tmp_path: Path) -> None:
         """Also while it waits for its next attempt, and nothing else is at work."""
-        crash = AgentFailed("it crashed", reason="crash")
+        crash = errors.AgentFailed("it crashed", reason="crash")
         slots = self.commanded(
             tmp_path,
             50,
@@ -490,7 +482,7 @@ class TestControl:
         slots = self.commanded(tmp_path, 15, ev.SkipAsked(item="2.md"), "1.md", "2.md", landing=20)
 
         def full(*_: object) -> None:
-            raise StorageError("park", "no space left on device")
+            raise errors.StorageError("park", "no space left on device")
 
         monkeypatch.setattr("cuggino.storage.Backlog.park", full)
         (ignored,) = events(slots.play(100), ev.ControlIgnored)

@@ -9,19 +9,12 @@ from typing import Any
 
 import pytest
 
-from cuggino import events as ev
-from cuggino.errors import (
-    AgentFailed,
-    LoopError,
-    QuotaExceeded,
-    StorageError,
-    WorkspaceLocked,
-)
+from cuggino import errors, events as ev
 from cuggino.storage import Backlog, Survey, Workspace
 from cuggino.storage.moving import visible_entries
 from tests.loops.watching import Watching
 
-FAILED = LoopError("implementing", "the connection was lost")
+FAILED = errors.LoopError("implementing", "the connection was lost")
 
 
 def values(watching: Watching, until: float, kind: type[Any]) -> list[Any]:
@@ -119,7 +112,9 @@ class TestRetries:
         """Nothing is tried until a minute after a usage limit is lifted, and nothing is parked."""
         watching = Watching(tmp_path, max_attempts=1)
         lifted = watching.t.scheduler.now + timedelta(hours=2)
-        limit = LoopError("planning", "limit", cause=QuotaExceeded("limit", resets_at=lifted))
+        limit = errors.LoopError(
+            "planning", "limit", cause=errors.QuotaExceeded("limit", resets_at=lifted)
+        )
         watching.loop._runs = iter([(5, limit), (5, "approved"), (5, "approved")])
         watching.write(0, "001.md")
         watching.write(0, "002.md")
@@ -133,8 +128,8 @@ class TestRetries:
 
     def test_an_expired_login_waits_for_a_person(self, tmp_path: Path) -> None:
         """Nothing is parked, the person is notified once, and work continues after the login."""
-        expired = AgentFailed("Invalid API key", reason="auth", hint="log in")
-        error = LoopError("planning", "Invalid API key", cause=expired)
+        expired = errors.AgentFailed("Invalid API key", reason="auth", hint="log in")
+        error = errors.LoopError("planning", "Invalid API key", cause=expired)
         loops: list[tuple[float, Any]] = [*[(5, error)] * 30, (5, "approved"), (5, "approved")]
         watching = Watching(tmp_path, max_attempts=1, loops=loops)
         watching.write(0, "001.md")
@@ -227,7 +222,7 @@ class TestEndings:
         """An item that cannot be moved stays, and the watch ends with one message."""
 
         def full(*_args: Any, **_kwargs: Any) -> Any:
-            raise StorageError("archive", "no space left")
+            raise errors.StorageError("archive", "no space left")
 
         monkeypatch.setattr("cuggino.storage.backlog.move_to_archive", full)
         watching = Watching(tmp_path, loops=[(5, "approved")])
@@ -329,7 +324,7 @@ class TestProblems:
         with Workspace(tmp_path).lock(command="cuggino run"):
             ((_, kind, error),) = watching.play(10)
         assert "error" == kind
-        assert isinstance(error, WorkspaceLocked)
+        assert isinstance(error, errors.WorkspaceLocked)
         assert "cuggino run" in str(error)
 
 

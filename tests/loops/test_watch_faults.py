@@ -6,16 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cuggino.errors import (
-    AgentFailed,
-    AgentNotFound,
-    ConfigError,
-    CugginoError,
-    LoopError,
-    SessionError,
-    StorageError,
-    WorkNotCommitted,
-)
+from cuggino import errors
 from cuggino.storage.backlog import Backlog
 from cuggino.storage.moving import digest_of
 from tests.loops.watching import Outcome, Watching
@@ -24,16 +15,16 @@ from tests.loops.watching import Outcome, Watching
 @pytest.mark.parametrize(
     "cause",
     [
-        AgentNotFound("the agent program claude was not found"),
-        AgentFailed("no credit is left", reason="billing"),
-        ConfigError("the prompt cannot be read"),
-        WorkNotCommitted("hook"),
+        errors.AgentNotFound("the agent program claude was not found"),
+        errors.AgentFailed("no credit is left", reason="billing"),
+        errors.ConfigError("the prompt cannot be read"),
+        errors.WorkNotCommitted("hook"),
     ],
     ids=lambda cause: type(cause).__name__,
 )
-def test_a_failure_of_every_item_parks_none(tmp_path: Path, cause: CugginoError) -> None:
+def test_a_failure_of_every_item_parks_none(tmp_path: Path, cause: errors.CugginoError) -> None:
     """A failure that every item would meet parks none; all wait with growing pauses."""
-    failure = LoopError("planning", cause.message, cause=cause)
+    failure = errors.LoopError("planning", cause.message, cause=cause)
     loops: list[tuple[float, Outcome]] = [(0, failure), (0, failure), (1, "approved")]
     watching = Watching(tmp_path, loops=loops, max_attempts=1)
     watching.write(0, "001.md")
@@ -52,7 +43,7 @@ def test_a_failure_of_every_item_parks_none(tmp_path: Path, cause: CugginoError)
 
 def test_a_full_disk_while_agents_work(tmp_path: Path) -> None:
     """A run whose own files cannot be written ends the watch at its first item."""
-    full = StorageError("append marker", "no space left")
+    full = errors.StorageError("append marker", "no space left")
     watching = Watching(tmp_path, loops=[(5, full)] * 3)
     watching.write(0, "001.md")
     watching.write(0, "002.md")
@@ -64,7 +55,7 @@ def test_a_full_disk_while_agents_work(tmp_path: Path) -> None:
 
 def test_no_plan_is_an_agents_fault(tmp_path: Path) -> None:
     """A session without a plan file is retried, although its error is a storage error."""
-    no_plan = SessionError("commitTempPlan", "a session")
+    no_plan = errors.SessionError("commitTempPlan", "a session")
     watching = Watching(tmp_path, loops=[(5, no_plan), (5, "approved")])
     watching.write(0, "001.md")
     assert (65, "WatchProcessingItem", "001.md") in watching.story(100)

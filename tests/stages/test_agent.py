@@ -8,17 +8,8 @@ from typing import Any
 import pytest
 from reactivex import Observable, operators as ops, throw
 
-from cuggino import events as ev
+from cuggino import errors, events as ev
 from cuggino.agents.base import SpawnOptions
-from cuggino.errors import (
-    AgentFailed,
-    BudgetExceeded,
-    CugginoError,
-    LlmSessionError,
-    LoopError,
-    QuotaExceeded,
-    StorageError,
-)
 from cuggino.operators import marker_tags
 from cuggino.stages import agent_stage
 from cuggino.testing import InMemoryAgent, Marbles
@@ -75,11 +66,11 @@ class Session:
             linger=linger,
         )
 
-    def error(self, t: Marbles) -> CugginoError:
+    def error(self, t: Marbles) -> errors.CugginoError:
         """The error that the stage ends with."""
         _, kind, value = t.record(self.stream)[-1]
         assert "error" == kind
-        assert isinstance(value, CugginoError)
+        assert isinstance(value, errors.CugginoError)
         return value
 
 
@@ -135,7 +126,7 @@ class TestEnding:
 
     def test_a_failure_after_the_marker_is_not_seen(self) -> None:
         """An agent that fails after its terminal marker has done its work."""
-        t = drawn(error=AgentFailed("crashed", reason="crash"))
+        t = drawn(error=errors.AgentFailed("crashed", reason="crash"))
         t.check(Session(t.cold("d-f#")).stream, "--f(D|)")
 
     def test_disposal_ends_the_agent(self) -> None:
@@ -178,7 +169,7 @@ class TestMarkers:
         t = drawn()
         agent = t.cold("-n----")
         session = Session(agent)
-        failure = StorageError("append marker", "the disk is full")
+        failure = errors.StorageError("append marker", "the disk is full")
 
         def refuse(_marker: ev.LlmMarkerEvent) -> None:
             raise failure
@@ -231,7 +222,7 @@ class TestContradictions:
             C=BOTH,
             E=BOTH.model_copy(update={"markers": (("DONE", INNER), ("PROGRESS", "more"))}),
             P=MORE,
-            error=AgentFailed("crashed", reason="crash"),
+            error=errors.AgentFailed("crashed", reason="crash"),
         )
         session = Session(t.cold(diagram))
         t.check(session.stream, expected)
@@ -250,7 +241,7 @@ class TestAfterAFailure:
     def test_it_is_text(self) -> None:
         """The session fails with its error; a note is text as well."""
         t = drawn(
-            error=AgentFailed("crashed", reason="crash"),
+            error=errors.AgentFailed("crashed", reason="crash"),
             D=ev.AgentMessage(text="<DONE>all</DONE>"),
             N=ev.AgentMessage(text="<NOTE>mind</NOTE>"),
         )
@@ -261,7 +252,7 @@ class TestAfterAFailure:
 
     def test_one_before_it_counts(self) -> None:
         """An agent that fails after its terminal marker has done its work."""
-        t = drawn(error=AgentFailed("crashed", reason="crash"))
+        t = drawn(error=errors.AgentFailed("crashed", reason="crash"))
         t.check(Session(t.cold("d-f-e#")).stream, "--f--(D|)")
 
 
@@ -326,7 +317,7 @@ class TestAskedOnceMore:
 
     def test_an_agent_that_failed_is_not_asked(self) -> None:
         """A failed session is an error at once."""
-        t = drawn(error=AgentFailed("overloaded", reason="overloaded"))
+        t = drawn(error=errors.AgentFailed("overloaded", reason="overloaded"))
         session = Session(t.cold("a#"), t.cold("d|"), can_resume=True)
         session.error(t)
         assert 1 == len(session.agent.spawned)
@@ -355,23 +346,23 @@ class TestErrors:
         """The error names the phase and the last event, pings and results aside (CUG-034)."""
         t = drawn()
         error = Session(t.cold(diagram)).error(t)
-        assert isinstance(error, LoopError)
+        assert isinstance(error, errors.LoopError)
         assert f"Loop error in implementing phase: {words}" == error.message
         assert ("implementing", None, 1) == (error.phase, error.cause, error.code)
 
     @pytest.mark.parametrize(
         ("cause", "code"),
         [
-            (AgentFailed("bad key", reason="auth", hint="log in"), 1),
-            (QuotaExceeded("usage limit reached"), 12),
-            (BudgetExceeded("spent"), 13),
+            (errors.AgentFailed("bad key", reason="auth", hint="log in"), 1),
+            (errors.QuotaExceeded("usage limit reached"), 12),
+            (errors.BudgetExceeded("spent"), 13),
         ],
     )
-    def test_a_failed_session_is_the_cause(self, cause: LlmSessionError, code: int) -> None:
+    def test_a_failed_session_is_the_cause(self, cause: errors.LlmSessionError, code: int) -> None:
         """The session's error is the cause of the phase's, with its words, hint and exit code."""
         t = drawn(error=cause)
         error = Session(t.cold("a-f#")).error(t)
-        assert isinstance(error, LoopError)
+        assert isinstance(error, errors.LoopError)
         assert f"Loop error in implementing phase: {cause.message}" == error.message
         assert (cause, cause, cause.hint, code) == (
             error.cause,
