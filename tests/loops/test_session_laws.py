@@ -320,13 +320,10 @@ class TestFailures:
         story = loop.make(tmp_path, [turn, LAST]).run()
         assert ["completed"] * 2 == story.outcomes
 
-    @pytest.mark.parametrize("reason", ["overloaded", "connection", "server", "rate_limit"])
-    def test_an_outage_is_retried_within_the_session(
-        self, reason: AgentFailure, loop: Loop, tmp_path: Path
-    ) -> None:
+    def test_an_outage_is_retried_within_the_session(self, loop: Loop, tmp_path: Path) -> None:
         """Retries within a session have growing pauses, and earlier results do not count."""
         t = drawn()
-        t.error = AgentFailed("529", reason=reason)
+        t.error = AgentFailed("529", reason="server")
         streams = [t.cold("-x#"), t.cold("-#"), t.cold("-x#"), t.cold("-d|")]
         turns = [Turn(stream=stream) for stream in streams]
         story = loop.make(tmp_path, [*turns, LAST], t).run(retry_pause=10.0)
@@ -355,10 +352,7 @@ class TestFailures:
         "error",
         [
             AgentFailed("log in", reason="auth"),
-            AgentFailed("no money", reason="billing"),
-            errors.AgentNotFound("no agent"),
             errors.GuardNotLive("no guard"),
-            errors.ConfigError("no instruction"),
             errors.StorageError("write", "disk full"),
         ],
         ids=lambda error: type(error).__name__,
@@ -552,11 +546,11 @@ class TestUsageLimits:
             assert (begun.prompt, None) == (again.prompt, again.resume_session_id)
 
     def test_limits_without_a_reset_time(self, loop: Loop, tmp_path: Path) -> None:
-        """Limits without a reset time are retried with growing pauses for a day (AUT-054)."""
-        story = loop.make(tmp_path, [Turn((MET,), limited())] * 10).run(wait_for_quota=True)
+        """Limits without a reset time are waited for with growing pauses, for a time (AUT-054)."""
+        project = loop.make(tmp_path, [Turn((MET,), limited())] * 4)
+        story = project.run(wait_for_quota=True, max_quota_wait=4000.0)
         pauses = [after - before for before, after in pairwise([0.0, *story.times(ev.QuotaLifted)])]
-        assert [900, 1800, 3600, 7200, 14400] == [round(pause) for pause in pauses[:5]]
-        assert 86400 == sum(map(round, pauses))
+        assert [900, 1800] == [round(pause) for pause in pauses]
         assert (["quota"], "quota_exceeded", 1) == (story.outcomes, story.reason, story.sessions)
         assert isinstance(story.error, QuotaExceeded)
 
