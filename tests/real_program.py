@@ -23,19 +23,11 @@ from filelock import FileLock
 from typing_extensions import override
 
 import cuggino
+from cuggino import events as ev
 from cuggino.agents import LlmAgent, SpawnOptions
 from cuggino.agents.base.guard import make_guard
 from cuggino.agents.base.program import ProgramAgent
 from cuggino.errors import CugginoError
-from cuggino.events import (
-    Event,
-    LlmAgentEvent,
-    MessageDelta,
-    PingEvent,
-    SessionEnded,
-    SystemMessage,
-    UsageUpdate,
-)
 from cuggino.guard import hook
 from cuggino.guard.policy import Policy
 from cuggino.guard.roles import role_policy
@@ -72,7 +64,7 @@ NOBODY = "http://127.0.0.1:9"
 LATER = 3600.0
 """The `Retry-After` of a busy service in seconds: too long to wait."""
 
-E = TypeVar("E", bound=LlmAgentEvent)
+E = TypeVar("E", bound=ev.LlmAgentEvent)
 
 ToolAct: TypeAlias = Run | Write | Edit | Read | Call | Delegate
 """An act that is a tool call."""
@@ -167,10 +159,10 @@ def required(installed: Callable[[], Path]) -> Path:
 class Outcome:
     """One session."""
 
-    events: list[LlmAgentEvent]
+    events: list[ev.LlmAgentEvent]
     error: CugginoError | None
     requests: list[ModelRequest]
-    unseen: tuple[type[Event], ...]
+    unseen: tuple[type[ev.Event], ...]
 
     def of(self, kind: type[E]) -> list[E]:
         return [event for event in self.events if isinstance(event, kind)]
@@ -181,8 +173,8 @@ class Outcome:
         return [event.tag for event in self.events if not isinstance(event, self.unseen)]
 
     @property
-    def ended(self) -> SessionEnded:
-        assert isinstance(self.events[-1], SessionEnded)
+    def ended(self) -> ev.SessionEnded:
+        assert isinstance(self.events[-1], ev.SessionEnded)
         return self.events[-1]
 
     @property
@@ -218,8 +210,8 @@ class RealProgram(ABC):
     """Whether the program prints its events."""
     usual: ClassVar[Mapping[str, Any]] = MappingProxyType({})
     """Options of every session."""
-    unseen: ClassVar[tuple[type[Event], ...]] = (
-        *(PingEvent, MessageDelta, UsageUpdate, SystemMessage),
+    unseen: ClassVar[tuple[type[ev.Event], ...]] = (
+        *(ev.PingEvent, ev.MessageDelta, ev.UsageUpdate, ev.SystemMessage),
     )
     """Events left out of the `tags` of an outcome."""
     helped: ClassVar[Block] = Text("helped")
@@ -367,17 +359,17 @@ class RealProgram(ABC):
         env: Mapping[str, str] | None = None,
         script: Script | None = None,
         retries: int = 0,
-        on_event: Callable[[LlmAgentEvent], object] = lambda _event: None,
+        on_event: Callable[[ev.LlmAgentEvent], object] = lambda _event: None,
         **options: Any,
     ) -> Outcome:
         """Run a session in which the model plays these turns; `helper` is for its subagent."""
-        events: list[LlmAgentEvent] = []
+        events: list[ev.LlmAgentEvent] = []
         error: CugginoError | None = None
         with self.serve(script or self.script(turns, helper)) as server:
             agent = with_known_version(self.agent(server.url, env, retries=retries))
 
-            def keep(event: Event) -> None:
-                assert isinstance(event, LlmAgentEvent)
+            def keep(event: ev.Event) -> None:
+                assert isinstance(event, ev.LlmAgentEvent)
                 events.append(event)
                 on_event(event)
 

@@ -17,49 +17,10 @@ import pytest
 from reactivex import Observable, defer, operators as ops
 
 import cuggino
-from cuggino import operators
+from cuggino import events as ev, operators
 from cuggino.domain.schedule import Schedule
 from cuggino.domain.spending import Budget
 from cuggino.errors import AgentFailed, AgentStalled, BudgetExceeded, ProcessFailed, QuotaExceeded
-from cuggino.events import (
-    AgentMessage,
-    AgentNudged,
-    AgentReplaced,
-    AgentRetry,
-    Approved,
-    BudgetWarning,
-    CheckCommandOutput,
-    CheckCommandStarted,
-    CommitPerformed,
-    DeliverEnded,
-    Done,
-    HookFailed,
-    MessageDelta,
-    Note,
-    NotificationFailed,
-    PlanComplete,
-    PushPerformed,
-    QuotaLifted,
-    QuotaWaiting,
-    SessionEnded,
-    SetupCommandOutput,
-    SetupCommandStarted,
-    ToBeDiscussed,
-    ToolCall,
-    ToolResult,
-    Usage,
-    UsageUpdate,
-    WatchAuditEnded,
-    WatchAuditInterrupted,
-    WatchAuditStarted,
-    WatchBacklogWaiting,
-    WatchCandidate,
-    WatchDiskFull,
-    WatchLanded,
-    WatchProcessingItem,
-    WatchSpecIssueWaiting,
-    WatchTbdItemFound,
-)
 from cuggino.forge import hooked
 from cuggino.loops.watch.full_disk import waits_for_room
 from cuggino.loops.watch.pool import pool
@@ -145,26 +106,26 @@ def plays(
     return play
 
 
-def texts(**said: str) -> dict[str, AgentMessage]:
-    return {letter: AgentMessage(text=text, message_id="1") for letter, text in said.items()}
+def texts(**said: str) -> dict[str, ev.AgentMessage]:
+    return {letter: ev.AgentMessage(text=text, message_id="1") for letter, text in said.items()}
 
 
 def deltas(**said: str) -> dict[str, Any]:
-    return {letter: MessageDelta(text=text, message_id="1") for letter, text in said.items()}
+    return {letter: ev.MessageDelta(text=text, message_id="1") for letter, text in said.items()}
 
 
 OVERLOADED = AgentFailed("Overloaded", reason="overloaded")
 WHOLE = "Look. <NOTE>n</NOTE> On."
-PIECES: dict[str, Any] = {**texts(m=WHOLE, l="Look.", o="On."), "N": Note(content="n")}
+PIECES: dict[str, Any] = {**texts(m=WHOLE, l="Look.", o="On."), "N": ev.Note(content="n")}
 SPENT: dict[str, Any] = {
-    "u": UsageUpdate(usage=Usage(), cost_usd=9),
-    "v": UsageUpdate(usage=Usage(), cost_usd=11),
-    "e": SessionEnded(outcome="completed", cost_usd=11),
-    "d": Done(content="d"),
-    "W": BudgetWarning,
-    "a": AgentMessage(text="a"),
+    "u": ev.UsageUpdate(usage=ev.Usage(), cost_usd=9),
+    "v": ev.UsageUpdate(usage=ev.Usage(), cost_usd=11),
+    "e": ev.SessionEnded(outcome="completed", cost_usd=11),
+    "d": ev.Done(content="d"),
+    "W": ev.BudgetWarning,
+    "a": ev.AgentMessage(text="a"),
 }
-LISTING = ToolCall(name="Bash", input="ls", id="1")
+LISTING = ev.ToolCall(name="Bash", input="ls", id="1")
 DOLLARS = Budget(cost_usd=10)
 
 
@@ -245,15 +206,15 @@ SAID: dict[str, Any] = {
     "f": says("TO_BE_DISCUSSED", "unclear"),
     "n": says("NOTE", "mind"),
     "y": says("APPROVED", "yes"),
-    "a": AgentMessage(text="working"),
-    "A": WatchAuditStarted(),
-    "C": PlanComplete(content="planned"),
-    "D": Done(content="all"),
-    "E": WatchAuditEnded(),
-    "F": WatchTbdItemFound,
-    "N": Note(content="mind"),
-    "T": ToBeDiscussed(content="unclear"),
-    "Y": Approved(content="yes"),
+    "a": ev.AgentMessage(text="working"),
+    "A": ev.WatchAuditStarted(),
+    "C": ev.PlanComplete(content="planned"),
+    "D": ev.Done(content="all"),
+    "E": ev.WatchAuditEnded(),
+    "F": ev.WatchTbdItemFound,
+    "N": ev.Note(content="mind"),
+    "T": ev.ToBeDiscussed(content="unclear"),
+    "Y": ev.Approved(content="yes"),
 }
 
 
@@ -274,10 +235,10 @@ def two_in_a_pool(sources: list[Observable[Any]]) -> Observable[Any]:
 
 
 POOLED: dict[str, Any] = {
-    letter: WatchCandidate(filename=name, slot=1, commit=name, base="", attempt=1)
+    letter: ev.WatchCandidate(filename=name, slot=1, commit=name, base="", attempt=1)
     for letter, name in (("c", "a"), ("d", "b"))
 } | {
-    letter: WatchLanded(filename=name, commit="m", trunk_was="t")
+    letter: ev.WatchLanded(filename=name, commit="m", trunk_was="t")
     for letter, name in (("l", "a"), ("m", "b"))
 }
 DIGITS: dict[str, Any] = {str(n): n for n in range(4)}
@@ -296,12 +257,12 @@ class Calls:
 EXAMPLES: dict[str, list[Example]] = {
     "loops.watch.pool:pool": [plays(two_in_a_pool, POOLED)],
     "loops.watch.waiting:waiting_phase": [
-        plays(waiting, DIGITS | {"b": WatchBacklogWaiting(), "i": WatchAuditInterrupted})
+        plays(waiting, DIGITS | {"b": ev.WatchBacklogWaiting(), "i": ev.WatchAuditInterrupted})
     ],
     "loops.watch.full_disk:waits_for_room": [
         plays(
             lambda s: one_by_one(s).pipe(waits_for_room()),
-            {"F": WatchDiskFull},
+            {"F": ev.WatchDiskFull},
             source_error=no_room(),
         )
     ],
@@ -310,17 +271,17 @@ EXAMPLES: dict[str, list[Example]] = {
         plays(
             lambda s: s[0].pipe(with_notifications(Calls(*s[1:]))),
             {
-                "a": QuotaLifted(waited=1.0),
-                "W": WatchSpecIssueWaiting(),
-                "R": DeliverEnded(reason="all_passed"),
-                "X": NotificationFailed,
+                "a": ev.QuotaLifted(waited=1.0),
+                "W": ev.WatchSpecIssueWaiting(),
+                "R": ev.DeliverEnded(reason="all_passed"),
+                "X": ev.NotificationFailed,
             },
         )
     ],
     "wakefulness:keeping_awake": [
         plays(
             lambda s: s[0].pipe(keeping_awake(s[1], delay=1)),
-            {"W": WatchBacklogWaiting(), "P": WatchProcessingItem(filename="a.md")},
+            {"W": ev.WatchBacklogWaiting(), "P": ev.WatchProcessingItem(filename="a.md")},
         )
     ],
     "operators.acquire_release:acquire_release": [
@@ -342,15 +303,15 @@ EXAMPLES: dict[str, list[Example]] = {
     ],
     "operators.mapcat:mapcat": [plays(lambda s: s[0].pipe(mapcat(range)), DIGITS)],
     "operators.markers.extract_markers:extract_markers": [
-        plays(lambda s: s[0].pipe(extract_markers(marker_tags(Note))), PIECES),
+        plays(lambda s: s[0].pipe(extract_markers(marker_tags(ev.Note))), PIECES),
         plays(
-            lambda s: s[0].pipe(extract_markers(marker_tags(Note))),
+            lambda s: s[0].pipe(extract_markers(marker_tags(ev.Note))),
             PIECES | deltas(d=WHOLE[:9], e=WHOLE[9:], p="Look.", q="On."),
         ),
     ],
     "operators.merge_at_most:merge_at_most": [plays(two_at_a_time)],
     "operators.merge_now:merge_now": [plays(lambda s: merge_now(*s))],
-    "operators.only:only": [plays(lambda s: s[0].pipe(only(Done)), {"D": Done(content="d")})],
+    "operators.only:only": [plays(lambda s: s[0].pipe(only(ev.Done)), {"D": ev.Done(content="d")})],
     "operators.repeat_on:repeat_on": [
         plays(lambda s: s[0].pipe(repeat_on(Schedule.exponential(1).times(2))))
     ],
@@ -361,7 +322,7 @@ EXAMPLES: dict[str, list[Example]] = {
     "operators.supervision.liveness:idle_timeout": [
         plays(
             lambda s: s[0].pipe(idle_timeout(idle=5, nudge=lambda _: s[1], replace=lambda _: s[2])),
-            {"N": AgentNudged, "R": AgentReplaced},
+            {"N": ev.AgentNudged, "R": ev.AgentReplaced},
             error=AgentStalled,
         )
     ],
@@ -370,35 +331,35 @@ EXAMPLES: dict[str, list[Example]] = {
             lambda s: s[0].pipe(
                 liveness(idle=5, stage=9, nudge=lambda _: s[1], replace=lambda _: s[2])
             ),
-            {"N": AgentNudged, "R": AgentReplaced},
+            {"N": ev.AgentNudged, "R": ev.AgentReplaced},
         )
     ],
     "operators.supervision.liveness:repetition_limit": [
         plays(
             lambda s: s[0].pipe(repetition_limit(2, nudge=lambda _: s[1], replace=lambda _: s[2])),
-            {"C": LISTING, "c": ToolResult(name="1", output="a"), "N": AgentNudged}
-            | {"R": AgentReplaced},
+            {"C": LISTING, "c": ev.ToolResult(name="1", output="a"), "N": ev.AgentNudged}
+            | {"R": ev.AgentReplaced},
         )
     ],
     "forge.hooks:hooked": [
         plays(
             lambda s: hooked({"item.landed": "tell"}, lambda _call: s[1])(s[0]),
-            {letter: WatchLanded(filename=letter, commit="1", trunk_was="0") for letter in "ab"}
-            | {"F": HookFailed},
+            {letter: ev.WatchLanded(filename=letter, commit="1", trunk_was="0") for letter in "ab"}
+            | {"F": ev.HookFailed},
             source_error=ProcessFailed("sh", 1, ""),
         )
     ],
     "operators.supervision.liveness:stage_timeout": [
         plays(
             lambda s: s[0].pipe(stage_timeout(5, replace=lambda _: s[1])),
-            {"R": AgentReplaced},
+            {"R": ev.AgentReplaced},
             error=AgentStalled,
         )
     ],
     "operators.supervision.quota:wait_for_quota": [
         plays(
             lambda s: s[0].pipe(wait_for_quota(again=lambda _: s[1])),
-            {"W": QuotaWaiting, "L": QuotaLifted},
+            {"W": ev.QuotaWaiting, "L": ev.QuotaLifted},
             source_error=quota(),
         )
     ],
@@ -407,7 +368,7 @@ EXAMPLES: dict[str, list[Example]] = {
             lambda s: s[0].pipe(
                 retry_session(Schedule.constant("5s").times(1), again=lambda _: s[1])
             ),
-            {"R": AgentRetry},
+            {"R": ev.AgentRetry},
             source_error=OVERLOADED,
         )
     ],
@@ -432,28 +393,28 @@ EXAMPLES: dict[str, list[Example]] = {
         in_a_folder(
             plays,
             command_of(setup_stage),
-            {"x": b"made", "S": SetupCommandStarted, "O": SetupCommandOutput},
+            {"x": b"made", "S": ev.SetupCommandStarted, "O": ev.SetupCommandOutput},
         )
     ],
     "stages.project:check_stage": [
         in_a_folder(
             plays,
             command_of(check_stage),
-            {"x": b"fine", "S": CheckCommandStarted, "O": CheckCommandOutput},
+            {"x": b"fine", "S": ev.CheckCommandStarted, "O": ev.CheckCommandOutput},
         )
     ],
     "stages.project:commit_stage": [
         in_a_folder(
             plays,
             lambda folder, commit: commit_stage(repository_of(folder, commit), "work"),
-            {"k": Commit(hash="abc", message="work"), "K": CommitPerformed},
+            {"k": Commit(hash="abc", message="work"), "K": ev.CommitPerformed},
         )
     ],
     "stages.project:push_stage": [
         in_a_folder(
             plays,
             lambda folder, push: push_stage(repository_of(folder, pushes=[push]), "o/main", "abc"),
-            {"P": PushPerformed},
+            {"P": ev.PushPerformed},
         )
     ],
 }

@@ -19,35 +19,10 @@ from reactivex import (
     timer,
 )
 
-from cuggino import run
+from cuggino import events as ev, run
 from cuggino.agents.cassettes import without_secrets
 from cuggino.config import OCCASIONS, Config, Occasion
 from cuggino.errors import CugginoError, Interrupted
-from cuggino.events import (
-    BudgetWarning,
-    CommitPerformed,
-    DeliverEnded,
-    Event,
-    IterationStart,
-    LoopApproved,
-    LoopSpecIssue,
-    NotificationFailed,
-    PlanBuildEnded,
-    QuotaWaiting,
-    RateLimited,
-    SessionEnded,
-    WatchBacklogWaiting,
-    WatchFollowDelayed,
-    WatchFollowed,
-    WatchItemCompleted,
-    WatchItemParked,
-    WatchItemRetry,
-    WatchProcessingItem,
-    WatchProposal,
-    WatchProposed,
-    WatchSentBack,
-    WatchSpecIssueWaiting,
-)
 from cuggino.notify import (
     AppriseNotifier,
     CommandNotifier,
@@ -82,21 +57,21 @@ class DrawnNotifier:
         return self._streams.pop(0) if len(self._streams) > 1 else self._streams[0]
 
 
-def at(hour: int) -> RateLimited:
+def at(hour: int) -> ev.RateLimited:
     """Return a usage limit that is reached and resets at that hour."""
     resets_at = datetime(2030, 1, 2, hour, tzinfo=UTC)
-    return RateLimited(status="rejected", limit="five_hour", resets_at=resets_at)
+    return ev.RateLimited(status="rejected", limit="five_hour", resets_at=resets_at)
 
 
 def drawn(**events: Any) -> Marbles:
     """Return marbles: S, B and P need a person, p and c do not; X is a failed notification."""
     return Marbles(
-        S=WatchSpecIssueWaiting(),
-        B=WatchBacklogWaiting(),
-        P=WatchItemParked(filename="a.md", reason="no network"),
-        p=WatchProcessingItem(filename="a.md"),
-        c=WatchItemCompleted(filename="a.md"),
-        X=NotificationFailed(message="no network"),
+        S=ev.WatchSpecIssueWaiting(),
+        B=ev.WatchBacklogWaiting(),
+        P=ev.WatchItemParked(filename="a.md", reason="no network"),
+        p=ev.WatchProcessingItem(filename="a.md"),
+        c=ev.WatchItemCompleted(filename="a.md"),
+        X=ev.NotificationFailed(message="no network"),
         error=CugginoError("no network"),
         **events,
     )
@@ -104,37 +79,47 @@ def drawn(**events: Any) -> Marbles:
 
 ALL = OCCASIONS
 
-RUN = [IterationStart(iteration=1, max_iterations=2)]
+RUN = [ev.IterationStart(iteration=1, max_iterations=2)]
 
 
-def cost(usd: float) -> SessionEnded:
+def cost(usd: float) -> ev.SessionEnded:
     """Return the end of a session that cost so much."""
-    return SessionEnded(outcome="completed", duration=1.0, cost_usd=usd)
+    return ev.SessionEnded(outcome="completed", duration=1.0, cost_usd=usd)
 
 
-def commit(name: str, message: str) -> CommitPerformed:
+def commit(name: str, message: str) -> ev.CommitPerformed:
     """Return a commit."""
-    return CommitPerformed(iteration=1, commit_hash=name, message=message)
+    return ev.CommitPerformed(iteration=1, commit_hash=name, message=message)
 
 
 class TestMessages:
     @pytest.mark.parametrize(
         ("event", "occasion", "title", "body"),
         [
-            (WatchSpecIssueWaiting(), "spec_issue", "A spec issue waits for you", "cuggino issues"),
-            (WatchItemParked(filename="a.md", reason="no use"), "parked", "Parked: a", "no use\n"),
-            (WatchItemCompleted(filename="a.md"), "item", "Done: a", ""),
-            (at(3), "quota", LIMIT_TITLE, "five_hour. It resets at 2030-01-02 03"),
-            (RateLimited(status="rejected"), "quota", LIMIT_TITLE, "Wait."),
-            (QuotaWaiting(remaining=60.0), "quota", LIMIT_TITLE, "goes on"),
             (
-                BudgetWarning(budget="cost", spent=8.0, limit=10.0),
+                ev.WatchSpecIssueWaiting(),
+                "spec_issue",
+                "A spec issue waits for you",
+                "cuggino issues",
+            ),
+            (
+                ev.WatchItemParked(filename="a.md", reason="no use"),
+                "parked",
+                "Parked: a",
+                "no use\n",
+            ),
+            (ev.WatchItemCompleted(filename="a.md"), "item", "Done: a", ""),
+            (at(3), "quota", LIMIT_TITLE, "five_hour. It resets at 2030-01-02 03"),
+            (ev.RateLimited(status="rejected"), "quota", LIMIT_TITLE, "Wait."),
+            (ev.QuotaWaiting(remaining=60.0), "quota", LIMIT_TITLE, "goes on"),
+            (
+                ev.BudgetWarning(budget="cost", spent=8.0, limit=10.0),
                 "budget",
                 "Most of the budget is spent",
                 "$8.00 of $10.00",
             ),
             (
-                WatchItemRetry(
+                ev.WatchItemRetry(
                     filename="a.md",
                     message="run `claude`",
                     attempt=1,
@@ -149,7 +134,7 @@ class TestMessages:
         ],
     )
     def test_events_that_need_a_person(
-        self, event: Event, occasion: str, title: str, body: str
+        self, event: ev.Event, occasion: str, title: str, body: str
     ) -> None:
         """Each has an occasion, a title, and a body with advice or information."""
         message = message_for(event)
@@ -161,21 +146,21 @@ class TestMessages:
     @pytest.mark.parametrize(
         "event",
         [
-            RateLimited(status="allowed_warning"),
-            WatchProcessingItem(filename="a.md"),
-            LoopSpecIssue(iteration=1, content="x", filename="x.md"),
-            IterationStart(iteration=1, max_iterations=2),
-            NotificationFailed(message="x"),
+            ev.RateLimited(status="allowed_warning"),
+            ev.WatchProcessingItem(filename="a.md"),
+            ev.LoopSpecIssue(iteration=1, content="x", filename="x.md"),
+            ev.IterationStart(iteration=1, max_iterations=2),
+            ev.NotificationFailed(message="x"),
         ],
     )
-    def test_events_without_a_notification(self, event: Event) -> None:
+    def test_events_without_a_notification(self, event: ev.Event) -> None:
         """Progress and an approaching limit send no notification."""
         assert message_for(event) is None
 
     def test_text_is_inert(self) -> None:
         """Control characters and markup are removed, and a long text is cut."""
         reason = "<b>@everyone</b> [log in](http://evil.example) `x` *y*" + "x" * 10_000
-        parked = WatchItemParked(filename="a\x1b[2J\n@here.md", reason=reason)
+        parked = ev.WatchItemParked(filename="a\x1b[2J\n@here.md", reason=reason)
         notifier = DrawnNotifier()
         drawn().record(
             of(parked).pipe(with_notifications(notifier, project="shop\x07", on=["parked"]))
@@ -194,7 +179,7 @@ class TestEnds:
             *RUN,
             cost(1.5),
             commit("abc1234", "Add login\n\nmore"),
-            LoopApproved(iteration=1),
+            ev.LoopApproved(iteration=1),
         ]
         run = from_iterable(events).pipe(
             with_notifications(notifier, project="shop", subject="Login page")
@@ -208,7 +193,7 @@ class TestEnds:
     def test_a_spec_issue(self) -> None:
         """The end names what waits for a person."""
         notifier = DrawnNotifier()
-        issue = LoopSpecIssue(iteration=1, content="How?", filename="001.md")
+        issue = ev.LoopSpecIssue(iteration=1, content="How?", filename="001.md")
         ends = with_notifications(notifier, on=["spec_issue"])
         Marbles().record(from_iterable([*RUN, issue]).pipe(ends))
         assert "cuggino: A spec issue waits for you" == notifier.sent[0][0]
@@ -218,14 +203,14 @@ class TestEnds:
         ("result", "title"),
         [
             (
-                DeliverEnded(reason="all_blocked", passed=1, total=3, blocked=2),
+                ev.DeliverEnded(reason="all_blocked", passed=1, total=3, blocked=2),
                 "Everything left is blocked",
             ),
-            (PlanBuildEnded(reason="complete"), "Approved"),
-            (DeliverEnded(reason="failed", error="no disk"), "Failed"),
+            (ev.PlanBuildEnded(reason="complete"), "Approved"),
+            (ev.DeliverEnded(reason="failed", error="no disk"), "Failed"),
         ],
     )
-    def test_other_loops(self, result: Event, title: str) -> None:
+    def test_other_loops(self, result: ev.Event, title: str) -> None:
         """Every loop's result is sent."""
         notifier = DrawnNotifier()
         Marbles().record(from_iterable([*RUN, result]).pipe(with_notifications(notifier)))
@@ -245,8 +230,8 @@ class TestEnds:
         t.check(t.cold("--#").pipe(with_notifications(notifier)), "--#")
         assert [] == notifier.sent
 
-    @pytest.mark.parametrize("result", [[], [DeliverEnded(reason="interrupted")]])
-    def test_an_interrupted_run(self, result: list[Event]) -> None:
+    @pytest.mark.parametrize("result", [[], [ev.DeliverEnded(reason="interrupted")]])
+    def test_an_interrupted_run(self, result: list[ev.Event]) -> None:
         """Whoever interrupts a run is there."""
         notifier = DrawnNotifier()
         run = concat(from_iterable([*RUN, *result]), throw(Interrupted("interrupted")))
@@ -257,26 +242,26 @@ class TestEnds:
         """With `failed` alone, an approval is not sent."""
         notifier = DrawnNotifier()
         ends = with_notifications(notifier, on=["failed"])
-        Marbles().record(from_iterable([*RUN, LoopApproved(iteration=1)]).pipe(ends))
+        Marbles().record(from_iterable([*RUN, ev.LoopApproved(iteration=1)]).pipe(ends))
         assert [] == notifier.sent
 
     def test_result_waits(self) -> None:
         """The result comes after its notification, and what follows it after the result."""
-        t = drawn(a=RUN[0], R=LoopApproved(iteration=1))
+        t = drawn(a=RUN[0], R=ev.LoopApproved(iteration=1))
         sending = t.cold("---|")
         run = t.cold("a-R|").pipe(with_notifications(DrawnNotifier(sending)))
         t.check(run, "a----(R|)")
 
     def test_failure_comes_before_the_result(self) -> None:
         """A result stays the last event."""
-        t = drawn(a=RUN[0], R=LoopApproved(iteration=1))
+        t = drawn(a=RUN[0], R=ev.LoopApproved(iteration=1))
         run = t.cold("a-R#").pipe(with_notifications(DrawnNotifier(t.cold("-#"))))
         t.check(run, "a--(XR#)")
 
     def test_result_does_not_wait_long(self) -> None:
         """After ten seconds, or an interrupt, the result does not wait any longer."""
         for stop, expected in (("-", "a-----------(R|)"), ("--s", "a---(R|)")):
-            t = drawn(a=RUN[0], R=LoopApproved(iteration=1), s=RUN[0])
+            t = drawn(a=RUN[0], R=ev.LoopApproved(iteration=1), s=RUN[0])
             run = t.cold("a-R|").pipe(
                 with_notifications(DrawnNotifier(never()), interrupt=t.cold(stop))
             )
@@ -287,15 +272,15 @@ SLOTS = (("Login", 1), ("Export", 2))
 START = datetime(2030, 1, 1, tzinfo=UTC)
 
 
-def night(*names: str) -> list[Event]:
+def night(*names: str) -> list[ev.Event]:
     """Return the events of a watch that works on these items."""
     each = [
         [
-            WatchProcessingItem(filename=f"{name}.md", title=name.title()),
+            ev.WatchProcessingItem(filename=f"{name}.md", title=name.title()),
             cost(0.5),
             commit(f"c0{number}", f"Add {name}"),
-            LoopApproved(iteration=1),
-            WatchItemCompleted(filename=f"{name}.md"),
+            ev.LoopApproved(iteration=1),
+            ev.WatchItemCompleted(filename=f"{name}.md"),
         ]
         for number, name in enumerate(names)
     ]
@@ -303,7 +288,7 @@ def night(*names: str) -> list[Event]:
 
 
 class TestNights:
-    def sent(self, *events: Event, **options: Any) -> list[tuple[str, str]]:
+    def sent(self, *events: ev.Event, **options: Any) -> list[tuple[str, str]]:
         """Return the notifications about these events of a watch."""
         notifier = DrawnNotifier()
         watch = concat(from_iterable(events), never())
@@ -313,10 +298,10 @@ class TestNights:
     def test_one_message_per_night(self) -> None:
         """However many items are done, the night is summed up once, with titles."""
         parked = [
-            WatchProcessingItem(filename="x.md", title="Export"),
-            WatchItemParked(filename="x.md", reason="no network"),
+            ev.WatchProcessingItem(filename="x.md", title="Export"),
+            ev.WatchItemParked(filename="x.md", reason="no network"),
         ]
-        (sent,) = self.sent(*night("login", "search"), *parked, WatchBacklogWaiting())
+        (sent,) = self.sent(*night("login", "search"), *parked, ev.WatchBacklogWaiting())
         assert "cuggino: The backlog is worked through: 2 done, 1 parked" == sent[0]
         assert [
             "Done: Login; Search",
@@ -329,7 +314,7 @@ class TestNights:
 
     def test_an_idle_watch_is_silent(self) -> None:
         """A watch that has done nothing since the last summary sends none."""
-        idle = WatchBacklogWaiting()
+        idle = ev.WatchBacklogWaiting()
         assert [] == self.sent(idle, idle)
         sent = self.sent(idle, *night("login"), idle, idle, *night("search"), idle)
         assert ["1 done"] * 2 == [title.rpartition(": ")[2] for title, _ in sent]
@@ -339,20 +324,20 @@ class TestNights:
     def test_a_spec_issue_is_urgent(self) -> None:
         """It is sent at once; what was done until then is part of the night's summary."""
         issue = [
-            WatchProcessingItem(filename="x.md", title="Export"),
-            LoopSpecIssue(iteration=1, content="How?", filename="001.md"),
-            WatchSpecIssueWaiting(),
+            ev.WatchProcessingItem(filename="x.md", title="Export"),
+            ev.LoopSpecIssue(iteration=1, content="How?", filename="001.md"),
+            ev.WatchSpecIssueWaiting(),
         ]
-        sent = self.sent(*night("login"), *issue, WatchBacklogWaiting())
+        sent = self.sent(*night("login"), *issue, ev.WatchBacklogWaiting())
         assert "cuggino: A spec issue waits for you" == sent[0][0]
         assert sent[0][1].startswith("How?\nAnswer with")
         assert "Done: Login" in sent[1][1]
 
     def test_a_spec_issue_of_one_slot(self) -> None:
         """It names its item, as the others go on; it is settled when that is at work again."""
-        begun = [WatchProcessingItem(filename=f"{n}.md", title=n, slot=s) for n, s in SLOTS]
-        issue = LoopSpecIssue(iteration=1, content="How?", filename="001.md", item="Export.md")
-        sent = self.sent(*begun, issue, WatchItemCompleted(filename="Login.md"))
+        begun = [ev.WatchProcessingItem(filename=f"{n}.md", title=n, slot=s) for n, s in SLOTS]
+        issue = ev.LoopSpecIssue(iteration=1, content="How?", filename="001.md", item="Export.md")
+        sent = self.sent(*begun, issue, ev.WatchItemCompleted(filename="Login.md"))
         assert sent == [
             (
                 "cuggino: A spec issue waits for you: Export",
@@ -369,7 +354,7 @@ class TestNights:
 
     def test_a_usage_limit_of_all_slots(self) -> None:
         """All slots reach the same limit, which is sent once."""
-        waits = QuotaWaiting(remaining=60, resets_at=at(12).resets_at)
+        waits = ev.QuotaWaiting(remaining=60, resets_at=at(12).resets_at)
         sent = self.sent(
             *(e.of_item(f"{n}.md") for n in "ab" for e in (at(12), waits)), on=["quota"]
         )
@@ -377,18 +362,18 @@ class TestNights:
 
     def test_a_night_of_several_slots(self) -> None:
         """Items at work are named together; a branch that does not follow needs a person."""
-        late = WatchFollowDelayed(branch="main", commit="c", reason="you have changed a.py")
+        late = ev.WatchFollowDelayed(branch="main", commit="c", reason="you have changed a.py")
         night_ = Night()
         for event in (
-            *(WatchProcessingItem(filename=f"{n}.md", title=n, slot=s) for n, s in SLOTS),
+            *(ev.WatchProcessingItem(filename=f"{n}.md", title=n, slot=s) for n, s in SLOTS),
             late,
         ):
             night_ = night_.add(event, START)
         assert night_.working == night_.next().working == "Login; Export"
         told = "Waits for you: main does not follow: you have changed a.py"
         assert told in night_.facts(START)
-        night_ = night_.add(WatchItemCompleted(filename="Login.md"), START)
-        night_ = night_.add(WatchFollowed(branch="main", commit="c"), START)
+        night_ = night_.add(ev.WatchItemCompleted(filename="Login.md"), START)
+        night_ = night_.add(ev.WatchFollowed(branch="main", commit="c"), START)
         assert (night_.working, told in night_.facts(START)) == ("Export", False)
 
     def test_open_pull_requests(self) -> None:
@@ -397,8 +382,8 @@ class TestNights:
             event
             for number, name in enumerate(("Login", "Search", "Export", "Bill"), 1)
             for event in (
-                WatchProcessingItem(filename=f"{name}.md", title=name, slot=1),
-                WatchProposed(
+                ev.WatchProcessingItem(filename=f"{name}.md", title=name, slot=1),
+                ev.WatchProposed(
                     filename=f"{name}.md",
                     number=number,
                     url="",
@@ -411,12 +396,12 @@ class TestNights:
         night_ = Night()
         for event in (
             *begun,
-            WatchProposal(filename="Login.md", number=1, state="taken-over"),
-            WatchItemRetry(
+            ev.WatchProposal(filename="Login.md", number=1, state="taken-over"),
+            ev.WatchItemRetry(
                 filename="Search.md", attempt=1, max_attempts=3, message="forge", retry_in=1
             ),
-            WatchSentBack(filename="Export.md", reason="check", returns=1),
-            WatchItemCompleted(filename="Bill.md"),
+            ev.WatchSentBack(filename="Export.md", reason="check", returns=1),
+            ev.WatchItemCompleted(filename="Bill.md"),
         ):
             night_ = night_.add(event, START)
         told = "Open pull requests: Login (#1 taken over); Search (#2)"
@@ -426,12 +411,14 @@ class TestNights:
 
     def test_occasions(self) -> None:
         """Each item can be sent, and the night left out."""
-        sent = self.sent(*night("login"), WatchBacklogWaiting(), on=["item"])
+        sent = self.sent(*night("login"), ev.WatchBacklogWaiting(), on=["item"])
         assert [("cuggino: Done: Login", "")] == sent
 
     def test_the_page(self) -> None:
         """A running page is linked, unlike addresses that agents wrote."""
-        sent = self.sent(*night("http://x"), WatchBacklogWaiting(), page=lambda: "http://mine/a*b")
+        sent = self.sent(
+            *night("http://x"), ev.WatchBacklogWaiting(), page=lambda: "http://mine/a*b"
+        )
         assert sent[0][1].endswith("\nhttp://mine/a*b")
         assert 1 == sent[0][1].count("://")
 
@@ -439,7 +426,9 @@ class TestNights:
         """Secrets of the environment are masked in titles and texts."""
         mask = without_secrets({"API_TOKEN": "geheim123"})
         ((title, body),) = self.sent(
-            WatchItemParked(filename="geheim123.md", reason="geheim123"), mask=mask, on=["parked"]
+            ev.WatchItemParked(filename="geheim123.md", reason="geheim123"),
+            mask=mask,
+            on=["parked"],
         )
         assert "geheim123" not in title + body
         assert "masked API_TOKEN" in body
@@ -451,9 +440,11 @@ class TestNights:
         soon = (now + timedelta(seconds=60)).replace(second=0, microsecond=0)
         pause = max(1.0, (soon - now).total_seconds() + 1)
         watch = concat(
-            from_iterable([*night("login"), WatchProcessingItem(filename="b.md", title="Search")]),
+            from_iterable(
+                [*night("login"), ev.WatchProcessingItem(filename="b.md", title="Search")]
+            ),
             timer(pause).pipe(ops.map(lambda _: RUN[0])),
-            from_iterable([WatchItemCompleted(filename="b.md"), WatchBacklogWaiting()]),
+            from_iterable([ev.WatchItemCompleted(filename="b.md"), ev.WatchBacklogWaiting()]),
             never(),
         )
         t.record(watch.pipe(with_notifications(notifier, at=f"{soon:%H:%M}")), until=pause + 5)
@@ -562,11 +553,11 @@ class TestOperator:
         t = drawn()
         notifier = DrawnNotifier(never())
         watch = t.cold("p-S-S").pipe(with_notifications(notifier))
-        seen: list[Event] = []
+        seen: list[ev.Event] = []
 
-        def leave(event: Event) -> None:
+        def leave(event: ev.Event) -> None:
             seen.append(event)
-            if isinstance(event, WatchSpecIssueWaiting):
+            if isinstance(event, ev.WatchSpecIssueWaiting):
                 subscription.dispose()
 
         subscription = watch.subscribe(leave, scheduler=t.scheduler)

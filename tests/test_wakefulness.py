@@ -14,22 +14,10 @@ import pytest
 from reactivex import operators as ops, timer
 
 import cuggino
-from cuggino import Runtime
+from cuggino import Runtime, events as ev
 from cuggino.config import Config
 from cuggino.doctor import CheckResult
 from cuggino.doctor.checks import staying_awake
-from cuggino.events import (
-    AgentMessage,
-    LoopSpecIssue,
-    PauseEnded,
-    RunPaused,
-    WatchAuditEnded,
-    WatchAuditInterrupted,
-    WatchAuditStarted,
-    WatchBacklogWaiting,
-    WatchProcessingItem,
-    WatchSpecIssueWaiting,
-)
 from cuggino.testing import InMemoryAgent, Marbles, Say, no_leaks
 from cuggino.wakefulness import awake, keeping_awake, sleep_prevention
 from tests.limits import LIMIT
@@ -38,15 +26,15 @@ from tests.limits import LIMIT
 def drawn() -> Marbles:
     """Return marbles for what a loop emits."""
     return Marbles(
-        m=AgentMessage(text="hello", message_id="m"),
-        P=WatchProcessingItem(filename="a.md"),
-        B=WatchBacklogWaiting(),
-        S=WatchSpecIssueWaiting(),
-        A=WatchAuditStarted(),
-        E=WatchAuditEnded(),
-        I=WatchAuditInterrupted(),
-        p=RunPaused(),
-        c=PauseEnded(seconds=1),
+        m=ev.AgentMessage(text="hello", message_id="m"),
+        P=ev.WatchProcessingItem(filename="a.md"),
+        B=ev.WatchBacklogWaiting(),
+        S=ev.WatchSpecIssueWaiting(),
+        A=ev.WatchAuditStarted(),
+        E=ev.WatchAuditEnded(),
+        I=ev.WatchAuditInterrupted(),
+        p=ev.RunPaused(),
+        c=ev.PauseEnded(seconds=1),
         error=ValueError(),
     )
 
@@ -192,5 +180,5 @@ class TestLoops:
         agent = InMemoryAgent({"planning": [[Say("<SPEC_ISSUE>How?</SPEC_ISSUE>")]]})
         config = Config(allow_sleep=allowed, guard="off", sandbox="off")
         runtime = Runtime.live(cwd=tmp_path, config=config, agent=agent)
-        assert isinstance(cuggino.run(runtime.run(focus="x")), LoopSpecIssue)
+        assert isinstance(cuggino.run(runtime.run(focus="x")), ev.LoopSpecIssue)
         assert allowed is not (tmp_path / "kept").exists()

@@ -9,15 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from cuggino import Config, Runtime
+from cuggino import Config, Runtime, events as ev
 from cuggino.edges import iterate
-from cuggino.events import (
-    CheckCommandOutput,
-    CheckCommandStarted,
-    WatchItemCompleted,
-    WatchLanded,
-    WatchLanding,
-)
 from tests.benchmarks.measuring import Figure
 from tests.benchmarks.project import Project, prints, project
 from tests.benchmarks.sessions import session
@@ -110,16 +103,16 @@ def work(folder: Path, agent: Path, items: int, slots: int) -> Worked:
         for event in events:
             now = time.perf_counter()
             match event:
-                case WatchLanding(filename=name):
+                case ev.WatchLanding(filename=name):
                     landing, landed_at, checked = name, now, 0.0
-                case CheckCommandStarted(item=str(name)) if name == landing:
+                case ev.CheckCommandStarted(item=str(name)) if name == landing:
                     checked_at = now
-                case CheckCommandOutput(item=str(name)) if name == landing:
+                case ev.CheckCommandOutput(item=str(name)) if name == landing:
                     checked = now - checked_at
-                case WatchLanded():
+                case ev.WatchLanded():
                     landings.append(now - landed_at - checked)
                     landing = None
-                case WatchItemCompleted():
+                case ev.WatchItemCompleted():
                     done += 1
                     if done == items:
                         break

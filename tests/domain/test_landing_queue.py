@@ -4,38 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from cuggino import events as ev
 from cuggino.domain import LandingQueue
-from cuggino.events import (
-    AgentMessage,
-    Event,
-    WatchCandidate,
-    WatchItemCompleted,
-    WatchItemParked,
-    WatchLanded,
-    WatchLanding,
-    WatchProposed,
-    WatchSentBack,
-)
 
 
-def after(*events: Event, queue: LandingQueue | None = None) -> LandingQueue:
+def after(*events: ev.Event, queue: LandingQueue | None = None) -> LandingQueue:
     folded = queue or LandingQueue()
     for event in events:
         folded = folded.after(event)
     return folded
 
 
-def candidates(names: Iterable[str]) -> list[Event]:
+def candidates(names: Iterable[str]) -> list[ev.Event]:
     return [
-        WatchCandidate(filename=name, slot=1, commit="c", base="b", attempt=1) for name in names
+        ev.WatchCandidate(filename=name, slot=1, commit="c", base="b", attempt=1) for name in names
     ]
 
 
-def landing(name: str) -> Event:
-    return WatchLanding(filename=name, commit="c", trunk="t")
+def landing(name: str) -> ev.Event:
+    return ev.WatchLanding(filename=name, commit="c", trunk="t")
 
 
-def sent_back(name: str, times: int = 1) -> list[Event]:
+def sent_back(name: str, times: int = 1) -> list[ev.Event]:
     """Return the events of an item that was sent back so often."""
     return [
         event
@@ -43,7 +33,7 @@ def sent_back(name: str, times: int = 1) -> list[Event]:
         for event in (
             *candidates(name),
             landing(name),
-            WatchSentBack(filename=name, reason="conflict", returns=n),
+            ev.WatchSentBack(filename=name, reason="conflict", returns=n),
         )
     ]
 
@@ -56,7 +46,7 @@ def test_candidates_land_one_after_the_other() -> None:
     queue = after(landing("a"), queue=queue)
     assert "a" == queue.landing
     assert queue.next() is None
-    queue = after(WatchLanded(filename="a", commit="n", trunk_was="t"), queue=queue)
+    queue = after(ev.WatchLanded(filename="a", commit="n", trunk_was="t"), queue=queue)
     assert ("b", None) == (queue.next(), queue.landing)
 
 
@@ -76,7 +66,7 @@ def test_after_two_returns_an_item_has_the_queue_to_itself() -> None:
     assert "a" == queue.next(active=["c"]), "it was stopped, or waits for its next attempt"
     queue = after(*candidates("x"), queue=queue)
     assert "x" == queue.next()
-    landed = after(WatchLanded(filename="x", commit="n", trunk_was="t"), queue=queue)
+    landed = after(ev.WatchLanded(filename="x", commit="n", trunk_was="t"), queue=queue)
     assert "a" == landed.next(active=["x"])
 
 
@@ -103,9 +93,9 @@ def test_an_item_is_parked_after_its_last_attempt() -> None:
     assert not queue.is_exhausted("x", 4)
     assert not queue.is_exhausted("y", 1)
     for end in (
-        WatchItemParked(filename="x", reason=""),
-        WatchItemCompleted(filename="x"),
-        WatchLanded(filename="x", commit="n", trunk_was="t"),
+        ev.WatchItemParked(filename="x", reason=""),
+        ev.WatchItemCompleted(filename="x"),
+        ev.WatchLanded(filename="x", commit="n", trunk_was="t"),
     ):
         assert LandingQueue() == after(end, queue=queue)
 
@@ -113,13 +103,13 @@ def test_an_item_is_parked_after_its_last_attempt() -> None:
 def test_a_proposed_candidate_leaves_the_queue() -> None:
     """It keeps its returns: it has not landed yet."""
     queue = after(*sent_back("x"), *candidates("x"), landing("x"))
-    event = WatchProposed(filename="x", number=7, url="u", branch="b", commit="c", candidate="c")
+    event = ev.WatchProposed(filename="x", number=7, url="u", branch="b", commit="c", candidate="c")
     assert LandingQueue(returns={"x": 1}) == after(event, queue=queue)
 
 
 def test_an_interrupted_landing_is_repeated_first() -> None:
     """A candidate whose landing did not end is not lost."""
-    queue = after(*candidates("ab"), landing("b"), AgentMessage(text="")).interrupted()
+    queue = after(*candidates("ab"), landing("b"), ev.AgentMessage(text="")).interrupted()
     assert LandingQueue(waiting=("b", "a")) == queue
     assert queue == queue.interrupted()
     assert queue == after(*candidates("a"), queue=queue), "a candidate is in the queue once"

@@ -8,50 +8,18 @@ from functools import reduce
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from cuggino import events as ev
 from cuggino.domain.run_summary import RunSummary, SummaryCommit
 from cuggino.domain.spending import Spending
-from cuggino.events import (
-    AgentMessage,
-    CommitFailed,
-    CommitPerformed,
-    DeliverablesListed,
-    DeliverableState,
-    DeliverEnded,
-    DeliverExit,
-    DeliverSessionStarted,
-    Done,
-    Event,
-    GateChanged,
-    HistoryRewritten,
-    ImplementingStart,
-    IterationStart,
-    LoopApproved,
-    LoopMaxIterations,
-    LoopSpecIssue,
-    NoMoreWork,
-    PlanningStart,
-    Progress,
-    ReviewingStart,
-    RunOutcome,
-    RunResumed,
-    SessionEnded,
-    Usage,
-    UsageUpdate,
-    WatchAuditStarted,
-    WatchItemCompleted,
-    WatchLanded,
-    WatchProcessingItem,
-    WatchSentBack,
-)
 from tests.events.generated import EVENTS, events_of
 from tests.vectors import each
 
-ROUND = IterationStart(iteration=1, max_iterations=3)
-APPROVED = LoopApproved(iteration=1)
-ISSUE = LoopSpecIssue(iteration=1, content="unclear", filename="x.md")
+ROUND = ev.IterationStart(iteration=1, max_iterations=3)
+APPROVED = ev.LoopApproved(iteration=1)
+ISSUE = ev.LoopSpecIssue(iteration=1, content="unclear", filename="x.md")
 
 
-def folded(*events: Event) -> RunSummary:
+def folded(*events: ev.Event) -> RunSummary:
     return reduce(RunSummary.add, events, RunSummary())
 
 
@@ -59,19 +27,19 @@ def test_whole_run() -> None:
     """A run of two iterations counts iterations, agents and tasks, and lists its commits."""
     summary = folded(
         ROUND,
-        PlanningStart(iteration=1),
-        ImplementingStart(iteration=1),
-        Progress(content="one"),
-        CommitPerformed(iteration=1, commit_hash="a1", message="\nAdd a\n\nwith care"),
-        ImplementingStart(iteration=1),
-        Done(content="two"),
-        CommitFailed(iteration=1, message="locked"),
-        ReviewingStart(iteration=1),
-        IterationStart(iteration=2, max_iterations=3),
-        PlanningStart(iteration=2),
-        ImplementingStart(iteration=2),
-        NoMoreWork(content=""),
-        ReviewingStart(iteration=2),
+        ev.PlanningStart(iteration=1),
+        ev.ImplementingStart(iteration=1),
+        ev.Progress(content="one"),
+        ev.CommitPerformed(iteration=1, commit_hash="a1", message="\nAdd a\n\nwith care"),
+        ev.ImplementingStart(iteration=1),
+        ev.Done(content="two"),
+        ev.CommitFailed(iteration=1, message="locked"),
+        ev.ReviewingStart(iteration=1),
+        ev.IterationStart(iteration=2, max_iterations=3),
+        ev.PlanningStart(iteration=2),
+        ev.ImplementingStart(iteration=2),
+        ev.NoMoreWork(content=""),
+        ev.ReviewingStart(iteration=2),
         APPROVED,
     )
     assert summary == RunSummary(
@@ -90,14 +58,14 @@ def test_whole_run() -> None:
         (RunSummary(outcome="approved"), APPROVED),
         (
             RunSummary(outcome="max_iterations"),
-            LoopMaxIterations(iteration=3, max_iterations=3),
+            ev.LoopMaxIterations(iteration=3, max_iterations=3),
         ),
         (RunSummary(outcome="spec_issue", spec_issue_file="x.md"), ISSUE),
-        (RunSummary(gate_changed=("check.sh",)), GateChanged(iteration=1, paths=("check.sh",))),
-        (RunSummary(lost_base="a1"), HistoryRewritten(base="a1", head="b2")),
+        (RunSummary(gate_changed=("check.sh",)), ev.GateChanged(iteration=1, paths=("check.sh",))),
+        (RunSummary(lost_base="a1"), ev.HistoryRewritten(base="a1", head="b2")),
     ],
 )
-def test_single_events(expected: RunSummary, event: Event) -> None:
+def test_single_events(expected: RunSummary, event: ev.Event) -> None:
     """The last event of a loop is its outcome; what a person should look at is kept."""
     assert expected == folded(event)
 
@@ -105,7 +73,7 @@ def test_single_events(expected: RunSummary, event: Event) -> None:
 def test_known_costs_are_summed() -> None:
     """Costs add up; sessions without one add nothing, and without any the cost is None."""
     costs = [0.25, None, 0.5, 0.0]
-    sessions = [SessionEnded(outcome="completed", cost_usd=cost) for cost in costs]
+    sessions = [ev.SessionEnded(outcome="completed", cost_usd=cost) for cost in costs]
     assert folded(*sessions).cost_usd == 0.75
     assert folded(sessions[1]).cost_usd is None
     assert folded(sessions[3]).cost_usd == 0.0
@@ -113,9 +81,9 @@ def test_known_costs_are_summed() -> None:
 
 def test_watch() -> None:
     """In a watch the counts add up over all items, and each item has a new outcome."""
-    item = WatchProcessingItem(filename="a.md")
-    first = folded(item, ROUND, ISSUE, WatchItemCompleted(filename="a.md"))
-    second = reduce(RunSummary.add, [WatchAuditStarted(), item, ROUND], first)
+    item = ev.WatchProcessingItem(filename="a.md")
+    first = folded(item, ROUND, ISSUE, ev.WatchItemCompleted(filename="a.md"))
+    second = reduce(RunSummary.add, [ev.WatchAuditStarted(), item, ROUND], first)
     assert first == RunSummary(
         outcome="spec_issue", rounds=1, items=1, spec_issue_file="x.md", in_watch=True
     )
@@ -125,18 +93,18 @@ def test_watch() -> None:
 def test_other_events_change_nothing() -> None:
     """An event that does not count returns the same summary."""
     summary = folded(ROUND)
-    assert summary.add(AgentMessage(text="hi")) is summary
+    assert summary.add(ev.AgentMessage(text="hi")) is summary
 
 
 @each("outcome", ["failed", "interrupted"])
-def test_ended_from_outside(outcome: RunOutcome) -> None:
+def test_ended_from_outside(outcome: ev.RunOutcome) -> None:
     """A failure or an interruption from the runner overrides the outcome of the events."""
     assert folded(ROUND).ended(outcome) == RunSummary(outcome=outcome, rounds=1)
 
 
 def test_a_resumed_run_counts_once() -> None:
     """A resumed run adds its counts to an empty summary and to no other."""
-    resumed = RunResumed(
+    resumed = ev.RunResumed(
         run_id="r",
         stages=2,
         rounds=2,
@@ -144,32 +112,34 @@ def test_a_resumed_run_counts_once() -> None:
         agents=5,
         commits=(("a1", "Add a"),),
         cost_usd=0.5,
-        usage=Usage(input_tokens=7),
+        usage=ev.Usage(input_tokens=7),
         duration=9.0,
     )
     alone = RunSummary().add(resumed)
     assert (2, 3, 5, 0.5) == (alone.rounds, alone.tasks, alone.agents, alone.cost_usd)
     assert 9.0 == alone.earlier_s
     assert (SummaryCommit("a1", "Add a"),) == alone.commits
-    assert Usage(input_tokens=7) == alone.usage
-    watched = RunSummary().add(WatchProcessingItem(filename="a.md")).add(PlanningStart(iteration=1))
+    assert ev.Usage(input_tokens=7) == alone.usage
+    watched = (
+        RunSummary().add(ev.WatchProcessingItem(filename="a.md")).add(ev.PlanningStart(iteration=1))
+    )
     assert watched == watched.add(resumed)
     assert watched.in_watch
 
 
-LISTED = DeliverablesListed(
+LISTED = ev.DeliverablesListed(
     deliverables=(
-        DeliverableState(id="a", description="a", status="passed"),
-        DeliverableState(id="b", description="b", status="pending"),
+        ev.DeliverableState(id="a", description="a", status="passed"),
+        ev.DeliverableState(id="b", description="b", status="pending"),
     )
 )
 
 
 def test_delivery() -> None:
     """In the deliverables loop sessions are iterations and agents, and the last list counts."""
-    first = DeliverSessionStarted(session=1, instruction="initializer")
-    second = DeliverSessionStarted(session=2, instruction="coding")
-    summary = folded(DeliverablesListed(), first, LISTED, second, LISTED)
+    first = ev.DeliverSessionStarted(session=1, instruction="initializer")
+    second = ev.DeliverSessionStarted(session=2, instruction="coding")
+    summary = folded(ev.DeliverablesListed(), first, LISTED, second, LISTED)
     assert RunSummary(rounds=2, agents=2, in_delivery=True, deliverables=LISTED) == summary
     assert folded(first).in_delivery
     assert folded(LISTED).in_delivery
@@ -191,26 +161,26 @@ def test_delivery() -> None:
         ("interrupted", "interrupted"),
     ],
 )
-def test_how_a_delivery_ends(reason: DeliverExit, outcome: RunOutcome) -> None:
+def test_how_a_delivery_ends(reason: ev.DeliverExit, outcome: ev.RunOutcome) -> None:
     """The deliverables loop reports each of its outcomes."""
-    ended = folded(DeliverEnded(reason=reason))
+    ended = folded(ev.DeliverEnded(reason=reason))
     assert RunSummary(outcome=outcome, in_delivery=True) == ended
 
 
 def test_a_watch_with_slots() -> None:
     """Landings and returns are counted; a resumed item changes no totals of the watch."""
-    resumed = RunResumed(run_id="r", stages=1, rounds=7, cost_usd=9.0, item="a.md")
-    landed = WatchLanded(filename="a.md", commit="c", trunk_was="b")
-    back = WatchSentBack(filename="b.md", reason="check", returns=1)
+    resumed = ev.RunResumed(run_id="r", stages=1, rounds=7, cost_usd=9.0, item="a.md")
+    landed = ev.WatchLanded(filename="a.md", commit="c", trunk_was="b")
+    back = ev.WatchSentBack(filename="b.md", reason="check", returns=1)
     assert folded(resumed, landed, back) == RunSummary(landed=1, returns=1)
 
 
 @pytest.mark.parametrize("cls", EVENTS, ids=lambda cls: cls.__name__)
 @settings(max_examples=5, deadline=None)
 @given(data=st.data())
-def test_skipped_events_do_not_count(cls: type[Event], data: st.DataObject) -> None:
+def test_skipped_events_do_not_count(cls: type[ev.Event], data: st.DataObject) -> None:
     """Events skipped for speed would change no summary."""
     event = data.draw(events_of(cls))
-    summary = RunSummary(spent=Spending(running=UsageUpdate(usage=Usage(input_tokens=1))))
+    summary = RunSummary(spent=Spending(running=ev.UsageUpdate(usage=ev.Usage(input_tokens=1))))
     expected = replace(summary, spent=summary.spent.add(event))._counted(event)
-    assert isinstance(event, RunResumed) or expected == summary.add(event)
+    assert isinstance(event, ev.RunResumed) or expected == summary.add(event)

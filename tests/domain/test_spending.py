@@ -4,49 +4,25 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
+from cuggino import events as ev
 from cuggino.domain.spending import Budget, BudgetLevel, Spending, budget_exceeded
-from cuggino.events import (
-    AgentFellBack,
-    AgentMessage,
-    AgentNudged,
-    AgentReplaced,
-    AgentRetry,
-    BudgetKind,
-    DeliverSessionStarted,
-    Event,
-    ImplementingStart,
-    PlanBuildPhaseStarted,
-    PlanningStart,
-    QuotaWaiting,
-    ReviewingStart,
-    RoleViolated,
-    RunContinued,
-    RunResumed,
-    SessionEnded,
-    Usage,
-    UsageUpdate,
-    WatchAuditEnded,
-    WatchAuditFailed,
-    WatchAuditInterrupted,
-    WatchAuditStarted,
-)
 from tests.vectors import each
 
 
-def usage(tokens: int) -> Usage:
-    return Usage(input_tokens=tokens)
+def usage(tokens: int) -> ev.Usage:
+    return ev.Usage(input_tokens=tokens)
 
 
-def update(tokens: int, cost: float | None = None) -> UsageUpdate:
-    return UsageUpdate(usage=usage(tokens), cost_usd=cost)
+def update(tokens: int, cost: float | None = None) -> ev.UsageUpdate:
+    return ev.UsageUpdate(usage=usage(tokens), cost_usd=cost)
 
 
-def ended(tokens: int | None = None, cost: float | None = None) -> SessionEnded:
+def ended(tokens: int | None = None, cost: float | None = None) -> ev.SessionEnded:
     told = None if tokens is None else usage(tokens)
-    return SessionEnded(outcome="completed", cost_usd=cost, usage=told)
+    return ev.SessionEnded(outcome="completed", cost_usd=cost, usage=told)
 
 
-def taken(*events: Event) -> tuple[float | None, Usage | None, int]:
+def taken(*events: ev.Event) -> tuple[float | None, ev.Usage | None, int]:
     spending = Spending.of(events)
     return spending.cost_usd, spending.usage, spending.sessions
 
@@ -54,7 +30,7 @@ def taken(*events: Event) -> tuple[float | None, Usage | None, int]:
 def test_nothing_reported() -> None:
     """Before any report, cost and usage are unknown, not zero."""
     assert (None, None, 0) == taken()
-    assert (None, None, 1) == taken(AgentMessage(text="hi"), ended())
+    assert (None, None, 1) == taken(ev.AgentMessage(text="hi"), ended())
     assert 0 == Spending().total_tokens
 
 
@@ -65,9 +41,9 @@ def test_sessions_are_summed() -> None:
 
 def test_all_kinds_of_tokens_are_summed() -> None:
     """Each kind of token is summed separately."""
-    one = Usage(input_tokens=1, output_tokens=2, cache_read_tokens=3, cache_creation_tokens=4)
-    both = Spending.of(SessionEnded(outcome="failed", usage=one) for _ in range(2))
-    assert both.usage == Usage(
+    one = ev.Usage(input_tokens=1, output_tokens=2, cache_read_tokens=3, cache_creation_tokens=4)
+    both = Spending.of(ev.SessionEnded(outcome="failed", usage=one) for _ in range(2))
+    assert both.usage == ev.Usage(
         input_tokens=2, output_tokens=4, cache_read_tokens=6, cache_creation_tokens=8
     )
 
@@ -94,32 +70,32 @@ def test_an_end_without_figures_keeps_the_updates() -> None:
 @each(
     "boundary",
     [
-        AgentRetry(reason="crash", message="", attempt=1, max_retries=3, retry_in=5.0),
-        AgentNudged(idle=900.0),
-        AgentReplaced(),
-        QuotaWaiting(remaining=60.0),
-        PlanningStart(iteration=1),
-        ImplementingStart(iteration=1),
-        ReviewingStart(iteration=1),
-        RunContinued(),
-        WatchAuditStarted(),
-        WatchAuditInterrupted(),
-        WatchAuditEnded(),
-        WatchAuditFailed(message=""),
-        AgentFellBack(role="building", from_agent="a", to_agent="b", reason="quota", message=""),
-        DeliverSessionStarted(session=1, instruction="coding"),
-        PlanBuildPhaseStarted(phase="plan", iteration=1),
-        RoleViolated(role="planning", paths=()),
+        ev.AgentRetry(reason="crash", message="", attempt=1, max_retries=3, retry_in=5.0),
+        ev.AgentNudged(idle=900.0),
+        ev.AgentReplaced(),
+        ev.QuotaWaiting(remaining=60.0),
+        ev.PlanningStart(iteration=1),
+        ev.ImplementingStart(iteration=1),
+        ev.ReviewingStart(iteration=1),
+        ev.RunContinued(),
+        ev.WatchAuditStarted(),
+        ev.WatchAuditInterrupted(),
+        ev.WatchAuditEnded(),
+        ev.WatchAuditFailed(message=""),
+        ev.AgentFellBack(role="building", from_agent="a", to_agent="b", reason="quota", message=""),
+        ev.DeliverSessionStarted(session=1, instruction="coding"),
+        ev.PlanBuildPhaseStarted(phase="plan", iteration=1),
+        ev.RoleViolated(role="planning", paths=()),
     ],
 )
-def test_a_cut_session_keeps_its_last_update(boundary: Event) -> None:
+def test_a_cut_session_keeps_its_last_update(boundary: ev.Event) -> None:
     """A session without `SessionEnded` counts with its last update."""
     assert (0.5, usage(70), 2) == taken(update(30, 0.2), boundary, update(40, 0.3))
     assert (0.5, usage(70), 2) == taken(update(30, 0.2), boundary, ended(40, 0.3))
 
 
 @each("second", [update(20, 0.4), update(50, 0.1)])
-def test_falling_totals_start_a_session(second: UsageUpdate) -> None:
+def test_falling_totals_start_a_session(second: ev.UsageUpdate) -> None:
     """An update below the last one starts a session, as totals never fall within one."""
     assert second.cost_usd is not None
     expected = (0.3 + second.cost_usd, usage(40 + second.usage.input_tokens), 2)
@@ -134,37 +110,37 @@ def test_an_update_without_a_cost() -> None:
 
 def test_a_resumed_run_starts_with_its_spending() -> None:
     """`RunResumed` restores cost, usage and agents of the earlier processes."""
-    resumed = RunResumed(run_id="r", stages=3, agents=3, cost_usd=2.0, usage=usage(500))
+    resumed = ev.RunResumed(run_id="r", stages=3, agents=3, cost_usd=2.0, usage=usage(500))
     assert (2.5, usage(510), 4) == taken(resumed, ended(10, 0.5))
 
 
 def test_a_whole_journal_is_not_counted_twice() -> None:
     """After the events of the earlier process its `RunResumed` changes no total."""
-    resumed = RunResumed(run_id="r", stages=1, agents=1, cost_usd=0.5, usage=usage(10))
+    resumed = ev.RunResumed(run_id="r", stages=1, agents=1, cost_usd=0.5, usage=usage(10))
     assert (0.75, usage(15), 2) == taken(ended(10, 0.5), resumed, ended(5, 0.25))
 
 
 def test_other_events_return_the_same_value() -> None:
     """An event that does not count returns the same object."""
     spending = Spending.of([update(10, 0.1)])
-    assert spending is spending.add(AgentMessage(text="hi"))
-    assert Spending().settle() == Spending().add(PlanningStart(iteration=1))
+    assert spending is spending.add(ev.AgentMessage(text="hi"))
+    assert Spending().settle() == Spending().add(ev.PlanningStart(iteration=1))
 
 
 def test_total_tokens() -> None:
     """A limit on tokens counts input, output and cache writes, but no cache reads."""
-    used = Usage(
+    used = ev.Usage(
         input_tokens=1, output_tokens=20, cache_creation_tokens=300, cache_read_tokens=4000
     )
-    assert 321 == Spending.of([SessionEnded(outcome="completed", usage=used)]).total_tokens
+    assert 321 == Spending.of([ev.SessionEnded(outcome="completed", usage=used)]).total_tokens
 
 
 @given(st.lists(st.lists(st.integers(0, 10_000), max_size=5), max_size=6))
 def test_sessions_in_any_number_of_updates(sessions: list[list[int]]) -> None:
     """For any number of updates, the last total of a session counts once."""
-    events: list[Event] = []
+    events: list[ev.Event] = []
     for counts in sessions:
-        events += [PlanningStart(iteration=1), *map(update, sorted(counts))]
+        events += [ev.PlanningStart(iteration=1), *map(update, sorted(counts))]
     expected = sum(max(counts, default=0) for counts in sessions)
     assert expected == Spending.of(events).total_tokens
     assert sum(bool(counts) for counts in sessions) == Spending.of(events).sessions
@@ -218,7 +194,9 @@ def test_levels_of_a_budget() -> None:
         ),
     ],
 )
-def test_exceeded(kind: BudgetKind, spent: float, limit: float, message: str, option: str) -> None:
+def test_exceeded(
+    kind: ev.BudgetKind, spent: float, limit: float, message: str, option: str
+) -> None:
     """The error names the budget, the spending, and the setting to raise; its exit code is 13."""
     error = budget_exceeded(BudgetLevel(kind, spent, limit))
     assert f"{message} spent" == error.message
@@ -233,14 +211,14 @@ _events = st.sampled_from(
         update(2),
         ended(10, 0.25),
         ended(),
-        ImplementingStart(iteration=1),
-        AgentMessage(text="hi"),
+        ev.ImplementingStart(iteration=1),
+        ev.AgentMessage(text="hi"),
     ]
 )
 
 
 @given(st.lists(st.tuples(st.sampled_from([None, "a.md", "b.md"]), _events), max_size=20))
-def test_items_are_counted_side_by_side(told: list[tuple[str | None, Event]]) -> None:
+def test_items_are_counted_side_by_side(told: list[tuple[str | None, ev.Event]]) -> None:
     """Sessions of several items at once count as they would apart, in any order."""
     events = [event if item is None else event.of_item(item) for item, event in told]
     apart = [Spending.of(e for e in events if e.item == item) for item in (None, "a.md", "b.md")]
@@ -248,11 +226,11 @@ def test_items_are_counted_side_by_side(told: list[tuple[str | None, Event]]) ->
     summed = apart[0].plus(apart[1]).plus(apart[2])
     assert together.cost_usd == summed.cost_usd
     assert (together.usage, together.sessions) == (summed.usage, summed.sessions)
-    again = together.add(RunContinued())
+    again = together.add(ev.RunContinued())
     assert (again.running, again.of_items, again.usage) == (None, (), summed.usage)
 
 
 def test_a_resumed_item_keeps_the_cost_of_the_others() -> None:
     """The totals of an item's earlier processes replace nothing in the watch that has counted."""
-    resumed = RunResumed(run_id="r", stages=1, cost_usd=9.0).of_item("a.md")
+    resumed = ev.RunResumed(run_id="r", stages=1, cost_usd=9.0).of_item("a.md")
     assert (0.5, usage(10), 1) == taken(update(10, 0.5).of_item("b.md"), resumed)

@@ -4,35 +4,21 @@ from __future__ import annotations
 
 from typing import get_args
 
-from cuggino.events import (
-    DeliverEnded,
-    DeliverExit,
-    LoopApproved,
-    LoopMaxIterations,
-    LoopSpecIssue,
-    LoopStalled,
-    PlanBuildEnded,
-    PlanBuildExit,
-    RunOutcome,
-    RunResult,
-    dump_event,
-    event_types,
-    parse_event,
-)
+from cuggino import events as ev
 from tests.vectors import each
 
 LOOP_RESULTS = (
-    LoopApproved(iteration=1),
-    LoopSpecIssue(iteration=1, content="unclear", filename="a.md"),
-    LoopMaxIterations(iteration=3, max_iterations=3),
-    LoopStalled(iteration=2, reason="no_progress", message="3 agents in a row changed nothing"),
+    ev.LoopApproved(iteration=1),
+    ev.LoopSpecIssue(iteration=1, content="unclear", filename="a.md"),
+    ev.LoopMaxIterations(iteration=3, max_iterations=3),
+    ev.LoopStalled(iteration=2, reason="no_progress", message="3 agents in a row changed nothing"),
 )
-RESULTS: tuple[RunResult, ...] = (
+RESULTS: tuple[ev.RunResult, ...] = (
     *LOOP_RESULTS,
-    *(DeliverEnded(reason=reason, error="why") for reason in get_args(DeliverExit)),
-    *(PlanBuildEnded(reason=reason, error="why") for reason in get_args(PlanBuildExit)),
+    *(ev.DeliverEnded(reason=reason, error="why") for reason in get_args(ev.DeliverExit)),
+    *(ev.PlanBuildEnded(reason=reason, error="why") for reason in get_args(ev.PlanBuildExit)),
 )
-CODES: dict[RunOutcome, int] = {
+CODES: dict[ev.RunOutcome, int] = {
     "approved": 0,
     "planned": 0,
     "failed": 1,
@@ -47,7 +33,7 @@ CODES: dict[RunOutcome, int] = {
 
 
 @each("result", RESULTS)
-def test_exit_code_state_and_resumability(result: RunResult) -> None:
+def test_exit_code_state_and_resumability(result: ev.RunResult) -> None:
     """Every result of every loop has an outcome, which decides everything else."""
     assert CODES[result.outcome] == result.exit_code
     assert (result.outcome in {"failed", "quota", "budget", "interrupted"}) == result.is_resumable
@@ -56,17 +42,17 @@ def test_exit_code_state_and_resumability(result: RunResult) -> None:
 
 
 @each("result", RESULTS)
-def test_only_fields_are_serialized(result: RunResult) -> None:
+def test_only_fields_are_serialized(result: ev.RunResult) -> None:
     """No property of a result is serialized, and a line round-trips."""
-    line = dump_event(result)
+    line = ev.dump_event(result)
     assert not {"outcome", "state", "exit_code", "is_resumable"} & set(result.model_dump())
-    assert result == parse_event(line)
+    assert result == ev.parse_event(line)
 
 
 def test_every_outcome_occurs() -> None:
     """Every outcome has a result, and every registered result is tested here."""
-    assert set(get_args(RunOutcome)) == {result.outcome for result in RESULTS}
-    known = {cls for cls in event_types().values() if issubclass(cls, RunResult)}
+    assert set(get_args(ev.RunOutcome)) == {result.outcome for result in RESULTS}
+    known = {cls for cls in ev.event_types().values() if issubclass(cls, ev.RunResult)}
     assert known == {type(result) for result in RESULTS}
 
 

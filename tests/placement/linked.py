@@ -12,15 +12,7 @@ from reactivex.disposable import Disposable
 from reactivex.subject import ReplaySubject
 
 import cuggino
-from cuggino import Config, Runtime
-from cuggino.events import (
-    Event,
-    ToolCall,
-    WatchBacklogWaiting,
-    WatchItemParked,
-    WatchItemRetry,
-    WatchSpecIssueWaiting,
-)
+from cuggino import Config, Runtime, events as ev
 from cuggino.placement import Cluster
 from cuggino.placement.dask.values import AttemptLost, DaskWorker, Placed, PlaceGone
 from cuggino.placement.worker import work_in
@@ -28,7 +20,7 @@ from cuggino.storage import Workspace
 from tests.git_project import GitProject
 from tests.placement.agent import ItemAgent, sessions
 
-WAITS = WatchBacklogWaiting | WatchSpecIssueWaiting | WatchItemRetry | WatchItemParked
+WAITS = ev.WatchBacklogWaiting | ev.WatchSpecIssueWaiting | ev.WatchItemRetry | ev.WatchItemParked
 
 
 class Attempt:
@@ -273,7 +265,7 @@ class ClusterProject:
         for name in names:
             (self.workspace.backlog / f"{name}.md").write_text(text or f"# {name}\n")
 
-    def stream(self) -> Observable[Event]:
+    def stream(self) -> Observable[ev.Event]:
         """Return a watch with its own client, until it waits or an item fails."""
         runtime = Runtime.live(cwd=self.folder, config=self.config)
         if self.control is not None:
@@ -286,27 +278,29 @@ class ClusterProject:
             slots=self.slots,
             agent=runtime.agent_name,
         )
-        watch: Observable[Event] = runtime.watch(placement=cluster)
+        watch: Observable[ev.Event] = runtime.watch(placement=cluster)
         return watch.pipe(ops.take_while(lambda e: not isinstance(e, WAITS), inclusive=True))
 
-    def later(self, before: Callable[[ClusterProject], object] | None = None) -> Observable[Event]:
+    def later(
+        self, before: Callable[[ClusterProject], object] | None = None
+    ) -> Observable[ev.Event]:
         """Return the watch of another client, which begins when it is subscribed to."""
 
-        def begin(_: object) -> Observable[Event]:
+        def begin(_: object) -> Observable[ev.Event]:
             if before is not None:
                 before(self)
             return self.stream()
 
         return defer(begin)
 
-    def watch(self) -> list[Event]:
+    def watch(self) -> list[ev.Event]:
         """Run the watch until it waits or an item fails; return its events."""
         return list(cuggino.iterate(self.stream()))
 
-    def watch_until(self, ends: Callable[[Event], bool]) -> list[Event]:
+    def watch_until(self, ends: Callable[[ev.Event], bool]) -> list[ev.Event]:
         """Run the watch until such an event, and end it then."""
 
-        def goes_on(event: Event) -> bool:
+        def goes_on(event: ev.Event) -> bool:
             return not ends(event)
 
         until = self.stream().pipe(ops.take_while(goes_on, inclusive=True))
@@ -328,17 +322,17 @@ class ClusterProject:
         return [name.removeprefix("refs/cuggino/") for name in names]
 
 
-def tags(events: Iterable[Event], *wanted: str) -> list[str]:
+def tags(events: Iterable[ev.Event], *wanted: str) -> list[str]:
     """Return the tags of the events that are wanted, each with its item."""
     found = ((event.tag, (event.item or "").removesuffix(".md")) for event in events)
     return [f"{tag} {item}".strip() for tag, item in found if tag in wanted]
 
 
-def works(role: str, item: str = "one") -> Callable[[Event], bool]:
+def works(role: str, item: str = "one") -> Callable[[ev.Event], bool]:
     """Return whether an event is a tool call of the item's session of the role."""
 
-    def is_call(event: Event) -> bool:
-        at_work = isinstance(event, ToolCall) and event.item == f"{item}.md"
+    def is_call(event: ev.Event) -> bool:
+        at_work = isinstance(event, ev.ToolCall) and event.item == f"{item}.md"
         return at_work and sessions(item)[-1:] == [role]
 
     return is_call

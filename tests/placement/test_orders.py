@@ -10,22 +10,9 @@ from reactivex import Observable, operators as ops
 from reactivex.subject import Subject
 
 import cuggino
+from cuggino import events as ev
 from cuggino.agents.base import SpawnOptions
 from cuggino.errors import BudgetExceeded, Interrupted, QuotaExceeded
-from cuggino.events import (
-    ContinueAsked,
-    ControlEvent,
-    Event,
-    PauseAsked,
-    PauseEnded,
-    RunPaused,
-    SessionEnded,
-    SkipAsked,
-    SteerAsked,
-    Steered,
-    StopAsked,
-    WatchItemParked,
-)
 from cuggino.placement.wire import Limits, decode
 from cuggino.testing import Item, Say, Wait, Write
 from tests.placement.agent import PLAYS, SESSIONS, sessions
@@ -38,18 +25,18 @@ class Commands:
     """Commands to the watch of a project, each given once at its own event."""
 
     def __init__(self, project: ClusterProject) -> None:
-        self._commands: Subject[ControlEvent] = Subject()
-        self._due: list[tuple[Callable[[Event], bool], ControlEvent]] = []
+        self._commands: Subject[ev.ControlEvent] = Subject()
+        self._due: list[tuple[Callable[[ev.Event], bool], ev.ControlEvent]] = []
         self._project = project
         project.control = self._commands
 
-    def give(self, when: Callable[[Event], bool], command: ControlEvent) -> None:
+    def give(self, when: Callable[[ev.Event], bool], command: ev.ControlEvent) -> None:
         self._due.append((when, command))
 
-    def watch(self) -> list[Event]:
+    def watch(self) -> list[ev.Event]:
         return list(cuggino.iterate(self._project.stream().pipe(ops.do_action(self._look))))
 
-    def _look(self, event: Event) -> None:
+    def _look(self, event: ev.Event) -> None:
         for due in list(self._due):
             if due[0](event):
                 self._due.remove(due)
@@ -65,7 +52,7 @@ def orders(attempt: Attempt) -> list[str]:
 def test_message(project: ClusterProject) -> None:
     """A message reaches one agent of its item, once, and no other item."""
     commands = Commands(project)
-    commands.give(works("implementing"), SteerAsked(text="use tabs", item="one.md"))
+    commands.give(works("implementing"), ev.SteerAsked(text="use tabs", item="one.md"))
     project.item("one", "two")
     events = commands.watch()
     assert {"one", "two"} == set(project.landed())
@@ -73,14 +60,14 @@ def test_message(project: ClusterProject) -> None:
     assert [("one", "reviewing")] == prompts or [("one", "implementing")] == prompts
     (one,), (two,) = project.link.of("one"), project.link.of("two")
     assert (["SteerAsked"], []) == (orders(one), orders(two))
-    assert 1 == len([event for event in events if isinstance(event, Steered)])
+    assert 1 == len([event for event in events if isinstance(event, ev.Steered)])
 
 
 @pytest.mark.real_agent  # watches on several machines: with the second command
 def test_message_to_a_lost_worker(project: ClusterProject) -> None:
     """A message that no agent has received reaches the next attempt."""
     commands = Commands(project)
-    commands.give(works("implementing"), SteerAsked(text="use tabs", item="one.md"))
+    commands.give(works("implementing"), ev.SteerAsked(text="use tabs", item="one.md"))
     project.link.when("ReviewingStart", project.link.kill)
     project.item("one")
     commands.watch()
@@ -94,8 +81,8 @@ def test_message_to_a_lost_worker(project: ClusterProject) -> None:
 def test_pause(project: ClusterProject) -> None:
     """A pause begins before the next agent and ends on `ContinueAsked`."""
     commands = Commands(project)
-    commands.give(works("implementing"), PauseAsked())
-    commands.give(lambda event: isinstance(event, RunPaused), ContinueAsked())
+    commands.give(works("implementing"), ev.PauseAsked())
+    commands.give(lambda event: isinstance(event, ev.RunPaused), ev.ContinueAsked())
     project.item("one")
     events = commands.watch()
     (attempt,) = project.link.attempts
@@ -107,14 +94,14 @@ def test_pause(project: ClusterProject) -> None:
         set(seen) - {"ReviewingStart"}, key=names.index
     )
     assert [1] * 4 == [seen.count(name) for name in names[:4]]
-    assert any(isinstance(event, PauseEnded) for event in events)
+    assert any(isinstance(event, ev.PauseEnded) for event in events)
 
 
 @pytest.mark.real_agent
 def test_stop(project: ClusterProject) -> None:
     """A stop ends the items after their agents; the next watch continues."""
     commands = Commands(project)
-    commands.give(works("implementing"), StopAsked())
+    commands.give(works("implementing"), ev.StopAsked())
     project.item("one")
     with pytest.raises(Interrupted):
         commands.watch()
@@ -129,7 +116,7 @@ def test_stop(project: ClusterProject) -> None:
 def test_skip(project: ClusterProject) -> None:
     """A skipped item is ended on its worker and parked; the other one lands."""
     commands = Commands(project)
-    commands.give(works("implementing"), SkipAsked(item="one.md"))
+    commands.give(works("implementing"), ev.SkipAsked(item="one.md"))
     project.item("one", "two")
     PLAYS["two", "planning"] = []
     events = project_events(project, commands)
@@ -139,10 +126,10 @@ def test_skip(project: ClusterProject) -> None:
     assert "reviewing" not in sessions("one")
 
 
-def project_events(project: ClusterProject, commands: Commands) -> list[Event]:
+def project_events(project: ClusterProject, commands: Commands) -> list[ev.Event]:
     """Watch again after an item was parked, until the other has landed."""
     events = commands.watch()
-    assert any(isinstance(event, WatchItemParked) for event in events)
+    assert any(isinstance(event, ev.WatchItemParked) for event in events)
     project.control = None
     return [*events, *project.watch()]
 
@@ -153,7 +140,7 @@ def costing(usd: float, *more: Item) -> Callable[[SpawnOptions], Sequence[Item]]
         Write("costly.txt", "costly\n"),
         *more,
         Say("<DONE>Do it</DONE>"),
-        SessionEnded(outcome="completed", cost_usd=usd),
+        ev.SessionEnded(outcome="completed", cost_usd=usd),
     ]
 
 
@@ -197,7 +184,7 @@ def test_usage_limit(project: ClusterProject) -> None:
     PLAYS["one", "planning"] = [lambda _: [QuotaExceeded("used up", resets_at=resets_at)]]
     PLAYS["two", "planning"] = [lambda _: [Wait(60)]]
     project.item("one", "two")
-    stream: Observable[Event] = project.stream()
+    stream: Observable[ev.Event] = project.stream()
     told = lambda _: not any(two.told for two in project.link.of("two"))  # noqa: E731
     list(cuggino.iterate(stream.pipe(ops.take_while(told))))
     (two,) = project.link.of("two")

@@ -8,15 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from cuggino import events as ev
 from cuggino.agents.base import SpawnOptions
 from cuggino.errors import AgentFailed
-from cuggino.events import (
-    LoopSpecIssue,
-    WatchItemRetry,
-    WatchPlaceGone,
-    WatchSentBack,
-    WatchSlotPrepared,
-)
 from cuggino.storage.journal import list_journals, read_journal
 from cuggino.testing import Do, Item, Say, Wait, Write
 from tests.git_project import isolate_git
@@ -45,13 +39,13 @@ def test_conflict(project: ClusterProject) -> None:
     events = project.watch()
     first, second = project.landed()
     assert {"one", "two"} == {first, second}
-    (back,) = (event for event in events if isinstance(event, WatchSentBack))
+    (back,) = (event for event in events if isinstance(event, ev.WatchSentBack))
     assert ("conflict", ("shared.txt",)) == (back.reason, back.paths)
     lines = (project.folder / "shared.txt").read_text().splitlines()
     assert ["begin", "one", "two"] == sorted(lines)
     assert FULL == sessions(first)
     assert [*FULL, "implementing", "reviewing"] == sessions(second)
-    workers = [event.worker for event in events if isinstance(event, WatchSlotPrepared)]
+    workers = [event.worker for event in events if isinstance(event, ev.WatchSlotPrepared)]
     assert 3 == len(workers)
     assert set(workers) <= {"w1", "w2", "w3"}
     assert "" == project.git.git("status", "--porcelain")
@@ -82,7 +76,7 @@ def test_lost_worker(project: ClusterProject, role: str) -> None:
     assert ["one"] == project.landed()
     at = FULL.index(role)
     assert [*FULL[: at + 1], *FULL[at:]] == sessions("one")
-    (gone,) = (event for event in events if isinstance(event, WatchPlaceGone))
+    (gone,) = (event for event in events if isinstance(event, ev.WatchPlaceGone))
     assert ("w1", "it was killed") == (gone.worker, gone.reason)
     assert ["w1", "w2"] == [one.placed.worker for one in project.link.attempts]
     assert {"one.txt"} == set(project.git.git("ls-files", "*.txt").split()) - {"shared.txt"}
@@ -132,7 +126,7 @@ def test_three_lost_workers(project: ClusterProject) -> None:
     project.link.when("ImplementingStart", project.link.kill)
     project.item("one")
     retry = project.watch()[-1]
-    assert isinstance(retry, WatchItemRetry)
+    assert isinstance(retry, ev.WatchItemRetry)
     assert "it was killed" == retry.message
     assert ["planning", "planning"] == sessions("one")[:2]
 
@@ -172,7 +166,7 @@ def test_spec_issue(project: ClusterProject) -> None:
     PLAYS["one", "planning"] = [lambda _: [Say("<SPEC_ISSUE>How is it spelled?</SPEC_ISSUE>")]]
     project.item("one")
     events = project.watch()
-    (issue,) = (event for event in events if isinstance(event, LoopSpecIssue))
+    (issue,) = (event for event in events if isinstance(event, ev.LoopSpecIssue))
     assert [issue.filename] == project.workspace.spec_issue_names()
     (text,) = (path.read_text() for path in project.workspace.spec_issues.iterdir())
     assert "How is it spelled?" in text

@@ -11,23 +11,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from cuggino import events as ev
 from cuggino.errors import StorageError
-from cuggino.events import (
-    AgentMessage,
-    Event,
-    Progress,
-    RunContinued,
-    RunEnded,
-    RunStarted,
-    StageFinished,
-    StageStarted,
-    UnknownEvent,
-)
 from cuggino.storage.journal import Journal, iter_entries, list_journals, read_journal
 from tests.events.generated import EVENTS, events_of
 
 AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
-STARTED = RunStarted(run_id="0193-a", kind="run", command="cuggino run", focus="login")
+STARTED = ev.RunStarted(run_id="0193-a", kind="run", command="cuggino run", focus="login")
 
 
 @pytest.fixture
@@ -36,15 +26,15 @@ def journal(tmp_path: Path) -> Journal:
     return Journal.create(tmp_path / ".cuggino" / "journal", STARTED, at=AT)
 
 
-def events(path: Path) -> list[Event]:
+def events(path: Path) -> list[ev.Event]:
     return [entry.event for entry in iter_entries(path)]
 
 
 def test_the_lines(journal: Journal) -> None:
     """An entry is one line: version, number, UTC time, stage, event."""
     berlin = timezone(timedelta(hours=1))
-    journal.append(Progress(content="Ä\n"), at=AT.astimezone(berlin), stage="implementing#3")
-    journal.append(RunEnded(state="approved"), at=AT.replace(tzinfo=None))
+    journal.append(ev.Progress(content="Ä\n"), at=AT.astimezone(berlin), stage="implementing#3")
+    journal.append(ev.RunEnded(state="approved"), at=AT.replace(tzinfo=None))
     journal.close()
     lines = journal.path.read_text(encoding="utf-8").splitlines()
     head = '{"v":1,"seq":1,"at":"2026-11-21T12:00:00.000000Z","stage":null,"event":{"_tag":'
@@ -59,23 +49,23 @@ def test_the_lines(journal: Journal) -> None:
 
 def test_reading(journal: Journal) -> None:
     """Reading gives the appended entries, the start, and the end once it is last."""
-    entries = [journal.append(StageStarted(name="plan"), at=AT, stage="plan#1")]
+    entries = [journal.append(ev.StageStarted(name="plan"), at=AT, stage="plan#1")]
     assert ("unfinished", True) == (
         read_journal(journal.path).state,
         read_journal(journal.path).resumable,
     )
-    entries.append(journal.append(RunEnded(state="quota", message="limit"), at=AT))
+    entries.append(journal.append(ev.RunEnded(state="quota", message="limit"), at=AT))
     found = read_journal(journal.path)
     assert tuple(entries) == found.entries[1:]
     assert (STARTED, "0193-a", False) == (found.started, found.run_id, found.torn)
-    assert (RunEnded(state="quota", message="limit"), "quota", True) == (
+    assert (ev.RunEnded(state="quota", message="limit"), "quota", True) == (
         found.ended,
         found.state,
         found.resumable,
     )
-    journal.append(RunContinued(), at=AT)
+    journal.append(ev.RunContinued(), at=AT)
     assert read_journal(journal.path).ended is None
-    journal.append(RunEnded(state="stalled"), at=AT)
+    journal.append(ev.RunEnded(state="stalled"), at=AT)
     assert not read_journal(journal.path).resumable
     journal.close()
 
@@ -102,12 +92,12 @@ def test_a_journal_is_never_overwritten(journal: Journal) -> None:
 
 def test_resuming(journal: Journal) -> None:
     """An opened journal continues its numbers, and its run keeps its ID."""
-    journal.append(StageStarted(name="plan"), at=AT, stage="plan#1")
+    journal.append(ev.StageStarted(name="plan"), at=AT, stage="plan#1")
     journal.close()
     journal.close()
     again = Journal.open(journal.path)
     assert ("0193-a", 2) == (again.run_id, again.seq)
-    assert 3 == again.append(RunContinued(), at=AT).seq
+    assert 3 == again.append(ev.RunContinued(), at=AT).seq
     again.close()
     assert [1, 2, 3] == [entry.seq for entry in iter_entries(journal.path)]
 
@@ -116,9 +106,9 @@ def test_a_torn_last_line_at_every_byte(tmp_path: Path) -> None:
     """A last line torn at any byte is ignored, cut on open, and numbering continues."""
     folder = tmp_path / "journal"
     journal = Journal.create(folder, STARTED, at=AT, sync=False)
-    journal.append(StageStarted(name="plan"), at=AT, stage="plan#1")
+    journal.append(ev.StageStarted(name="plan"), at=AT, stage="plan#1")
     good = journal.path.read_bytes()
-    journal.append(Progress(content="Ä € 🎉 \\ }\n"), at=AT, stage="plan#1")
+    journal.append(ev.Progress(content="Ä € 🎉 \\ }\n"), at=AT, stage="plan#1")
     journal.close()
     whole = journal.path.read_bytes()
     for length in range(len(good), len(whole) + 1):
@@ -129,11 +119,11 @@ def test_a_torn_last_line_at_every_byte(tmp_path: Path) -> None:
         assert whole[:length] == journal.path.read_bytes(), "reading changes nothing"
         again = Journal.open(journal.path, sync=False)
         assert (whole if length == len(whole) else good) == journal.path.read_bytes()
-        again.append(RunContinued(), at=AT)
+        again.append(ev.RunContinued(), at=AT)
         again.close()
         last = read_journal(journal.path)
         assert not last.torn
-        assert RunContinued() == last.entries[-1].event
+        assert ev.RunContinued() == last.entries[-1].event
         assert len(found.entries) + 1 == last.entries[-1].seq
 
 
@@ -201,7 +191,7 @@ def test_no_journal(tmp_path: Path, content: str, words: str) -> None:
 
 def test_unknown_events_survive(journal: Journal) -> None:
     """An event of a newer version is read as `UnknownEvent` with all its data."""
-    event = UnknownEvent(raw={"_tag": "Tomorrow", "x": [1, None]})
+    event = ev.UnknownEvent(raw={"_tag": "Tomorrow", "x": [1, None]})
     journal.append(event, at=AT)
     journal.close()
     assert event == events(journal.path)[1]
@@ -211,7 +201,7 @@ def test_unknown_events_survive(journal: Journal) -> None:
 
 def test_half_a_surrogate_pair(journal: Journal) -> None:
     """Text that UTF-8 cannot encode is restored."""
-    said = [AgentMessage(text="\ud83d!"), StageFinished(outcome={"value": ["\udc80"]})]
+    said = [ev.AgentMessage(text="\ud83d!"), ev.StageFinished(outcome={"value": ["\udc80"]})]
     for event in said:
         journal.append(event, at=AT, stage="a\ud800#1")
     journal.close()
@@ -223,16 +213,16 @@ def test_syncing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[int] = []
     monkeypatch.setattr("cuggino.storage.journal.writer.os.fsync", synced.append)
     counts: dict[bool, list[int]] = {}
-    started, finished = StageStarted(name="a"), StageFinished(outcome={"value": "x"})
-    commit = StageFinished(outcome={"_tag": "CommitPerformed"})
-    said = AgentMessage(text="x")
+    started, finished = ev.StageStarted(name="a"), ev.StageFinished(outcome={"value": "x"})
+    commit = ev.StageFinished(outcome={"_tag": "CommitPerformed"})
+    said = ev.AgentMessage(text="x")
     appended = (started, finished, started, said, finished, started, commit)
     for sync in (True, False):
         journal = Journal.create(
             tmp_path, STARTED.model_copy(update={"run_id": str(sync)}), at=AT, sync=sync
         )
         counts[sync] = [len(synced)]
-        for event in (*appended, RunEnded(state="approved")):
+        for event in (*appended, ev.RunEnded(state="approved")):
             journal.append(event, at=AT)
             counts[sync].append(len(synced))
         journal.close()
@@ -250,11 +240,11 @@ def test_an_interrupted_write(journal: Journal, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(journal, "_write", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        journal.append(RunContinued(), at=AT)
+        journal.append(ev.RunContinued(), at=AT)
     monkeypatch.undo()
-    journal.append(RunEnded(state="interrupted"), at=AT)
+    journal.append(ev.RunEnded(state="interrupted"), at=AT)
     journal.close()
-    assert [STARTED, RunEnded(state="interrupted")] == events(journal.path)
+    assert [STARTED, ev.RunEnded(state="interrupted")] == events(journal.path)
 
 
 def test_no_file_stays_open(journal: Journal) -> None:
@@ -288,7 +278,7 @@ def test_no_file_stays_open(journal: Journal) -> None:
     )
 )
 def test_any_events_round_trip(
-    tmp_path_factory: pytest.TempPathFactory, said: list[tuple[Event, datetime, str | None]]
+    tmp_path_factory: pytest.TempPathFactory, said: list[tuple[ev.Event, datetime, str | None]]
 ) -> None:
     """Any events at any times are read back, by either way of reading."""
     journal = Journal.create(tmp_path_factory.mktemp("journal"), STARTED, at=AT, sync=False)

@@ -6,13 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cuggino.events import (
-    DeliverablesListed,
-    DeliverEnded,
-    DeliverSessionEnded,
-    DeliverSessionStarted,
-    RunContinued,
-)
+from cuggino import events as ev
 from cuggino.storage.journal import (
     COUNTED,
     DELIVERED,
@@ -123,7 +117,7 @@ def test_a_resumed_run_has_not_ended(tmp_path: Path) -> None:
     """The end in an earlier process is discarded once another one resumes."""
     run = deliver(tmp_path, TURNS[0], hanging(), seconds=7)
     journal = Journal.open(path_of(tmp_path))
-    journal.append(RunContinued(), at=run.entries[-1].at)
+    journal.append(ev.RunContinued(), at=run.entries[-1].at)
     journal.close()
     assert fold(latest(tmp_path)).ended is None
 
@@ -134,13 +128,15 @@ def test_a_journal_that_ends_anywhere(tmp_path: Path, cut: int) -> None:
     run = deliver(tmp_path)
     entries = run.entries[: cut + 1]
     delivery = fold_delivery(entries)
-    begun = [e.event.session for e in entries if isinstance(e.event, DeliverSessionStarted)]
+    begun = [e.event.session for e in entries if isinstance(e.event, ev.DeliverSessionStarted)]
     assert begun == [s.session for s in delivery.sessions]
-    told = [e.event for e in entries if isinstance(e.event, DeliverSessionEnded)]
+    told = [e.event for e in entries if isinstance(e.event, ev.DeliverSessionEnded)]
     assert told == [s.ended for s in delivery.sessions if s.ended]
-    listings = [e.event for e in entries if isinstance(e.event, DeliverablesListed)]
+    listings = [e.event for e in entries if isinstance(e.event, ev.DeliverablesListed)]
     assert (listings[-1] if listings else None) == delivery.listed
-    assert any(isinstance(e.event, DeliverEnded) for e in entries) == (delivery.ended is not None)
+    assert any(isinstance(e.event, ev.DeliverEnded) for e in entries) == (
+        delivery.ended is not None
+    )
 
 
 def test_the_named_entries_are_enough(tmp_path: Path) -> None:

@@ -9,35 +9,21 @@ from pathlib import Path
 
 import pytest
 
+from cuggino import events as ev
 from cuggino.errors import StorageError
-from cuggino.events import (
-    AgentMessage,
-    CommitPerformed,
-    Event,
-    IterationStart,
-    PlanningStart,
-    RunContinued,
-    RunEnded,
-    RunStarted,
-    SessionEnded,
-    StageFinished,
-    StageStarted,
-    Usage,
-    UsageUpdate,
-)
 from cuggino.storage.journal import Journal, digest_of, prune, read_journal, run_totals
 
 AT = datetime(2026, 11, 22, 9, tzinfo=UTC)
-STARTED = RunStarted(run_id="0193-a", kind="run", command="cuggino run", focus="login")
-STORY: list[Event] = [
-    IterationStart(iteration=1, max_iterations=3),
-    PlanningStart(iteration=1),
-    StageStarted(name="planning"),
-    UsageUpdate(usage=Usage(input_tokens=10)),
-    AgentMessage(text="words"),
-    SessionEnded(outcome="completed", cost_usd=0.25, usage=Usage(input_tokens=20)),
-    StageFinished(outcome={"_tag": "Done", "content": "x"}),
-    CommitPerformed(iteration=1, commit_hash="abc1234", message="Add it"),
+STARTED = ev.RunStarted(run_id="0193-a", kind="run", command="cuggino run", focus="login")
+STORY: list[ev.Event] = [
+    ev.IterationStart(iteration=1, max_iterations=3),
+    ev.PlanningStart(iteration=1),
+    ev.StageStarted(name="planning"),
+    ev.UsageUpdate(usage=ev.Usage(input_tokens=10)),
+    ev.AgentMessage(text="words"),
+    ev.SessionEnded(outcome="completed", cost_usd=0.25, usage=ev.Usage(input_tokens=20)),
+    ev.StageFinished(outcome={"_tag": "Done", "content": "x"}),
+    ev.CommitPerformed(iteration=1, commit_hash="abc1234", message="Add it"),
 ]
 
 
@@ -46,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / ".cuggino" / "journal"
 
 
-def write(folder: Path, *more: Event) -> Path:
+def write(folder: Path, *more: ev.Event) -> Path:
     """Write a journal of the story, a second an entry."""
     journal = Journal.create(folder, STARTED, at=AT, sync=False)
     for number, event in enumerate([*STORY, *more], 1):
@@ -59,8 +45,8 @@ def kept(path: Path) -> Path:
     return path.parent.with_name("digests") / f"{path.stem}.json"
 
 
-@pytest.mark.parametrize("ended", [(), (RunEnded(state="quota", message="limit"),)])
-def test_as_the_journal_says(folder: Path, ended: tuple[Event, ...]) -> None:
+@pytest.mark.parametrize("ended", [(), (ev.RunEnded(state="quota", message="limit"),)])
+def test_as_the_journal_says(folder: Path, ended: tuple[ev.Event, ...]) -> None:
     """The writer's digest, a reader's digest and the contents of the journal agree."""
     path = write(folder, *ended)
     written = kept(path).read_text()
@@ -77,14 +63,14 @@ def test_as_the_journal_says(folder: Path, ended: tuple[Event, ...]) -> None:
     assert written == kept(path).read_text()
 
 
-@pytest.mark.parametrize("last", [RunEnded(state="failed"), AgentMessage(text="killed")])
-def test_a_continued_run(folder: Path, last: Event) -> None:
+@pytest.mark.parametrize("last", [ev.RunEnded(state="failed"), ev.AgentMessage(text="killed")])
+def test_a_continued_run(folder: Path, last: ev.Event) -> None:
     """The next process adds to the totals, and its beginning is the latest."""
     path = write(folder, last)
     journal = Journal.open(path, sync=False)
     later = AT + timedelta(hours=1)
-    journal.append(RunContinued(), at=later)
-    journal.append(RunEnded(state="approved"), at=later + timedelta(seconds=2))
+    journal.append(ev.RunContinued(), at=later)
+    journal.append(ev.RunEnded(state="approved"), at=later + timedelta(seconds=2))
     journal.close()
     digest = digest_of(path)
     assert (later, "approved") == (digest.continued, digest.state)
@@ -94,7 +80,7 @@ def test_a_continued_run(folder: Path, last: Event) -> None:
 
 def test_a_kept_digest_is_read_instead(folder: Path) -> None:
     """The journal itself is not read, however long it is."""
-    path = write(folder, RunEnded(state="approved"))
+    path = write(folder, ev.RunEnded(state="approved"))
     digest, status = digest_of(path), path.stat()
     path.write_bytes(b"x" * status.st_size)
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
@@ -106,7 +92,7 @@ def test_a_journal_that_has_changed(folder: Path) -> None:
     path = write(folder)
     before = digest_of(path)
     journal = Journal.open(path, sync=False)
-    journal.append(RunEnded(state="stalled"), at=AT)
+    journal.append(ev.RunEnded(state="stalled"), at=AT)
     assert ("unfinished", "stalled") == (before.state, digest_of(path).state)
     journal.close()
     os.utime(path, ns=(0, 1))
@@ -164,7 +150,7 @@ def test_a_journal_that_is_gone(folder: Path) -> None:
 
 def test_removed_with_the_journal(folder: Path) -> None:
     """Old journals are removed with their digests."""
-    path = write(folder, RunEnded(state="approved"))
+    path = write(folder, ev.RunEnded(state="approved"))
     assert kept(path).exists()
     assert [path] == prune(folder, now=AT + timedelta(days=60), days=30, runs=100)
     assert not kept(path).exists()
@@ -178,7 +164,7 @@ def test_no_digest_is_written_through_a_link(folder: Path, tmp_path: Path) -> No
     theirs.write_text("theirs")
     folder.parent.mkdir(parents=True)
     folder.with_name("digests").symlink_to(other)
-    path = write(folder, RunEnded(state="approved"))
+    path = write(folder, ev.RunEnded(state="approved"))
     assert read_journal(path).state == digest_of(path).state
     assert [path] == prune(folder, now=AT + timedelta(days=99), days=1, runs=1)
     assert ["theirs"] == [file.read_text() for file in other.iterdir()]

@@ -13,24 +13,8 @@ from uuid import UUID
 import pytest
 
 import cuggino
+from cuggino import events as ev
 from cuggino.errors import StorageError
-from cuggino.events import (
-    AgentMessage,
-    Event,
-    IterationStart,
-    PlanningStart,
-    RunContinued,
-    RunEnded,
-    RunStarted,
-    RunState,
-    SessionEnded,
-    StageFinished,
-    StageStarted,
-    ToolCall,
-    ToolResult,
-    Usage,
-    UsageUpdate,
-)
 from cuggino.loops import LoopRunOptions
 from cuggino.loops.frame.journal import RunRecorder, open_journal
 from cuggino.loops.frame.resuming import latest_run_of
@@ -53,26 +37,26 @@ from cuggino.storage.journal import (
 )
 
 NOW = datetime.now(UTC)
-WORK: list[Event] = [
-    AgentMessage(text="words"),
-    ToolCall(name="Bash", id="t1"),
-    ToolResult(name="t1", output="x"),
-    UsageUpdate(usage=Usage(input_tokens=1)),
+WORK: list[ev.Event] = [
+    ev.AgentMessage(text="words"),
+    ev.ToolCall(name="Bash", id="t1"),
+    ev.ToolResult(name="t1", output="x"),
+    ev.UsageUpdate(usage=ev.Usage(input_tokens=1)),
 ]
 
 
 def start(folder: Path, run_id: str = "", *, at: datetime = NOW, item: str = "") -> Journal:
     """Return the journal of a run that has begun."""
-    started = RunStarted(
+    started = ev.RunStarted(
         run_id=run_id or new_run_id(), kind="run", command="cuggino run", item=item or None
     )
     return Journal.create(folder, started, at=at, sync=False)
 
 
-def add(folder: Path, state: RunState = "approved", **given: Any) -> Path:
+def add(folder: Path, state: ev.RunState = "approved", **given: Any) -> Path:
     """Return the journal of a run that has ended."""
     journal = start(folder, **given)
-    journal.append(RunEnded(state=state), at=given.get("at", NOW))
+    journal.append(ev.RunEnded(state=state), at=given.get("at", NOW))
     journal.close()
     return journal.path
 
@@ -82,18 +66,18 @@ def long(folder: Path, repeated: int, *, ended: bool = True) -> Path:
     journal = start(folder)
     for number, name in enumerate(("planning", "implementing"), 1):
         stage = f"{name}#{number}"
-        journal.append(IterationStart(iteration=number, max_iterations=9), at=NOW)
-        journal.append(PlanningStart(iteration=number), at=NOW)
-        journal.append(StageStarted(name=name), at=NOW, stage=stage)
+        journal.append(ev.IterationStart(iteration=number, max_iterations=9), at=NOW)
+        journal.append(ev.PlanningStart(iteration=number), at=NOW)
+        journal.append(ev.StageStarted(name=name), at=NOW, stage=stage)
         for second in range(repeated):
             for event in WORK:
                 journal.append(event, at=NOW + timedelta(seconds=second), stage=stage)
-        journal.append(SessionEnded(outcome="completed", cost_usd=0.5), at=NOW, stage=stage)
-        journal.append(StageFinished(outcome={"value": number}), at=NOW, stage=stage)
+        journal.append(ev.SessionEnded(outcome="completed", cost_usd=0.5), at=NOW, stage=stage)
+        journal.append(ev.StageFinished(outcome={"value": number}), at=NOW, stage=stage)
         if number == 1:
-            journal.append(RunContinued(), at=NOW)
+            journal.append(ev.RunContinued(), at=NOW)
     if ended:
-        journal.append(RunEnded(state="approved"), at=NOW)
+        journal.append(ev.RunEnded(state="approved"), at=NOW)
     journal.close()
     return journal.path
 
@@ -180,7 +164,7 @@ def test_a_choice_of_the_entries(tmp_path: Path, tags: tuple[str, ...], loop: bo
     """A choice has the tags, the entries of no stage, and the ends of each process."""
     entries = scan_journal(long(tmp_path, 5)).entries
     known = [*entries]
-    (again,) = (entry.seq for entry in known if isinstance(entry.event, RunContinued))
+    (again,) = (entry.seq for entry in known if isinstance(entry.event, ev.RunContinued))
     ends = (1, again - 1, again, len(known))
     wanted = [
         entry
@@ -213,8 +197,8 @@ def test_later_entries_are_not_among_them(tmp_path: Path) -> None:
     before = read_journal(path)
     known, totals = tuple(before.entries), run_totals(before)
     journal = Journal.open(path, sync=False)
-    journal.append(RunContinued(), at=NOW)
-    journal.append(SessionEnded(outcome="completed", cost_usd=8), at=NOW)
+    journal.append(ev.RunContinued(), at=NOW)
+    journal.append(ev.SessionEnded(outcome="completed", cost_usd=8), at=NOW)
     journal.close()
     assert (known, totals) == (tuple(before.entries), run_totals(before))
     assert known[-1] == [*before.entries.only(())][-1]
@@ -237,7 +221,7 @@ def test_known_entries_are_not_counted_again(tmp_path: Path) -> None:
     journal = Journal.open(path, sync=False, known=known)
     whole = scan_journal(path)
     assert (whole.last.seq, whole.run_id) == (journal.seq, journal.run_id)
-    journal.append(RunEnded(state="approved"), at=NOW)
+    journal.append(ev.RunEnded(state="approved"), at=NOW)
     journal.close()
     assert run_totals(read_journal(path)) == known.totals == digest_of(path).totals
 
@@ -245,13 +229,13 @@ def test_known_entries_are_not_counted_again(tmp_path: Path) -> None:
 def test_opening_a_run_reads_no_other_journal(workspace: Workspace, opened: list[Path]) -> None:
     """Opening a run reads no other journal, nor its digest; resuming it reads its own."""
     options = LoopRunOptions(cwd=workspace.folder.parent, focus="x")
-    states: list[RunState] = ["approved", "quota", "interrupted", "stalled"]
+    states: list[ev.RunState] = ["approved", "quota", "interrupted", "stalled"]
     for state in states:
         add(workspace.journal, state)
     start(workspace.journal).close()
     opened.clear()
     first = open_journal(workspace, options, new_run_id(), None, at=NOW)
-    first.append(RunEnded(state="quota"), at=NOW)
+    first.append(ev.RunEnded(state="quota"), at=NOW)
     first.close()
     assert [] == opened
     known = scan_journal(first.path)
@@ -308,7 +292,7 @@ def test_a_watch_reads_the_beginning_of_a_run_once(
 
 def test_a_concluded_run_is_not_read_by_a_watch(workspace: Workspace, opened: list[Path]) -> None:
     """Only runs whose process was killed are read for an end that is to be recorded."""
-    states: list[RunState] = ["approved", "quota", "failed"]
+    states: list[ev.RunState] = ["approved", "quota", "failed"]
     for state in states:
         add(workspace.journal, state)
     killed = start(workspace.journal)

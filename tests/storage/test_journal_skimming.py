@@ -7,24 +7,15 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
+from cuggino import events as ev
 from cuggino.errors import StorageError
-from cuggino.events import (
-    AgentMessage,
-    Event,
-    IterationStart,
-    Note,
-    RunStarted,
-    ToolCall,
-    Usage,
-    UsageUpdate,
-)
 from cuggino.storage.journal import Journal, skim
 from tests.web.journals import AT
 
 
-def write(folder: Path, *events: Event) -> Path:
+def write(folder: Path, *events: ev.Event) -> Path:
     """Return a journal with these events."""
-    started = RunStarted(run_id="r", kind="run", command="cuggino run")
+    started = ev.RunStarted(run_id="r", kind="run", command="cuggino run")
     journal = Journal.create(folder, started, at=AT, sync=False)
     for event in events:
         journal.append(event, at=AT, stage="a#1")
@@ -32,21 +23,21 @@ def write(folder: Path, *events: Event) -> Path:
     return journal.path
 
 
-def update(tokens: int) -> UsageUpdate:
-    return UsageUpdate(usage=Usage(input_tokens=tokens))
+def update(tokens: int) -> ev.UsageUpdate:
+    return ev.UsageUpdate(usage=ev.Usage(input_tokens=tokens))
 
 
-BEGIN = IterationStart(iteration=1, max_iterations=2)
+BEGIN = ev.IterationStart(iteration=1, max_iterations=2)
 
 
-def skimmed(path: Path, **options: int) -> list[Event]:
+def skimmed(path: Path, **options: int) -> list[ev.Event]:
     found = skim(path, {"IterationStart"}, totals={"UsageUpdate"}, **options)
     return [entry.event for entry in found][1:]
 
 
 def test_the_wanted_and_the_last(tmp_path: Path) -> None:
     """Wanted entries of the whole journal, the last of a row of totals, and all of its end."""
-    words = AgentMessage(text="hi", message_id="m")
+    words = ev.AgentMessage(text="hi", message_id="m")
     path = write(tmp_path, update(1), update(2), BEGIN, words, update(3), words, update(4), words)
     assert [update(2), BEGIN, update(4)] == skimmed(path, recent=0)
     assert [update(2), BEGIN, update(3), words, update(4), words] == skimmed(path, recent=400)
@@ -63,15 +54,15 @@ def test_the_last_totals_of_each_item(tmp_path: Path) -> None:
 def test_tags_in_the_content_of_events(tmp_path: Path) -> None:
     """Text within an event that looks like an entry changes nothing."""
     fake: JsonValue = {"event": {"_tag": "IterationStart", "iteration": 7}}
-    call = ToolCall(name="x", input={"a": fake, "b": fake})
-    text = Note(content='{"v":1,"event":{"_tag":"IterationStart"}}\n')
+    call = ev.ToolCall(name="x", input={"a": fake, "b": fake})
+    text = ev.Note(content='{"v":1,"event":{"_tag":"IterationStart"}}\n')
     path = write(tmp_path, call, text, BEGIN)
     assert [call, BEGIN] == skimmed(path, recent=0)
 
 
 def test_lines_longer_than_a_chunk(tmp_path: Path) -> None:
     """Lines of many megabytes are skipped, and what follows is found."""
-    long = AgentMessage(text="x" * 9_000_000, message_id="m")
+    long = ev.AgentMessage(text="x" * 9_000_000, message_id="m")
     path = write(tmp_path, BEGIN, long, BEGIN, long, update(1), long)
     assert [BEGIN, BEGIN, update(1)] == skimmed(path, recent=0)
 

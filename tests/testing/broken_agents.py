@@ -15,23 +15,9 @@ import reactivex as rx
 from reactivex import Observable, operators as ops
 from typing_extensions import override
 
+from cuggino import events as ev
 from cuggino.agents import Capabilities, SpawnOptions
 from cuggino.errors import AgentFailed, AgentFailure, AgentNotFound
-from cuggino.events import (
-    AgentMessage,
-    GuardDenied,
-    LlmAgentEvent,
-    MessageDelta,
-    SessionEnded,
-    Steered,
-    SystemMessage,
-    Thinking,
-    ToolCall,
-    ToolResult,
-    Usage,
-    UsageUpdate,
-    UserMessage,
-)
 from cuggino.guard.policy import Policy
 from cuggino.operators import emit
 from cuggino.operators.flow import Flow
@@ -46,73 +32,73 @@ _ARGUMENT = 128 * 1024
 
 class TalksOn(PlainAgent):
     @override
-    def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
-        return super().spawn(options).pipe(ops.concat(rx.of(SystemMessage(text="bye"))))
+    def spawn(self, options: SpawnOptions) -> Observable[ev.LlmAgentEvent]:
+        return super().spawn(options).pipe(ops.concat(rx.of(ev.SystemMessage(text="bye"))))
 
 
 class BeginsSilently(PlainAgent):
     @override
-    def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
-        kept = ops.filter(lambda event: not isinstance(event, SystemMessage))
+    def spawn(self, options: SpawnOptions) -> Observable[ev.LlmAgentEvent]:
+        kept = ops.filter(lambda event: not isinstance(event, ev.SystemMessage))
         return super().spawn(options).pipe(kept)
 
 
 class SpeaksLate(PlainAgent):
     @override
-    def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
-        held: list[LlmAgentEvent] = []
+    def spawn(self, options: SpawnOptions) -> Observable[ev.LlmAgentEvent]:
+        held: list[ev.LlmAgentEvent] = []
 
-        def late(event: LlmAgentEvent) -> list[LlmAgentEvent]:
-            if isinstance(event, AgentMessage):
+        def late(event: ev.LlmAgentEvent) -> list[ev.LlmAgentEvent]:
+            if isinstance(event, ev.AgentMessage):
                 held.append(event)
                 return []
-            if isinstance(event, MessageDelta | Thinking | SystemMessage | UsageUpdate):
+            if isinstance(event, ev.MessageDelta | ev.Thinking | ev.SystemMessage | ev.UsageUpdate):
                 return [event]
             said, held[:] = [*held], []
-            return [*said, event] if isinstance(event, SessionEnded) else [event, *said]
+            return [*said, event] if isinstance(event, ev.SessionEnded) else [event, *said]
 
         return super().spawn(options).pipe(mapcat(late))
 
 
 class LosesSpaces(PlainAgent):
     @override
-    def message(self, text: str, name: str) -> list[LlmAgentEvent]:
+    def message(self, text: str, name: str) -> list[ev.LlmAgentEvent]:
         return super().message(text.replace("  ", " "), name)
 
 
 class NamesDeltasAnew(PlainAgent):
     @override
-    def deltas(self, text: str, name: str) -> list[LlmAgentEvent]:
+    def deltas(self, text: str, name: str) -> list[ev.LlmAgentEvent]:
         return super().deltas(text, f"{name} as it is written")
 
 
 class ThinksAloud(PlainAgent):
     @override
-    def thought(self, text: str) -> LlmAgentEvent:
-        return AgentMessage(text=text)
+    def thought(self, text: str) -> ev.LlmAgentEvent:
+        return ev.AgentMessage(text=text)
 
 
 class HasNamesOfItsOwn(PlainAgent):
     @override
-    def call(self, name: str, given: dict[str, Any], call: str) -> ToolCall:
+    def call(self, name: str, given: dict[str, Any], call: str) -> ev.ToolCall:
         return super().call({"Bash": "shell"}.get(name, name), given, call)
 
 
 class LosesIds(PlainAgent):
     @override
-    def result(self, call: str, output: str, failed: bool) -> ToolResult:
+    def result(self, call: str, output: str, failed: bool) -> ev.ToolResult:
         return super().result("unknown", output, failed)
 
 
 class NeverErrs(PlainAgent):
     @override
-    def result(self, call: str, output: str, failed: bool) -> ToolResult:
+    def result(self, call: str, output: str, failed: bool) -> ev.ToolResult:
         return super().result(call, output, failed=False)
 
 
 class LosesOutput(PlainAgent):
     @override
-    def result(self, call: str, output: str, failed: bool) -> ToolResult:
+    def result(self, call: str, output: str, failed: bool) -> ev.ToolResult:
         return super().result(call, "" if failed else output, failed)
 
 
@@ -136,8 +122,8 @@ class PutsSystemPromptsInArguments(PlainAgent):
 
 class AnnouncesNoMessages(PlainAgent):
     @override
-    def told(self, text: str) -> LlmAgentEvent:
-        return SystemMessage(text=text)
+    def told(self, text: str) -> ev.LlmAgentEvent:
+        return ev.SystemMessage(text=text)
 
 
 class ClaimsMessages(PlainAgent):
@@ -148,15 +134,15 @@ class ClaimsMessages(PlainAgent):
 
 class TrimsMessages(PlainAgent):
     @override
-    def told(self, text: str) -> LlmAgentEvent:
+    def told(self, text: str) -> ev.LlmAgentEvent:
         return super().told(text.partition("\n")[0])
 
 
 class AnnouncesMessagesTwice(PlainAgent):
     @override
-    def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
-        def twice(event: LlmAgentEvent) -> list[LlmAgentEvent]:
-            return [event, event] if isinstance(event, Steered) else [event]
+    def spawn(self, options: SpawnOptions) -> Observable[ev.LlmAgentEvent]:
+        def twice(event: ev.LlmAgentEvent) -> list[ev.LlmAgentEvent]:
+            return [event, event] if isinstance(event, ev.Steered) else [event]
 
         return super().spawn(options).pipe(mapcat(twice))
 
@@ -165,7 +151,7 @@ class AsksForMessages(PlainAgent):
     @override
     def begin(self, options: SpawnOptions, session: str) -> Flow[None]:
         if options.messages is not None:
-            yield from emit(UserMessage(text="What do you say?"))
+            yield from emit(ev.UserMessage(text="What do you say?"))
 
 
 class HasOneModel(PlainAgent):
@@ -217,15 +203,15 @@ class ResumesAnything(PlainAgent):
 
 class CountsNothing(PlainAgent):
     @override
-    def usage(self, answers: int, options: SpawnOptions) -> Usage:
+    def usage(self, answers: int, options: SpawnOptions) -> ev.Usage:
         if options.resume_session_id is None:
-            return Usage()
+            return ev.Usage()
         return super().usage(answers, options)
 
 
 class AddsUp(PlainAgent):
     @override
-    def usage(self, answers: int, options: SpawnOptions) -> Usage:
+    def usage(self, answers: int, options: SpawnOptions) -> ev.Usage:
         return super().usage(answers + 5 * (options.resume_session_id is not None), options)
 
 
@@ -299,7 +285,7 @@ class TakesALongPromptForABadRequest(PlainAgent):
 class GivesNoHint(PlainAgent):
     @override
     def fail(self, reason: AgentFailure, session: str) -> Flow[None]:
-        yield from emit(SessionEnded(outcome="failed", session_id=session))
+        yield from emit(ev.SessionEnded(outcome="failed", session_id=session))
         hint = None if reason == "auth" else "try again"
         raise AgentFailed("the plain agent failed", reason=reason, hint=hint)
 
@@ -325,7 +311,9 @@ class ForgetsFailedSessions(PlainAgent):
 
 class JudgesNoFiles(GuardedPlainAgent):
     @override
-    def verdict(self, call: ToolCall, options: SpawnOptions, policy: Policy) -> GuardDenied | None:
+    def verdict(
+        self, call: ev.ToolCall, options: SpawnOptions, policy: Policy
+    ) -> ev.GuardDenied | None:
         if call.name in ("Write", "Edit") and policy.role == "implementing":
             return None
         return super().verdict(call, options, policy)
@@ -333,38 +321,46 @@ class JudgesNoFiles(GuardedPlainAgent):
 
 class LosesItsDenials(GuardedPlainAgent):
     @override
-    def verdict(self, call: ToolCall, options: SpawnOptions, policy: Policy) -> GuardDenied | None:
+    def verdict(
+        self, call: ev.ToolCall, options: SpawnOptions, policy: Policy
+    ) -> ev.GuardDenied | None:
         found = super().verdict(call, options, policy)
         return found and found.model_copy(update={"tool_use_id": "unknown"})
 
 
 class PlansFreely(GuardedPlainAgent):
     @override
-    def verdict(self, call: ToolCall, options: SpawnOptions, policy: Policy) -> GuardDenied | None:
+    def verdict(
+        self, call: ev.ToolCall, options: SpawnOptions, policy: Policy
+    ) -> ev.GuardDenied | None:
         return None if policy.role == "planning" else super().verdict(call, options, policy)
 
 
 class ReadsEverything(GuardedPlainAgent):
     @override
-    def verdict(self, call: ToolCall, options: SpawnOptions, policy: Policy) -> GuardDenied | None:
+    def verdict(
+        self, call: ev.ToolCall, options: SpawnOptions, policy: Policy
+    ) -> ev.GuardDenied | None:
         return None if call.name == "Read" else super().verdict(call, options, policy)
 
 
 class RunsUnlistedPrograms(GuardedPlainAgent):
     @override
-    def verdict(self, call: ToolCall, options: SpawnOptions, policy: Policy) -> GuardDenied | None:
+    def verdict(
+        self, call: ev.ToolCall, options: SpawnOptions, policy: Policy
+    ) -> ev.GuardDenied | None:
         return super().verdict(call, options, policy._replace(level="roles"))
 
 
 class ResumesUnguarded(GuardedPlainAgent):
     @override
-    def judge(self, call: ToolCall, options: SpawnOptions) -> GuardDenied | None:
+    def judge(self, call: ev.ToolCall, options: SpawnOptions) -> ev.GuardDenied | None:
         return None if options.resume_session_id else super().judge(call, options)
 
 
 class ObeysTheProject(GuardedPlainAgent):
     @override
-    def judge(self, call: ToolCall, options: SpawnOptions) -> GuardDenied | None:
+    def judge(self, call: ev.ToolCall, options: SpawnOptions) -> ev.GuardDenied | None:
         if (options.cwd / "plain.json").exists():
             return None
         return super().judge(call, options)
@@ -384,7 +380,7 @@ class StartsUnguarded(GuardedPlainAgent):
 
 class FailsOpen(GuardedPlainAgent):
     @override
-    def judge(self, call: ToolCall, options: SpawnOptions) -> GuardDenied | None:
+    def judge(self, call: ev.ToolCall, options: SpawnOptions) -> ev.GuardDenied | None:
         return None if self.broken("raises") else super().judge(call, options)
 
 

@@ -14,6 +14,7 @@ import reactivex as rx
 from reactivex import Observable, operators as ops
 from typing_extensions import override
 
+from cuggino import events as ev
 from cuggino.agents import Capabilities, LlmAgent, SpawnOptions
 from cuggino.agents.base.guard import NOT_JUDGED, make_guard
 from cuggino.agents.claude.guard import try_out
@@ -24,21 +25,6 @@ from cuggino.errors import (
     GuardNotLive,
     ProcessFailed,
     QuotaExceeded,
-)
-from cuggino.events import (
-    AgentMessage,
-    GuardDenied,
-    LlmAgentEvent,
-    MessageDelta,
-    RateLimited,
-    SessionEnded,
-    Steered,
-    SystemMessage,
-    Thinking,
-    ToolCall,
-    ToolResult,
-    Usage,
-    UsageUpdate,
 )
 from cuggino.guard import hook
 from cuggino.guard.policy import Policy
@@ -115,7 +101,7 @@ class PlainAgent(LlmAgent):
         """Return the version."""
         return "1"
 
-    def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
+    def spawn(self, options: SpawnOptions) -> Observable[ev.LlmAgentEvent]:
         """Run one session."""
         return flow(lambda: self.story(options))
 
@@ -123,7 +109,7 @@ class PlainAgent(LlmAgent):
         """Play the session from its start to its end."""
         if self.model.fault == "missing_program":
             raise self.missing()
-        yield from emit(SystemMessage(text="plain has started"))
+        yield from emit(ev.SystemMessage(text="plain has started"))
         session = options.resume_session_id or f"plain-{len(self.model.memory)}"
         if options.resume_session_id and not self.knows(session):
             yield from self.fail("bad_request", session)
@@ -169,8 +155,8 @@ class PlainAgent(LlmAgent):
             if not used and not heard:
                 break
         usage = self.usage(answers, options)
-        yield from emit(UsageUpdate(usage=usage))
-        yield from emit(SessionEnded(outcome="completed", usage=usage, session_id=session))
+        yield from emit(ev.UsageUpdate(usage=usage))
+        yield from emit(ev.SessionEnded(outcome="completed", usage=usage, session_id=session))
 
     def cuts(self) -> tuple[Fail, Fail]:
         """Return the failures in the middle of a text."""
@@ -179,8 +165,8 @@ class PlainAgent(LlmAgent):
     def limit(self, session: str) -> Flow[None]:
         """End with a usage limit."""
         lifted = self.lifted()
-        yield from emit(RateLimited(status="rejected", resets_at=lifted))
-        yield from emit(SessionEnded(outcome="quota", session_id=session))
+        yield from emit(ev.RateLimited(status="rejected", resets_at=lifted))
+        yield from emit(ev.SessionEnded(outcome="quota", session_id=session))
         raise QuotaExceeded("the limit is reached", resets_at=lifted)
 
     def ask_model(self, options: SpawnOptions, said: Sequence[str], *, is_resumed: bool) -> None:
@@ -224,7 +210,7 @@ class PlainAgent(LlmAgent):
         file.write_text(text)
         return "written", False
 
-    def call_of(self, act: Run | Write | Edit | Read, call: str) -> ToolCall:
+    def call_of(self, act: Run | Write | Edit | Read, call: str) -> ev.ToolCall:
         match act:
             case Run(command):
                 return self.call("Bash", {"command": command}, call)
@@ -251,7 +237,7 @@ class PlainAgent(LlmAgent):
 
     def fail(self, reason: AgentFailure, session: str) -> Flow[None]:
         """End with this error."""
-        yield from emit(SessionEnded(outcome="failed", session_id=session))
+        yield from emit(ev.SessionEnded(outcome="failed", session_id=session))
         hint = {"auth": "log in", "bad_request": "start a new session"}.get(reason)
         raise AgentFailed("the plain agent failed", reason=reason, hint=hint)
 
@@ -264,10 +250,10 @@ class PlainAgent(LlmAgent):
         if options.messages is not None:
             options.messages.subscribe(heard.append)
 
-    def told(self, text: str) -> LlmAgentEvent:
-        return Steered(text=text, to="session")
+    def told(self, text: str) -> ev.LlmAgentEvent:
+        return ev.Steered(text=text, to="session")
 
-    def judge(self, call: ToolCall, options: SpawnOptions) -> GuardDenied | None:
+    def judge(self, call: ev.ToolCall, options: SpawnOptions) -> ev.GuardDenied | None:
         return None
 
     def retries(self) -> bool:
@@ -294,24 +280,24 @@ class PlainAgent(LlmAgent):
     def reason(self, kind: str) -> AgentFailure:
         return REASONS[kind]
 
-    def usage(self, answers: int, options: SpawnOptions) -> Usage:
-        return Usage(input_tokens=10 * answers, output_tokens=answers)
+    def usage(self, answers: int, options: SpawnOptions) -> ev.Usage:
+        return ev.Usage(input_tokens=10 * answers, output_tokens=answers)
 
-    def message(self, text: str, name: str) -> list[LlmAgentEvent]:
-        return [*self.deltas(text, name), AgentMessage(text=text, message_id=name)]
+    def message(self, text: str, name: str) -> list[ev.LlmAgentEvent]:
+        return [*self.deltas(text, name), ev.AgentMessage(text=text, message_id=name)]
 
-    def deltas(self, text: str, name: str) -> list[LlmAgentEvent]:
+    def deltas(self, text: str, name: str) -> list[ev.LlmAgentEvent]:
         pieces = [text[at : at + _PIECE] for at in range(0, len(text), _PIECE)]
-        return [MessageDelta(text=piece, message_id=name) for piece in pieces]
+        return [ev.MessageDelta(text=piece, message_id=name) for piece in pieces]
 
-    def thought(self, text: str) -> LlmAgentEvent:
-        return Thinking(text=text)
+    def thought(self, text: str) -> ev.LlmAgentEvent:
+        return ev.Thinking(text=text)
 
-    def call(self, name: str, given: dict[str, Any], call: str) -> ToolCall:
-        return ToolCall(name=name, input=given, id=call)
+    def call(self, name: str, given: dict[str, Any], call: str) -> ev.ToolCall:
+        return ev.ToolCall(name=name, input=given, id=call)
 
-    def result(self, call: str, output: str, failed: bool) -> ToolResult:
-        return ToolResult(name=call, output=output, is_error=failed)
+    def result(self, call: str, output: str, failed: bool) -> ev.ToolResult:
+        return ev.ToolResult(name=call, output=output, is_error=failed)
 
     def process(self, command: str, options: SpawnOptions) -> Observable[bytes]:
         return process_lines(
@@ -337,10 +323,10 @@ class PlainPlay:
         """Return every request."""
         return self.model.requests
 
-    def usage(self) -> Usage:
+    def usage(self) -> ev.Usage:
         """Return the usage of its requests."""
         asked = len(self.model.requests)
-        return Usage(input_tokens=10 * asked, output_tokens=asked)
+        return ev.Usage(input_tokens=10 * asked, output_tokens=asked)
 
 
 class PlainArena(PlayArena):
@@ -401,25 +387,25 @@ class GuardedPlainAgent(PlainAgent):
     @override
     def begin(self, options: SpawnOptions, session: str) -> Flow[None]:
         if options.guard is not None and self.broken("no parser"):
-            yield from emit(SessionEnded(outcome="failed", session_id=session))
+            yield from emit(ev.SessionEnded(outcome="failed", session_id=session))
             raise GuardNotLive("the guard does not work")
 
     def broken(self, fault: str) -> bool:
         return fault in self.model.guard_faults
 
     @override
-    def judge(self, call: ToolCall, options: SpawnOptions) -> GuardDenied | None:
+    def judge(self, call: ev.ToolCall, options: SpawnOptions) -> ev.GuardDenied | None:
         if options.guard is None:
             return None
         if self.broken("raises"):
-            return GuardDenied(tool=call.name, tool_use_id=call.id, part="", reason=NOT_JUDGED)
+            return ev.GuardDenied(tool=call.name, tool_use_id=call.id, part="", reason=NOT_JUDGED)
         return self.verdict(call, options, options.guard)
 
     @override
     def use(self, act: Run | Write | Edit | Read, options: SpawnOptions) -> Flow[str]:
         output = yield from super().use(act, options)
         if options.guard is not None and self.broken("silent"):
-            yield from emit(SessionEnded(outcome="failed"))
+            yield from emit(ev.SessionEnded(outcome="failed"))
             raise GuardNotLive("a tool was used without its verdict")
         return output
 
@@ -430,7 +416,9 @@ class GuardedPlainAgent(PlainAgent):
     def startup(self, ambient: Mapping[str, str]) -> Mapping[str, str]:
         return {name: text for name, text in ambient.items() if name != "BASH_ENV"}
 
-    def verdict(self, call: ToolCall, options: SpawnOptions, policy: Policy) -> GuardDenied | None:
+    def verdict(
+        self, call: ev.ToolCall, options: SpawnOptions, policy: Policy
+    ) -> ev.GuardDenied | None:
         """Return the denial of the call, None when it is allowed."""
         guard = make_guard(policy)
         asked = {
@@ -454,7 +442,7 @@ class GuardedPlainAgent(PlainAgent):
             part, reason = str(place), "Only the project may be read."
         if reason is None:
             return None
-        return GuardDenied(tool=call.name, tool_use_id=call.id, part=str(part), reason=reason)
+        return ev.GuardDenied(tool=call.name, tool_use_id=call.id, part=str(part), reason=reason)
 
 
 class GuardedPlainArena(PlainArena):

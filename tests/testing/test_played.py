@@ -9,14 +9,7 @@ from typing import Any
 import pytest
 from reactivex import never, operators as ops, timer
 
-from cuggino import Config, SpawnOptions
-from cuggino.events import (
-    AgentMessage,
-    BudgetWarning,
-    Thinking,
-    ToolCall,
-    ToolResult,
-)
+from cuggino import Config, SpawnOptions, events as ev
 from cuggino.testing import (
     AgentRun,
     Do,
@@ -66,21 +59,21 @@ class TestAgents:
         )
         story = cousin.play(cousin.agent.spawn(options))
         assert [
-            (0, AgentMessage(text="Look.")),
-            (0, Thinking(text="Hm.")),
-            (0, ToolCall(name="Bash", input={"command": "ls"}, id="call-1")),
-            (0, ToolResult(name="call-1", output="")),
-            (0, ToolCall(name="Read", input={"file_path": "a"}, id="call-2")),
-            (0, ToolResult(name="call-2", output="text")),
+            (0, ev.AgentMessage(text="Look.")),
+            (0, ev.Thinking(text="Hm.")),
+            (0, ev.ToolCall(name="Bash", input={"command": "ls"}, id="call-1")),
+            (0, ev.ToolResult(name="call-1", output="")),
+            (0, ev.ToolCall(name="Read", input={"file_path": "a"}, id="call-2")),
+            (0, ev.ToolResult(name="call-2", output="text")),
             (
                 2,
-                ToolCall(
+                ev.ToolCall(
                     name="Write",
                     input={"file_path": "$CUGGINO_PLAN_FILE", "content": "# Plan"},
                     id="call-3",
                 ),
             ),
-            (2, ToolResult(name="call-3", output=f"{plan} was written")),
+            (2, ev.ToolResult(name="call-3", output=f"{plan} was written")),
             (2, ENDED),
         ] == story.timeline
         assert ("# Plan", [options]) == (cousin.read("plan.md"), seen)
@@ -90,7 +83,7 @@ class TestAgents:
         """Acts after the end of a session are not played, even at the same instant."""
         cousin = VirtualRuntime(tmp_path, {"planning": [[Say("one"), Write("late", ""), ENDED]]})
         session = cousin.agent.spawn(SpawnOptions(prompt="Do it.", cwd=tmp_path, role="planning"))
-        assert [AgentMessage(text="one")] == cousin.play(session.pipe(ops.take(1))).events
+        assert [ev.AgentMessage(text="one")] == cousin.play(session.pipe(ops.take(1))).events
         cousin.clock.advance_to(cousin.clock.at("1h"))
         assert ([], 0) == (cousin.paths("late"), cousin.clock.pending)
 
@@ -110,9 +103,9 @@ class TestAgents:
         """Marbles of the runtime draw its agents, cold and hot, and record their subscriptions."""
         cousin = VirtualRuntime(tmp_path, agent := InMemoryAgent({}))
         t = cousin.marbles(
-            p=AgentMessage(text="<PLAN_COMPLETE>x</PLAN_COMPLETE>"),
-            d=AgentMessage(text="<DONE>x</DONE>"),
-            y=AgentMessage(text="<APPROVED>x</APPROVED>"),
+            p=ev.AgentMessage(text="<PLAN_COMPLETE>x</PLAN_COMPLETE>"),
+            d=ev.AgentMessage(text="<DONE>x</DONE>"),
+            y=ev.AgentMessage(text="<APPROVED>x</APPROVED>"),
         )
         plan, code, review = t.cold("- 10m p|"), t.hot("- 20m d|"), t.cold("y|")
         agent.runs = {
@@ -150,7 +143,7 @@ class TestPlaying:
         """Asking for exactly one event reports the actual number and all events."""
         story = VirtualRuntime(tmp_path, runs(DONE)).run(focus="it")
         with pytest.raises(AssertionError, match=r"(?s)there are 0 of BudgetWarning.*LoopApproved"):
-            story.one(BudgetWarning)
+            story.one(ev.BudgetWarning)
         with pytest.raises(AssertionError, match="there is no event"):
             _ = VirtualRuntime(tmp_path / "other", {}).play(never(), until=1).last
 

@@ -8,25 +8,9 @@ from typing import Any
 
 import pytest
 
-from cuggino import Config
+from cuggino import Config, events as ev
 from cuggino.agents.base import Role
 from cuggino.errors import AgentFailed, AgentStalled, ConfigError, LoopError, QuotaExceeded
-from cuggino.events import (
-    AgentNudged,
-    AgentReplaced,
-    AgentRetry,
-    CheckCommandOutput,
-    CommitPerformed,
-    DeliverableStatusChanged,
-    DeliverEnded,
-    IterationStart,
-    LoopApproved,
-    LoopPhaseEvent,
-    PlanBuildEnded,
-    QuotaLifted,
-    QuotaWaiting,
-    ToolResult,
-)
 from cuggino.testing import (
     CommandResult,
     InMemoryAgent,
@@ -58,10 +42,10 @@ class TestTime:
             tmp_path, runs(limited, DONE), config=Config(wait_for_quota=True), clock=clock
         )
         story = cousin.run(focus="the page").check()
-        assert [60.0 * n for n in range(302)][:301] == story.times(QuotaWaiting)
-        assert 5 * HOUR + 60 == story.one(QuotaLifted).waited
+        assert [60.0 * n for n in range(302)][:301] == story.times(ev.QuotaWaiting)
+        assert 5 * HOUR + 60 == story.one(ev.QuotaLifted).waited
         assert (5 * HOUR + 60, True) == (story.ended_at, story.completed)
-        assert LoopApproved(iteration=1) == story.last
+        assert ev.LoopApproved(iteration=1) == story.last
 
     def test_retries_back_off(self, tmp_path: Path) -> None:
         """An overloaded service is retried after 5, 10 and 20 seconds, plus or minus a fifth."""
@@ -70,7 +54,7 @@ class TestTime:
             tmp_path, runs(crash, crash, crash, DONE), config=Config(max_retries=3)
         )
         story = cousin.run(focus="the page").check()
-        pauses = [event.retry_in for event in story.of(AgentRetry)]
+        pauses = [event.retry_in for event in story.of(ev.AgentRetry)]
         assert pauses == pytest.approx([5, 10, 20], rel=0.2)
         assert sum(pauses) == pytest.approx(story.ended_at or 0, abs=0.01)
 
@@ -80,8 +64,8 @@ class TestTime:
         agent = InMemoryAgent(runs(silent, silent, silent), can_resume=True)
         story = VirtualRuntime(tmp_path, agent, config=Config(idle_timeout=900)).run(focus="it")
         assert ([900], [1800], 2700) == (
-            story.times(AgentNudged),
-            story.times(AgentReplaced),
+            story.times(ev.AgentNudged),
+            story.times(ev.AgentReplaced),
             story.ended_at,
         )
         assert isinstance(story.error, LoopError)
@@ -96,9 +80,9 @@ class TestTime:
             commands={"make test": [CommandResult("slow", takes="1h"), CommandResult("ok\n")]},
         )
         story = cousin.run(focus="the page").check()
-        first, second = story.of(CheckCommandOutput)
+        first, second = story.of(ev.CheckCommandOutput)
         assert ([600, 600], 124, 0, "ok\n") == (
-            story.times(CheckCommandOutput),
+            story.times(ev.CheckCommandOutput),
             first.exit_code,
             second.exit_code,
             second.output,
@@ -142,13 +126,15 @@ class TestDelivering:
         cousin = VirtualRuntime(tmp_path, sessions, files={"SPEC.md": "A blue page."})
         story = cousin.deliver(session_pause=60).check()
         assert ("all_passed", 1, 1.0) == (
-            story.one(DeliverEnded).reason,
-            story.one(DeliverEnded).passed,
-            story.one(DeliverEnded).cost_usd,
+            story.one(ev.DeliverEnded).reason,
+            story.one(ev.DeliverEnded).passed,
+            story.one(ev.DeliverEnded).cost_usd,
         )
-        assert [660.0] == story.times(DeliverableStatusChanged)  # as it is written, not at the end
+        assert [660.0] == story.times(
+            ev.DeliverableStatusChanged
+        )  # as it is written, not at the end
         assert 720.0 == story.ended_at
-        assert [False, True, False] == [result.is_error for result in story.of(ToolResult)]
+        assert [False, True, False] == [result.is_error for result in story.of(ev.ToolResult)]
 
     def test_plan_and_build(self, tmp_path: Path) -> None:
         """The plan/build loop reads the files written by its sessions."""
@@ -176,8 +162,8 @@ class TestDelivering:
         )
         story = cousin.plan_build(verify_after_iteration=False).check()
         assert ("complete", 2) == (
-            story.one(PlanBuildEnded).reason,
-            story.one(PlanBuildEnded).iterations,
+            story.one(ev.PlanBuildEnded).reason,
+            story.one(ev.PlanBuildEnded).iterations,
         )
 
 
@@ -197,7 +183,7 @@ class TestTheProject:
             git=True,
         )
         story = cousin.run(focus="the page").check()
-        assert "The page" == story.one(CommitPerformed).message
+        assert "The page" == story.one(ev.CommitPerformed).message
         assert "The page\nBegin" == cousin.git("log", "--format=%s")
         assert "web/page.html" == cousin.git("show", "--name-only", "--format=", "HEAD")
         assert ["README.md", "web/page.html"] == [p for p in cousin.paths() if p[0] != "."]
@@ -209,8 +195,8 @@ class TestTheProject:
         page = [Write("page.html", "<h1>"), *DONE]
         cousin = VirtualRuntime(tmp_path, runs(page), config=Config(check_command="cat page.html"))
         story = cousin.run(focus="the page").check()
-        assert [1, 0] == [event.exit_code for event in story.of(CheckCommandOutput)]
-        assert ("<h1>", 0) == (story.of(CheckCommandOutput)[1].output, story.ended_at)
+        assert [1, 0] == [event.exit_code for event in story.of(ev.CheckCommandOutput)]
+        assert ("<h1>", 0) == (story.of(ev.CheckCommandOutput)[1].output, story.ended_at)
         assert ["cat page.html"] * 2 == cousin.commands.ran
 
     def test_real_agent(self, tmp_path: Path) -> None:
@@ -218,13 +204,13 @@ class TestTheProject:
         scenario = tmp_path / "scenario.toml"
         scenario.write_text('[[planning]]\n[[planning.steps]]\nsay = "<SPEC_ISSUE>?</SPEC_ISSUE>"')
         story = VirtualRuntime(tmp_path / "project", ScriptedAgent(scenario)).run(focus="it")
-        assert ("LoopSpecIssue", None) == (story.tags(LoopPhaseEvent)[-1], story.error)
+        assert ("LoopSpecIssue", None) == (story.tags(ev.LoopPhaseEvent)[-1], story.error)
 
     def test_project_configuration(self, tmp_path: Path) -> None:
         """Without `config` the project's own files apply."""
         files = {".cuggino.json": '{"specsPath": "docs", "maxIterations": 3}'}
         cousin = VirtualRuntime(tmp_path, runs(DONE), files=files)
-        assert cousin.run(focus="it").events[0] == IterationStart(iteration=1, max_iterations=3)
+        assert cousin.run(focus="it").events[0] == ev.IterationStart(iteration=1, max_iterations=3)
         assert (tmp_path / "docs").is_dir()
 
     def test_failed_preflight(self, tmp_path: Path) -> None:
