@@ -48,6 +48,6 @@ for event in cuggino.iterate(watch):
 
 # prints:
 # new: tracker-shop-00012-ohwlweqf.md
-# begins: tracker-shop-00012-ohwlweqf.md (Greet customers, @ all (comment removed))
 # new: tracker-shop-00007-wenuxjzb.md
+# begins: tracker-shop-00012-ohwlweqf.md (Greet customers, @ all (comment removed))
 # done: tracker-shop-00012-ohwlweqf.md
