@@ -20,7 +20,7 @@ LONGEST = 60_000
 Redaction = Callable[[str], str]
 """Masks what must not leave this machine."""
 
-_TAG = re.compile(r"<(?=/?[A-Za-z])")
+_TAG = re.compile(r"<(?=[A-Za-z/!?])")
 """The start of a tag such as `<details>`, which would hide the text after it."""
 _HOMES = re.compile(
     r"(?<![\w./~-])(?:/home/[^/\s:\"'`,;()<>]+|/Users/[^/\s:\"'`,;()<>]+|/root(?![\w.-])"
