@@ -4,8 +4,9 @@ from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.coding.service import LoopService
 from cuggino.loops.deliver.options import DeliverRunOptions
 from cuggino.loops.deliver.service import DeliverService
+from cuggino.loops.frame.commands import Commands
 from cuggino.loops.frame.companions import Companion
-from cuggino.loops.frame.control import Control, ItemControl
+from cuggino.loops.frame.control import Control
 from cuggino.loops.frame.interruption import Interruption
 from cuggino.loops.frame.options import RunOptions
 from cuggino.loops.frame.resuming import latest_run_of, resumed_options
@@ -23,12 +24,12 @@ from cuggino.loops.watch.service import WatchService
 from cuggino.stages import Services
 
 __all__ = [
+    "Commands",
     "Companion",
     "Control",
     "DeliverRunOptions",
     "DeliverService",
     "Interruption",
-    "ItemControl",
     "Land",
     "Landing",
     "LoopRunOptions",

@@ -31,7 +31,7 @@ from cuggino.events import (
     WatchEvent,
 )
 from cuggino.files import remove, storing
-from cuggino.loops import Control, Interruption, Returned, Services, attempt
+from cuggino.loops import Commands, Control, Interruption, Returned, Services, attempt
 from cuggino.operators import Flow, ask, emit, flow, forward
 from cuggino.operators.alongside import alongside
 from cuggino.operators.mapcat import mapcat
@@ -191,7 +191,7 @@ class _RemoteAttempt:
         growth = Growth(home, home.desk(desk.slot.folder), desk.slot, known)
         services = replace(services, save=lambda: flow(partial(self._saved_between, desk, growth)))
         interruption = Interruption()
-        control = Control(interruption, here)
+        control = Control(interruption, here, item=self._name)
 
         def hear(text: str) -> Iterator[ControlEvent]:
             match decode(text):
@@ -211,7 +211,7 @@ class _RemoteAttempt:
         beside = alongside(self._fresh)
         working = control.watched(self._attempt(desk, services, control, growth))
         try:
-            with interruption.heard(None, here), control.heard(commands):
+            with Commands(control).heard(commands, here):
                 yield from forward(interruption.ending(working).pipe(mapcat(say), beside))
         except CugginoError:
             yield from emit(*map(encode, self._limits_met(services, here.now)))

@@ -255,7 +255,7 @@ class SlotWatching:
 
         def story() -> Flow[None]:
             self.tried.append((name, slot.number, number, returned))
-            if waiting := control._inbox.texts:
+            if waiting := control.inbox.texts:
                 self.told.append((name, waiting))
             self.at_work += 1
             self.most_at_work = max(self.most_at_work, self.at_work)

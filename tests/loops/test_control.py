@@ -11,6 +11,8 @@ from reactivex import Observable
 from cuggino import events as ev
 from cuggino.errors import Interrupted
 from cuggino.loops import LoopRunOptions, LoopService
+from cuggino.loops.frame.commands import meant
+from cuggino.loops.frame.control import Standing, commands_for
 from cuggino.testing import AgentRun, Marbles, Seen
 from tests.loops.coding_loop import CodingLoop, drawn, marbles
 from tests.loops.supervised_loop import limited
@@ -246,3 +248,33 @@ def test_details_for_screens(tmp_path: Path) -> None:
     _, run = coding(tmp_path, t, "-", shows_plans=True)
     [plan] = [value for _, _, value in t.record(run) if isinstance(value, ev.PlanWritten)]
     assert "# Plan\n\n## Task 1" == plan.text
+
+
+def test_who_is_meant() -> None:
+    """Without a name the only item at work is; of none and of several, nobody is."""
+    for item, at_work, expected in (
+        (None, ("a",), "a"),
+        ("a", ("a",), "a"),
+        ("b", ("a", "b"), "b"),
+        (None, (), "no item is at work"),
+        ("a", (), "no item is at work"),
+        ("b", ("a",), "b is not at work"),
+        (None, ("a", "b"), "name one of the items at work: a, b"),
+    ):
+        for command, source in (
+            (SkipAsked(item=item), "skip"),
+            (SteerAsked(text="x", item=item), "steer"),
+        ):
+            found = meant(command, at_work)
+            if isinstance(found, ControlIgnored):
+                assert (source, expected) == (found.source, found.reason)
+            else:
+                assert expected == found
+
+
+def test_commands_that_lead_from_one_state_to_another() -> None:
+    begun, paused, stopped = Standing(), Standing(is_paused=True), Standing(stops=True)
+    assert [PauseAsked(), StopAsked()] == [*commands_for((begun, replace(paused, stops=True)))]
+    assert [ContinueAsked()] == [*commands_for((paused, begun))]
+    assert [StopAsked()] == [*commands_for((begun, stopped))]
+    assert [] == [*commands_for((paused, paused))]

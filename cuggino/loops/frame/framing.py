@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from reactivex import Observable, abc
+from reactivex import Observable
 
 from cuggino.agents.base import remove_abandoned
 from cuggino.domain import recorded_cooldowns
 from cuggino.errors import WorkspaceLocked
 from cuggino.events import Event, RunResumed
+from cuggino.loops.frame.commands import Commands, HearsCommands
 from cuggino.loops.frame.companions import Companion, accompanied
 from cuggino.loops.frame.control import Control, announcing
 from cuggino.loops.frame.interruption import Interruption
@@ -117,29 +118,30 @@ def _run(services: Services, options: RunOptions, make: MakeStory, frame: Frame)
             services.agent.restore_cooldowns(earlier.cooldowns(here.now))
         # The runs of a watch's items remember their messages, and continue their counts.
         repeated = earlier.journal if options.kind != "watch" else None
-        with _controlled(services, frame, interruption, here, earlier.journal) as control:
-            if repeated is not None:
-                control.remember(repeated)
-            run = Run(
-                services=services,
-                options=options,
-                session=session,
-                supervision=supervision_of(
-                    options,
-                    gate=services.gate,
-                    ledger=frame.ledger or ledger_of(earlier.totals),
-                    earlier=earlier_counts(repeated),
-                    transient=frame.transient,
-                ),
-                interruption=interruption,
-                control=control,
-                lane=here,
-                began=here.now,
-                resumed=earlier.journal,
-                earlier=earlier.totals,
-            )
-            made = make(run)
-            story = (yield from made) if isinstance(made, Generator) else made
+        control = frame.control or Control(interruption, here, services.control_folder)
+        if repeated is not None:
+            control.remember(repeated)
+        run = Run(
+            services=services,
+            options=options,
+            session=session,
+            supervision=supervision_of(
+                options,
+                gate=services.gate,
+                ledger=frame.ledger or ledger_of(earlier.totals),
+                earlier=earlier_counts(repeated),
+                transient=frame.transient,
+            ),
+            interruption=interruption,
+            control=control,
+            lane=here,
+            began=here.now,
+            resumed=earlier.journal,
+            earlier=earlier.totals,
+        )
+        made = make(run)
+        story = (yield from made) if isinstance(made, Generator) else made
+        with nullcontext() if frame.control is not None else _obeyed(run, story):
             if options.journal:
                 yield from _recorded(run, story, frame, chosen, earlier)
             else:
@@ -191,35 +193,19 @@ def _told(
 
 
 @contextmanager
-def _controlled(
-    services: Services,
-    frame: Frame,
-    interruption: Interruption,
-    here: abc.SchedulerBase,
-    resumed: JournalFile | None,
-) -> Iterator[Control]:
-    """Yield the shared control, or one that obeys the commands to the workspace in the block."""
-    if frame.control is not None:
-        yield frame.control
-        return
-    control = Control(interruption, here, services.control_folder)
-    with _obeyed(services, control, resumed):
-        yield control
-
-
-@contextmanager
-def _obeyed(services: Services, control: Control, resumed: JournalFile | None) -> Iterator[None]:
+def _obeyed(run: Run, story: Story) -> Iterator[None]:
     """Obey the commands to the workspace within the block.
 
     A new run obeys none that were for an earlier one; messages wait for a run that is resumed.
     """
-    folder = services.control_folder
+    commands = story.commands if isinstance(story, HearsCommands) else Commands(run.control)
+    folder = run.services.control_folder
     if folder is not None:
         folder.prepare()
-        if resumed is None:
+        if run.resumed is None:
             folder.clear()
     try:
-        with control.heard(services.control):
+        with commands.heard(run.services.control, run.lane):
             yield
     finally:
         if folder is not None:

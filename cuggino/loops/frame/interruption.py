@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from reactivex import Observable, abc, never, operators as ops
 from reactivex.subject import AsyncSubject
@@ -32,20 +32,9 @@ class Interruption:
         Its items may come on any thread. An error counts as an item: a run that can no longer be
         interrupted must not continue.
         """
-        thread = threading.get_ident()
-
-        def hear(_item: object) -> None:
-            if threading.get_ident() == thread:
-                self.ask()
-            else:
-                lane.schedule(lambda *_: self.ask())
-
-        source: Observable[object] = never() if interrupt is None else interrupt
-        listening = source.subscribe(hear, hear, lambda: None, scheduler=lane)
-        try:
+        asked: Callable[[object], None] = lambda _item: self.ask()  # noqa: E731
+        with heard(never() if interrupt is None else interrupt, lane, asked, asked):
             yield
-        finally:
-            listening.dispose()
 
     def ending(self, source: Observable[T]) -> Observable[T]:
         """Pass the source on until interrupted; then release it and fail with `Interrupted`."""
@@ -59,3 +48,32 @@ class Interruption:
         """Interrupt the run; must be called on its lane."""
         self._asked.on_next(None)
         self._asked.on_completed()
+
+
+@contextmanager
+def heard(
+    source: Observable[T],
+    lane: abc.SchedulerBase,
+    hear: Callable[[T], None],
+    fail: Callable[[Exception], None],
+) -> Iterator[None]:
+    """Hear each item of the source, or its error, within the block; both on the lane.
+
+    The block must be entered on the lane. The items may come on any thread.
+    """
+    thread = threading.get_ident()
+
+    def on_lane(call: Callable[[Any], None]) -> Callable[[Any], None]:
+        def called(value: Any) -> None:
+            if threading.get_ident() == thread:
+                call(value)
+            else:
+                lane.schedule(lambda *_: call(value))
+
+        return called
+
+    listening = source.subscribe(on_lane(hear), on_lane(fail), lambda: None, scheduler=lane)
+    try:
+        yield
+    finally:
+        listening.dispose()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -57,17 +57,12 @@ class Inbox:
         """The texts of the messages."""
         return [message.text for message in self._messages]
 
-    @property
-    def arrived(self) -> Observable[str]:
-        """Emits the text of each message as it is taken."""
-        return self._arrived
-
     def take(self, message: SteerAsked) -> None:
         """Add a message, and pass it to the agent at work."""
         self._messages.append(message)
         self._arrived.on_next(message.text)
 
-    def put_first(self, messages: list[SteerAsked]) -> None:
+    def put_first(self, messages: Sequence[SteerAsked]) -> None:
         """Put messages before the others; they are for the next agent."""
         self._messages[:0] = messages
 

@@ -11,7 +11,7 @@ from reactivex import Observable, operators as ops
 from cuggino.errors import PlaceGone
 from cuggino.events import WatchEvent, WatchPlaced, WatchPlaceGone
 from cuggino.loops.coding.options import LoopRunOptions
-from cuggino.loops.frame.control import ItemControl
+from cuggino.loops.frame.control import Control
 from cuggino.loops.watch.pool_state import Returned
 from cuggino.operators import Flow, ask, emit, flow, forward, interrupt_when
 from cuggino.operators.supervision import Ledger
@@ -45,7 +45,7 @@ class Work:
     """True if work may land without an approval when its iterations are used up."""
     ledger: Ledger | None = None
     """Counts what all attempts spend."""
-    control: ItemControl | None = None
+    control: Control | None = None
     """A person's commands for the item."""
 
     @property

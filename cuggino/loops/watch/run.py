@@ -18,6 +18,7 @@ from cuggino.errors import (
 from cuggino.events import LoopTerminalEvent, WatchEvent
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.coding.service import LoopService
+from cuggino.loops.frame.commands import Commands
 from cuggino.loops.frame.history import dirty_files
 from cuggino.loops.frame.resuming import latest_run_of, resumed_options
 from cuggino.loops.frame.run import Run
@@ -53,6 +54,7 @@ class Watch:
         self._options = options
         self._loop = loop
         self._items = Items(run, options, claim, looks)
+        self.commands = Commands(run.control)
         self._settled = settled
         """An item whose run ended but was not archived, with its result."""
         self._ledger = run.supervision.ledger
@@ -71,7 +73,7 @@ class Watch:
         while True:
             yield from control.stand_still()
             yield from forward(self._working(), name=ITEM)
-            if not control.holds_back:
+            if not control.standing.value.holds_back:
                 with control.idle():
                     yield from forward(items.waiting())
 
@@ -84,7 +86,7 @@ class Watch:
         self, observer: Subscription[Listed], _scheduler: abc.SchedulerBase | None
     ) -> abc.DisposableBase:
         """Emit the first item that may begin."""
-        if self._run.control.holds_back:
+        if self._run.control.standing.value.holds_back:
             observer.on_next(Listed((), holds_back=True))
         else:
             name = self._items.next(self._run.lane.now)
@@ -94,7 +96,7 @@ class Watch:
     def _attempt(self, start: Start) -> Observable[WatchEvent]:
         def story() -> Flow[None]:
             yield from emit(*self._items.notices())
-            with self._run.control.at_work(start.name):
+            with self.commands.at_work(start.name):
                 yield from self._process(start.name)
 
         return flow(story)

@@ -46,7 +46,8 @@ from cuggino.events import (
     WatchWorkKept,
 )
 from cuggino.loops.coding.options import LoopRunOptions
-from cuggino.loops.frame.control import ItemControl
+from cuggino.loops.frame.commands import Commands
+from cuggino.loops.frame.control import Control
 from cuggino.loops.frame.run import Run
 from cuggino.loops.watch.items import Claim, Items, Listing, ends_the_watch
 from cuggino.loops.watch.journal import SLOTS
@@ -151,6 +152,9 @@ class SlotWatch:
         self._options = options
         self._places = places
         self._items = Items(run, options, claim, looks)
+        self.commands = Commands(
+            run.control, is_known=self._items.backlog.is_there, put_aside=self._skipped
+        )
         limit = SlotLimit(places.placement.slots)
         self._state = StateRef(replace(left or PoolState(), limit=limit))
         self._issues: dict[str, str] = {}
@@ -170,8 +174,6 @@ class SlotWatch:
     def run(self) -> Flow[None]:
         """Wait until something can begin, and work until nothing can; indefinitely."""
         control, items = self._run.control, self._items
-        control.keeps_for(items.backlog.is_there)
-        control.skips_with(self._skipped)
         yield from forward(self._places.trunk.open(), name="trunk")
         yield from self._restored()
         placed = (yield from ask(self._places.placement.attach())) or ()
@@ -282,7 +284,8 @@ class SlotWatch:
 
     def _working(self) -> Observable[WatchEvent]:
         """Run attempts in all slots and land their candidates, until nothing is left to do."""
-        changes = merge_now(self._items.changes(), self._run.control.changed)
+        told = self._run.control.standing.changes.pipe(ops.skip(1))
+        changes = merge_now(self._items.changes(), told)
         looks = merge_now(changes.pipe(ops.do_action(self._notice_removed)), self._skips)
         follows: Observable[Observable[WatchEvent]] = flow(
             lambda: self._following(self._follow_between_landings)
@@ -313,7 +316,7 @@ class SlotWatch:
         def look(_tick: object = None) -> None:
             try:
                 now = lane.now
-                if self._run.control.holds_back:
+                if self._run.control.standing.value.holds_back:
                     observer.on_next(Listed((), holds_back=True))
                 else:
                     items.listed(now, self._blocked())
@@ -332,10 +335,10 @@ class SlotWatch:
 
     def _attempted(self, start: Start) -> Flow[None]:
         """Work on the item in the slot; then its candidate waits, or the item is put away."""
-        name, items, control = start.name, self._items, ItemControl(self._run.control, start.name)
+        name, items = start.name, self._items
         reason: str | None = None
         last: object = None
-        with control.hearing():
+        with self.commands.beside(name) as control:
             if not (yield from items.claimed(name)):
                 return
             yield from forward(act(partial(items.begins, name, start.slot, start.returns)))
@@ -376,7 +379,7 @@ class SlotWatch:
             yield from self._park(name, (yield from items.finished(name, options, last)))
 
     def _attempt(
-        self, options: LoopRunOptions, base: str, control: ItemControl
+        self, options: LoopRunOptions, base: str, control: Control
     ) -> Observable[WatchEvent]:
         name = item_name(options.item or "")
         known = self._state.value.work_of(name)
@@ -396,7 +399,7 @@ class SlotWatch:
     def _is_stopped(self, error: CugginoError) -> bool:
         """Return whether a person has asked all items to end after their stages."""
         cause = error.cause if isinstance(error, LoopError) else error
-        return isinstance(cause, Interrupted) and self._run.control.stops
+        return isinstance(cause, Interrupted) and self._run.control.standing.value.stops
 
     # How an item leaves the backlog.
 
@@ -415,7 +418,7 @@ class SlotWatch:
 
     def _let_go(self, name: str) -> None:
         self._tell(Forgotten(name))
-        self._run.control.forget(name)
+        self.commands.forget(name)
         if name in self._proposals:  # ended once its file has been moved
             self._run.lane.schedule(lambda *_: self._proposals.end(name))
 
