@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock, Timeout
 from reactivex import Observable, never
@@ -31,7 +32,7 @@ from cuggino.events import (
     WatchEvent,
 )
 from cuggino.files import remove, storing
-from cuggino.loops import Commands, Control, Interruption, Returned, Services, attempt
+from cuggino.loops import Commands, Control, Interruption, Returned, Services, Work, attempt
 from cuggino.operators import Flow, ask, emit, flow, forward
 from cuggino.operators.alongside import alongside
 from cuggino.operators.mapcat import mapcat
@@ -234,25 +235,26 @@ class _RemoteAttempt:
     def _attempt(
         self, desk: _Desk, services: Services, control: Control, growth: Growth
     ) -> Observable[WatchEvent]:
-        given, slot, name = self._given, desk.slot, self._name
+        given = self._given
         options = given.loop_options(desk.project)
         returned = None
         if given.candidate is not None and given.sent_back is not None:
             returned = Returned(given.candidate, given.sent_back)
-        prepare = partial(prepare_slot, slot, item=name, specs=options.specs_path)
-        return attempt(
-            services,
-            options,
-            slot,
+        work = Work(
+            options=options,
+            slot=given.slot,
             base=given.base,
-            prepare=lambda commit: prepare(base=commit),
-            restore=lambda commit: prepare(base=commit, resume=True),
-            publish=lambda base: flow(partial(self._published, desk, base, growth)),
             number=given.number,
             returned=returned,
             unapproved=given.unapproved,
             control=control,
         )
+
+        def publish(slot: Slot, **made: Any) -> Observable[WatchEvent]:
+            return flow(partial(self._published, desk, growth, publish_candidate(slot, **made)))
+
+        prepare = partial(prepare_slot, specs=options.specs_path)
+        return attempt(services, work, desk.slot, prepare=prepare, publish=publish)
 
     def _saved(self, desk: _Desk, growth: Growth) -> Flow[None]:
         """Push the work, so that another worker can resume it.
@@ -277,10 +279,9 @@ class _RemoteAttempt:
                 yield from self._saved(desk, growth)
         yield from emit(*map(encode, growth.news()))
 
-    def _published(self, desk: _Desk, base: str, growth: Growth) -> Flow[None]:
-        published = publish_candidate(
-            desk.slot, item=self._name, base=base, attempt=self._given.number
-        )
+    def _published(
+        self, desk: _Desk, growth: Growth, published: Observable[WatchEvent]
+    ) -> Flow[None]:
         made: list[WatchCandidate] = []
 
         def note(event: Event) -> Iterator[Event]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from reactivex import Observable, operators as ops
 from cuggino import run
 from cuggino.agents.base import LlmAgent
 from cuggino.events import Event, WatchCandidate
-from cuggino.loops import LoopRunOptions, Services
+from cuggino.loops import LoopRunOptions, Services, Work
 from cuggino.loops.watch.attempt import attempt
 from cuggino.operators.supervision import Ledger
 from cuggino.stages import GitRepository, GitSnapshots, act
@@ -75,17 +76,20 @@ class Home:
         place = self.slots[slot - 1]
         prepared = given.pop("prepared", lambda: None)
         self.name = given.pop("item", "a.md")
-        stream: Observable[Any] = attempt(
-            services,
-            LoopRunOptions(
+        work = Work(
+            options=LoopRunOptions(
                 cwd=self.project.root, **{"sandbox": "off", "retry_pause": 0, **options}
             ),
-            place,
-            prepare=lambda commit: self._prepare(place, commit, prepared),
-            publish=lambda base: self.publish(place, base),
-            restore=lambda commit: self._prepare(place, commit, prepared, resume=True),
+            slot=slot,
             ledger=self.ledger,
             **given,
+        )
+        stream: Observable[Any] = attempt(
+            services,
+            work,
+            place,
+            prepare=partial(self._prepare, prepared),
+            publish=lambda slot, base, **_: self.publish(slot, base),
         )
         seen: list[Event] = []
         try:
@@ -95,9 +99,9 @@ class Home:
         return seen, None
 
     def _prepare(
-        self, slot: Slot, commit: str, then: Callable[[], None], *, resume: bool = False
+        self, then: Callable[[], None], slot: Slot, *, base: str, item: str, resume: bool = False
     ) -> Observable[Any]:
-        preparing = prepare_slot(slot, base=commit, item=self.name, resume=resume)
+        preparing = prepare_slot(slot, base=base, item=self.name, resume=resume)
         return preparing.pipe(ops.do_action(on_completed=then))
 
     def _publish(self, slot: Slot, base: str) -> Observable[Any]:

@@ -12,12 +12,12 @@ from reactivex.subject import Subject
 
 from cuggino import events as ev
 from cuggino.loops import (
-    LoopRunOptions,
     Placement,
     Returned,
     Services,
     WatchRunOptions,
     WatchService,
+    Work,
 )
 from cuggino.loops.frame.companions import Companion
 from cuggino.loops.watch.here import Here
@@ -222,8 +222,8 @@ class SlotWatching:
         here = Here(
             services=services,
             folders=slots_of(folder, str(folder.parent / "slots"), slots),
-            prepare=lambda slot, name, commit: empty(),
-            publish=lambda slot, name, base, number: empty(),
+            prepare=lambda slot, **_: empty(),
+            publish=lambda slot, **_: empty(),
             attempt=self.attempt,
         )
         places = Places(
@@ -242,19 +242,15 @@ class SlotWatching:
     def attempt(
         self,
         services: Services,
-        options: LoopRunOptions,
+        work: Work,
         slot: Slot,
-        *,
-        base: str,
-        number: int,
-        returned: Returned | None,
-        control: Any,
         **_more: Any,
     ) -> Observable[ev.WatchEvent]:
-        name = (options.item or "").rpartition(" ")[0]
+        name, number, base, control = work.name, work.number, work.base, work.control
+        assert control is not None
 
         def story() -> Flow[None]:
-            self.tried.append((name, slot.number, number, returned))
+            self.tried.append((name, slot.number, number, work.returned))
             if waiting := control.inbox.texts:
                 self.told.append((name, waiting))
             self.at_work += 1

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from operator import methodcaller
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from reactivex import Observable, operators as ops
 
@@ -16,19 +16,15 @@ from cuggino.errors import RunNotResumable
 from cuggino.events import (
     LoopApproved,
     LoopMaxIterations,
-    WatchCandidate,
     WatchEvent,
     WatchSentBack,
-    WatchSlotPrepared,
 )
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.coding.service import LoopService
-from cuggino.loops.frame.control import Control
 from cuggino.loops.frame.resuming import latest_run_of, resumed_options
-from cuggino.loops.watch.placement import Returned, item_name
-from cuggino.operators import Flow, ask, emit, flow, forward
+from cuggino.loops.watch.placement import Work
+from cuggino.operators import Flow, ask, flow, forward
 from cuggino.operators.on_loop import within_loop
-from cuggino.operators.supervision import Ledger
 from cuggino.sandbox import home_of, named_paths
 from cuggino.stages import (
     GitSnapshots,
@@ -50,20 +46,24 @@ from cuggino.storage import (
 )
 
 
+class Prepare(Protocol):
+    """Gives a slot a commit, or with `resume` unfinished work on an item, as `prepare_slot`."""
+
+    def __call__(
+        self, slot: Slot, *, base: str, item: str, resume: bool = False
+    ) -> Observable[WatchEvent]: ...
+
+
+class Publish(Protocol):
+    """Makes the candidate of the work in a slot, as `publish_candidate`."""
+
+    def __call__(
+        self, slot: Slot, *, item: str, base: str, attempt: int
+    ) -> Observable[WatchEvent]: ...
+
+
 def attempt(
-    services: Services,
-    options: LoopRunOptions,
-    slot: Slot,
-    *,
-    base: str,
-    prepare: Callable[[str], Observable[WatchEvent]],
-    publish: Callable[[str], Observable[WatchCandidate]],
-    restore: Callable[[str], Observable[WatchEvent]] | None = None,
-    number: int = 1,
-    returned: Returned | None = None,
-    unapproved: bool = False,
-    ledger: Ledger | None = None,
-    control: Control | None = None,
+    services: Services, work: Work, slot: Slot, *, prepare: Prepare, publish: Publish
 ) -> Observable[WatchEvent]:
     """Work on a backlog item in a slot. Cold.
 
@@ -71,37 +71,20 @@ def attempt(
 
         [WatchWorkKept] WatchSlotPrepared [coding loop] WatchCandidate|
 
-    `services` and `options` are those of the project; `options.item` names the item and its digest.
-    Journal, backlog, issues, quota, `ledger` and `control` are the project's, the rest is the
-    slot's. Ends with `WatchCandidate`, or with the `LoopTerminalEvent` of a run without a result
-    that may land; `unapproved` work may land if its iterations are used up. Errors are those of the
-    coding loop and of git.
+    `services` are those of the project. Journal, backlog, issues, quota, ledger and control are the
+    project's, the rest is the slot's. Ends with `WatchCandidate`, or with the `LoopTerminalEvent`
+    of a run without a result that may land; `unapproved` work may land if its iterations are used
+    up. Errors are those of the coding loop and of git.
 
-    `base` is the trunk. `prepare` puts a commit into the slot, and `publish` makes the candidate of
-    the work on a base. A `returned` item begins at its candidate, with the trunk merged into it:
-    after a conflict it is reviewed, otherwise planned again, with the output of the check.
+    A `returned` item begins at its candidate, with the trunk merged into it: after a conflict it is
+    reviewed, otherwise planned again, with the output of the check.
 
     An unfinished run of the item is resumed, and a run that ended without a result is followed by
-    another one on its work: `restore` gives the slot that work, also from another slot, or the
-    trunk if there is none; without it, only work in the slot itself is found. A run whose process
-    ended before its candidate was published is not repeated.
+    another one on its work, which the slot gets also from another slot. A run whose process ended
+    before its candidate was published is not repeated.
     """
-    assert options.item is not None
-    work = _Attempt(
-        services,
-        options,
-        slot,
-        base=base,
-        prepare=prepare,
-        publish=publish,
-        restore=restore,
-        number=number,
-        returned=returned,
-        unapproved=unapproved,
-        ledger=ledger,
-        control=control,
-    )
-    return flow(work.run).pipe(ops.map(methodcaller("of_item", item_name(options.item))))
+    story = _Attempt(services, work, slot, prepare, publish)
+    return flow(story.run).pipe(ops.map(methodcaller("of_item", work.name)))
 
 
 def slot_services(services: Services, options: LoopRunOptions) -> Services:
@@ -138,53 +121,22 @@ class _Found(NamedTuple):
 
 class _Attempt:
     def __init__(
-        self,
-        services: Services,
-        options: LoopRunOptions,
-        slot: Slot,
-        *,
-        base: str,
-        prepare: Callable[[str], Observable[WatchEvent]],
-        publish: Callable[[str], Observable[WatchCandidate]],
-        restore: Callable[[str], Observable[WatchEvent]] | None,
-        number: int,
-        returned: Returned | None,
-        unapproved: bool,
-        ledger: Ledger | None,
-        control: Control | None,
+        self, services: Services, work: Work, slot: Slot, prepare: Prepare, publish: Publish
     ) -> None:
-        assert options.item is not None
-        self._home = services.workspace
-        self._item = options.item
-        self._options = options.model_copy(
-            update={
-                "cwd": slot.folder,
-                "slot": slot.number,
-                "apart": (slot.root.parent, top_of(slot.project)),
-                "sandbox_hide": in_slot_too(options.sandbox_hide, slot),
-                "sandbox_show": in_slot_too(options.sandbox_show, slot),
-                "env": {**options.env, **slot.env},
-                "commit": True,
-                "push": None,  # the slot has no remote
-                "dirty": "keep",
-            }
-        )
-        self._services = slot_services(services, self._options)
-        self._desk = self._services.workspace
+        assert work.options.item is not None
+        self._item = work.options.item
+        self._work = work
         self._slot = slot
-        self._base = base
         self._prepare = prepare
         self._publish = publish
-        self._restore = restore
-        self._number = number
-        self._returned = returned
-        self._unapproved = unapproved
-        self._ledger = ledger
-        self._control = control
+        self._options = _options_in(slot, work.options)
+        self._services = slot_services(services, self._options)
+        self._home = services.workspace
+        self._desk = self._services.workspace
 
     def run(self) -> Flow[None]:
         found = yield from ask(act(self._find))
-        if found is None or (self._returned is not None and not self._is_under_way(found)):
+        if found is None or (self._work.returned and not self._is_under_way(found)):
             record, last = yield from self._begun()
         elif self._is_done(found):
             record = found.record
@@ -199,7 +151,9 @@ class _Attempt:
 
     def _published(self, record: AttemptRecord) -> Flow[None]:
         """Make the candidate. When it has been emitted, the slot has nothing left to report."""
-        yield from forward(self._publish(record.base))
+        work = self._work
+        published = self._publish(self._slot, item=work.name, base=record.base, attempt=work.number)
+        yield from forward(published)
         yield from ask(act(lambda: write_attempt(self._desk, record._replace(published=True))))
 
     def _find(self) -> _Found | None:
@@ -213,7 +167,7 @@ class _Attempt:
                 record = None
             if latest is not None and latest.resumable and latest.run_id in desk.sessions():
                 # Without a record, it was killed while its slot was being taken for another item.
-                its = record or AttemptRecord(self._item, self._number, "", "")
+                its = record or AttemptRecord(self._item, self._work.number, "", "")
                 return _Found(folder, its, latest)
             if record is not None:
                 is_new = latest is not None and latest.run_id > record.after
@@ -225,7 +179,7 @@ class _Attempt:
         slot = self._slot
         yield slot.folder
         within = slot.folder.relative_to(slot.root)
-        for root in sorted(slot.root.parent.glob("slot-*")) if self._restore is not None else ():
+        for root in sorted(slot.root.parent.glob("slot-*")):
             if root != slot.root and (root / within).is_dir():
                 yield root / within
 
@@ -235,29 +189,29 @@ class _Attempt:
     def _is_done(self, found: _Found) -> bool:
         """Return whether only the candidate is missing."""
         run = found.run
-        states = ("approved", "max_iterations") if self._unapproved else ("approved",)
-        is_same = found.record.number == self._number
+        states = ("approved", "max_iterations") if self._work.unapproved else ("approved",)
+        is_same = found.record.number == self._work.number
         return is_same and run is not None and not run.resumable and run.state in states
 
     def _may_land(self, last: object) -> bool:
         return isinstance(last, LoopApproved) or (
-            self._unapproved and isinstance(last, LoopMaxIterations)
+            self._work.unapproved and isinstance(last, LoopMaxIterations)
         )
 
     def _begun(self) -> Flow[tuple[AttemptRecord, object]]:
         """Prepare the slot, and run the loop from the beginning."""
-        returned = self._returned
+        work, returned = self._work, self._work.returned
         after = (yield from ask(act(self._latest))) or ""
-        record = AttemptRecord(self._item, self._number, self._base, after)
+        record = AttemptRecord(self._item, work.number, work.base, after)
         yield from ask(act(lambda: forget_attempt(self._desk)))
-        start = self._base if returned is None else returned.candidate.commit
-        yield from forward(self._prepare(start))
+        start = work.base if returned is None else returned.candidate.commit
+        yield from forward(self._prepare(self._slot, base=start, item=work.name))
         yield from ask(act(lambda: write_attempt(self._desk, record)))
         options = self._options
         if returned is not None:
             review = return_review(returned.sent_back) or options.review
-            options = options.model_copy(update={"merge": self._base, "review": review})
-        return record, (yield from self._work(options))
+            options = options.model_copy(update={"merge": work.base, "review": review})
+        return record, (yield from self._run(options))
 
     def _gone_on(self, found: _Found) -> Flow[tuple[AttemptRecord, object]]:
         """Resume an unfinished run, or run the loop again on the work of one that has ended."""
@@ -265,29 +219,22 @@ class _Attempt:
         if run is not None and run.resumable and run.run_id in self._desk.sessions():
             with suppress(RunNotResumable):  # written by another version: start over
                 options = resumed_options(self._options, run.started)
-                return record, (yield from self._work(options, run))
+                return record, (yield from self._run(options, run))
         after = (yield from ask(act(self._latest))) or ""
         yield from ask(act(lambda: write_attempt(self._desk, record._replace(after=after))))
         options = self._options.model_copy(update={"dirty": "commit"})
-        return record, (yield from self._work(options))
+        return record, (yield from self._run(options))
 
     def _taken_over(self, found: _Found) -> Flow[AttemptRecord]:
         """Give the slot the work on the item, from where it is."""
-        record = found.record._replace(number=self._number)
+        work = self._work
+        record = found.record._replace(number=work.number)
         other = None if found.folder == self._slot.folder else self._home.desk(found.folder)
         merging = merge_under_way(found.folder) if other is not None else None
-        if self._restore is None:
-            prepared = WatchSlotPrepared(
-                filename=item_name(self._item),
-                slot=self._slot.number,
-                folder=str(self._slot.folder),
-                base=record.base,
-            )
-            yield from emit(prepared)
-        else:
-            last = yield from forward(self._restore(self._base))
-            if not record.base:
-                record = record._replace(base=getattr(last, "base", self._base))
+        restored = self._prepare(self._slot, base=work.base, item=work.name, resume=True)
+        last = yield from forward(restored)
+        if not record.base:
+            record = record._replace(base=getattr(last, "base", work.base))
         if other is not None:
             if found.run is not None:
                 self._desk.take_session(other, found.run.run_id)
@@ -303,10 +250,27 @@ class _Attempt:
         run = latest_run_of(self._home, self._item, in_slot=True)
         return "" if run is None else run.run_id
 
-    def _work(self, options: LoopRunOptions, resume: JournalFile | None = None) -> Flow[object]:
-        loop = LoopService(self._services)
-        run = loop.run(options, resume=resume, ledger=self._ledger, control=self._control)
+    def _run(self, options: LoopRunOptions, resume: JournalFile | None = None) -> Flow[object]:
+        loop, work = LoopService(self._services), self._work
+        run = loop.run(options, resume=resume, ledger=work.ledger, control=work.control)
         return (yield from forward(within_loop(run)))
+
+
+def _options_in(slot: Slot, options: LoopRunOptions) -> LoopRunOptions:
+    """Return the options of a run in the slot, of those in the project."""
+    return options.model_copy(
+        update={
+            "cwd": slot.folder,
+            "slot": slot.number,
+            "apart": (slot.root.parent, top_of(slot.project)),
+            "sandbox_hide": in_slot_too(options.sandbox_hide, slot),
+            "sandbox_show": in_slot_too(options.sandbox_show, slot),
+            "env": {**options.env, **slot.env},
+            "commit": True,
+            "push": None,  # the slot has no remote
+            "dirty": "keep",
+        }
+    )
 
 
 def in_slot_too(paths: Sequence[str], slot: Slot) -> list[str]:

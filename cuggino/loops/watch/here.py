@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from reactivex import Observable, just, never
 
 from cuggino.errors import PlaceGone
 from cuggino.events import WatchEvent
-from cuggino.loops.watch.attempt import attempt, recorded_slots
+from cuggino.loops.watch.attempt import Prepare, Publish, attempt, recorded_slots
 from cuggino.loops.watch.placement import Placed, Work
 from cuggino.stages import Services
 from cuggino.stages.slots import Slot
@@ -23,12 +22,8 @@ class Here:
     services: Services
     """The services of the project."""
     folders: Sequence[Slot]
-    prepare: Callable[[Slot, str, str], Observable[WatchEvent]]
-    """Puts a commit into a slot, for an item."""
-    restore: Callable[[Slot, str, str], Observable[WatchEvent]] | None = None
-    """Gives a slot the unfinished work on an item, from wherever it is; else a commit."""
-    publish: Callable[[Slot, str, str, int], Observable[WatchEvent]]
-    """Makes the candidate of the work in a slot, on a base, for an attempt at an item."""
+    prepare: Prepare
+    publish: Publish
     attempt: Callable[..., Observable[WatchEvent]] = attempt
     """Works on an item in a slot, as `cuggino.loops.watch.attempt.attempt`."""
 
@@ -51,20 +46,7 @@ class Here:
         work = placed.work
         assert work is not None
         slot = next(slot for slot in self.folders if slot.number == work.slot)
-        return self.attempt(
-            self.services,
-            work.options,
-            slot,
-            base=work.base,
-            prepare=partial(self.prepare, slot, work.name),
-            publish=lambda base: self.publish(slot, work.name, base, work.number),
-            restore=self.restore and partial(self.restore, slot, work.name),
-            number=work.number,
-            returned=work.returned,
-            unapproved=work.unapproved,
-            ledger=work.ledger,
-            control=work.control,
-        )
+        return self.attempt(self.services, work, slot, prepare=self.prepare, publish=self.publish)
 
     def cancel(self, placed: Placed) -> None:
         """Do nothing: who disposes of the events has ended them."""

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TypeAlias
 
-from reactivex import Observable
-
 from cuggino.errors import ConfigError
-from cuggino.events import WatchEvent
 from cuggino.loops.watch.here import Here
 from cuggino.loops.watch.options import WatchRunOptions
 from cuggino.loops.watch.placement import Placement
@@ -66,22 +64,11 @@ def places_of(
     land_on: LandOn = "branch" if options.land_on == "branch" else "follow"
     trunk = proposing or Trunk(gate, land_on=land_on)
 
-    def prepare(slot: Slot, item: str, commit: str) -> Observable[WatchEvent]:
-        return prepare_slot(slot, base=commit, item=item, specs=options.specs_path)
-
-    def restore(slot: Slot, item: str, commit: str) -> Observable[WatchEvent]:
-        specs = options.specs_path
-        return prepare_slot(slot, base=commit, item=item, specs=specs, resume=True)
-
-    def publish(slot: Slot, item: str, base: str, attempt: int) -> Observable[WatchEvent]:
-        return publish_candidate(slot, item=item, base=base, attempt=attempt)
-
     here = Here(
         services=services,
         folders=slots_of(options.cwd, options.slot_folder, options.slots),
-        prepare=prepare,
-        restore=restore,
-        publish=publish,
+        prepare=partial(prepare_slot, specs=options.specs_path),
+        publish=publish_candidate,
     )
     return Places(
         placement=placement or here,
