@@ -43,6 +43,7 @@ class Attempts:
     _failed: dict[str, int] = field(default_factory=dict)
     _due: dict[str, datetime] = field(default_factory=dict)
     _stalled: dict[str, str] = field(default_factory=dict)
+    _edited: dict[str, int] = field(default_factory=dict)
     _limits: int = 0
     _quota_failures: int = 0
     _quota_until: datetime | None = None
@@ -93,6 +94,11 @@ class Attempts:
         self._stalled[name] = review
         return is_first
 
+    def edited(self, name: str) -> bool:
+        """Record a run during which the item was edited; return whether it was the last one."""
+        count = self._edited[name] = self._edited.get(name, 0) + 1
+        return count >= self.max_attempts
+
     def review(self, name: str) -> str | None:
         """Return the review of the stalled run of the item, if there was one."""
         return self._stalled.get(name)
@@ -119,6 +125,7 @@ class Attempts:
         self._failed.pop(name, None)
         self._due.pop(name, None)
         self._stalled.pop(name, None)
+        self._edited.pop(name, None)
 
     def ready(self, names: list[str], now: datetime) -> list[str]:
         """Return the items that are due, in the same order."""

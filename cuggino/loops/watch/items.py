@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -53,7 +52,6 @@ from cuggino.stages import (
     PollingStarted,
     act,
     audit_stage,
-    clock,
     count_files,
     watch_file_count,
 )
@@ -83,6 +81,16 @@ class Listing(NamedTuple):
     survey: Survey
     order: ReadyOrder
     """By the text of the items, and what has become of those before them."""
+    at: datetime = datetime.min.replace(tzinfo=UTC)
+    """When the watch last took it as it is now."""
+
+
+class _Told(NamedTuple):
+    """What was reported, and is not again as long as it lasts."""
+
+    skipped: Mapping[str, str] = _NONE
+    held: Mapping[str, str] = _NONE
+    polled: frozenset[str] = frozenset()
 
 
 class Items:
@@ -97,26 +105,17 @@ class Items:
     ) -> None:
         self._claim = claim
         self._run = run
-        self._services = run.services
         self._options = options
         self.backlog = Backlog(run.services.workspace)
-        self.survey = Survey([], {})
-        """The latest survey of the backlog."""
-        self.order = ReadyOrder()
-        """The items of the survey that may begin, and those that must wait or are held."""
-        self._surveyed = datetime.min.replace(tzinfo=UTC)
-        """The time of the latest survey."""
+        self.listing = Listing(Survey([], {}), ReadyOrder())
         self.attempts = Attempts(options.max_attempts, options.retry_seconds)
         if run.resumed is not None:
             restore_attempts(self.attempts, run.resumed)
         self._told_to_log_in = False
-        self._edited: Counter[str] = Counter()
         self._places: dict[str, int] = {}
         """The items in the order in which the watch came to them, from 1."""
-        self._skipped: dict[str, str] = {}
-        self._held: Mapping[str, str] = {}
-        self._polling: dict[Path, WatchPolling] = {}
-        self._polling_told: set[Path] = set()
+        self._told = _Told()
+        self._polling: dict[str, WatchPolling] = {}
         self._signs: BehaviorSubject[object] = BehaviorSubject(None)
         looks = empty() if looks is None else looks.pipe(ops.observe_on(run.lane))
         self._looks: Observable[object] = merge_now(self._signs, looks)
@@ -145,7 +144,8 @@ class Items:
         that arrive within one are seen together (CUG-104). Both are emitted again at once after
         `look_again`.
         """
-        workspace, changes = self._services.workspace, self._services.changes
+        services = self._run.services
+        workspace, changes = services.workspace, services.changes
         both = (workspace.spec_issues, workspace.backlog)
         changed = merge_now(*map(changes, both)).pipe(ops.share())
 
@@ -179,50 +179,51 @@ class Items:
     def situation(self, issues: list[str], listing: Listing, now: datetime) -> Situation:
         """Return the state of the folders, as they were seen."""
         self.take(listing, now)
-        free = list(self.order.ready)
+        free = list(self.listing.order.ready)
         ready = len(self.attempts.ready(free, now))
         return Situation(issues=len(issues), ready=ready, paused=len(free) - ready)
 
     def take(self, listing: Listing, now: datetime, blocked: Mapping[str, str] = _NONE) -> None:
-        """Take the backlog as it was listed."""
-        self.survey, self.order = listing
-        self._surveyed = now
+        """Take the backlog as it was listed.
+
+        Those that are `blocked` wait for a person, each with the reason.
+        """
+        survey, order, _ = listing
         if blocked:
-            self.order = self.backlog.order(self.survey.items, held=blocked)
+            order = self.backlog.order(survey.items, held=blocked)
+        self.listing = Listing(survey, order, now)
 
     def next(self, now: datetime) -> str | None:
         """Return the first item that can be worked on now; None when there is none, or an issue."""
-        if count_files(self._services.workspace.spec_issues):
+        if count_files(self._run.services.workspace.spec_issues):
             return None
-        self.listed(now)
-        due = self.attempts.due(self.order.ready, now)
+        self.look(now)
+        due = self.attempts.due(self.listing.order.ready, now)
         return next(filter(self.backlog.may_begin, due), None)
 
-    def listed(self, now: datetime, blocked: Mapping[str, str] = _NONE) -> list[str]:
-        """Return the names of all items.
-
-        Those that are `blocked` wait for a person, each with the reason.
+    def look(self, now: datetime, blocked: Mapping[str, str] = _NONE) -> None:
+        """List the backlog, and take it.
 
         A large backlog is listed again only after ten times as long as that takes, so that each
         item costs about the same, however many there are.
         """
-        size = len(self.survey.items) + len(self.survey.problems)
-        if size <= _FEW or not now - self._surveyed < size * _EACH:
+        survey = self.listing.survey
+        size = len(survey.items) + len(survey.problems)
+        if size <= _FEW or not now - self.listing.at < size * _EACH:
             self.take(self._listing(), now, blocked)
-        return self.survey.items
 
     def begins(self, name: str, slot: int = 0, returns: int = 0) -> WatchProcessingItem:
         """Return the beginning of work on the item, with its place among all of them."""
         self._places.setdefault(name, len(self._places) + 1)
-        if not self._services.shows_plans:
-            return WatchProcessingItem(filename=name, slot=slot, returns=returns)
-        return WatchProcessingItem(
-            filename=name,
-            slot=slot,
-            returns=returns,
-            title=self.backlog.title(name),
-            position=self._places[name],
-            total=len(self._places.keys() | set(self.survey.items)),
+        begun = WatchProcessingItem(filename=name, slot=slot, returns=returns)
+        if not self._run.services.shows_plans:
+            return begun
+        return begun.model_copy(
+            update={
+                "title": self.backlog.title(name),
+                "position": self._places[name],
+                "total": len(self._places.keys() | set(self.listing.survey.items)),
+            }
         )
 
     def claimed(self, name: str) -> Flow[bool]:
@@ -269,13 +270,11 @@ class Items:
         outcome = "max-iterations" if isinstance(last, LoopMaxIterations) else "approved"
         moved = yield from ask(act(lambda: self.backlog.archive(name, outcome, digest)))
         if moved:
-            self._edited.pop(name, None)
             self.attempts.forget(name)
             yield from emit(WatchItemCompleted(filename=name))
         elif self.backlog.is_there(name):
-            self._edited[name] += 1
-            if self._edited[name] >= self._options.max_attempts:
-                return f"it was edited during each of {self._edited.pop(name)} runs"
+            if self.attempts.edited(name):
+                return f"it was edited during each of {self._options.max_attempts} runs"
             yield from emit(WatchItemRetained(filename=name))
         return None
 
@@ -313,7 +312,7 @@ class Items:
         if not self.backlog.is_there(name):
             self.attempts.forget(name)
             return None
-        now = yield from self.now()
+        now = self._run.lane.now
         attempt = self.attempts.count(name) + 1
         cause = error.cause if isinstance(error, LoopError) else error
         pause: float | None
@@ -321,7 +320,7 @@ class Items:
         if login:
             pause = self.attempts.wait(now)
         elif common:
-            lifted = _lifted_at(cause, self._services.gate, now, self._options.quota_margin)
+            lifted = _lifted_at(cause, self._run.services.gate, now, self._options.quota_margin)
             # Items that meet the same limit at the same time wait no longer for that.
             known = self.attempts.paused(now) if lifted is None else 0.0
             pause = known or self.attempts.limited(now, lifted)
@@ -351,35 +350,27 @@ class Items:
 
     def notices(self) -> list[WatchLoopEvent]:
         """Return new notices: skipped files of the backlog, held items, and polled folders."""
-        problems = self.survey.problems
-        skipped = [
-            WatchItemSkipped(filename=name, reason=reason)
-            for name, reason in problems.items()
-            if self._skipped.get(name) != reason
+        told, skipped, held = self._told, self.listing.survey.problems, self.listing.order.held
+        self._told = _Told(skipped, held, frozenset(self._polling))
+        return [
+            *(event for folder, event in self._polling.items() if folder not in told.polled),
+            *(
+                WatchItemSkipped(filename=name, reason=reason)
+                for name, reason in skipped.items()
+                if told.skipped.get(name) != reason
+            ),
+            *(
+                WatchItemHeld(filename=name, reason=reason)
+                for name, reason in held.items()
+                if told.held.get(name) != reason
+            ),
         ]
-        held = [
-            WatchItemHeld(filename=name, reason=reason)
-            for name, reason in self.order.held.items()
-            if self._held.get(name) != reason
-        ]
-        polling = [
-            notice for folder, notice in self._polling.items() if folder not in self._polling_told
-        ]
-        self._skipped, self._held = problems, self.order.held
-        self._polling_told |= self._polling.keys()
-        return [*polling, *skipped, *held]
 
     def _note_polling(self, started: PollingStarted) -> None:
         notice = WatchPolling(folder=str(started.folder), reason=started.reason)
-        self._polling.setdefault(started.folder, notice)
-        if started.folder not in self._polling_told:
+        self._polling.setdefault(notice.folder, notice)
+        if notice.folder not in self._told.polled:
             self._signs.on_next(started)
-
-    def now(self) -> Flow[datetime]:
-        """Return the time of the scheduler."""
-        now = yield from ask(clock())
-        assert now is not None
-        return now
 
 
 def item_options(

@@ -181,7 +181,7 @@ class SlotWatch:
         self._state.set(replace(self._state.value, last_in=last_in))
         while True:
             yield from control.stand_still()
-            now = yield from items.now()
+            now = self._run.lane.now
             if (yield from ask(act(partial(self._can_begin, now)))):
                 yield from emit(*items.notices())
                 yield from self._follow()  # for attempts to begin at the latest commit
@@ -235,7 +235,7 @@ class SlotWatch:
         self._items.take(listing, now, self._blocked(issues))
         can_begin = self._begins_something(now)
         self._notice_removed()
-        ready = self._items.order.ready
+        ready = self._items.listing.order.ready
         proposed = sum(name in self._proposals for name in ready)
         return Situation(
             issues=0 if can_begin else len(issues),
@@ -245,7 +245,7 @@ class SlotWatch:
         )
 
     def _can_begin(self, now: datetime) -> bool:
-        self._items.listed(now, self._blocked())
+        self._items.look(now, self._blocked())
         return self._begins_something(now)
 
     def _begins_something(self, now: datetime) -> bool:
@@ -260,7 +260,7 @@ class SlotWatch:
         state, items = self._state.value, self._items
         room = state.limit.active - len(state.at_work)
         names: list[str] = []
-        for name in items.attempts.due(state.queue.first(items.order.ready), now):
+        for name in items.attempts.due(state.queue.first(items.listing.order.ready), now):
             is_new = name not in state.works
             if (is_new and not room) or name in self._proposals or state.is_active(name):
                 continue
@@ -319,14 +319,14 @@ class SlotWatch:
                 if self._run.control.standing.value.holds_back:
                     observer.on_next(Listed((), holds_back=True))
                 else:
-                    items.listed(now, self._blocked())
+                    items.look(now, self._blocked())
                     observer.on_next(self._ready(now))
                 for notice in items.notices():
                     self._news.on_next(notice)
             except Exception as error:
                 observer.on_error(error)
                 return
-            due = items.attempts.next_due(items.survey.items, now)
+            due = items.attempts.next_due(items.listing.survey.items, now)
             if due is not None:
                 wake.disposable = timer(due).subscribe(look, scheduler=lane)
 
@@ -351,7 +351,7 @@ class SlotWatch:
                 return
             self._tell(Begun(name, options.item or "", start.slot))
             try:
-                after = items.order.landed.get(name, ())
+                after = items.listing.order.landed.get(name, ())
                 base = yield from ask(self._places.trunk.head(after))
                 running = self._attempt(options, base or "", control)
                 last = yield from forward(control.obeyed(running))
@@ -539,7 +539,7 @@ class SlotWatch:
 
     def _notice_removed(self, _change: object = None) -> None:
         """Wake the stories of items that a person has removed from the backlog."""
-        listed = set(self._items.survey.items) if len(self._proposals) else ()
+        listed = set(self._items.listing.survey.items) if len(self._proposals) else ()
         for name in self._proposals.names():
             if name not in listed and not self._items.backlog.is_there(name):
                 self._run.lane.schedule(lambda *_, gone=name: self._proposals.look_again(gone))
