@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -91,7 +90,6 @@ class CodingRun:
         )
         self._convergence = Convergence(options)
         self._gate = Gate(self._place, options)
-        self._turns: Counter[Role] = Counter()
         self._kept = KeptProcesses()
         self._conflicts = Conflicts()
         self._baseline: str | None = None
@@ -353,9 +351,9 @@ class CodingRun:
 
     def _turn(self, role: Role) -> Flow[Turn]:
         """Count the agents of the role; a stage that is repeated truncates the session file."""
-        self._turns[role] += 1
+        number = self._run.next_turn(role)
         size = yield from ask(act(self._session.size), name="log-size")
-        return Turn(self._turns[role], size or 0)
+        return Turn(number, size or 0)
 
     def _fingerprint(self) -> Observable[str]:
         """Emit the fingerprint of the project and its plan."""

@@ -138,7 +138,6 @@ class Course:
         """Return the result (AUT-035)."""
         known = self.listed or DeliverablesListed()
         verification = self._verification()
-        failed = reason in ("stalled", "max_retries_exceeded")
         return DeliverEnded(
             reason=reason,
             sessions=self.sessions,
@@ -152,7 +151,7 @@ class Course:
             max_iterations=self._options.max_sessions,
             max_retries=self._options.max_retries,
             sync=self._options.workflow == "sync",
-            error=error or (self.error if failed else ""),
+            error=error,
         )
 
     def _state(self, files: str) -> str:

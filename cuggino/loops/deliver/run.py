@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -63,7 +62,6 @@ class DeliverRun:
         self._warnings = warnings
         self._verified = VerifiedFile(run.session.verified_file)
         self._course = Course(options)
-        self._turns: Counter[str] = Counter()
         self.is_resumable = True
 
     def opening(self) -> Flow[None]:
@@ -74,11 +72,11 @@ class DeliverRun:
         """Run sessions until the loop has a result."""
         yield from run_to_its_end(self._kept(), self._end)
 
-    def _kept(self) -> Flow[DeliverExit]:
+    def _kept(self) -> Flow[tuple[DeliverExit, str]]:
         base = yield from ask(self._run.services.repository.head(), name="head-start")
         reason = yield from self._until_done()
         yield from history_kept(self._run, base)
-        return reason
+        return reason, self._course.error if reason in ("stalled", "max_retries_exceeded") else ""
 
     def _until_done(self) -> Flow[DeliverExit]:
         course, options = self._course, self._options
@@ -112,14 +110,14 @@ class DeliverRun:
         course = self._course
         instruction = course.instruction(is_planned=bool(exists))
         course.sessions += 1
-        self._turns[instruction] += 1
+        turn = self._run.next_turn(instruction)
         model = self._options.model
         if is_planning(instruction):
             model = self._options.plan_model or model
         yield from emit(
             DeliverSessionStarted(session=course.sessions, instruction=instruction, model=model)
         )
-        stage = flow(lambda: self._run_session(instruction, model))
+        stage = flow(lambda: self._run_session(instruction, turn, model))
         ended = yield from forward(stage, name=instruction)
         assert isinstance(ended, DeliverSessionEnded)
         course.ended(ended)
@@ -149,7 +147,9 @@ class DeliverRun:
                 return "stalled"
         return None
 
-    def _run_session(self, instruction: DeliverInstruction, model: str | None) -> Flow[None]:
+    def _run_session(
+        self, instruction: DeliverInstruction, turn: int, model: str | None
+    ) -> Flow[None]:
         """Run a session as a stage; a resumed run repeats an unfinished one."""
         options, agent = self._options, self._run.services.agent
         tools: dict[str, str] = {tool: agent_tool(tool) for tool in TOOLS_OF[instruction]}
@@ -179,7 +179,7 @@ class DeliverRun:
             instruction,
             told.text,
             guard=setup.guard,
-            turn=self._turns[instruction],
+            turn=turn,
             session=self._run.session,
             agent=agent,
             folder=folder,

@@ -12,13 +12,15 @@ from cuggino.operators import Flow
 Exit = TypeVar("Exit", DeliverExit, PlanBuildExit)
 
 
-def run_to_its_end(story: Flow[Exit], end: Callable[[Exit, str], Flow[None]]) -> Flow[None]:
-    """Run the story and report its end exactly once (AUT-036).
+def run_to_its_end(
+    story: Flow[tuple[Exit, str]], end: Callable[[Exit, str], Flow[None]]
+) -> Flow[None]:
+    """Run the story and report its end exactly once (AUT-036): the reason, and its cause or "".
 
     An interruption is a regular end; every other error is raised again after it.
     """
     try:
-        yield from end((yield from story), "")
+        yield from end(*(yield from story))
     except Interrupted:
         yield from end("interrupted", "")
     except QuotaExceeded as error:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
@@ -37,6 +38,13 @@ class Run:
     """The journal of the earlier processes of a resumed run."""
     earlier: RunResumed | None = None
     """The totals of these processes."""
+    turns: Counter[Role] = field(default_factory=Counter)
+    """The sessions of each role so far, in all its processes."""
+
+    def next_turn(self, role: Role) -> int:
+        """Count another session of the role, outside of its stage, and return its number."""
+        self.turns[role] += 1
+        return self.turns[role]
 
     def since(self, began: datetime) -> float:
         """Return the seconds since then, on the lane of the run."""

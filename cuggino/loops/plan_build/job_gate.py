@@ -6,6 +6,7 @@ Sources: requirements LOP-090 to LOP-099.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from reactivex import Observable, just, operators as ops
@@ -57,11 +58,11 @@ UNVERIFIED = "It could not be verified"
 class GateVerdict(NamedTuple):
     """The result of a verification."""
 
-    findings: tuple[str, ...]
+    findings: tuple[str, ...] = ()
     """The findings for the next session."""
-    failures: Mapping[str, int]
+    failures: Mapping[str, int] = MappingProxyType({})
     """The number of consecutive failures of each job, by id."""
-    accepted: frozenset[str]
+    accepted: frozenset[str] = frozenset()
     """The ids of the jobs that are done and need no further verification."""
 
 
@@ -94,28 +95,23 @@ class JobGate:
         self._findings: list[str] = []
 
     def run(
-        self,
-        accepted: frozenset[str],
-        failures: Mapping[str, int],
-        commits: tuple[str, ...] = (),
-        *,
-        iterated: bool,
+        self, before: GateVerdict, commits: tuple[str, ...] = (), *, iterated: bool
     ) -> Flow[GateVerdict]:
-        """Verify the build after an iteration, and each job that is done and not yet `accepted`.
+        """Verify the build after an iteration, and each job that is done and not yet accepted.
 
-        `failures` is how often each has failed; `commits` the subjects of the commits of the
-        iteration. Emits `CheckCommandStarted`, the events of the verifying agents, `BuildVerified`,
-        `JobVerified` and `JobBlocked`; last `VerificationEnded`. If no iteration has ended, the
-        build is not verified, and nothing is emitted without a job to verify. With a broken jobs
-        file no job is verified (LOP-073).
+        `before` is the last verdict, `commits` the subjects of the commits of the iteration. Emits
+        `CheckCommandStarted`, the events of the verifying agents, `BuildVerified`, `JobVerified`
+        and `JobBlocked`; last `VerificationEnded`. If no iteration has ended, the build is not
+        verified, and nothing is emitted without a job to verify. With a broken jobs file no job is
+        verified (LOP-073).
 
         Raises:
             QuotaExceeded, BudgetExceeded: and any error that every session would meet.
             StorageError: the jobs cannot be written.
             Interrupted: a person has stopped it.
         """
-        counts = FailureCounts(dict(failures))
-        accepted, claims = yield from self._claimed(accepted)
+        counts = FailureCounts(dict(before.failures))
+        accepted, claims = yield from self._claimed(before.accepted)
         if not iterated and not claims:
             return GateVerdict((), counts.counts, accepted)
         wants_build = iterated and self._options.verify_after_iteration

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from typing import NamedTuple
 
 from cuggino.errors import ConfigError
 from cuggino.events import (
@@ -22,7 +21,7 @@ from cuggino.loops.frame.run import Run
 from cuggino.loops.frame.session import is_failure
 from cuggino.loops.frame.standstill import Failures, described, progress_watch, standstill
 from cuggino.loops.plan_build.acts import PlanBuildActs, contradiction, disappeared
-from cuggino.loops.plan_build.job_gate import JobGate
+from cuggino.loops.plan_build.job_gate import GateVerdict, JobGate
 from cuggino.loops.plan_build.options import PlanBuildOptions
 from cuggino.loops.plan_build.session import phase_session
 from cuggino.operators import Flow, emit, flow, forward
@@ -30,8 +29,46 @@ from cuggino.prompts import PromptPhase
 from cuggino.storage import DONE_FILE
 
 
+class _Over(NamedTuple):
+    """The end of a run."""
+
+    reason: PlanBuildExit
+    error: str = ""
+    """Its cause, if the loop has noted it itself."""
+
+
+class _State(NamedTuple):
+    """The state that the iterations of a run share."""
+
+    iteration: int = 0
+    failed: Failures = Failures()
+    jobs: JobsCounted = JobsCounted(open=0, done=0)
+    is_known: bool = True
+    """True if the jobs could be read the last time."""
+    verdict: GateVerdict = GateVerdict()
+    base: str | None = None
+    """The commit before the latest session."""
+    first: str | None = None
+    """The commit before the first one."""
+    rejected: str = ""
+    """The reason why the done file was removed since the last build session."""
+
+    def begun(self, base: str | None) -> _State:
+        """Return the state in another session, which begins at the commit `base`."""
+        return self._replace(iteration=self.iteration + 1, base=base, first=self.first or base)
+
+    def counted(self, jobs: JobsCounted | None) -> _State:
+        """Return the state after the jobs were counted; they could not be if it is None."""
+        return self._replace(jobs=jobs or self.jobs, is_known=jobs is not None)
+
+    @property
+    def is_blocked(self) -> bool:
+        """Return whether no job is left that an agent could do."""
+        return self.is_known and self.jobs.blocked > 0 and not self.jobs.open
+
+
 class PlanBuildRun:
-    """One run: the state that its iterations share. A resumed run replays its stages."""
+    """One run. A resumed run replays its stages, and so comes to the same state."""
 
     reports_interruption = True
 
@@ -39,23 +76,7 @@ class PlanBuildRun:
         self._run = run
         self._options = options
         self._acts = PlanBuildActs(run, options)
-        self._iteration = 0
-        self._failed = Failures()
-        self._error = ""
-        self._jobs = JobsCounted(open=0, done=0)
-        self._is_known = True
-        """True if the jobs could be read the last time."""
-        self._accepted: frozenset[str] = frozenset()
-        """The ids of the jobs that are done and were verified, or were done before the run."""
-        self._base: str | None = None
-        """The commit before the latest session."""
-        self._first: str | None = None
-        """The commit before the first one."""
-        self._findings: tuple[str, ...] = ()
-        self._rejected: tuple[str, ...] = ()
-        """The reason why the done file was removed since the last build session, at most one."""
-        self._failures: Mapping[str, int] = {}
-        self._turns: Counter[str] = Counter()
+        self._state = _State()
         self._progress = progress_watch(options.progress_patience)
         self.is_resumable = True
 
@@ -67,39 +88,39 @@ class PlanBuildRun:
         """Plan and build, until the loop has a result."""
         yield from run_to_its_end(self._course(), self._end)
 
-    def _course(self) -> Flow[PlanBuildExit]:
-        reason = yield from self._until_done()
-        yield from history_kept(self._run, self._first)
-        return reason
+    def _course(self) -> Flow[_Over]:
+        over = yield from self._until_done()
+        yield from history_kept(self._run, self._state.first)
+        return over
 
-    def _until_done(self) -> Flow[PlanBuildExit]:
+    def _until_done(self) -> Flow[_Over]:
         options, acts = self._options, self._acts
-        self._accepted = yield from acts.done_before()
+        self._verified(GateVerdict(accepted=(yield from acts.done_before())))
         yield from self._count()
         yield from acts.unless_stopped()
         yield from acts.dirty_files()
         if options.start == "plan":
-            reason = yield from self._plan()
-            if reason is not None or options.plan_only:
-                return reason or "planned"
+            over = yield from self._plan()
+            if over is not None or options.plan_only:
+                return over or _Over("planned")
         elif options.fresh:
             yield from acts.remove_done()
         return (yield from self._build())
 
-    def _limit(self) -> Flow[PlanBuildExit | None]:
+    def _limit(self) -> Flow[_Over | None]:
         """Return why there may be no further session, or None; checks count and budget."""
         most = self._options.max_sessions
-        if most is not None and self._iteration >= most:
-            return "max_iterations"
+        if most is not None and self._state.iteration >= most:
+            return _Over("max_iterations")
         yield from self._run.within_budget()
         return None
 
-    def _plan(self) -> Flow[PlanBuildExit | None]:
+    def _plan(self) -> Flow[_Over | None]:
         """Plan, in the first iteration (LOP-050 to LOP-054)."""
         yield from self._acts.remove_done()
         while True:
-            if reason := (yield from self._limit()):
-                return reason
+            if over := (yield from self._limit()):
+                return over
             ended = yield from self._session("plan")
             if ended is None:
                 return None  # reported; existing jobs can still be built (LOP-051)
@@ -108,12 +129,12 @@ class PlanBuildRun:
                 yield from self._count(is_planned=True)
                 yield from self._iterated(ended)
                 return None
-            if reason := (yield from self._retried()):
-                return reason
+            if over := (yield from self._retried()):
+                return over
             yield from self._run.pause(self._options.iteration_pause)
             yield from self._acts.unless_stopped()
 
-    def _build(self) -> Flow[PlanBuildExit]:
+    def _build(self) -> Flow[_Over]:
         if self._progress is not None:
             self._progress.start((yield from self._acts.state()))
         while True:
@@ -122,73 +143,71 @@ class PlanBuildRun:
                 yield from self._verify_claims()  # others may have made claims
                 yield from self._count()
                 if (yield from self._is_complete()):
-                    return "complete"
-            if self._is_known and self._jobs.blocked and not self._jobs.open:
-                self._error = yield from self._acts.blocked()
-                return "blocked"
-            if reason := (yield from self._limit()):
-                return reason
-            if reason := (yield from self._one()):
-                return reason
+                    return _Over("complete")
+            if self._state.is_blocked:
+                return _Over("blocked", (yield from self._acts.blocked()))
+            if over := (yield from self._limit()):
+                return over
+            if over := (yield from self._one()):
+                return over
             yield from self._run.pause(self._options.iteration_pause)
 
-    def _one(self) -> Flow[PlanBuildExit | None]:
+    def _one(self) -> Flow[_Over | None]:
         """Build and verify once; return why the loop is over, or None."""
         acts = self._acts
         ended = yield from self._session("build")
         assert ended is not None
         if is_failure(ended.outcome):
             return (yield from self._retried())
-        subjects = yield from acts.subjects(self._base)
-        verdict = yield from self._gate().run(
-            self._accepted, self._failures, subjects, iterated=True
-        )
-        self._rejected = ()
-        self._findings, self._failures, self._accepted = verdict
+        subjects = yield from acts.subjects(self._state.base)
+        self._verified((yield from self._gate().run(self._state.verdict, subjects, iterated=True)))
+        self._state = self._state._replace(rejected="")
         yield from self._count()
         # At once: what contradicts the done file must neither be committed nor outlast the run.
         complete = (yield from acts.is_done()) and (yield from self._is_complete())
         if self._options.auto_commit:
-            yield from acts.commit(self._iteration, must=complete)
+            yield from acts.commit(self._state.iteration, must=complete)
         yield from self._iterated(ended)
-        return "complete" if complete else (yield from self._standstill())
+        return _Over("complete") if complete else (yield from self._standstill())
 
     def _gate(self) -> JobGate:
-        return JobGate(self._iteration, self._run, self._options)
+        return JobGate(self._state.iteration, self._run, self._options)
 
     def _verify_claims(self) -> Flow[None]:
         """Verify every job reported as done (LOP-096)."""
-        verdict = yield from self._gate().run(self._accepted, self._failures, iterated=False)
-        self._findings += verdict.findings
-        self._failures, self._accepted = verdict.failures, verdict.accepted
+        known = self._state.verdict
+        verdict = yield from self._gate().run(known, iterated=False)
+        self._verified(verdict._replace(findings=(*known.findings, *verdict.findings)))
+
+    def _verified(self, verdict: GateVerdict) -> None:
+        self._state = self._state._replace(verdict=verdict)
 
     def _session(self, phase: PromptPhase) -> Flow[PlanBuildSessionEnded | None]:
         """Run a session of the phase; return its end, or None without a prompt for it."""
-        self._base = yield from self._acts.head()
-        self._first = self._first or self._base
-        self._iteration += 1
-        self._turns[phase] += 1
+        before = self._state
+        state = self._state = before.begun((yield from self._acts.head()))
+        turn = self._run.next_turn(phase)
         # A resumed run repeats it from the start unless it had finished.
         stage = flow(
             lambda: phase_session(
                 phase,
                 self._run,
                 self._options,
-                iteration=self._iteration,
-                turn=self._turns[phase],
-                base=self._base,
-                findings=(*self._findings, *self._rejected),
+                iteration=state.iteration,
+                turn=turn,
+                base=state.base,
+                findings=(*state.verdict.findings, *filter(None, [state.rejected])),
             )
         )
         try:
             ended = yield from forward(stage, name=phase)
         except ConfigError:
-            self._iteration -= 1  # nothing was started
+            self._state = state._replace(iteration=before.iteration)  # nothing was started
             raise
         if not isinstance(ended, PlanBuildSessionEnded):
-            self._iteration -= 1
+            self._state = state._replace(iteration=before.iteration)
             return None
-        self._failed = self._failed.after(ended)
+        self._state = state._replace(failed=state.failed.after(ended))
         return ended
 
     def _is_complete(self) -> Flow[bool]:
@@ -196,9 +215,8 @@ class PlanBuildRun:
 
         Without verification it ends the loop (TC-030-05), with a warning if jobs are open.
         """
-        options = self._options
-        known = self._jobs if self._is_known else None
-        reason = contradiction(self._findings, known)
+        options, state = self._options, self._state
+        reason = contradiction(state.verdict.findings, state.jobs if state.is_known else None)
         if not (options.verify_after_iteration or options.verify_build or options.verify_test):
             if reason:
                 ends = f"{DONE_FILE} ends the loop without verification, although {reason}"
@@ -209,61 +227,54 @@ class PlanBuildRun:
             return True
         yield from self._acts.remove_done()
         yield from emit(DoneFileRejected(reason=reason))
-        self._rejected = (f"{DONE_FILE} was there although {reason}",)
+        self._state = state._replace(rejected=f"{DONE_FILE} was there although {reason}")
         return False
 
-    def _retried(self) -> Flow[PlanBuildExit | None]:
+    def _retried(self) -> Flow[_Over | None]:
         """Announce another session after one that failed, unless too many have (LOP-064)."""
         yield from self._verify_claims()
         yield from self._count()
-        attempt, self._error = self._failed
+        attempt, message = self._state.failed
         most = self._options.max_retries
         if attempt > most:
-            return "max_retries_exceeded"
-        yield from emit(
-            PlanBuildSessionRetry(attempt=attempt, max_retries=most, message=self._error)
-        )
+            return _Over("max_retries_exceeded", message)
+        yield from emit(PlanBuildSessionRetry(attempt=attempt, max_retries=most, message=message))
         return None
 
     def _iterated(self, ended: PlanBuildSessionEnded) -> Flow[None]:
         yield from emit(
             PlanBuildIterationEnded(
-                iteration=self._iteration, cost_usd=ended.cost_usd, duration=ended.duration
+                iteration=self._state.iteration, cost_usd=ended.cost_usd, duration=ended.duration
             )
         )
 
-    def _standstill(self) -> Flow[PlanBuildExit | None]:
+    def _standstill(self) -> Flow[_Over | None]:
         """Return "stalled" if the latest iterations changed nothing (LOP-065)."""
         if self._progress is None:
             return None
         found = standstill(self._progress, (yield from self._acts.state()))
         if found is None:
             return None
-        self._error = described(found, "iterations")
         yield from emit(found)
-        return "stalled"
+        return _Over("stalled", described(found, "iterations"))
 
     def _count(self, *, is_planned: bool = False) -> Flow[None]:
-        counted = yield from self._acts.count(self._accepted, is_planned=is_planned)
-        self._is_known = counted is not None
-        self._jobs = counted or self._jobs
+        accepted = self._state.verdict.accepted
+        jobs = yield from self._acts.count(accepted, is_planned=is_planned)
+        self._state = self._state.counted(jobs)
 
     def _end(self, reason: PlanBuildExit, error: str) -> Flow[None]:
         """Emit the result."""
-        own = self._error if reason in _EXPLAINED else ""
+        state = self._state
         ended = PlanBuildEnded(
             reason=reason,
-            iterations=self._iteration,
-            open=self._jobs.open,
-            done=self._jobs.done,
-            blocked=self._jobs.blocked,
+            iterations=state.iteration,
+            open=state.jobs.open,
+            done=state.jobs.done,
+            blocked=state.jobs.blocked,
             cost_usd=self._run.cost_usd,
             duration=self._run.seconds,
-            error=error or own,
+            error=error,
         )
         self.is_resumable = ended.is_resumable
         yield from emit(ended)
-
-
-_EXPLAINED = frozenset({"blocked", "stalled", "max_retries_exceeded"})
-"""Ends whose cause the loop has noted itself."""
