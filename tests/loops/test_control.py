@@ -262,11 +262,11 @@ def test_who_is_meant() -> None:
         (None, ("a", "b"), "name one of the items at work: a, b"),
     ):
         for command, source in (
-            (SkipAsked(item=item), "skip"),
-            (SteerAsked(text="x", item=item), "steer"),
+            (ev.SkipAsked(item=item), "skip"),
+            (ev.SteerAsked(text="x", item=item), "steer"),
         ):
             found = meant(command, at_work)
-            if isinstance(found, ControlIgnored):
+            if isinstance(found, ev.ControlIgnored):
                 assert (source, expected) == (found.source, found.reason)
             else:
                 assert expected == found
@@ -274,7 +274,9 @@ def test_who_is_meant() -> None:
 
 def test_commands_that_lead_from_one_state_to_another() -> None:
     begun, paused, stopped = Standing(), Standing(is_paused=True), Standing(stops=True)
-    assert [PauseAsked(), StopAsked()] == [*commands_for((begun, replace(paused, stops=True)))]
-    assert [ContinueAsked()] == [*commands_for((paused, begun))]
-    assert [StopAsked()] == [*commands_for((begun, stopped))]
+    assert [ev.PauseAsked(), ev.StopAsked()] == [
+        *commands_for((begun, replace(paused, stops=True)))
+    ]
+    assert [ev.ContinueAsked()] == [*commands_for((paused, begun))]
+    assert [ev.StopAsked()] == [*commands_for((begun, stopped))]
     assert [] == [*commands_for((paused, paused))]
