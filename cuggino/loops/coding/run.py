@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeAlias
+from types import MappingProxyType
+from typing import NamedTuple, TypeAlias
 
 from reactivex import Observable
 
@@ -71,6 +72,16 @@ Verdict: TypeAlias = Approved | RequestChanges | OwnReview | SpecIssue | NoProgr
 """How an iteration ended."""
 
 
+class _Before(NamedTuple):
+    """What was there before the first agent."""
+
+    baseline: str | None = None
+    """The commit that reviews compare with."""
+    dirty: Mapping[str, str] = MappingProxyType({})
+    """Files with uncommitted changes, each with its state."""
+    conflicts: Conflicts = Conflicts()
+
+
 class CodingRun:
     """One run of the coding loop: the state that its iterations share."""
 
@@ -91,10 +102,7 @@ class CodingRun:
         self._convergence = Convergence(options)
         self._gate = Gate(self._place, options)
         self._kept = KeptProcesses()
-        self._conflicts = Conflicts()
-        self._baseline: str | None = None
-        self._dirty: Mapping[str, str] = {}
-        """Files with uncommitted changes before the run, each with its state."""
+        self._before = _Before()
         self._uncommitted: str | None = None
         """The message of the latest commit, if it failed; the next one would also contain that
         work."""
@@ -169,13 +177,15 @@ class CodingRun:
     def _begin(self) -> Flow[None]:
         """Record the state before the first agent, and merge what the options ask for."""
         options, repository = self._options, self._services.repository
+        baseline, dirty, conflicts = self._before
         if options.commit:
-            self._baseline = yield from ask(repository.head(), name="baseline")
+            baseline = yield from ask(repository.head(), name="baseline")
             specs = (Path(options.specs_path),)
-            self._dirty = yield from dirty_files(repository, options, exclude=specs)
+            dirty = yield from dirty_files(repository, options, exclude=specs)
         if options.merge is not None:
-            self._conflicts = yield from merge_into_work(self._place, options.merge, options.item)
-            self._baseline = options.merge
+            conflicts = yield from merge_into_work(self._place, options.merge, options.item)
+            baseline = options.merge
+        self._before = _Before(baseline, dirty, conflicts)
         yield from self._convergence.begin(self._fingerprint())
         yield from self._gate.begin(options.merge)
 
@@ -248,9 +258,9 @@ class CodingRun:
         stage = reviewing_stage(
             self._place,
             check=check,
-            baseline=self._baseline,
+            baseline=self._before.baseline,
             finished=finished,
-            news=f"{gate_section(changed)}{conflicts_section(self._conflicts)}",
+            news=f"{gate_section(changed)}{conflicts_section(self._before.conflicts)}",
             turn=turn,
         )
         verdict = yield from forward(stage, name="reviewing")
@@ -272,17 +282,17 @@ class CodingRun:
 
     def _resolve(self, n: int) -> Flow[SpecIssue | LoopStalled | None]:
         """Resolve the conflicts of the merge, if there are any; return why the run ends."""
-        problem = ""
-        for _ in range(TRIES) if self._conflicts.paths else ():
+        problem, conflicts = "", self._before.conflicts
+        for _ in range(TRIES) if conflicts.paths else ():
             yield from emit(ImplementingStart(iteration=n))
             turn = yield from self._turn("implementing")
-            stage = resolving_stage(self._place, self._conflicts.variables(problem), turn=turn)
+            stage = resolving_stage(self._place, conflicts.variables(problem), turn=turn)
             ending = yield from forward(stage, name="implementing")
             assert isinstance(ending, Progress | Done | NoMoreWork | SpecIssue)
             if isinstance(ending, SpecIssue):
                 return ending
             concluded = conclude_merge(
-                self._place, self._options.merge or "", ending.content, self._conflicts, iteration=n
+                self._place, self._options.merge or "", ending.content, conflicts, iteration=n
             )
             outcome = yield from forward(concluded, name="merge-commit")
             if not isinstance(outcome, CommitFailed):
@@ -341,7 +351,7 @@ class CodingRun:
     def _commit_stage(self, n: int, message: str, *, base: str) -> Flow[Observable[Event]]:
         # Known before: a commit that was made just before a crash is then not missed.
         head = yield from ask(self._services.repository.head(), name=base)
-        return commit_stage(self._place, message, iteration=n, base=head, dirty=self._dirty)
+        return commit_stage(self._place, message, iteration=n, base=head, dirty=self._before.dirty)
 
     def _push(self, n: int, commit: object) -> Flow[None]:
         target = self._options.push

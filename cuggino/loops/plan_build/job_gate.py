@@ -5,7 +5,8 @@ Sources: requirements LOP-090 to LOP-099.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -37,7 +38,7 @@ from cuggino.events import (
     parse_event,
 )
 from cuggino.loops.frame.run import Run
-from cuggino.loops.plan_build.judge import Judge
+from cuggino.loops.plan_build.judge import judged
 from cuggino.loops.plan_build.options import PlanBuildOptions
 from cuggino.operators import Flow, ask, emit, flow, forward
 from cuggino.prompts import build_verification_prompt, job_verification_prompt
@@ -83,15 +84,9 @@ class JobGate:
 
     def __init__(self, iteration: int, run: Run, options: PlanBuildOptions) -> None:
         self._iteration = iteration
-        self._judge = Judge(iteration, run, options)
+        self._run = run
         self._options = options
-        self._supervision = run.supervision
-        self._interruption = run.interruption
         self._store = JobStore(run.services.workspace.root)
-        self._prompts = run.services.prompts
-        self._shell = commands_shell(run.services.shell, options)
-        self._is_verified = run.services.shell is shell_lines
-        self._session = run.session
         self._findings: list[str] = []
 
     def run(
@@ -186,35 +181,42 @@ class JobGate:
         return (yield from ask(stage, name="verify-commands")) or []
 
     def _run_command(self, command: str) -> Flow[None]:
+        run = self._run
         stage = command_stage(
             CheckCommandOutput,
             command,
-            shell=self._shell,
+            shell=commands_shell(run.services.shell, self._options),
             cwd=self._options.cwd,
             iteration=self._iteration,
-            output_file=self._session.check_file,
+            output_file=run.session.check_file,
             timeout=self._options.command_timeout,
         )
         protected = None
-        if self._is_verified:
+        if run.services.shell is shell_lines:
             protected = protected_from_commands(
-                self._options, "verify", session=self._session, role="build"
+                self._options, "verify", session=run.session, role="build"
             )
         around = verified(protected, is_last=lambda _: True, voids=False)
         told: list[Any] = []
-        seen = self._supervision.in_time(stage).pipe(around, ops.do_action(told.append))
-        done = yield from ask(self._interruption.ending(seen))
+        seen = run.supervision.in_time(stage).pipe(around, ops.do_action(told.append))
+        done = yield from ask(run.interruption.ending(seen))
         violations = [dump_event(event) for event in told if event is not done]
         code = done.exit_code if done is not None else None
         output = done.output if done is not None else ""
         yield from emit([[1 if code is None else code, output, *violations]])
 
+    def _asked(
+        self, prompt: str, read: Callable[[str], VerificationResult]
+    ) -> Flow[VerificationResult | None]:
+        run, options = self._run, self._options
+        return (yield from judged(prompt, read, run, options, iteration=self._iteration))
+
     def _build(self, runs: tuple[CommandRun, ...]) -> Flow[None]:
         """Verify that the project builds (LOP-095)."""
         own = next((run.result for run in runs if run.check == "build"), None)
         if own is None:
-            prompt = build_verification_prompt(self._prompts)
-            own = yield from self._judge.ask(prompt, lambda said: parse_check_answer("build", said))
+            prompt = build_verification_prompt(self._run.services.prompts)
+            own = yield from self._asked(prompt, partial(parse_check_answer, "build"))
         if own is None:
             return
         issues = own.issues or (() if own.complete else ("the build does not succeed",))
@@ -270,7 +272,7 @@ class JobGate:
             result = VerificationResult.passed()  # the project asks no agent: the facts decide
         if result is None:
             prompt = job_verification_prompt(
-                self._prompts,
+                self._run.services.prompts,
                 job_id=claim.job_id,
                 requirement_code=code,
                 description=claim.description,
@@ -278,9 +280,9 @@ class JobGate:
                 build_command=options.verify_build,
                 test_command=options.verify_test,
             )
-            judged = yield from self._judge.ask(prompt, parse_job_answer)
+            told = yield from self._asked(prompt, parse_job_answer)
             unknown = VerificationResult.failed(UNVERIFIED)
-            result = with_facts(judged, facts) if judged is not None else unknown
+            result = with_facts(told, facts) if told is not None else unknown
         yield from emit(_told(claim, result))
 
     def _send_back(self, job_id: str, status: str, note: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from cuggino.agents.base import SpawnOptions, is_guarded
+from cuggino.agents.base import is_guarded
 from cuggino.config import configured_policy
 from cuggino.domain import VerificationResult
 from cuggino.events import PlanBuildPhaseStarted, PlanBuildWarning
@@ -16,50 +16,45 @@ from cuggino.operators import Flow, emit
 from cuggino.stages import spawn_options
 
 
-class Judge:
-    """Asks for verdicts, each in a separate session. One object per iteration."""
+def judged(
+    prompt: str,
+    read: Callable[[str], VerificationResult],
+    run: Run,
+    options: PlanBuildOptions,
+    *,
+    iteration: int,
+) -> Flow[VerificationResult | None]:
+    """Return the answer, parsed by `read`; None, with a warning, without one (LOP-095).
 
-    def __init__(self, iteration: int, run: Run, options: PlanBuildOptions) -> None:
-        self._iteration = iteration
-        self._run = run
-        self._options = options
+    Emits `PlanBuildPhaseStarted` and the events of the agent.
 
-    def ask(
-        self, prompt: str, read: Callable[[str], VerificationResult]
-    ) -> Flow[VerificationResult | None]:
-        """Return the answer, parsed by `read`; None, with a warning, without one (LOP-095).
-
-        Emits `PlanBuildPhaseStarted` and the events of the agent.
-
-        Raises:
-            QuotaExceeded, BudgetExceeded: and any error that every session would meet.
-            Interrupted: a person has stopped it.
-        """
-        yield from emit(PlanBuildPhaseStarted(phase="verify", iteration=self._iteration))
-        report = yield from run_session(self._run, self._spawn_options(prompt))
-        if report.error is not None:
-            raise report.error
-        if report.outcome != "completed":  # then its message is not a verdict
-            message = report.message or report.outcome
-            yield from emit(PlanBuildWarning(message=f"Verification error: {message}"))
-            return None
-        result = read(report.message)
-        if result.by_words:
-            yield from emit(PlanBuildWarning(message="the verifying agent gave no JSON object"))
-        return result
-
-    def _spawn_options(self, prompt: str) -> SpawnOptions:
-        options = self._options
-        guard = None
-        if is_guarded(self._run.services.agent, "judge"):
-            guard = configured_policy(options, "audit", project=options.cwd)
-        common = spawn_options(
-            options,
-            "judge",
-            prompt,
-            guard=guard,
-            session=self._run.session,
-            agent=self._run.services.agent,
-            drafts=self._run.services.drafts,
-        )
-        return replace(common, model=options.verify_model or options.model)
+    Raises:
+        QuotaExceeded, BudgetExceeded: and any error that every session would meet.
+        Interrupted: a person has stopped it.
+    """
+    yield from emit(PlanBuildPhaseStarted(phase="verify", iteration=iteration))
+    agent, guard = run.services.agent, None
+    if is_guarded(agent, "judge"):
+        guard = configured_policy(options, "audit", project=options.cwd)
+    common = spawn_options(
+        options,
+        "judge",
+        prompt,
+        guard=guard,
+        session=run.session,
+        agent=agent,
+        drafts=run.services.drafts,
+    )
+    report = yield from run_session(
+        run, replace(common, model=options.verify_model or options.model)
+    )
+    if report.error is not None:
+        raise report.error
+    if report.outcome != "completed":  # then its message is not a verdict
+        message = report.message or report.outcome
+        yield from emit(PlanBuildWarning(message=f"Verification error: {message}"))
+        return None
+    result = read(report.message)
+    if result.by_words:
+        yield from emit(PlanBuildWarning(message="the verifying agent gave no JSON object"))
+    return result

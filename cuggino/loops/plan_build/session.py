@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +16,6 @@ from cuggino.domain import with_findings
 from cuggino.events import (
     CommitSeen,
     Event,
-    PlanBuildPhase,
     PlanBuildPhaseStarted,
     PlanBuildSessionEnded,
     PlanBuildWarning,
@@ -27,7 +25,7 @@ from cuggino.loops.frame.run import Run
 from cuggino.loops.frame.session import end_session, run_session
 from cuggino.loops.plan_build.notices import WorkNotices
 from cuggino.loops.plan_build.options import PlanBuildOptions
-from cuggino.operators import Flow, ask, emit, flow, forward
+from cuggino.operators import Flow, ask, emit, forward
 from cuggino.operators.alongside import alongside
 from cuggino.operators.mapcat import mapcat
 from cuggino.prompts import PromptNotFound, PromptPhase, read_prompt
@@ -83,11 +81,15 @@ def phase_session(
 ) -> Flow[None]:
     """Run a session of the phase; without a planning prompt only warn (LOP-051).
 
-    `base` is the commit before it; `findings` are added to its prompt.
+    `base` is the commit before it; `findings` are added to its prompt. Emits
+    `PlanBuildPhaseStarted` and the events of the agent and its supervision; after them
+    `SubAgentStarted`, `SubAgentEnded`, `FileTouched` and `CommitSeen` as they are noticed, for
+    files of the requirements however they were changed (LOP-053); last `PlanBuildSessionEnded`.
 
     Raises:
         ConfigError: the prompt cannot be used, or there is none where there must be.
-        QuotaExceeded, BudgetExceeded, Interrupted: as `PlanBuildSession.run`.
+        QuotaExceeded, BudgetExceeded: and any error that every session would meet.
+        Interrupted: a person has stopped it.
     """
     path = options.plan_prompt if phase == "plan" else options.build_prompt
     try:
@@ -108,89 +110,44 @@ def phase_session(
         agent=run.services.agent,
         drafts=run.services.drafts,
     )
-    session = PlanBuildSession(
-        iteration,
-        phase,
-        run,
-        spawn,
-        commits=lambda: run.services.commits(options.cwd, base),
-    )
-    yield from forward(flow(session.run))
+    notices, seen = WorkNotices(options.cwd), set[str]()
+    committed: Subject[object] = Subject()
 
-
-class PlanBuildSession:
-    """One session, and the notices of its work."""
-
-    def __init__(
-        self,
-        iteration: int,
-        phase: PlanBuildPhase,
-        run: Run,
-        options: SpawnOptions,
-        *,
-        commits: Callable[[], Observable[list[list[str]]]],
-    ) -> None:
-        self._iteration = iteration
-        self._phase: PlanBuildPhase = phase
-        self._run = run
-        self._options = options
-        self._commits = commits
-        self._notices = WorkNotices(options.cwd)
-        self._committed: Subject[object] = Subject()
-        self._seen: set[str] = set()
-
-    def run(self) -> Flow[None]:
-        """Run the session.
-
-        Emits the events of the agent and its supervision; after them `SubAgentStarted`,
-        `SubAgentEnded`, `FileTouched` and `CommitSeen` as they are noticed, for files of the
-        requirements however they were changed (LOP-053); last `PlanBuildSessionEnded`.
-
-        Raises:
-            QuotaExceeded, BudgetExceeded: and any error that every session would meet.
-            Interrupted: a person has stopped it.
-        """
-        began = self._run.lane.now
-        known = (yield from ask(act(lambda: _requirements(self._options.cwd)))) or {}
-        report = yield from run_session(self._run, self._options, self._observed)
-        yield from forward(self._new_commits())
-        changed = yield from ask(act(lambda: _requirements(self._options.cwd)))
-        for path in sorted(
-            path for path, state in (changed or {}).items() if known.get(path) != state
-        ):
-            yield from emit(*self._notices.touched(path))
-        yield from end_session(
-            report,
-            PlanBuildSessionEnded(
-                iteration=self._iteration,
-                phase=self._phase,
-                outcome=report.outcome,
-                message=report.message,
-                cost_usd=report.cost_usd,
-                duration=self._run.since(began),
-            ),
-        )
-
-    def _observed(self, events: Observable[Event]) -> Observable[Event]:
-        commits: Observable[Event] = self._committed.pipe(
-            ops.flat_map(lambda _tick: self._new_commits())
-        )
-        return events.pipe(
-            mapcat(self._notices.notice), ops.do_action(self._look), alongside(commits)
-        )
-
-    def _look(self, _event: Event) -> None:
-        if self._notices.has_committed:
-            self._notices.has_committed = False
-            self._committed.on_next(True)
-
-    def _new_commits(self) -> Observable[Event]:
+    def new_commits() -> Observable[Event]:
         def told(commits: list[list[str]]) -> list[Event]:
-            new = [(commit, subject) for commit, subject in commits if commit not in self._seen]
-            self._seen.update(commit for commit, _ in new)
+            new = [(commit, subject) for commit, subject in commits if commit not in seen]
+            seen.update(commit for commit, _ in new)
             return [CommitSeen(commit_hash=commit, subject=subject) for commit, subject in new]
 
-        return self._commits().pipe(mapcat(told))
+        return run.services.commits(options.cwd, base).pipe(mapcat(told))
+
+    def look(_event: Event) -> None:
+        if notices.has_committed:
+            notices.has_committed = False
+            committed.on_next(True)
+
+    def observed(events: Observable[Event]) -> Observable[Event]:
+        commits: Observable[Event] = committed.pipe(ops.flat_map(lambda _: new_commits()))
+        return events.pipe(mapcat(notices.notice), ops.do_action(look), alongside(commits))
+
+    began = run.lane.now
+    known = (yield from ask(act(lambda: _requirements(options.cwd)))) or {}
+    report = yield from run_session(run, spawn, observed)
+    yield from forward(new_commits())
+    changed = (yield from ask(act(lambda: _requirements(options.cwd)))) or {}
+    for path in sorted(path for path, state in changed.items() if known.get(path) != state):
+        yield from emit(*notices.touched(path))
+    yield from end_session(
+        report,
+        PlanBuildSessionEnded(
+            iteration=iteration,
+            phase=phase,
+            outcome=report.outcome,
+            message=report.message,
+            cost_usd=report.cost_usd,
+            duration=run.since(began),
+        ),
+    )
 
 
 def _requirements(project: Path) -> dict[str, tuple[int, int]]:
