@@ -49,7 +49,7 @@ from cuggino.loops.coding.merging import (
 )
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.frame.history import dirty_files, history_kept
-from cuggino.loops.frame.run import Run
+from cuggino.loops.frame.run import Run, Story
 from cuggino.operators import Flow, ask, emit, forward
 from cuggino.stages import (
     KeptProcesses,
@@ -82,10 +82,8 @@ class _Before(NamedTuple):
     conflicts: Conflicts = Conflicts()
 
 
-class CodingRun:
+class CodingRun(Story):
     """One run of the coding loop: the state that its iterations share."""
-
-    reports_interruption = False
 
     def __init__(self, run: Run, options: LoopRunOptions) -> None:
         self._run = run
@@ -106,7 +104,6 @@ class CodingRun:
         self._uncommitted: str | None = None
         """The message of the latest commit, if it failed; the next one would also contain that
         work."""
-        self.is_resumable = True
 
     def opening(self) -> Flow[None]:
         """Free the repository from the locks of a process that was killed during a commit.

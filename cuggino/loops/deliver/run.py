@@ -27,12 +27,12 @@ from cuggino.events import (
 from cuggino.guard import NOTE
 from cuggino.loops.deliver.course import Course
 from cuggino.loops.deliver.options import DeliverRunOptions
-from cuggino.loops.deliver.session import DeliverSession, listed
+from cuggino.loops.deliver.session import deliver_session, listed
 from cuggino.loops.deliver.setup import session_setup
 from cuggino.loops.deliver.tool_socket import SOCKET, ToolSocket, has_sockets
 from cuggino.loops.frame.ending import run_to_its_end
 from cuggino.loops.frame.history import history_kept
-from cuggino.loops.frame.run import Run
+from cuggino.loops.frame.run import Run, Story
 from cuggino.operators import Flow, Scope, ask, emit, flow, forward
 from cuggino.prompts import (
     is_planning,
@@ -42,7 +42,7 @@ from cuggino.stages import act, boundary_for, spawn_options
 from cuggino.storage import WORKSPACE_FOLDER, DeliverableStore, VerifiedFile
 
 
-class DeliverRun:
+class DeliverRun(Story):
     """One run: what its sessions share. A resumed run replays the outcomes of its stages."""
 
     reports_interruption = True
@@ -62,7 +62,6 @@ class DeliverRun:
         self._warnings = warnings
         self._verified = VerifiedFile(run.session.verified_file)
         self._course = Course(options)
-        self.is_resumable = True
 
     def opening(self) -> Flow[None]:
         """Warn of settings of the project that cannot be used."""
@@ -193,14 +192,19 @@ class DeliverRun:
             mcp_servers=setup.mcp_servers,
             allowed_tools=setup.allowed_tools,
         )
-        session = DeliverSession(
-            self._course.sessions, self._run, spawn, self._store, self._verified
+        session = partial(
+            deliver_session,
+            self._course.sessions,
+            self._run,
+            spawn,
+            self._store,
+            self._verified,
         )
         with Scope() as scope:
             if tools_folder is not None:
                 call = partial(self._call, instruction)
                 scope.acquire(partial(ToolSocket, tools_folder, call), ToolSocket.close)
-            yield from forward(flow(session.run).pipe(ops.do_action(self._heard)))
+            yield from forward(flow(session).pipe(ops.do_action(self._heard)))
 
     def _call(
         self, instruction: DeliverInstruction, tool: str, given: Mapping[str, object]

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
+from typing import NamedTuple
 
-from reactivex import Observable, abc, just, operators as ops
+from reactivex import Observable, just, operators as ops
 
 from cuggino.agents.base import SpawnOptions
 from cuggino.domain import Deliverables
-from cuggino.errors import (
-    StorageError,
-)
+from cuggino.errors import StorageError
 from cuggino.events import (
     DeliverablesListed,
     DeliverableState,
@@ -45,88 +43,22 @@ def listed(loaded: LoadedDeliverables, verified: Iterable[str] = ()) -> Delivera
     )
 
 
-class DeliverSession:
-    """One session, and the changes of the status file during it."""
+class _Seen(NamedTuple):
+    """The deliverables as last seen during a session."""
 
-    def __init__(
-        self,
-        number: int,
-        run: Run,
-        options: SpawnOptions,
-        store: DeliverableStore,
-        verified: VerifiedFile,
-    ) -> None:
-        self._number = number
-        self._run = run
-        self._options = options
-        self._store = store
-        self._verified = verified
-        self._known: Deliverables | None = None
-        self._shown: DeliverablesListed | None = None
+    known: Deliverables | None = None
+    """Those that could be read."""
+    listed: DeliverablesListed | None = None
 
-    def run(self) -> Flow[None]:
-        """Run the session, and watch the deliverables meanwhile.
-
-        Emits the events of the agent and of its policies; each change of the status file as it is
-        written, as `DeliverableStatusChanged` and `DeliverablesListed`; last `DeliverSessionEnded`.
-
-        Raises:
-            QuotaExceeded, BudgetExceeded: and what every other session would meet as well.
-            Interrupted: a person has stopped it.
-        """
-        lane = self._run.lane
-        began = lane.now
-        yield from ask(act(lambda: self._begin(began)))
-        report = yield from run_session(self._run, self._options, alongside(self._watched(lane)))
-        late = yield from ask(act(lambda: self._look(lane.now)))
-        yield from emit(*(late or ()))
-        seconds = self._run.since(began)
-        if report.is_silent:
-            yield from emit(DeliverWarning(message=f"session {self._number} reported no result"))
-        yield from end_session(
-            report,
-            DeliverSessionEnded(
-                session=self._number,
-                outcome=report.outcome,
-                message=report.message,
-                cost_usd=report.cost_usd,
-                duration=seconds,
-            ),
-        )
-
-    def _begin(self, now: datetime) -> None:
-        loaded = self._store.load(now=now)
-        self._known = None if loaded.broken else loaded.deliverables
-        self._shown = listed(loaded, self._marks())
-
-    def _marks(self) -> frozenset[str]:
-        verification = self._verified.read()
-        return verification.verified if verification is not None else frozenset()
-
-    def _watched(self, here: abc.SchedulerBase) -> Observable[Event]:
-        """Emit changes of the status file; if it cannot be watched, they are seen at the end."""
-
-        def given_up(error: Exception, _source: Observable[Event]) -> Observable[Event]:
-            folder = self._store.path.parent
-            return just(DeliverWarning(message=f"{folder} cannot be watched: {error}"))
-
-        changes = self._run.services.changes(self._store.path.parent)
-        return changes.pipe(mapcat(lambda _change: self._look(here.now)), ops.catch(given_up))
-
-    def _look(self, now: datetime) -> list[Event]:
-        """Return the changes of the status file since the last look (AUT-115, AUT-116)."""
-        try:
-            loaded = self._store.load(now=now)
-            marks = self._marks()
-        except StorageError as error:
-            return [DeliverWarning(message=error.message)]
-        if loaded.broken is not None:
-            return []  # told once, when the session is over
-        events: list[Event] = []
+    def after(
+        self, loaded: LoadedDeliverables, verified: frozenset[str]
+    ) -> tuple[_Seen, list[Event]]:
+        """Return what is seen now, and the changes (AUT-115, AUT-116)."""
+        changed: list[Event] = []
         for item in loaded.deliverables.active:
-            before = self._known.get(item.id) if self._known is not None else None
+            before = self.known.get(item.id) if self.known is not None else None
             if before is not None and before.status != item.status:
-                events.append(
+                changed.append(
                     DeliverableStatusChanged(
                         deliverable_id=item.id,
                         description=item.description,
@@ -134,9 +66,67 @@ class DeliverSession:
                         status=item.status,
                     )
                 )
-        self._known = loaded.deliverables
-        now_listed = listed(loaded, marks)
-        if now_listed != self._shown:
-            self._shown = now_listed
-            events.append(now_listed)
-        return events
+        now = listed(loaded, verified)
+        if now != self.listed:
+            changed.append(now)
+        return _Seen(loaded.deliverables, now), changed
+
+
+def deliver_session(
+    number: int, run: Run, options: SpawnOptions, store: DeliverableStore, verified: VerifiedFile
+) -> Flow[None]:
+    """Run a session, and watch the deliverables meanwhile.
+
+    Emits the events of the agent and of its policies; each change of the status file as it is
+    written, as `DeliverableStatusChanged` and `DeliverablesListed`; last `DeliverSessionEnded`.
+
+    Raises:
+        QuotaExceeded, BudgetExceeded: and what every other session would meet as well.
+        Interrupted: a person has stopped it.
+    """
+    seen, lane = _Seen(), run.lane
+
+    def marks() -> frozenset[str]:
+        verification = verified.read()
+        return verification.verified if verification is not None else frozenset()
+
+    def begin() -> None:
+        nonlocal seen
+        loaded = store.load(now=began)
+        known = None if loaded.broken else loaded.deliverables
+        seen = _Seen(known, listed(loaded, marks()))
+
+    def look(_change: object = None) -> list[Event]:
+        """Return the changes of the status file since the last look."""
+        nonlocal seen
+        try:
+            loaded = store.load(now=lane.now)
+            verified_now = marks()
+        except StorageError as error:
+            return [DeliverWarning(message=error.message)]
+        if loaded.broken is not None:
+            return []  # told once, when the session is over
+        seen, changed = seen.after(loaded, verified_now)
+        return changed
+
+    def given_up(error: Exception, _source: Observable[Event]) -> Observable[Event]:
+        """Warn that the file cannot be watched; changes are seen at the end then."""
+        return just(DeliverWarning(message=f"{store.path.parent} cannot be watched: {error}"))
+
+    began = lane.now
+    yield from ask(act(begin))
+    changes = run.services.changes(store.path.parent).pipe(mapcat(look), ops.catch(given_up))
+    report = yield from run_session(run, options, alongside(changes))
+    yield from emit(*((yield from ask(act(look))) or ()))
+    if report.is_silent:
+        yield from emit(DeliverWarning(message=f"session {number} reported no result"))
+    yield from end_session(
+        report,
+        DeliverSessionEnded(
+            session=number,
+            outcome=report.outcome,
+            message=report.message,
+            cost_usd=report.cost_usd,
+            duration=run.since(began),
+        ),
+    )

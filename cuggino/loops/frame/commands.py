@@ -4,20 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from typing import Protocol, runtime_checkable
 
 from reactivex import Observable, abc
 
 from cuggino.events import ControlEvent, ControlIgnored, Event, SkipAsked, SteerAsked
 from cuggino.loops.frame.control import Control
 from cuggino.loops.frame.interruption import heard
-
-
-@runtime_checkable
-class HearsCommands(Protocol):
-    """A story that hands out the commands itself, as only it knows who is at work."""
-
-    commands: Commands
 
 
 class Commands:

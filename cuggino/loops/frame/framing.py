@@ -14,7 +14,7 @@ from cuggino.agents.base import remove_abandoned
 from cuggino.domain import recorded_cooldowns
 from cuggino.errors import WorkspaceLocked
 from cuggino.events import Event, RunResumed
-from cuggino.loops.frame.commands import Commands, HearsCommands
+from cuggino.loops.frame.commands import Commands
 from cuggino.loops.frame.companions import Companion, accompanied
 from cuggino.loops.frame.control import Control, announcing
 from cuggino.loops.frame.interruption import Interruption
@@ -198,7 +198,7 @@ def _obeyed(run: Run, story: Story) -> Iterator[None]:
 
     A new run obeys none that were for an earlier one; messages wait for a run that is resumed.
     """
-    commands = story.commands if isinstance(story, HearsCommands) else Commands(run.control)
+    commands = story.commands or Commands(run.control)
     folder = run.services.control_folder
     if folder is not None:
         folder.prepare()

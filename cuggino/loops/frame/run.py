@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
 
 from reactivex import Observable, abc, empty, just, timer
 
 from cuggino.agents.base import Role, SpawnOptions
 from cuggino.events import Event, RunResumed
+from cuggino.loops.frame.commands import Commands
 from cuggino.loops.frame.control import Control
 from cuggino.loops.frame.interruption import Interruption
 from cuggino.loops.frame.options import RunOptions
@@ -127,17 +128,21 @@ class Run:
         return (yield from ask(self.interruption.ending(state), name="fingerprint")) or ""
 
 
-class Story(Protocol):
+class Story(ABC):
     """The course of a run, made of stages."""
 
-    reports_interruption: bool
+    reports_interruption = False
     """True if an interruption is a result of the story; otherwise the story is disposed, and the
     run fails with `Interrupted`."""
-    is_resumable: bool
+    is_resumable = True
     """True if another process can resume the run; final at its end."""
+    commands: Commands | None = None
+    """Hands out a person's commands; by default, all are for the run."""
 
     def opening(self) -> Flow[None]:
         """Emit what every process of the run repeats; it is not journaled as part of the story."""
+        yield from ()
 
+    @abstractmethod
     def run(self) -> Flow[None]:
         """Run the stages. A resumed run replays the outcomes of those that have finished."""

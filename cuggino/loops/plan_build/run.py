@@ -17,7 +17,7 @@ from cuggino.events import (
 )
 from cuggino.loops.frame.ending import run_to_its_end
 from cuggino.loops.frame.history import history_kept
-from cuggino.loops.frame.run import Run
+from cuggino.loops.frame.run import Run, Story
 from cuggino.loops.frame.session import is_failure
 from cuggino.loops.frame.standstill import Failures, described, progress_watch, standstill
 from cuggino.loops.plan_build.acts import PlanBuildActs, contradiction, disappeared
@@ -67,7 +67,7 @@ class _State(NamedTuple):
         return self.is_known and self.jobs.blocked > 0 and not self.jobs.open
 
 
-class PlanBuildRun:
+class PlanBuildRun(Story):
     """One run. A resumed run replays its stages, and so comes to the same state."""
 
     reports_interruption = True
@@ -78,11 +78,6 @@ class PlanBuildRun:
         self._acts = PlanBuildActs(run, options)
         self._state = _State()
         self._progress = progress_watch(options.progress_patience)
-        self.is_resumable = True
-
-    def opening(self) -> Flow[None]:
-        """Emit nothing."""
-        yield from ()
 
     def run(self) -> Flow[None]:
         """Plan and build, until the loop has a result."""

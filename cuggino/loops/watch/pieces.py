@@ -21,7 +21,6 @@ from cuggino.loops.watch.options import WatchRunOptions
 from cuggino.loops.watch.placement import Returned, Work, work_placed
 from cuggino.loops.watch.places import places_of
 from cuggino.operators import Flow, ask, emit, flow, forward, on_loop
-from cuggino.operators.supervision import Ledger
 from cuggino.stages import Services, act
 from cuggino.storage import Backlog
 
@@ -34,7 +33,6 @@ def attempt_item(
     slot: int = 1,
     number: int = 1,
     returned: Returned | None = None,
-    ledger: Ledger | None = None,
 ) -> Observable[WatchEvent]:
     """Work on an item of the backlog in a slot, as a watch does; see `Runtime.attempt`."""
     enough = options.model_copy(update={"slots": max(options.slots, slot)})
@@ -59,7 +57,6 @@ def attempt_item(
             number=number,
             returned=returned,
             unapproved=options.on_max_iterations == "complete",
-            ledger=ledger,
         )
         yield from forward(work_placed(places.placement, work))
 

@@ -21,7 +21,7 @@ from cuggino.loops.coding.service import LoopService
 from cuggino.loops.frame.commands import Commands
 from cuggino.loops.frame.history import dirty_files
 from cuggino.loops.frame.resuming import latest_run_of, resumed_options
-from cuggino.loops.frame.run import Run
+from cuggino.loops.frame.run import Run, Story
 from cuggino.loops.watch.items import Claim, Items, ends_the_watch
 from cuggino.loops.watch.journal import ITEM
 from cuggino.loops.watch.options import WatchRunOptions
@@ -34,11 +34,8 @@ from cuggino.stages import act
 from cuggino.storage import JournalFile
 
 
-class Watch:
+class Watch(Story):
     """One watch in the project's own folder, an item at a time."""
-
-    reports_interruption = False
-    is_resumable = True
 
     def __init__(
         self,
@@ -54,14 +51,10 @@ class Watch:
         self._options = options
         self._loop = loop
         self._items = Items(run, options, claim, looks)
-        self.commands = Commands(run.control)
+        self.commands: Commands = Commands(run.control)
         self._settled = settled
         """An item whose run ended but was not archived, with its result."""
         self._ledger = run.supervision.ledger
-
-    def opening(self) -> Flow[None]:
-        """Emit nothing."""
-        yield from ()
 
     def run(self) -> Flow[None]:
         """Run the coding loop on the first item, put it away; wait for the next; indefinitely."""

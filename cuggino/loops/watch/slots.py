@@ -48,7 +48,7 @@ from cuggino.events import (
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.frame.commands import Commands
 from cuggino.loops.frame.control import Control
-from cuggino.loops.frame.run import Run
+from cuggino.loops.frame.run import Run, Story
 from cuggino.loops.watch.items import Claim, Items, Listing, ends_the_watch
 from cuggino.loops.watch.journal import SLOTS
 from cuggino.loops.watch.options import WatchRunOptions
@@ -133,11 +133,8 @@ class Places:
     """The trunk, if items land through pull requests."""
 
 
-class SlotWatch:
+class SlotWatch(Story):
     """One watch with slots: a pool of the backlog's items, and waiting in between."""
-
-    reports_interruption = False
-    is_resumable = True
 
     def __init__(
         self,
@@ -152,7 +149,7 @@ class SlotWatch:
         self._options = options
         self._places = places
         self._items = Items(run, options, claim, looks)
-        self.commands = Commands(
+        self.commands: Commands = Commands(
             run.control, is_known=self._items.backlog.is_there, put_aside=self._skipped
         )
         limit = SlotLimit(places.placement.slots)
@@ -165,11 +162,6 @@ class SlotWatch:
         self._news: Subject[WatchEvent] = Subject()
         self._skips: Subject[object] = Subject()
         self._proposals = Proposals(self._await_proposal)
-        self._elsewhere = places.placement.news
-
-    def opening(self) -> Flow[None]:
-        """Emit nothing."""
-        yield from ()
 
     def run(self) -> Flow[None]:
         """Wait until something can begin, and work until nothing can; indefinitely."""
@@ -189,7 +181,7 @@ class SlotWatch:
             else:
                 following: Observable[WatchEvent] = flow(lambda: self._following(self._follow))
                 with control.idle():
-                    beside = (self._proposals.beside(), self._elsewhere)
+                    beside = (self._proposals.beside(), self._places.placement.news)
                     waiting = items.waiting(self._situation)
                     yield from forward(waiting.pipe(alongside(following, *beside)))
 
@@ -305,7 +297,9 @@ class SlotWatch:
             pauses=follows,
             on_release=release,
         )
-        return working.pipe(alongside(self._news, self._proposals.beside(), self._elsewhere))
+        return working.pipe(
+            alongside(self._news, self._proposals.beside(), self._places.placement.news)
+        )
 
     def _listed(
         self, observer: Subscription[Listed], _scheduler: abc.SchedulerBase | None
