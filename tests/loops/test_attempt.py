@@ -312,7 +312,7 @@ def test_a_merge_that_was_given_up(conflict: Conflict) -> None:
     )
     assert error is None
     assert isinstance(seen[-1], ev.WatchCandidate)
-    assert "begun anew" in (agent.spawned[2].system_prompt or "")
+    assert "started again" in (agent.spawned[2].system_prompt or "")
     assert {"b.txt", "c.txt"} <= set(conflict.git("ls-files").split())
     assert "TWO zwei" in conflict.git("show", "HEAD:a.txt")
 
