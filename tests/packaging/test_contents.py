@@ -26,10 +26,10 @@ import importlib, json, pkgutil
 import cuggino, cuggino_cli
 
 NEEDED = {
-    "cuggino.placement.dask.": {"distributed"},
-    "cuggino.web.": {"anyio", "starlette", "uvicorn"},
+    "cuggino.placement.dask": {"distributed"},
+    "cuggino.web": {"anyio", "starlette", "uvicorn"},
 }
-# What the inner modules of a room need of its own extra; its door needs nothing.
+# What a room needs of its own extra.
 
 done = []
 # Skip modules that run on import, the demo's project, and what pytest loads.
@@ -41,8 +41,8 @@ for package in (cuggino, cuggino_cli):
         try:
             done.append(importlib.import_module(module.name).__name__)
         except ModuleNotFoundError as missing:
-            room = module.name[: module.name.rfind(".") + 1]
-            if missing.name.partition(".")[0] not in NEEDED.get(room, ()):
+            rooms = (room for room in NEEDED if (module.name + ".").startswith(room + "."))
+            if missing.name.partition(".")[0] not in NEEDED.get(next(rooms, ""), ()):
                 raise
 print(json.dumps(done))
 """
