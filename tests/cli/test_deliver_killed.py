@@ -28,7 +28,7 @@ COMMAND = [sys.executable, "-m", "cuggino_cli", "deliver", "--agent", "scripted:
 PARTS = {
     "cuggino": lambda words: "deliver" in words,
     "agent": lambda words: any("scripted/process.py" in word for word in words),
-    "tools": lambda words: "mcp" in words and "deliverables" in words,
+    "tools": lambda words: any("mcp_server.py" in word for word in words),
 }
 """The processes of a run, by their command lines."""
 
