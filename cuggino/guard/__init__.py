@@ -31,7 +31,7 @@ from cuggino.guard.sandbox import (
     start_warnings,
 )
 from cuggino.guard.shell.shfmt import find_shfmt
-from cuggino.guard.tools import FILE_TOOLS, READERS, SHELLS, judge, load_rules
+from cuggino.guard.tools import FILE_TOOLS, READERS, SHELLS, judge
 from cuggino.guard.verdict import Part, Verdict, denied
 
 __all__ = [
@@ -60,7 +60,6 @@ __all__ = [
     "denied",
     "find_shfmt",
     "judge",
-    "load_rules",
     "patched_files",
     "role_policy",
     "sandbox_for",

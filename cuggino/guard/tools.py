@@ -87,18 +87,6 @@ def judge(
         )
 
 
-def load_rules() -> None:
-    """Import all rules now, for a process that judges calls itself and may outlive its package.
-
-    The hook is a new program for each call, and imports only the rules that the call needs.
-    """
-    from cuggino.guard import arguments, files, profiles, walk
-    from cuggino.guard.commands import acts, git, listed
-    from cuggino.guard.shell import parser
-
-    assert all((arguments, files, profiles, walk, acts, git, listed, parser))
-
-
 def _judge(
     policy: Policy, tool: str, tool_input: Mapping[str, object], cwd: str, shfmt: str
 ) -> Verdict:

@@ -29,7 +29,7 @@ from cuggino.agents.acp.wire import Question, Verdict
 from cuggino.agents.base.guard import NOT_JUDGED, Guard, not_live
 from cuggino.agents.base.wire import Json, text_or_none
 from cuggino.errors import GuardNotLive
-from cuggino.guard import READERS, hook, load_rules
+from cuggino.guard import READERS, hook
 
 _ATTENDED = "This session is read-only: nobody is there to ask. Mention that in your report."
 _CHOICE = "Nobody is there to choose between its answers: do without"
@@ -82,7 +82,6 @@ class Judge:
         """
         if self.guard is None:
             return
-        load_rules()
         try:
             canary = self._answer(self.guard, {"hook_event_name": "SessionStart"})["canary"]
         except Exception as error:

@@ -28,7 +28,7 @@ from cuggino.agents.base.wire import Json, dict_or_empty, text_or_none
 from cuggino.agents.copilot.tools import Call, common_call, same_text
 from cuggino.errors import GuardNotLive
 from cuggino.events import GuardDenied
-from cuggino.guard import hook, load_rules
+from cuggino.guard import hook
 
 JUDGE_SECONDS = 45.0
 """A call that takes longer to check is denied."""
@@ -85,7 +85,6 @@ class Gate:
         """
         if self.guard is None:
             return
-        load_rules()
         data = {"hook_event_name": "SessionStart"}
         try:
             canary = self._answer(self.guard, data)["cuggino"]["canary"]
