@@ -172,7 +172,8 @@ def in_turns(
 ) -> list[float]:
     """Return the median (or the minimum) of each over interleaved rounds.
 
-    Interleaving exposes all of them to the same load of the machine.
+    Interleaving exposes all of them to the same load of the machine. A single round judges
+    nothing, so there are no calls to warm up.
     """
     found = _in_turns(rounds, acts, warm)
     return [min(values) if best else statistics.median(values) for values in found]
@@ -185,7 +186,7 @@ def took_in_turns(rounds: int, *acts: Callable[[], Took], warm: int = 1) -> list
 
 
 def _in_turns(rounds: int, acts: Sequence[Callable[[], T]], warm: int) -> list[list[T]]:
-    for _ in range(warm):
+    for _ in range(warm if rounds > 1 else 0):
         for act in acts:
             act()
     found: list[list[T]] = [[] for _ in acts]

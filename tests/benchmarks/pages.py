@@ -35,13 +35,15 @@ def open_pages(*, pages: int = 20, rounds: int = 3) -> Iterator[Figure]:
     """
     kinds = {"pages": 1, "browsers": pages}
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
-        count = len(kinds) * rounds + 1
+        warm = rounds > 1
+        count = len(kinds) * rounds + warm
         projects = [make_project(f"{name}/project{number}") for number in range(count)]
         server, url = stack.enter_context(_serving(projects, Path(name) / "state"))
         client = stack.enter_context(httpx.Client(follow_redirects=True, timeout=_LIMIT))
         clean = str(client.get(url).raise_for_status().url)
         measure = partial(_measure, server=server, client=client, clean=clean)
-        measure(1, projects.pop())
+        if warm:
+            measure(1, projects.pop())
         found = {
             kind: [measure(streams, projects.pop()) for _ in range(rounds)]
             for kind, streams in kinds.items()

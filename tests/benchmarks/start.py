@@ -55,9 +55,7 @@ def commands(*, rounds: int = 9, trees: Sequence[Tree] = (HERE,)) -> Iterator[Fi
             "backlog": ("cuggino backlog list", ["backlog", "list"]),
         }
         for key, (name, words) in arguments.items():
-            here.restore()
-            here.plays(*iterations(1))
-            if key != "run":
+            if key == "runs":
                 _fill(here)
             here.plays(killing)
             argvs = [[tree.python, "-c", _WITHIN, str(pid), *words] for tree in trees]
@@ -88,7 +86,8 @@ def _figure(key: str, name: str, value: float, floor: float, floor_name: str) ->
 
 
 def _fill(here: Project) -> None:
-    """Add three runs to the project, and three items to its backlog."""
+    """Leave three runs in the project, and three items in its backlog."""
+    here.restore()
     cuggino = [sys.executable, "-m", "cuggino_cli"]
     for number in range(3):
         here.plays(*iterations(1))
