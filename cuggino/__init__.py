@@ -18,6 +18,7 @@ imported from a public module, and from nothing below one:
 - `cuggino.events`: the events, one base class per category
 - `cuggino.files`: atomic reading and writing of files
 - `cuggino.forge`: GitHub and GitLab, trackers, and landing through pull requests
+- `cuggino.git`: git in a view, the work tree, and what keeps a repository from commits
 - `cuggino.guard`: the verdicts on tool calls
 - `cuggino.guard_audit`: the guard asked about tool calls outside a run
 - `cuggino.loops`: the four loops
@@ -29,7 +30,7 @@ imported from a public module, and from nothing below one:
 - `cuggino.report`: the HTML report of a run
 - `cuggino.runs`: recorded runs
 - `cuggino.sandbox`: each role's view of the project, enforced by the operating system
-- `cuggino.sources`: processes, folders and git as Observables
+- `cuggino.sources`: processes and folders as Observables
 - `cuggino.stages`: one action each: plan, implement, review, check, commit, snapshot, undo
 - `cuggino.storage`: the files of a project's workspace
 - `cuggino.telemetry`: export of runs by OpenTelemetry

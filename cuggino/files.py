@@ -187,6 +187,15 @@ def state_folder(env: Mapping[str, str]) -> Path | None:
     return Path(home) / ".local/state/cuggino" if Path(home).is_absolute() else None
 
 
+def is_own_output(path: Path) -> bool:
+    """Return whether this process prints into the file, as `cuggino run >log.txt` does."""
+    for standard in (1, 2):
+        with suppress(OSError):
+            if os.path.samestat(os.fstat(standard), path.stat()):
+                return True
+    return False
+
+
 def is_linked(folder: Path) -> bool:
     """Return whether a folder of the workspace, or the workspace itself, is a link.
 

@@ -10,15 +10,16 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
-from reactivex import Observable, abc, never, operators as ops, throw, timer
+from reactivex import Observable, abc, never, operators as ops, throw
 from reactivex.subject import AsyncSubject
 
 from cuggino.agents import LlmAgent, Role
 from cuggino.config import CONFIG_FILE, Config
 from cuggino.errors import ConfigError, Interrupted, ProcessError, SpawnFailed
+from cuggino.git import Git, commit_obstacles, has_work_tree, view_obstacles
 from cuggino.operators import Flow, ask, flow, forward, interrupt_when, on_loop
 from cuggino.operators.on_loop import within_loop
-from cuggino.sources import commit_obstacles, git_output, has_work_tree
+from cuggino.sandbox import views_of
 from cuggino.stages import act, lane
 from cuggino.storage import (
     WORKSPACE_FOLDER,
@@ -62,6 +63,7 @@ def check_project(
     check_specs_not_empty(specs)
     if config.commit:
         check_commits(cwd, locks=not (watch or resume))
+    check_views(cwd, config)
     roles = (*_CODING, "audit") if watch and config.audit else _CODING
     check_agents(agent, roles, guarded=config.guard != "off")
     check_writable(cwd)
@@ -105,6 +107,16 @@ def check_commits(cwd: Path, *, locks: bool = True) -> None:
         raise ConfigError(f"{cwd} is in no git repository, but commit is on", hint=hint)
     for obstacle in commit_obstacles(cwd, locks=locks):
         raise ConfigError(f"{obstacle.what}, but commit is on", hint=f"{obstacle.hint}, or {off}")
+
+
+def check_views(cwd: Path, config: Config) -> None:
+    """Check that git, and the program of the check command, work in the views of a run.
+
+    Raises:
+        ConfigError: they do not.
+    """
+    for obstacle in view_obstacles(cwd, views_of(config), check_command=config.check_command):
+        raise ConfigError(obstacle.what, hint=obstacle.hint)
 
 
 def configured(model: type[Model], config: Config, given: dict[str, Any]) -> Model:
@@ -158,11 +170,9 @@ def git_answers(interrupt: Observable[object] | None) -> Flow[None]:
     """
     off = f'or set "commit" to false in {CONFIG_FILE}'
     hint = f"install it (again), {off}"
-    late = ConfigError(f"git did not answer within {GIT_LIMIT:.0f} s, but commit is on", hint=hint)
-    end = timer(GIT_LIMIT).pipe(ops.flat_map(lambda _: throw(late)))
     try:
-        version = git_output("version", cwd=Path.cwd())
-        yield from ask_unless(interrupt, version.pipe(interrupt_when(end)))
+        version = Git(cwd=Path.cwd(), limit=GIT_LIMIT).must("version")
+        yield from ask_unless(interrupt, flow(lambda: version))
     except ProcessError as error:
         missing = isinstance(error, SpawnFailed) and error.errno == ENOENT
         told = "git is not installed" if missing else error.message

@@ -22,6 +22,7 @@ from functools import cache
 from pathlib import Path
 
 from cuggino.files import state_folder
+from cuggino.system_calls import system_call_filter
 
 _PACKAGE = Path(__file__).parent
 _COPIED = (
@@ -42,6 +43,8 @@ _COPIED = (
     "sources/process_tree.py",
 )
 """The programs and what they import, as patterns of paths in the package."""
+SYSTEM_CALLS = "sandbox/system_calls.bpf"
+"""The file with the filter of system calls, as the kernel reads it; empty where there is none."""
 _UNUSED = 90 * 24 * 3600
 """Seconds after which a copy that nobody has used is removed."""
 
@@ -75,6 +78,7 @@ def _contents() -> Mapping[str, bytes]:
             contents[str(path)] = b"" if is_door else source.read_bytes()
             for parent in path.parents[:-1]:
                 contents[str(parent / "__init__.py")] = b""
+    contents[f"cuggino/{SYSTEM_CALLS}"] = system_call_filter()
     return contents
 
 
@@ -136,7 +140,7 @@ def _write(folder: Path, contents: Mapping[str, bytes]) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content)
         source = _PACKAGE.parent / path
-        if content:
+        if content and target.suffix == ".py":
             with suppress(OSError):
                 shutil.copystat(source, target)  # the bytecode is valid for a time and a size
             bytecode = Path(importlib.util.cache_from_source(str(target)))

@@ -10,6 +10,7 @@ import os
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar, cast, get_args
 
@@ -45,9 +46,8 @@ from cuggino.preflight import (
 from cuggino.project_manager import PlanSession
 from cuggino.prompts import Prompts, load_instruction
 from cuggino.runs import RecordedRun, UnreadableRun
-from cuggino.sandbox import home_of
+from cuggino.sandbox import home_of, views_of
 from cuggino.stages import (
-    Enclose,
     GitRepository,
     GitSnapshots,
     SlotListing,
@@ -58,13 +58,13 @@ from cuggino.stages import (
     UndoPlan,
     Workplace,
     act,
+    changed_tests,
     clean_slots,
     control_commands,
-    enclose_commands,
     find_snapshot,
+    fingerprint_stage,
     lane,
     list_slots,
-    no_enclosure,
     undo_plan,
     undo_stage,
 )
@@ -141,14 +141,15 @@ class Runtime:
         workspace, timeout = Workspace(folder), config.commit_timeout
         control = control_folder(workspace)
         apart = (Path(WORKSPACE_FOLDER), *worker.own_files)
+        views = views_of(config)
         services = Services(
             agent=worker,
             workspace=workspace,
-            repository=GitRepository(
-                folder, exclude=apart, timeout=timeout, enclose=_enclose(folder, config)
-            ),
+            repository=GitRepository(folder, exclude=apart, timeout=timeout, views=views),
             prompts=Prompts(workspace.prompts),
             snapshots=_snapshots(folder, config),
+            fingerprint=partial(fingerprint_stage, views=views),
+            changed_tests=partial(changed_tests, views=views),
             control=control_commands(control),
             control_folder=control,
             shows_plans=True,
@@ -354,8 +355,8 @@ class Runtime:
         """
 
         def story() -> Flow[None]:
-            enclose = _enclose(self.cwd, self.config)
-            found = sources_of(self.config, folder=self.cwd, enclose=enclose, more=sources)
+            views = views_of(self.config)
+            found = sources_of(self.config, folder=self.cwd, views=views, more=sources)
             if not found:
                 raise ConfigError(
                     "no source is configured",
@@ -375,7 +376,7 @@ class Runtime:
         beside = beside_watch(
             self.config,
             workspace=self.workspace,
-            enclose=_enclose(self.cwd, self.config),
+            views=views_of(self.config),
             redact=self._redaction(),
             sources=sources,
         )
@@ -634,6 +635,7 @@ class Runtime:
             self.config.slot_folder,
             specs=self.config.specs_path,
             busy=self.workspace.holder() is not None,
+            views=views_of(self.config),
         )
 
     def clean_slots(self, *, dry_run: bool = False) -> Observable[SlotsCleaned]:
@@ -651,6 +653,7 @@ class Runtime:
                     self.config.slot_folder,
                     specs=self.config.specs_path,
                     dry_run=dry_run,
+                    views=views_of(self.config),
                 )
                 yield from forward(cleaned)
 
@@ -742,7 +745,9 @@ class Runtime:
         return on_loop(flow(story))
 
     def _notifier(self) -> notify.Notifier | None:
-        return notify.make_notifier(self.config, cwd=self.cwd) if self.config.sends else None
+        if not self.config.sends:
+            return None
+        return notify.make_notifier(self.config, cwd=self.cwd, views=views_of(self.config))
 
     def _notifications(
         self, notifier: notify.Notifier, options: RunOptions, interrupt: Observable[object] | None
@@ -786,12 +791,4 @@ class Runtime:
 
 def _snapshots(folder: Path, config: Config) -> GitSnapshots:
     limit = round(config.snapshot_max_file * 1e6)
-    return GitSnapshots(folder, Workspace(folder).snapshots, max_file=limit)
-
-
-def _enclose(folder: Path, config: Config) -> Enclose:
-    if config.sandbox == "off":
-        return no_enclosure
-    return enclose_commands(
-        folder, specs=config.specs_path, hide=config.sandbox_hide, show=config.sandbox_show
-    )
+    return GitSnapshots(folder, Workspace(folder).snapshots, max_file=limit, views=views_of(config))

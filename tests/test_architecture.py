@@ -44,23 +44,26 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         "events": _room("", "pydantic pydantic_core typing_extensions"),
         "errors": _room(),
         "files": _room("errors"),
-        "programs": _room("errors files"),
+        "system_calls": _room(),
+        "programs": _room("errors files system_calls"),
         "guard": _room("errors"),
         "sandbox": _room("programs errors files guard"),
         "config": _room("events errors files guard", "pydantic pydantic_core"),
         "domain": _room("events errors"),
         "prompts": _room("errors files"),
         "operators": _room("events errors domain", "reactivex"),
-        "sources": _room("programs errors sandbox operators", "reactivex watchdog git psutil"),
-        "trust": _room("errors files config prompts sources"),
+        "sources": _room("programs errors sandbox operators", "reactivex watchdog psutil"),
+        "git": _room("errors files sandbox operators sources", "reactivex git psutil"),
+        "trust": _room("errors files config prompts sources git"),
         "storage": _room("events errors files domain", "pydantic filelock"),
         "agents": _room(
-            "programs _version events errors files guard sandbox config domain sources operators",
+            "programs _version events errors files guard sandbox config domain sources operators "
+            "git",
             "pydantic pydantic_core reactivex copilot",
         ),
         "stages": _room(
             "events errors files guard sandbox config domain agents.base prompts "
-            "operators sources storage",
+            "operators sources git storage",
             "pydantic reactivex",
         ),
         "loops": _room(
@@ -71,34 +74,36 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         "edges": _room("operators", "reactivex"),
         "runs": _room("events errors domain storage", "pydantic reactivex"),
         "report": _room(
-            "events errors domain sources storage edges runs",
+            "events errors domain sources git storage edges runs",
             "pydantic reactivex jinja2 markupsafe markdown_it",
         ),
-        "notify": _room("events errors config domain operators sources", "reactivex apprise"),
+        "notify": _room(
+            "events errors sandbox config domain operators sources", "reactivex apprise"
+        ),
         "telemetry": _room(
             "_version events errors storage agents.cassettes",
             "pydantic reactivex opentelemetry",
         ),
         "web": _room(
-            "events errors files config domain sources storage edges runs report",
+            "events errors files config domain sources git storage edges runs report",
             "anyio jinja2 markdown_it pydantic starlette uvicorn",
         ),
         "forge": _room(
-            "events errors files config domain operators sources storage "
+            "events errors files sandbox config domain operators sources git storage "
             "agents.cassettes stages loops",
             "reactivex pydantic",
         ),
         "logins": _room("errors operators sources agents", "reactivex"),
         "wakefulness": _room("events operators", "reactivex wakepy"),
         "preflight": _room(
-            "errors events sandbox config operators sources storage agents stages",
+            "errors events sandbox config operators sources git storage agents stages",
             "pydantic reactivex",
         ),
         "control": _room("errors events files sources storage"),
         "doctor": _room(
-            "errors guard sandbox config sources storage agents logins wakefulness notify "
+            "errors guard sandbox config sources git storage agents logins wakefulness notify "
             "runs forge",
-            "pydantic reactivex git",
+            "pydantic reactivex",
         ),
         "guard_audit": _room("events errors guard config storage", "pydantic reactivex"),
         "mcp_server": _room("errors domain storage", "mcp"),
@@ -111,12 +116,12 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         ),
         "placement": _room(
             "_version events errors files sandbox config domain operators sources "
-            "storage agents stages loops logins doctor runtime",
+            "git storage agents stages loops logins doctor runtime",
             "pydantic reactivex distributed filelock",
         ),
         "testing": _room(
             "events errors files guard sandbox config domain prompts operators sources "
-            "storage agents stages loops edges notify forge runtime",
+            "git storage agents stages loops edges notify forge runtime",
             "reactivex psutil pytest",
         ),
         "pytest_plugin": _room("agents.base config testing", "pytest"),
@@ -124,7 +129,7 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
 )
 """The rooms from the bottom up. A dotted name allows one package of a room."""
 
-CLI_LIBRARIES = frozenset({"click", "prompt_toolkit", "wcwidth", "reactivex", "pydantic", "git"})
+CLI_LIBRARIES = frozenset({"click", "prompt_toolkit", "wcwidth", "reactivex", "pydantic"})
 """Third-party libraries that the command line may import."""
 
 PROGRAMS = frozenset(
@@ -431,3 +436,32 @@ def _loaded_by(arguments: str) -> set[str]:
     modules = {line.rpartition("|")[2].strip() for line in ran.stderr.splitlines()}
     assert modules & {"cuggino", "cuggino._version"}
     return modules & HEAVY
+
+
+_NAMES_GIT = frozenset(
+    {"guard/commands/acts.py", "guard/commands/table.py", "sandbox/search_path.py"}
+)
+"""Modules in which "git" is the name of a program that others start."""
+
+
+def test_git_is_started_in_one_room() -> None:
+    """No other module has a command line that begins with git, or imports GitPython."""
+    found = []
+    for path in (*_files(ROOT), *_files(CLI)):
+        place = path.relative_to(ROOT.parent).as_posix()
+        within = place.removeprefix("cuggino/")
+        if within.startswith("git/") or within in _NAMES_GIT:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            match node:
+                case (
+                    ast.List(elts=[ast.Constant("git"), *_])
+                    | ast.Tuple(
+                        elts=[ast.Constant(value="git"), ast.Constant() | ast.Starred(), *_]
+                    )
+                    | ast.Import(names=[ast.alias(name="git"), *_])
+                ):
+                    found.append(f"{place}:{node.lineno}")
+                case _:
+                    pass
+    assert [] == found

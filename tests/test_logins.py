@@ -19,7 +19,9 @@ from cuggino.agents.codex import CodexAgent
 from cuggino.config import Config
 from cuggino.errors import Interrupted, NotLoggedIn
 from cuggino.events import LlmAgentEvent
+from cuggino.git import Git
 from cuggino.logins import Login, LoginMemory, check_logins, login_answer, logins_of
+from cuggino.operators import flow
 from cuggino.testing import no_leaks
 from cuggino_cli.main import main
 from tests.limits import LIMIT
@@ -294,7 +296,7 @@ def project(tmp_path: Path) -> Path:
     (folder / ".specs").mkdir(parents=True)
     (folder / ".specs" / "a.md").write_text("# A\n")
     (folder / "SPEC.md").write_text("# A\n")
-    cuggino.run(cuggino.sources.git_output("init", cwd=folder))
+    cuggino.run(flow(lambda: Git(cwd=folder).must("init")))
     return folder
 
 

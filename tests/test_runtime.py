@@ -15,6 +15,7 @@ from cuggino.agents.claude import ClaudeAgent
 from cuggino.errors import AgentNotFound, CugginoError, SpawnFailed
 from cuggino.events import AgentMessage, Event, IterationStart, LoopSpecIssue
 from cuggino.testing import AgentRun, InMemoryAgent
+from tests.git_commands import replace_git
 from tests.git_project import GitProject, isolate_git
 
 
@@ -211,7 +212,7 @@ class TestRefusals:
     ) -> None:
         """The advice fits the reason: a lack of file handles does not ask for an installation."""
         failure = SpawnFailed("git", OSError(files, os.strerror(files)))
-        monkeypatch.setattr("cuggino.preflight.git_output", lambda *_a, **_k: throw(failure))
+        replace_git(monkeypatch, lambda *_a, **_k: throw(failure))
         error = refused(project, Config(commit=True))
         assert f"cannot start git: {os.strerror(files)}, but commit is on" == error.message
         assert hint in str(error.hint)
@@ -220,9 +221,9 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("body", "told"),
         [
-            ("kill -SEGV $$", "git was killed by signal 11"),
-            ("exit 3", "git exited with code 3"),
-            ("sleep 1000", "git did not answer within 0 s"),
+            ("kill -SEGV $$", "git version was killed by signal 11"),
+            ("exit 3", "git version exited with code 3"),
+            ("sleep 1000", "git version was ended after 0.3 s"),
         ],
     )
     def test_git_that_crashes_or_hangs(

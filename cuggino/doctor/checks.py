@@ -21,18 +21,19 @@ from cuggino.doctor.notifications import notifications
 from cuggino.doctor.other_agents import labeled, other_agents
 from cuggino.doctor.project_code import NOT_STARTED, why_not_started
 from cuggino.doctor.result import CheckResult
-from cuggino.doctor.sandbox import hidden, logins, sandbox, sandbox_of_agent
+from cuggino.doctor.sandbox import hidden, in_views, logins, sandbox, sandbox_of_agent
 from cuggino.doctor.session_files import session_files
 from cuggino.doctor.slots import slots
 from cuggino.errors import ConfigError, CugginoError
-from cuggino.logins import login_answer
-from cuggino.sources import (
+from cuggino.git import (
+    Git,
     commit_obstacles,
     git_failure,
     git_refusal,
     program_settings,
     repository_state,
 )
+from cuggino.logins import login_answer
 from cuggino.storage import SPEC_FILE, holds_specs
 from cuggino.wakefulness import sleep_prevention
 
@@ -75,6 +76,7 @@ def diagnose(
         yield sandbox(folder, config, env)
         yield from hidden(folder, config, env)
         yield from logins(folder, config, env)
+        yield from in_views(folder, config, env)
     yield workspace(folder)
     yield from repository(folder, commit=config is not None and config.commit)
     if config is not None:
@@ -251,16 +253,13 @@ def committer(folder: Path) -> Iterator[CheckResult]:
 
 
 def _identity(folder: Path, *, guess: bool) -> str | None:
-    import git
-
-    with git.Repo(folder, search_parent_directories=True) as repo:
-        options = {} if guess else {"c": "user.useConfigOnly=true"}
-        try:
-            # Only git knows all the places that an identity may come from.
-            repo.git(**options).var("GIT_AUTHOR_IDENT")
-            identity = str(repo.git(**options).var("GIT_COMMITTER_IDENT"))
-        except git.GitCommandError:
-            return None
+    options = () if guess else ("-c", "user.useConfigOnly=true")
+    # Only git knows all the places that an identity may come from.
+    names = ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT")
+    told = [Git(cwd=folder).now(*options, "var", name) for name in names]
+    if any(said.code for said in told):
+        return None
+    identity = told[-1].output.decode("utf-8", "replace")
     return identity[: identity.rfind(">") + 1]
 
 

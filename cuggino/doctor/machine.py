@@ -18,7 +18,7 @@ from cuggino.doctor.agents import inspect_agents
 from cuggino.doctor.checks import agent_login, agent_permissions, agent_program
 from cuggino.doctor.result import CheckResult
 from cuggino.doctor.sandbox import sandbox
-from cuggino.sources import git_environment, git_failure, has_own_ssh, run_bounded
+from cuggino.git import Git, git_failure, has_own_ssh
 
 GIT_SECONDS = 20.0
 """Time limit for the remote."""
@@ -87,7 +87,7 @@ def _remote(remote: str, folder: Path) -> CheckResult:
     if failure := git_failure():
         return CheckResult("problem", f"git: {failure}", "install git")
     quiet = {} if has_own_ssh() else {"GIT_SSH_COMMAND": "ssh -o BatchMode=yes"}
-    env = git_environment({**quiet, "GIT_DIR": str(folder / "probe.git")})
+    env = {**quiet, "GIT_DIR": str(folder / "probe.git")}
     identity = ("-c", "user.name=cuggino", "-c", "user.email=cuggino@localhost")
     git = partial(_git, env=env, folder=folder)
     try:
@@ -107,9 +107,10 @@ def _remote(remote: str, folder: Path) -> CheckResult:
 
 
 def _git(*words: str, env: Mapping[str, str], folder: Path) -> str:
-    ended = run_bounded(["git", *words], seconds=GIT_SECONDS, cwd=folder, env=env)
-    ended.check_returncode()
-    return ended.stdout.decode("utf-8", "replace").strip()
+    said = Git(cwd=folder).now(*words, env=env, limit=GIT_SECONDS)
+    if said.code:
+        raise subprocess.CalledProcessError(said.code, words, stderr=said.errors.encode())
+    return said.text.strip()
 
 
 def _why(error: OSError | subprocess.SubprocessError) -> str:

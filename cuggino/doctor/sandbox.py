@@ -8,6 +8,7 @@ from pathlib import Path
 from cuggino.agents import LlmAgent
 from cuggino.config import CONFIG_FILE, Config
 from cuggino.doctor.result import CheckResult
+from cuggino.git import view_obstacles
 from cuggino.guard import NO_SANDBOX, sandbox_mode
 from cuggino.sandbox import (
     LOGIN_VARIABLES,
@@ -19,6 +20,7 @@ from cuggino.sandbox import (
     login_files,
     named_paths,
     probe,
+    views_of,
     without_logins,
 )
 
@@ -76,6 +78,18 @@ def _way(found: Boundary, role: ViewRole) -> str:
             return "copy-on-write, so changes vanish"
         case _:
             return "read-only, but for files of its own"
+
+
+def in_views(folder: Path, config: Config, env: Mapping[str, str]) -> Iterator[CheckResult]:
+    """Check that git and the program of the check work in the views of a run.
+
+    Nothing of the project is started.
+    """
+    if boundary_here(folder, config, env) is NO_BOUNDARY:
+        return
+    found = view_obstacles(folder, views_of(config), check_command=config.check_command)
+    for obstacle in found:
+        yield CheckResult("problem", f"sandbox: {obstacle.what}", obstacle.hint)
 
 
 def hidden(folder: Path, config: Config, env: Mapping[str, str]) -> Iterator[CheckResult]:

@@ -10,12 +10,13 @@ from urllib.parse import urlsplit
 
 from cuggino.config import BacklogSource, ForgeKind, PullRequestSettings
 from cuggino.errors import ConfigError
+from cuggino.forge.api import Api
 from cuggino.forge.github import GitHub
 from cuggino.forge.gitlab import GitLab
 from cuggino.forge.model import Forge
-from cuggino.sources import git_environment, run_bounded
+from cuggino.git import Git
+from cuggino.sandbox import outside_environment
 
-_ANSWER_S = 20.0
 _SCP = re.compile(r"(?:[^@/\s]+@)?(?P<host>[A-Za-z0-9.-]+):(?!/)(?P<path>.+)")
 _OTHER_HOSTS = {"ssh.github.com": "github.com", "altssh.gitlab.com": "gitlab.com"}
 """Hosts that only answer SSH, on the port of HTTPS."""
@@ -29,8 +30,12 @@ class Place(NamedTuple):
     repo: str
 
 
-def forge_of(settings: BacklogSource | PullRequestSettings, url: str | None) -> Forge:
+def forge_of(
+    settings: BacklogSource | PullRequestSettings, url: str | None, *, project: Path | None = None
+) -> Forge:
     """Return the forge that the settings name; `url` of the git remote supplies what they omit.
+
+    Its program is never one of the `project`.
 
     Raises:
         ConfigError: neither names a repository, or the remote is on another forge.
@@ -54,23 +59,20 @@ def forge_of(settings: BacklogSource | PullRequestSettings, url: str | None) -> 
     if kind == "github" and repo.count("/") != 1:
         raise ConfigError(f"{repo} is not a repository on {host}", hint="write it as `owner/name`")
     make = GitHub if kind == "github" else GitLab
+    env = None if project is None else outside_environment(project)
+    api = Api(kind, host, env=env)
     if isinstance(settings, PullRequestSettings):
-        return make(repo, host=host)
-    return make(repo, host=host, trust=settings.trust, label=settings.label)
+        return make(repo, host=host, api=api)
+    return make(repo, host=host, trust=settings.trust, label=settings.label, api=api)
 
 
 def remote_url(folder: Path, remote: str = "origin") -> str | None:
     """Return the URL of a git remote, or None if it does not exist."""
     try:
-        done = run_bounded(
-            ["git", "remote", "get-url", "--", remote],
-            seconds=_ANSWER_S,
-            cwd=folder,
-            env=git_environment(None),
-        )
+        done = Git(cwd=folder).now("remote", "get-url", "--", remote)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return done.stdout.decode("utf-8", "replace").strip() or None if not done.returncode else None
+    return done.output.decode("utf-8", "replace").strip() or None if not done.code else None
 
 
 def place_of(url: str) -> Place | None:

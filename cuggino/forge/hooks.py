@@ -29,7 +29,8 @@ from cuggino.events import (
 from cuggino.loops import Companion
 from cuggino.operators import Flow, StateRef, ask, emit, flow, interrupt_when, pause
 from cuggino.operators.alongside import alongside
-from cuggino.stages import Enclose, enclose_commands, no_enclosure, shell_input
+from cuggino.sandbox import views_of
+from cuggino.stages import shell_input
 
 WAITING_LIMIT = 100
 """Calls that wait for their turn; more are dropped, and reported."""
@@ -104,11 +105,7 @@ def hooks_of(
     """
     if not config.hooks:
         return None
-    enclose: Enclose = no_enclosure
-    if config.sandbox != "off":
-        enclose = enclose_commands(
-            project, specs=config.specs_path, hide=config.sandbox_hide, show=config.sandbox_show
-        )
+    views = views_of(config)
 
     def run(call: HookCall) -> Observable[bytes]:
         return shell_input(
@@ -116,7 +113,7 @@ def hooks_of(
             project,
             f"{call.line}\n".encode(),
             env=call.env,
-            enclose=enclose,
+            views=views,
             show=config.sandbox_show,
         )
 

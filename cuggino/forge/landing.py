@@ -34,7 +34,7 @@ def landing_of(
             hint=f"add one: git remote add {settings.remote} URL; "
             'or name another as "remote" of "pullRequests"',
         )
-    forge = forge_of(settings, url)
+    forge = forge_of(settings, url, project=folder)
     program = PROGRAMS[forge.kind]
     if shutil.which(program) is None:
         raise ConfigError(

@@ -24,7 +24,8 @@ from cuggino.forge.redaction import Redaction
 from cuggino.forge.reporting import reported
 from cuggino.forge.source import Look, Source, source_of
 from cuggino.loops import Companion
-from cuggino.stages import Enclose, command_lines
+from cuggino.sandbox import Views
+from cuggino.stages import command_lines
 from cuggino.storage import Origins, Workspace
 
 
@@ -41,13 +42,13 @@ def beside_watch(
     config: Config,
     *,
     workspace: Workspace,
-    enclose: Enclose,
+    views: Views | None,
     redact: Redaction,
     sources: Sequence[Source | Look] = (),
 ) -> Beside:
     """Return the companions of a watch: sources, reports, and hooks, which see their events.
 
-    `sources` are added to the configured ones. `enclose` makes the view of commands, and `redact`
+    `sources` are added to the configured ones. `views` are those of commands, and `redact`
     masks text that must not leave this machine.
 
     Raises:
@@ -56,7 +57,7 @@ def beside_watch(
     """
     folder = workspace.root
     trackers = _trackers(config, folder)
-    found = _sources(config, trackers, folder, enclose, sources)
+    found = _sources(config, trackers, folder, views, sources)
     desk = Desk(workspace, trackers, redact=redact, specs=folder / config.specs_path)
     reports = (reported(desk), answered(desk), reclaimed(desk)) if trackers else ()
     hooks = hooks_of(config, folder, url_of=Origins(workspace).page)
@@ -71,14 +72,14 @@ def beside_watch(
 
 
 def sources_of(
-    config: Config, *, folder: Path, enclose: Enclose, more: Sequence[Source | Look] = ()
+    config: Config, *, folder: Path, views: Views | None, more: Sequence[Source | Look] = ()
 ) -> list[Source]:
     """Return the configured sources and the given ones.
 
     Raises:
         ConfigError: as `beside_watch`.
     """
-    return _sources(config, _trackers(config, folder), folder, enclose, more)
+    return _sources(config, _trackers(config, folder), folder, views, more)
 
 
 def _trackers(config: Config, folder: Path) -> dict[str, Tracker]:
@@ -86,7 +87,7 @@ def _trackers(config: Config, folder: Path) -> dict[str, Tracker]:
     for settings in config.backlog_sources:
         if settings.type != "command":
             check_program(settings.type)
-            forge = forge_of(settings, remote_url(folder))
+            forge = forge_of(settings, remote_url(folder), project=folder)
             found[settings.title] = Tracker(forge=forge, settings=settings)
     return found
 
@@ -95,14 +96,14 @@ def _sources(
     config: Config,
     trackers: dict[str, Tracker],
     folder: Path,
-    enclose: Enclose,
+    views: Views | None,
     more: Sequence[Source | Look],
 ) -> list[Source]:
     def made(settings: BacklogSource) -> Source:
         if settings.command is None:
             return issue_source(trackers[settings.title].forge, settings)
         run = partial(
-            command_lines, settings.command, folder, enclose=enclose, show=config.sandbox_show
+            command_lines, settings.command, folder, views=views, show=config.sandbox_show
         )
         return command_source(settings.title, run, every=settings.every, network=settings.network)
 

@@ -10,6 +10,7 @@ from reactivex import Observable, operators as ops, throw, timer
 
 from cuggino.errors import CugginoError, ProcessError, ProcessFailed
 from cuggino.operators import interrupt_when
+from cuggino.sandbox import Views
 from cuggino.sources import process_output
 
 TIMEOUT = 30.0
@@ -20,12 +21,16 @@ class CommandNotifier:
     """A notifier that starts a shell command, such as `mail -s cuggino me@example.com`.
 
     Its input is the title, a blank line and the text; `CUGGINO_TITLE` and `CUGGINO_BODY` hold them
-    too. No part of a message is added to the command line.
+    too. No part of a message is added to the command line. With `views` it runs in the view of
+    commands, as it may be a script that an agent can write.
     """
 
-    def __init__(self, command: str, *, cwd: Path, timeout: float = TIMEOUT) -> None:
+    def __init__(
+        self, command: str, *, cwd: Path, views: Views | None = None, timeout: float = TIMEOUT
+    ) -> None:
         self._command = command
         self._cwd = cwd
+        self._views = views
         self._timeout = timeout
 
     def notify(self, title: str, body: str) -> Observable[Any]:
@@ -38,6 +43,7 @@ class CommandNotifier:
             env=env,
             stdin=f"{title}\n\n{body}\n".encode("utf-8", "replace"),
             merge_stderr=True,
+            enclosure=None if self._views is None else self._views.of_commands(self._cwd),
         )
         return output.pipe(
             ops.ignore_elements(),

@@ -12,6 +12,7 @@ from cuggino.errors import CugginoError
 from cuggino.notify.apprise import AppriseNotifier
 from cuggino.notify.command import CommandNotifier
 from cuggino.operators.merge_now import merge_now
+from cuggino.sandbox import Views
 
 
 class Notifier(Protocol):
@@ -57,10 +58,13 @@ class SeveralNotifiers:
         return defer(send)
 
 
-def make_notifier(config: Config, *, cwd: Path | None = None) -> Notifier:
+def make_notifier(
+    config: Config, *, cwd: Path | None = None, views: Views | None = None
+) -> Notifier:
     """Return the notifier of the configuration; the bell is the terminal's own (`rings`).
 
-    The command runs in `cwd`, by default the working directory.
+    The command runs in `cwd`, by default the working directory, in the view of commands if there
+    are `views`.
 
     Raises:
         ConfigError: Apprise is required but not installed, or a URL is invalid.
@@ -70,7 +74,7 @@ def make_notifier(config: Config, *, cwd: Path | None = None) -> Notifier:
     urls = [way for way in ways if way not in ("bell", "none")]
     made: list[Notifier] = [AppriseNotifier(urls)] if urls else []
     if settings.command is not None:
-        made.append(CommandNotifier(settings.command, cwd=cwd or Path.cwd()))
+        made.append(CommandNotifier(settings.command, cwd=cwd or Path.cwd(), views=views))
     if len(made) == 1:
         return made[0]
     return SeveralNotifiers(*made) if made else SilentNotifier()

@@ -15,11 +15,13 @@ from cuggino._version import __version__
 from cuggino.config import Config
 from cuggino.doctor import CheckResult, check_machine
 from cuggino.errors import ConfigError, CugginoError
+from cuggino.git import Git
 from cuggino.operators import Flow, ask, emit, flow, on_loop
 from cuggino.placement.address import ClusterAddress, load_distributed, security_of
 from cuggino.placement.needs import roles_agents, unmet_needs
+from cuggino.sandbox import top_of
 from cuggino.stages import act
-from cuggino.stages.slots import remote_of, top_of
+from cuggino.stages.slots import remote_of
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -71,9 +73,9 @@ def check_cluster(
     """
 
     def story() -> Flow[None]:
-        top, remote, missing = top_of(folder), None, None
+        git, remote, missing = Git(cwd=top_of(folder)), None, None
         try:
-            remote = yield from remote_of(top, cluster.remote)
+            remote = yield from remote_of(git, cluster.remote)
         except CugginoError as error:
             missing = CheckResult("problem", error.message, error.hint)
         asking = _Asking(cluster, config, agent, remote, seconds)

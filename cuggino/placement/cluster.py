@@ -39,6 +39,7 @@ from cuggino.events import (
     dump_event,
 )
 from cuggino.files import read_regular
+from cuggino.git import Git
 from cuggino.loops import Placed, Services, Work, latest_run_of
 from cuggino.operators import Flow, ask, emit, flow, forward, within_budget
 from cuggino.operators.mapcat import mapcat
@@ -49,6 +50,7 @@ from cuggino.placement.limits import Limit, limits_met
 from cuggino.placement.mirror import Kept
 from cuggino.placement.seen import workers_seen
 from cuggino.placement.wire import Failed, FileGone, FileGrown, Limits, decode, encode
+from cuggino.sandbox import top_of, views_of
 from cuggino.stages import act, lane
 from cuggino.stages.slots import (
     GIVEN,
@@ -56,18 +58,15 @@ from cuggino.stages.slots import (
     WORK,
     candidate_ref,
     contains,
-    fetch,
     given_ref,
     included_files,
     item_of,
     kept_ref,
     known_refs,
-    must,
     numbered,
     push_shared,
     remote_of,
     shared_refs,
-    top_of,
     work_ref,
 )
 from cuggino.storage import Backlog, JournalFile
@@ -237,8 +236,9 @@ class Cluster:
     def _assignment(self, key: str, work: Work) -> Flow[Assignment]:
         cwd, workspace = self._cwd, self._services.workspace
         top = top_of(cwd)
-        remote = yield from remote_of(top, self._remote)
-        yield from self._given(top, remote, work)
+        git = Git(cwd=top)
+        remote = yield from remote_of(git, self._remote)
+        yield from self._given(git, remote, work)
         here = yield from ask(lane())
         assert here is not None
         options, ledger = work.options, work.ledger
@@ -248,8 +248,8 @@ class Cluster:
             # A resumed run counts what it has spent so far, and so does the ledger.
             left += _spent(latest) if latest is not None and latest.resumable else 0.0
             options = options.model_copy(update={"budget": left})
-        listed = (yield from must("config", "--list", "-z", cwd=top)).text
-        included = yield from included_files(cwd)
+        listed = (yield from git.must("config", "--list", "-z")).text
+        included = yield from included_files(Git(cwd=cwd, views=views_of(self._config)))
         pairs = (entry.partition("\n") for entry in listed.split("\0"))
         settings = [(name, value) for name, _, value in pairs if _SETTINGS.fullmatch(name)]
         kept = Kept(workspace, work.name)
@@ -288,13 +288,13 @@ class Cluster:
         assert assignment is not None
         return assignment
 
-    def _given(self, top: Path, remote: str, work: Work) -> Flow[None]:
+    def _given(self, git: Git, remote: str, work: Work) -> Flow[None]:
         """Push the commits that the attempt begins with, to refs that no one else writes."""
         specs = [f"+{work.base}:{given_ref(work.name, 'base')}"]
         if work.returned is not None:
             commit = work.returned.candidate.commit
             specs.append(f"+{commit}:{given_ref(work.name, 'candidate')}")
-        yield from push_shared(top, remote, *specs)
+        yield from push_shared(git, remote, *specs)
 
     # Receiving.
 
@@ -375,12 +375,12 @@ class Cluster:
         Raises:
             ProcessError: it is not the candidate that the attempt reported.
         """
-        name, top = candidate.filename, top_of(self._cwd)
+        name, git = candidate.filename, Git(cwd=top_of(self._cwd))
         ref, arrived = candidate_ref(name), work_ref(name)
-        remote = yield from remote_of(top, self._remote)
-        yield from fetch(remote, f"+{arrived}:{arrived}", into=top)
-        known = yield from known_refs(top)
-        commit = (yield from must("rev-parse", "--verify", f"{arrived}^{{commit}}", cwd=top)).text
+        remote = yield from remote_of(git, self._remote)
+        yield from git.fetch(remote, f"+{arrived}:{arrived}")
+        known = yield from known_refs(git)
+        commit = (yield from git.must("rev-parse", "--verify", f"{arrived}^{{commit}}")).text
         if commit != candidate.commit:
             raise ProcessError(
                 "git",
@@ -389,7 +389,7 @@ class Cluster:
             )
         changes = [f"update {ref} {commit}", f"delete {arrived}"]
         earlier = known.get(ref)
-        if earlier is not None and not (yield from contains(commit, earlier, top)):
+        if earlier is not None and not (yield from contains(commit, earlier, git)):
             kept = kept_ref(name, max(numbered(known, name), default=0) + 1)
             changes.append(f"update {kept} {earlier}")
             yield from emit(
@@ -401,7 +401,7 @@ class Cluster:
                 )
             )
         stdin = "".join(f"{change}\n" for change in changes).encode()
-        yield from must("update-ref", "--stdin", cwd=top, stdin=stdin)
+        yield from git.must("update-ref", "--stdin", stdin=stdin)
 
     # Attaching.
 
@@ -430,10 +430,10 @@ class Cluster:
 
     def _cleaned(self) -> Flow[None]:
         """Remove the refs and files of items that have landed."""
-        top, backlog = top_of(self._cwd), Backlog(self._services.workspace)
-        remote = yield from remote_of(top, self._remote)
+        git, backlog = Git(cwd=top_of(self._cwd)), Backlog(self._services.workspace)
+        remote = yield from remote_of(git, self._remote)
         try:
-            refs = yield from shared_refs(top, remote, f"{WORK}/*", f"{GIVEN}/*")
+            refs = yield from shared_refs(git, remote, f"{WORK}/*", f"{GIVEN}/*")
         except ProcessFailed as error:
             raise ConfigError(
                 f"the shared repository cannot be read: {error.message}",
@@ -441,11 +441,11 @@ class Cluster:
             ) from error
         landed = []
         for ref, commit in refs.items():
-            if not backlog.is_there(item_of(ref)) and (yield from contains(TRUNK, commit, top)):
+            if not backlog.is_there(item_of(ref)) and (yield from contains(TRUNK, commit, git)):
                 landed.append(f":{ref}")
                 Kept(self._services.workspace, item_of(ref)).forget()
         if landed:
-            yield from push_shared(top, remote, *landed)
+            yield from push_shared(git, remote, *landed)
 
 
 def _of_project(cwd: Path, specs: str, included: Sequence[str]) -> Iterator[Named]:

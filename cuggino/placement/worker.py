@@ -32,6 +32,7 @@ from cuggino.events import (
     WatchEvent,
 )
 from cuggino.files import remove, storing
+from cuggino.git import Git
 from cuggino.loops import Commands, Control, Interruption, Returned, Services, Work, attempt
 from cuggino.operators import Flow, ask, emit, flow, forward
 from cuggino.operators.alongside import alongside
@@ -41,6 +42,7 @@ from cuggino.placement.limits import Limit, close_gates, limits_met
 from cuggino.placement.mirror import PLACED, Growth
 from cuggino.placement.wire import Failed, Limits, Said, decode, encode
 from cuggino.runtime import Runtime
+from cuggino.sandbox import views_of
 from cuggino.stages import act, lane
 from cuggino.stages.slots import (
     NotKept,
@@ -48,10 +50,8 @@ from cuggino.stages.slots import (
     WorkRef,
     candidate_ref,
     config_text,
-    fetch,
     given_ref,
     kept_ref,
-    must,
     prepare_slot,
     publish_candidate,
     read_record,
@@ -132,7 +132,7 @@ class _RemoteAttempt:
         yield from ask(act(partial(_empty, desk)))
         if not (top / ".git" / "HEAD").is_file():
             top.mkdir(parents=True, exist_ok=True)
-            yield from must("init", "--quiet", "--template=", ".", cwd=top)
+            yield from Git(cwd=top).must("init", "--quiet", "--template=", ".")
         with storing("write", top / ".git"):
             settings = (top / ".git" / "config").read_text(encoding="utf-8")
             own = settings.partition("# Of the client\n")[0]
@@ -162,18 +162,18 @@ class _RemoteAttempt:
 
     def _fetched(self, top: Path) -> Flow[None]:
         """Fetch the base and the work so far, and take the item over."""
-        given, name = self._given, self._name
+        given, name, git = self._given, self._name, Git(cwd=top)
         words = ("for-each-ref", "--format=delete %(refname)", "refs/cuggino")
-        listed = (yield from must(*words, cwd=top)).text
+        listed = (yield from git.must(*words)).text
         if listed:
-            yield from must("update-ref", "--stdin", cwd=top, stdin=f"{listed}\n".encode())
+            yield from git.must("update-ref", "--stdin", stdin=f"{listed}\n".encode())
         specs = [f"+{given_ref(name, 'base')}:refs/cuggino/trunk"]
         if given.candidate is not None:
             specs.append(f"+{given_ref(name, 'candidate')}:{candidate_ref(name)}")
-        yield from fetch(given.remote, *specs, into=top)
-        claimed = yield from self._work.claim(top, given.base)
+        yield from git.fetch(given.remote, *specs)
+        claimed = yield from self._work.claim(git, given.base)
         if claimed is not None:
-            yield from must("update-ref", kept_ref(name, 1), claimed, cwd=top)
+            yield from git.must("update-ref", kept_ref(name, 1), claimed)
 
     # The attempt.
 
@@ -292,7 +292,7 @@ class _RemoteAttempt:
 
         yield from forward(published.pipe(mapcat(note)))
         (candidate,) = made
-        yield from self._work.offer(desk.top, candidate.commit)
+        yield from self._work.offer(Git(cwd=desk.top), candidate.commit)
         self._has_candidate = True
         growth.saved()
         yield from emit(candidate)
@@ -321,6 +321,7 @@ def _free_desk(folder: Path, given: Assignment) -> Iterator[_Desk]:
                     root=root,
                     folder=root if given.within == "." else root / given.within,
                     project=project,
+                    views=views_of(given.configuration()),
                 )
                 yield _Desk(top=top, project=project, slot=slot, elsewhere=slots / "slot-0")
                 return

@@ -16,6 +16,7 @@ from reactivex import operators as ops
 from cuggino.edges import run
 from cuggino.errors import ProcessError, StorageError
 from cuggino.events import WatchPlaced, WatchSlotPrepared
+from cuggino.git import Git, looking_environment
 from cuggino.report.decisions import decisions_of
 from cuggino.report.diffs import DIFF, DiffParser
 from cuggino.report.fold import fold_entries
@@ -26,7 +27,6 @@ from cuggino.report.page import render_report
 from cuggino.report.times import zone_at
 from cuggino.report.transcript import MOST_KEPT
 from cuggino.runs import RecordedRun, Runs
-from cuggino.sources import git_lines, looking_environment
 from cuggino.storage.journal import (
     digest_of,
     iter_entries,
@@ -186,7 +186,7 @@ def commit_diffs(folder: Path, commits: Iterable[str], *, slot: Path | None = No
 
     def git(*args: str, lines: Iterable[str], to: Callable[[str], None]) -> None:
         stdin = "".join(f"{line}\n" for line in lines).encode()
-        output = git_lines(*args, cwd=folder, stdin=stdin, env=env)
+        output = Git(cwd=folder).lines(*args, stdin=stdin, env=env)
 
         def take(line: bytes) -> None:
             to(line.decode("utf-8", "replace"))
@@ -207,8 +207,7 @@ def commit_diffs(folder: Path, commits: Iterable[str], *, slot: Path | None = No
             if line.split()[1:2] == ["commit"]
         }
         if known:
-            quiet = ("-c", "core.quotePath=false")
-            git(*quiet, *DIFF, lines=known.values(), to=parser.add)
+            git(*DIFF, lines=known.values(), to=parser.add)
     except (ProcessError, ValueError):
         return {}
     changes = parser.result()

@@ -2,15 +2,22 @@
 
 `role_view` returns the paths that a role may write, `probe` the best `Boundary` that this machine
 can enforce; `Boundary.enclose` turns a view into an `Enclosure`: the words in front of a command.
+`Views` makes those of the programs that cuggino itself starts.
 """
 
 from cuggino.sandbox.boundary import NO_BOUNDARY, Boundary, Engine, probe
 from cuggino.sandbox.enclosure import Enclosure
+from cuggino.sandbox.git_config import settings_in
 from cuggino.sandbox.home import home_of, named_paths
+from cuggino.sandbox.installed import installed
 from cuggino.sandbox.logins import LOGIN_VARIABLES, login_files, without_logins
+from cuggino.sandbox.privileges import drop_privileges, privileged_files
 from cuggino.sandbox.protected import Protected, protected_for
+from cuggino.sandbox.repository import top_of
+from cuggino.sandbox.search_path import outside_environment
 from cuggino.sandbox.view import (
     ROWS,
+    SNAPSHOTS,
     RoleView,
     ViewRole,
     git_folders,
@@ -18,25 +25,36 @@ from cuggino.sandbox.view import (
     role_view,
     writes_project,
 )
+from cuggino.sandbox.views import Views, holds_commands, views_of
 
 __all__ = [
     "LOGIN_VARIABLES",
     "NO_BOUNDARY",
     "ROWS",
+    "SNAPSHOTS",
     "Boundary",
     "Enclosure",
     "Engine",
     "Protected",
     "RoleView",
     "ViewRole",
+    "Views",
+    "drop_privileges",
     "git_folders",
+    "holds_commands",
     "home_of",
+    "installed",
     "login_files",
     "make_granted",
     "named_paths",
+    "outside_environment",
+    "privileged_files",
     "probe",
     "protected_for",
     "role_view",
+    "settings_in",
+    "top_of",
+    "views_of",
     "without_logins",
     "writes_project",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -15,6 +16,7 @@ from typing import Literal, TypeAlias
 from cuggino.sandbox.bubblewrap import Overlay, bubblewrap
 from cuggino.sandbox.enclosure import Enclosure
 from cuggino.sandbox.landlock import landlock
+from cuggino.sandbox.search_path import outside_path
 from cuggino.sandbox.seatbelt import seatbelt
 from cuggino.sandbox.view import ROWS, RoleView, ViewRole
 
@@ -78,7 +80,12 @@ NO_BOUNDARY = Boundary(reason="the sandbox is turned off")
 
 def probe(project: Path, *, home: Path | None = None) -> Boundary:
     """Return the best boundary for sessions in the project. Each is tried once per process."""
-    return _probed(project.resolve(), home, shutil.which("bwrap"), sys.platform)
+    return _probed(
+        project.resolve(),
+        home,
+        shutil.which("bwrap", path=outside_path(project, os.environ.get("PATH", ""))),
+        sys.platform,
+    )
 
 
 @cache

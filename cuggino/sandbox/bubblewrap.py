@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from cuggino.programs import SYSTEM_CALLS, program
 from cuggino.sandbox.enclosure import Enclosure, loader
 from cuggino.sandbox.view import RoleView, git_folders
 
@@ -17,7 +18,8 @@ Overlay: TypeAlias = Literal["", "native", "loader"]
 """The mechanism that mounts copy-on-write folders: none, bubblewrap (from 0.11), or `loader`."""
 
 KEPT = ("CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_CHOWN", "CAP_SETFCAP", "CAP_KILL")
-"""Capabilities that let root write other users' files; none of them can mount."""
+"""Capabilities that let root write other users' files, and begin a sandbox of its own in a user
+namespace (`CAP_SETFCAP`); none of them can mount."""
 
 DEVICES = ("kvm", "dri", "kfd", "fuse", "nvidia*")
 _SYS_ADMIN = 21
@@ -26,6 +28,7 @@ _SYS_ADMIN = 21
 def bubblewrap(view: RoleView, *, bwrap: str, overlay: Overlay = "") -> Enclosure:
     """Return the enclosure of a view. Reads the disk once, before the session starts."""
     mounts = _Mounts(view, overlay)
+    calls = program(SYSTEM_CALLS)
     words = [bwrap, *_namespaces(), "--ro-bind", "/", "/", "--dev", "/dev", *_devices()]
     words += ["--proc", "/proc", *mounts.words(), "--"]
     if overlay == "loader" and mounts.overlays:
@@ -33,8 +36,10 @@ def bubblewrap(view: RoleView, *, bwrap: str, overlay: Overlay = "") -> Enclosur
         words = [sys.executable, "-I", "-S", str(loader()), json.dumps(orders), *words]
     return Enclosure(
         words=tuple(words),
-        env={"TMPDIR": "/tmp"},
+        # git does not look for a repository beyond a mount, such as that of a project in it.
+        env={"TMPDIR": "/tmp", "GIT_DISCOVERY_ACROSS_FILESYSTEM": "1"},
         shows=view.show,
+        filter=calls if calls.stat().st_size else None,
         reports=True,
         namespace=True,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +33,9 @@ class Enclosure:
     shows: tuple[str, ...] = ()
     """Paths that are accessible although they would be hidden, as in a setting."""
 
+    filter: Path | None = None
+    """A filter of system calls that the words take with `--seccomp FD`."""
+
     reports: bool = False
     """True if the words take `--json-status-fd FD`, to report `child-pid` and `exit-code`."""
 
@@ -50,4 +54,13 @@ class Enclosure:
         Reports go to `status_fd` if it is given.
         """
         status = () if status_fd is None else ("--json-status-fd", str(status_fd))
-        return (*self.words[:-1], *options, *status, *self.words[-1:], *command)
+        first, filtered = self._filtered(status_fd)
+        return (*first, *self.words[:-1], *options, *status, *filtered, *self.words[-1:], *command)
+
+    def _filtered(self, status_fd: int | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the words that open the filter, and the option for it."""
+        if self.filter is None:
+            return (), ()
+        free = 9 if status_fd != 9 else 8  # every shell knows these
+        opening = f'exec "$0" "$@" {free}<{shlex.quote(str(self.filter))}'
+        return ("/bin/sh", "-c", opening), ("--seccomp", str(free))

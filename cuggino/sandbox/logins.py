@@ -1,4 +1,4 @@
-"""The logins of forges and of git, which agents and commands of a run do not get.
+"""The logins of forges, git, registries and clouds, which agents and commands do not get.
 
 Only cuggino calls a forge and pushes. A setting that shows one of the files of a login leaves that
 login to agents.
@@ -20,6 +20,10 @@ class _Login(NamedTuple):
     variables: tuple[str, ...]
     folder: str = ""
     """The variable that sets another folder for it."""
+    hides: bool = True
+    """True if its files are withheld, too: a registry's also say where packages come from."""
+    needed_with: tuple[str, ...] = ()
+    """Variables with which an agent's own program reaches its model by this login."""
 
 
 _CONFIG = ".config/"
@@ -51,6 +55,70 @@ LOGINS = (
         (".git-credentials", ".config/git/credentials", ".netrc"),
         ("GIT_ASKPASS", "VSCODE_GIT_IPC_HANDLE"),
     ),
+    _Login(
+        "registries",
+        (".npmrc", ".pypirc", ".cargo/credentials.toml", ".gem/credentials", ".docker/config.json"),
+        (
+            *("NPM_TOKEN", "NODE_AUTH_TOKEN", "NPM_AUTH_TOKEN", "YARN_NPM_AUTH_TOKEN"),
+            *("PYPI_TOKEN", "PYPI_API_TOKEN", "TWINE_PASSWORD", "UV_PUBLISH_TOKEN"),
+            *("UV_PUBLISH_PASSWORD", "HATCH_INDEX_AUTH", "FLIT_PASSWORD", "PDM_PUBLISH_PASSWORD"),
+            *("POETRY_PYPI_TOKEN_PYPI", "CARGO_REGISTRY_TOKEN", "GEM_HOST_API_KEY"),
+            *("RUBYGEMS_API_KEY", "NUGET_API_KEY", "DOCKER_AUTH_CONFIG", "DOCKER_PASSWORD"),
+            *(
+                "HEX_API_KEY",
+                "CLOJARS_PASSWORD",
+                "SONATYPE_PASSWORD",
+                "ORG_GRADLE_PROJECT_signingKey",
+            ),
+        ),
+        hides=False,
+    ),
+    _Login(
+        "aws",
+        (".aws",),
+        ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN"),
+        hides=False,
+        needed_with=("CLAUDE_CODE_USE_BEDROCK",),
+    ),
+    _Login(
+        "gcloud",
+        (".config/gcloud",),
+        (
+            *("GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_CREDENTIALS", "GOOGLE_OAUTH_ACCESS_TOKEN"),
+            *("CLOUDSDK_AUTH_ACCESS_TOKEN", "GCP_SERVICE_ACCOUNT_KEY"),
+        ),
+        hides=False,
+        needed_with=("CLAUDE_CODE_USE_VERTEX", "GOOGLE_GENAI_USE_VERTEXAI"),
+    ),
+    _Login(
+        "azure",
+        (".azure",),
+        (
+            "AZURE_CLIENT_SECRET",
+            "AZURE_CLIENT_CERTIFICATE_PATH",
+            "AZURE_PASSWORD",
+            "ARM_CLIENT_SECRET",
+        ),
+        hides=False,
+        needed_with=("CLAUDE_CODE_USE_FOUNDRY",),
+    ),
+    _Login(
+        "clouds",
+        (".config/doctl", ".config/hcloud", ".fly", ".terraform.d"),
+        (
+            *("DIGITALOCEAN_ACCESS_TOKEN", "DIGITALOCEAN_TOKEN", "HCLOUD_TOKEN", "FLY_API_TOKEN"),
+            *("CLOUDFLARE_API_TOKEN", "CLOUDFLARE_API_KEY", "CF_API_TOKEN", "HEROKU_API_KEY"),
+            *(
+                "VERCEL_TOKEN",
+                "NETLIFY_AUTH_TOKEN",
+                "SCW_SECRET_KEY",
+                "LINODE_TOKEN",
+                "VULTR_API_KEY",
+            ),
+            *("TF_API_TOKEN", "TFE_TOKEN", "VAULT_TOKEN", "PULUMI_ACCESS_TOKEN"),
+        ),
+        hides=False,
+    ),
 )
 """Withheld logins. SSH keys are not among them: an agent may need them to fetch, and the guard
 denies pushes."""
@@ -61,7 +129,8 @@ LOGIN_VARIABLES = frozenset(name for login in LOGINS for name in login.variables
 def login_files(env: Mapping[str, str], home: Path | None) -> Iterator[Path]:
     """Yield the files and folders with logins in this environment."""
     for login in LOGINS:
-        yield from _files(login, env, home)
+        if login.hides:
+            yield from _files(login, env, home)
 
 
 def without_logins(env: Mapping[str, str], show: Iterable[str] = ()) -> dict[str, str]:
@@ -71,14 +140,19 @@ def without_logins(env: Mapping[str, str], show: Iterable[str] = ()) -> dict[str
     the files.
     """
     shown = _shown(env, list(show))
-    withheld = [login for login in LOGINS if login not in shown]
+    withheld = [login for login in LOGINS if login not in shown and not _is_needed(login, env)]
     whole = dict(env)
     for login in withheld:
         for name in login.variables:
             whole.pop(name, None)
         if login.folder:
             whole[login.folder] = _NOWHERE
-    return _without_helpers(whole) if len(withheld) == len(LOGINS) else whole
+    has_forge = any(login.hides and login not in withheld for login in LOGINS)
+    return whole if has_forge else _without_helpers(whole)
+
+
+def _is_needed(login: _Login, env: Mapping[str, str]) -> bool:
+    return any(env.get(name, "0") not in ("", "0", "false") for name in login.needed_with)
 
 
 def _files(login: _Login, env: Mapping[str, str], home: Path | None) -> Iterator[Path]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from cuggino.sandbox.resolving import Resolver, path_of
 from cuggino.sandbox.view import ROWS, ViewRole, has_inside, joined, protected_paths
+from cuggino.sandbox.views import Views
 
 _PERSONS = ("archive", "backlog", "memory.md", "parked", "spec-issues", "tbd")
 """Paths where people, and the commands they type, write during a run."""
@@ -40,6 +41,8 @@ class Protected:
     """The specifications, relative to the project, if the role may not write them."""
     looks: bool = False
     """True if the role may change nothing except the exempt paths."""
+    views: Views | None = None
+    """The views of git, which compares."""
     held: bool = False
     """True if the kernel has kept the session from the paths; a person has changed them then."""
 
@@ -51,6 +54,7 @@ def protected_for(
     specs: str = ".specs",
     own: Iterable[Path] = (),
     held: bool = False,
+    views: Views | None = None,
     name: str | None = None,
 ) -> Protected:
     """Return the paths that a session of this role may not change. Reads the disk once.
@@ -82,6 +86,7 @@ def protected_for(
         specs=None if row.specs or outside else specs,
         looks=row.access != "writes",
         held=held,
+        views=views,
     )
 
 

@@ -14,9 +14,12 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from cuggino.files import state_folder
 from cuggino.guard import CACHES, NOTE, Role
-from cuggino.sandbox.home import named_paths
+from cuggino.sandbox.git_config import named_by_settings
+from cuggino.sandbox.home import home_of, named_paths
 from cuggino.sandbox.logins import login_files
+from cuggino.sandbox.repository import top_of
 from cuggino.sandbox.resolving import Resolver
+from cuggino.sandbox.search_path import own_programs
 
 ViewRole: TypeAlias = Role | Literal["pm"]
 """A role of a loop, or `pm` for a session with the project manager."""
@@ -71,8 +74,14 @@ PROTECTED = (
 )
 """Files and folders of a project that decide what agents and cuggino do."""
 
-GIT_PROTECTED = ("hooks", "config", "config.worktree", "info")
+GIT_PROTECTED = ("hooks", "config", "config.worktree", "info", "commondir")
 """Paths in git's folder that git runs or obeys."""
+
+SNAPSHOTS = "refs/cuggino/snapshots"
+"""The references by which an undo finds what was there: there may be thousands."""
+
+_RECORDS = ("journal", "control", "snapshots", "kept", "lock", "lock.json")
+"""The parts of `.cuggino` that only cuggino writes."""
 
 SOCKETS = ("/run/docker.sock", "/run/containerd", "/run/podman", "/run/dbus", "/run/systemd")
 """Services that act outside of any view."""
@@ -175,6 +184,8 @@ def role_view(
     if row.specs:
         writable.append((root / specs).resolve())
     protected = list(protected_paths(root, None if row.specs else specs))
+    if row.access == "writes":
+        protected += (git / SNAPSHOTS for git in git_folders(root))
     read_only = [] if row.access == "looks" else protected
     return RoleView(
         role=role,
@@ -185,7 +196,37 @@ def role_view(
         read_only=tuple(dict.fromkeys(path for path in read_only if path not in granted)),
         folder=folder.resolve() if folder is not None else None,
         state=tuple(_caches(home)),
-        visible=tuple(shared for git in git_folders(root) for shared in shared_objects(git)),
+        visible=(top_of(root), *(at for git in git_folders(root) for at in shared_objects(git))),
+        hide=tuple(hide),
+        show=tuple(show),
+        hidden=tuple(_hidden(hide, home)),
+        shown=named_paths(show, home),
+    )
+
+
+def git_view(
+    folder: Path, *, home: Path | None = None, hide: Sequence[str] = (), show: Sequence[str] = ()
+) -> RoleView:
+    """Return the view of git in a folder: it may write the repository around it, but no settings.
+
+    Git may start programs that an agent has named. They get no logins, and neither the records of
+    runs nor what git runs or obeys can be written.
+    """
+    top = top_of(folder.resolve())
+    home = home.resolve() if home is not None and home.is_dir() else None
+    folders = git_folders(top)
+    read_only = [top / ".git"] if (top / ".git").is_file() else []
+    for git in folders:
+        read_only += [*joined(git, *GIT_PROTECTED), *_submodules(git)]
+    read_only += named_by_settings(top, folders, home)
+    read_only += joined(folder.resolve() / ".cuggino", *_RECORDS)
+    return RoleView(
+        role="implementing",
+        project=top,
+        home_folder=home,
+        writable=(top, *folders),
+        read_only=tuple(read_only),
+        visible=tuple(shared for git in folders for shared in shared_objects(git)),
         hide=tuple(hide),
         show=tuple(show),
         hidden=tuple(_hidden(hide, home)),
@@ -274,9 +315,12 @@ def protected_paths(
         yield root / specs
     if (root / ".git").is_file():
         yield root / ".git"
-    for git in git_folders(root, resolver):
+    folders = git_folders(root, resolver)
+    for git in folders:
         yield from joined(git, *GIT_PROTECTED)
         yield from _submodules(git)
+    yield from named_by_settings(root, folders, home_of(os.environ))
+    yield from own_programs(root)
 
 
 @lru_cache(maxsize=256)

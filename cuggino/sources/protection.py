@@ -77,7 +77,8 @@ class Protection:
 
     It can be taken again and again; a file is read only when its print has changed. In the folders
     `blanks`, but not in `strict`, a new folder and a new file that is empty and not executable are
-    no change: sandboxes of agents leave such places to mount on.
+    no change: sandboxes of agents leave such places to mount on. Without `contents` nothing can be
+    put back, and a file that was written counts as changed.
     """
 
     def __init__(
@@ -87,11 +88,13 @@ class Protection:
         exempt: Iterable[Path] = (),
         blanks: Iterable[Path] = (),
         strict: Iterable[Path] = (),
+        contents: bool = True,
     ) -> None:
         self._paths = tuple(dict.fromkeys(map(os.fspath, paths)))
         self._exempt = frozenset(map(os.fspath, exempt))
         self._blanks = tuple(f"{folder}/" for folder in blanks)
         self._strict = tuple(f"{folder}/" for folder in strict)
+        self._keeps = contents
         self._before: dict[str, PathPrint] = {}
         self._contents: dict[str, bytes | None] = {}
 
@@ -102,7 +105,7 @@ class Protection:
             path: self._contents[path]
             if self._before.get(path) == print_ and path in self._contents
             else _content(path, print_)
-            for path, print_ in prints.items()
+            for path, print_ in (prints.items() if self._keeps else ())
             if print_.kind == stat.S_IFREG
         }
         self._before = prints

@@ -31,13 +31,6 @@ from cuggino.stages.command import (
     shell_with,
 )
 from cuggino.stages.control import control_commands
-from cuggino.stages.enclosing import (
-    Enclose,
-    commands_enclosure,
-    enclose_commands,
-    holds_commands,
-    no_enclosure,
-)
 from cuggino.stages.fingerprint import fingerprint_stage
 from cuggino.stages.merging import Merge, go_on_merging, merge_under_way
 from cuggino.stages.options import StageOptions
@@ -93,7 +86,6 @@ from cuggino.stages.snapshot import GitSnapshots, NoSnapshots, Snapshot, Snapsho
 from cuggino.stages.spawning import (
     boundary_for,
     choose_sandbox,
-    commands_enclose,
     commands_shell,
     protected_from_commands,
     spawn_options,
@@ -117,7 +109,6 @@ __all__ = [
     "CommitEvent",
     "Commits",
     "Earlier",
-    "Enclose",
     "GitRepository",
     "GitSnapshots",
     "KeptProcesses",
@@ -158,8 +149,6 @@ __all__ = [
     "clock",
     "command_lines",
     "command_stage",
-    "commands_enclose",
-    "commands_enclosure",
     "commands_shell",
     "commit_message",
     "commit_stage",
@@ -167,13 +156,11 @@ __all__ = [
     "commits_since",
     "control_commands",
     "count_files",
-    "enclose_commands",
     "enclosed_shell",
     "find_snapshot",
     "fingerprint_stage",
     "folder_changes",
     "go_on_merging",
-    "holds_commands",
     "implementing_stage",
     "interrupt_processes",
     "keeping_shell",
@@ -182,7 +169,6 @@ __all__ = [
     "merge_under_way",
     "must_commit",
     "must_succeed",
-    "no_enclosure",
     "orphans_gone",
     "planning_stage",
     "protected_from_commands",

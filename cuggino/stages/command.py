@@ -15,9 +15,8 @@ from cuggino.errors import LineTooLong, LoopError, ProcessFailed, SpawnFailed
 from cuggino.events import CheckCommandOutput, SetupCommandOutput
 from cuggino.files import storing
 from cuggino.operators import Flow, ask, emit, flow, interrupt_when
-from cuggino.sandbox import without_logins
+from cuggino.sandbox import Enclosure, Views, without_logins
 from cuggino.sources import KeptProcesses, current_environment, process_lines
-from cuggino.stages.enclosing import Enclose, no_enclosure
 
 Shell = Callable[[str, Path], Observable[bytes]]
 """Runs a command line in a folder; emits its output, one or more whole lines at a time with their
@@ -69,8 +68,8 @@ def shell_with(env: Mapping[str, str], show: Sequence[str] = ()) -> Shell:
     return lambda command, cwd: _run(command, cwd, env, show)
 
 
-def enclosed_shell(enclose: Enclose, env: Mapping[str, str] = _NOTHING) -> Shell:
-    """Return a shell that runs each command in its own enclosure.
+def enclosed_shell(views: Views, env: Mapping[str, str] = _NOTHING) -> Shell:
+    """Return a shell that runs each command in the implementer's view of its folder.
 
     `env` is added to the environment. Background processes end with their command.
     """
@@ -83,7 +82,7 @@ def enclosed_shell(enclose: Enclose, env: Mapping[str, str] = _NOTHING) -> Shell
                 env={**os.environ, **env} if env else None,
                 merge_stderr=True,
                 keep_ends=True,
-                enclosure=enclose(()),
+                enclosure=views.of_commands(cwd),
             )
 
         return defer(start)
@@ -92,7 +91,7 @@ def enclosed_shell(enclose: Enclose, env: Mapping[str, str] = _NOTHING) -> Shell
 
 
 def command_lines(
-    command: str, cwd: Path, *, enclose: Enclose, show: Sequence[str] = ()
+    command: str, cwd: Path, *, views: Views | None, show: Sequence[str] = ()
 ) -> Observable[bytes]:
     """Run the command line like `enclosed_shell`, and emit each line of its standard output.
 
@@ -104,7 +103,7 @@ def command_lines(
             ["/bin/sh", "-c", command],
             cwd=cwd,
             env=without_logins(current_environment(), show),
-            enclosure=enclose(()),
+            enclosure=_enclosure(views, cwd),
             max_line=_LONGEST_LINE,
         )
 
@@ -117,7 +116,7 @@ def shell_input(
     stdin: bytes,
     *,
     env: Mapping[str, str] = _NOTHING,
-    enclose: Enclose = no_enclosure,
+    views: Views | None = None,
     show: Sequence[str] = (),
 ) -> Observable[bytes]:
     """Run the command line like `enclosed_shell`, with this standard input.
@@ -134,10 +133,14 @@ def shell_input(
             merge_stderr=True,
             keep_ends=True,
             max_line=1024 * 1024,
-            enclosure=enclose(()),
+            enclosure=_enclosure(views, cwd),
         )
 
     return defer(start)
+
+
+def _enclosure(views: Views | None, cwd: Path) -> Enclosure | None:
+    return None if views is None else views.of_commands(cwd)
 
 
 def keeping_shell(

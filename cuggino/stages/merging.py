@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from reactivex import Observable
-
 from cuggino.errors import ProcessError, ProcessFailed
 from cuggino.files import BIGGEST, read_regular, remove, storing
+from cuggino.git import Git, sign_head, signs_apart
 from cuggino.operators import Flow, ask
 from cuggino.sandbox import git_folders
 from cuggino.stages.acts import act
 
-Text = Callable[..., Observable[str]]
-"""Emits the output of a git command in the folder of the repository."""
-
 LONGEST_DIFF = 20_000
 """Characters of each side's diff, and of its commit messages."""
 
-_PLAIN = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.quotePath=false")
 _UNMERGED = ("diff", "--name-only", "--no-relative", "--diff-filter=U", "-z")
 _ASIDE = "cuggino-aside"
 
@@ -41,9 +36,7 @@ class Merge(NamedTuple):
     """The messages of all commits that came with the other commit."""
 
 
-def merge_flow(
-    text: Text, cwd: Path, commit: str, message: str, keep: Sequence[str]
-) -> Flow[Merge]:
+def merge_flow(git: Git, commit: str, message: str, keep: Sequence[str]) -> Flow[Merge]:
     """Merge the commit into the current one; conflicts, if any, are left in the work tree.
 
     The paths in `keep` stay as they are in the work tree, as they are not part of the work. A
@@ -52,26 +45,37 @@ def merge_flow(
     Raises:
         ProcessError: git cannot merge, for a reason other than conflicts.
     """
-    was_merging = yield from is_merging(text)
-    if not was_merging and (yield from is_ancestor(text, commit)):
+    cwd = git.cwd
+    was_merging = yield from is_merging(git)
+    if not was_merging and (yield from is_ancestor(git, commit)):
         return Merge()
     paths: list[str] = []
-    aside = yield from _aside(text, cwd)
+    aside = yield from _aside(git)
     moved: list[str] = []
     for path in keep:
         state = ("status", "--porcelain", "--untracked-files=all", "--", f":(literal){path}")
-        if path != "." and (yield from ask(text(*state, sweep=False))):
+        if path != "." and (yield from git.must(*state)).text:
             moved.append(path)
     for number, path in enumerate(moved):
         yield from ask(act(partial(_move, cwd / path, aside / str(number))))
-        yield from _restore(text, path)
+        yield from _restore(git, path)
     try:
         if was_merging:  # git refuses while there are files that it would overwrite
-            yield from ask(text(*_PLAIN, "merge", "--abort"))
-        words = ("merge", "--no-ff", "--no-verify-signatures", "--cleanup=whitespace")
-        yield from ask(text(*_PLAIN, *words, "-m", message, commit, merge_stderr=True))
+            yield from git.must("merge", "--abort")
+        words: tuple[str, ...] = (
+            "merge",
+            "--no-ff",
+            "--no-verify-signatures",
+            "--cleanup=whitespace",
+        )
+        signs = yield from signs_apart(git)
+        words = (*words, "--no-gpg-sign") if signs else words
+        before = (yield from git.must("rev-parse", "HEAD")).text
+        yield from git.must(*words, "-m", message, commit, merge_stderr=True)
+        if signs:
+            yield from sign_head(git, before)
     except ProcessFailed:
-        paths = yield from unmerged(text)
+        paths = yield from unmerged(git)
         if not paths:
             raise
     finally:
@@ -79,21 +83,20 @@ def merge_flow(
             _put_back(aside / str(number), cwd / path)
     if not paths:
         return Merge()
-    ours = yield from _side(text, commit, "HEAD", paths)
-    theirs = yield from _side(text, "HEAD", commit, paths)
-    log = ("log", "--first-parent", "--no-show-signature", "--format=%B", f"HEAD..{commit}")
-    landed = (yield from ask(text(*_PLAIN, *log, sweep=False))) or ""
-    top = Path((yield from ask(text("rev-parse", "--show-toplevel", sweep=False))) or cwd)
+    ours = yield from _side(git, commit, "HEAD", paths)
+    theirs = yield from _side(git, "HEAD", commit, paths)
+    log = ("log", "--first-parent", "--format=%B", f"HEAD..{commit}")
+    landed = (yield from git.must(*log)).text
+    top = Path((yield from git.must("rev-parse", "--show-toplevel")).text or git.cwd)
     return Merge(
         tuple(os.path.relpath(top / path, cwd) for path in paths), ours, theirs, _cut(landed)
     )
 
 
-def is_merging(text: Text) -> Flow[bool]:
+def is_merging(git: Git) -> Flow[bool]:
     """Return whether a merge is under way."""
     with suppress(ProcessError):
-        found = text("rev-parse", "--verify", "--quiet", "MERGE_HEAD", sweep=False)
-        return bool((yield from ask(found)))
+        return (yield from git.run("rev-parse", "--verify", "--quiet", "MERGE_HEAD")).code == 0
     return False
 
 
@@ -116,15 +119,15 @@ def go_on_merging(folder: Path, commit: str) -> None:
             (git / "MERGE_HEAD").write_text(f"{commit}\n", encoding="ascii")
 
 
-def unmerged(text: Text) -> Flow[list[str]]:
+def unmerged(git: Git) -> Flow[list[str]]:
     """Return the files in conflict, relative to the top of the repository."""
-    return ((yield from ask(text(*_PLAIN, *_UNMERGED, sweep=False))) or "").split("\0")[:-1]
+    return (yield from git.must(*_UNMERGED)).fields
 
 
-def is_ancestor(text: Text, commit: str) -> Flow[bool]:
+def is_ancestor(git: Git, commit: str) -> Flow[bool]:
     """Return whether the commit is part of the current one."""
     try:
-        yield from ask(text("merge-base", "--is-ancestor", commit, "HEAD", sweep=False))
+        yield from git.must("merge-base", "--is-ancestor", commit, "HEAD")
     except ProcessFailed as error:
         if error.child_exit_code != 1:
             raise
@@ -133,7 +136,7 @@ def is_ancestor(text: Text, commit: str) -> Flow[bool]:
 
 
 def stage_resolution(
-    text: Text, cwd: Path, commit: str, paths: Sequence[str], left_out: Sequence[str]
+    git: Git, commit: str, paths: Sequence[str], left_out: Sequence[str]
 ) -> Flow[None]:
     """Stage the resolved conflicts; paths in `left_out` are staged as they are in the commit.
 
@@ -142,8 +145,9 @@ def stage_resolution(
     Raises:
         ProcessError: a conflict is left.
     """
-    top = Path((yield from ask(text("rev-parse", "--show-toplevel", sweep=False))) or cwd)
-    unresolved = yield from unmerged(text)
+    cwd = git.cwd
+    top = Path((yield from git.must("rev-parse", "--show-toplevel")).text or cwd)
+    unresolved = yield from unmerged(git)
     known = dict.fromkeys([*(cwd / path for path in paths), *(top / path for path in unresolved)])
     found = yield from ask(act(lambda: [path for path in known if is_marked(path)]))
     if found:
@@ -151,12 +155,11 @@ def stage_resolution(
         raise ProcessError("git", f"conflict markers are left in {', '.join(marked)}")
     if unresolved:
         specs = [f":(top,literal){path}" for path in unresolved]
-        yield from ask(text("add", "--all", "--", *specs))
+        yield from git.must("add", "--all", "--", *specs)
     for path in left_out:
         only = f":(literal){path}"
-        listed = text("diff", "--cached", "--name-only", commit, "--", only, sweep=False)
-        if (yield from ask(listed)):
-            yield from ask(text("reset", "--quiet", commit, "--", only))
+        if (yield from git.must("diff", "--cached", "--name-only", commit, "--", only)).text:
+            yield from git.must("reset", "--quiet", commit, "--", only)
 
 
 def is_marked(path: Path) -> bool:
@@ -169,13 +172,13 @@ def is_marked(path: Path) -> bool:
     return opened and any(line.startswith(b">>>>>>> ") for line in lines)
 
 
-def _side(text: Text, other: str, one: str, paths: Sequence[str]) -> Flow[str]:
+def _side(git: Git, other: str, one: str, paths: Sequence[str]) -> Flow[str]:
     """Return the commit messages and the diff of one side since it left the other one."""
     specs = [f":(top,literal){path}" for path in paths]
-    log = ("log", "--no-show-signature", "--format=%B", f"{other}..{one}", "--", *specs)
-    said = (yield from ask(text(*_PLAIN, *log, sweep=False))) or ""
+    log = ("log", "--format=%B", f"{other}..{one}", "--", *specs)
+    said = (yield from git.must(*log)).text
     plain = ("diff", "--no-ext-diff", "--no-textconv", "--no-color", f"{other}...{one}")
-    diff = (yield from ask(text(*_PLAIN, *plain, "--", *specs, sweep=False))) or ""
+    diff = (yield from git.must(*plain, "--", *specs)).text
     words = "\n".join(line for line in said.splitlines() if line.strip())
     return f"{_cut(words)}\n\n{_cut(diff)}".strip()
 
@@ -185,16 +188,14 @@ def _cut(text: str) -> str:
     return text if len(text) <= LONGEST_DIFF else f"{text[:LONGEST_DIFF]}\n[...]"
 
 
-def _aside(text: Text, cwd: Path) -> Flow[Path]:
-    said = yield from ask(text("rev-parse", "--git-path", _ASIDE, sweep=False))
-    return (cwd / (said or _ASIDE)).resolve()
+def _aside(git: Git) -> Flow[Path]:
+    return (git.cwd / (yield from git.must("rev-parse", "--git-path", _ASIDE)).text).resolve()
 
 
-def _restore(text: Text, path: str) -> Flow[None]:
+def _restore(git: Git, path: str) -> Flow[None]:
     """Restore the path in the work tree from the current commit."""
-    listed = text("ls-tree", "--name-only", "HEAD", "--", path, sweep=False)
-    if (yield from ask(listed)):
-        yield from ask(text("checkout", "--quiet", "HEAD", "--", f":(literal){path}"))
+    if (yield from git.must("ls-tree", "--name-only", "HEAD", "--", path)).text:
+        yield from git.must("checkout", "--quiet", "HEAD", "--", f":(literal){path}")
 
 
 def _move(source: Path, target: Path) -> None:

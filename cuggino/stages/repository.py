@@ -11,13 +11,12 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-from reactivex import Observable, from_iterable, operators as ops, throw, timer
+from reactivex import Observable, operators as ops
 
 from cuggino.domain import begins_test, has_test_name, is_test_file, skips_tests
-from cuggino.errors import ProcessError, ProcessFailed, WorkNotCommitted
+from cuggino.errors import ProcessError, WorkNotCommitted
 from cuggino.events import (
     CommitFailed,
     CommitPerformed,
@@ -26,27 +25,30 @@ from cuggino.events import (
     PushFailed,
     PushPerformed,
 )
-from cuggino.operators import Flow, ask, emit, flow, forward, interrupt_when
-from cuggino.sandbox import Enclosure
-from cuggino.sources import (
+from cuggino.files import is_own_output
+from cuggino.git import (
+    LIMIT_S,
+    NONE,
+    Git,
+    Said,
     commit_of,
-    git_environment,
-    git_lines,
-    git_output,
+    distrusted_repositories,
+    failed,
     has_own_ssh,
-    process_output,
+    joined,
     remove_stale_locks,
+    sign_head,
+    signs_apart,
 )
+from cuggino.operators import Flow, ask, emit, flow, forward
+from cuggino.sandbox import Views
 from cuggino.stages.acts import act
 from cuggino.stages.dirty import is_unchanged, name_of, states_of
-from cuggino.stages.enclosing import Enclose, no_enclosure
-from cuggino.stages.fingerprint import prefix_of
 from cuggino.stages.merging import Merge, is_ancestor, is_merging, merge_flow, stage_resolution
 from cuggino.storage import WORKSPACE_FOLDER
 
 SUBJECT_LIMIT = 72
-_SIGNS = ("--type=bool", "commit.gpgSign")
-_NO_HOOKS = ("-c", f"core.hooksPath={os.devnull}")
+_HOOK = ("rev-parse", "--git-path", "hooks/pre-push")
 _SHORT = 7
 """Characters of an abbreviated hash."""
 EMPTY_MESSAGE = "cuggino: progress"
@@ -59,17 +61,14 @@ _CONTROL = re.compile(
     r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 )
 """Terminal sequences, control characters, and those that reorder text."""
-_CREDENTIALS = re.compile(r"(\w+://)[^/@\s']+@")
 _MOST_COMMITS = 200
-_NONE: Mapping[str, str] = MappingProxyType({})
 _UNMERGED = ("DD", "AU", "UD", "UA", "DU", "AA", "UU")
 
 Commits = Callable[[Path, "str | None"], Observable[list[list[str]]]]
 """Lists the commits since one, as `commits_since` does."""
 
 _PLAIN_DIFF = (
-    *("-c", "core.quotePath=false", "diff", "--no-ext-diff", "--no-textconv", "--no-color"),
-    *("--src-prefix=a/", "--dst-prefix=b/"),
+    *("diff", "--no-ext-diff", "--no-textconv", "--no-color", "--src-prefix=a/", "--dst-prefix=b/"),
 )
 """A diff that no configuration changes."""
 _LIKE_A_TEST = (
@@ -98,6 +97,8 @@ class Commit:
     message: str
     left: tuple[str, ...] = ()
     """Submodules with uncommitted changes, which only a commit inside them can hold."""
+    nested: tuple[str, ...] = ()
+    """Repositories that were made within this one; no commit of it can hold their files."""
     mixed: tuple[str, ...] = ()
     """Files that were dirty before the work and have changed since."""
 
@@ -134,7 +135,7 @@ class LeavesDirty(Protocol):
         """Emit the files with uncommitted changes, each with its state; never an error."""
 
     def commit(
-        self, message: str, *, exclude: tuple[Path, ...] = (), dirty: Mapping[str, str] = _NONE
+        self, message: str, *, exclude: tuple[Path, ...] = (), dirty: Mapping[str, str] = NONE
     ) -> Observable[Commit]:
         """Commit all changes but those of files that are still in the states of `dirty`."""
 
@@ -169,19 +170,19 @@ class Merges(Protocol):
 class Moves(Protocol):
     """A `Repository` that can be opened in another folder, such as a slot."""
 
-    def at(self, cwd: Path, *, enclose: Enclose) -> Repository:
+    def at(self, cwd: Path, *, views: Views | None) -> Repository:
         """Return the repository of that folder, otherwise like this one."""
 
 
 class GitRepository:
     """The repository of the folder `cwd`. Commits leave out the paths in `exclude`.
 
-    A commit or push that takes longer than `timeout` seconds (a hook, a signature that waits for a
+    A command that takes longer than `timeout` seconds (a hook, a signature that waits for a
     password, a remote that does not answer) is terminated and fails.
 
-    Commits run hooks, which agents may have written, so they are made in the enclosure that
-    `enclose` returns. They are signed outside, where the user's keys and their agents are. So is a
-    push, for its credentials, after its hook has run in an enclosure.
+    Commits run hooks, which agents may have written, in the view of commands; files are staged in
+    that of git (`Views`). They are signed outside, where the user's keys and their agents are. A
+    push is outside, too, for its credentials, after its hook has run in a view.
     """
 
     def __init__(
@@ -189,17 +190,16 @@ class GitRepository:
         cwd: Path,
         *,
         exclude: tuple[Path, ...] = (),
-        timeout: float = 600.0,
-        enclose: Enclose = no_enclosure,
+        timeout: float = LIMIT_S,
+        views: Views | None = None,
     ):
         self._cwd = cwd
-        self._enclose = enclose
-        self._timeout = timeout
+        self._git = Git(cwd=cwd, views=views, limit=timeout)
         self._exclude = exclude
 
-    def at(self, cwd: Path, *, enclose: Enclose) -> GitRepository:
+    def at(self, cwd: Path, *, views: Views | None) -> GitRepository:
         """Return the repository of another folder, otherwise like this one."""
-        return GitRepository(cwd, exclude=self._exclude, timeout=self._timeout, enclose=enclose)
+        return GitRepository(cwd, exclude=self._exclude, timeout=self._git.limit, views=views)
 
     def head(self) -> Observable[str | None]:
         return flow(self._head)
@@ -208,8 +208,8 @@ class GitRepository:
         commit = commit_of(self._cwd)
         if commit is None:  # none yet, or references that are not files
             with suppress(ProcessError):
-                command = ("rev-parse", "--verify", "--quiet", "HEAD")
-                commit = (yield from ask(self._text(*command, sweep=False))) or None
+                said = yield from self._git.run("rev-parse", "--verify", "--quiet", "HEAD")
+                commit = said.text if said.code == 0 else None
         yield from emit(commit)
 
     def recover(self, since: datetime) -> Observable[list[str]]:
@@ -217,10 +217,10 @@ class GitRepository:
         return flow(lambda: self._recover(since))
 
     def commit(
-        self, message: str, *, exclude: tuple[Path, ...] = (), dirty: Mapping[str, str] = _NONE
+        self, message: str, *, exclude: tuple[Path, ...] = (), dirty: Mapping[str, str] = NONE
     ) -> Observable[Commit]:
         left_out = self._within((*self._exclude, *exclude))
-        return self._bounded("commit", flow(lambda: self._commit(message, left_out, dirty)))
+        return flow(lambda: self._commit(message, left_out, dirty))
 
     def dirty(self, *, exclude: tuple[Path, ...] = ()) -> Observable[dict[str, str]]:
         left_out = self._within((*self._exclude, *exclude))
@@ -230,17 +230,14 @@ class GitRepository:
         return flow(lambda: self._is_ancestor(commit))
 
     def _is_ancestor(self, commit: str) -> Flow[None]:
-        if commit == commit_of(self._cwd):
-            yield from emit(True)
-            return
-        try:
-            yield from ask(self._text("merge-base", "--is-ancestor", commit, "HEAD", sweep=False))
-        except ProcessFailed as error:
-            yield from emit(error.child_exit_code != 1)
-        except ProcessError:
-            yield from emit(True)
-        else:
-            yield from emit(True)
+        is_one = commit == commit_of(self._cwd)
+        if not is_one:
+            try:
+                said = yield from self._git.run("merge-base", "--is-ancestor", commit, "HEAD")
+                is_one = said.code != 1
+            except ProcessError:
+                is_one = True
+        yield from emit(is_one)
 
     def _dirty(self, left_out: tuple[str, ...]) -> Flow[None]:
         states: dict[str, str] = {}
@@ -250,11 +247,22 @@ class GitRepository:
         yield from emit(states)
 
     def _changed(self, left_out: tuple[str, ...]) -> Flow[list[tuple[str, str]]]:
-        """Return state and path of each changed file, relative to the folder."""
+        """Return state and path of each changed file, relative to the folder.
+
+        A file that this process prints into, such as a log of its own, is left out.
+        """
         paths = (".", *(f":(exclude,literal){path}" for path in left_out))
-        status = yield from ask(self._text(*_STATUS, "--", *paths, sweep=False))
+        wary: tuple[str, ...] = ()
+        if not self._git.is_enclosed and (yield from distrusted_repositories(self._git)):
+            wary = ("--ignore-submodules=dirty",)
+        status = yield from self._git.must(*_STATUS, *wary, "--", *paths)
         # `status` prints paths from the top of the repository, `add` takes them from the folder.
-        return _entries(status, os.fsdecode((yield from prefix_of(self._cwd))))
+        entries = _entries(status, (yield from self._prefix()))
+        return [entry for entry in entries if not is_own_output(self._cwd / entry[1])]
+
+    def _prefix(self) -> Flow[str]:
+        """Return the path of the folder in the repository, empty or with a slash at its end."""
+        return (yield from self._git.must("rev-parse", "--show-prefix")).text
 
     def merge(
         self, commit: str, message: str, *, exclude: tuple[Path, ...] = ()
@@ -262,60 +270,48 @@ class GitRepository:
         keep = self._within(exclude)
 
         def run() -> Flow[None]:
-            merged = yield from merge_flow(self._text, self._cwd, commit, message, keep)
-            yield from emit(merged)
+            yield from emit((yield from merge_flow(self._git, commit, message, keep)))
 
-        return self._bounded("merge", flow(run))
+        return flow(run)
 
     def conclude(
         self, commit: str, message: str, paths: Sequence[str], *, exclude: tuple[Path, ...] = ()
     ) -> Observable[Commit]:
         left_out = self._within((*self._exclude, *exclude))
-        return self._bounded(
-            "commit", flow(lambda: self._conclude(commit, message, paths, left_out))
-        )
+        return flow(lambda: self._conclude(commit, message, paths, left_out))
 
     def _conclude(
         self, commit: str, message: str, paths: Sequence[str], left_out: tuple[str, ...]
     ) -> Flow[None]:
-        merging = yield from is_merging(self._text)
-        if not merging and not (yield from is_ancestor(self._text, commit)):
-            yield from ask(flow(lambda: self._commit(message, left_out, _NONE)))
+        git = self._git
+        merging = yield from is_merging(git)
+        if not merging and not (yield from is_ancestor(git, commit)):
+            yield from ask(flow(lambda: self._commit(message, left_out, NONE)))
             keep = tuple(path for path in left_out if path != WORKSPACE_FOLDER)
-            merged = yield from merge_flow(self._text, self._cwd, commit, message, keep)
+            merged = yield from merge_flow(git, commit, message, keep)
             if merged.paths:
                 raise ProcessError("git", "the merge was aborted; started again")
-            head = (yield from ask(self._text("rev-parse", "HEAD", sweep=False))) or ""
+            head = (yield from git.must("rev-parse", "HEAD")).text
             yield from emit(Commit(hash=head[:_SHORT], message=message))
             return
         if not merging:  # the agent, or a process that was killed then, has committed it
-            yield from self._commit(message, left_out, _NONE)
+            yield from self._commit(message, left_out, NONE)
             return
-        yield from stage_resolution(self._text, self._cwd, commit, paths, left_out)
+        yield from stage_resolution(git, commit, paths, left_out)
         yield from self._stage((yield from self._changed(left_out)))
         yield from self._record(message)
 
     def push(self, remote: str, branch: str) -> Observable[Any]:
-        return self._bounded("push", flow(lambda: self._push(remote, branch)))
-
-    def _bounded(self, command: str, stream: Observable[Any]) -> Observable[Any]:
-        late = ProcessError("git", f"git {command} was ended after {self._timeout:g} s")
-        # A notifier that fails ends the stream with its error.
-        alarm = timer(self._timeout).pipe(ops.flat_map(lambda _tick: throw(late)))
-        return stream.pipe(interrupt_when(alarm))
+        return flow(lambda: self._push(remote, branch))
 
     def _recover(self, since: datetime) -> Flow[None]:
-        top = Path(
-            (yield from ask(self._text("rev-parse", "--show-toplevel", sweep=False))) or self._cwd
-        )
-        branch = self._text("symbolic-ref", "--quiet", "HEAD", sweep=False).pipe(
-            ops.catch(from_iterable([""]))
-        )
-        refs = ["index", "HEAD", (yield from ask(branch)) or ""]
+        git = self._git
+        top = Path((yield from git.must("rev-parse", "--show-toplevel")).text or self._cwd)
+        branch = (yield from git.run("symbolic-ref", "--quiet", "HEAD")).text
         locks: list[Path] = []
-        for ref in filter(None, refs):
-            path = yield from ask(self._text("rev-parse", "--git-path", f"{ref}.lock"))
-            locks.append((self._cwd / (path or "")).resolve())
+        for ref in filter(None, ("index", "HEAD", branch)):
+            path = (yield from git.must("rev-parse", "--git-path", f"{ref}.lock")).text
+            locks.append((self._cwd / path).resolve())
         removed = yield from ask(act(lambda: remove_stale_locks(locks, top, since=since)))
         yield from emit([str(path) for path in removed or []])
 
@@ -328,31 +324,30 @@ class GitRepository:
         self, message: str, left_out: tuple[str, ...], dirty: Mapping[str, str]
     ) -> Flow[None]:
         entries = yield from self._changed(left_out)
-        prefix = os.fsdecode((yield from prefix_of(self._cwd)))
+        prefix = yield from self._prefix()
         kept, mixed = self._sorted_out(entries, dirty)
-        entries = [entry for entry in entries if entry[1] not in kept]
+        # git would link to the commit of a new repository, without its files.
+        nested = tuple(path for state, path in entries if state == "??" and path.endswith("/"))
+        entries = [entry for entry in entries if entry[1] not in {*kept, *nested}]
         if unmerged := [path for state, path in entries if state in _UNMERGED]:
             raise ProcessError("git", f"unresolved merge conflicts in {', '.join(unmerged)}")
         yield from self._stage(entries)
         left: tuple[str, ...] = ()
-        command: tuple[str, ...]
         if modules := [path for state, path in entries if state[1] == "M" and self._is_dir(path)]:
-            command = ("--literal-pathspecs", *_STATUS, "--", *modules)
-            status = yield from ask(self._text(*command, sweep=False))
+            status = yield from self._git.must("--literal-pathspecs", *_STATUS, "--", *modules)
             left = tuple(path for state, path in _entries(status, prefix) if state[1] == "M")
-        staged = (yield from ask(self._text(*_STAGED, sweep=False))) or ""
-        names = staged.split("\0")[:-1]
+        names = (yield from self._git.must(*_STAGED)).fields
         ours = [
             name
             for name in names
             if _is_in(name, prefix, left_out) and name.removeprefix(prefix) not in kept
         ]
         if not ours:
-            if left:
-                raise ProcessError("git", _left(left))
+            if left or nested:
+                raise ProcessError("git", _left(left, nested))
             return
         others = [name.removeprefix(prefix) for name in ours] if ours != names else []
-        yield from self._record(message, only=others, left=left, mixed=mixed)
+        yield from self._record(message, only=others, left=left, nested=nested, mixed=mixed)
 
     def _stage(self, entries: list[tuple[str, str]]) -> Flow[None]:
         """Stage the changed files.
@@ -360,17 +355,13 @@ class GitRepository:
         Paths are added one by one: `git add` fails on an excluded path that is ignored, as
         `.cuggino` often is, and on a removed one that is already staged.
         """
-        command: tuple[str, ...]
         # Removed ones first: a file may have become a folder, or a folder a link.
         if removed := [path for state, path in entries if state[1] == "D"]:
             command = ("update-index", "--force-remove", "-z", "--stdin")
-            yield from ask(
-                self._text(*command, stdin=_joined(removed), enclosure=self._enclose(()))
-            )
+            yield from self._git.must(*command, stdin=joined(removed))
         if others := [path for state, path in entries if state[1] not in " D"]:
-            command = ("add", "--pathspec-from-file=-", "--pathspec-file-nul")
-            command = ("--literal-pathspecs", *command)
-            yield from ask(self._text(*command, stdin=_joined(others), enclosure=self._enclose(())))
+            adding = ("add", "--pathspec-from-file=-", "--pathspec-file-nul")
+            yield from self._git.must("--literal-pathspecs", *adding, stdin=joined(others))
 
     def _record(
         self,
@@ -378,9 +369,11 @@ class GitRepository:
         *,
         only: Sequence[str] = (),
         left: tuple[str, ...] = (),
+        nested: tuple[str, ...] = (),
         mixed: tuple[str, ...] = (),
     ) -> Flow[None]:
         """Commit the index, or the paths in `only`, and emit the commit."""
+        git = self._git
         text = commit_message(message)
         # `whitespace` keeps lines that begin with `#`.
         command: tuple[str, ...] = ("commit", "--cleanup=whitespace", "-F", "-")
@@ -389,47 +382,23 @@ class GitRepository:
             if only:
                 # An excluded path is staged; `--only` leaves it staged.
                 listed = stack.enter_context(tempfile.NamedTemporaryFile(prefix="cuggino-session-"))
-                listed.write(_joined([*only]))
+                listed.write(joined(only))
                 listed.flush()
                 words = ("--only", f"--pathspec-from-file={listed.name}", "--pathspec-file-nul")
                 command = ("--literal-pathspecs", *command, *words)
                 reads = [Path(listed.name)]
-            stdin = text.encode("utf-8", "replace")
-            enclosure = self._enclose(reads)
+            signs = yield from signs_apart(git)
             before: str | None = None
-            signs = False
-            if enclosure is not None:
-                signs = (yield from ask(self._configured(*_SIGNS))) == "true"
             if signs:
                 command = (*command, "--no-gpg-sign")
                 before = yield from ask(self.head())
-            yield from ask(
-                self._text(*command, stdin=stdin, merge_stderr=True, enclosure=enclosure)
-            )
+            stdin = text.encode("utf-8", "replace")
+            yield from git.must(*command, stdin=stdin, merge_stderr=True, hooks=True, reads=reads)
             if signs:
-                yield from self._sign(before)
-        short = yield from ask(self._text("rev-parse", "--short", "HEAD", sweep=False))
+                yield from sign_head(git, before)
+        short = (yield from git.must("rev-parse", "--short", "HEAD")).text
         subject = text.partition("\n")[0]
-        yield from emit(Commit(hash=short or "", message=subject, left=left, mixed=mixed))
-
-    def _sign(self, before: str | None) -> Flow[None]:
-        """Replace the current commit, whose hooks have run, with a signed one.
-
-        It is undone first, so that no unsigned commit remains if signing fails.
-        """
-        made = (yield from ask(self._text("rev-parse", "HEAD", sweep=False))) or ""
-        text = (yield from ask(self._text("log", "-1", "--format=%B", "HEAD", sweep=False))) or ""
-        back = ("HEAD", before, made) if before else ("-d", "HEAD", made)
-        listed = self._text("rev-list", "--parents", "-n", "1", "HEAD", sweep=False)
-        parents = ((yield from ask(listed)) or "").split()[1:]
-        yield from ask(self._text(*_NO_HOOKS, "update-ref", *back))
-        words = [word for parent in parents for word in ("-p", parent)]
-        commit = ("commit-tree", "-S", f"{made}^{{tree}}", *words, "-F", "-")
-        stdin = text.rstrip("\n").encode("utf-8", "replace") + b"\n"
-        signed = (yield from ask(self._text(*_NO_HOOKS, *commit, stdin=stdin))) or ""
-        new = ("HEAD", signed, before or "0" * len(signed))
-        why = ("-m", f"commit: {text.partition(chr(10))[0]}")
-        yield from ask(self._text(*_NO_HOOKS, "update-ref", *why, *new))
+        yield from emit(Commit(hash=short, message=subject, left=left, nested=nested, mixed=mixed))
 
     def _sorted_out(
         self, entries: list[tuple[str, str]], dirty: Mapping[str, str]
@@ -451,74 +420,34 @@ class GitRepository:
         return (self._cwd / path).is_dir()
 
     def _push(self, remote: str, branch: str) -> Flow[None]:
+        git = self._git
         env = {}
-        if not has_own_ssh() and not (yield from ask(self._configured("core.sshCommand"))):
+        if not has_own_ssh() and (yield from git.run("config", "--get", "core.sshCommand")).code:
             env["GIT_SSH_COMMAND"] = (
                 "ssh -o BatchMode=yes"  # never ask for a password or a host key
             )
-        command: tuple[str, ...] = ("push", "--porcelain", remote, f"HEAD:refs/heads/{branch}")
-        enclosure = self._enclose(())
-        if enclosure is not None:
-            yield from self._before_push(remote, f"refs/heads/{branch}", enclosure, env)
-            command = (*_NO_HOOKS, *command)
-        yield from ask(self._text(*command, merge_stderr=True, env=env))
+        yield from self._before_push(remote, f"refs/heads/{branch}", env)
+        command = ("push", "--porcelain", remote, f"HEAD:refs/heads/{branch}")
+        yield from git.must(*command, merge_stderr=True, env=env)
 
-    def _before_push(
-        self, remote: str, ref: str, enclosure: Enclosure, env: Mapping[str, str]
-    ) -> Flow[None]:
-        """Run the project's hook as git would, but in the enclosure."""
-        top = Path((yield from self._of_push("rev-parse", "--show-toplevel")))
-        path = yield from self._of_push("rev-parse", "--git-path", "hooks/pre-push", cwd=top)
+    def _before_push(self, remote: str, ref: str, env: Mapping[str, str]) -> Flow[None]:
+        """Run the project's hook as git would, but in the view of commands."""
+        git = self._git
+        top = Path((yield from git.must("rev-parse", "--show-toplevel")).text)
+        path = (yield from git.at(top).must(*_HOOK, hooks=True)).text
         hook = top / path
         head = yield from ask(self.head())
         if head is None or not (hook.is_file() and os.access(hook, os.X_OK)):
             return
-        listed = yield from self._of_push("ls-remote", "--refs", remote, ref, env=env)
-        theirs = listed.partition("\t")[0] or "0" * len(head)
-        url = yield from self._of_push("remote", "get-url", "--push", remote)
-        # As git does, the shell also runs a script without a first line.
-        called = process_output(
-            ["sh", "-c", 'exec "$0" "$@"', str(hook), remote, url],
-            cwd=top,
-            env=git_environment(None),
-            stdin=b"" if theirs == head else f"HEAD {head} {ref} {theirs}\n".encode(),
-            merge_stderr=True,
-            enclosure=enclosure,
-        )
-        yield from ask(_said(called, "push"))
-
-    def _of_push(
-        self, *args: str, cwd: Path | None = None, env: Mapping[str, str] = _NONE
-    ) -> Flow[str]:
-        """Return the output of a git command; its failure is reported as that of the push."""
-        output = git_output(*args, cwd=cwd or self._cwd, env=env)
-        return (yield from ask(_said(output, "push"))) or ""
-
-    def _configured(self, *key: str) -> Observable[str]:
-        """Emit a value of git's configuration, or ""."""
-        return self._text("config", "--get", *key, sweep=False).pipe(ops.catch(from_iterable([""])))
-
-    def _text(
-        self,
-        *args: str,
-        stdin: bytes | None = None,
-        merge_stderr: bool = False,
-        env: Mapping[str, str] | None = None,
-        sweep: bool = True,
-        enclosure: Enclosure | None = None,
-    ) -> Observable[str]:
-        """Emit the output of a git command; `sweep` is False for one that only reads."""
-        command = next(word for word in args if not word.startswith("-") and "=" not in word)
-        output = git_output(
-            *args,
-            cwd=self._cwd,
-            stdin=stdin,
-            merge_stderr=merge_stderr,
-            env=env,
-            sweep=sweep,
-            enclosure=enclosure,
-        )
-        return _said(output, command)
+        listed = yield from git.run("ls-remote", "--refs", remote, ref, env=env)
+        if listed.code:
+            raise failed(("push",), listed.code, listed.words)
+        theirs = listed.text.partition("\t")[0] or "0" * len(head)
+        url = (yield from git.run("remote", "get-url", "--push", remote)).text
+        stdin = b"" if theirs == head else f"HEAD {head} {ref} {theirs}\n".encode()
+        said = yield from git.at(top).hook(hook, remote, url, stdin=stdin)
+        if said.code:
+            raise failed(("push",), said.code, said.words)
 
 
 CommitEvent: TypeAlias = "DirtyFilesCommitted | CommitPerformed | CommitFailed"
@@ -532,7 +461,7 @@ def commit_to(
     iteration: int,
     base: str | None = None,
     exclude: tuple[Path, ...] = (),
-    dirty: Mapping[str, str] = _NONE,
+    dirty: Mapping[str, str] = NONE,
 ) -> Observable[CommitEvent]:
     """Commit the work of a task outside `exclude`.
 
@@ -566,8 +495,9 @@ def commit_to(
         if commit is not None:
             if commit.mixed:
                 yield from emit(DirtyFilesCommitted(paths=commit.mixed))
-            if commit.left:
-                yield from emit(CommitFailed(iteration=iteration, message=_left(commit.left)))
+            if commit.left or commit.nested:
+                why = _left(commit.left, commit.nested)
+                yield from emit(CommitFailed(iteration=iteration, message=why))
             yield from emit(
                 CommitPerformed(
                     iteration=iteration,
@@ -639,38 +569,9 @@ def commit_message(text: str) -> str:
     return f"{cut.rstrip()} …\n\n{text}\n"
 
 
-def _entries(status: str | None, prefix: str) -> list[tuple[str, str]]:
+def _entries(status: Said, prefix: str) -> list[tuple[str, str]]:
     """Return state and path of each entry of `_STATUS`, relative to the folder `prefix`."""
-    return [(e[:2], e[3:].removeprefix(prefix)) for e in (status or "").split("\0") if e]
-
-
-def _said(output: Observable[bytes], command: str) -> Observable[str]:
-    """Emit the output as text; a failure is that of the git command, with its gist."""
-
-    def fail(error: ProcessError, said: str) -> ProcessError:
-        if not isinstance(error, ProcessFailed):
-            return error
-        failure = ProcessFailed("git", error.child_exit_code, said)
-        failure.message = f"git {command} exited with code {error.child_exit_code}"
-        words = push_gist(said) if command == "push" else gist(said)
-        failure.message += f": {words}" if words else ""
-        return failure
-
-    def run() -> Flow[None]:
-        said: list[bytes] = []
-        try:
-            yield from ask(output.pipe(ops.do_action(said.append)))
-        except ProcessError as error:
-            errors = error.stderr_tail if isinstance(error, ProcessFailed) else ""
-            told = _joined_output(said).decode("utf-8", "replace")
-            raise fail(error, f"{told}\n{errors}") from error
-        yield from emit(os.fsdecode(_joined_output(said)))
-
-    return flow(run)
-
-
-def _joined_output(output: list[bytes]) -> bytes:
-    return b"".join(output).removesuffix(b"\n")
+    return [(e[:2], e[3:].removeprefix(prefix)) for e in status.fields]
 
 
 def _is_in(path: str, prefix: str, left_out: tuple[str, ...]) -> bool:
@@ -681,12 +582,16 @@ def _is_in(path: str, prefix: str, left_out: tuple[str, ...]) -> bool:
     )
 
 
-def _left(modules: tuple[str, ...]) -> str:
-    return f"submodule {', '.join(modules)} has uncommitted changes; commit them there"
-
-
-def _joined(paths: list[str]) -> bytes:
-    return os.fsencode("\0".join(paths))
+def _left(modules: tuple[str, ...], nested: tuple[str, ...]) -> str:
+    told = []
+    if modules:
+        told.append(f"submodule {', '.join(modules)} has uncommitted changes; commit them there")
+    if nested:
+        told.append(
+            f"{', '.join(nested)} is a repository of its own, whose files no commit here can hold: "
+            "remove its .git, or add it as a submodule"
+        )
+    return "; ".join(told)
 
 
 def commits_since(cwd: Path, base: str | None) -> Observable[list[list[str]]]:
@@ -699,31 +604,32 @@ def commits_since(cwd: Path, base: str | None) -> Observable[list[list[str]]]:
 
 
 def _commits(cwd: Path, base: str | None) -> Flow[None]:
-    said: list[bytes] = []
     what = f"{base}..HEAD" if base else "HEAD"
-    words = ("log", "--no-show-signature", f"--max-count={_MOST_COMMITS}", "--format=%h %s")
-    try:
-        yield from ask(git_lines(*words, what, "--", cwd=cwd).pipe(ops.do_action(said.append)))
-    except ProcessError:
-        said.clear()
-    lines = [line.decode("utf-8", "replace").partition(" ") for line in reversed(said)]
+    words = ("log", f"--max-count={_MOST_COMMITS}", "--format=%h %s", what, "--")
+    listed: list[str] = []
+    with suppress(ProcessError):
+        said = yield from Git(cwd=cwd).must(*words)
+        listed = said.output.decode("utf-8", "replace").split("\n")
+    lines = [line.partition(" ") for line in reversed(listed)]
     yield from emit([[commit, subject] for commit, _, subject in lines if commit])
 
 
-def changed_tests(cwd: Path, base: str | None) -> Observable[ChangedTests]:
+def changed_tests(
+    cwd: Path, base: str | None, *, views: Views | None = None
+) -> Observable[ChangedTests]:
     """Emit the files removed below `cwd`, and the tests weakened there, since the commit `base`.
 
     Both are empty without a `base`, without a repository or when git fails.
     """
-    return flow(lambda: _changed_tests(cwd, base))
+    return flow(lambda: _changed_tests(Git(cwd=cwd, views=views), base))
 
 
-def _changed_tests(cwd: Path, base: str | None) -> Flow[None]:
+def _changed_tests(git: Git, base: str | None) -> Flow[None]:
     gone: list[str] = []
     weakened: list[str] = []
     with suppress(ProcessError):
         words = ("--diff-filter=DMR", "--name-status", "-z")
-        fields = iter((yield from _diff_since(cwd, base, *words)).split("\0"))
+        fields = iter((yield from _diff_since(git, base, *words)).split("\0"))
         kept: list[str] = []
         for status in filter(None, fields):
             old = next(fields)
@@ -733,21 +639,20 @@ def _changed_tests(cwd: Path, base: str | None) -> Flow[None]:
             else:
                 kept.append(name)
         if any(map(is_test_file, kept)):
-            weakened = yield from _weakened(cwd, base)
+            weakened = yield from _weakened(git, base)
     yield from emit(ChangedTests(gone, weakened))
 
 
-def _diff_since(cwd: Path, base: str | None, *words: str) -> Flow[str]:
+def _diff_since(git: Git, base: str | None, *words: str) -> Flow[str]:
     if base is None:
         return ""
     command = (*_PLAIN_DIFF, "--find-renames", "--relative", *words, base, "--")
-    output = yield from ask(git_output(*command, cwd=cwd, sweep=False))
-    return (output or b"").decode("utf-8", "replace")
+    return (yield from git.must(*command)).output.decode("utf-8", "replace")
 
 
-def _weakened(cwd: Path, base: str | None) -> Flow[list[str]]:
+def _weakened(git: Git, base: str | None) -> Flow[list[str]]:
     words = ("--unified=0", "--diff-filter=MR", f"-G{_LIKE_A_TEST}")
-    patch = yield from _diff_since(cwd, base, *words)
+    patch = yield from _diff_since(git, base, *words)
     skips: Counter[str] = Counter()
     tests: Counter[str] = Counter()
     path, before = "", ""
@@ -761,30 +666,3 @@ def _weakened(cwd: Path, base: str | None) -> Flow[list[str]]:
         before = line
     weaker = {path for path, more in skips.items() if more > 0 or tests[path] < 0}
     return sorted(filter(is_test_file, weaker))
-
-
-def gist(text: str, count: int = 3) -> str:
-    """Summarize the output of git or a hook: from the first error on, or the last lines."""
-    return _shortened([line.strip() for line in text.splitlines() if line.strip()], count)
-
-
-def push_gist(text: str) -> str:
-    """Summarize the output of `git push --porcelain` without advice and credentials.
-
-    A rejection gives the remote's message and git's reason, such as `[rejected] (fetch first)`.
-    """
-    lines = [line.strip() for line in _CREDENTIALS.sub(r"\1", text).splitlines() if line.strip()]
-    told = [line for line in lines if not line.startswith(("To ", "hint:", "Done"))]
-    # `!<TAB>from:to<TAB>reason`
-    rejections = [line.split("\t")[-1] for line in told if line.startswith("!\t")]
-    if rejections:
-        remote = [line for line in told if line.startswith("remote:") and line != "remote:"]
-        return " / ".join([*rejections[:1], *remote[-2:]])
-    said = [line for line in told if not line.startswith("error: failed to push some refs")]
-    return _shortened(said or told)
-
-
-def _shortened(lines: list[str], count: int = 3) -> str:
-    errors = (n for n, line in enumerate(lines) if line.startswith(("fatal:", "error:")))
-    start = next(errors, max(len(lines) - count, 0))
-    return " / ".join(lines[start : start + count])

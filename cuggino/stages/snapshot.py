@@ -15,9 +15,10 @@ from reactivex import Observable, empty, just, operators as ops, throw, timer
 
 from cuggino.errors import ProcessError, ProcessFailed, SpawnFailed
 from cuggino.events import SnapshotFailed, SnapshotTaken
+from cuggino.git import MAX_FILE, REFS, Contents, WorkTree
 from cuggino.operators import Flow, ask, emit, flow, interrupt_when
+from cuggino.sandbox import Views
 from cuggino.stages.acts import clock
-from cuggino.stages.shadow import MAX_FILE, REFS, Contents, Shadow
 
 UNDONE = "undo"
 """The run of the snapshots that are taken before an undo."""
@@ -91,16 +92,24 @@ class GitSnapshots:
     """
 
     def __init__(
-        self, cwd: Path, folder: Path, *, max_file: int = MAX_FILE, timeout: float = 300.0
+        self,
+        cwd: Path,
+        folder: Path,
+        *,
+        max_file: int = MAX_FILE,
+        timeout: float = 300.0,
+        views: Views | None = None,
     ) -> None:
-        self.shadow = Shadow(cwd, folder, max_file=max_file)
+        self.work_tree = WorkTree(cwd, folder, max_file=max_file, views=views)
         self._max_file = max_file
         self._timeout = timeout
         self._told: dict[str, str] = {}
 
-    def at(self, cwd: Path, folder: Path) -> GitSnapshots:
+    def at(self, cwd: Path, folder: Path, *, views: Views | None) -> GitSnapshots:
         """Return the snapshots of another folder, otherwise like these."""
-        return GitSnapshots(cwd, folder, max_file=self._max_file, timeout=self._timeout)
+        return GitSnapshots(
+            cwd, folder, max_file=self._max_file, timeout=self._timeout, views=views
+        )
 
     def take(self, run: str, stage: str) -> Observable[SnapshotTaken | SnapshotFailed]:
         return flow(lambda: self._take(run, stage))
@@ -114,11 +123,11 @@ class GitSnapshots:
         return flow(lambda: self._prune(before, is_needed))
 
     def _take(self, run: str, stage: str) -> Flow[None]:
-        shadow = self.shadow
-        if not shadow.is_in_repository():
+        tree = self.work_tree
+        if not tree.is_in_repository():
             return
         try:
-            yield from shadow.layout()
+            yield from tree.layout()
         except ProcessError as error:
             if not _is_nowhere(error):
                 yield from emit(SnapshotFailed(stage=stage, message=error.message))
@@ -126,7 +135,7 @@ class GitSnapshots:
         try:
             contents = yield from ask(self._bounded(flow(self._contents)))
             assert contents is not None
-            taken = yield from store(shadow, contents, run, stage)
+            taken = yield from store(tree, contents, run, stage)
         except (ProcessError, OSError) as error:
             told = error.message if isinstance(error, ProcessError) else str(error)
             yield from emit(SnapshotFailed(stage=stage, message=told))
@@ -142,7 +151,7 @@ class GitSnapshots:
         )
 
     def _contents(self) -> Flow[None]:
-        yield from emit((yield from self.shadow.contents()))
+        yield from emit((yield from self.work_tree.contents()))
 
     def _bounded(self, stream: Observable[Any]) -> Observable[Any]:
         late = ProcessError("git", f"git took longer than {self._timeout:g} s")
@@ -150,28 +159,31 @@ class GitSnapshots:
         return stream.pipe(interrupt_when(alarm))
 
     def _all(self) -> Flow[None]:
-        if not self.shadow.is_in_repository():
+        if not self.work_tree.is_in_repository():
             return (yield from emit([]))
-        said = yield from self.shadow.read("for-each-ref", f"--format={_FORMAT}", REFS)
-        records = [record.strip() for record in said.decode("utf-8", "replace").split("\n")]
+        yield from self.work_tree.layout()
+        said = yield from self.work_tree.git.must("for-each-ref", f"--format={_FORMAT}", REFS)
+        records = [record.strip() for record in said.output.decode("utf-8", "replace").split("\n")]
         found = [_snapshot(record) for record in records if record]
         yield from emit(sorted(found, key=lambda one: (one.at, one.ref)))
 
     def _prune(self, before: datetime, is_needed: Needed) -> Flow[None]:
         old: list[Snapshot] = []
-        if self.shadow.is_in_repository() and (yield from self.shadow.layout()).has_older(before):
+        if self.work_tree.is_in_repository() and (yield from self.work_tree.layout()).has_older(
+            before
+        ):
             *others, _latest = (yield from ask(flow(self._all))) or [None]
             old = [one for one in others if one and one.at < before and not is_needed(one.run)]
         if old:
             stdin = "".join(f"delete {one.ref} {one.commit}\n" for one in old).encode()
-            yield from self.shadow.read("update-ref", "--stdin", stdin=stdin)
+            yield from self.work_tree.git.must("update-ref", "--stdin", stdin=stdin)
         yield from emit(len(old))
 
 
 _FORMAT = "%(refname) %(objectname) %(committerdate:unix) %(contents:body)"
 
 
-def store(shadow: Shadow, contents: Contents, run: str, stage: str) -> Flow[Snapshot]:
+def store(work_tree: WorkTree, contents: Contents, run: str, stage: str) -> Flow[Snapshot]:
     """Keep the contents as a snapshot and return it.
 
     Raises:
@@ -182,7 +194,7 @@ def store(shadow: Shadow, contents: Contents, run: str, stage: str) -> Flow[Snap
         raise ValueError(f"{run}/{stage} cannot be the name of a snapshot")
     now = yield from ask(clock())
     assert now is not None
-    head = (yield from shadow.layout()).head()
+    head = (yield from work_tree.layout()).head()
     kept = {
         "head": head,
         "at": now.timestamp(),
@@ -190,8 +202,8 @@ def store(shadow: Shadow, contents: Contents, run: str, stage: str) -> Flow[Snap
         "modes": dict(contents.modes),
     }
     message = f"cuggino: before {stage} of {run}\n\n{json.dumps(kept)}"
-    commit = shadow.commit(contents, message, seconds=int(now.timestamp()), parent=head)
-    ref = yield from shadow.keep(f"{REFS}/{run}/{stage}", commit)
+    commit = work_tree.commit(contents, message, seconds=int(now.timestamp()), parent=head)
+    ref = yield from work_tree.keep(f"{REFS}/{run}/{stage}", commit)
     at = datetime.fromtimestamp(now.timestamp(), UTC)
     stage = ref.rpartition("/")[2]
     return Snapshot(run, stage, ref, commit, at, head, contents.left_out, contents.modes)

@@ -18,14 +18,15 @@ from cuggino.sandbox import (
     Protected,
     RoleView,
     ViewRole,
+    holds_commands,
     home_of,
     named_paths,
     probe,
     protected_for,
     role_view,
+    views_of,
 )
 from cuggino.stages.command import Shell, enclosed_shell, shell_lines, shell_with
-from cuggino.stages.enclosing import Enclose, enclose_commands, holds_commands, no_enclosure
 from cuggino.stages.options import StageOptions
 from cuggino.storage import Session
 
@@ -93,6 +94,7 @@ def spawn_options(
             specs=options.specs_path,
             own=(*written, *(() if session is None else (*session.files, *session.folders))),
             held=boundary.holds(role),
+            views=views_of(options),
         ),
     )
 
@@ -124,9 +126,10 @@ def commands_shell(shell: Shell, options: StageOptions) -> Shell:
 
     A `shell` other than the default decides itself where commands run and what they may write.
     """
-    if shell is not shell_lines or options.sandbox == "off":
+    if shell is not shell_lines:
         return plain_shell(shell, options)
-    return enclosed_shell(commands_enclose(options), options.env)
+    views = views_of(options)
+    return plain_shell(shell, options) if views is None else enclosed_shell(views, options.env)
 
 
 def plain_shell(shell: Shell, options: StageOptions) -> Shell:
@@ -135,18 +138,6 @@ def plain_shell(shell: Shell, options: StageOptions) -> Shell:
     A `shell` other than the default decides itself on the environment of its commands.
     """
     return shell_with(options.env, options.sandbox_show) if shell is shell_lines else shell
-
-
-def commands_enclose(options: StageOptions) -> Enclose:
-    """Return the function that encloses commands which run what agents have written."""
-    if options.sandbox == "off":
-        return no_enclosure
-    return enclose_commands(
-        options.cwd,
-        specs=options.specs_path,
-        hide=options.sandbox_hide,
-        show=options.sandbox_show,
-    )
 
 
 def choose_sandbox(
@@ -214,5 +205,6 @@ def protected_from_commands(
         specs=options.specs_path,
         own=(*session.files, *session.folders),
         held=enclosed and options.sandbox != "off" and holds_commands(options.cwd),
+        views=views_of(options),
         name=stage,
     )

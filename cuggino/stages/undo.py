@@ -14,9 +14,9 @@ from typing import Literal, TypeAlias
 from reactivex import Observable
 
 from cuggino.errors import RunNotFound, StorageError
+from cuggino.git import Contents, WorkTree
 from cuggino.operators import Flow, ask, emit, flow, pause
 from cuggino.stages.acts import clock
-from cuggino.stages.shadow import Contents, Shadow
 from cuggino.stages.snapshot import UNDONE, GitSnapshots, Snapshot, store
 
 Kind: TypeAlias = Literal["create", "change", "remove"]
@@ -104,7 +104,7 @@ def undo_plan(snapshots: GitSnapshots, snapshot: Snapshot) -> Observable[UndoPla
     Files that git ignores stay, also those that were ignored then; so do submodules, `.cuggino/`
     and what the snapshot left out. Errors: `ProcessError`, `OSError`.
     """
-    return flow(lambda: _plan(snapshots.shadow, snapshot))
+    return flow(lambda: _plan(snapshots.work_tree, snapshot))
 
 
 def undo_stage(snapshots: GitSnapshots, plan: UndoPlan) -> Observable[Undone]:
@@ -115,22 +115,22 @@ def undo_stage(snapshots: GitSnapshots, plan: UndoPlan) -> Observable[Undone]:
     Errors: `StorageError` when the files have changed since the plan was made, or git has lost the
     content of one; then nothing has been changed. `ProcessError`, `OSError`.
     """
-    return flow(lambda: _undo(snapshots.shadow, plan))
+    return flow(lambda: _undo(snapshots.work_tree, plan))
 
 
-def _plan(shadow: Shadow, snapshot: Snapshot) -> Flow[None]:
-    layout = yield from shadow.layout()
-    contents = yield from shadow.contents()
-    rows = yield from _differences(shadow, contents.tree, snapshot.commit)
+def _plan(work: WorkTree, snapshot: Snapshot) -> Flow[None]:
+    layout = yield from work.layout()
+    contents = yield from work.contents()
+    rows = yield from _differences(work, contents.tree, snapshot.commit)
     # In the way, but not in the tree: git ignores it by now.
     in_the_way = [row.path for row in rows if row.kind == "create" and _is_there(layout.top, row)]
     if in_the_way:
-        contents = yield from shadow.contents(force=in_the_way)
-        rows = yield from _differences(shadow, contents.tree, snapshot.commit)
+        contents = yield from work.contents(force=in_the_way)
+        rows = yield from _differences(work, contents.tree, snapshot.commit)
     kept: dict[str, str] = {}
     changes: list[Change] = []
     gone = [row.path for row in rows if row.kind == "remove" and row.mode != _MODULE]
-    ignored = yield from _ignored_then(shadow, snapshot, gone)
+    ignored = yield from _ignored_then(work, snapshot, gone)
     for row in rows:
         why = _reason_to_keep(row, snapshot, contents, ignored, layout.top)
         if why:
@@ -145,11 +145,11 @@ def _plan(shadow: Shadow, snapshot: Snapshot) -> Flow[None]:
     yield from emit(UndoPlan(snapshot, tuple(changes), tuple(kept.items()), contents.tree, moved))
 
 
-def _differences(shadow: Shadow, tree: str, commit: str) -> Flow[list[Change]]:
+def _differences(work: WorkTree, tree: str, commit: str) -> Flow[list[Change]]:
     if tree == commit:
         return []
     command = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", tree, commit)
-    fields = os.fsdecode((yield from shadow.read(*command))).split("\0")
+    fields = (yield from work.git.must(*command)).fields
     rows: list[Change] = []
     for words, path in zip(fields[::2], fields[1::2], strict=False):
         before, mode, _, blob, state = words.removeprefix(":").split()
@@ -194,27 +194,25 @@ def _reason_to_keep(
     return ""
 
 
-def _ignored_then(shadow: Shadow, snapshot: Snapshot, paths: list[str]) -> Flow[frozenset[str]]:
+def _ignored_then(work: WorkTree, snapshot: Snapshot, paths: list[str]) -> Flow[frozenset[str]]:
     """Return which of these paths git ignored when the snapshot was taken."""
     if not paths:
         return frozenset()
-    listed = yield from shadow.read("ls-tree", "-r", "-z", snapshot.commit)
+    listed = (yield from work.git.must("ls-tree", "-r", "-z", snapshot.commit)).fields
     rules: list[Change] = []
-    for record in os.fsdecode(listed).split("\0"):
+    for record in listed:
         words, _, path = record.partition("\t")
         mode, _, blob = words.partition(" ")[0], "", words.rpartition(" ")[2]
         if Path(path).name == ".gitignore" and mode.startswith("100"):
             rules.append(Change("create", path, mode, blob))
     if not rules:
         return frozenset()
-    folder = shadow.folder / "rules"
+    folder = work.folder / "rules"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     try:
-        yield from _each_blob(
-            shadow, rules, lambda rule, data: _write_new(folder / rule.path, data)
-        )
-        return (yield from shadow.ignored(folder, paths))
+        yield from _each_blob(work, rules, lambda rule, data: _write_new(folder / rule.path, data))
+        return (yield from work.ignored(folder, paths))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -224,12 +222,12 @@ def _write_new(path: Path, data: bytes) -> None:
     path.write_bytes(data)
 
 
-def _undo(shadow: Shadow, plan: UndoPlan) -> Flow[None]:
+def _undo(work: WorkTree, plan: UndoPlan) -> Flow[None]:
     if not plan.changes:
         yield from emit(Undone(plan, None))
         return
-    layout = yield from shadow.layout()
-    contents = yield from shadow.contents()
+    layout = yield from work.layout()
+    contents = yield from work.contents()
     if contents.tree != plan.tree:
         raise StorageError(
             "undo",
@@ -237,11 +235,11 @@ def _undo(shadow: Shadow, plan: UndoPlan) -> Flow[None]:
             hint="look again: `cuggino undo`",
         )
     wanted = [row for row in plan.changes if row.kind != "remove"]
-    sizes = yield from _sizes(shadow, wanted)
+    sizes = yield from _sizes(work, wanted)
     now = yield from ask(clock())
     assert now is not None
     stage = f"{now:%Y%m%d-%H%M%S}"
-    before = yield from store(shadow, contents, UNDONE, stage)
+    before = yield from store(work, contents, UNDONE, stage)
     failed: dict[str, str] = {}
     for row in plan.changes:
         if row.kind == "remove":
@@ -252,7 +250,7 @@ def _undo(shadow: Shadow, plan: UndoPlan) -> Flow[None]:
         with _noted(failed, row.path):
             _restore(layout.top, row, data, plan.snapshot.modes.get(row.path))
 
-    yield from _each_blob(shadow, wanted, restore, sizes)
+    yield from _each_blob(work, wanted, restore, sizes)
     yield from emit(Undone(plan, before, tuple(failed.items())))
 
 
@@ -265,14 +263,14 @@ def _noted(failed: dict[str, str], path: str) -> Iterator[None]:
         failed[path] = error.strerror or str(error)
 
 
-def _sizes(shadow: Shadow, rows: list[Change]) -> Flow[list[int]]:
+def _sizes(work: WorkTree, rows: list[Change]) -> Flow[list[int]]:
     """Return the size of each blob.
 
     Raises:
         StorageError: git does not have one any more.
     """
     stdin = "".join(f"{row.blob}\n" for row in rows).encode()
-    said = yield from shadow.read("cat-file", "--batch-check", stdin=stdin)
+    said = (yield from work.git.must("cat-file", "--batch-check", stdin=stdin)).output
     sizes: list[int] = []
     for row, line in zip(rows, said.decode("ascii", "replace").splitlines(), strict=True):
         words = line.split()
@@ -283,7 +281,7 @@ def _sizes(shadow: Shadow, rows: list[Change]) -> Flow[list[int]]:
 
 
 def _each_blob(
-    shadow: Shadow,
+    work: WorkTree,
     rows: list[Change],
     use: Callable[[Change, bytes], None],
     sizes: list[int] | None = None,
@@ -291,7 +289,7 @@ def _each_blob(
     """Call `use` with the content of each file, as it is stored."""
     for batch in _batches(rows, sizes or [0] * len(rows)):
         stdin = "".join(f"{row.blob}\n" for row in batch).encode()
-        said = yield from shadow.read("cat-file", "--batch", stdin=stdin)
+        said = (yield from work.git.must("cat-file", "--batch", stdin=stdin)).output
         start = 0
         for row in batch:
             head = said.index(b"\n", start)

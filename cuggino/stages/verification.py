@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
-from collections.abc import Callable, Iterable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
@@ -22,14 +21,20 @@ from cuggino.events import (
     RoleViolated,
     is_llm_terminal_marker_event,
 )
+from cuggino.files import is_own_output
+from cuggino.git import IDENTITY, Contents, Entry, History
 from cuggino.operators import Flow, ask, emit, flow, forward
 from cuggino.operators.mapcat import mapcat
-from cuggino.sandbox import Protected, git_folders
-from cuggino.sources import PathVersion, Protection, files_of, git_output
+from cuggino.sandbox import (
+    Protected,
+    Views,
+    drop_privileges,
+    git_folders,
+    privileged_files,
+)
+from cuggino.sources import PathVersion, Protection, files_of
 from cuggino.stages.acts import clock
-from cuggino.stages.history import History
 from cuggino.stages.repository import CommitEvent
-from cuggino.stages.shadow import Contents
 from cuggino.stages.snapshot import GitSnapshots, Snapshot
 from cuggino.stages.undo import Undone, undo_plan, undo_stage
 from cuggino.storage import Backlog, Workspace
@@ -108,9 +113,16 @@ class _Verification:
             blanks=(protected.project, *folders),
             strict=() if protected.specs is None else (protected.project / protected.specs,),
         )
-        self._told = Protection(protected.told, exempt=protected.exempt)
+        # In a view that holds, only a person can have changed what is theirs: thousands of items.
+        told = () if protected.held else protected.told
+        self._told = Protection(told, exempt=protected.exempt, contents=False)
         self._history = History(
-            protected.project, folders, specs=protected.specs, looks=protected.looks
+            protected.project,
+            folders,
+            specs=protected.specs,
+            looks=protected.looks,
+            held=protected.held,
+            views=protected.views,
         )
         self._has_git = bool(folders)
         self._tree: _Tree | None = None
@@ -147,6 +159,10 @@ class _Verification:
         """
         protected = self._protected
         failed: list[str] = []
+        if os.getuid() == 0 and not protected.looks and sys.platform == "linux":
+            for path in privileged_files(protected.project):
+                with suppress(OSError):
+                    drop_privileges(path)
         moved: tuple[str, ...] = ()
         if not protected.held:
             try:
@@ -163,6 +179,8 @@ class _Verification:
             told = {path: it for path, it in told.items() if not backlog.is_as_imported(path)}
         if told:
             yield from emit(ProtectedChanged(role=protected.role, paths=self._names(told)))
+        # First, so that git reads no settings of an agent's.
+        failed += self._put_back(changed)
         try:
             refs = yield from self._history.changes()
         except ProcessError:  # a repository that git cannot read: the commit will report it
@@ -173,7 +191,6 @@ class _Verification:
         kept = yield from self._keep(changed, refs)
         hidden: dict[str, str] = {}
         try:
-            failed += self._names(self._files.put_back(changed))
             yield from self._history.put_back(refs)
             hidden = dict((yield from self._history.changes()))
             hidden.pop(kept or "", None)
@@ -235,6 +252,13 @@ class _Verification:
             for path in paths
         )
 
+    def _put_back(self, changed: Mapping[Path, PathVersion | None]) -> tuple[str, ...]:
+        """Restore these paths, and return what failed."""
+        try:
+            return self._names(self._files.put_back(changed))
+        except OSError as error:
+            return (str(error),)
+
     def _keep(
         self, changed: Mapping[Path, PathVersion | None], refs: Mapping[str, str]
     ) -> Flow[str | None]:
@@ -247,54 +271,38 @@ class _Verification:
         assert now is not None
         name = f"{now:%Y%m%d-%H%M%S}-{self._protected.role}"
         root = self._protected.project
-        with tempfile.TemporaryDirectory(prefix="cuggino-session-kept-") as temporary:
-            tree = Path(temporary, "tree")
-            for path, content, is_link in files:
-                _write(tree / _name_in_tree(path, root), content, is_link=is_link)
-            tree.mkdir(exist_ok=True)
-            if self._has_git:
-                try:
-                    return (yield from self._keep_in_git(name, Path(temporary), commits))
-                except ProcessError:  # no space, or no repository any more
-                    pass
-            folder = root / _KEPT_FOLDER / name
-            shutil.copytree(tree, folder, symlinks=True, dirs_exist_ok=True)
-            return f"{_KEPT_FOLDER}/{name}"
+        if self._has_git:
+            with suppress(ProcessError, OSError):  # no space, or no repository any more
+                return (yield from self._keep_in_git(name, files, commits))
+        folder = root / _KEPT_FOLDER / name
+        folder.mkdir(parents=True, exist_ok=True)
+        for path, content, is_link in files:
+            _write(folder / _name_in_tree(path, root), content, is_link=is_link)
+        return f"{_KEPT_FOLDER}/{name}"
 
-    def _keep_in_git(self, name: str, temporary: Path, parents: tuple[str, ...]) -> Flow[str]:
-        env = {
-            "GIT_INDEX_FILE": str(temporary / "index"),
-            **{f"GIT_{who}_NAME": "cuggino" for who in ("AUTHOR", "COMMITTER")},
-            **{f"GIT_{who}_EMAIL": "cuggino@localhost" for who in ("AUTHOR", "COMMITTER")},
+    def _keep_in_git(
+        self, name: str, files: Sequence[tuple[Path, bytes, bool]], parents: tuple[str, ...]
+    ) -> Flow[str]:
+        work = _snapshots_of(self._protected.project, self._protected.views).work_tree
+        store = (yield from work.layout()).store
+        root = self._protected.project
+        entries = {
+            os.fsencode(_name_in_tree(path, root)): Entry(
+                b"120000" if is_link else b"100644", store.write(b"blob", content)
+            )
+            for path, content, is_link in files
         }
-
-        def git(*args: str) -> Flow[str]:
-            output = git_output(*_PLAIN, *args, cwd=self._protected.project, env=env, sweep=False)
-            said = (yield from ask(output.pipe(ops.last_or_default(b"")))) or b""
-            return os.fsdecode(said).strip()
-
-        yield from git(f"--work-tree={temporary / 'tree'}", "add", "--all", "--force", ":/")
-        tree = yield from git("write-tree")
         words = (word for parent in parents for word in ("-p", parent))
         message = "Reverted: changes outside the role's permissions"
-        commit = yield from git("commit-tree", tree, *words, "-m", message)
-        number = 1
-        while True:
-            ref = f"{KEPT}/{name}" if number == 1 else f"{KEPT}/{name}-{number}"
-            try:
-                yield from git("update-ref", ref, commit, "0" * len(commit))
-            except ProcessError:
-                if number == _MOST:
-                    raise
-                number += 1
-            else:
-                return ref
+        made = ("commit-tree", store.tree_of(entries).hex(), *words, "-m", message)
+        commit = (yield from work.git.must(*made, env=IDENTITY)).text
+        return (yield from work.keep(f"{KEPT}/{name}", commit))
 
 
 @lru_cache(maxsize=8)
-def _snapshots_of(project: Path) -> GitSnapshots:
+def _snapshots_of(project: Path, views: Views | None) -> GitSnapshots:
     """Return the same object for each session of a project, as it asks git for the layout once."""
-    return GitSnapshots(project, Workspace(project).snapshots)
+    return GitSnapshots(project, Workspace(project).snapshots, views=views)
 
 
 class _Tree:
@@ -302,7 +310,7 @@ class _Tree:
 
     def __init__(self, protected: Protected) -> None:
         self._protected = protected
-        self._snapshots = _snapshots_of(protected.project)
+        self._snapshots = _snapshots_of(protected.project, protected.views)
         self._before: Contents | None = None
 
     def take(self) -> Flow[None]:
@@ -311,7 +319,7 @@ class _Tree:
         Raises:
             ProcessError, OSError: git cannot read them.
         """
-        self._before = yield from self._snapshots.shadow.contents()
+        self._before = yield from self._snapshots.work_tree.contents()
 
     def put_back(self) -> Flow[Undone | None]:
         """Restore the files, and return what was changed; None if nothing was.
@@ -328,7 +336,7 @@ class _Tree:
         )
         plan = yield from ask(undo_plan(self._snapshots, snapshot))
         assert plan is not None
-        top = (yield from self._snapshots.shadow.layout()).top
+        top = (yield from self._snapshots.work_tree.layout()).top
         changes = tuple(change for change in plan.changes if self._counts(top / change.path))
         if not changes:
             return None
@@ -337,23 +345,7 @@ class _Tree:
     def _counts(self, path: Path) -> bool:
         protected = self._protected
         exempt = any(path.is_relative_to(one) for one in (*protected.exempt, *protected.told))
-        return path.is_relative_to(protected.project) and not exempt and not _is_own_output(path)
-
-
-def _is_own_output(path: Path) -> bool:
-    """Return whether this process prints into the file, as `cuggino run >log.txt` does."""
-    for standard in (1, 2):
-        with suppress(OSError):
-            if os.path.samestat(os.fstat(standard), path.stat()):
-                return True
-    return False
-
-
-_MOST = 99
-_PLAIN = (
-    *("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}"),
-    *("-c", "core.autocrlf=false", "-c", "core.safecrlf=false"),
-)
+        return path.is_relative_to(protected.project) and not exempt and not is_own_output(path)
 
 
 def _name_in_tree(path: Path, root: Path) -> Path:

@@ -20,19 +20,19 @@ _NUMBERS = itertools.count(1)
 @contextmanager
 def announce_page(
     url: str, folders: Iterable[Path], *, state: Path | None = None
-) -> Iterator[None]:
-    """Let other programs of the user find the page, within the block.
+) -> Iterator[Path | None]:
+    """Let other programs of the user find the page, within the block; yield the file with the link.
 
     The link is in a file of the user's state folder (or `state`) that only the user can read. It is
     locked, so that the file of a killed server counts for nothing. Without a home folder there is
-    no file.
+    none.
 
     Raises:
         StorageError: it cannot be written.
     """
     state = state or state_folder(os.environ)
     if state is None:
-        yield
+        yield None
         return
     folder = state / _FOLDER
     path = folder / f"{os.getpid()}-{next(_NUMBERS)}.json"
@@ -45,7 +45,7 @@ def announce_page(
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             content = {"url": url, "folders": [str(folder.resolve()) for folder in folders]}
             os.write(file, json.dumps(content).encode())
-        yield
+        yield path
     finally:
         with suppress(OSError):
             path.unlink()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -14,6 +13,7 @@ from reactivex import Observable
 from cuggino.agents.base import LlmAgent, Role
 from cuggino.config import Config, load_config
 from cuggino.events import DeliverStreamEvent, LoopEvent, PlanBuildStreamEvent, WatchEvent
+from cuggino.git import Git
 from cuggino.loops import DeliverRunOptions, PlanBuildOptions
 from cuggino.runtime import Runtime
 from cuggino.testing.agents import InMemoryAgent, Played
@@ -133,10 +133,10 @@ class VirtualRuntime:
         Raises:
             AssertionError: it failed; the message holds its output.
         """
-        ran = subprocess.run(["git", *words], cwd=self.folder, capture_output=True, text=True)
-        if ran.returncode != 0:
-            raise AssertionError(f"git {' '.join(words)}: {ran.stderr.strip()}")
-        return ran.stdout.strip()
+        said = Git(cwd=self.folder).now(*words)
+        if said.code:
+            raise AssertionError(f"git {' '.join(words)}: {said.errors.strip()}")
+        return said.text.strip()
 
     def at(self, time: float | str | timedelta, do: Callable[[], object]) -> None:
         """Call a function at a virtual time since the start of the clock: `at("2h", ...)`."""

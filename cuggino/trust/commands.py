@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 from cuggino.config import AGENT_FILE, CONFIG_FILE, PLAN_BUILD_CONFIG_FILE
 from cuggino.files import read_json_object, read_regular
+from cuggino.git import git_folder, program_settings
 from cuggino.prompts import own_prompts
-from cuggino.sources import git_folder, program_settings
 
 _RUN = ("setupCommand", "checkCommand", "agentPath", "push")
 _GRANTS = (

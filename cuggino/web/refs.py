@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from cuggino.edges import iterate
 from cuggino.errors import CugginoError
-from cuggino.sources import git_folder, git_lines, looking_environment
+from cuggino.git import Git, git_folder
 
 _CANDIDATES: Final = "refs/cuggino/candidates"
 _KEPT: Final = "refs/cuggino/kept"
@@ -63,7 +63,7 @@ def _time_of(path: Path) -> int:
 
 def _refs_of(folder: Path) -> tuple[SlotRef, ...]:
     words = ("--format=%(refname) %(objectname:short)", f"--count={_MOST}", _CANDIDATES, _KEPT)
-    asked = git_lines("for-each-ref", *words, cwd=folder, env=looking_environment(folder))
+    asked = Git(cwd=folder).lines("for-each-ref", *words)
     try:
         return tuple(map(_ref, iterate(asked)))
     except CugginoError:

@@ -114,7 +114,9 @@ class Server:
     """A running server."""
 
     url: str
-    """The link to print: it contains the token."""
+    """The link: it contains the token, so it belongs in a terminal or a private file only."""
+    address: str
+    """The address without the token."""
     app: App
     ended: threading.Event = field(default_factory=threading.Event)
 
@@ -176,7 +178,7 @@ def serving(folders: Sequence[Path], options: ServeOptions | None = None) -> Ite
         app = make_app(folders, Origins(scheme=scheme, port=port, host=options.host))
         name = socket.gethostname() if options.host in ("0.0.0.0", "::") else options.host
         url = f"{scheme}://{bracketed(name)}:{port}{app.secrets.base}/?t={app.secrets.token}"
-        server = Server(url, app)
+        server = Server(url, f"{scheme}://{bracketed(name)}:{port}", app)
         runner = _Uvicorn(
             uvicorn.Config(
                 app.asgi,

@@ -60,11 +60,10 @@ def command(directory: str | None, output: OutputOptions) -> int:
 def make_project(directory: str | None) -> Path:
     """Create the demo project: files, configuration, and a repository with one commit."""
     from cuggino import Config, ConfigError, save_config
-    from cuggino.sources import git_failure
+    from cuggino.git import Git, gist, git_failure
 
     if failure := git_failure():
         raise ConfigError(failure, hint="install git (again), the demo makes commits")
-    import git
 
     if directory is None:
         folder = Path(tempfile.mkdtemp(prefix="cuggino-demo-"))
@@ -89,11 +88,15 @@ def make_project(directory: str | None) -> Path:
             commit=True,
         ),
     )
-    with git.Repo.init(folder) as repo:
-        with repo.config_writer() as config:
-            config.set_value("user", "name", "cuggino demo")
-            config.set_value("user", "email", "demo@cuggino.invalid")
-            config.set_value("commit", "gpgsign", "false")
-        repo.git.add("-A")
-        repo.git.commit("-m", "Start with a specification")
+    for words in (
+        ("init", "--quiet"),
+        ("config", "user.name", "cuggino demo"),
+        ("config", "user.email", "demo@cuggino.invalid"),
+        ("config", "commit.gpgsign", "false"),
+        ("add", "--all"),
+        ("commit", "--quiet", "--message", "Start with a specification"),
+    ):
+        said = Git(cwd=folder).now(*words)
+        if said.code:
+            raise ConfigError(f"git {words[0]} failed: {gist(said.words)}")
     return folder

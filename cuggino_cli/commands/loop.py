@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -255,16 +256,24 @@ def _ask_branch(folder: Path) -> bool:
         KeyboardInterrupt, EOFError: as `_ask_choice`.
     """
     from cuggino import run
+    from cuggino.config import load_config
     from cuggino.errors import ProcessError
-    from cuggino.sources import git_lines
+    from cuggino.git import Git
+    from cuggino.operators import Flow, flow
+    from cuggino.sandbox import views_of
     from cuggino_cli.screen.text import inert
+
+    git = Git(cwd=folder, views=views_of(load_config(folder)))
+
+    def switch(name: str) -> Flow[None]:
+        yield from git.must("switch", "--create", name, hooks=True)
 
     for _ in range(_TRIES):
         name = typed(BRANCH)
         if not name:
             return False
         try:
-            run(git_lines("switch", "--create", name, cwd=folder))
+            run(flow(partial(switch, name)))
         except ProcessError as error:
             say(inert(error.message))
         else:

@@ -54,8 +54,9 @@ def command(
 
     FOLDER is a project; the default is the current folder. The page follows runs that other
     terminals start, and can pause, stop and steer them. It needs no network (pip install
-    'cuggino[web]'). The printed link contains a key that is new at every start: who has the link
-    can do what you can do on the page. See `cuggino help page`.
+    'cuggino[web]'). The link contains a key that is new at every start: who has the link can do
+    what you can do on the page. A terminal shows it; a log or a pipe gets the name of a file with
+    it, which only you can read. See `cuggino help page`.
     """
     from cuggino_cli.follow.serving import check_installed, served
 
@@ -64,7 +65,6 @@ def command(
 
     options = ServeOptions(host=host, port=port, cert=cert, key=key, insecure=insecure)
     with served(folders or (Path.cwd(),), options) as server:
-        click.echo(f"Serving {server.url}")
         click.echo("Ctrl-C ends it.", err=True)
         while not server.ended.wait(0.5):
             pass

@@ -105,9 +105,14 @@ def clean(dry_run: bool, as_json: bool) -> int:
 
 def _settings(folder: Path) -> dict[str, Any]:
     from cuggino.config import load_config
+    from cuggino.sandbox import views_of
 
     config = load_config(folder)
-    return {"slot_folder": config.slot_folder, "specs": config.specs_path}
+    return {
+        "slot_folder": config.slot_folder,
+        "specs": config.specs_path,
+        "views": views_of(config),
+    }
 
 
 def _lines(listing: SlotListing) -> Iterator[str]:

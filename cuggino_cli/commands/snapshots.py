@@ -51,6 +51,7 @@ def snapshots_here() -> GitSnapshots:
     """Return the snapshots of the project in the current folder."""
     from cuggino.config import Config, load_config
     from cuggino.errors import ConfigError
+    from cuggino.sandbox import views_of
     from cuggino.stages import GitSnapshots
     from cuggino.storage import Workspace
 
@@ -60,7 +61,7 @@ def snapshots_here() -> GitSnapshots:
     except ConfigError:  # which an agent may have broken
         config = Config()
     limit = round(config.snapshot_max_file * 1e6)
-    return GitSnapshots(folder, Workspace(folder).snapshots, max_file=limit)
+    return GitSnapshots(folder, Workspace(folder).snapshots, max_file=limit, views=views_of(config))
 
 
 def short_names(snapshots: list[Snapshot]) -> dict[str, str]:

@@ -25,8 +25,7 @@ def serve_option(command: Command) -> Command:
         folder = Path.cwd()
         if not load_config(folder).journal:
             raise click.UsageError('--serve shows journals, and "journal" is false.')
-        with served([folder]) as server:
-            click.echo(f"Serving {server.url}", err=True)
+        with served([folder], err=True):
             return command(**kwargs)
 
     decorated: Any = click.option(

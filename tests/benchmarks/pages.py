@@ -22,6 +22,7 @@ import psutil
 import cuggino_cli
 from cuggino_cli.commands.demo import make_project
 from tests.benchmarks.measuring import Figure, Took, run
+from tests.served_link import link_in
 
 _SCENARIO = Path(cuggino_cli.__file__).parent / "demo" / "scenario.toml"
 _LIMIT = 60.0
@@ -98,7 +99,9 @@ def _serving(projects: Sequence[Path], state: Path) -> Iterator[tuple[subprocess
     with process:
         try:
             assert process.stdout is not None
-            yield process, process.stdout.readline().removeprefix("Serving ").strip()
+            link = link_in(process.stdout.readline())
+            assert link is not None
+            yield process, link
         finally:
             process.kill()
 

@@ -43,13 +43,13 @@ def configure(folder: Path, **notify: Any) -> None:
     save_config(folder, Config(agent="scripted:scenario.toml", guard="off", notify=settings))
 
 
-def test_run(project: Path, server: Server, tmp_path: Path) -> None:
+def test_run(project: Path, server: Server) -> None:
     """The end of a run reaches a service and a command, with its focus."""
-    configure(project, to=server.url, command=f'cat >"{tmp_path}/received"')
+    configure(project, to=server.url, command="cat >received")
     assert 0 == main(["run", "--focus", "# Login page\n\nas specified", "--quiet"])
     (posted,) = server.posted
     assert "cuggino (project): Approved: Login page" == posted["title"]
-    received = (tmp_path / "received").read_text()
+    received = (project / "received").read_text()
     assert f"{posted['title']}\n\n{posted['message']}\n" == received
 
 

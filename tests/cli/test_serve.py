@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -21,6 +20,7 @@ from cuggino_cli.follow import serving
 from cuggino_cli.main import main
 from tests.limits import LIMIT
 from tests.ports import own_port
+from tests.served_link import link_in
 from tests.sources.subscribers import eventually
 
 
@@ -44,11 +44,11 @@ def _serve(
             read = []
             for line in process.stdout:
                 read.append(line)
-                if found := re.search(r"^Serving (http\S+)$", line):
+                if found := link_in(line):
                     break
             else:
                 raise AssertionError("".join(read))
-            yield process, found[1]
+            yield process, found
         finally:
             with contextlib.suppress(OSError):
                 process.kill()

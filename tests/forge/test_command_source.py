@@ -11,12 +11,12 @@ from reactivex import Observable
 import cuggino
 from cuggino.errors import ConfigError, ProcessFailed
 from cuggino.forge import Source, SourceItem, command_source
-from cuggino.stages import command_lines, no_enclosure
+from cuggino.stages import command_lines
 
 
 def source(folder: Path, command: str, **settings: Any) -> Source:
     def run() -> Any:
-        return command_lines(command, folder, enclose=no_enclosure)
+        return command_lines(command, folder, views=None)
 
     return command_source("jira", run, **settings)
 

@@ -10,9 +10,9 @@ import pytest
 from reactivex import Observable, operators as ops, throw
 
 from cuggino.events import WatchLanded, WatchProposed, WatchSentBack
+from cuggino.git import Said
 from cuggino.operators import Flow
 from cuggino.stages.slots import RemoteBranches
-from cuggino.stages.slots.git import Said
 from tests.forge.proposed import Proposed
 
 

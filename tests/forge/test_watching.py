@@ -14,7 +14,6 @@ from cuggino.agents.scripted import ScriptedAgent
 from cuggino.errors import ConfigError, WorkspaceLocked
 from cuggino.events import WatchItemCompleted, WatchItemImported
 from cuggino.forge import SourceItem, sources_of
-from cuggino.stages import no_enclosure
 from cuggino.storage import Backlog, Origins, Workspace
 
 SCENARIO = Path(__file__).parents[2] / "examples" / "slots.toml"
@@ -107,7 +106,7 @@ def test_a_missing_program(
     config = cuggino.Config.model_validate({"backlogSources": [{"type": kind, "label": "agent"}]})
     monkeypatch.setattr("shutil.which", lambda *_: None)
     with pytest.raises(ConfigError, match=f"{program} is not installed"):
-        sources_of(config, folder=project, enclose=no_enclosure)
+        sources_of(config, folder=project, views=None)
 
 
 def test_an_unknown_repository(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,9 +115,9 @@ def test_an_unknown_repository(project: Path, monkeypatch: pytest.MonkeyPatch) -
     )
     monkeypatch.setattr("shutil.which", lambda *_: "/usr/bin/gh")
     with pytest.raises(ConfigError, match="no repository on github"):
-        sources_of(config, folder=project, enclose=no_enclosure)
+        sources_of(config, folder=project, views=None)
     subprocess.run(
         ["git", "remote", "add", "origin", "git@github.com:ada/shop.git"], cwd=project, check=True
     )
-    (source,) = sources_of(config, folder=project, enclose=no_enclosure)
+    (source,) = sources_of(config, folder=project, views=None)
     assert (source.name, source.has_issues) == ("github", True)

@@ -17,7 +17,7 @@ from tests.limits import LIMIT
 from tests.loops.demo import FOCUS, SCENARIO, Played, play
 from tests.loops.scenario_model import ROLES, scenario_model
 from tests.model_script import ModelRequest
-from tests.real_acp import Kimi, Qwen, Vibe
+from tests.real_acp import Kimi, Qwen
 from tests.real_claude import Claude
 from tests.real_codex import MODEL, Codex
 from tests.real_copilot import Copilot, clean_env
@@ -27,7 +27,7 @@ from tests.real_program import RealProgram, in_a_project
 
 pytestmark = pytest.mark.real_agent
 
-PROGRAMS = (Claude, Codex, Copilot, Gemini, Kimi, OpenCode, Qwen, Vibe)
+PROGRAMS = (Claude, Codex, Copilot, Gemini, Kimi, OpenCode)
 
 
 @pytest.fixture(scope="module")

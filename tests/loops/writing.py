@@ -216,7 +216,7 @@ def only(name: BoundaryName) -> Iterator[None]:
     """Let no better boundary be found than this one."""
     with pytest.MonkeyPatch.context() as patch:
         if name != "bubblewrap":
-            patch.setattr(boundaries, "shutil", SimpleNamespace(which=lambda _program: None))
+            patch.setattr(boundaries, "shutil", SimpleNamespace(which=lambda _program, **_: None))
         yield
 
 

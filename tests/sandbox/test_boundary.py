@@ -45,7 +45,7 @@ def test_without_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     """The reason is what bubblewrap printed."""
     fake_bwrap(tmp_path, "echo 'bwrap: setting up uid map: Permission denied' >&2; exit 1")
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    found = probe(tmp_path)
+    found = probe(tmp_path / "project")
     assert found.engine in ("landlock", "none")
     assert "setting up uid map: Permission denied" in found.reason
 
@@ -54,7 +54,7 @@ def test_a_program_that_confines_nothing(tmp_path: Path, monkeypatch: pytest.Mon
     """A boundary counts only if a write was really prevented."""
     fake_bwrap(tmp_path, 'while [ "$1" != -- ]; do shift; done; shift; exec "$@"')
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    found = probe(tmp_path)
+    found = probe(tmp_path / "project")
     assert found.engine in ("landlock", "none")
     assert ["bwrap"] == [path.name for path in tmp_path.iterdir()]
 
@@ -65,7 +65,7 @@ def test_a_trial_does_not_die_with_its_parent(
     """bubblewrap killed while it sets up a namespace leaves a process that waits forever."""
     fake_bwrap(tmp_path, f'echo "$*" >> {tmp_path}/words; exit 1')
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    probe(tmp_path)
+    probe(tmp_path / "project")
     words = (tmp_path / "words").read_text()
     assert "--unshare-pid" in words
     assert "--die-with-parent" not in words

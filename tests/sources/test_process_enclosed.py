@@ -16,13 +16,7 @@ from reactivex import Observable
 
 from cuggino.errors import ProcessFailed, SpawnFailed
 from cuggino.sandbox import Enclosure
-from cuggino.sources import (
-    GUARDIAN,
-    OpenInput,
-    process_batches,
-    process_lines,
-    process_output,
-)
+from cuggino.sources import GUARDIAN, OpenInput, process_batches, process_lines, process_output
 from cuggino.sources.namespace import StatusPipe
 from cuggino.sources.process_tree import ProcessTree
 from cuggino.testing import no_leaks

@@ -17,9 +17,7 @@ from cuggino.sources import KeptProcesses
 from cuggino.stages import (
     Shell,
     command_stage,
-    enclosed_shell,
     keeping_shell,
-    no_enclosure,
     shell_lines,
     shell_with,
 )
@@ -326,7 +324,6 @@ class TestWithTheRealShell:
         "shell",
         [
             shell_with({"SLOT": "2"}),
-            enclosed_shell(no_enclosure, {"SLOT": "2"}),
             keeping_shell(KeptProcesses(), {"SLOT": "2"}),
         ],
     )

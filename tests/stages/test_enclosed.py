@@ -5,19 +5,16 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 import cuggino
 from cuggino.events import CheckCommandOutput
-from cuggino.sandbox import Enclosure
-from cuggino.stages import GitRepository, command_stage, commands_enclosure, enclosed_shell
+from cuggino.sandbox import Views, holds_commands
+from cuggino.stages import GitRepository, command_stage, enclosed_shell
 from tests.git_project import GitProject
 from tests.sandbox.arena import needs_bubblewrap
-
-Made = Callable[[Sequence[Path]], Enclosure | None]
 
 
 @pytest.fixture
@@ -30,10 +27,6 @@ def project(project: GitProject) -> GitProject:
     return project
 
 
-def _enclose(project: GitProject) -> Made:
-    return lambda reads: commands_enclosure(project.root, reads=reads)
-
-
 def test_a_check_cannot_write_the_specifications(project: GitProject, tmp_path: Path) -> None:
     """A command writes the project, but neither the specifications nor anything outside."""
     outside = tmp_path / "outside"
@@ -41,7 +34,7 @@ def test_a_check_cannot_write_the_specifications(project: GitProject, tmp_path: 
     stage = command_stage(
         CheckCommandOutput,
         command,
-        shell=enclosed_shell(_enclose(project)),
+        shell=enclosed_shell(Views()),
         cwd=project.root,
         iteration=1,
         output_file=tmp_path / "output",
@@ -70,7 +63,7 @@ def test_a_hook_cannot_write_the_specifications(project: GitProject, staged: boo
     (project.root / "kept.txt").write_text("kept\n")
     if staged:
         project.git("add", "kept.txt")
-    repository = GitRepository(project.root, exclude=(Path("kept.txt"),), enclose=_enclose(project))
+    repository = GitRepository(project.root, exclude=(Path("kept.txt"),), views=Views())
     cuggino.run(repository.commit("Add a"))
     assert "ran\n" == (project.root / "ran.txt").read_text()
     assert "spec\n" == (project.root / ".specs" / "a.md").read_text()
@@ -96,7 +89,7 @@ def test_a_commit_that_cannot_be_signed(project: GitProject, tmp_path: Path) -> 
     project.git("config", "commit.gpgSign", "yes")
     before = project.git("rev-parse", "HEAD")
     (project.root / "a.txt").write_text("a\n")
-    repository = GitRepository(project.root, enclose=_enclose(project))
+    repository = GitRepository(project.root, views=Views())
     with pytest.raises(cuggino.CugginoError, match="failed to sign"):
         cuggino.run(repository.commit("Add a"))
     assert "signed\n" == log.read_text()
@@ -119,7 +112,7 @@ def test_a_signed_commit(project: GitProject, tmp_path: Path, first: bool) -> No
     }.items():
         project.git("config", name, value)
     (project.root / "a.txt").write_text("a\n")
-    repository = GitRepository(project.root, enclose=_enclose(project))
+    repository = GitRepository(project.root, views=Views())
     commit = cuggino.run(repository.commit("Add a"))
     assert commit is not None
     assert project.git("rev-parse", "--short", "HEAD").strip() == commit.hash.strip()
@@ -145,11 +138,9 @@ def test_a_push_calls_its_hook_as_git_does(project: GitProject, tmp_path: Path) 
     """The folder, the arguments and the references are those of a push without a view."""
     _hook(project, _TELLS, name="pre-push")
     told = []
-    for enclose in (None, _enclose(project)):
+    for views in (None, Views()):
         remote = _remote(project, tmp_path / "remote.git")
-        repository = (
-            GitRepository(project.root, enclose=enclose) if enclose else GitRepository(project.root)
-        )
+        repository = GitRepository(project.root, views=views)
         for number in range(3):  # a new branch, a second commit, and nothing new
             if number < 2:
                 project.git("commit", "-q", "--allow-empty", "-m", f"{number}")
@@ -183,7 +174,7 @@ def test_the_hooks_of_a_push_have_the_view(project: GitProject, tmp_path: Path) 
     remote = _remote(project, tmp_path / "remote.git")
     _hook(project, f"touch {outside} ran; echo evil > .specs/a.md; test -e fine", name="pre-push")
     _hook(project, f"touch {outside}", name="reference-transaction")
-    repository = GitRepository(project.root, enclose=_enclose(project))
+    repository = GitRepository(project.root, views=Views())
     with pytest.raises(cuggino.CugginoError) as refused:
         cuggino.run(repository.push("origin", "main"))
     assert refused.value.message.startswith("git push exited with code 1: ")
@@ -202,4 +193,6 @@ def test_without_an_engine_there_is_no_enclosure(
 ) -> None:
     """If nothing can confine the implementer, commands run unsandboxed."""
     monkeypatch.setenv("PATH", "/none")
-    assert commands_enclosure(project.root) is None
+    assert not holds_commands(project.root)
+    assert Views().of_commands(project.root) is None
+    assert Views().of_git(project.root) is None

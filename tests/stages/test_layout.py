@@ -12,19 +12,20 @@ from reactivex import operators as ops
 
 from cuggino import run
 from cuggino.errors import ProcessError
+from cuggino.git import WorkTree, work_tree
+from cuggino.git.work_tree import Layout
 from cuggino.operators import Flow, flow
-from cuggino.stages import shadow
-from cuggino.stages.shadow import Layout, Shadow
+from tests.git_commands import note_git
 from tests.git_project import GitProject
 
 
 def layout_of(folder: Path) -> Layout:
     """Return the layout of the repository around the folder, without the cache."""
-    shadow._layouts.clear()
+    work_tree._layouts.clear()
     found: list[Layout] = []
 
     def story() -> Flow[None]:
-        found.append((yield from Shadow(folder, folder / ".cuggino/snapshots").layout()))
+        found.append((yield from WorkTree(folder, folder / ".cuggino/snapshots").layout()))
 
     run(flow(story).pipe(ops.default_if_empty(None)))
     return found[0]
@@ -80,33 +81,25 @@ def test_it_is_what_git_says(
     """Both ways to find a layout give the same."""
     folder = make(project, tmp_path)
     found = layout_of(folder)
-    monkeypatch.setattr(shadow, "ordinary_repository", lambda _folder: None)
+    monkeypatch.setattr(work_tree, "ordinary_repository", lambda _folder: None)
     assert layout_of(folder) == found
 
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The commands that git is asked with."""
-    commands: list[str] = []
-    read = Shadow._read
-
-    def noted(self: Shadow, *args: str) -> Flow[bytes]:
-        commands.append(args[0])
-        return read(self, *args)
-
-    monkeypatch.setattr(Shadow, "_read", noted)
-    return commands
+    return note_git(monkeypatch)
 
 
 def test_git_is_not_asked_about_a_usual_repository(project: GitProject, asked: list[str]) -> None:
     layout_of(project.root)
-    assert [] == asked
+    assert ["config"] == asked
 
 
 def test_git_is_asked_about_another_work_tree(project: GitProject, asked: list[str]) -> None:
     project.git("config", "core.worktree", "..")
     layout_of(project.root)
-    assert ["rev-parse"] == asked
+    assert ["config", "rev-parse"] == asked
 
 
 def test_git_decides_whether_it_trusts_another_owner(
@@ -114,7 +107,7 @@ def test_git_decides_whether_it_trusts_another_owner(
 ) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 12345)
     layout_of(project.root)
-    assert ["rev-parse"] == asked
+    assert ["config", "rev-parse"] == asked
 
 
 def test_a_repository_without_a_work_tree(project: GitProject) -> None:
@@ -145,4 +138,4 @@ def test_a_head_that_is_a_link(project: GitProject, tmp_path: Path, asked: list[
     (project.root / ".git/HEAD").symlink_to("refs/heads/main")
     with suppress(ProcessError):
         layout_of(project.root)
-    assert ["rev-parse"] == asked
+    assert ["config", "rev-parse"] == asked

@@ -13,8 +13,10 @@ from reactivex import Observable
 
 from cuggino import run
 from cuggino.events import CommitPerformed
-from cuggino.sources import git_output
+from cuggino.git import command_of
+from cuggino.sources import process_output
 from cuggino.stages import GitRepository, commit_message, commit_to
+from tests.git_commands import replace_git
 from tests.git_project import EXCLUDED, GitProject, commit, merging
 
 
@@ -290,18 +292,27 @@ class TestCost:
         """Reading commands need no sweep, as they leave no process behind."""
         commands: list[tuple[str, bool]] = []
 
-        def noted(*args: str, sweep: bool, **options: Any) -> Observable[bytes]:
-            commands.append((next(word for word in args if not word.startswith("-")), sweep))
-            return git_output(*args, sweep=sweep, **options)
+        def noted(argv: tuple[str, ...], *, sweep: bool, **options: Any) -> Observable[bytes]:
+            commands.append((command_of(argv[1:]), sweep))
+            return process_output(argv, sweep=sweep, **options)
 
-        monkeypatch.setattr("cuggino.stages.repository.git_output", noted)
+        replace_git(monkeypatch, noted)
         for number in range(2):
             project.write("a.txt", f"{number}\n")
             repository = GitRepository(project.root, exclude=EXCLUDED)
             run(commit_to(repository, "Work", iteration=1))
-        first = ["status", "add", "diff", "commit", "rev-parse"]
+        first = [
+            "ls-files",
+            "status",
+            "rev-parse",
+            "rev-parse",
+            "add",
+            "diff",
+            "commit",
+            "rev-parse",
+        ]
         assert first * 2 == [name for name, _ in commands]
-        assert {"add", "commit"} == {name for name, sweep in commands if sweep}
+        assert {"status", "add", "diff", "commit"} == {name for name, sweep in commands if sweep}
         run(GitRepository(project.root).head())
         assert ("rev-parse", False) == commands[-1]
 

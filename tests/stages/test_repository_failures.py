@@ -9,7 +9,7 @@ from reactivex import interval, operators as ops
 
 from cuggino import run
 from cuggino.events import CommitFailed, CommitPerformed
-from cuggino.sources import commit_obstacles
+from cuggino.git import commit_obstacles
 from cuggino.stages import GitRepository, commit_to
 from cuggino.testing import no_leaks
 from tests.git_project import EXCLUDED, GitProject, commit, failure, is_alive, merging
@@ -111,10 +111,10 @@ def test_a_conflict(project: GitProject) -> None:
     assert "UU a\n?? other\n" == project.git("status", "--porcelain")
 
 
-def test_a_nested_repository_without_commit(project: GitProject) -> None:
-    """A path that git cannot add is reported with git's reason."""
+def test_a_nested_repository(project: GitProject) -> None:
+    """It is named, and not committed."""
     GitProject(project.root / "nested")
-    assert "'nested/' does not have a commit checked out" in failure(project)
+    assert "nested/ is a repository of its own" in failure(project)
 
 
 def test_git_is_not_installed(

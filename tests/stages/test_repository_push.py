@@ -9,8 +9,8 @@ from reactivex import interval, operators as ops
 
 from cuggino import run
 from cuggino.events import CommitPerformed, PushFailed, PushPerformed
+from cuggino.git import push_gist
 from cuggino.stages import GitRepository, push_to
-from cuggino.stages.repository import push_gist
 from cuggino.testing import no_leaks
 from tests.git_project import GitProject, commit, is_alive
 

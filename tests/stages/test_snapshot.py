@@ -18,7 +18,9 @@ from reactivex import Observable, operators as ops
 
 from cuggino import run
 from cuggino.events import SnapshotFailed, SnapshotTaken, dump_event, parse_event
-from cuggino.stages import GitSnapshots, NoSnapshots, shadow
+from cuggino.git import work_tree
+from cuggino.sources import process_output
+from cuggino.stages import GitSnapshots, NoSnapshots
 from tests.git_project import GitProject, make_once
 from tests.stages.trees import snapshots_of, take, tree_of, undo
 
@@ -387,8 +389,9 @@ def _killed_at(instant: int) -> Iterator[None]:
         return acted
 
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("process_output", "write_atomic", "_write", "_create"):
-            patch.setattr(shadow, name, act(getattr(shadow, name)))
+        patch.setattr("cuggino.git.program.process_output", act(process_output))
+        for name in ("write_atomic", "_write", "_create"):
+            patch.setattr(work_tree, name, act(getattr(work_tree, name)))
         patch.setattr(Path, "open", act(Path.open))
         patch.setattr(os, "open", act(os.open))
         yield
@@ -399,7 +402,7 @@ def test_a_kill_at_any_instant(
     filled: GitProject, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The snapshot after a killed one holds the files as they are, and git still works."""
-    monkeypatch.setattr(shadow, "_FEW_FILES", few)
+    monkeypatch.setattr(work_tree, "_FEW_FILES", few)
     take(snapshots_of(filled))
     for instant in itertools.count():
         filled.write("a.txt", f"{instant}\n")

@@ -6,14 +6,12 @@ import os
 import shutil
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
-from reactivex import Observable
 
-from cuggino.sources.git import git_output
-from cuggino.sources.process import process_output
-from cuggino.stages import GitSnapshots, shadow
+from cuggino.git import work_tree
+from cuggino.stages import GitSnapshots
+from tests.git_commands import note_git
 from tests.git_project import GitProject
 from tests.stages.trees import snapshots_of, take, tree_of, undo
 
@@ -32,23 +30,7 @@ def filled(project: GitProject) -> GitProject:
 @pytest.fixture
 def commands(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The git commands of snapshots that are run from now on."""
-    names: list[str] = []
-
-    def noted(argv: tuple[str, ...], **options: Any) -> Observable[bytes]:
-        names.append(next(word for word in argv if word in _COMMANDS))
-        return process_output(argv, **options)
-
-    def read(*args: str, **options: Any) -> Observable[bytes]:
-        names.append(next(word for word in args if word in _COMMANDS))
-        return git_output(*args, **options)
-
-    monkeypatch.setattr(shadow, "process_output", noted)
-    monkeypatch.setattr(shadow, "git_output", read)
-    return names
-
-
-_COMMANDS = frozenset({"cat-file", "check-attr", "config", "diff-tree", "for-each-ref"})
-_COMMANDS |= {"ls-files", "ls-tree", "rev-parse", "sh", "status", "update-index"}
+    return note_git(monkeypatch)
 
 
 def test_it_costs_one_process(filled: GitProject, commands: list[str]) -> None:
@@ -75,8 +57,8 @@ def test_many_changes_are_stored_by_git(
     filled: GitProject, commands: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Above a number or a size git stores them, and only later changes are left."""
-    monkeypatch.setattr(shadow, "_FEW_FILES", 3)
-    monkeypatch.setattr(shadow, "_FEW_BYTES", 100)
+    monkeypatch.setattr(work_tree, "_FEW_FILES", 3)
+    monkeypatch.setattr(work_tree, "_FEW_BYTES", 100)
     snapshots = snapshots_of(filled)
     filled.write("src/b.txt", "first")
     take(snapshots)
@@ -84,13 +66,13 @@ def test_many_changes_are_stored_by_git(
         filled.write(f"src/{count}.txt")
     commands.clear()
     take(snapshots)
-    assert ["status", "sh", "for-each-ref"] == commands
+    assert ["status", "update-index", "write-tree", "for-each-ref"] == commands
     filled.write("src/b.txt", "x" * 101)
     take(snapshots)
-    assert ["status", "sh", "for-each-ref"] == commands[3:]
+    assert ["status", "update-index", "write-tree", "for-each-ref"] == commands[4:]
     filled.write("src/b.txt", "second")
     assert "second" == filled.git("show", f"{take(snapshots).ref}:src/b.txt")
-    assert ["status", "for-each-ref"] == commands[6:]
+    assert ["status", "for-each-ref"] == commands[8:]
 
 
 @pytest.mark.parametrize(
@@ -109,7 +91,7 @@ def test_the_same_tree_as_of_git(
             _change(filled.root, random)
         before = take(ours, f"s-{number}", "ours")
         with monkeypatch.context() as patch:
-            patch.setattr(shadow, "_FEW_FILES", -1)
+            patch.setattr(work_tree, "_FEW_FILES", -1)
             expected = take(gits, f"s-{number}", "gits")
         trees = filled.git("rev-parse", f"{before.ref}^{{tree}}", f"{expected.ref}^{{tree}}")
         assert 1 == len(set(trees.split())), trees
@@ -150,5 +132,5 @@ def test_packed_trees(filled: GitProject, commands: list[str]) -> None:
     for text, stored_by_git in (("first", True), ("second", False)):
         filled.write("src/deep/c.txt", text)
         assert text == filled.git("show", f"{take(snapshots).ref}:src/deep/c.txt")
-        assert stored_by_git == ("sh" in commands)
+        assert stored_by_git == ("write-tree" in commands)
         commands.clear()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from cuggino import run
 from cuggino.events import SnapshotTaken
+from cuggino.git import MAX_FILE
 from cuggino.stages import (
     GitSnapshots,
     Snapshot,
@@ -40,8 +41,8 @@ def tree_of(root: Path) -> dict[str, tuple[str, bytes]]:
     return found
 
 
-def snapshots_of(project: GitProject, **options: int) -> GitSnapshots:
-    return GitSnapshots(project.root, project.root / ".cuggino/snapshots", **options)
+def snapshots_of(project: GitProject, max_file: int = MAX_FILE) -> GitSnapshots:
+    return GitSnapshots(project.root, project.root / ".cuggino/snapshots", max_file=max_file)
 
 
 def take(snapshots: GitSnapshots, stage: str = "implementing-1", name: str = "one") -> Snapshot:

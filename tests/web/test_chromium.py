@@ -18,6 +18,7 @@ from playwright.sync_api import Page as Tab, expect
 
 from tests.limits import LIMIT
 from tests.ports import own_port
+from tests.served_link import link_in
 from tests.sources.subscribers import eventually
 from tests.web.chromium import Chromium
 from tests.web.journals import Writer
@@ -327,8 +328,9 @@ def _process(project: Path, state: Path, *args: str) -> Iterator[tuple[subproces
         try:
             assert process.stdout is not None
             line = process.stdout.readline()
-            assert line.startswith("Serving http"), line + process.stdout.read()
-            yield process, line.removeprefix("Serving ").strip()
+            link = link_in(line)
+            assert link is not None, line + process.stdout.read()
+            yield process, link
         finally:
             process.kill()
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
 from cuggino.agents.base.private_files import Session, private_folder
 from cuggino.errors import StorageError
 from cuggino.programs import programs_folder
-from cuggino.sandbox import Enclosure, RoleView, home_of, make_granted, probe
+from cuggino.sandbox import Enclosure, RoleView, home_of, installed, make_granted, probe
 
 
 def enclosure_of(
@@ -44,7 +42,7 @@ def enclosure_of(
     if not boundary.overlay:
         folders += [path for path in rewritten if path.exists()]
     scratch = private_folder(stack) if boundary.engine != "bubblewrap" else None
-    read = [*_installed(programs, env)]
+    read = [*installed(env, programs)]
     if isinstance(stack, Session):
         read += stack.read
         folders += stack.written
@@ -61,13 +59,3 @@ def enclosure_of(
             "prepare sandbox", f"cannot create a folder of the session: {error}"
         ) from error
     return boundary.enclose(shown, scratch=scratch)
-
-
-def _installed(programs: Iterable[str], env: Mapping[str, str]) -> Iterator[Path]:
-    """Yield the folders of programs, which may be in a folder for temporary files."""
-    yield from (Path(sys.prefix), Path(sys.base_prefix), Path(__file__).parents[3])
-    yield from (Path(entry) for entry in env.get("PATH", "").split(":") if entry[:1] == "/")
-    for program in programs:
-        for path in (Path(program), Path(os.path.realpath(program))):
-            packages = [parent for parent in path.parents if parent.name == "node_modules"]
-            yield packages[-1] if packages else path.parent

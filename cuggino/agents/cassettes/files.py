@@ -20,12 +20,12 @@ from typing import NamedTuple
 from cuggino.agents.cassettes.cassette import CommitMade, FileState
 from cuggino.agents.cassettes.masking import Places, Writing
 from cuggino.errors import CassetteError
+from cuggino.git import NONE, Git
 
 MOST_COMMITS = 100
 """Maximum number of commits recorded per tool call; the last ones count."""
 
 _LIMIT_S = 60
-_KEPT = ("GIT_CONFIG", "GIT_CEILING", "GIT_AUTHOR", "GIT_COMMITTER")
 
 
 def listed_files(project: Path) -> list[str] | None:
@@ -72,7 +72,7 @@ def commit_again(project: Path, commit: CommitMade, paths: list[str]) -> None:
     message = commit.message.encode("utf-8", "replace")
     if ok is not None:
         # Hooks ran when it was recorded.
-        commit_words = ("-c", "core.hooksPath=/dev/null", "commit", "--cleanup=verbatim", *words)
+        commit_words = ("commit", "--cleanup=verbatim", *words)
         ok = _git(project, *commit_words, stdin=message, env=env)
     if ok is None:
         subject = commit.message.strip().partition("\n")[0]
@@ -109,28 +109,14 @@ def _git(
     project: Path,
     *args: str,
     stdin: bytes = b"",
-    env: Mapping[str, str] | None = None,
+    env: Mapping[str, str] = NONE,
 ) -> bytes | None:
     """Return the output of git, or None if it fails or is not installed."""
-    whole = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith("GIT_") or name.startswith(_KEPT)
-    }
-    whole |= {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C", **(env or {})}
     try:
-        done = subprocess.run(
-            ["git", "-c", "core.quotePath=false", *args],
-            cwd=project,
-            env=whole,
-            input=stdin,
-            capture_output=True,
-            timeout=_LIMIT_S,
-            check=True,
-        )
+        done = Git(cwd=project).now(*args, stdin=stdin, env=env, limit=_LIMIT_S)
     except (OSError, subprocess.SubprocessError):
         return None
-    return done.stdout
+    return None if done.code else done.output
 
 
 def _text(said: bytes | None) -> str:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from cuggino.agents.base.agent import SpawnOptions
+from cuggino.git import Git
 from cuggino.guard import Sandbox
 
 _SEATBELT = "/usr/bin/sandbox-exec"
@@ -113,16 +114,8 @@ def _own_ignores(cwd: Path, env: Mapping[str, str]) -> str:
     with suppress(OSError, subprocess.SubprocessError):
         folder = env.get("XDG_CONFIG_HOME") or "~/.config"  # git expands it
         default = f"--default={folder}/git/ignore"
-        said = subprocess.run(
-            ["git", "config", "--type=path", default, "--get", "core.excludesFile"],
-            cwd=cwd,
-            env=dict(env),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=60,
-            check=True,
-        ).stdout
-        path = Path(os.fsdecode(said).rstrip("\n"))
+        words = ("config", "--type=path", default, "--get", "core.excludesFile")
+        path = Path(Git(cwd=cwd).now(*words, env=env).text)
         return path.read_text(encoding="utf-8", errors="surrogateescape").rstrip("\n") + "\n"
     return ""
 

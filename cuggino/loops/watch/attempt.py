@@ -25,17 +25,9 @@ from cuggino.loops.frame.resuming import latest_run_of, resumed_options
 from cuggino.loops.watch.placement import Work
 from cuggino.operators import Flow, ask, flow, forward
 from cuggino.operators.on_loop import within_loop
-from cuggino.sandbox import home_of, named_paths
-from cuggino.stages import (
-    GitSnapshots,
-    Moves,
-    Services,
-    act,
-    commands_enclose,
-    go_on_merging,
-    merge_under_way,
-)
-from cuggino.stages.slots import Slot, top_of
+from cuggino.sandbox import home_of, named_paths, top_of, views_of
+from cuggino.stages import GitSnapshots, Moves, Services, act, go_on_merging, merge_under_way
+from cuggino.stages.slots import Slot
 from cuggino.storage import (
     AttemptRecord,
     JournalFile,
@@ -95,9 +87,9 @@ def slot_services(services: Services, options: LoopRunOptions) -> Services:
     desk = services.workspace.desk(options.cwd)
     repository, snapshots = services.repository, services.snapshots
     if isinstance(repository, Moves):
-        repository = repository.at(options.cwd, enclose=commands_enclose(options))
+        repository = repository.at(options.cwd, views=views_of(options))
     if isinstance(snapshots, GitSnapshots):
-        snapshots = snapshots.at(options.cwd, desk.snapshots)
+        snapshots = snapshots.at(options.cwd, desk.snapshots, views=views_of(options))
     return replace(services, workspace=desk, repository=repository, snapshots=snapshots)
 
 

@@ -11,7 +11,8 @@ from cuggino.loops.watch.here import Here
 from cuggino.loops.watch.options import WatchRunOptions
 from cuggino.loops.watch.placement import Placement
 from cuggino.loops.watch.slots import Places, Proposing
-from cuggino.stages import Services, commands_enclose, commands_shell
+from cuggino.sandbox import views_of
+from cuggino.stages import Services, commands_shell
 from cuggino.stages.slots import (
     GATE,
     Gate,
@@ -56,7 +57,7 @@ def places_of(
         shell=commands_shell(services.shell, at_gate),
         specs=options.specs_path,
         command_timeout=options.command_timeout,
-        enclose=commands_enclose(at_gate),
+        views=views_of(at_gate),
     )
     proposing = landing(services.workspace, gate) if landing is not None else None
     if proposing is None and options.land_on == "pr":
@@ -66,7 +67,7 @@ def places_of(
 
     here = Here(
         services=services,
-        folders=slots_of(options.cwd, options.slot_folder, options.slots),
+        folders=slots_of(options.cwd, options.slot_folder, options.slots, views=views_of(options)),
         prepare=partial(prepare_slot, specs=options.specs_path),
         publish=publish_candidate,
     )

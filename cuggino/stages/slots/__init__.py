@@ -3,8 +3,7 @@
 from cuggino.stages.slots.candidates import publish_candidate
 from cuggino.stages.slots.checking import Gate, Red, branch_names
 from cuggino.stages.slots.copying import included_files
-from cuggino.stages.slots.folder import GATE, Slot, slot_home, slots_of, top_of
-from cuggino.stages.slots.git import fetch, must
+from cuggino.stages.slots.folder import GATE, Slot, slot_home, slots_of
 from cuggino.stages.slots.keeping import NotKept, known_refs, numbered
 from cuggino.stages.slots.landing import LandOn, Trunk
 from cuggino.stages.slots.listing import (
@@ -59,14 +58,12 @@ __all__ = [
     "clean_slots",
     "config_text",
     "contains",
-    "fetch",
     "given_ref",
     "included_files",
     "item_of",
     "kept_ref",
     "known_refs",
     "list_slots",
-    "must",
     "numbered",
     "prepare_slot",
     "publish_candidate",
@@ -76,7 +73,6 @@ __all__ = [
     "shared_refs",
     "slot_home",
     "slots_of",
-    "top_of",
     "work_ref",
     "write_record",
 ]

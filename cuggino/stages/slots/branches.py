@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cuggino.errors import ProcessError
+from cuggino.git import failed
 from cuggino.operators import Flow
-from cuggino.stages.slots.git import failure, must, run_git
 from cuggino.stages.slots.position import Place, commit_named
 from cuggino.stages.slots.refs import BRANCHES, branch_ref
 
 
 def remember_branch(place: Place, item: str, branch: str) -> Flow[None]:
     """Record the branch on which the item has landed."""
-    yield from must("symbolic-ref", branch_ref(item), f"refs/heads/{branch}", cwd=place.top)
+    yield from place.git.must("symbolic-ref", branch_ref(item), f"refs/heads/{branch}")
 
 
 def forget_merged(place: Place, trunk: str) -> Flow[None]:
@@ -27,10 +27,10 @@ def forget_merged(place: Place, trunk: str) -> Flow[None]:
     if not names:
         return
     merged = (f"--merged={trunk}", "--format=%(refname)", BRANCHES)
-    done = set((yield from must("for-each-ref", *merged, cwd=place.top)).text.split())
+    done = set((yield from place.git.must("for-each-ref", *merged)).text.split())
     for ref in (f"{BRANCHES}/{name}" for name in names):
-        if ref in done or not (yield from commit_named(ref, place.top)):
-            yield from must("symbolic-ref", "--delete", ref, cwd=place.top)
+        if ref in done or not (yield from commit_named(ref, place.git)):
+            yield from place.git.must("symbolic-ref", "--delete", ref)
 
 
 def with_branches(place: Place, trunk: str, items: Iterable[str]) -> Flow[str]:
@@ -41,12 +41,12 @@ def with_branches(place: Place, trunk: str, items: Iterable[str]) -> Flow[str]:
     """
     wanted = {trunk: "your branch"}
     for item in items:
-        commit = yield from commit_named(branch_ref(item), place.top)
+        commit = yield from commit_named(branch_ref(item), place.git)
         if commit:
             wanted.setdefault(commit, item)
     if len(wanted) == 1:
         return trunk
-    listed = yield from must("merge-base", "--independent", *wanted, cwd=place.top)
+    listed = yield from place.git.must("merge-base", "--independent", *wanted)
     kept = set(listed.text.split())
     joined, *others = (commit for commit in wanted if commit in kept)
     names = [wanted[joined]]
@@ -58,19 +58,17 @@ def with_branches(place: Place, trunk: str, items: Iterable[str]) -> Flow[str]:
 
 def _merged(place: Place, one: str, other: str, names: str) -> Flow[str]:
     """Merge two commits without any work tree."""
-    said = yield from run_git(
-        "merge-tree", "--write-tree", "--name-only", one, other, cwd=place.top
-    )
+    said = yield from place.git.run("merge-tree", "--write-tree", "--name-only", one, other)
     if said.code == 1:
         paths = said.text.partition("\n\n")[0].split("\n")[1:]
         raise ProcessError("git", f"it builds on {names}, which conflict: {', '.join(paths)}")
     if said.code:
-        raise failure(said, ("merge-tree",))
+        raise failed(("merge-tree",), said.code, said.words)
     words = ("-p", one, "-p", other, "-m", f"Merge {names}")
-    return (yield from must("commit-tree", said.text, *words, cwd=place.top)).text
+    return (yield from place.git.must("commit-tree", said.text, *words)).text
 
 
 def builds_on_branch(place: Place, base: str, trunk: str) -> Flow[bool]:
     """Return whether the base contains the branch of an item that the trunk lacks."""
     words = (f"--merged={base}", f"--no-merged={trunk}", "--count=1", BRANCHES)
-    return bool((yield from must("for-each-ref", *words, cwd=place.top)).text)
+    return bool((yield from place.git.must("for-each-ref", *words)).text)

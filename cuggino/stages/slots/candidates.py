@@ -10,7 +10,6 @@ from cuggino.operators import Flow, ask, emit, flow
 from cuggino.stages.acts import act
 from cuggino.stages.slots.copying import copy_lfs
 from cuggino.stages.slots.folder import Slot
-from cuggino.stages.slots.git import fetch, must
 from cuggino.stages.slots.keeping import Leftover, keep, known_refs
 from cuggino.stages.slots.position import contains
 from cuggino.stages.slots.record import SlotRecord, read_record
@@ -40,7 +39,7 @@ def publish_candidate(
 def _publish(slot: Slot, item: str, base: str, attempt: int) -> Flow[None]:
     record = yield from slot_record(slot)
     yield from reset_settings(slot, record)
-    commit = (yield from must("rev-parse", "HEAD^{commit}", cwd=slot.root)).text
+    commit = (yield from slot.git.must("rev-parse", "HEAD^{commit}")).text
     if foreign := (yield from unknown_commits(slot, base, commit)):
         raise ProcessError(
             "git",
@@ -48,14 +47,14 @@ def _publish(slot: Slot, item: str, base: str, attempt: int) -> Flow[None]:
             hint="commit to the submodule itself first, then let the item use that commit",
         )
     yield from copy_lfs(slot)
-    known = yield from known_refs(slot.project)
+    known = yield from known_refs(slot.project_git)
     ref = candidate_ref(item)
     earlier = known.pop(ref, None)
-    if earlier is not None and not (yield from contains(commit, earlier, slot.root)):
+    if earlier is not None and not (yield from contains(commit, earlier, slot.git)):
         left = [Leftover(earlier, "a candidate that another one replaces")]
         yield from emit(*(yield from keep(slot, record, known, left)))
     if earlier != commit:
-        yield from fetch(slot.root, f"+HEAD:{ref}", into=slot.project)
+        yield from slot.project_git.fetch(slot.root, f"+HEAD:{ref}")
     yield from emit(
         WatchCandidate(filename=item, slot=slot.number, commit=commit, base=base, attempt=attempt)
     )

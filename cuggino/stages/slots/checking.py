@@ -23,9 +23,9 @@ from cuggino.events import (
 )
 from cuggino.files import storing
 from cuggino.operators import Flow, ask, forward, pause
+from cuggino.sandbox import Views
 from cuggino.stages.acts import act
 from cuggino.stages.command import Shell, command_stage, shell_with
-from cuggino.stages.enclosing import Enclose, no_enclosure
 from cuggino.stages.repository import commit_message
 from cuggino.stages.slots.folder import Slot
 from cuggino.stages.slots.gate_tree import GateTree, Merged, NotMerged
@@ -65,8 +65,8 @@ class Gate:
     """The gate tree of a project, and the commands that have to pass in it.
 
     `gate_folder` has no other use. Commands run with `shell`, or in a plain one with the variables
-    of slot 0 and `env`. The project's hooks run when candidates are merged, in the enclosure that
-    `enclose` makes.
+    of slot 0 and `env`. The project's hooks run when candidates are merged, in the view
+    of commands.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Gate:
         specs: str | None = ".specs",
         timeout: float = 600.0,
         command_timeout: float | None = None,
-        enclose: Enclose = no_enclosure,
+        views: Views | None = None,
     ) -> None:
         self._project = project.resolve()
         self._gate_folder = gate_folder
@@ -92,20 +92,26 @@ class Gate:
         self._specs = specs
         self._timeout = timeout
         self._command_timeout = command_timeout
-        self._enclose = enclose
+        self._views = views
         self._known: tuple[Place, GateTree] | None = None
 
     def located(self) -> Flow[tuple[Place, GateTree]]:
         """Return the repository and the gate tree, without creating it."""
         if self._known is None:
-            place = yield from place_of(self._project)
-            gate = GateTree(place, self._slot(place), enclose=self._enclose, timeout=self._timeout)
+            place = yield from place_of(self._project, self._views)
+            gate = GateTree(place, self._slot(place), timeout=self._timeout)
             self._known = place, gate
         return self._known
 
     def _slot(self, place: Place) -> Slot:
         root = self._gate_folder
-        return Slot(number=0, root=root, folder=root / place.prefix, project=self._project)
+        return Slot(
+            number=0,
+            root=root,
+            folder=root / place.prefix,
+            project=self._project,
+            views=self._views,
+        )
 
     def test(self, merged: Merged, n: int) -> Flow[Red | None]:
         """Run the setup and the check on the merged work; return why it does not land, or None."""
@@ -187,7 +193,7 @@ def check_is_there(candidate: WatchCandidate, place: Place) -> Flow[None]:
     Raises:
         ProcessError: the candidate is missing.
     """
-    if not (yield from commit_named(candidate.commit, place.top)):
+    if not (yield from commit_named(candidate.commit, place.git)):
         raise ProcessError(
             "git", f"the candidate of {candidate.filename} is gone: {candidate.commit}"
         )

@@ -12,10 +12,10 @@ from typing import BinaryIO
 
 from cuggino.errors import ProcessFailed
 from cuggino.files import remove, storing
+from cuggino.git import Git
 from cuggino.operators import Flow, pause
-from cuggino.sandbox import git_folders
-from cuggino.stages.slots.folder import Slot, top_of
-from cuggino.stages.slots.git import must
+from cuggino.sandbox import git_folders, top_of
+from cuggino.stages.slots.folder import Slot
 
 INCLUDED = ".worktreeinclude"
 """Patterns, as in `.gitignore`, of ignored files that a slot needs too, such as `.env`."""
@@ -45,21 +45,21 @@ def copy_specs(slot: Slot, specs: str) -> Flow[None]:
 
 def copy_included(slot: Slot) -> Flow[None]:
     """Copy the files that `.worktreeinclude` names and git ignores from the project."""
-    for path in (yield from included_files(slot.project)):
+    for path in (yield from included_files(slot.project_git)):
         if _is_in(slot, slot.folder / path):
             yield from _copy(slot.project / path, slot.folder / path)
 
 
-def included_files(project: Path) -> Flow[list[str]]:
+def included_files(git: Git) -> Flow[list[str]]:
     """Return the files that `.worktreeinclude` names and git ignores."""
-    if not (project / INCLUDED).is_file():
+    if not (git.cwd / INCLUDED).is_file():
         return []
     words = ("ls-files", "-z", "--others", "--ignored", f"--exclude-per-directory={INCLUDED}")
-    named = (yield from must(*words, cwd=project)).fields
+    named = (yield from git.must(*words)).fields
     paths = [path for path in named if not path.startswith(".cuggino/")]
     try:
         stdin = os.fsencode("\0".join(paths))
-        return (yield from must("check-ignore", "-z", "--stdin", cwd=project, stdin=stdin)).fields
+        return (yield from git.must("check-ignore", "-z", "--stdin", stdin=stdin)).fields
     except ProcessFailed as error:
         if error.child_exit_code != 1:  # none of them
             raise

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cuggino.errors import ConfigError
-from cuggino.sandbox import home_of
+from cuggino.git import Git
+from cuggino.sandbox import Views, home_of, top_of
 
 GATE = "gate"
 """The name of the gate tree, beside the slots."""
@@ -29,6 +30,18 @@ class Slot:
     """The project in it: the clone itself, unless the project is a folder of its repository."""
     project: Path
     """The user's project."""
+    views: Views | None = None
+    """The views of git and of hooks in the slot."""
+
+    @property
+    def git(self) -> Git:
+        """Return git in the clone."""
+        return Git(cwd=self.root, views=self.views)
+
+    @property
+    def project_git(self) -> Git:
+        """Return git in the user's project."""
+        return Git(cwd=self.project, views=self.views)
 
     @property
     def env(self) -> dict[str, str]:
@@ -43,12 +56,6 @@ class Slot:
             "PORT": str(_FIRST_PORT + _PORTS * self.number),
             "COMPOSE_PROJECT_NAME": f"{name}-{digest}-{self.number}",
         }
-
-
-def top_of(project: Path) -> Path:
-    """Return the top folder of the repository around the project; the project without one."""
-    folders = (project, *project.parents)
-    return next((folder for folder in folders if (folder / ".git").exists()), project)
 
 
 def slot_home(project: Path, slot_folder: str | None = None) -> Path:
@@ -84,7 +91,9 @@ def _expanded(folder: str) -> Path:
     return home / folder[2:]
 
 
-def slots_of(project: Path, slot_folder: str | None = None, count: int = 1) -> list[Slot]:
+def slots_of(
+    project: Path, slot_folder: str | None = None, count: int = 1, *, views: Views | None = None
+) -> list[Slot]:
     """Return the slots 1 to `count` of a project; nothing is created.
 
     Raises:
@@ -98,11 +107,11 @@ def slots_of(project: Path, slot_folder: str | None = None, count: int = 1) -> l
             f"slots cannot be made in {home}: {there} is not writable",
             hint='choose another folder: "slotFolder" in .cuggino.json, or --slot-folder',
         )
-    return [slot_in(home, number, project) for number in range(1, count + 1)]
+    return [slot_in(home, number, project, views=views) for number in range(1, count + 1)]
 
 
-def slot_in(home: Path, number: int, project: Path) -> Slot:
+def slot_in(home: Path, number: int, project: Path, *, views: Views | None = None) -> Slot:
     """Return a slot by its number."""
     root = home / f"slot-{number}"
     within = project.relative_to(top_of(project))
-    return Slot(number=number, root=root, folder=root / within, project=project)
+    return Slot(number=number, root=root, folder=root / within, project=project, views=views)

@@ -11,11 +11,10 @@ from types import MappingProxyType
 from reactivex import Observable, operators as ops
 
 from cuggino.events import WatchFollowDelayed, WatchFollowed, WatchFollowHealed
-from cuggino.operators import Flow, ask, emit
+from cuggino.git import Said, failed, gist
+from cuggino.operators import Flow, emit
 from cuggino.operators.merge_now import merge_now
-from cuggino.sources import Ended, git_environment, process_to_end, watch_file_count
-from cuggino.stages.repository import gist
-from cuggino.stages.slots.git import PLAIN, failure
+from cuggino.sources import watch_file_count
 from cuggino.stages.slots.healing import heal
 from cuggino.stages.slots.position import (
     MOVING_FROM,
@@ -66,7 +65,7 @@ def follow_branch(place: Place, now: Position) -> Flow[None]:
     moved = yield from move_refs(
         f"update refs/heads/{now.branch} {now.trunk} {now.tip}",
         f"update {followed_ref(now.branch)} {now.trunk}",
-        top=place.top,
+        git=place.git,
         why="cuggino: follow",
     )
     if moved.code:
@@ -78,28 +77,24 @@ def follow_branch(place: Place, now: Position) -> Flow[None]:
 def _move_files(place: Place, now: Position) -> Flow[None]:
     # The record by which a killed fast-forward is found and healed.
     recorded = yield from move_refs(
-        f"update {MOVING_FROM} {now.tip}", f"update {MOVING_TO} {now.trunk}", top=place.top
+        f"update {MOVING_FROM} {now.tip}", f"update {MOVING_TO} {now.trunk}", git=place.git
     )
     if recorded.code:
-        raise failure(recorded, ("update-ref",))
+        raise failed(("update-ref",), recorded.code, recorded.words)
     # Not interrupted: what is half moved would stay so until the next start.
-    moving = process_to_end(
-        ["git", *PLAIN, *_FORWARD, now.trunk], cwd=place.top, env=git_environment(None)
-    )
-    ended = yield from ask(moving)
-    assert ended is not None
+    ended = yield from place.git.to_end(*_FORWARD, now.trunk)
     if ended.code == 0:
         yield from move_refs(
             f"update {followed_ref(now.branch)} {now.trunk}",
             f"delete {MOVING_FROM}",
             f"delete {MOVING_TO}",
-            top=place.top,
+            git=place.git,
         )
         yield from emit(WatchFollowed(branch=now.branch, commit=now.trunk))
         return
     reason, paths = _refusal(ended)
     if paths or reason in _REFUSALS.values():
-        yield from move_refs(f"delete {MOVING_FROM}", f"delete {MOVING_TO}", top=place.top)
+        yield from move_refs(f"delete {MOVING_FROM}", f"delete {MOVING_TO}", git=place.git)
     else:  # a full disk, a folder that cannot be written: some files may have been moved
         healed = yield from heal(place, (yield from position(place)))
         if isinstance(healed, WatchFollowHealed):
@@ -107,7 +102,7 @@ def _move_files(place: Place, now: Position) -> Flow[None]:
     yield from emit(delayed(now, reason, paths))
 
 
-def _refusal(ended: Ended) -> tuple[str, tuple[str, ...]]:
+def _refusal(ended: Said) -> tuple[str, tuple[str, ...]]:
     text = os.fsdecode(ended.output)
     lines = text.split("\n")
     paths = tuple(line.removeprefix("\t") for line in lines if line.startswith("\t"))

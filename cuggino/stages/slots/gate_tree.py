@@ -10,13 +10,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cuggino.files import storing
+from cuggino.git import LIMIT_S, Git, Said, failed, sign_head, signs_apart
 from cuggino.operators import Flow, ask
-from cuggino.sandbox import Enclosure
 from cuggino.stages.acts import act
-from cuggino.stages.enclosing import Enclose, no_enclosure
 from cuggino.stages.slots.copying import copy_included
 from cuggino.stages.slots.folder import Slot
-from cuggino.stages.slots.git import HOOKS, PLAIN, Said, failure, must, run_git
 from cuggino.stages.slots.position import Place
 from cuggino.stages.slots.record import SlotRecord, make_home, read_record, write_record
 from cuggino.stages.slots.settings import forget_states, reset_settings
@@ -28,7 +26,6 @@ HANDED = "refs/cuggino/landing"
 EPOCH = datetime.fromtimestamp(0, UTC)
 """Older than any lock."""
 _IN_THE_WAY = "local changes to the following files would be overwritten"
-_SIGNS = ("config", "--type=bool", "--get", "commit.gpgSign")
 _UNMERGED = ("diff", "--name-only", "--diff-filter=U", "-z")
 
 
@@ -56,8 +53,7 @@ class GateTree:
     nothing in the project. It stays between landings, with all ignored files: the caches of the
     check. `take` repairs any state that a killed process has left.
 
-    The project's hooks run at a merge, in the enclosure that `enclose` makes. Commits are signed
-    outside of it.
+    The project's hooks run at a merge, in the view of commands. Commits are signed outside of it.
     """
 
     def __init__(
@@ -65,15 +61,13 @@ class GateTree:
         place: Place,
         slot: Slot,
         *,
-        enclose: Enclose = no_enclosure,
-        timeout: float = 600.0,
+        timeout: float = LIMIT_S,
     ) -> None:
         self.folder = slot.root
         self._slot = slot
-        self._top = place.top
+        self._place = place
         self._common = place.common
-        self._enclose = enclose
-        self._timeout = timeout
+        self._git = Git(cwd=slot.root, views=slot.views, limit=timeout)
 
     def take(self, commit: str) -> Flow[Merged]:
         """Check out the commit; only ignored files are left of an earlier merge or check.
@@ -89,16 +83,14 @@ class GateTree:
             yield from self.make()
             checked_out = yield from self._checkout(commit)
         if checked_out.code:
-            raise failure(checked_out, ("checkout",))
-        yield from must("clean", "-ffdq", cwd=self.folder, timeout=self._timeout)
+            raise failed(("checkout",), checked_out.code, checked_out.words)
+        yield from self._git.must("clean", "-ffdq")
         return (yield from self.head())
 
     def _checkout(self, commit: str) -> Flow[Said]:
         # Filters of the project (LFS) may run programs.
         words = ("checkout", "--quiet", "--force", "--detach", "--no-recurse-submodules", commit)
-        return (
-            yield from run_git(*PLAIN, *words, cwd=self.folder, sweep=True, timeout=self._timeout)
-        )
+        return (yield from self._git.run(*words))
 
     def merge(self, commit: str, message: str, *, only: bool = False) -> Flow[Merged | NotMerged]:
         """Merge the commit into HEAD.
@@ -127,13 +119,13 @@ class GateTree:
             ProcessError: git fails for a reason other than a conflict or a hook.
         """
         whole = ("commit-tree", f"{commit}^{{tree}}", "-p", base, "-m", message)
-        made = (yield from must(*whole, cwd=self.folder)).text
+        made = (yield from self._git.must(*whole)).text
         words: tuple[str, ...] = ("cherry-pick", "--no-commit", made)
-        picked = yield from self._merging(*PLAIN, *words)
+        picked = yield from self._merging(*words)
         if picked.code:
             if paths := (yield from self._unmerged()):
                 return NotMerged(picked.text, paths)
-            raise failure(picked, words)
+            raise failed(words, picked.code, picked.words)
         words = ("--allow-empty", "--cleanup=whitespace", "-m", message)
         refused = yield from self._commit("commit", *words)
         if refused is not None:
@@ -143,7 +135,7 @@ class GateTree:
     def head(self) -> Flow[Merged]:
         """Return the commit and the tree at HEAD."""
         words = ("rev-parse", "HEAD", "HEAD^{tree}")
-        commit, tree = (yield from must(*words, cwd=self.folder)).text.split()
+        commit, tree = (yield from self._git.must(*words)).text.split()
         return Merged(commit, tree)
 
     def furnish(self) -> Flow[None]:
@@ -167,7 +159,7 @@ class GateTree:
         if not found:
             return ()
         before = yield from self._content(found)
-        yield from must("reset", "--hard", "--quiet", cwd=self.folder, sweep=True)
+        yield from self._git.must("reset", "--hard", "--quiet")
         _, usual = yield from self._differing()
         after = yield from self._content(tuple(path for path in found if path in usual))
         return tuple(path for path in found if before[path] != after.get(path, b"reset"))
@@ -175,13 +167,7 @@ class GateTree:
     def _differing(self) -> Flow[tuple[str, tuple[str, ...]]]:
         """Return the current commit, and the tracked files that differ from it."""
         words = ("--porcelain=v2", "--branch", "-z", "--no-renames", "--untracked-files=no")
-        said = yield from must(
-            "status",
-            *words,
-            "--ignore-submodules=untracked",
-            cwd=self.folder,
-            timeout=self._timeout,
-        )
+        said = yield from self._git.must("status", *words, "--ignore-submodules=untracked")
         head = next(line for line in said.fields if line.startswith(_OID)).removeprefix(_OID)
         changed = [line for line in said.fields if not line.startswith("# ")]
         # Fields before the path: 8 of a changed file, 10 of an unmerged one.
@@ -199,35 +185,24 @@ class GateTree:
         except OSError:
             return b"missing"
 
-    def hand_over(self, cwd: Path) -> Flow[None]:
+    def hand_over(self) -> Flow[None]:
         """Copy the objects of HEAD into the project's repository.
 
         Raises:
             ProcessError: git cannot write them, for example on a full disk.
         """
-        words: tuple[str, ...] = (
-            "fetch",
-            "--quiet",
-            "--no-tags",
-            "--no-auto-maintenance",
-            "--no-write-fetch-head",
-        )
-        words = (*words, "--no-recurse-submodules", str(self.folder), f"+HEAD:{HANDED}")
-        yield from must(*words, cwd=cwd, timeout=self._timeout)
+        yield from self._place.git.fetch(self.folder, f"+HEAD:{HANDED}")
 
     # -- the parts
 
     def _commit(self, command: str, *words: str) -> Flow[NotMerged | None]:
-        enclosure = self._enclose(())
-        signs = False
-        if enclosure is not None:
-            signs = (yield from run_git(*_SIGNS, cwd=self.folder)).text == "true"
+        signs = yield from signs_apart(self._git)
         unsigned = ("--no-gpg-sign",) if signs else ()
-        before = (yield from self.head()).commit if signs else ""
-        said = yield from self._merging(*HOOKS, command, *unsigned, *words, enclosure=enclosure)
+        before = (yield from self.head()).commit
+        said = yield from self._merging(command, *unsigned, *words, hooks=True)
         if said.code == 0:
-            if signs and (yield from self.head()).commit != before:
-                yield from self._sign()
+            if signs:
+                yield from sign_head(self._git, before)
             return None
         if paths := (yield from self._unmerged()):
             return NotMerged(said.text, paths)
@@ -236,45 +211,23 @@ class GateTree:
         if said.code == 1 and "error: gpg" not in said.text:
             text = f"A hook of the repository refuses the commit.\n{said.text}"
             return NotMerged(text, is_conflict=False)
-        raise failure(said, (command,))
+        raise failed((command,), said.code, said.words)
 
-    def _merging(self, *args: str, enclosure: Enclosure | None = None) -> Flow[Said]:
+    def _merging(self, *args: str, hooks: bool = False) -> Flow[Said]:
         """Run a command that merges, over files that differ as soon as they are checked out."""
         for is_first in (True, False):
-            said = yield from run_git(
-                *args,
-                cwd=self.folder,
-                merge_stderr=True,
-                sweep=True,
-                enclosure=enclosure,
-                timeout=self._timeout,
-            )
+            said = yield from self._git.run(*args, merge_stderr=True, hooks=hooks)
             if said.code == 0 or _IN_THE_WAY not in said.text or not is_first:
                 break
             for path in (yield from self._differing())[1]:
                 (self.folder / path).unlink(missing_ok=True)
         if not is_first and said.code == 0:
             words = ("checkout-index", "--all", "--quiet")
-            yield from must(*words, cwd=self.folder, sweep=True, timeout=self._timeout)
+            yield from self._git.must(*words)
         return said
 
     def _unmerged(self) -> Flow[tuple[str, ...]]:
-        return tuple((yield from must(*_UNMERGED, cwd=self.folder)).fields)
-
-    def _sign(self) -> Flow[None]:
-        """Replace the current commit, whose hooks have run, with a signed one."""
-        text = (yield from must("log", "-1", "--format=%B", cwd=self.folder)).output.rstrip(b"\n")
-        listed = yield from must("rev-list", "--parents", "-n", "1", "HEAD", cwd=self.folder)
-        parents = [word for parent in listed.text.split()[1:] for word in ("-p", parent)]
-        words = ("commit-tree", "-S", "HEAD^{tree}", *parents, "-F", "-")
-        said = yield from must(
-            *words,
-            cwd=self.folder,
-            stdin=text + b"\n",
-            sweep=True,
-            timeout=self._timeout,
-        )
-        yield from must("update-ref", "--no-deref", "HEAD", said.text, cwd=self.folder)
+        return tuple((yield from self._git.must(*_UNMERGED)).fields)
 
     def make(self) -> Flow[None]:
         """Create the repository; an existing one gets the settings of the project again.
@@ -288,9 +241,9 @@ class GateTree:
         assert record is not None
         if not record.config or not (own / "HEAD").is_file():
             yield from ask(act(lambda: self._clear(own)))
-            format_ = yield from run_git("rev-parse", "--show-object-format", cwd=self._top)
+            format_ = yield from self._place.git.run("rev-parse", "--show-object-format")
             words = ("--object-format=sha256",) if format_.text == "sha256" else ()
-            yield from must("init", "--quiet", "--template=", *words, cwd=self.folder)
+            yield from self._git.must("init", "--quiet", "--template=", *words)
             record = yield from ask(act(lambda: self._share(own)))
             assert record is not None
         yield from reset_settings(self._slot, record)

@@ -14,10 +14,9 @@ from typing import NamedTuple
 
 from cuggino.events import WatchFollowHealed
 from cuggino.files import storing
+from cuggino.git import IDENTITY, Git, joined, remove_stale_locks
 from cuggino.operators import Flow, ask
-from cuggino.sources import remove_stale_locks
 from cuggino.stages.acts import act
-from cuggino.stages.slots.git import IDENTITY, joined, must, run_git
 from cuggino.stages.slots.position import (
     MOVING_FROM,
     MOVING_TO,
@@ -84,7 +83,7 @@ def heal(place: Place, now: Position) -> Flow[WatchFollowHealed | Locked | None]
     healed: WatchFollowHealed | None = None
     if now.head != new:
         healed = yield from _put_back(place, now, old, new)
-    yield from move_refs(f"delete {MOVING_FROM}", f"delete {MOVING_TO}", top=place.top)
+    yield from move_refs(f"delete {MOVING_FROM}", f"delete {MOVING_TO}", git=place.git)
     return healed
 
 
@@ -95,16 +94,16 @@ def _time_of(ref: Path) -> datetime:
 
 
 def _put_back(place: Place, now: Position, old: str, new: str) -> Flow[WatchFollowHealed | None]:
-    top = place.top
-    written = yield from _changes(top, old, new)
-    at_head = yield from _tree(top, now.head)
-    staged, sparse = yield from _index(top)
+    git, top = place.git, place.top
+    written = yield from _changes(git, old, new)
+    at_head = yield from _tree(git, now.head)
+    staged, sparse = yield from _index(git)
     due = {
         path: version
         for path, version in written.items()
         if at_head.get(path) != version and path not in sparse
     }
-    found = yield from _found(top, due, at_head)
+    found = yield from _found(git, due, at_head)
     # A person has staged something else meanwhile: it is theirs.
     for path in found.paths:
         if staged.get(path) not in (due[path], at_head.get(path)):
@@ -114,23 +113,23 @@ def _put_back(place: Place, now: Position, old: str, new: str) -> Flow[WatchFoll
     index = {path: at_head.get(path) for path, new_ in due.items() if staged.get(path) == new_}
     if not found.paths and not index:
         return None
-    kept = yield from _keep(top, now.head, found)
+    kept = yield from _keep(git, now.head, found)
     gone = [path for path in (*found.whole, *found.torn) if path not in at_head]
     yield from ask(act(lambda: _remove(top, gone)))
     if index:
         lines = b"".join(_index_line(path, was, len(now.head)) for path, was in index.items())
-        yield from must("update-index", "-z", "--index-info", cwd=top, stdin=lines)
+        yield from git.must("update-index", "-z", "--index-info", stdin=lines)
     # git would remove a whole folder that is in the place of a file.
     back = [path for path in found.paths if path in at_head and not _is_folder(top / path)]
     words = ("checkout-index", "--force", "--index", "-z", "--stdin")
-    yield from must(*words, cwd=top, stdin=joined(back), sweep=True)
+    yield from git.must(*words, stdin=joined(back))
     return WatchFollowHealed(branch=now.at, restored=len(found.paths), kept=kept)
 
 
-def _changes(top: Path, old: str, new: str) -> Flow[dict[str, _Version | None]]:
+def _changes(git: Git, old: str, new: str) -> Flow[dict[str, _Version | None]]:
     """Return the files that the fast-forward writes; None for one that it removes."""
     words = ("diff-tree", "-r", "-z", "--no-renames", "--raw", old, new)
-    fields = iter((yield from must(*words, cwd=top)).fields)
+    fields = iter((yield from git.must(*words)).fields)
     changes: dict[str, _Version | None] = {}
     for meta, path in zip(fields, fields, strict=False):
         _, mode, _, blob, status = meta.split(" ")
@@ -139,22 +138,22 @@ def _changes(top: Path, old: str, new: str) -> Flow[dict[str, _Version | None]]:
     return changes
 
 
-def _tree(top: Path, commit: str) -> Flow[dict[str, _Version]]:
+def _tree(git: Git, commit: str) -> Flow[dict[str, _Version]]:
     """Return mode and blob of each file of a commit."""
     versions = {}
-    for line in (yield from must("ls-tree", "-r", "-z", "--full-tree", commit, cwd=top)).fields:
+    for line in (yield from git.must("ls-tree", "-r", "-z", "--full-tree", commit)).fields:
         meta, _, path = line.partition("\t")
         mode, _, blob = meta.split(" ")
         versions[path] = _Version(mode, blob)
     return versions
 
 
-def _index(top: Path) -> Flow[tuple[dict[str, _Version], set[str]]]:
+def _index(git: Git) -> Flow[tuple[dict[str, _Version], set[str]]]:
     """Return mode and blob of each staged file, and those that a sparse checkout leaves out."""
     versions: dict[str, _Version] = {}
     sparse: set[str] = set()
     words = ("ls-files", "-t", "--stage", "-z", "--full-name")
-    for line in (yield from must(*words, cwd=top)).fields:
+    for line in (yield from git.must(*words)).fields:
         meta, _, path = line.partition("\t")
         tag, mode, blob, stage = meta.split(" ")
         if tag == "S":
@@ -165,13 +164,13 @@ def _index(top: Path) -> Flow[tuple[dict[str, _Version], set[str]]]:
 
 
 def _found(
-    top: Path, due: Mapping[str, _Version | None], at_head: Mapping[str, _Version]
+    git: Git, due: Mapping[str, _Version | None], at_head: Mapping[str, _Version]
 ) -> Flow[_Found]:
     """Compare the files with those that were to be written."""
-    modes = (yield from ask(act(lambda: {path: _mode(top / path) for path in due}))) or {}
+    modes = (yield from ask(act(lambda: {path: _mode(git.cwd / path) for path in due}))) or {}
     found = _Found()
     regular = [path for path, mode in modes.items() if mode.startswith("100")]
-    blobs = yield from _blobs(top, regular)
+    blobs = yield from _blobs(git, regular)
     for path, version in due.items():
         mode = modes[path]
         if not mode:
@@ -184,14 +183,14 @@ def _found(
             continue
         blob = blobs.get(path)
         if mode == _LINK:
-            blob = (yield from _link_blob(top, path)) if version.mode == _LINK else None
+            blob = (yield from _link_blob(git, path)) if version.mode == _LINK else None
         if blob == version.blob:
             if mode == version.mode or _Version(mode, blob) != at_head.get(path):
                 found.whole[path] = version
             continue
         before = at_head.get(path)
         is_unlike = blob is not None and (before is None or blob != before.blob)
-        if is_unlike and version.mode != _LINK and (yield from _begins(top, path, version)):
+        if is_unlike and version.mode != _LINK and (yield from _begins(git, path, version)):
             found.torn[path] = version
     return found
 
@@ -213,28 +212,28 @@ def _mode(path: Path) -> str:
     return _FOLDER if stat.S_ISDIR(mode) else "other"
 
 
-def _blobs(top: Path, paths: Iterable[str]) -> Flow[dict[str, str]]:
+def _blobs(git: Git, paths: Iterable[str]) -> Flow[dict[str, str]]:
     """Return the blob that each file would be committed as."""
     plain = [path for path in paths if "\n" not in path]
     stdin = b"".join(os.fsencode(path) + b"\n" for path in plain)
-    said = yield from must("hash-object", "--stdin-paths", cwd=top, stdin=stdin, sweep=True)
+    said = yield from git.must("hash-object", "--stdin-paths", stdin=stdin)
     blobs = dict(zip(plain, said.text.split("\n"), strict=True)) if plain else {}
     for path in paths:
         if "\n" in path:
-            blobs[path] = (yield from must("hash-object", "--", path, cwd=top)).text
+            blobs[path] = (yield from git.must("hash-object", "--", path)).text
     return blobs
 
 
-def _link_blob(top: Path, path: str) -> Flow[str]:
-    target = (yield from ask(act(lambda: os.fsencode((top / path).readlink())))) or b""
-    return (yield from must("hash-object", "--stdin", cwd=top, stdin=target)).text
+def _link_blob(git: Git, path: str) -> Flow[str]:
+    target = (yield from ask(act(lambda: os.fsencode((git.cwd / path).readlink())))) or b""
+    return (yield from git.must("hash-object", "--stdin", stdin=target)).text
 
 
-def _begins(top: Path, path: str, version: _Version) -> Flow[bool]:
+def _begins(git: Git, path: str, version: _Version) -> Flow[bool]:
     """Return whether the file is a truncated copy of the version that was to be written."""
     words = ("cat-file", "--filters", f"--path={path}", version.blob)
-    said = yield from run_git(*words, cwd=top, sweep=True)
-    content = yield from _bytes(top / path)
+    said = yield from git.run(*words)
+    content = yield from _bytes(git.cwd / path)
     return said.code == 0 and said.output.startswith(content)
 
 
@@ -242,27 +241,25 @@ def _bytes(path: Path) -> Flow[bytes]:
     return (yield from ask(act(path.read_bytes))) or b""
 
 
-def _keep(top: Path, head: str, found: _Found) -> Flow[str]:
+def _keep(git: Git, head: str, found: _Found) -> Flow[str]:
     """Commit the files as they were found, beside HEAD, and return the ref."""
     entries: dict[str, _Version | None] = dict.fromkeys(found.missing)
     entries.update(found.whole)
     for path, version in found.torn.items():
-        content = yield from _bytes(top / path)
+        content = yield from _bytes(git.cwd / path)
         words = ("hash-object", "-w", "--stdin")
-        entries[path] = _Version(
-            version.mode, (yield from must(*words, cwd=top, stdin=content)).text
-        )
+        entries[path] = _Version(version.mode, (yield from git.must(*words, stdin=content)).text)
     lines = b"".join(_index_line(path, version, len(head)) for path, version in entries.items())
     with tempfile.TemporaryDirectory(prefix="cuggino-session-healing-") as folder:
         env = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
-        yield from must("read-tree", head, cwd=top, env=env)
-        yield from must("update-index", "-z", "--index-info", cwd=top, env=env, stdin=lines)
-        tree = (yield from must("write-tree", cwd=top, env=env)).text
+        yield from git.must("read-tree", head, env=env)
+        yield from git.must("update-index", "-z", "--index-info", env=env, stdin=lines)
+        tree = (yield from git.must("write-tree", env=env)).text
     message = "Files that were found half moved to what has landed"
     made = ("--no-gpg-sign", tree, "-p", head, "-m", message)
-    commit = (yield from must("commit-tree", *made, cwd=top, env=IDENTITY)).text
+    commit = (yield from git.must("commit-tree", *made, env=IDENTITY)).text
     ref = f"{KEPT}/follow/{commit[:12]}"
-    yield from must("update-ref", ref, commit, cwd=top)
+    yield from git.must("update-ref", ref, commit)
     return ref
 
 

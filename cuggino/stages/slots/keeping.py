@@ -7,15 +7,14 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 from cuggino.errors import ProcessFailed
 from cuggino.events import WatchWorkKept
 from cuggino.files import storing
+from cuggino.git import IDENTITY, Git
 from cuggino.operators import Flow
 from cuggino.stages.slots.copying import copy_lfs
 from cuggino.stages.slots.folder import Slot
-from cuggino.stages.slots.git import IDENTITY, fetch, must
 from cuggino.stages.slots.record import SlotRecord, record_path
 from cuggino.stages.slots.refs import BASES, CANDIDATES, KEPT, TRUNK, kept_ref, kept_refs
 
@@ -50,14 +49,14 @@ def changes(slot: Slot, specs: str) -> Flow[tuple[str, ...]]:
     """Return the changed files in the slot, except the specifications and `.cuggino`."""
     left_out = [f":(exclude,literal){path}" for path in _excluded(slot, specs)]
     words = (*_STATUS, "--", ".", *left_out)
-    return tuple((yield from must(*words, cwd=slot.root, sweep=True)).fields)
+    return tuple((yield from slot.git.must(*words)).fields)
 
 
-def known_refs(project: Path) -> Flow[dict[str, str]]:
+def known_refs(git: Git) -> Flow[dict[str, str]]:
     """Return the refs of the user's repository by which work is safe: their commits by name."""
     words = ("for-each-ref", "--format=%(objectname) %(refname)")
     where = (TRUNK, CANDIDATES, KEPT, BASES, "refs/heads")
-    listed = (yield from must(*words, *where, cwd=project)).text
+    listed = (yield from git.must(*words, *where)).text
     pairs = (line.partition(" ") for line in listed.splitlines())
     return {name: commit for commit, _, name in pairs}
 
@@ -73,7 +72,7 @@ def left_in(
     found = []
     if set((yield from changes(slot, specs))) - set(record.dirt):
         found.append(_CHANGES)
-    head = (yield from must("rev-parse", "--verify", "HEAD", cwd=slot.root)).text
+    head = (yield from slot.git.must("rev-parse", "--verify", "HEAD")).text
     if not (yield from _is_safe(slot, head, known)):
         found.append(_COMMITS)
     for commit in (yield from _tips(slot)):
@@ -93,7 +92,7 @@ def leftovers(
         ProcessError: git cannot read the slot.
         NotKept: a commit cannot hold the work.
     """
-    work = head = (yield from must("rev-parse", "--verify", "HEAD", cwd=slot.root)).text
+    work = head = (yield from slot.git.must("rev-parse", "--verify", "HEAD")).text
     found = []
     dirty = set((yield from changes(slot, specs))) - set(record.dirt)
     if dirty:
@@ -129,9 +128,9 @@ def keep(
         )
     if events:
         stdin = "".join(refs).encode()
-        yield from must("update-ref", "--stdin", cwd=slot.root, stdin=stdin)
+        yield from slot.git.must("update-ref", "--stdin", stdin=stdin)
         yield from copy_lfs(slot)
-        yield from fetch(slot.root, *specs, into=slot.project)
+        yield from slot.project_git.fetch(slot.root, *specs)
     return events
 
 
@@ -142,10 +141,10 @@ def numbered(known: Mapping[str, str], item: str) -> dict[int, str]:
     return {int(last): name for last, name in names if last.isdecimal() and len(last) < 7}
 
 
-def is_uncommitted(repository: Path, commit: str) -> Flow[bool]:
+def is_uncommitted(git: Git, commit: str) -> Flow[bool]:
     """Return whether the commit was made by cuggino to keep uncommitted files."""
     words = ("log", "-1", "--format=%(trailers:key=Cuggino-Kept)", commit)
-    return UNCOMMITTED in (yield from must(*words, cwd=repository)).text
+    return UNCOMMITTED in (yield from git.must(*words)).text
 
 
 def set_aside(slot: Slot, record: SlotRecord, reason: str) -> WatchWorkKept:
@@ -190,26 +189,26 @@ def _stored(slot: Slot, head: str, specs: str) -> Flow[str]:
     try:
         # `add` fails on an excluded path that is ignored, as `.cuggino` is.
         words = ("-c", "advice.addEmbeddedRepo=false", "add", "--all", "--", ".")
-        yield from must(*words, cwd=slot.root, env=env, sweep=True)
+        yield from slot.git.must(*words, env=env)
         if left_out:
             back = ("reset", "--quiet", head, "--", *left_out)
-            yield from must(*back, cwd=slot.root, env=env)
-        tree = (yield from must("write-tree", cwd=slot.root, env=env)).text
+            yield from slot.git.must(*back, env=env)
+        tree = (yield from slot.git.must("write-tree", env=env)).text
     finally:
         index.unlink(missing_ok=True)
     yield from _check_repositories(slot, head, tree)
     # The same work gives the same commit, so that it is kept once.
-    when = (yield from must("log", "-1", "--format=%ct +0000", head, cwd=slot.root)).text
+    when = (yield from slot.git.must("log", "-1", "--format=%ct +0000", head)).text
     dates = {"GIT_AUTHOR_DATE": when, "GIT_COMMITTER_DATE": when}
     text = f"Uncommitted work in slot {slot.number}\n\n{UNCOMMITTED}\n".encode()
     words = ("commit-tree", tree, "-p", head, "-F", "-")
-    return (yield from must(*words, cwd=slot.root, env={**IDENTITY, **dates}, stdin=text)).text
+    return (yield from slot.git.must(*words, env={**IDENTITY, **dates}, stdin=text)).text
 
 
 def _check_repositories(slot: Slot, head: str, tree: str) -> Flow[None]:
     """Refuse a tree with commits of other repositories that `head` does not have."""
     words = ("diff-tree", "-r", "-z", "--no-renames", "--ignore-submodules=none", head, tree)
-    fields = (yield from must(*words, cwd=slot.root)).fields
+    fields = (yield from slot.git.must(*words)).fields
     for entry, path in zip(fields[::2], fields[1::2], strict=False):
         if entry.split(" ")[1:2] == ["160000"]:
             raise NotKept(f"{path} is a repository of its own")
@@ -218,11 +217,11 @@ def _check_repositories(slot: Slot, head: str, tree: str) -> Flow[None]:
 def _tips(slot: Slot) -> Flow[list[str]]:
     """Return the commits of branches and stashes in the slot."""
     words = ("for-each-ref", "--format=%(objectname) %(refname)", "refs/heads", "refs/stash")
-    listed = (yield from must(*words, cwd=slot.root)).text.splitlines()
+    listed = (yield from slot.git.must(*words)).text.splitlines()
     tips = [line.partition(" ")[0] for line in listed]
     if any(line.endswith(" refs/stash") for line in listed):
         all_of_them = ("--walk-reflogs", "--format=%H", "refs/stash", "--")
-        tips += (yield from must("log", *all_of_them, cwd=slot.root)).text.split()
+        tips += (yield from slot.git.must("log", *all_of_them)).text.split()
     return list(dict.fromkeys(tips))
 
 
@@ -233,7 +232,7 @@ def _is_safe(slot: Slot, commit: str, known: Mapping[str, str]) -> Flow[bool]:
         return True
     words = ("rev-list", "--max-count=1", "--ignore-missing", "--stdin")
     stdin = "".join((commit, *(f"\n^{one}" for one in sorted(commits)), "\n")).encode()
-    if not (yield from must(*words, cwd=slot.root, stdin=stdin)).text:
+    if not (yield from slot.git.must(*words, stdin=stdin)).text:
         return True
     return (yield from _has_nothing_new(slot, commit, known.get(TRUNK)))
 
@@ -244,9 +243,9 @@ def _has_nothing_new(slot: Slot, commit: str, trunk: str | None) -> Flow[bool]:
         return False
     try:
         words = ("rev-list", "--min-parents=2", "--max-count=1", commit, f"^{trunk}")
-        if (yield from must(*words, cwd=slot.root)).text:
+        if (yield from slot.git.must(*words)).text:
             return False
-        listed = (yield from must("cherry", trunk, commit, cwd=slot.root)).text
+        listed = (yield from slot.git.must("cherry", trunk, commit)).text
     except ProcessFailed:  # a trunk that a shallow clone does not have
         return False
     return not any(line.startswith("+") for line in listed.splitlines())

@@ -19,8 +19,8 @@ from cuggino.events import (
     WatchTrunkMoved,
     WatchWorkKept,
 )
+from cuggino.git import Git, failed, remove_stale_locks
 from cuggino.operators import Flow, ask, emit, flow, forward
-from cuggino.sources import remove_stale_locks
 from cuggino.stages.acts import act
 from cuggino.stages.slots.branches import (
     builds_on_branch,
@@ -39,7 +39,6 @@ from cuggino.stages.slots.checking import (
 )
 from cuggino.stages.slots.following import changes_of_user, delayed, follow_branch
 from cuggino.stages.slots.gate_tree import EPOCH, HANDED, GateTree, Merged, NotMerged
-from cuggino.stages.slots.git import failure, must, run_git
 from cuggino.stages.slots.healing import Locked, heal
 from cuggino.stages.slots.position import (
     AGAIN_FROM,
@@ -184,9 +183,9 @@ class Trunk:
 
     def _change_branch(self, place: Place, now: Position) -> Flow[None]:
         """Switch to the branch that is checked out now, after the old one has followed."""
-        top = place.top
+        git = place.git
         if now.branch and self._land_on == "follow":
-            if now.tip not in ("", now.trunk) and (yield from contains(now.trunk, now.tip, top)):
+            if now.tip not in ("", now.trunk) and (yield from contains(now.trunk, now.tip, git)):
                 yield from follow_branch(place, now)
             now = yield from position(place)
         if (yield from self._is_renamed(place, now)):
@@ -197,8 +196,8 @@ class Trunk:
             f"update {followed_ref(now.at)} {now.head}",
         ]
         was = f"{now.branch or 'no branch'} was checked out before, and {now.at} is now"
-        is_part = now.tip and (yield from contains(now.tip, now.trunk, top))
-        if not is_part and not (yield from contains(now.head, now.trunk, top)):
+        is_part = now.tip and (yield from contains(now.tip, now.trunk, git))
+        if not is_part and not (yield from contains(now.head, now.trunk, git)):
             kept = old_trunk_ref(now.trunk)
             commands.append(f"update {kept} {now.trunk}")
             was += f"; what has landed there is kept as {kept}"
@@ -210,8 +209,8 @@ class Trunk:
         """Let the branch at HEAD follow if the old one is gone and this one has its commits."""
         if now.tip and now.branch:
             return False
-        has_followed = yield from contains(now.head, now.followed, place.top)
-        if not (has_followed and (yield from contains(now.trunk, now.head, place.top))):
+        has_followed = yield from contains(now.head, now.followed, place.git)
+        if not (has_followed and (yield from contains(now.trunk, now.head, place.git))):
             return False
         followed = f"update {followed_ref(now.at)} {now.followed}"
         yield from self._move(place, f"delete {followed_ref(now.branch)}", followed)
@@ -242,17 +241,17 @@ class Trunk:
 
     def _goes_on_at_tip(self, place: Place, now: Position) -> Flow[bool]:
         """Return whether the trunk moves to the user's branch, which has it or was rewritten."""
-        if self._land_on == "branch" or (yield from contains(now.tip, now.trunk, place.top)):
+        if self._land_on == "branch" or (yield from contains(now.tip, now.trunk, place.git)):
             return True
-        return not (yield from contains(now.tip, now.followed, place.top))
+        return not (yield from contains(now.tip, now.followed, place.git))
 
     def _trunk(self, place: Place) -> Flow[str]:
-        return (yield from must("rev-parse", "--verify", TRUNK, cwd=place.top)).text
+        return (yield from place.git.must("rev-parse", "--verify", TRUNK)).text
 
     def _move(self, place: Place, *commands: str, why: str = "cuggino") -> Flow[None]:
-        moved = yield from move_refs(*commands, top=place.top, why=why)
+        moved = yield from move_refs(*commands, git=place.git, why=why)
         if moved.code:
-            raise failure(moved, ("update-ref",))
+            raise failed(("update-ref",), moved.code, moved.words)
 
     # -- follow
 
@@ -290,7 +289,7 @@ class Trunk:
         self, place: Place, now: Position
     ) -> Flow[tuple[Position, WatchFollowDelayed | None]]:
         """Take over the user's changes to the branch; return why that is not possible yet."""
-        top = place.top
+        git = place.git
         if self._branch is not None and self._branch != now.branch:
             raise ConfigError(
                 f"{TRUNK} belongs to {now.branch or 'a detached HEAD'} by now: another watch with "
@@ -314,11 +313,11 @@ class Trunk:
         refused = None
         if self._land_on == "branch":
             yield from self._adopt(place, now, f"{now.branch} has moved")
-        elif not (yield from contains(now.tip, now.followed, top)):
+        elif not (yield from contains(now.tip, now.followed, git)):
             yield from self._rewritten(place, now)
-        elif (yield from contains(now.trunk, now.tip, top)):
+        elif (yield from contains(now.trunk, now.tip, git)):
             return now, None
-        elif (yield from contains(now.tip, now.trunk, top)):
+        elif (yield from contains(now.tip, now.trunk, git)):
             yield from self._adopt(place, now, f"commits were added to {now.branch}")
         else:
             refused = yield from self._merge_commits(place, now)
@@ -343,7 +342,7 @@ class Trunk:
             what = "setup" if red.reason == "setup" else "check"
             reason = f"the {what} fails on {now.branch} merged with what has landed"
             return self._refuse(now, reason, red.paths)
-        yield from gate.hand_over(place.top)
+        yield from gate.hand_over()
         yield from self._move(
             place, f"update {TRUNK} {merged.commit} {now.trunk}", f"delete {HANDED}"
         )
@@ -377,8 +376,8 @@ class Trunk:
         _, gate = yield from self._gate.located()
         after, last = now.again
         words = ("--first-parent", "--reverse", f"{after}..{last}")
-        for commit in (yield from must("rev-list", *words, cwd=place.top)).text.split():
-            message = (yield from must("log", "-1", "--format=%B", commit, cwd=place.top)).text
+        for commit in (yield from place.git.must("rev-list", *words)).text.split():
+            message = (yield from place.git.must("log", "-1", "--format=%B", commit)).text
             item = _trailer(message, ITEM)
             moved = f"update {AGAIN_FROM} {commit}"
             if not item:  # commits of the user, who has rewritten them
@@ -393,13 +392,13 @@ class Trunk:
             elif picked.tree != before.tree:
                 red = yield from self._gate.test(picked, 1)
             if red is not None:
-                ref = yield from _free_ref(item, place.top)
+                ref = yield from _free_ref(item, place.git)
                 yield from self._move(place, f"update {ref} {commit}", moved)
                 why = "conflict" if isinstance(red, NotMerged) else red.reason
                 reason = f"had landed, and cannot land again after the rewrite: {why}"
                 yield from emit(WatchWorkKept(ref=ref, slot=0, filename=item, reason=reason))
             elif isinstance(picked, Merged) and picked.tree != before.tree:
-                yield from gate.hand_over(place.top)
+                yield from gate.hand_over()
                 yield from self._move(
                     place, f"update {TRUNK} {picked.commit} {trunk}", moved, f"delete {HANDED}"
                 )
@@ -435,7 +434,7 @@ class Trunk:
                 if landed.branch is not None:
                     yield from remember_branch(place, filename, landed.branch)
                 ref = candidate_ref(filename)
-                yield from move_refs(f"delete {ref} {commit}", top=place.top)
+                yield from move_refs(f"delete {ref} {commit}", git=place.git)
                 yield from emit(landed)
                 return
         raise ProcessError("git", f"{TRUNK} was moved by another program again and again")
@@ -458,7 +457,7 @@ class Trunk:
             return None, None
         red = yield from self._gate.test(merged, candidate.attempt)
         if red is None:
-            yield from gate.hand_over(place.top)
+            yield from gate.hand_over()
         return merged, red
 
     def _foreign_base(
@@ -468,17 +467,17 @@ class Trunk:
 
         Merging work that builds on commits that the user has removed would bring them back.
         """
-        top = place.top
-        base = yield from commit_named(candidate.base, top)
+        git = place.git
+        base = yield from commit_named(candidate.base, git)
         is_apart = self._land_on == "branch" and base
         if is_apart and (yield from builds_on_branch(place, base, trunk)):
             return None
-        if base and not (yield from contains(trunk, base, top)):
+        if base and not (yield from contains(trunk, base, git)):
             return base
-        listed = yield from must("for-each-ref", "--format=%(objectname)", f"{KEPT}/trunk", cwd=top)
+        listed = yield from git.must("for-each-ref", "--format=%(objectname)", f"{KEPT}/trunk")
         for old in listed.text.split():
-            said = yield from run_git("merge-base", candidate.commit, old, cwd=top)
-            if said.code == 0 and not (yield from contains(trunk, said.text, top)):
+            said = yield from git.run("merge-base", candidate.commit, old)
+            if said.code == 0 and not (yield from contains(trunk, said.text, git)):
                 return said.text
         return None
 
@@ -489,10 +488,10 @@ class Trunk:
         base, commit = candidate.base, candidate.commit
         if self._land_on == "branch":
             return (yield from self._branch_of(place, candidate, trunk))
-        if base == trunk or not (yield from commit_named(base, place.top)):
+        if base == trunk or not (yield from commit_named(base, place.git)):
             return None
         words = ("--first-parent", "-z", "--format=%H %P%n%B", f"{base}..{trunk}", "--")
-        for entry in (yield from must("log", *words, cwd=place.top)).fields:
+        for entry in (yield from place.git.must("log", *words)).fields:
             head, _, message = entry.partition("\n")
             made, *parents = head.split()
             is_it = commit in parents[1:] or _trailer(message, _CANDIDATE) == commit
@@ -503,13 +502,12 @@ class Trunk:
     def _branch_of(
         self, place: Place, candidate: WatchCandidate, trunk: str
     ) -> Flow[WatchLanded | None]:
-        listed = yield from must(
+        listed = yield from place.git.must(
             *("for-each-ref", "--format=%(refname)", f"--contains={candidate.commit}"),
             *(f"refs/heads/{name}" for name in branch_names(candidate.filename)[:2]),
-            cwd=place.top,
         )
         for ref in listed.text.split():
-            commit = yield from commit_named(ref, place.top)
+            commit = yield from commit_named(ref, place.git)
             return WatchLanded(
                 filename=candidate.filename,
                 commit=commit,
@@ -532,11 +530,11 @@ class Trunk:
                 filename=filename, commit=merged.commit, trunk_was=trunk, branch=branch
             )
         moved = yield from move_refs(
-            f"update {TRUNK} {merged.commit} {trunk}", f"delete {HANDED}", top=place.top, why=why
+            f"update {TRUNK} {merged.commit} {trunk}", f"delete {HANDED}", git=place.git, why=why
         )
         if moved.code:
             if (yield from self._trunk(place)) == trunk:
-                raise failure(moved, ("update-ref",))
+                raise failed(("update-ref",), moved.code, moved.words)
             return None
         return WatchLanded(filename=filename, commit=merged.commit, trunk_was=trunk)
 
@@ -548,17 +546,17 @@ class Trunk:
         for name in branch_names(candidate.filename):
             ref = f"refs/heads/{name}"
             moved = yield from move_refs(
-                f"create {ref} {commit}", f"delete {HANDED}", top=place.top, why=why
+                f"create {ref} {commit}", f"delete {HANDED}", git=place.git, why=why
             )
             if moved.code == 0:
                 return name
         assert moved is not None
-        raise failure(moved, ("update-ref",))
+        raise failed(("update-ref",), moved.code, moved.words)
 
 
-def _free_ref(item: str, top: Path) -> Flow[str]:
+def _free_ref(item: str, git: Git) -> Flow[str]:
     """Return the next ref for kept work on an item."""
-    listed = yield from must("for-each-ref", "--format=%(refname)", kept_refs(item), cwd=top)
+    listed = yield from git.must("for-each-ref", "--format=%(refname)", kept_refs(item))
     taken = {int(name.rpartition("/")[2]) for name in listed.text.split()}
     return kept_ref(item, max(taken, default=0) + 1)
 

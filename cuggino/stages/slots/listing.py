@@ -13,10 +13,11 @@ from reactivex import Observable
 
 from cuggino.errors import ProcessError, ProcessFailed, StorageError
 from cuggino.files import storing
+from cuggino.git import Git
 from cuggino.operators import Flow, ask, emit, flow, pause
-from cuggino.sources import git_environment, process_output
+from cuggino.sandbox import Views
+from cuggino.sources import process_output
 from cuggino.stages.slots.folder import GATE, Slot, slot_home, slot_in
-from cuggino.stages.slots.git import must
 from cuggino.stages.slots.keeping import known_refs, left_in
 from cuggino.stages.slots.record import SlotRecord, record_of, record_path
 from cuggino.stages.slots.refs import CANDIDATES, KEPT, TRUNK, base_ref, item_of
@@ -89,7 +90,12 @@ class SlotsCleaned:
 
 
 def list_slots(
-    project: Path, slot_folder: str | None = None, *, specs: str = ".specs", busy: bool = False
+    project: Path,
+    slot_folder: str | None = None,
+    *,
+    specs: str = ".specs",
+    busy: bool = False,
+    views: Views | None = None,
 ) -> Observable[SlotListing]:
     """Emit the slots of the project, in use or not, and the refs with work.
 
@@ -97,11 +103,17 @@ def list_slots(
 
     Errors: `ConfigError` for a slot folder that cannot be used, `ProcessError` from git.
     """
-    return flow(lambda: _emitted(_listing(project, slot_folder, specs, busy)))
+    git = Git(cwd=project.resolve(), views=views)
+    return flow(lambda: _emitted(_listing(git, slot_folder, specs, busy)))
 
 
 def clean_slots(
-    project: Path, slot_folder: str | None = None, *, specs: str = ".specs", dry_run: bool = False
+    project: Path,
+    slot_folder: str | None = None,
+    *,
+    specs: str = ".specs",
+    dry_run: bool = False,
+    views: Views | None = None,
 ) -> Observable[SlotsCleaned]:
     """Remove the folders and refs that hold no unlanded work; emits what was removed.
 
@@ -109,33 +121,34 @@ def clean_slots(
 
     Errors: as `list_slots`, and `StorageError` for a folder that cannot be removed.
     """
-    return flow(lambda: _cleaned(project, slot_folder, specs, dry_run))
+    git = Git(cwd=project.resolve(), views=views)
+    return flow(lambda: _cleaned(git, slot_folder, specs, dry_run))
 
 
 def _emitted(listing: Flow[SlotListing]) -> Flow[None]:
     yield from emit((yield from listing))
 
 
-def _listing(project: Path, slot_folder: str | None, specs: str, busy: bool) -> Flow[SlotListing]:
-    project = project.resolve()
+def _listing(git: Git, slot_folder: str | None, specs: str, busy: bool) -> Flow[SlotListing]:
+    project = git.cwd
     home = slot_home(project, slot_folder)
     try:
-        known = yield from known_refs(project)
+        known = yield from known_refs(git)
     except ProcessFailed:  # no repository, so no slots
         known = {}
     folders = []
     for path in _entries(home):
-        entry = yield from _folder(path, project, known, specs, busy)
+        entry = yield from _folder(path, git, known, specs, busy)
         if entry is not None:
             folders.append(entry)
-    refs = yield from _refs(project, known)
+    refs = yield from _refs(git, known)
     return SlotListing(
         folder=home, trunk=known.get(TRUNK), folders=tuple(folders), refs=tuple(refs)
     )
 
 
 def _folder(
-    path: Path, project: Path, known: Mapping[str, str], specs: str, busy: bool
+    path: Path, git: Git, known: Mapping[str, str], specs: str, busy: bool
 ) -> Flow[SlotFolder | None]:
     """Describe a folder; None for one that is not a slot of this project."""
     name = path.name
@@ -144,7 +157,7 @@ def _folder(
         size = yield from _size(path)
         return SlotFolder(kind=kind, folder=path, size=size, busy=busy)
     record = record_of(path)
-    if record is None or record.project != str(project):
+    if record is None or record.project != str(git.cwd):
         return None
     size = yield from _size(path)
     if name.startswith(_ASIDE):
@@ -155,7 +168,7 @@ def _folder(
     number = name.removeprefix("slot-")
     if not number.isdecimal():
         return None
-    slot = slot_in(path.parent, int(number), project)
+    slot = slot_in(path.parent, int(number), git.cwd, views=git.views)
     unlanded = "" if busy else (yield from _unlanded(slot, record, known, specs))
     return SlotFolder(
         kind="slot",
@@ -179,7 +192,7 @@ def _unlanded(slot: Slot, record: SlotRecord, known: Mapping[str, str], specs: s
         return f"git cannot read it: {error.message}"
 
 
-def _refs(project: Path, known: Mapping[str, str]) -> Flow[list[SlotRef]]:
+def _refs(git: Git, known: Mapping[str, str]) -> Flow[list[SlotRef]]:
     if not any(name.startswith((f"{CANDIDATES}/", f"{KEPT}/")) for name in known):
         return []
     safe = [commit for name, commit in known.items() if name == TRUNK or name.startswith("refs/h")]
@@ -188,8 +201,8 @@ def _refs(project: Path, known: Mapping[str, str]) -> Flow[list[SlotRef]]:
     landed = set()
     if merged:
         command = ("for-each-ref", "--format=%(refname)", *merged, CANDIDATES, KEPT)
-        landed = set((yield from must(*command, cwd=project)).text.splitlines())
-    listed = (yield from must(*words, CANDIDATES, KEPT, cwd=project)).text
+        landed = set((yield from git.must(*command)).text.splitlines())
+    listed = (yield from git.must(*words, CANDIDATES, KEPT)).text
     found = []
     for line in listed.splitlines():
         name, commit, subject = line.split("\0")
@@ -206,9 +219,8 @@ def _refs(project: Path, known: Mapping[str, str]) -> Flow[list[SlotRef]]:
     return found
 
 
-def _cleaned(project: Path, slot_folder: str | None, specs: str, dry_run: bool) -> Flow[None]:
-    project = project.resolve()
-    before = yield from _listing(project, slot_folder, specs, busy=False)
+def _cleaned(git: Git, slot_folder: str | None, specs: str, dry_run: bool) -> Flow[None]:
+    before = yield from _listing(git, slot_folder, specs, busy=False)
     folders = tuple(folder for folder in before.folders if folder.is_removable)
     refs = tuple(ref for ref in before.refs if ref.landed)
     if not dry_run:
@@ -218,7 +230,7 @@ def _cleaned(project: Path, slot_folder: str | None, specs: str, dry_run: bool) 
         gone += [base_ref(folder.number) for folder in folders if folder.kind == "slot"]
         stdin = "".join(f"option no-deref\ndelete {name}\n" for name in gone).encode()
         if gone:
-            yield from must("update-ref", "--stdin", cwd=project, stdin=stdin)
+            yield from git.must("update-ref", "--stdin", stdin=stdin)
         with suppress(OSError):  # not empty
             before.folder.rmdir()
     left = SlotListing(
@@ -250,7 +262,7 @@ def _remove(entry: SlotFolder) -> Flow[None]:
 
 def _run(*words: str | Path) -> Flow[None]:
     argv = [os.fspath(word) for word in words]
-    yield from ask(process_output(argv, cwd="/", env=git_environment(None), sweep=False))
+    yield from ask(process_output(argv, cwd="/", env=dict(os.environ), sweep=False))
 
 
 def _entries(home: Path) -> Iterator[Path]:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cuggino.errors import ConfigError
+from cuggino.git import Git, Said
 from cuggino.operators import Flow
-from cuggino.stages.slots.git import PLAIN, Said, must, run_git
+from cuggino.sandbox import Views
 from cuggino.stages.slots.refs import KEPT, TRUNK
 
 FOLLOWED = "refs/cuggino/followed"
@@ -31,6 +32,7 @@ class Place:
     """The repository of a project."""
 
     top: Path
+    git: Git
     git_dir: Path
     """The folder of the work tree's own state, such as its index."""
     common: Path
@@ -56,14 +58,15 @@ class Position:
     again: tuple[str, str] | None
 
 
-def place_of(project: Path) -> Flow[Place]:
+def place_of(project: Path, views: Views | None = None) -> Flow[Place]:
     """Find the repository.
 
     Raises:
         ConfigError: there is none.
     """
     words = ("--show-toplevel", "--git-dir", "--git-common-dir", "--show-prefix")
-    said = yield from run_git("rev-parse", *words, cwd=project)
+    git = Git(cwd=project, views=views)
+    said = yield from git.run("rev-parse", *words)
     lines = said.text.split("\n")
     if said.code or len(lines) != len(words):
         raise ConfigError(
@@ -73,6 +76,7 @@ def place_of(project: Path) -> Flow[Place]:
     top, own, common, prefix = lines
     return Place(
         top=Path(top),
+        git=git.at(Path(top)),
         git_dir=(project / own).resolve(),
         common=(project / common).resolve(),
         prefix=prefix,
@@ -84,14 +88,14 @@ def position(place: Place) -> Flow[Position]:
     at = yield from _checked_out(place)
     words = ("for-each-ref", "--format=%(refname) %(objectname)", *_READ)
     here = (f"refs/heads/{at}",) if at else ()
-    listed = yield from must(*words, *here, cwd=place.top)
+    listed = yield from place.git.must(*words, *here)
     refs = dict(line.rsplit(" ", 1) for line in listed.text.split("\n") if line)
     named = next((ref for ref in refs if ref.startswith(f"{FOLLOWED}/heads/")), None)
     branch = named.removeprefix(f"{FOLLOWED}/heads/") if named else ""
-    head = refs.get(here[0], "") if here else (yield from commit_named("HEAD", place.top))
+    head = refs.get(here[0], "") if here else (yield from commit_named("HEAD", place.git))
     tip = head if branch == at else ""
     if branch and branch != at:
-        tip = yield from commit_named(f"refs/heads/{branch}", place.top)
+        tip = yield from commit_named(f"refs/heads/{branch}", place.git)
     return Position(
         head=head,
         at=at,
@@ -110,7 +114,7 @@ def _checked_out(place: Place) -> Flow[str]:
         text = os.fsdecode((place.git_dir / "HEAD").read_bytes()).strip()
         if not text.endswith("/.invalid"):  # of a repository that keeps no refs in files
             return text.removeprefix("ref: refs/heads/") if text.startswith("ref: ") else ""
-    said = yield from run_git("symbolic-ref", "--quiet", "HEAD", cwd=place.top)
+    said = yield from place.git.run("symbolic-ref", "--quiet", "HEAD")
     return said.text.removeprefix("refs/heads/")
 
 
@@ -121,26 +125,26 @@ def _pair(refs: dict[str, str], one: str, other: str) -> tuple[str, str] | None:
     return (refs[one], refs[other]) if one in refs and other in refs else None
 
 
-def commit_named(name: str, top: Path) -> Flow[str]:
+def commit_named(name: str, git: Git) -> Flow[str]:
     """Return the commit that a revision names, "" if there is none."""
     words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
-    said = yield from run_git(*words, cwd=top)
+    said = yield from git.run(*words)
     return "" if said.code else said.text
 
 
-def contains(commit: str, other: str, top: Path) -> Flow[bool]:
+def contains(commit: str, other: str, git: Git) -> Flow[bool]:
     """Return whether `other` is the commit or one of its ancestors."""
     if commit == other:
         return True
     words = ("merge-base", "--is-ancestor", other, commit)
-    return (yield from run_git(*words, cwd=top)).code == 0
+    return (yield from git.run(*words)).code == 0
 
 
-def move_refs(*commands: str, top: Path, why: str = "cuggino") -> Flow[Said]:
+def move_refs(*commands: str, git: Git, why: str = "cuggino") -> Flow[Said]:
     """Move all of these refs or none; the commands are those of `git update-ref --stdin`."""
     stdin = "".join(f"{command}\n" for command in commands).encode("utf-8", "surrogateescape")
     words = ("update-ref", "-m", why, "--stdin")
-    return (yield from run_git(*PLAIN, *words, cwd=top, stdin=stdin))
+    return (yield from git.run(*words, stdin=stdin))
 
 
 def followed_ref(branch: str) -> str:
@@ -156,7 +160,7 @@ def old_trunk_ref(commit: str) -> str:
 def users_of(branch: str, place: Place) -> Flow[str]:
     """Return where a branch is in use, so that moving it would harm; "" if it is free."""
     ref = f"refs/heads/{branch}"
-    listed = yield from must("worktree", "list", "--porcelain", cwd=place.top)
+    listed = yield from place.git.must("worktree", "list", "--porcelain")
     folder = ""
     for line in listed.text.split("\n"):
         if line.startswith("worktree "):

@@ -13,11 +13,10 @@ from cuggino.errors import ProcessError, ProcessFailed
 from cuggino.events import WatchSlotPrepared, WatchWorkKept
 from cuggino.files import storing
 from cuggino.operators import Flow, ask, emit, flow
-from cuggino.sandbox import git_folders
+from cuggino.sandbox import git_folders, top_of
 from cuggino.stages.acts import act
 from cuggino.stages.slots.copying import copy_included, copy_specs
-from cuggino.stages.slots.folder import Slot, slot_in, top_of
-from cuggino.stages.slots.git import fetch, must, run_git
+from cuggino.stages.slots.folder import Slot, slot_in
 from cuggino.stages.slots.keeping import (
     NotKept,
     changes,
@@ -104,7 +103,7 @@ class _Preparing:
             yield from self._fill()
             yield from self._emit_prepared(record.base)
             return
-        known = yield from known_refs(slot.project)
+        known = yield from known_refs(slot.project_git)
         if record is not None and record.ready:
             kept = yield from self._kept(slot, record, known)
             record = None if kept is None else record
@@ -143,7 +142,7 @@ class _Preparing:
         events = yield from keep(slot, record, known, found)
         yield from emit(*events)
         if events:
-            known.update((yield from known_refs(slot.project)))
+            known.update((yield from known_refs(slot.project_git)))
         return work
 
     def _work(self, known: dict[str, str]) -> Flow[str | None]:
@@ -159,13 +158,13 @@ class _Preparing:
         candidate = known.get(candidate_ref(self._item))
         if latest is None or candidate is None:
             return latest or candidate
-        is_newer = yield from contains(latest, candidate, self._slot.project)
+        is_newer = yield from contains(latest, candidate, self._slot.project_git)
         return latest if is_newer else candidate
 
     def _protect(self) -> Flow[None]:
         """Protect the base from git's garbage collection, even if no branch keeps it."""
         words = ("update-ref", base_ref(self._slot.number), self._base)
-        yield from must(*words, cwd=self._slot.project)
+        yield from self._slot.project_git.must(*words)
 
     def _cloned(self) -> Flow[SlotRecord]:
         """Make the clone beside its place, so that a killed one is never taken for a slot."""
@@ -176,12 +175,12 @@ class _Preparing:
             shutil.rmtree(new, ignore_errors=True)
             words = ("--shared", "--no-checkout", "--template=", "--origin=origin", "--quiet")
             source = os.fspath(top_of(slot.project))
-            yield from must("clone", *words, "--", source, str(new), cwd=slot.root.parent)
+            yield from slot.git.at(slot.root.parent).must("clone", *words, "--", source, str(new))
             with storing("read", new):
                 shared = new / ".git" / "objects" / "info" / "alternates"
                 # A shallow repository cannot be shared.
                 alternates = shared.read_text(encoding="utf-8") if shared.is_file() else ""
-            config = yield from clone_settings(new)
+            config = yield from clone_settings(slot.git.at(new))
         except ProcessError as error:
             shutil.rmtree(new, ignore_errors=True)
             error.message = f"slot {slot.number} cannot be made: {error.message}"
@@ -207,7 +206,7 @@ class _Preparing:
             forget_states(slot.root / ".git")
         names = ["+refs/tags/*:refs/tags/*", f"+{base_ref(slot.number)}:{_BASE}"]
         names += [f"+{work}:{_WORK}"] * (work is not None)
-        yield from fetch(top_of(slot.project), *names, into=slot.root, prune=True)
+        yield from slot.git.fetch(top_of(slot.project), *names, prune=True)
         yield from self._checkout(_BASE if work is None else _WORK)
         remaining = [
             entry for entry in (yield from changes(slot, self._specs)) if entry.startswith("?")
@@ -227,28 +226,28 @@ class _Preparing:
 
     def _checkout(self, commit: str) -> Flow[None]:
         """Check out a commit in place of everything but ignored files, and forget all branches."""
-        root = self._slot.root
+        git, root = self._slot.git, self._slot.root
         words = ("checkout", "--quiet", "--force", "--detach", commit)
         try:
-            yield from must(*words, cwd=root, sweep=True)
+            yield from git.must(*words)
         except ProcessFailed:
             with storing("clean", root):  # an index that git cannot read
                 (root / ".git" / "index").unlink(missing_ok=True)
-            yield from must(*words, cwd=root, sweep=True)
-        yield from must("clean", "-d", "--force", "--quiet", cwd=root)
+            yield from git.must(*words)
+        yield from git.must("clean", "-d", "--force", "--quiet")
         gone = ("refs/heads", "refs/remotes", "refs/stash", "refs/cuggino/leaving")
         listing = ("for-each-ref", "--format=option no-deref%0adelete %(refname)", *gone)
-        listed = (yield from must(*listing, cwd=root)).text
+        listed = (yield from git.must(*listing)).text
         if listed:
             stdin = f"{listed}\n".encode("utf-8", "surrogateescape")
-            yield from must("update-ref", "--stdin", cwd=root, stdin=stdin)
+            yield from git.must("update-ref", "--stdin", stdin=stdin)
 
     def _restored(self) -> Flow[str]:
         """Turn the commit of uncommitted files into such files again; return the work's base."""
-        root = self._slot.root
-        if (yield from is_uncommitted(root, "HEAD")):
-            yield from must("reset", "--quiet", "--mixed", "HEAD^1", cwd=root)
-        said = yield from run_git("merge-base", "HEAD", self._base, cwd=root)
+        git = self._slot.git
+        if (yield from is_uncommitted(git, "HEAD")):
+            yield from git.must("reset", "--quiet", "--mixed", "HEAD^1")
+        said = yield from git.run("merge-base", "HEAD", self._base)
         return self._base if said.code else said.text
 
     def _fill(self) -> Flow[None]:

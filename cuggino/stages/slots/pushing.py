@@ -16,12 +16,10 @@ from cuggino.errors import (
     SpawnFailed,
 )
 from cuggino.events import WatchCandidate
+from cuggino.git import STALE, Said, failed, gist, has_own_ssh, push_gist
 from cuggino.operators import Flow, pause
-from cuggino.sources import has_own_ssh
-from cuggino.stages.repository import gist, push_gist
 from cuggino.stages.slots.checking import Gate, Red, check_is_there, landing_message
 from cuggino.stages.slots.gate_tree import NotMerged
-from cuggino.stages.slots.git import PLAIN, STALE, Said, failure, must, run_git
 from cuggino.stages.slots.position import commit_named, contains, move_refs
 from cuggino.stages.slots.refs import TARGET, candidate_ref
 
@@ -84,7 +82,7 @@ class RemoteBranches:
             ConfigError: the repository or the remote does not exist.
         """
         place, gate = yield from self._gate.located()
-        if (yield from run_git("remote", "get-url", self.remote, cwd=place.top)).code:
+        if (yield from place.git.run("remote", "get-url", self.remote)).code:
             raise ConfigError(
                 f"there is no git remote {self.remote}, which pull requests require",
                 hint=f"add one: git remote add {self.remote} URL; "
@@ -95,7 +93,7 @@ class RemoteBranches:
     def known(self) -> Flow[str]:
         """Return the target as it was fetched last, "" before that."""
         place, _ = yield from self._gate.located()
-        return (yield from commit_named(TARGET, place.top))
+        return (yield from commit_named(TARGET, place.git))
 
     def fetch(self, branch: str) -> Flow[str]:
         """Fetch the target, and return its commit."""
@@ -111,12 +109,12 @@ class RemoteBranches:
         spec = f"+refs/heads/{branch}:{ref}"
         for _ in range(_TRIES):
             said = yield from self._ask("fetch", *words, "--refmap=", self.remote, spec)
-            if not (said.code and _MOVED.search(_words(said))):
+            if not (said.code and _MOVED.search(said.words)):
                 break
             yield from pause(0.1)  # another fetch of this watch has just moved the ref
         if said.code:
             raise _error(said, f"fetch {branch} from {self.remote}")
-        return (yield from must("rev-parse", "--verify", ref, cwd=place.top)).text
+        return (yield from place.git.must("rev-parse", "--verify", ref)).text
 
     def heads(self, branches: Sequence[str]) -> Flow[dict[str, str]]:
         """Return the commits of these branches, as far as the remote has them."""
@@ -161,9 +159,9 @@ class RemoteBranches:
         red = yield from self._gate.test(merged, candidate.attempt)
         if red is not None:
             return red
-        yield from gate.hand_over(place.top)
+        yield from gate.hand_over()
         words = ("diff", "--name-only", "--no-renames", "-z", target, merged.commit)
-        changed = (yield from must(*words, cwd=place.top)).fields
+        changed = (yield from place.git.must(*words)).fields
         return Tested(merged.commit, is_nothing=False, ci=touches_ci(changed))
 
     def fetch_theirs(self, branch: str) -> Flow[str]:
@@ -182,7 +180,7 @@ class RemoteBranches:
         said = yield from self._ask(*words, self.remote, f"{commit}:{ref}")
         if said.code == 0:
             return True
-        text = _words(said)
+        text = said.words
         if rejected := _REJECTED.search(text):
             if STALE.search(rejected[1]):
                 return False
@@ -199,23 +197,23 @@ class RemoteBranches:
         That is what a forge's "Update branch" does. The commits must have been fetched.
         """
         place, _ = yield from self._gate.located()
-        if not (yield from commit_named(since, place.top)):
+        if not (yield from commit_named(since, place.git)):
             return False
-        if not (yield from contains(head, since, place.top)):
+        if not (yield from contains(head, since, place.git)):
             return False
         words = ("rev-list", "--no-merges", "--count", head, f"^{since}", f"^{target}")
-        return (yield from must(*words, cwd=place.top)).text == "0"
+        return (yield from place.git.must(*words)).text == "0"
 
     def base_of(self, commit: str) -> Flow[str]:
         """Return the merge base of the commit and the target; without one, the commit."""
         place, _ = yield from self._gate.located()
-        said = yield from run_git("merge-base", commit, TARGET, cwd=place.top)
+        said = yield from place.git.run("merge-base", commit, TARGET)
         return commit if said.code else said.text
 
     def forget(self, item: str) -> Flow[None]:
         """Remove the candidate of an item, which is part of the target."""
         place, _ = yield from self._gate.located()
-        yield from move_refs(f"delete {candidate_ref(item)}", top=place.top)
+        yield from move_refs(f"delete {candidate_ref(item)}", git=place.git)
 
     def _ask(self, *words: str) -> Flow[Said]:
         """Run a command that accesses the remote."""
@@ -223,28 +221,20 @@ class RemoteBranches:
         env = {}
         if (
             not has_own_ssh()
-            and (yield from run_git("config", "--get", "core.sshCommand", cwd=place.top)).code
+            and (yield from place.git.run("config", "--get", "core.sshCommand")).code
         ):
             env["GIT_SSH_COMMAND"] = "ssh -o BatchMode=yes"
         try:
-            return (
-                yield from run_git(
-                    *PLAIN, *words, cwd=place.top, env=env, sweep=True, timeout=_SECONDS
-                )
-            )
+            return (yield from place.git.run(*words, env=env))
         except SpawnFailed:
             raise
         except ProcessError as error:  # it took too long
             raise ForgeUnreachable(error.message) from error
 
 
-def _words(said: Said) -> str:
-    return f"{said.output.decode('utf-8', 'replace')}\n{said.errors}"
-
-
 def _error(said: Said, doing: str) -> Exception:
     """Return the error of a failed command, classified by the output of git."""
-    text = _words(said)
+    text = said.words
     words = f"cannot {doing}: {push_gist(text)}"
     if _LOGIN.search(text):
         return ForgeLoginMissing(words, hint="let git log in without asking")
@@ -254,4 +244,4 @@ def _error(said: Said, doing: str) -> Exception:
         return ForgeRefused(words)
     if _NETWORK.search(text):
         return ForgeUnreachable(words)
-    return failure(said, (doing,))
+    return failed((doing,), said.code, said.words)

@@ -10,10 +10,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from cuggino.files import remove, storing, write_atomic
+from cuggino.git import Git
 from cuggino.operators import Flow
 from cuggino.sandbox import git_folders
 from cuggino.stages.slots.folder import Slot
-from cuggino.stages.slots.git import must
 from cuggino.stages.slots.record import SlotRecord
 
 _COPIED = re.compile(
@@ -41,9 +41,9 @@ _LEFT_STATES = (
 )
 
 
-def clone_settings(root: Path) -> Flow[str]:
+def clone_settings(git: Git) -> Flow[str]:
     """Return the configuration that git wrote into a new clone, without its remote."""
-    listed = yield from _listed(cwd=root, scopes=("local",))
+    listed = yield from _listed(git, scopes=("local",))
     return config_text((key, value) for key, value in listed if _OF_CLONE.fullmatch(key))
 
 
@@ -53,7 +53,7 @@ def reset_settings(slot: Slot, record: SlotRecord) -> Flow[None]:
     Changes by an agent are undone before git reads them. Paths that are relative to the
     project's repository become absolute.
     """
-    copied = yield from _listed(cwd=slot.project)
+    copied = yield from _listed(slot.project_git)
     folders = git_folders(slot.project)
     common = folders[-1] if folders else slot.project / ".git"
     with storing("write", slot.root / ".git"):
@@ -134,11 +134,11 @@ def _text(path: Path) -> str:
 
 
 def _listed(
-    *, cwd: Path, scopes: Sequence[str] = ("system", "global", "local", "worktree")
+    git: Git, *, scopes: Sequence[str] = ("system", "global", "local", "worktree")
 ) -> Flow[list[tuple[str, str | None]]]:
     """Return the settings in the order in which git reads them; None has a key without a value."""
     words = ("config", "--show-scope", "--includes", "-z", "--list")
-    listed = (yield from must(*words, cwd=cwd)).text.split("\0")
+    listed = (yield from git.must(*words)).text.split("\0")
     entries = [
         entry.partition("\n")
         for scope, entry in zip(listed[::2], listed[1::2], strict=False)

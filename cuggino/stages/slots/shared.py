@@ -12,10 +12,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from cuggino.errors import ConfigError, Fenced, ProcessError, ProcessFailed
+from cuggino.git import IDENTITY, STALE, Git
 from cuggino.operators import Flow
 from cuggino.stages.slots.candidates import slot_record
 from cuggino.stages.slots.folder import Slot
-from cuggino.stages.slots.git import IDENTITY, STALE, fetch, must
 from cuggino.stages.slots.keeping import UNCOMMITTED, is_uncommitted, leftovers
 
 _REFUSED = re.compile(r"\[remote rejected\].*\((.+)\)")
@@ -34,7 +34,7 @@ class WorkRef:
         self._saved: str | None = None
         """The work that was saved last."""
 
-    def claim(self, repository: Path, base: str) -> Flow[str | None]:
+    def claim(self, git: Git, base: str) -> Flow[str | None]:
         """Take over the item and the work on it, from any earlier owner.
 
         Returns the commit with that work, or None if there is none: the ref then begins at `base`.
@@ -43,13 +43,13 @@ class WorkRef:
             Fenced: another attempt has taken it over at the same moment.
             ProcessError: git, or the shared repository, cannot be used.
         """
-        listed = yield from must("ls-remote", self.remote, self.ref, cwd=repository)
+        listed = yield from git.must("ls-remote", self.remote, self.ref)
         there = listed.text.partition("\t")[0]
         if there:
-            yield from fetch(self.remote, f"+{self.ref}:{self.ref}", into=repository)
-        claimed = yield from self._own(repository, there or base)
+            yield from git.fetch(self.remote, f"+{self.ref}:{self.ref}")
+        claimed = yield from self._own(git, there or base)
         self._pushed = there
-        yield from self._push(repository, claimed)
+        yield from self._push(git, claimed)
         return claimed if there else None
 
     def save(self, slot: Slot, specs: str) -> Flow[str]:
@@ -63,35 +63,35 @@ class WorkRef:
         record = yield from slot_record(slot)
         work, _ = yield from leftovers(slot, record, {}, specs)
         if work != self._saved:
-            yield from self._push(slot.root, (yield from self._own(slot.root, work)))
+            yield from self._push(slot.git, (yield from self._own(slot.git, work)))
             self._saved = work
         return work
 
-    def offer(self, repository: Path, commit: str) -> Flow[None]:
+    def offer(self, git: Git, commit: str) -> Flow[None]:
         """Push the candidate.
 
         Raises:
             Fenced: another attempt has taken the item over.
             ProcessError: git, or the shared repository, cannot be used.
         """
-        yield from self._push(repository, commit)
+        yield from self._push(git, commit)
 
-    def _own(self, repository: Path, work: str) -> Flow[str]:
+    def _own(self, git: Git, work: str) -> Flow[str]:
         """Return a commit with the work that no other attempt ever pushes.
 
         The lease of an earlier owner must not hold because a later one has pushed the same commit.
         """
-        parent = f"{work}^1" if (yield from is_uncommitted(repository, work)) else work
+        parent = f"{work}^1" if (yield from is_uncommitted(git, work)) else work
         text = f"Work of {self._key}\n\n{UNCOMMITTED}\n".encode()
         words = ("commit-tree", f"{work}^{{tree}}", "-p", parent, "-F", "-")
-        made = yield from must(*words, cwd=repository, env=IDENTITY, stdin=text)
+        made = yield from git.must(*words, env=IDENTITY, stdin=text)
         return made.text
 
-    def _push(self, repository: Path, commit: str) -> Flow[None]:
+    def _push(self, git: Git, commit: str) -> Flow[None]:
         lease = f"--force-with-lease={self.ref}:{self._pushed or ''}"
         words = ("push", *_QUIET, lease, self.remote, f"{commit}:{self.ref}")
         try:
-            yield from must(*words, cwd=repository)
+            yield from git.must(*words)
         except ProcessFailed as error:
             if STALE.search(error.stderr_tail):
                 raise Fenced("another attempt has taken the item over") from error
@@ -105,27 +105,27 @@ class WorkRef:
         self._pushed = commit
 
 
-def push_shared(repository: Path, remote: str, *specs: str) -> Flow[None]:
+def push_shared(git: Git, remote: str, *specs: str) -> Flow[None]:
     """Push or delete refs in a shared repository, without a lease.
 
     Raises:
         ProcessError: it cannot be reached, or refuses them.
     """
-    yield from must("push", *_QUIET, remote, *specs, cwd=repository)
+    yield from git.must("push", *_QUIET, remote, *specs)
 
 
-def shared_refs(repository: Path, remote: str, *patterns: str) -> Flow[dict[str, str]]:
+def shared_refs(git: Git, remote: str, *patterns: str) -> Flow[dict[str, str]]:
     """Return the commits of refs in a shared repository, by name.
 
     Raises:
         ProcessError: it cannot be reached.
     """
-    listed = yield from must("ls-remote", remote, *patterns, cwd=repository)
+    listed = yield from git.must("ls-remote", remote, *patterns)
     pairs = (line.partition("\t") for line in listed.text.splitlines())
     return {name: commit for commit, _, name in pairs}
 
 
-def remote_of(repository: Path, name: str) -> Flow[str]:
+def remote_of(git: Git, name: str) -> Flow[str]:
     """Return the URL of a remote, as other machines can use it; a URL or a path is returned as is.
 
     Raises:
@@ -134,9 +134,9 @@ def remote_of(repository: Path, name: str) -> Flow[str]:
     if re.search(r"[:/\\]", name):
         return name
     with suppress(ProcessFailed):
-        url = (yield from must("remote", "get-url", "--push", name, cwd=repository)).text
+        url = (yield from git.must("remote", "get-url", "--push", name)).text
         if Path(url).exists() or (not url.startswith("/") and ":" not in url):
-            return os.fspath((repository / url).resolve())
+            return os.fspath((git.cwd / url).resolve())
         return url
     raise ConfigError(
         f"there is no remote {name}, through which workers get the project and return their work",

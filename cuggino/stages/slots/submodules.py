@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cuggino.errors import ProcessFailed
+from cuggino.git import Git
 from cuggino.operators import Flow
-from cuggino.sandbox import git_folders
-from cuggino.stages.slots.folder import Slot, top_of
-from cuggino.stages.slots.git import must
+from cuggino.sandbox import git_folders, top_of
+from cuggino.stages.slots.folder import Slot
 
 _FILE = ("-c", "protocol.file.allow=always")
 _LINK = "160000"
@@ -33,16 +33,16 @@ def update_submodules(slot: Slot) -> Flow[None]:
         )
     ]
     words = ("submodule", "--quiet", "update", "--init", "--force", "--checkout", "--")
-    yield from must(*_FILE, *settings, *words, *known, cwd=slot.root, sweep=True)
+    yield from slot.git.must(*_FILE, *settings, *words, *known)
     for path in known:  # nothing in a slot can be pushed
         nowhere = ("remote.origin.pushurl", os.devnull)
-        yield from must("config", *nowhere, cwd=slot.root / path)
+        yield from slot.git.at(slot.root / path).must("config", *nowhere)
 
 
 def unknown_commits(slot: Slot, base: str, commit: str) -> Flow[list[str]]:
     """Return the submodules for which the work names a commit that the project does not have."""
     words = ("diff-tree", "-r", "-z", "--no-renames", "--ignore-submodules=none", base, commit)
-    fields = (yield from must(*words, cwd=slot.root)).text.split("\0")
+    fields = (yield from slot.git.must(*words)).text.split("\0")
     changed = {
         path: entry.split(" ")[3]
         for entry, path in zip(fields[::2], fields[1::2], strict=False)
@@ -58,7 +58,7 @@ def unknown_commits(slot: Slot, base: str, commit: str) -> Flow[list[str]]:
 
 def _has(module: Path, commit: str) -> Flow[bool]:
     try:
-        yield from must("cat-file", "-e", f"{commit}^{{commit}}", cwd=module)
+        yield from Git(cwd=module).must("cat-file", "-e", f"{commit}^{{commit}}")
     except ProcessFailed:
         return False
     return True
@@ -68,7 +68,7 @@ def _known(slot: Slot) -> Flow[dict[str, tuple[str, Path]]]:
     """Return name and repository of the submodules that the project has, by path."""
     words: Sequence[str] = ("config", "--file", ".gitmodules", "-z", "--get-regexp", r"\.path$")
     try:
-        listed = (yield from must(*words, cwd=slot.root)).text
+        listed = (yield from slot.git.must(*words)).text
     except ProcessFailed:  # none
         return {}
     folders = git_folders(top_of(slot.project))

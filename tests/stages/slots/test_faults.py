@@ -14,7 +14,7 @@ from reactivex import Observable, throw
 
 from cuggino import run
 from cuggino.errors import ProcessError, ProcessFailed
-from cuggino.sources import git_output
+from cuggino.sources import process_output
 from cuggino.stages.slots import (
     candidate_ref,
     kept_ref,
@@ -22,6 +22,7 @@ from cuggino.stages.slots import (
     publish_candidate,
     slots_of,
 )
+from tests.git_commands import replace_git
 from tests.stages.slots.conftest import SlottedProject
 
 
@@ -36,7 +37,7 @@ class Steps:
         self.count = 0
         self.last = 10_000
         self.after = False
-        monkeypatch.setattr("cuggino.stages.slots.git.git_output", self._output)
+        replace_git(monkeypatch, self._output)
 
     def kill(self, last: int, *, after: bool) -> None:
         self.count, self.last, self.after = 0, last, after
@@ -44,7 +45,7 @@ class Steps:
     def _output(self, *args: Any, **options: Any) -> Observable[bytes]:
         self.count += 1
         if self.count < self.last or (self.count == self.last and self.after):
-            output = git_output(*args, **options)
+            output = process_output(*args, **options)
             if self.count < self.last:
                 return output
             with suppress(ProcessFailed):  # an exit code that answers a question

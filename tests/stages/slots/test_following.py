@@ -12,6 +12,7 @@ from reactivex.subject import Subject
 
 from cuggino import events as ev, run
 from cuggino.errors import ConfigError
+from cuggino.git import Git
 from cuggino.operators.merge_now import merge_now
 from cuggino.sources import folder_changes
 from cuggino.stages.slots import TRUNK, Gate, Trunk
@@ -503,7 +504,7 @@ class TestChangesOfTheUser:
             return signs
 
         git = root / ".git"
-        place = Place(top=root, git_dir=git, common=git, prefix="")
+        place = Place(top=root, git=Git(cwd=root), git_dir=git, common=git, prefix="")
         t.scheduler.schedule_absolute(5, lambda *_: signs.on_next("another file"))
         t.scheduler.schedule_absolute(10, lambda *_: (root / "sub/new.txt").unlink())
         t.scheduler.schedule_absolute(20, lambda *_: signs.on_next("that file"))

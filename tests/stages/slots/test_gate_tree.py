@@ -10,7 +10,8 @@ import pytest
 from cuggino import run
 from cuggino.errors import ConfigError, ProcessError
 from cuggino.events import WatchLanded, WatchSentBack
-from cuggino.stages import enclose_commands, enclosed_shell
+from cuggino.sandbox import Views
+from cuggino.stages import enclosed_shell
 from cuggino.stages.slots import TRUNK, Gate, Trunk
 from tests.sandbox.arena import needs_bubblewrap
 from tests.stages.slots.landings import Landings, events
@@ -169,10 +170,10 @@ def test_hooks_and_check_in_an_enclosure(work: Landings) -> None:
         work.git("config", name, value)
     attack = f"touch {work.project.root}/escaped"
     work.project.hook("pre-merge-commit", f"{attack}; touch hooked; exit 0")
-    enclose = enclose_commands(gate)
+    views = Views()
     trunk = work.opened(
-        enclose=enclose,
-        shell=enclosed_shell(enclose),
+        views=views,
+        shell=enclosed_shell(views),
         check_command=f"{attack}; test -e hooked && test -e a.txt",
     )
     assert "WatchLanded" == events(trunk.land(work.candidate("a.md", {"a.txt": "a\n"})))[-1].tag

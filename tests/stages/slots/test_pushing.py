@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cuggino import errors
-from cuggino.stages.slots.git import Said
+from cuggino.git import Said
 from cuggino.stages.slots.pushing import _error
 
 _SSH = "fatal: Could not read from remote repository."

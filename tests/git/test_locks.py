@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cuggino.sources.git_locks import remove_stale_locks
+from cuggino.git.locks import remove_stale_locks
 from tests.git_project import GitProject
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)

@@ -13,14 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from reactivex import operators as ops
-
-from cuggino.operators import Flow, ask
-from cuggino.sandbox import git_folders
-from cuggino.sources import git_output
-
-_PLAIN = ("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}")
-"""Settings that start no program of the project."""
+from cuggino.git.program import Git
+from cuggino.operators import Flow
+from cuggino.sandbox import SNAPSHOTS, Views, git_folders
 
 _REPLACED = "refs/replace/"
 """Objects that git shows in the place of others, such as another specification."""
@@ -55,14 +50,25 @@ class History:
 
     `looks` is for roles that may not change the repository. Others may commit and create branches,
     but must keep existing branches, and the `specs` in the commit and in the index, unless a merge
-    is under way that brings others.
+    is under way that brings others. `held` are those in a view, which keeps them from snapshots.
     """
 
-    def __init__(self, project: Path, folders: tuple[Path, ...], *, specs: str | None, looks: bool):
+    def __init__(
+        self,
+        project: Path,
+        folders: tuple[Path, ...],
+        *,
+        specs: str | None,
+        looks: bool,
+        held: bool = False,
+        views: Views | None = None,
+    ):
         self._project = project
+        self._git = Git(cwd=project, views=views)
         self._folders = folders
         self._specs = specs
         self._looks = looks
+        self._skipped = SNAPSHOTS if held else ""
         self._before: _State | None = None
         self._index: bytes | None = None
         """The original index, for a role that may not change the repository."""
@@ -166,17 +172,17 @@ class History:
             if ref.startswith("refs/")
         )
         if commands:
-            yield from self._git("update-ref", "--stdin", stdin=commands.encode())
+            yield from self._git.must("update-ref", "--stdin", stdin=commands.encode())
         is_moved = any(name.startswith("HEAD:") for name in changed)
         if "HEAD" in changed or is_moved:  # first, so that the commit is not put on another branch
             words = ("symbolic-ref", "HEAD", before.branch)
-            yield from self._git(
+            yield from self._git.must(
                 *(words if before.branch else ("update-ref", "--no-deref", "HEAD", before.head))
             )
         if is_moved:
-            yield from self._git("reset", "--quiet", "--soft", before.commit)
+            yield from self._git.must("reset", "--quiet", "--soft", before.commit)
         if any(":" in name for name in changed):
-            yield from self._git("reset", "--quiet", before.commit, "--", self._specs or ".")
+            yield from self._git.must("reset", "--quiet", before.commit, "--", self._specs or ".")
         if self._index is not None:
             (self._folders[0] / "index").write_bytes(self._index)
 
@@ -210,12 +216,8 @@ class History:
     def _differing(self, *between: str) -> Flow[tuple[str, ...]]:
         """Return the specifications that differ between commits, the index or the work tree."""
         words = ("diff", "--name-only", "--no-renames", "--no-ext-diff", "--relative", "-z")
-        said = yield from self._git(*words, *between, "--", self._specs or ".")
-        return tuple(os.fsdecode(path) for path in said.split(b"\0") if path)
-
-    def _git(self, *args: str, stdin: bytes | None = None) -> Flow[bytes]:
-        output = git_output(*_PLAIN, *args, cwd=self._project, stdin=stdin, sweep=False)
-        return (yield from ask(output.pipe(ops.last_or_default(b"")))) or b""
+        said = yield from self._git.must(*words, *between, "--", self._specs or ".")
+        return tuple(said.fields)
 
     def _state(self) -> _State | None:
         """Read the files of the repository; None without one that keeps its references in files."""
@@ -228,7 +230,7 @@ class History:
         refs: dict[str, str] = {}
         for folder in reversed(self._folders):
             refs.update(_packed(folder / "packed-refs"))
-            refs.update(_loose(folder))
+            refs.update(_loose(folder, self._skipped))
         index = (0, 0, 0)
         with suppress(OSError):
             index = _print((self._folders[0] / "index").stat())
@@ -247,11 +249,15 @@ _read: dict[str, dict[str, tuple[tuple[int, int, int], str]]] = {}
 """The references that were read, by folder and file: a run has one for each of its snapshots."""
 
 
-def _loose(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield the references in files of their own; one is only read when its file has changed."""
+def _loose(folder: Path, skipped: str) -> Iterator[tuple[str, str]]:
+    """Yield the references in files of their own; one is only read when its file has changed.
+
+    Those below `skipped` are left out.
+    """
     top = os.fspath(folder)
     before, now = _read.get(top, {}), {}
-    for place, _folders, names in os.walk(f"{top}/refs"):
+    for place, folders, names in os.walk(f"{top}/refs"):
+        folders[:] = [name for name in folders if f"{place}/{name}" != f"{top}/{skipped}"]
         for name in names:
             file = f"{place}/{name}"
             if name.endswith(".lock"):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cuggino.sources import commit_of
+from cuggino.git import commit_of
 from tests.git_project import GitProject, isolate_git
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cuggino.sources import RepositoryState, repository_state
+from cuggino.git import RepositoryState, repository_state
 from tests.git_project import GitProject
 
 

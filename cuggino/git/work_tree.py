@@ -1,4 +1,4 @@
-"""A private index of a work tree, which stores every file byte for byte.
+"""The files of a work tree as one tree of git, by a private index that stores them byte for byte.
 
 It is the index of a small git directory beside the repository, with the repository's objects. No
 attribute applies there: no filter runs and no line ending is converted. Nothing of the repository's
@@ -19,24 +19,18 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from reactivex import Observable, operators as ops
-
 from cuggino.errors import ProcessError, ProcessFailed
 from cuggino.files import write_atomic
-from cuggino.operators import Flow, ask, pause
-from cuggino.sandbox import git_folders
-from cuggino.sources import (
-    commit_at_head,
-    git_environment,
-    git_output,
-    ordinary_repository,
-    process_output,
-)
-from cuggino.stages.conversion import SettingsState, settings_of, settings_state, stores_as_is
-from cuggino.stages.fingerprint import remember_top
-from cuggino.stages.objects import Entry, Objects, UnknownObject
+from cuggino.git.conversion import SettingsState, settings_of, settings_state, stores_as_is
+from cuggino.git.head import commit_at_head
+from cuggino.git.messages import failed, joined
+from cuggino.git.objects import Entry, Objects, UnknownObject, entries_of
+from cuggino.git.program import Git, Said
+from cuggino.git.settings import ordinary_repository
+from cuggino.operators import Flow, pause
+from cuggino.sandbox import SNAPSHOTS, Views, git_folders
 
-REFS = "refs/cuggino/snapshots"
+REFS = SNAPSHOTS
 """The refs of snapshots, as `<run>/<stage>`."""
 
 MAX_FILE = 50_000_000
@@ -56,6 +50,7 @@ _USUAL_SETTINGS = (
 _FEW_FILES, _FEW_BYTES = 32, 1 << 20
 """Changes that are stored without git; they are read again for each snapshot until it does."""
 _USUAL = frozenset({0o644, 0o755})
+_MODULE = b"160000"
 _SLICE = 512
 """Files examined before the scheduler may run other work."""
 
@@ -119,6 +114,8 @@ class Contents:
     """Paths that the tree does not hold, each with the reason."""
     modes: Mapping[str, str] = field(default_factory=dict)
     """Unusual permissions, as octal digits by path."""
+    modules: tuple[str, ...] = ()
+    """Paths of submodules: the tree holds a commit of theirs, and none of their files."""
 
 
 _layouts: dict[Path, tuple[tuple[tuple[Path, ...], SettingsState], Layout]] = {}
@@ -128,24 +125,28 @@ _KEPT = 512
 """Maximum number of cached layouts: many loops may share a process."""
 
 
-class Shadow:
-    """The private index of the repository around `cwd`, kept in `folder`.
+class WorkTree:
+    """The files of the repository around `cwd`; their private index is kept in `folder`.
 
     One process at a time may use it.
     """
 
-    def __init__(self, cwd: Path, folder: Path, *, max_file: int = MAX_FILE) -> None:
+    def __init__(
+        self, cwd: Path, folder: Path, *, views: Views | None = None, max_file: int = MAX_FILE
+    ) -> None:
         self._cwd = cwd
+        self.views = views
+        self._here = Git(cwd=cwd, views=views)
         self.folder = folder
         self._max_file = max_file
-        self._folders = [folder / name for name in ("objects", "refs", "info")]
         self._layout: Layout | None = None
         self._own_rule: bytes | None = None
         """The line by which git ignores the folder."""
 
     def is_in_repository(self) -> bool:
         """Return whether a folder from `cwd` upward looks like a repository."""
-        return any((place / ".git").exists() for place in (self._cwd, *self._cwd.parents))
+        here = self._cwd.resolve()
+        return any((place / ".git").exists() for place in (here, *here.parents))
 
     def layout(self) -> Flow[Layout]:
         """Return the layout of the repository.
@@ -158,7 +159,7 @@ class Shadow:
         return self._layout
 
     def _find_layout(self) -> Flow[Layout]:
-        """Return the layout, and ask git only if the settings have changed since another Shadow."""
+        """Return the layout, and ask git only if the settings have changed since another one."""
         folders = git_folders(self._cwd.absolute())
         state = (folders, settings_state(folders))
         known = _layouts.get(self._cwd)
@@ -170,19 +171,16 @@ class Shadow:
 
     def _read_layout(self) -> Flow[Layout]:
         """Ask git, unless the repository is one like any other."""
-        settings = yield from settings_of(self._cwd.absolute())
+        settings = yield from settings_of(self._here)
         found = ordinary_repository(self._cwd)
         if found is not None and settings is not None and _is_around_its_git(settings):
-            remember_top(self._cwd.absolute())
             git = found.resolve()
             objects, index, exclude = (git / name for name in _PARTS)
             return Layout(self._cwd.resolve(), git, git, objects, index, exclude, settings)
         words = ("--show-toplevel", "--absolute-git-dir", "--git-common-dir")
         paths = (word for name in _PARTS for word in ("--git-path", name))
-        said = yield from self._read("rev-parse", *words, *paths)
-        top, *others = os.fsdecode(said).removesuffix("\n").split("\n")
-        if Path(top) == self._cwd.absolute():
-            remember_top(self._cwd.absolute())
+        said = yield from self._here.must("rev-parse", *words, *paths)
+        top, *others = said.text.split("\n")
         places = [(self._cwd / path).resolve() for path in others]
         git_dir, common, objects, index, exclude = places
         return Layout(Path(top), git_dir, common, objects, index, exclude, settings or {})
@@ -197,14 +195,16 @@ class Shadow:
         layout = yield from self.layout()
         self._prepare(layout)
         known = self._state() if (self.folder / "index").exists() else {}
+        if "modules" not in known:  # of an earlier version
+            known = {}
         if known:
             try:
                 return (yield from self._update(layout, known, force))
             except ProcessError:  # an index whose objects are gone, say
                 shutil.rmtree(self.folder)
                 self._prepare(layout)
-        dropped = yield from self._begin(layout)
-        return (yield from self._update(layout, {}, (*dropped, *force)))
+        dropped, modules = yield from self._begin(layout)
+        return (yield from self._update(layout, {"modules": modules}, (*dropped, *force)))
 
     def commit(self, contents: Contents, message: str, *, seconds: int, parent: str | None) -> str:
         """Write a commit of the contents and return its hash.
@@ -234,7 +234,7 @@ class Shadow:
             ref = name if number == 1 else f"{name}-{number}"
             if not layout.has_ref_files:
                 try:
-                    yield from self._read("update-ref", ref, commit, "0" * len(commit))
+                    yield from self.git.must("update-ref", ref, commit, "0" * len(commit))
                 except ProcessFailed:
                     if number >= _MOST:
                         raise
@@ -246,19 +246,6 @@ class Shadow:
 
     def _prepare(self, layout: Layout) -> None:
         """Rewrite the settings of the git directory, so that it has no others."""
-        for folder in self._folders:
-            if not folder.is_dir():
-                folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / "index.lock").unlink(missing_ok=True)
-        if not (self.folder / ".gitignore").exists():
-            (self.folder / ".gitignore").write_text("*\n", encoding="ascii")
-        if not (self.folder / "HEAD").exists():
-            (self.folder / "HEAD").write_text("ref: refs/heads/none\n", encoding="ascii")
-        config = "[core]\n\trepositoryformatversion = 1\n\tbare = false\n\tautocrlf = false\n"
-        if layout.algorithm != "sha1":
-            config += f"[extensions]\n\tobjectformat = {layout.algorithm}\n"
-        _write(self.folder / "config", config.encode("ascii"))
-        _write(self.folder / "info" / "attributes", _NO_ATTRIBUTES.encode("ascii"))
         own = b""
         with suppress(OSError):
             own = layout.exclude.read_bytes()
@@ -267,12 +254,25 @@ class Shadow:
             with suppress(ValueError):  # it is outside
                 place = self.folder.resolve().relative_to(layout.top.resolve())
                 self._own_rule = b"\n/" + os.fsencode(place.as_posix()) + b"/\n"
-        _write(self.folder / "info" / "exclude", own + self._own_rule)
+        write_private(self.folder, exclude=own + self._own_rule, algorithm=layout.algorithm)
 
-    def _begin(self, layout: Layout) -> Flow[list[str]]:
+    def entries(self, tree: str) -> Flow[Mapping[bytes, Entry]]:
+        """Return the entries of a tree of the repository, by name.
+
+        Raises:
+            ProcessError: git does not have it.
+        """
+        layout = yield from self.layout()
+        try:
+            return layout.store.entries(bytes.fromhex(tree))
+        except UnknownObject:  # packed, or large
+            said = yield from self.git.must("cat-file", "tree", tree)
+            return entries_of(said.output, len(tree) // 2)
+
+    def _begin(self, layout: Layout) -> Flow[tuple[list[str], list[str]]]:
         """Copy the repository's index, without the entries that may differ from their files.
 
-        Return the paths that were dropped.
+        Return the paths that were dropped, and those of submodules.
         """
         index = self.folder / "index"
         head = layout.head() or "ref: refs/heads/none"
@@ -280,22 +280,25 @@ class Shadow:
         try:
             # With its time, by which git notices a change in the same instant.
             shutil.copy2(layout.index, index)
-            listed = yield from self._git("ls-files", "-v", "-s", "-z")
+            listed = (yield from self._private("ls-files", "-v", "-s", "-z")).output
         except (FileNotFoundError, ProcessFailed):  # none yet, or a split one
             index.unlink(missing_ok=True)
-            return []
+            return [], []
         dropped: set[bytes] = set()
+        modules: list[str] = []
         blobs: dict[bytes, bytes] = {}
         for line in filter(None, listed.split(b"\0")):
             words, _, path = line[2:].partition(b"\t")
-            blobs[path] = words.split()[1]
+            mode, blobs[path], _ = words.split()
+            if mode == _MODULE:
+                modules.append(os.fsdecode(path))
             if line[:1] == b"S" or line[:1].islower():  # git does not look at the file
                 dropped.add(path)
         dropped |= yield from self._converted(layout, blobs)
         if dropped:
-            stdin = b"\0".join(sorted(dropped))
-            yield from self._git("update-index", "--force-remove", "-z", "--stdin", stdin=stdin)
-        return [os.fsdecode(path) for path in dropped]
+            stdin = b"".join(path + b"\0" for path in sorted(dropped))
+            yield from self._private("update-index", "--force-remove", "-z", "--stdin", stdin=stdin)
+        return [os.fsdecode(path) for path in dropped], modules
 
     def _converted(self, layout: Layout, blobs: dict[bytes, bytes]) -> Flow[set[bytes]]:
         """Return the paths with an attribute by which file and blob may differ.
@@ -303,12 +306,12 @@ class Shadow:
         Line endings alone change the size, so files of the blob's size are no such ones.
         """
         has_attributes = any(path.endswith(b".gitattributes") for path in blobs)
-        if not has_attributes and (yield from stores_as_is(layout.top, blobs)):
+        if not has_attributes and (yield from stores_as_is(self.git, blobs)):
             return set()
         command = ("check-attr", "-z", "--stdin", *_CONVERTING)
         stdin = b"\0".join(blobs) + b"\0"
-        said = yield from self._read(*command, stdin=stdin, cwd=layout.top)
-        fields = said.split(b"\0")
+        said = yield from self.git.must(*command, stdin=stdin)
+        fields = said.output.split(b"\0")
         automatic = layout.settings.get("core.autocrlf", "false") in ("true", "input")
         found: set[bytes] = set()
         endings: set[bytes] = set()
@@ -320,8 +323,9 @@ class Shadow:
         texts = sorted(endings - found)
         if texts:
             stdin = b"".join(blobs[path] + b"\n" for path in texts)
-            sizes = yield from self._read("cat-file", "--batch-check=%(objectsize)", stdin=stdin)
-            for number, (path, size) in enumerate(zip(texts, sizes.splitlines(), strict=True)):
+            said = yield from self.git.must("cat-file", "--batch-check=%(objectsize)", stdin=stdin)
+            sizes = said.output.splitlines()
+            for number, (path, size) in enumerate(zip(texts, sizes, strict=True)):
                 if not _has_size(layout.top / os.fsdecode(path), size):
                     found.add(path)
                 if number % _SLICE == _SLICE - 1:
@@ -331,14 +335,13 @@ class Shadow:
     def _update(
         self, layout: Layout, known: dict[str, Any], force: Iterable[str]
     ) -> Flow[Contents]:
-        status = yield from self._git("status", "--porcelain", "-z", *_STATUS)
-        entries = [(one[:2], one[3:]) for one in os.fsdecode(status).split("\0") if one]
+        status = yield from self._private("status", "--porcelain", "-z", *_STATUS)
+        entries = [(one[:2], one[3:]) for one in status.fields]
         count = _count_of(layout.index)
-        if known and count != known.get("entries"):
+        if "tree" in known and count != known.get("entries"):
             # Files that the repository tracks although they are ignored.
             names = ("ls-files", "-z", "--cached", "--ignored", "--exclude-standard")
-            said = yield from self._read(*names, cwd=layout.top)
-            force = (*force, *(os.fsdecode(path) for path in said.split(b"\0") if path))
+            force = (*force, *(yield from self.git.must(*names)).fields)
         entries += [("??", path) for path in force]
         modes: dict[str, str] = dict(known.get("modes", {}))
         left_out: dict[str, str] = {}
@@ -357,25 +360,27 @@ class Shadow:
                 left_out[path] = why
             if number % _SLICE == _SLICE - 1:
                 yield from pause(0)
-        if known and not force and (added or removed):
+        modules = tuple(known["modules"])
+        if "tree" in known and not force and (added or removed):
             tree = _patched(layout, known["tree"], added, removed)
             if tree is not None:
                 if count != known.get("entries"):
                     self._remember({**known, "entries": count})
-                return Contents(tree, left_out, modes)
+                return Contents(tree, left_out, modes, modules)
         if added or removed:  # a killed process must not leave the record of an earlier index
             (self.folder / "state.json").unlink(missing_ok=True)
         if removed:  # first, as a file may have become a folder, or a folder a link
-            stdin = os.fsencode("\0".join(removed))
-            yield from self._git("update-index", "--force-remove", "-z", "--stdin", stdin=stdin)
+            words = ("update-index", "--force-remove", "-z", "--stdin")
+            yield from self._private(*words, stdin=joined(removed))
         tree = known.get("tree")
         if added or removed or not tree:
-            stdin = os.fsencode("\0".join(added))
-            tree = (yield from self._git(stdin=stdin, script=_STORE)).decode("ascii").strip()
-        state = {"tree": tree, "entries": count, "modes": modes}
+            store = ("update-index", "--add", "--replace", "--remove", "-z", "--stdin")
+            yield from self._private(*store, stdin=joined(added))
+            tree = (yield from self._private("write-tree")).text
+        state = {"tree": tree, "entries": count, "modes": modes, "modules": list(modules)}
         if state != known:
             self._remember(state)
-        return Contents(tree, left_out, dict(modes))
+        return Contents(tree, left_out, dict(modes), modules)
 
     def _remember(self, state: Mapping[str, Any]) -> None:
         write_atomic(self.folder / "state.json", json.dumps(state))
@@ -387,59 +392,48 @@ class Shadow:
             return {}
         return state if isinstance(state, dict) and state.get("tree") else {}
 
-    def _git(self, *args: str, stdin: bytes | None = None, script: str = "") -> Flow[bytes]:
-        """Run a git command with the private index, or a shell script with git in `$@`."""
+    @property
+    def git(self) -> Git:
+        """Git in the top folder of the repository, whose layout is known."""
+        assert self._layout is not None
+        return self._here.at(self._layout.top)
+
+    def _private(self, *args: str, stdin: bytes | None = None) -> Flow[Said]:
+        """Run a git command with the private index."""
         layout = self._layout
         assert layout is not None
-        env = {"GIT_OBJECT_DIRECTORY": str(layout.objects), "GIT_OPTIONAL_LOCKS": "0"}
         passed = (
             word
             for name in _PASSED
             if (value := layout.settings.get(name)) is not None
             for word in ("-c", f"{name}={value}")
         )
-        words = (f"--git-dir={self.folder}", f"--work-tree={layout.top}", *_PLAIN, *passed, *args)
-        argv = ("/bin/sh", "-c", script, "sh", "git", *words) if script else ("git", *words)
-        whole = git_environment(env)
-        output = process_output(argv, cwd=layout.top, env=whole, stdin=stdin, sweep=False)
-        return (yield from _whole(output))
-
-    def _read(self, *args: str, stdin: bytes | None = None, cwd: Path | None = None) -> Flow[bytes]:
-        """Run a git command in the repository itself."""
-        output = git_output(*_PLAIN, *args, cwd=cwd or self._cwd, stdin=stdin, sweep=False)
-        return (yield from _whole(output))
-
-    def read(self, *args: str, stdin: bytes | None = None) -> Flow[bytes]:
-        """Run a git command in the repository's top folder, and return its output."""
-        layout = yield from self.layout()
-        return (yield from self._read(*args, stdin=stdin, cwd=layout.top))
+        words = (f"--git-dir={self.folder}", f"--work-tree={layout.top}", *_OWN_INDEX, *passed)
+        return (
+            yield from self.git.must(
+                *words,
+                *args,
+                stdin=stdin,
+                env={"GIT_OBJECT_DIRECTORY": str(layout.objects)},
+                writes=(self.folder,),
+            )
+        )
 
     def ignored(self, rules: Path, paths: Iterable[str]) -> Flow[frozenset[str]]:
         """Return which paths are ignored by the `.gitignore` files below the folder `rules`."""
         layout = yield from self.layout()
         excludes = layout.settings.get("core.excludesfile")
         own = ("-c", f"core.excludesFile={excludes}") if excludes is not None else ()
-        words = (f"--git-dir={self.folder}", f"--work-tree={rules}", *_PLAIN, *own)
-        command = ("check-ignore", "--no-index", "-z", "--stdin")
-        stdin = os.fsencode("\0".join(paths))
-        output = git_output(*words, *command, cwd=rules, stdin=stdin, sweep=False)
-        try:
-            said = yield from _whole(output)
-        except ProcessFailed as error:
-            if error.child_exit_code != 1:  # none of them
-                raise
-            return frozenset()
-        return frozenset(os.fsdecode(path) for path in said.split(b"\0") if path)
+        words = (f"--git-dir={self.folder}", f"--work-tree={rules}", *own)
+        command = (*words, "check-ignore", "--no-index", "-z", "--stdin")
+        said = yield from self._here.at(rules).run(*command, stdin=joined(paths))
+        if said.code not in (0, 1):  # 1: none of them
+            raise failed(command, said.code, said.words)
+        return frozenset(said.fields)
 
 
 _PARTS = ("objects", "index", "info/exclude")
-_STORE = '"$@" update-index --add --replace --remove -z --stdin && exec "$@" write-tree'
-"""Stores files and their tree; one process to start instead of two."""
-_PLAIN = (
-    *("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}"),
-    *("-c", "core.untrackedCache=false", "-c", "core.splitIndex=false"),
-)
-"""Settings that start no program of the project."""
+_OWN_INDEX = ("-c", "core.untrackedCache=false", "-c", "core.splitIndex=false")
 _PASSED = (
     *("core.filemode", "core.ignorecase", "core.precomposeunicode", "core.symlinks"),
     *("core.longpaths", "core.excludesfile"),
@@ -447,8 +441,25 @@ _PASSED = (
 _MOST = 1000
 
 
-def _whole(output: Observable[bytes]) -> Flow[bytes]:
-    return (yield from ask(output.pipe(ops.last_or_default(b"")))) or b""
+def write_private(folder: Path, *, exclude: bytes, algorithm: str = "sha1") -> None:
+    """Make the folder a git directory without any setting, filter or hook, or keep it one.
+
+    `exclude` are rules for files to ignore.
+    """
+    for name in ("objects", "refs", "info"):
+        if not (folder / name).is_dir():
+            (folder / name).mkdir(parents=True, exist_ok=True)
+    (folder / "index.lock").unlink(missing_ok=True)
+    if not (folder / ".gitignore").exists():
+        (folder / ".gitignore").write_text("*\n", encoding="ascii")
+    if not (folder / "HEAD").exists():
+        (folder / "HEAD").write_text("ref: refs/heads/none\n", encoding="ascii")
+    config = "[core]\n\trepositoryformatversion = 1\n\tbare = false\n\tautocrlf = false\n"
+    if algorithm != "sha1":
+        config += f"[extensions]\n\tobjectformat = {algorithm}\n"
+    _write(folder / "config", config.encode("ascii"))
+    _write(folder / "info" / "attributes", _NO_ATTRIBUTES.encode("ascii"))
+    _write(folder / "info" / "exclude", exclude)
 
 
 def _is_around_its_git(settings: Mapping[str, str]) -> bool:

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from cuggino.sources.git_settings import looking_environment
+from cuggino.git.settings import looking_environment
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,19 +12,16 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
-from cuggino.sources.bounded import run_bounded
-from cuggino.sources.git import git_environment
-from cuggino.sources.git_settings import looking_environment, program_settings
-
-ANSWER_S = 15.0
-"""Seconds for git to answer; a smart card may take its time to sign."""
+from cuggino.git.messages import command_of
+from cuggino.git.program import ANSWER_S, NONE, Git, Said
+from cuggino.git.settings import looking_environment, program_settings
 
 _SIGNERS = {"openpgp": ("gpg.openpgp.program", "gpg.program"), "x509": ("gpg.x509.program",)}
 """The settings that name the signing program of a format, and may open a dialog for a passphrase;
 ssh cannot without a terminal."""
 _SAID = "said"
 """The file with the standard error of the signing program."""
-_NO_REPOSITORY = b"not a git repository"
+_NO_REPOSITORY = "not a git repository"
 _CONSEQUENCE = "error: failed to write commit"
 _SHOWN = 3
 """Maximum number of paths listed."""
@@ -52,7 +49,7 @@ def commit_obstacles(
     try:
         yield from _obstacles(folder, locks=locks, looking=looking)
     except subprocess.TimeoutExpired as error:
-        command = " ".join(word for word in error.cmd[1:3] if word != "-c")
+        command = command_of(error.cmd[1:])
         yield CommitObstacle(
             f"git {command} did not answer within {ANSWER_S:.0f} s", "try it by hand in the project"
         )
@@ -62,13 +59,13 @@ def commit_obstacles(
 
 def _obstacles(folder: Path, *, locks: bool, looking: bool) -> Iterator[CommitObstacle]:
     asked = _git(folder, "rev-parse", "--git-path", "index.lock")
-    if asked.returncode != 0:
+    if asked.code != 0:
         if refused := _refusal(asked):
             yield CommitObstacle(
                 f"git refuses the repository: {refused}", "see what `git status` says here"
             )
         return
-    lock = os.fsdecode(asked.stdout.rstrip(b"\n"))
+    lock = os.fsdecode(asked.output.rstrip(b"\n"))
     if not os.access(place := (folder / lock).parent, os.W_OK | os.X_OK):
         yield CommitObstacle(
             f"{place} cannot be written", "check the owner and permissions of the folder"
@@ -106,7 +103,7 @@ def git_failure() -> str | None:
     if shutil.which("git") is None:
         return "git is not installed"
     try:
-        code = run_bounded(["git", "version"], seconds=ANSWER_S).returncode
+        code = Git(cwd=Path("/")).now("version").code
     except subprocess.TimeoutExpired:
         return f"git did not answer within {ANSWER_S:.0f} s"
     except OSError as error:
@@ -124,10 +121,10 @@ def git_refusal(folder: Path) -> str:
         return ""
 
 
-def _refusal(asked: subprocess.CompletedProcess[bytes]) -> str:
-    if asked.returncode == 0 or _NO_REPOSITORY in asked.stderr:
+def _refusal(asked: Said) -> str:
+    if asked.code == 0 or _NO_REPOSITORY in asked.errors:
         return ""
-    first = asked.stderr.decode("utf-8", "replace").partition("\n")[0]
+    first = asked.errors.partition("\n")[0]
     return first.removeprefix("fatal: ")
 
 
@@ -140,11 +137,11 @@ def has_work_tree(folder: Path) -> bool:
         asked = _git(folder, "rev-parse", "--is-inside-work-tree")
     except (OSError, subprocess.TimeoutExpired):
         return True
-    return bool(_refusal(asked)) or asked.stdout.strip() == b"true"
+    return bool(_refusal(asked)) or asked.output.strip() == b"true"
 
 
 def _unmerged(folder: Path, env: Mapping[str, str]) -> list[str]:
-    listed = _git(folder, "ls-files", "--unmerged", "--full-name", "-z", ":/", env=env).stdout
+    listed = _git(folder, "ls-files", "--unmerged", "--full-name", "-z", ":/", env=env).output
     paths = [os.fsdecode(line.partition(b"\t")[2]) for line in listed.split(b"\0") if line]
     return list(dict.fromkeys(paths))
 
@@ -155,7 +152,7 @@ def _changed_modules(folder: Path) -> list[str]:
         return []
     status = _git(
         folder, "status", "--porcelain=v2", "-z", "--untracked-files=no", "--", "."
-    ).stdout
+    ).output
     entries = [entry.split(b" ", 8) for entry in status.split(b"\0") if entry.startswith(b"1 ")]
     return [os.fsdecode(e[8]) for e in entries if e[2][:1] == b"S" and e[2][2:] != b".."]
 
@@ -167,7 +164,7 @@ def _listed(paths: list[str]) -> str:
 
 def _has_identity(folder: Path) -> bool:
     asked = (_git(folder, "var", who) for who in ("GIT_COMMITTER_IDENT", "GIT_AUTHOR_IDENT"))
-    return all(answer.returncode == 0 for answer in asked)
+    return all(answer.code == 0 for answer in asked)
 
 
 def _has_own_signer(folder: Path) -> bool:
@@ -180,7 +177,7 @@ def _unsigned(folder: Path) -> str:
     Signs an empty commit and stores it in a temporary folder, so that the repository stays as it
     is.
     """
-    wanted = _git(folder, "config", "--type=bool", "--get", "commit.gpgSign").stdout.strip()
+    wanted = _git(folder, "config", "--type=bool", "--get", "commit.gpgSign").output.strip()
     if wanted != b"true":
         return ""
     with ExitStack() as stack:
@@ -188,21 +185,21 @@ def _unsigned(folder: Path) -> str:
             stack.enter_context(tempfile.TemporaryDirectory(prefix="cuggino-session-signing-"))
         )
         env = {"GIT_OBJECT_DIRECTORY": str(scratch)}
-        tree = _git(folder, "mktree", env=env).stdout.decode().strip()
+        tree = _git(folder, "mktree", env=env).output.decode().strip()
         silent = _without_dialog(folder, scratch)
         done = _git(folder, *silent, "commit-tree", "-S", "-m", "signature", tree, env=env)
         said = scratch / _SAID
-        reason = said.read_bytes() if said.exists() else done.stderr
-    return "" if done.returncode == 0 else _last_line(reason)
+        reason = said.read_bytes() if said.exists() else done.errors.encode()
+    return "" if done.code == 0 else _last_line(reason)
 
 
 def _without_dialog(folder: Path, scratch: Path) -> tuple[str, ...]:
     """Return the options with which git's signing program fails instead of opening a dialog."""
-    chosen = _git(folder, "config", "--get", "gpg.format").stdout.decode().strip() or "openpgp"
+    chosen = _git(folder, "config", "--get", "gpg.format").output.decode().strip() or "openpgp"
     options: list[str] = []
     settings = _SIGNERS.get(chosen, ())
     if settings:
-        named = (_git(folder, "config", "--type=path", "--get", name).stdout for name in settings)
+        named = (_git(folder, "config", "--type=path", "--get", name).output for name in settings)
         default = b"gpg" if chosen == "openpgp" else b"gpgsm"
         program = os.fsdecode(next((name.strip() for name in named if name.strip()), default))
         wrapper = scratch / "sign"
@@ -225,8 +222,5 @@ def _last_line(said: bytes) -> str:
     return text.removeprefix("fatal: ").removeprefix("error: ")
 
 
-def _git(
-    folder: Path, *args: str, env: Mapping[str, str] | None = None
-) -> subprocess.CompletedProcess[bytes]:
-    whole = git_environment({"SSH_ASKPASS_REQUIRE": "never", **(env or {})})
-    return run_bounded(["git", *args], seconds=ANSWER_S, cwd=folder, env=whole)
+def _git(folder: Path, *args: str, env: Mapping[str, str] = NONE) -> Said:
+    return Git(cwd=folder).now(*args, env=env)

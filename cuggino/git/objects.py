@@ -64,9 +64,17 @@ class Objects:
         """
         return self._tree_with(tree, changes) or self.write(b"tree", b"")
 
+    def tree_of(self, files: Mapping[bytes, Entry]) -> bytes:
+        """Store a tree of files by path, and return its hash.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        return self._tree_with(None, files) or self.write(b"tree", b"")
+
     def _tree_with(self, tree: bytes | None, changes: Mapping[bytes, Entry | None]) -> bytes | None:
         """Return the changed tree, None if it is empty."""
-        entries = {} if tree is None else self._entries(tree)
+        entries = {} if tree is None else self.entries(tree)
         below: dict[bytes, dict[bytes, Entry | None]] = {}
         added: dict[bytes, Entry] = {}
         for path, entry in changes.items():
@@ -92,7 +100,12 @@ class Objects:
         body = b"".join(b"%b %b\0%b" % (entry.mode, name, entry.name) for name, entry in ordered)
         return self.write(b"tree", body)
 
-    def _entries(self, tree: bytes) -> dict[bytes, Entry]:
+    def entries(self, tree: bytes) -> dict[bytes, Entry]:
+        """Return the entries of a stored tree by name.
+
+        Raises:
+            UnknownObject: it cannot be read here.
+        """
         try:
             with self._place(tree.hex()).open("rb") as file:
                 stored = file.read(_LARGEST + 1)
@@ -102,14 +115,19 @@ class Objects:
         kind, _, body = raw.partition(b"\0")
         if not kind.startswith(b"tree "):
             raise UnknownObject(tree.hex())
-        entries: dict[bytes, Entry] = {}
-        start, digits = 0, len(tree)
-        while start < len(body):
-            end = body.index(b"\0", start)
-            mode, _, name = body[start:end].partition(b" ")
-            start = end + 1 + digits
-            entries[name] = Entry(mode, body[end + 1 : start])
-        return entries
+        return entries_of(body, len(tree))
 
     def _place(self, name: str) -> Path:
         return self._folder / name[:2] / name[2:]
+
+
+def entries_of(body: bytes, digits: int) -> dict[bytes, Entry]:
+    """Return the entries of a tree by name; its hashes have this number of bytes."""
+    entries: dict[bytes, Entry] = {}
+    start = 0
+    while start < len(body):
+        end = body.index(b"\0", start)
+        mode, _, name = body[start:end].partition(b" ")
+        start = end + 1 + digits
+        entries[name] = Entry(mode, body[end + 1 : start])
+    return entries

@@ -12,10 +12,8 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
-from cuggino.sources.bounded import run_bounded
-from cuggino.sources.git import git_environment
+from cuggino.git.program import Git
 
-_ANSWER_S = 15.0
 _OWN_SCOPES = ("local", "worktree")
 _STARTS = re.compile(
     r"core\.(fsmonitor|hookspath|sshcommand|gitproxy|pager|editor|askpass|alternaterefscommand)"
@@ -48,10 +46,14 @@ def program_settings(folder: Path) -> tuple[GitSetting, ...]:
     found = []
     for scope, entry in zip(parts[::2], parts[1::2], strict=False):
         name, _, value = os.fsdecode(entry).partition("\n")
-        is_own = os.fsdecode(scope) in _OWN_SCOPES
-        if is_own and _STARTS.fullmatch(name) and value.strip().lower() not in _HARMLESS:
+        if os.fsdecode(scope) in _OWN_SCOPES and starts_program(name, value):
             found.append(GitSetting(name, value))
     return tuple(dict.fromkeys(found))
+
+
+def starts_program(name: str, value: str) -> bool:
+    """Return whether a setting names a program that git starts."""
+    return _STARTS.fullmatch(name) is not None and value.strip().lower() not in _HARMLESS
 
 
 def ordinary_repository(folder: Path) -> Path | None:
@@ -117,7 +119,7 @@ def looking_environment(folder: Path) -> dict[str, str]:
 def _git(folder: Path, *args: str) -> bytes | None:
     """Return the output of a git that only reads settings; None if it fails."""
     try:
-        done = run_bounded(["git", *args], seconds=_ANSWER_S, cwd=folder, env=git_environment(None))
+        done = Git(cwd=folder).now(*args)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return done.stdout if done.returncode == 0 else None
+    return done.output if done.code == 0 else None

@@ -12,12 +12,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from reactivex import operators as ops
-
-from cuggino.errors import ProcessError, ProcessFailed
-from cuggino.operators import Flow, ask
+from cuggino.errors import ProcessError
+from cuggino.git.program import Git
+from cuggino.operators import Flow
 from cuggino.sandbox import git_folders, home_of
-from cuggino.sources import git_output
 
 _SETTINGS = (
     r"^(core\.(autocrlf|attributesfile|excludesfile|filemode|ignorecase|longpaths"
@@ -36,13 +34,14 @@ _known: dict[Path, tuple[SettingsState, Mapping[str, str] | None]] = {}
 """The settings of a repository, with the state of their files; None if git cannot read them."""
 
 
-def stores_as_is(top: Path, paths: Iterable[bytes]) -> Flow[bool]:
-    """Return whether git stores these files of the repository at `top` byte for byte.
+def stores_as_is(git: Git, paths: Iterable[bytes]) -> Flow[bool]:
+    """Return whether git stores these files of the repository byte for byte.
 
     False in doubt. Git is asked once for the settings, and again when their files change.
 
-    Paths are relative to `top`, the folder with the `.git`.
+    Paths are relative to git's folder, the one with the `.git`.
     """
+    top = git.cwd
     root = os.fsencode(top)
     if not _exists(root + b"/.git") or "GIT_ATTR_SOURCE" in os.environ:
         return False
@@ -60,7 +59,7 @@ def stores_as_is(top: Path, paths: Iterable[bytes]) -> Flow[bool]:
     places = (f"{folders[-1]}/info/attributes", user.attributes)
     if any(map(_exists, (*places, *_system_attributes(_variable("PATH"))))):
         return False
-    settings = yield from settings_of(top)
+    settings = yield from settings_of(git)
     if settings is None:
         return False
     return all(settings.get(name, "false").lower() in _OFF for name in _CONVERTING)
@@ -79,32 +78,30 @@ def _state_of(folders: tuple[Path, ...], user: tuple[str, ...]) -> SettingsState
     return tuple(map(_print, (*own, *user)))
 
 
-def settings_of(top: Path) -> Flow[Mapping[str, str] | None]:
+def settings_of(git: Git) -> Flow[Mapping[str, str] | None]:
     """Return the settings that decide how git reads and stores files, by name in lower case.
 
     None if git cannot read them. Git is asked once, and again when the settings files change.
     """
-    folders = git_folders(top)
+    folders = git_folders(git.cwd.absolute())
     state = settings_state(folders)
-    key = folders[0] if folders else top
+    key = folders[0] if folders else git.cwd
     known = _known.get(key)
     if known is None or known[0] != state:
         while len(_known) >= _MOST:
             _known.pop(next(iter(_known)), None)
-        known = _known[key] = state, (yield from _read(top))
+        known = _known[key] = state, (yield from _read(git))
     return known[1]
 
 
-def _read(top: Path) -> Flow[Mapping[str, str] | None]:
-    command = ("-c", "core.fsmonitor=false", "config", "-z", "--get-regexp", _SETTINGS)
-    output = git_output(*command, cwd=top, sweep=False)
+def _read(git: Git) -> Flow[Mapping[str, str] | None]:
     try:
-        said = yield from ask(output.pipe(ops.last_or_default(b"")))
-    except ProcessFailed as error:
-        return {} if error.child_exit_code == 1 else None  # none of them is set
+        said = yield from git.run("config", "-z", "--get-regexp", _SETTINGS)
     except ProcessError:
         return None
-    pairs = (one.partition("\n") for one in os.fsdecode(said or b"").split("\0") if one)
+    if said.code:
+        return {} if said.code == 1 else None  # none of them is set
+    pairs = (one.partition("\n") for one in said.fields)
     return {name.lower(): value if separator else "true" for name, separator, value in pairs}
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cuggino.sources import (
+from cuggino.git import (
     commit_obstacles,
     git_folder,
     looking_environment,

@@ -1,0 +1,86 @@
+"""git: the one room that starts it, and what cuggino knows of a repository.
+
+`Git` runs its commands: those that read or write a work tree in a view, where programs that an
+agent has named can do no harm. `commit_of` reads the current commit from files, `commit_obstacles`
+what keeps a repository from commits, `program_settings` what of it starts programs,
+`repository_state` its state for people.
+"""
+
+from cuggino.git.conversion import settings_of
+from cuggino.git.head import commit_at_head, commit_of
+from cuggino.git.history import History
+from cuggino.git.locks import remove_stale_locks
+from cuggino.git.messages import STALE, command_of, failed, gist, joined, push_gist
+from cuggino.git.nested import distrusted_repositories
+from cuggino.git.objects import Entry, Objects
+from cuggino.git.obstacles import (
+    CommitObstacle,
+    commit_obstacles,
+    git_failure,
+    git_refusal,
+    has_work_tree,
+)
+from cuggino.git.program import (
+    IDENTITY,
+    LIMIT_S,
+    NONE,
+    Git,
+    Said,
+    git_environment,
+    has_own_ssh,
+)
+from cuggino.git.settings import (
+    GitSetting,
+    git_folder,
+    looking_environment,
+    ordinary_repository,
+    program_settings,
+)
+from cuggino.git.signing import sign_head, signs_apart
+from cuggino.git.state import RepositoryState, repository_state
+from cuggino.git.trial import view_obstacles
+from cuggino.git.work_tree import MAX_FILE, REFS, Contents, WorkTree, write_private
+
+__all__ = [
+    "IDENTITY",
+    "LIMIT_S",
+    "MAX_FILE",
+    "NONE",
+    "REFS",
+    "STALE",
+    "CommitObstacle",
+    "Contents",
+    "Entry",
+    "Git",
+    "GitSetting",
+    "History",
+    "Objects",
+    "RepositoryState",
+    "Said",
+    "WorkTree",
+    "command_of",
+    "commit_at_head",
+    "commit_obstacles",
+    "commit_of",
+    "distrusted_repositories",
+    "failed",
+    "gist",
+    "git_environment",
+    "git_failure",
+    "git_folder",
+    "git_refusal",
+    "has_own_ssh",
+    "has_work_tree",
+    "joined",
+    "looking_environment",
+    "ordinary_repository",
+    "program_settings",
+    "push_gist",
+    "remove_stale_locks",
+    "repository_state",
+    "settings_of",
+    "sign_head",
+    "signs_apart",
+    "view_obstacles",
+    "write_private",
+]

@@ -1,0 +1,368 @@
+"""The one way in which cuggino starts git."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+from reactivex import Observable, operators as ops, throw, timer
+
+from cuggino.errors import ProcessError, ProcessFailed
+from cuggino.git.messages import command_of, failed
+from cuggino.operators import Flow, ask, interrupt_when, pause
+from cuggino.sandbox import Enclosure, Views, holds_commands, outside_environment
+from cuggino.sources import (
+    current_environment,
+    process_lines,
+    process_output,
+    process_to_end,
+    run_bounded,
+)
+
+LIMIT_S = 600.0
+"""Seconds that a command may take: one that runs hooks or filters, or reaches a remote."""
+ANSWER_S = 15.0
+"""Seconds for the answer to a question before a run."""
+_PATIENCE_S = 10.0
+_TURN_S = 0.25
+_LOCKED = b".lock': File exists"
+
+NONE: Mapping[str, str] = MappingProxyType({})
+
+_QUIET = {
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_EDITOR": "true",
+    "GIT_SEQUENCE_EDITOR": "true",
+    "GIT_ASKPASS": "true",
+    "SSH_ASKPASS": "true",
+    "GCM_INTERACTIVE": "never",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_DISCOVERY_ACROSS_FILESYSTEM": "1",
+    "LC_ALL": "C",
+}
+"""No editor, no password prompt, English output, as git runs unattended; and a repository is found
+although a view mounts its parts."""
+
+_ELSEWHERE = (
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_PREFIX",
+    "GIT_COMMON_DIR",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_NAMESPACE",
+    "GPG_TTY",
+)
+"""Settings of another git, such as the one whose hook or alias started this program."""
+
+_PATIENT = {
+    "core.fsmonitor": "false",
+    "core.quotePath": "false",
+    "core.filesRefLockTimeout": "10000",
+    "core.packedRefsTimeout": "10000",
+    "log.showSignature": "false",
+    "protocol.version": "2",
+    "submodule.recurse": "false",
+    "fetch.recurseSubmodules": "false",
+    "advice.detachedHead": "false",
+    "advice.addEmbeddedRepo": "false",
+}
+"""Settings of every command."""
+
+_PLAIN = {
+    **_PATIENT,
+    "core.hooksPath": os.devnull,
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+}
+"""Settings of a command that runs no hooks and no housekeeping."""
+
+_APART = frozenset(
+    {
+        *("cat-file", "commit-tree", "diff-tree", "ls-tree", "mktree", "read-tree", "write-tree"),
+        *("cherry", "for-each-ref", "log", "merge-base", "rev-list", "rev-parse", "symbolic-ref"),
+        *("clone", "config", "fetch", "init", "ls-remote", "push", "remote", "update-ref", "var"),
+        *("version", "worktree", "ls-files", "check-attr", "check-ignore"),
+    }
+)
+"""Commands that read and write objects, references and settings, and read no file of the work tree
+but those with rules: they start no program that an agent has named. All others run in a view."""
+
+IDENTITY: Mapping[str, str] = MappingProxyType(
+    {
+        f"GIT_{who}_{what}": value
+        for who in ("AUTHOR", "COMMITTER")
+        for what, value in (("NAME", "cuggino"), ("EMAIL", "cuggino@localhost"))
+    }
+)
+"""Variables that make cuggino the author and committer of a commit."""
+
+_LEAVING = frozenset({"clone", "commit-tree", "fetch", "ls-remote", "push"})
+"""Those of them that may leave a process behind."""
+
+
+class Said(NamedTuple):
+    """The output of a git command, and its exit code."""
+
+    code: int
+    output: bytes
+    errors: str = ""
+
+    @property
+    def text(self) -> str:
+        """The output without its last line end."""
+        return os.fsdecode(self.output.removesuffix(b"\n"))
+
+    @property
+    def fields(self) -> list[str]:
+        """The output of a command with `-z`."""
+        return [os.fsdecode(field) for field in self.output.split(b"\0") if field]
+
+    @property
+    def words(self) -> str:
+        """Everything that was printed, for people."""
+        return f"{self.output.decode('utf-8', 'replace')}\n{self.errors}"
+
+
+class _Call(NamedTuple):
+    argv: tuple[str, ...]
+    env: dict[str, str]
+    enclosure: Enclosure | None
+    sweep: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Git:
+    """git in one folder.
+
+    A command that reads or writes files of the work tree, or the index, may start programs that an
+    agent has named: filters, hooks, a file monitor, those of a repository within this one. It runs
+    in a view (`Views.of_git`), where nothing outside of the repository can be written, and leaves
+    no process behind. Others, which only know objects and references, run outside, as do those that
+    need the logins and keys of the user.
+
+    No command prompts, opens an editor, or runs a hook, unless it is asked to. A lock of another
+    git is waited for, for some seconds. What takes longer than `limit` seconds is ended.
+    """
+
+    cwd: Path
+    views: Views | None = None
+    limit: float = LIMIT_S
+    patience: float = _PATIENCE_S
+    """Seconds that a lock of another git is waited for."""
+
+    def at(self, cwd: Path) -> Git:
+        """Return git in another folder, otherwise like this one."""
+        return replace(self, cwd=cwd)
+
+    @property
+    def is_enclosed(self) -> bool:
+        """True if commands that read or write files run in a view."""
+        return self.views is not None and holds_commands(self.cwd)
+
+    def run(
+        self,
+        *args: str,
+        stdin: bytes | None = None,
+        env: Mapping[str, str] = NONE,
+        merge_stderr: bool = False,
+        hooks: bool = False,
+        reads: Sequence[Path] = (),
+        writes: Sequence[Path] = (),
+    ) -> Flow[Said]:
+        """Run a command and return its output, even if it fails.
+
+        `env` is added to the environment. With `hooks` the command runs those of the project, in
+        the view of its commands, and git's housekeeping. `reads` and `writes` are paths that the
+        view has to show, besides the repository.
+
+        Raises:
+            ProcessError: git cannot be started, or takes too long.
+        """
+        waited = 0.0
+        while True:
+            call = self._call(args, env, hooks=hooks, reads=reads, writes=writes)
+            said = yield from self._said(call, args, stdin, merge_stderr=merge_stderr)
+            is_locked = said.code and (_LOCKED in said.output or _LOCKED.decode() in said.errors)
+            if not is_locked or waited >= self.patience:
+                return said
+            yield from pause(_TURN_S)
+            waited += _TURN_S
+
+    def must(
+        self,
+        *args: str,
+        stdin: bytes | None = None,
+        env: Mapping[str, str] = NONE,
+        merge_stderr: bool = False,
+        hooks: bool = False,
+        reads: Sequence[Path] = (),
+        writes: Sequence[Path] = (),
+    ) -> Flow[Said]:
+        """Run a command like `run`, which has to succeed.
+
+        Raises:
+            ProcessError: it failed.
+        """
+        said = yield from self.run(
+            *args,
+            stdin=stdin,
+            env=env,
+            merge_stderr=merge_stderr,
+            hooks=hooks,
+            reads=reads,
+            writes=writes,
+        )
+        if said.code:
+            raise failed(args, said.code, said.words)
+        return said
+
+    def fetch(self, source: str | Path, *specs: str, prune: bool = False) -> Flow[None]:
+        """Fetch refs from another repository, and nothing else.
+
+        Raises:
+            ProcessError: it cannot be reached, or does not have them.
+        """
+        words = ("--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--quiet")
+        more = ("--prune",) if prune else ()
+        yield from self.must("fetch", *words, *more, os.fspath(source), *specs)
+
+    def lines(
+        self, *args: str, stdin: bytes | None = None, env: Mapping[str, str] = NONE
+    ) -> Observable[bytes]:
+        """Run a command and emit the lines of its output, as `process_lines`."""
+        call = self._call(args, env)
+        return process_lines(
+            call.argv,
+            cwd=self.cwd,
+            env=call.env,
+            stdin=stdin,
+            sweep=call.sweep,
+            enclosure=call.enclosure,
+        )
+
+    def hook(self, program: Path, *args: str, stdin: bytes = b"") -> Flow[Said]:
+        """Run a hook as git would, in the view of commands.
+
+        As with git, the shell also runs a script without a first line.
+
+        Raises:
+            ProcessError: it cannot be started, or takes too long.
+        """
+        call = _Call(
+            argv=("sh", "-c", 'exec "$0" "$@"', os.fspath(program), *args),
+            env=git_environment(),
+            enclosure=None if self.views is None else self.views.of_commands(self.cwd),
+            sweep=True,
+        )
+        return (yield from self._said(call, (program.name,), stdin, merge_stderr=True))
+
+    def to_end(self, *args: str) -> Flow[Said]:
+        """Run a command that must not be interrupted halfway, and return its output.
+
+        Disposal waits for it. If this process dies, it still runs to its end.
+
+        Raises:
+            ProcessError: git cannot be started.
+        """
+        call = self._call(args, NONE)
+        argv, env = call.argv, call.env
+        if call.enclosure is not None:
+            words = call.enclosure.command(argv)
+            argv = tuple(word for word in words if word != "--die-with-parent")
+            env = call.enclosure.environment(env)
+        ended = yield from ask(process_to_end(argv, cwd=self.cwd, env=env))
+        assert ended is not None
+        return Said(ended.code, ended.output)
+
+    def now(
+        self, *args: str, env: Mapping[str, str] = NONE, stdin: bytes = b"", limit: float = ANSWER_S
+    ) -> Said:
+        """Run a command that answers soon, and wait for it.
+
+        Raises:
+            OSError: git cannot be started.
+            subprocess.TimeoutExpired: it has not answered after `limit` seconds.
+        """
+        call = self._call(args, {"SSH_ASKPASS_REQUIRE": "never", **env})
+        argv, environment = call.argv, call.env
+        if call.enclosure is not None:
+            argv = call.enclosure.command(argv)
+            environment = call.enclosure.environment(environment)
+        done = run_bounded(argv, seconds=limit, cwd=self.cwd, env=environment, stdin=stdin)
+        return Said(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace"))
+
+    def _call(
+        self,
+        args: Sequence[str],
+        env: Mapping[str, str],
+        *,
+        hooks: bool = False,
+        reads: Sequence[Path] = (),
+        writes: Sequence[Path] = (),
+    ) -> _Call:
+        command = command_of(args)
+        is_apart = _is_apart(command, args)
+        enclosure: Enclosure | None = None
+        if self.views is not None and not is_apart:
+            if hooks:
+                enclosure = self.views.of_commands(self.cwd, reads=reads)
+            else:
+                enclosure = self.views.of_git(
+                    self.cwd, writes=writes, configures=command == "submodule"
+                )
+        settings = _PATIENT if hooks else _PLAIN
+        words = (word for name, value in settings.items() for word in ("-c", f"{name}={value}"))
+        return _Call(
+            argv=("git", *words, *args),
+            env=outside_environment(self.cwd, git_environment(env)),
+            enclosure=enclosure,
+            sweep=not is_apart or command in _LEAVING,
+        )
+
+    def _said(
+        self, call: _Call, args: Sequence[str], stdin: bytes | None, *, merge_stderr: bool
+    ) -> Flow[Said]:
+        printed: list[bytes] = []
+        late = ProcessError("git", f"git {command_of(args)} was ended after {self.limit:g} s")
+        # A notifier that fails ends the stream with its error.
+        alarm = timer(self.limit).pipe(ops.flat_map(lambda _tick: throw(late)))
+        stream: Observable[bytes] = process_output(
+            call.argv,
+            cwd=self.cwd,
+            env=call.env,
+            stdin=stdin,
+            merge_stderr=merge_stderr,
+            sweep=call.sweep,
+            enclosure=call.enclosure,
+        ).pipe(ops.do_action(printed.append), interrupt_when(alarm))
+        try:
+            yield from ask(stream)
+        except ProcessFailed as error:
+            return Said(error.child_exit_code, b"".join(printed), error.stderr_tail)
+        return Said(0, b"".join(printed))
+
+
+def _is_apart(command: str, args: Sequence[str]) -> bool:
+    """Return whether the command looks at no file of the work tree, and starts no filter."""
+    if command == "update-index":
+        return "--index-info" in args
+    return command in _APART and "--filters" not in args
+
+
+def git_environment(more: Mapping[str, str] = NONE) -> dict[str, str]:
+    """Return this process's environment for a git that never prompts, with `more` added."""
+    whole = current_environment()
+    for name in _ELSEWHERE:
+        whole.pop(name, None)
+    return {**whole, **_QUIET, **more}
+
+
+def has_own_ssh() -> bool:
+    """Return whether the environment configures how git calls ssh."""
+    return bool(os.environ.get("GIT_SSH_COMMAND") or os.environ.get("GIT_SSH"))

@@ -1,0 +1,60 @@
+"""The search path of programs outside of any view: without folders that an agent may write."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from cuggino.sandbox.home import home_of
+from cuggino.sandbox.repository import top_of
+
+STARTED = (
+    *("git", "gh", "glab", "ssh", "gpg", "sh", "bash", "zsh", "env", "sudo", "su", "doas"),
+    *("bwrap", "cuggino"),
+)
+"""Programs that cuggino starts outside of a view, or that would do most harm in a user's hands."""
+
+
+def outside_path(project: Path, path: str) -> str:
+    """Return the search path without its folders in the repository around the project.
+
+    Of a repository that has the home folder in it, such as one of its settings, only the project
+    counts.
+    """
+    project = project.resolve()
+    top = top_of(project)
+    home = home_of(os.environ)
+    if top == Path("/") or (home is not None and home.is_relative_to(top)):
+        top = project
+    return os.pathsep.join(entry for entry in path.split(os.pathsep) if _is_outside(entry, top))
+
+
+def outside_environment(project: Path, env: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the environment of a program that finds no other program in the project."""
+    whole = dict(os.environ if env is None else env)
+    if "PATH" in whole:
+        whole["PATH"] = outside_path(project, whole["PATH"])
+    return whole
+
+
+def own_programs(root: Path) -> Iterator[Path]:
+    """Yield what lies below `root` and is run by cuggino, or by the user in place of a program.
+
+    Python and cuggino itself, if they are installed in the project; and in each of its folders on
+    the search path the programs that cuggino starts, which need not exist.
+    """
+    for folder in (Path(sys.prefix), Path(__file__).parents[1]):
+        if folder.is_relative_to(root) and folder != root:
+            yield folder
+    for entry in os.environ.get("PATH", "").split(os.pathsep):
+        if entry.startswith("/") and not _is_outside(entry, root):
+            yield from (Path(os.path.realpath(entry), name) for name in STARTED)
+
+
+def _is_outside(entry: str, top: Path) -> bool:
+    """Return whether an entry is an absolute folder outside of the repository."""
+    return entry.startswith("/") and (
+        top == Path("/") or not Path(os.path.realpath(entry)).is_relative_to(top)
+    )

@@ -1,0 +1,236 @@
+"""What an implementer can write so that git, or cuggino, runs a program of its own outside.
+
+Each way out is tried with the outermost thing that cuggino does afterwards: the marker is a file
+outside of the project that such a program writes.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cuggino import run
+from cuggino.events import CommitFailed, CommitPerformed, SnapshotTaken
+from cuggino.git import Git
+from cuggino.notify import CommandNotifier
+from cuggino.operators import flow
+from cuggino.sandbox import Views
+from cuggino.stages import (
+    GitRepository,
+    GitSnapshots,
+    changed_tests,
+    commit_to,
+    fingerprint_stage,
+)
+from tests.git_project import GitProject
+from tests.sandbox.arena import needs_bubblewrap
+
+Plant = Callable[[GitProject, Path], None]
+
+
+def program(folder: Path, marker: Path, name: str = "ev.sh") -> Path:
+    """Write a program that leaves the marker, and passes its input on as a filter does."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\necho ran >> '{marker}'\ncat 2>/dev/null\n")
+    path.chmod(0o755)
+    return path
+
+
+def nested(project: GitProject) -> GitProject:
+    inner = GitProject(project.root / "vendor" / "lib")
+    inner.write("f")
+    inner.git("add", "f")
+    inner.git("commit", "--quiet", "--message", "inner")
+    return inner
+
+
+def file_monitor_of_a_nested_repository(project: GitProject, marker: Path) -> None:
+    inner = nested(project)
+    ev = program(inner.root / ".git", marker)
+    inner.git("config", "core.fsmonitor", str(ev))
+
+
+def filter_of_a_nested_repository(project: GitProject, marker: Path) -> None:
+    inner = nested(project)
+    ev = program(inner.root / ".git", marker)
+    inner.git("config", "filter.x.clean", str(ev))
+    inner.write(".gitattributes", "* filter=x\n")
+    inner.write("f", "changed\n")
+
+
+def repository_elsewhere_in_the_project(project: GitProject, marker: Path) -> None:
+    inner = nested(project)
+    ev = program(inner.root / ".git", marker)
+    inner.git("config", "core.fsmonitor", str(ev))
+    (inner.root / ".git").rename(project.root / "hidden")
+    inner.write(".git", "gitdir: ../../hidden\n")
+
+
+def linked_repository(project: GitProject, marker: Path) -> None:
+    """The agent has committed the link itself."""
+    file_monitor_of_a_nested_repository(project, marker)
+    project.git("-c", "advice.addEmbeddedRepo=false", "add", "vendor/lib")
+    project.git("-c", "core.fsmonitor=false", "commit", "--quiet", "--message", "link")
+
+
+def filter_in_the_project(project: GitProject, marker: Path) -> None:
+    """The user's own filter is a script of the project."""
+    program(project.root, marker, "clean.sh")
+    project.write(".gitattributes", "*.txt filter=own\n")
+
+
+def monitor_in_the_project(project: GitProject, marker: Path) -> None:
+    """The user's own file monitor is a script of the project."""
+    program(project.root, marker, "watch.sh")
+
+
+def program_in_the_search_path(project: GitProject, marker: Path) -> None:
+    ev = program(project.root, marker, "node_modules/.bin/git")
+    ev.write_text(f"#!/bin/sh\necho ran >> '{marker}'\nexec /usr/bin/git \"$@\"\n")
+
+
+PLANTS: dict[str, Plant] = {
+    plant.__name__: plant
+    for plant in (
+        file_monitor_of_a_nested_repository,
+        filter_of_a_nested_repository,
+        repository_elsewhere_in_the_project,
+        linked_repository,
+        filter_in_the_project,
+        monitor_in_the_project,
+        program_in_the_search_path,
+    )
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GitProject:
+    """A repository whose settings name scripts of the project, as a team's may."""
+    project = GitProject(tmp_path / "project")
+    project.write(".gitignore", "node_modules/\n.cuggino/\n")
+    project.write("a.txt", "a\n")
+    for name in ("clean.sh", "watch.sh"):
+        project.write(name, "#!/bin/sh\ncat\n").chmod(0o755)
+    project.git("add", "--all")
+    project.git("commit", "--quiet", "--message", "start")
+    project.git("config", "filter.own.clean", "./clean.sh")
+    (project.root / "node_modules" / ".bin").mkdir(parents=True)
+    bin_folder = f"{project.root}/node_modules/.bin"
+    monkeypatch.setenv("PATH", f"{bin_folder}{os.pathsep}{os.environ['PATH']}")
+    return project
+
+
+def look(project: GitProject, views: Views | None) -> list[Any]:
+    """Do with the project what a stage does; return the events."""
+    root = project.root
+    events: list[Any] = []
+    repository = GitRepository(root, exclude=(Path(".cuggino"),), views=views)
+    snapshots = GitSnapshots(root, root / ".cuggino" / "snapshots", views=views)
+    head = run(repository.head())
+    run(repository.dirty())
+    run(snapshots.take("run", "implementing-1"), events.append)
+    run(fingerprint_stage(root, exclude=(), plan=None, views=views))
+    project.write("work.txt", "work\n")
+    run(commit_to(repository, "Work", iteration=1), events.append)
+    run(changed_tests(root, head, views=views))
+    run(snapshots.take("run", "reviewing-1"), events.append)
+    run(fingerprint_stage(root, exclude=(), plan=None, views=views))
+    return events
+
+
+@pytest.mark.parametrize("plant", PLANTS.values(), ids=PLANTS)
+def test_nothing_planted_runs_outside_of_the_view(
+    project: GitProject, tmp_path: Path, plant: Plant
+) -> None:
+    """Work goes on, and no program of the agent's has left its mark."""
+    needs_bubblewrap(project.root)
+    if plant is monitor_in_the_project:
+        project.git("config", "core.fsmonitor", str(project.root / "watch.sh"))
+    marker = tmp_path / "marker"
+    plant(project, marker)
+    events = look(project, Views())
+    assert not marker.exists()
+    assert 2 == sum(isinstance(event, SnapshotTaken) for event in events)
+    assert any(isinstance(event, CommitPerformed) for event in events)
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        file_monitor_of_a_nested_repository,
+        filter_of_a_nested_repository,
+        repository_elsewhere_in_the_project,
+        linked_repository,
+        program_in_the_search_path,
+    ],
+)
+def test_precautions_without_a_view(project: GitProject, tmp_path: Path, plant: Plant) -> None:
+    """Where nothing can hold a program, git is kept from the settings of other repositories."""
+    marker = tmp_path / "marker"
+    plant(project, marker)
+    look(project, None)
+    assert not marker.exists()
+
+
+def test_a_new_repository_is_named_and_not_committed(project: GitProject) -> None:
+    """A link to its commit would lose the files; the rest of the work is committed."""
+    nested(project)
+    events = look(project, None)
+    (failed,) = (event for event in events if isinstance(event, CommitFailed))
+    assert failed.message.startswith("vendor/lib/ is a repository of its own")
+    assert "160000" not in project.git("ls-files", "--stage")
+    assert any(isinstance(event, CommitPerformed) for event in events)
+
+
+def test_the_notify_command_runs_in_a_view(project: GitProject, tmp_path: Path) -> None:
+    """It may be a script that an agent has changed."""
+    needs_bubblewrap(project.root)
+    marker = tmp_path / "marker"
+    program(project.root, marker, "notify.sh")
+    notifier = CommandNotifier(
+        "sh notify.sh; echo told > told.txt", cwd=project.root, views=Views()
+    )
+    run(notifier.notify("title", "body"))
+    assert not marker.exists()
+    assert "told\n" == (project.root / "told.txt").read_text()
+
+
+def test_git_in_a_view_writes_no_settings(project: GitProject) -> None:
+    """A program that git starts there can neither change them nor forge the records of runs."""
+    needs_bubblewrap(project.root)
+    journal = project.write(".cuggino/journal/run.jsonl", "{}\n")
+    project.write(
+        "clean.sh",
+        "#!/bin/sh\necho '[x]' >> .git/config\necho x > .git/hooks/pre-commit\n"
+        f"echo x >> {journal}\ncat\n",
+    )
+    project.write(".gitattributes", "*.txt filter=own\n")
+    before = (project.root / ".git" / "config").read_bytes()
+    project.write("a.txt", "changed\n")
+
+    def add() -> Any:
+        yield from Git(cwd=project.root, views=Views()).must("add", "a.txt")
+
+    run(flow(add))
+    assert before == (project.root / ".git" / "config").read_bytes()
+    assert not (project.root / ".git" / "hooks" / "pre-commit").exists()
+    assert "{}\n" == journal.read_text()
+
+
+def test_no_file_becomes_set_user_id(project: GitProject) -> None:
+    """Neither by its mode nor by its creation; other modes are free."""
+    needs_bubblewrap(project.root)
+    enclosure = Views().of_commands(project.root)
+    assert enclosure is not None
+    script = "cp /bin/true x; chmod 4755 x; chmod 755 x && chmod 2755 . && echo done"
+    words = enclosure.command(["/bin/sh", "-c", script])
+    done = subprocess.run(words, cwd=project.root, capture_output=True, text=True, check=False)
+    assert "done\n" == done.stdout, done.stderr
+    assert "Operation not permitted" in done.stderr
+    assert 0o755 == (project.root / "x").stat().st_mode & 0o7777
