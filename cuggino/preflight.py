@@ -84,10 +84,18 @@ def check_agents(agent: LlmAgent, roles: Iterable[Role], *, guarded: bool) -> No
 def check_writable(cwd: Path) -> None:
     """Check that the workspace of the project can be created and written.
 
+    A link in its place may be the user's own, but not one that came with the repository: it could
+    lead to the files of another program.
+
     Raises:
         ConfigError: it cannot.
     """
     place = cwd / WORKSPACE_FOLDER
+    if place.is_symlink() and Git(cwd=cwd).now("ls-files", "-z", "--", WORKSPACE_FOLDER).output:
+        raise ConfigError(
+            f"{WORKSPACE_FOLDER} is a link to {place.readlink()}, and part of the repository",
+            hint=f"git rm --cached {WORKSPACE_FOLDER}, and ignore it, if the link is yours",
+        )
     existing = place if place.exists() else cwd
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
         raise ConfigError(

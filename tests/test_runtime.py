@@ -269,6 +269,18 @@ class TestRefusals:
         monkeypatch.setattr(os, "access", access)
         assert f"{folder} cannot be written" == refused(project).message
 
+    def test_a_link_of_the_repository(self, project: Path, tmp_path: Path) -> None:
+        """A committed link in the place of the workspace is not written through."""
+        repository = GitProject(project)
+        (tmp_path / "elsewhere").mkdir()
+        (project / ".cuggino").symlink_to(tmp_path / "elsewhere")
+        repository.git("add", "--force", ".cuggino")
+        error = refused(project)
+        assert f".cuggino is a link to {tmp_path / 'elsewhere'}, and part of the repository" == (
+            error.message
+        )
+        assert [] == list((tmp_path / "elsewhere").iterdir())
+
     def test_broken_configuration(self, project: Path) -> None:
         """An unusable configuration is an error of `live` already."""
         (project / ".cuggino.json").write_text('{"maxIteration": 3}')

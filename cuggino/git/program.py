@@ -60,7 +60,7 @@ _ELSEWHERE = (
 )
 """Settings of another git, such as the one whose hook or alias started this program."""
 
-_PATIENT = {
+_EVERY = {
     "core.fsmonitor": "false",
     "core.quotePath": "false",
     "core.filesRefLockTimeout": "10000",
@@ -72,10 +72,10 @@ _PATIENT = {
     "advice.detachedHead": "false",
     "advice.addEmbeddedRepo": "false",
 }
-"""Settings of every command."""
+"""Settings of every command: no program on the side, and patience with locks of references."""
 
 _PLAIN = {
-    **_PATIENT,
+    **_EVERY,
     "core.hooksPath": os.devnull,
     "gc.auto": "0",
     "maintenance.auto": "false",
@@ -316,7 +316,7 @@ class Git:
                 enclosure = self.views.of_git(
                     self.cwd, writes=writes, configures=command == "submodule"
                 )
-        settings = _PATIENT if hooks else _PLAIN
+        settings = _EVERY if hooks else _PLAIN
         words = (word for name, value in settings.items() for word in ("-c", f"{name}={value}"))
         return _Call(
             argv=("git", *words, *args),

@@ -77,6 +77,8 @@ class _Mounts:
 
     def __init__(self, view: RoleView, overlay: Overlay) -> None:
         self._view = view
+        self._temporary = view.temporary
+        self._closed = [path.resolve() for path in view.read_only]
         self._overlay = overlay
         self._at: dict[Path, tuple[str, ...]] = {}
         self.overlays: list[str] = []
@@ -101,7 +103,7 @@ class _Mounts:
 
     def _collect(self) -> None:
         view = self._view
-        for folder in view.temporary:
+        for folder in self._temporary:
             self._at[folder] = ("--tmpfs", str(folder))
         for path in view.visible:
             if self._is_apart(path):
@@ -154,12 +156,11 @@ class _Mounts:
             return
         real = path.resolve()
         self._at[real] = ("--ro-bind", str(real), str(real))
-        closed = [other.resolve() for other in self._view.read_only]
         for root in (*self._view.writable, *self._view.state):
             for parent in real.parents:
                 if parent == root or not parent.is_relative_to(root):
                     continue
-                if not any(parent.is_relative_to(other) for other in closed):
+                if not any(parent.is_relative_to(other) for other in self._closed):
                     self._at.setdefault(parent, ("--bind", str(parent), str(parent)))
 
     def _hide(self, path: Path) -> None:
@@ -173,7 +174,7 @@ class _Mounts:
     def _is_apart(self, path: Path) -> bool:
         """Return whether a private temporary folder would hide the path."""
         real = path.resolve()
-        return any(real.is_relative_to(folder) for folder in self._view.temporary)
+        return any(real.is_relative_to(folder) for folder in self._temporary)
 
     def _show_agent_socket(self) -> None:
         """Show the socket of the user's ssh-agent, which is in a hidden folder."""
