@@ -224,4 +224,10 @@ def entry(args: list[str] | None = None) -> NoReturn:
             "Windows is not supported, only Linux and macOS: use WSL, which works as Linux"
         )
         sys.exit(_REFUSED)
-    sys.exit(main(args))
+    try:
+        sys.exit(main(args))
+    except ImportError as error:
+        if not (error.name or "").startswith("cuggino"):
+            raise
+        console.complain(f"cuggino was replaced or upgraded as it started: start again ({error})")
+        sys.exit(1)

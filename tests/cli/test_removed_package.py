@@ -16,6 +16,7 @@ import pytest
 import cuggino
 from cuggino import events as ev
 from cuggino.config import Config, save_config
+from cuggino_cli.main import entry
 from tests.cli import deliveries, loops
 from tests.limits import LIMIT
 from tests.sandbox.arena import needs_bubblewrap
@@ -133,3 +134,21 @@ def test_a_run_survives_the_removal_of_its_package(
     assert any(isinstance(event, case.last) for event in events), said
     assert 2 <= sum(isinstance(event, ev.SessionEnded) for event in events), (said, events[-8:])
     assert case.code == code, said
+
+
+def test_removed_while_it_starts(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is not loaded yet is missed in one sentence; another missing module is a defect."""
+    for name, is_told in (("cuggino.loops", True), ("another", False)):
+
+        def gone(_args: object, name: str = name) -> int:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+        monkeypatch.setattr("cuggino_cli.main.main", gone)
+        with pytest.raises(SystemExit if is_told else ModuleNotFoundError) as caught:
+            entry(["status"])
+        if is_told:
+            assert 1 == caught.value.args[0]
+            told = "cuggino was replaced or upgraded as it started: start again"
+            assert f"{told} (No module named 'cuggino.loops')\n" in capsys.readouterr().err
