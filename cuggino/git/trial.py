@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
@@ -10,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cuggino.git.messages import gist
-from cuggino.git.obstacles import CommitObstacle
+from cuggino.git.obstacles import CommitObstacle, git_failure
 from cuggino.git.program import ANSWER_S, Git, Said, git_environment
-from cuggino.sandbox import Enclosure, Views
+from cuggino.sandbox import Enclosure, Views, home_of, named_paths
 from cuggino.sources import run_bounded
 
 _TOP = ("rev-parse", "--show-toplevel")
@@ -28,8 +29,11 @@ def view_obstacles(
     Nothing of the project is started. Nothing is yielded without views, or for a folder where git
     does not work anyway.
     """
-    if views is None:
+    if views is None or git_failure() is not None:
         return
+    hidden = named_paths(views.hide, home_of(os.environ))
+    if folder.resolve() in (path.resolve() for path in hidden):
+        return  # that is refused with a sentence of its own
     try:
         yield from _obstacles(folder, views, check_command)
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -66,7 +66,8 @@ def verified(
       exist, nor links, so these are restored if the role writes the project.
 
     With `voids=False`, for a command, the stream does not fail and the verdict counts.
-    `Protected.told` are paths that people may change at any time: always `ProtectedChanged`.
+    `Protected.told` are paths that people may change at any time: `ProtectedChanged`, unless a view
+    has held, as the session cannot have written them then.
     A disposed session is not compared. With `None` the source itself is returned.
     """
     if protected is None:
