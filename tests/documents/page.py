@@ -7,7 +7,6 @@ Two items have landed, one is checked before it lands, three are at work, and on
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -26,6 +25,7 @@ from cuggino.agents.scripted import ScriptedAgent
 from cuggino.events import LlmAgentEvent
 from cuggino.storage import Workspace, read_attempt
 from tests.documents import ROOT
+from tests.served_link import link_in
 from tests.web.chromium import program
 
 PAGE = "cuggino_cli/demo/page.png"
@@ -177,14 +177,19 @@ def _watch(place: Path) -> Iterator[str]:
             [*command, "tests.documents.page:ShopAgent"], cwd=shop, env=env, stdout=out, stderr=out
         )
     try:
-        while (found := re.search(r"http://\S+", log.read_text())) is None:
+        while (link := next(filter(None, map(link_in, _lines(log))), None)) is None:
             if watch.poll() is not None:
                 raise RuntimeError(log.read_text())
             time.sleep(0.1)
-        yield found[0]
+        yield link
     finally:
         watch.send_signal(signal.SIGINT)
         watch.wait(_SECONDS)
+
+
+def _lines(log: Path) -> list[str]:
+    """Return the lines that have been written as a whole."""
+    return [line for line in log.read_text().splitlines(keepends=True) if line.endswith("\n")]
 
 
 @contextmanager
