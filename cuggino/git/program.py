@@ -255,7 +255,7 @@ class Git:
             ProcessError: it cannot be started, or takes too long.
         """
         call = _Call(
-            argv=("sh", "-c", 'exec "$0" "$@"', os.fspath(program), *args),
+            argv=("/bin/sh", "-c", 'exec "$0" "$@"', os.fspath(program), *args),
             env=git_environment(),
             enclosure=None if self.views is None else self.views.of_commands(self.cwd),
             sweep=True,
