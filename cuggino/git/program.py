@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict, Unpack
 
 from reactivex import Observable, operators as ops, throw, timer
 
@@ -129,6 +129,17 @@ class Said(NamedTuple):
         return f"{self.output.decode('utf-8', 'replace')}\n{self.errors}"
 
 
+class _Options(TypedDict, total=False):
+    """The options of `Git.run`."""
+
+    stdin: bytes | None
+    env: Mapping[str, str]
+    merge_stderr: bool
+    hooks: bool
+    reads: Sequence[Path]
+    writes: Sequence[Path]
+
+
 class _Call(NamedTuple):
     argv: tuple[str, ...]
     env: dict[str, str]
@@ -194,30 +205,13 @@ class Git:
             yield from pause(_TURN_S)
             waited += _TURN_S
 
-    def must(
-        self,
-        *args: str,
-        stdin: bytes | None = None,
-        env: Mapping[str, str] = NONE,
-        merge_stderr: bool = False,
-        hooks: bool = False,
-        reads: Sequence[Path] = (),
-        writes: Sequence[Path] = (),
-    ) -> Flow[Said]:
+    def must(self, *args: str, **options: Unpack[_Options]) -> Flow[Said]:
         """Run a command like `run`, which has to succeed.
 
         Raises:
             ProcessError: it failed.
         """
-        said = yield from self.run(
-            *args,
-            stdin=stdin,
-            env=env,
-            merge_stderr=merge_stderr,
-            hooks=hooks,
-            reads=reads,
-            writes=writes,
-        )
+        said = yield from self.run(*args, **options)
         if said.code:
             raise failed(args, said.code, said.words)
         return said
