@@ -237,4 +237,4 @@ def test_repository_in_the_slot(project: ClusterProject) -> None:
     project.item("one")
     retry = project.watch()[-1]
     assert isinstance(retry, WatchItemRetry)
-    assert retry.message == "the work changes commits of the submodule vendored, which cannot land"
+    assert retry.message == "the work holds vendored, a repository of its own, which cannot land"

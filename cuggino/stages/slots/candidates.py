@@ -31,7 +31,8 @@ def publish_candidate(
     repository, those of LFS too, and the ref of an earlier candidate moves. An earlier one that
     this one does not contain is kept first. Can be killed at any time and called again.
 
-    Errors: `ProcessError` from git, or for a submodule with a commit that only the slot has.
+    Errors: `ProcessError` from git, for a submodule with a commit that only the slot has, or for a
+    repository that the work has made in the slot, whose files would be lost with it.
     """
     return flow(lambda: _publish(slot, item, base, attempt))
 
@@ -45,6 +46,13 @@ def _publish(slot: Slot, item: str, base: str, attempt: int) -> Flow[None]:
             "git",
             f"the work changes commits of the submodule {', '.join(foreign)}, which cannot land",
             hint="commit to the submodule itself first, then let the item use that commit",
+        )
+    others = yield from slot.git.must("ls-files", "--others", "--exclude-standard", "-z")
+    if nested := [path.rstrip("/") for path in others.fields if path.endswith("/")]:
+        raise ProcessError(
+            "git",
+            f"the work holds {', '.join(nested)}, a repository of its own, which cannot land",
+            hint="remove its .git, or commit it elsewhere and add it as a submodule",
         )
     yield from copy_lfs(slot)
     known = yield from known_refs(slot.project_git)
