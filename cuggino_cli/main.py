@@ -47,6 +47,15 @@ class Terminated(BaseException):
         self.exit_code = 128 + signum
 
 
+class CtrlC(KeyboardInterrupt):
+    """Ctrl-C before a run has begun, or while it is being prepared.
+
+    Python ends a program by the signal itself, without its exit code, once a `KeyboardInterrupt` of
+    its own has passed through code that is compiled from text, as dataclasses and pydantic do in
+    each import.
+    """
+
+
 class LazyGroup(click.Group):
     """A group that imports a subcommand on first use, so that `--version` is fast."""
 
@@ -174,7 +183,10 @@ def _folder_is_gone() -> bool:
 
 @contextlib.contextmanager
 def _termination_as_exception() -> Iterator[None]:
-    """Within it, SIGTERM and SIGHUP raise `Terminated` in the main thread."""
+    """Within it, SIGTERM and SIGHUP raise `Terminated` in the main thread, SIGINT `CtrlC`."""
+
+    def interrupt(_signum: int, _frame: FrameType | None) -> NoReturn:
+        raise CtrlC
 
     def terminate(signum: int, _frame: FrameType | None) -> NoReturn:
         give_up_soon()
@@ -185,6 +197,8 @@ def _termination_as_exception() -> Iterator[None]:
         for name in ("SIGTERM", "SIGHUP")
         if (number := getattr(signal, name, None)) is not None
     }
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # it may be ignored
+        before[signal.SIGINT] = signal.signal(signal.SIGINT, interrupt)
     try:
         yield
     finally:
