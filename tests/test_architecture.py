@@ -68,7 +68,7 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         ),
         "loops": _room(
             "programs events errors files guard sandbox config domain prompts "
-            "operators storage agents.base stages",
+            "operators git storage agents.base stages",
             "pydantic reactivex",
         ),
         "edges": _room("operators", "reactivex"),

@@ -125,7 +125,12 @@ from cuggino.events.plan_build import (
     is_plan_build_event,
 )
 from cuggino.events.planning_markers import PlanComplete, SpecIssue
-from cuggino.events.repository import DirtyFilesCommitted, DirtyFilesKept, HistoryRewritten
+from cuggino.events.repository import (
+    BranchChanged,
+    DirtyFilesCommitted,
+    DirtyFilesKept,
+    HistoryRewritten,
+)
 from cuggino.events.result import KnownState, RunOutcome, RunResult, RunState, is_resumable
 from cuggino.events.resumed import RunResumed
 from cuggino.events.retry import AgentFellBack, AgentRetry, QuotaLifted, QuotaWaiting
@@ -191,6 +196,7 @@ __all__ = [
     "AgentRetry",
     "ApprovalBlocked",
     "Approved",
+    "BranchChanged",
     "BudgetKind",
     "BudgetWarning",
     "BuildVerified",

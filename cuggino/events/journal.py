@@ -25,6 +25,8 @@ class RunStarted(JournalEvent):
     """The agent's name, as accepted by `--agent`."""
     options: dict[str, JsonValue] = Field(default_factory=dict)
     """The options of the run."""
+    branch: str | None = None
+    """The branch that was checked out; None without one, or if a version did not note it."""
 
 
 class RunContinued(JournalEvent):

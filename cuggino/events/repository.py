@@ -1,4 +1,4 @@
-"""Uncommitted changes of a person, and a rewritten history."""
+"""Uncommitted changes of a person, another branch, and a rewritten history."""
 
 from cuggino.events.supervision import SupervisionEvent
 
@@ -19,6 +19,14 @@ class DirtyFilesCommitted(SupervisionEvent):
     """
 
     paths: tuple[str, ...]
+
+
+class BranchChanged(SupervisionEvent):
+    """Another branch was checked out during the run; commits go there from here on."""
+
+    before: str | None
+    """The branch so far; None for a commit without a branch."""
+    after: str | None
 
 
 class HistoryRewritten(SupervisionEvent):

@@ -1,11 +1,12 @@
 """git: the one room that starts it, and what cuggino knows of a repository.
 
 `Git` runs its commands: those that read or write a work tree in a view, where programs that an
-agent has named can do no harm. `commit_of` reads the current commit from files, `commit_obstacles`
-what keeps a repository from commits, `program_settings` what of it starts programs,
-`repository_state` its state for people.
+agent has named can do no harm. `commit_of` and `current_branch` read HEAD from files,
+`commit_obstacles` tells what keeps a repository from commits, `program_settings` what of it starts
+programs, `repository_state` its state for people.
 """
 
+from cuggino.git.branch import BranchRefused, current_branch, protected_branch
 from cuggino.git.conversion import settings_of
 from cuggino.git.head import commit_at_head, commit_of
 from cuggino.git.history import History
@@ -48,6 +49,7 @@ __all__ = [
     "NONE",
     "REFS",
     "STALE",
+    "BranchRefused",
     "CommitObstacle",
     "Contents",
     "Entry",
@@ -62,6 +64,7 @@ __all__ = [
     "commit_at_head",
     "commit_obstacles",
     "commit_of",
+    "current_branch",
     "distrusted_repositories",
     "failed",
     "gist",
@@ -75,6 +78,7 @@ __all__ = [
     "looking_environment",
     "ordinary_repository",
     "program_settings",
+    "protected_branch",
     "push_gist",
     "remove_stale_locks",
     "repository_state",

@@ -12,6 +12,7 @@ from cuggino.events import (
     AgentReplaced,
     AgentRetry,
     ApprovalBlocked,
+    BranchChanged,
     BudgetWarning,
     BuildVerified,
     CommitFailed,
@@ -221,6 +222,9 @@ def describe(event: Event) -> tuple[str, Tone, str] | None:
         case DirtyFilesCommitted(paths=paths):
             words = f"with uncommitted changes from before the run: {', '.join(paths)}"
             return "Mixed commit", "warning", words
+        case BranchChanged(before=before, after=after):
+            words = f"from {before or 'none'} to {after or 'none'}, where commits go from here on"
+            return "Branch changed", "warning", words
         case HistoryRewritten(base=base, head=head):
             words = f"{base[:12]}, which the run began with, is not part of {(head or '')[:12]}"
             return "History rewritten", "bad", words

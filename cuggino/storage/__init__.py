@@ -8,7 +8,6 @@ from cuggino.storage.attempt import (
     write_attempt,
 )
 from cuggino.storage.backlog import Backlog, Survey, text_digest
-from cuggino.storage.branch import BranchRefused, current_branch, protected_branch
 from cuggino.storage.control import KEY_FILE, LONGEST_MESSAGE, Command, ControlFolder
 from cuggino.storage.deliverables import (
     SPEC_FILE,
@@ -89,7 +88,6 @@ __all__ = [
     "WORKSPACE_FOLDER",
     "AttemptRecord",
     "Backlog",
-    "BranchRefused",
     "Command",
     "ControlFolder",
     "DeliverableStore",
@@ -119,7 +117,6 @@ __all__ = [
     "check_requirement",
     "check_specs",
     "check_specs_not_empty",
-    "current_branch",
     "decode_outcome",
     "digest_of",
     "encode_outcome",
@@ -136,7 +133,6 @@ __all__ = [
     "move_item",
     "new_run_id",
     "origin_of",
-    "protected_branch",
     "prune",
     "read_attempt",
     "read_focus",

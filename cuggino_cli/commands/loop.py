@@ -217,7 +217,7 @@ def _beginning(
 
 def _may_run(folder: Path, options: dict[str, Any], *, is_asking: bool) -> bool:
     """Return whether the branch is unprotected (LOP-040)."""
-    from cuggino.storage import BranchRefused, protected_branch
+    from cuggino.git import BranchRefused, protected_branch
     from cuggino_cli.screen.console import complain
 
     if options.get("allow_main"):

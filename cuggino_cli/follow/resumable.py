@@ -157,8 +157,8 @@ def lopen_error_code(error: CugginoError) -> int:
         LoopError,
         NotLoggedIn,
     )
+    from cuggino.git import BranchRefused
     from cuggino.prompts import PromptNotFound
-    from cuggino.storage import BranchRefused
 
     match error:
         case LoopError(cause=cause) if cause is not None:

@@ -13,6 +13,7 @@ from cuggino.events import (
     AgentReplaced,
     AgentRetry,
     ApprovalBlocked,
+    BranchChanged,
     BudgetWarning,
     CheckCommandOutput,
     CommandOutputEvent,
@@ -382,6 +383,10 @@ def supervision_shown(event: SupervisionEvent) -> Shown | None:
             return always("warning", f"[Commit] {told}")
         case DirtyFilesCommitted(paths=paths):
             told = f"The next commit will include your uncommitted changes: {_some(paths)}"
+            return always("warning", f"[Commit] {told}")
+        case BranchChanged(before=before, after=after):
+            was, now = (inert(name) if name else "no branch" for name in (before, after))
+            told = f"Another branch is checked out, so commits go there: {now}, before {was}"
             return always("warning", f"[Commit] {told}")
         case HistoryRewritten(base=base):
             told = f"The commit that the run began with, {base[:12]}, is no longer in the history"

@@ -9,8 +9,8 @@ import pytest
 
 from cuggino import Runtime, dump_event, errors, parse_event
 from cuggino.events import PlanBuildEnded, PlanBuildExit, PlanBuildPhaseStarted, ToolCall
+from cuggino.git.branch import BranchRefused
 from cuggino.prompts.plan_build import PromptNotFound
-from cuggino.storage.branch import BranchRefused
 from cuggino_cli.main import main
 from tests.cli.loops import BANNER, OVERALL, SCENARIO, DrawnLoop, project_of
 from tests.cli.stamps import unstamped

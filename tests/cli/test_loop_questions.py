@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cuggino.storage.branch import current_branch
+from cuggino.git.branch import current_branch
 from cuggino_cli.main import main
 from tests.cli.keyboard import CTRL_C, CTRL_D, ENTER, Setup
 from tests.cli.loops import BANNER, DrawnLoop, project_of

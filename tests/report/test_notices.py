@@ -89,6 +89,7 @@ SAID: tuple[tuple[ev.Event, str, str], ...] = (
     (ev.ProtectedChanged(role="build", paths=("a",)), "Protected files changed", "during build: a"),
     (ev.DirtyFilesKept(paths=("a", "b")), "Not committed", "uncommitted before the run: a, b"),
     (ev.DirtyFilesCommitted(paths=("a",)), "Mixed commit", "changes from before the run: a"),
+    (ev.BranchChanged(before="main", after=None), "Branch changed", "from main to none, where"),
     (ev.HistoryRewritten(base="1" * 40, head="2" * 40), "History rewritten", "111, which the run"),
     (ev.SnapshotFailed(stage="coding-1", message="why"), "No snapshot", "before coding-1: why"),
     (

@@ -143,6 +143,11 @@ def replaced(**fields: Any) -> ev.Event:
         ),
         (
             QUIET,
+            ev.BranchChanged(before=None, after="mine"),
+            "[Commit] Another branch is checked out, so commits go there: mine, before no branch",
+        ),
+        (
+            QUIET,
             ev.HistoryRewritten(base="a" * 40, head=None),
             "[Loop] The commit that the run began with, aaaaaaaaaaaa, is no longer in the history",
         ),

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
-from reactivex import Observable
+from reactivex import Observable, concat
 
 from cuggino.agents.base import Role
 from cuggino.errors import ProcessError
@@ -50,7 +50,7 @@ from cuggino.loops.coding.merging import (
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.frame.history import dirty_files, history_kept
 from cuggino.loops.frame.run import Run, Story
-from cuggino.operators import Flow, ask, emit, forward
+from cuggino.operators import Flow, ask, emit, flow, forward
 from cuggino.stages import (
     KeptProcesses,
     Recovers,
@@ -348,7 +348,8 @@ class CodingRun(Story):
     def _commit_stage(self, n: int, message: str, *, base: str) -> Flow[Observable[Event]]:
         # Known before: a commit that was made just before a crash is then not missed.
         head = yield from ask(self._services.repository.head(), name=base)
-        return commit_stage(self._place, message, iteration=n, base=head, dirty=self._before.dirty)
+        made = commit_stage(self._place, message, iteration=n, base=head, dirty=self._before.dirty)
+        return concat(flow(self._run.branch_seen), made)
 
     def _push(self, n: int, commit: object) -> Flow[None]:
         target = self._options.push

@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from reactivex import Observable
@@ -13,7 +14,8 @@ from reactivex import Observable
 from cuggino.agents.base import remove_abandoned
 from cuggino.domain import recorded_cooldowns
 from cuggino.errors import WorkspaceLocked
-from cuggino.events import Event, RunResumed
+from cuggino.events import BranchChanged, Event, RunResumed
+from cuggino.git import current_branch
 from cuggino.loops.frame.commands import Commands
 from cuggino.loops.frame.companions import Companion, accompanied
 from cuggino.loops.frame.control import Control, announcing
@@ -28,7 +30,7 @@ from cuggino.loops.frame.journal import (
 from cuggino.loops.frame.options import RunOptions
 from cuggino.loops.frame.run import Run, Story
 from cuggino.loops.frame.supervision import earlier_counts, ledger_of
-from cuggino.operators import Flow, ask, emit, flow, forward, on_loop
+from cuggino.operators import Flow, StateRef, ask, emit, flow, forward, on_loop
 from cuggino.operators.alongside import alongside
 from cuggino.operators.supervision import Ledger, is_transient
 from cuggino.stages import Services, choose_sandbox, lane, orphans_gone, supervision_of
@@ -80,6 +82,15 @@ class _Earlier:
     @property
     def totals(self) -> RunResumed | None:
         return self.counted.totals if self.counted is not None else None
+
+    def branch(self, project: Path) -> str | None:
+        """Return the branch that the run was last seen on; of a new run the current one."""
+        if self.journal is None:
+            return current_branch(project)
+        changes = [entry.event for entry in self.journal.entries.only(("BranchChanged",))]
+        last = changes[-1] if changes else None
+        known = self.journal.started.branch
+        return last.after if isinstance(last, BranchChanged) else known or current_branch(project)
 
     def cooldowns(self, now: datetime) -> Any:
         """Return the agents on cooldown."""
@@ -138,6 +149,7 @@ def _run(services: Services, options: RunOptions, make: MakeStory, frame: Frame)
             began=here.now,
             resumed=earlier.journal,
             earlier=earlier.totals,
+            branch=StateRef(earlier.branch(options.cwd)),
         )
         made = make(run)
         story = (yield from made) if isinstance(made, Generator) else made

@@ -35,6 +35,7 @@ from cuggino.events import (
     StageStarted,
     is_journal_event,
 )
+from cuggino.git import current_branch
 from cuggino.loops.frame.options import RunOptions
 from cuggino.operators import Flow, ask
 from cuggino.operators.flow import Recorded, Recorder
@@ -239,6 +240,7 @@ def open_journal(
     started = RunStarted(
         run_id=run_id,
         kind=options.kind,
+        branch=current_branch(options.cwd),
         **{name: getattr(options, name) for name in apart},
         options=options.model_dump(mode="json", exclude={"cwd", *apart}),
     )

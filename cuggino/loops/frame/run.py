@@ -11,12 +11,13 @@ from pathlib import Path
 from reactivex import Observable, abc, empty, just, timer
 
 from cuggino.agents.base import Role, SpawnOptions
-from cuggino.events import Event, RunResumed
+from cuggino.events import BranchChanged, Event, RunResumed
+from cuggino.git import current_branch
 from cuggino.loops.frame.commands import Commands
 from cuggino.loops.frame.control import Control
 from cuggino.loops.frame.interruption import Interruption
 from cuggino.loops.frame.options import RunOptions
-from cuggino.operators import Flow, ask, forward, within_budget
+from cuggino.operators import Flow, StateRef, ask, emit, forward, within_budget
 from cuggino.sandbox import writes_project
 from cuggino.stages import Services, Supervision, Workplace, snapshot_stage
 from cuggino.storage import JournalFile, Session
@@ -39,6 +40,8 @@ class Run:
     """The journal of the earlier processes of a resumed run."""
     earlier: RunResumed | None = None
     """The totals of these processes."""
+    branch: StateRef[str | None] = field(default_factory=lambda: StateRef(None))
+    """The branch that was last seen checked out."""
     turns: Counter[Role] = field(default_factory=Counter)
     """The sessions of each role so far, in all its processes."""
 
@@ -94,17 +97,27 @@ class Run:
     def begin_session(self, options: SpawnOptions) -> Flow[SpawnOptions]:
         """Pause if a person has asked for it, save the project, and add pending messages.
 
+        A branch that somebody has checked out meanwhile is reported first.
+
         Returns the options of the session.
 
         Raises:
             Interrupted: a person has stopped the run.
         """
         yield from self.control.stand_still()
+        yield from self.branch_seen()
         if self.services.save is not None:
             yield from ask(self.interruption.ending(self.services.save()))
         if options.role is not None:
             yield from self.snapshot(options.role, options.turn)
         return (yield from self.control.told(options))
+
+    def branch_seen(self) -> Flow[None]:
+        """Emit `BranchChanged` if another branch is checked out by now, which gets the commits."""
+        before, after = self.branch.value, current_branch(self.options.cwd)
+        if before != after:
+            self.branch.set(after)
+            yield from emit(BranchChanged(before=before, after=after))
 
     def snapshot(self, role: Role, turn: int | None = None) -> Flow[None]:
         """Keep the project as it is before a session whose role may change it.

@@ -15,6 +15,7 @@ from cuggino.events import (
     JobsCounted,
     PlanBuildWarning,
 )
+from cuggino.git import BranchRefused, protected_branch
 from cuggino.loops.frame.history import dirty_files
 from cuggino.loops.frame.run import Run
 from cuggino.loops.plan_build.options import PlanBuildOptions
@@ -23,11 +24,9 @@ from cuggino.stages import act, commit_stage
 from cuggino.storage import (
     JOBS_FILE,
     WORKSPACE_FOLDER,
-    BranchRefused,
     JobStore,
     UnverifiedJobs,
     is_done,
-    protected_branch,
     remove_done,
 )
 
@@ -161,6 +160,7 @@ class PlanBuildActs:
         if branch := (yield from ask(act(self._protected))):
             yield from emit(PlanBuildWarning(message=f"not committed: it is on branch {branch}"))
             return
+        yield from self._run.branch_seen()
         message = f"chore(loop): iteration {n}"
         stage = commit_stage(
             self._run.place,

@@ -89,6 +89,7 @@ class Watch(Story):
     def _attempt(self, start: Start) -> Observable[WatchEvent]:
         def story() -> Flow[None]:
             yield from emit(*self._items.notices())
+            yield from self._run.branch_seen()
             with self.commands.at_work(start.name):
                 yield from self._process(start.name)
 

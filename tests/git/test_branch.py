@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cuggino.config.plan_build import PlanBuildConfig
-from cuggino.storage.branch import (
+from cuggino.git.branch import (
     BranchRefused,
     current_branch,
     protected_branch,
