@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -124,12 +126,21 @@ SHAPES: tuple[Make, ...] = (
 )
 
 
-@pytest.fixture(params=["below the temporary folder", "elsewhere"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
-    """A folder for projects; a view hides the folder for temporary files."""
-    if request.param != "elsewhere":
-        yield tmp_path
-        return
+ENGINES = {
+    "bubblewrap+overlay": "",
+    "bubblewrap": """case " $*" in *" --tmp-overlay "*) exit 1;; esac
+awk '$3 == "overlay" && $2 != "/" { exit 1 }' /proc/self/mounts || exit 1
+exec BWRAP "$@"
+""",
+    "landlock": "echo 'no namespaces here' >&2; exit 1\n",
+    "none": "",
+}
+"""What confines the roles, each with the `bwrap` of a system that has nothing better."""
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Iterator[Path]:
+    """A folder outside of the one for temporary files, which a view hides."""
     near = Path(__file__).parents[2] / ".cache" / "shapes"
     near.mkdir(parents=True, exist_ok=True)
     folder = near / tmp_path.name
@@ -140,22 +151,56 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["rm", "-r", "-f", folder], check=True)
 
 
-@pytest.mark.parametrize("sandbox", ["require", "off"])
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("make", SHAPES, ids=lambda make: str(make.__name__))
-def test_shape(place: Path, make: Make, sandbox: str, tmp_path: Path) -> None:
+def test_shape(elsewhere: Path, make: Make, engine: str, tmp_path: Path) -> None:
     """Each role sees the history, the check and the commit work, and an undo takes it back."""
-    if sandbox == "off" and place != tmp_path:
-        pytest.skip("without a view all places are alike")
-    project = make(place)
-    if sandbox == "require":
-        needs_bubblewrap(project)
+    _works_with(engine, make(elsewhere), make, tmp_path)
+
+
+@pytest.mark.parametrize("make", SHAPES, ids=lambda make: str(make.__name__))
+def test_shape_below_the_temporary_folder(make: Make, tmp_path: Path) -> None:
+    """A view hides that folder, but not the project in it."""
+    _works_with("bubblewrap+overlay", make(tmp_path), make, tmp_path)
+
+
+@pytest.mark.parametrize("make", SHAPES, ids=lambda make: str(make.__name__))
+def test_slots(elsewhere: Path, make: Make, tmp_path: Path) -> None:
+    """A slot is a clone of a project of any shape, whose branch follows what has landed."""
+    project = make(elsewhere)
+    needs_bubblewrap(project)
+    _set_up(project, tmp_path, "bubblewrap+overlay")
     scenario = tmp_path / "scenario.toml"
-    scenario.write_text(_SCENARIO)
-    settings: dict[str, Any] = {"sandbox": sandbox == "require", "commit": True}
-    settings["checkCommand"] = "git rev-parse HEAD && test -f new.txt"
-    (project / ".cuggino.json").write_text(json.dumps(settings))
-    words = ("run", "--focus", "x", "--agent", f"scripted:{scenario}", "--json")
-    events = [ev.parse_event(line) for line in _cuggino(project, *words).splitlines()]
+    _cuggino(project, "backlog", "add", "one", "--text", "Add it.")
+    words = ("watch", "--slots", "2", "--agent", f"scripted:{scenario}", "--json")
+    with subprocess.Popen(
+        [sys.executable, "-m", "cuggino_cli", *words],
+        cwd=project,
+        env=_environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as watch:
+        assert watch.stdout is not None
+        events = []
+        for line in watch.stdout:
+            events.append(ev.parse_event(line))
+            if isinstance(events[-1], ev.WatchFollowed | ev.WatchFollowDelayed | ev.WatchItemRetry):
+                watch.send_signal(signal.SIGINT)
+    assert 130 == watch.returncode
+    kinds = [type(event) for event in events]
+    assert ev.WatchFollowed in kinds
+    assert ev.RoleViolated not in kinds
+    assert "new\n" == (project / "new.txt").read_text()
+
+
+def _works_with(engine: str, project: Path, make: Make, place: Path) -> None:
+    """Run the scenario to its approval, and undo it."""
+    _set_up(project, place, engine)
+    words = ("run", "--focus", "x", "--agent", f"scripted:{place}/scenario.toml", "--json")
+    said = _cuggino(project, *words, bwrap=place if ENGINES[engine] else None)
+    events = [ev.parse_event(line) for line in said.splitlines()]
+    chosen = [event.engine for event in events if isinstance(event, ev.SandboxChosen)]
+    assert chosen == ([engine] if engine != "none" else [])
     told = "".join(event.output for event in events if isinstance(event, ev.ToolResult))
     for role in ("planning", "implementing", "reviewing"):
         assert f"{role}:" in told
@@ -171,13 +216,31 @@ def test_shape(place: Path, make: Make, sandbox: str, tmp_path: Path) -> None:
         assert "deep\n" == (project / "sub" / "deep.txt").read_text()
 
 
-def _cuggino(project: Path, *words: str) -> str:
-    env: dict[str, Any] = {**os.environ, "GIT_AUTHOR_NAME": "T", "GIT_AUTHOR_EMAIL": "t@x"}
+def _set_up(project: Path, place: Path, engine: str) -> None:
+    """Write scenario and configuration, and a `bwrap` that is as able as the engine."""
+    if engine != "none":
+        needs_bubblewrap(project)
+    (place / "scenario.toml").write_text(_SCENARIO)
+    settings: dict[str, Any] = {"sandbox": engine != "none", "commit": True}
+    settings["checkCommand"] = "git rev-parse HEAD && test -f new.txt"
+    (project / ".cuggino.json").write_text(json.dumps(settings))
+    if script := ENGINES[engine]:
+        bwrap = place / "bwrap"
+        bwrap.write_text(f"#!/bin/sh\n{script.replace('BWRAP', str(shutil.which('bwrap')))}")
+        bwrap.chmod(0o755)
+
+
+def _environment(bwrap: Path | None = None) -> dict[str, str]:
+    env = {**os.environ, "GIT_AUTHOR_NAME": "T", "GIT_AUTHOR_EMAIL": "t@x"}
     env |= {"GIT_COMMITTER_NAME": "T", "GIT_COMMITTER_EMAIL": "t@x"}
+    return env if bwrap is None else {**env, "PATH": f"{bwrap}:{env['PATH']}"}
+
+
+def _cuggino(project: Path, *words: str, bwrap: Path | None = None) -> str:
     done = subprocess.run(
         [sys.executable, "-m", "cuggino_cli", *words],
         cwd=project,
-        env=env,
+        env=_environment(bwrap),
         capture_output=True,
         text=True,
         timeout=LIMIT,
