@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -139,16 +140,12 @@ exec BWRAP "$@"
 
 
 @pytest.fixture
-def elsewhere(tmp_path: Path) -> Iterator[Path]:
+def elsewhere() -> Iterator[Path]:
     """A folder outside of the one for temporary files, which a view hides."""
     near = Path(__file__).parents[2] / ".cache" / "shapes"
     near.mkdir(parents=True, exist_ok=True)
-    folder = near / tmp_path.name
-    folder.mkdir()
-    try:
-        yield folder
-    finally:
-        subprocess.run(["rm", "-r", "-f", folder], check=True)
+    with tempfile.TemporaryDirectory(dir=near) as folder:
+        yield Path(folder)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
