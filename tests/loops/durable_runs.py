@@ -12,6 +12,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
@@ -182,6 +183,12 @@ class FolderRepository:
     def __init__(self, folder: Path, changed: Callable[[], object], open_: Subscriptions) -> None:
         self._folder, self._changed, self._open = folder, changed, open_
         self._store = folder / "repository.json"
+        self.freed: list[datetime] = []
+        """Since when locks were looked for that a killed git has left."""
+
+    def recover(self, since: datetime) -> Observable[list[str]]:
+        self.freed.append(since)
+        return just([])
 
     @property
     def commits(self) -> list[str]:

@@ -77,6 +77,17 @@ class TestAfterAnError:
         assert [("", role, number)] == again.agent.begun
         run.assert_resumes(run.scenario.process(tmp_path), at=5000.0)
 
+    @pytest.mark.parametrize("name", ["coding", "plan_build"])
+    def test_locks_of_a_killed_git(self, name: str, whole: Whole, tmp_path: Path) -> None:
+        """Locks that were made since the run began are removed before it goes on."""
+        run = whole(name)
+        first = run.scenario.process(tmp_path)
+        first.run(dispose_at=2.5)
+        again = run.scenario.process(tmp_path)
+        again.resume()
+        assert [] == first.repository.freed
+        assert [again.journal.first.at] == again.repository.freed
+
     @pytest.mark.parametrize("sessions", [1, 4])
     @pytest.mark.parametrize("name", LOOPS)
     def test_a_larger_budget(self, name: str, sessions: int, whole: Whole, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -12,7 +11,6 @@ from typing import NamedTuple, TypeAlias
 from reactivex import Observable, concat
 
 from cuggino.agents.base import Role
-from cuggino.errors import ProcessError
 from cuggino.events import (
     ApprovalBlocked,
     Approved,
@@ -53,7 +51,6 @@ from cuggino.loops.frame.run import Run, Story
 from cuggino.operators import Flow, ask, emit, flow, forward
 from cuggino.stages import (
     KeptProcesses,
-    Recovers,
     Turn,
     act,
     check_stage,
@@ -106,17 +103,10 @@ class CodingRun(Story):
         work."""
 
     def opening(self) -> Flow[None]:
-        """Free the repository from the locks of a process that was killed during a commit.
-
-        Start again what the setup command keeps running; it ended with the earlier process.
-        """
+        """Start again what the setup command keeps running; it ended with the earlier process."""
         options, resumed = self._options, self._run.resumed
-        repository = self._services.repository
         if resumed is None:
             return
-        if options.commit and isinstance(repository, Recovers):
-            with suppress(ProcessError):  # the commit will report it
-                yield from ask(repository.recover(resumed.first.at))
         had_setup = any(stage.name == "setup" for stage in finished_stages(resumed))
         if options.setup_keeps_running and options.setup_command and had_setup:
             try:

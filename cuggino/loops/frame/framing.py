@@ -19,6 +19,7 @@ from cuggino.git import current_branch
 from cuggino.loops.frame.commands import Commands
 from cuggino.loops.frame.companions import Companion, accompanied
 from cuggino.loops.frame.control import Control, announcing
+from cuggino.loops.frame.history import unlocked
 from cuggino.loops.frame.interruption import Interruption
 from cuggino.loops.frame.journal import (
     JournalRecorder,
@@ -196,6 +197,7 @@ def _told(
                 journal.append(event, at=run.lane.now)
         is_new = chosen is not None and frame.ledger is None  # else another run has reported it
         yield from emit(*([chosen] if is_new else []), *unsaid)
+        yield from unlocked(run)
         yield from story.opening()
         stages = flow(story.run, recorder=recorder)
         if not story.reports_interruption:

@@ -1,18 +1,27 @@
-"""Checks of the repository: files that are dirty before a run, and a rewritten history."""
+"""The repository around a run: stale locks, files that are dirty before, a rewritten history."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from cuggino.config import CommitSettings
-from cuggino.errors import ConfigError
+from cuggino.errors import ConfigError, ProcessError
 from cuggino.events import DirtyFilesKept, HistoryRewritten
 from cuggino.loops.frame.run import Run
 from cuggino.operators import Flow, ask, emit, flow
-from cuggino.stages import KnowsAncestors, LeavesDirty, Repository
+from cuggino.stages import KnowsAncestors, LeavesDirty, Recovers, Repository
 
 _SHOWN = 3
+
+
+def unlocked(run: Run) -> Flow[None]:
+    """Free the repository of a resumed run from the locks of a git that was killed with it."""
+    repository = run.services.repository
+    if run.resumed is not None and isinstance(repository, Recovers):
+        with suppress(ProcessError):  # the commit will report it
+            yield from ask(repository.recover(run.resumed.first.at))
 
 
 def dirty_files(
