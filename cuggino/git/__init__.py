@@ -10,6 +10,22 @@ from cuggino.git.branch import BranchRefused, current_branch, protected_branch
 from cuggino.git.conversion import settings_of
 from cuggino.git.head import commit_at_head, commit_of
 from cuggino.git.history import History
+from cuggino.git.listings import (
+    EXECUTABLE,
+    LINK,
+    MODULE,
+    PLAIN,
+    STATUS,
+    STATUS_V2,
+    UNMERGED,
+    Changed,
+    changed_files,
+    differences,
+    index_files,
+    tracked_changes,
+    tree_files,
+    unmerged_files,
+)
 from cuggino.git.locks import remove_stale_locks
 from cuggino.git.messages import STALE, command_of, failed, gist, joined, push_gist
 from cuggino.git.nested import distrusted_repositories
@@ -43,13 +59,21 @@ from cuggino.git.trial import view_obstacles
 from cuggino.git.work_tree import MAX_FILE, REFS, Contents, WorkTree, write_private
 
 __all__ = [
+    "EXECUTABLE",
     "IDENTITY",
     "LIMIT_S",
+    "LINK",
     "MAX_FILE",
+    "MODULE",
     "NONE",
+    "PLAIN",
     "REFS",
     "STALE",
     "BranchRefused",
+    "STATUS",
+    "STATUS_V2",
+    "UNMERGED",
+    "Changed",
     "CommitObstacle",
     "Contents",
     "Entry",
@@ -60,11 +84,13 @@ __all__ = [
     "RepositoryState",
     "Said",
     "WorkTree",
+    "changed_files",
     "command_of",
     "commit_at_head",
     "commit_obstacles",
     "commit_of",
     "current_branch",
+    "differences",
     "distrusted_repositories",
     "failed",
     "gist",
@@ -74,6 +100,7 @@ __all__ = [
     "git_refusal",
     "has_own_ssh",
     "has_work_tree",
+    "index_files",
     "joined",
     "looking_environment",
     "ordinary_repository",
@@ -85,6 +112,9 @@ __all__ = [
     "settings_of",
     "sign_head",
     "signs_apart",
+    "tracked_changes",
+    "tree_files",
+    "unmerged_files",
     "view_obstacles",
     "write_private",
 ]

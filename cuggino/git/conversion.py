@@ -34,7 +34,7 @@ _known: dict[Path, tuple[SettingsState, Mapping[str, str] | None]] = {}
 """The settings of a repository, with the state of their files; None if git cannot read them."""
 
 
-def stores_as_is(git: Git, paths: Iterable[bytes]) -> Flow[bool]:
+def stores_as_is(git: Git, paths: Iterable[str]) -> Flow[bool]:
     """Return whether git stores these files of the repository byte for byte.
 
     False in doubt. Git is asked once for the settings, and again when their files change.
@@ -42,15 +42,14 @@ def stores_as_is(git: Git, paths: Iterable[bytes]) -> Flow[bool]:
     Paths are relative to git's folder, the one with the `.git`.
     """
     top = git.cwd
-    root = os.fsencode(top)
-    if not _exists(root + b"/.git") or "GIT_ATTR_SOURCE" in os.environ:
+    if not _exists(f"{top}/.git") or "GIT_ATTR_SOURCE" in os.environ:
         return False
-    parents = {b""}
+    parents = {""}
     for path in paths:
         parent = path
-        while (parent := parent.rpartition(b"/")[0]) not in parents:
+        while (parent := parent.rpartition("/")[0]) not in parents:
             parents.add(parent)
-    if any(_exists(b"%b/%b/.gitattributes" % (root, parent)) for parent in parents):
+    if any(_exists(f"{top}/{parent}/.gitattributes") for parent in parents):
         return False
     folders = git_folders(top)
     user = _user_files()
@@ -133,7 +132,7 @@ def _variable(name: str) -> str:
     return os.environ.get(name, "")
 
 
-def _exists(path: str | bytes) -> bool:
+def _exists(path: str) -> bool:
     return os.path.exists(path)  # noqa: PTH110 - a Path would take as long again
 
 

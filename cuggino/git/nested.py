@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from cuggino.git.listings import MODULE, index_files
 from cuggino.git.program import Git
 from cuggino.git.settings import starts_program
 from cuggino.operators import Flow
 from cuggino.sandbox import git_folders, settings_in
 
-_LINK = "160000 "
-
 
 def linked_repositories(git: Git) -> Flow[list[str]]:
     """Return the paths of repositories that the index links to, such as submodules."""
     listed = (yield from git.must("ls-files", "--stage", "-z")).fields
-    return [line.partition("\t")[2] for line in listed if line.startswith(_LINK)]
+    return [file.path for file in index_files(listed) if file.mode == MODULE]
 
 
 def starting_programs(folder: Path) -> bool:

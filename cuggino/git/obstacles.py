@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
+from cuggino.git.listings import STATUS_V2, UNMERGED, tracked_changes, unmerged_files
 from cuggino.git.messages import command_of
 from cuggino.git.program import ANSWER_S, NONE, Git, Said
 from cuggino.git.settings import looking_environment, program_settings
@@ -75,7 +76,8 @@ def _obstacles(folder: Path, *, locks: bool, looking: bool) -> Iterator[CommitOb
             f"the repository is locked ({lock})",
             "finish the other git command, or remove the file if none runs",
         )
-    if unmerged := _unmerged(folder, looking_environment(folder) if looking else {}):
+    env = looking_environment(folder) if looking else {}
+    if unmerged := unmerged_files(_git(folder, *UNMERGED, env=env).fields):
         yield CommitObstacle(
             f"unresolved merge conflicts in {_listed(unmerged)}",
             "resolve them and commit, or run `git merge --abort`",
@@ -140,21 +142,12 @@ def has_work_tree(folder: Path) -> bool:
     return bool(_refusal(asked)) or asked.output.strip() == b"true"
 
 
-def _unmerged(folder: Path, env: Mapping[str, str]) -> list[str]:
-    listed = _git(folder, "ls-files", "--unmerged", "--full-name", "-z", ":/", env=env).output
-    paths = [os.fsdecode(line.partition(b"\t")[2]) for line in listed.split(b"\0") if line]
-    return list(dict.fromkeys(paths))
-
-
 def _changed_modules(folder: Path) -> list[str]:
     """Return submodules with changes that no commit outside them can hold."""
     if not (folder / ".gitmodules").exists():
         return []
-    status = _git(
-        folder, "status", "--porcelain=v2", "-z", "--untracked-files=no", "--", "."
-    ).output
-    entries = [entry.split(b" ", 8) for entry in status.split(b"\0") if entry.startswith(b"1 ")]
-    return [os.fsdecode(e[8]) for e in entries if e[2][:1] == b"S" and e[2][2:] != b".."]
+    changes = tracked_changes(_git(folder, *STATUS_V2, "--", ".").fields)
+    return [change.path for change in changes if change.is_changed_within]
 
 
 def _listed(paths: list[str]) -> str:

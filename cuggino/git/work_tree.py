@@ -23,6 +23,7 @@ from cuggino.errors import ProcessError, ProcessFailed
 from cuggino.files import write_atomic
 from cuggino.git.conversion import SettingsState, settings_of, settings_state, stores_as_is
 from cuggino.git.head import commit_at_head
+from cuggino.git.listings import MODULE, STATUS, Changed, changed_files, index_files
 from cuggino.git.messages import failed, joined
 from cuggino.git.objects import Entry, Objects, UnknownObject, entries_of
 from cuggino.git.program import Git, Said
@@ -37,8 +38,6 @@ MAX_FILE = 50_000_000
 """Bytes of the largest file that a snapshot holds by default."""
 
 _NO_ATTRIBUTES = "* -text !eol !crlf -ident -filter !working-tree-encoding !diff !merge\n"
-_STATUS = ("--no-renames", "--untracked-files=all", "--ignore-submodules=all")
-_UNMERGED = frozenset({"DD", "AU", "UD", "UA", "DU", "AA", "UU"})
 _CONVERTING = ("text", "eol", "crlf", "ident", "filter", "working-tree-encoding")
 """Attributes by which a file differs from its blob in the repository."""
 _ENDINGS = frozenset({b"text", b"eol", b"crlf"})
@@ -50,7 +49,6 @@ _USUAL_SETTINGS = (
 _FEW_FILES, _FEW_BYTES = 32, 1 << 20
 """Changes that are stored without git; they are read again for each snapshot until it does."""
 _USUAL = frozenset({0o644, 0o755})
-_MODULE = b"160000"
 _SLICE = 512
 """Files examined before the scheduler may run other work."""
 
@@ -280,54 +278,47 @@ class WorkTree:
         try:
             # With its time, by which git notices a change in the same instant.
             shutil.copy2(layout.index, index)
-            listed = (yield from self._private("ls-files", "-v", "-s", "-z")).output
+            listed = (yield from self._private("ls-files", "-v", "--stage", "-z")).fields
         except (FileNotFoundError, ProcessFailed):  # none yet, or a split one
             index.unlink(missing_ok=True)
             return [], []
-        dropped: set[bytes] = set()
-        modules: list[str] = []
-        blobs: dict[bytes, bytes] = {}
-        for line in filter(None, listed.split(b"\0")):
-            words, _, path = line[2:].partition(b"\t")
-            mode, blobs[path], _ = words.split()
-            if mode == _MODULE:
-                modules.append(os.fsdecode(path))
-            if line[:1] == b"S" or line[:1].islower():  # git does not look at the file
-                dropped.add(path)
-        dropped |= yield from self._converted(layout, blobs)
+        files = index_files(listed)
+        modules = [file.path for file in files if file.mode == MODULE]
+        # git does not look at these files
+        dropped = {file.path for file in files if file.tag == "S" or file.tag.islower()}
+        dropped |= yield from self._converted(layout, {file.path: file.blob for file in files})
         if dropped:
-            stdin = b"".join(path + b"\0" for path in sorted(dropped))
-            yield from self._private("update-index", "--force-remove", "-z", "--stdin", stdin=stdin)
-        return [os.fsdecode(path) for path in dropped], modules
+            words = ("update-index", "--force-remove", "-z", "--stdin")
+            yield from self._private(*words, stdin=joined(sorted(dropped)))
+        return list(dropped), modules
 
-    def _converted(self, layout: Layout, blobs: dict[bytes, bytes]) -> Flow[set[bytes]]:
+    def _converted(self, layout: Layout, blobs: Mapping[str, str]) -> Flow[set[str]]:
         """Return the paths with an attribute by which file and blob may differ.
 
         Line endings alone change the size, so files of the blob's size are no such ones.
         """
-        has_attributes = any(path.endswith(b".gitattributes") for path in blobs)
+        has_attributes = any(path.endswith(".gitattributes") for path in blobs)
         if not has_attributes and (yield from stores_as_is(self.git, blobs)):
             return set()
         command = ("check-attr", "-z", "--stdin", *_CONVERTING)
-        stdin = b"\0".join(blobs) + b"\0"
-        said = yield from self.git.must(*command, stdin=stdin)
+        said = yield from self.git.must(*command, stdin=joined(blobs))
         fields = said.output.split(b"\0")
         automatic = layout.settings.get("core.autocrlf", "false") in ("true", "input")
-        found: set[bytes] = set()
-        endings: set[bytes] = set()
+        found: set[str] = set()
+        endings: set[str] = set()
         for path, name, value in zip(fields[::3], fields[1::3], fields[2::3], strict=False):
             if value not in (b"unset", b"unspecified") or (
                 automatic and name == b"text" and value == b"unspecified"
             ):
-                (endings if name in _ENDINGS else found).add(path)
+                (endings if name in _ENDINGS else found).add(os.fsdecode(path))
         texts = sorted(endings - found)
         if texts:
-            stdin = b"".join(blobs[path] + b"\n" for path in texts)
+            stdin = "".join(f"{blobs[path]}\n" for path in texts).encode()
             said = yield from self.git.must("cat-file", "--batch-check=%(objectsize)", stdin=stdin)
             sizes = said.output.splitlines()
-            for number, (path, size) in enumerate(zip(texts, sizes, strict=True)):
-                if not _has_size(layout.top / os.fsdecode(path), size):
-                    found.add(path)
+            for number, (text, size) in enumerate(zip(texts, sizes, strict=True)):
+                if not _has_size(layout.top / text, size):
+                    found.add(text)
                 if number % _SLICE == _SLICE - 1:
                     yield from pause(0)
         return found
@@ -335,25 +326,26 @@ class WorkTree:
     def _update(
         self, layout: Layout, known: dict[str, Any], force: Iterable[str]
     ) -> Flow[Contents]:
-        status = yield from self._private("status", "--porcelain", "-z", *_STATUS)
-        entries = [(one[:2], one[3:]) for one in status.fields]
+        status = (*STATUS, "--untracked-files=all", "--ignore-submodules=all")
+        entries = changed_files((yield from self._private(*status)).fields)
         count = _count_of(layout.index)
         if "tree" in known and count != known.get("entries"):
             # Files that the repository tracks although they are ignored.
             names = ("ls-files", "-z", "--cached", "--ignored", "--exclude-standard")
             force = (*force, *(yield from self.git.must(*names)).fields)
-        entries += [("??", path) for path in force]
+        entries += [Changed("??", path) for path in force]
         modes: dict[str, str] = dict(known.get("modes", {}))
         left_out: dict[str, str] = {}
         added: list[str] = []
         removed: list[str] = []
-        for number, (code, path) in enumerate(entries):
-            if code[1] == " " and code not in _UNMERGED:
+        for number, entry in enumerate(entries):
+            if not entry.is_in_work_tree and not entry.is_unmerged:
                 continue
-            is_stored, why = _stored(layout.top, path, code, modes, self._max_file)
+            path = entry.path
+            is_stored, why = _stored(layout.top, entry, modes, self._max_file)
             if is_stored:
                 added.append(path)
-            elif code != "??" or path in modes:
+            elif not entry.is_untracked or path in modes:
                 removed.append(path)
                 modes.pop(path, None)
             if why:
@@ -500,10 +492,9 @@ def _create(path: Path, text: str) -> bool:
     raise FileNotFoundError(path)
 
 
-def _stored(
-    top: Path, path: str, code: str, modes: dict[str, str], max_file: int
-) -> tuple[bool, str]:
-    """Return whether the file of a status entry is to be stored; if not, why, or ""."""
+def _stored(top: Path, entry: Changed, modes: dict[str, str], max_file: int) -> tuple[bool, str]:
+    """Return whether a changed file is to be stored; if not, why, or ""."""
+    path = entry.path
     if path.endswith("/"):
         return False, "a repository of its own"
     file = top / path
@@ -511,7 +502,7 @@ def _stored(
         found = file.lstat()
     except OSError:
         return False, ""
-    if code[1] == "D":  # also one below a folder that has become a link
+    if entry.is_removed:  # also one below a folder that has become a link
         return False, ""
     if stat.S_ISLNK(found.st_mode):
         modes.pop(path, None)

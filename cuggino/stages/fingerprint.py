@@ -16,7 +16,7 @@ from reactivex import Observable, defer, timer
 
 from cuggino.errors import ProcessError
 from cuggino.files import read_regular
-from cuggino.git import Contents, Git, WorkTree, write_private
+from cuggino.git import STATUS, Contents, Git, WorkTree, changed_files, index_files, write_private
 from cuggino.operators import Flow, emit, flow, interrupt_when, pause
 from cuggino.sandbox import Views, git_folders
 
@@ -48,7 +48,6 @@ _INDEX = ".cuggino/snapshots"
 """The private index of a project."""
 
 _TREE = b"40000"
-_STATUS = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all")
 
 
 def fingerprint_stage(
@@ -230,23 +229,23 @@ def _nested(work: WorkTree, folder: Path, exclude: tuple[Path, ...], depth: int)
         with suppress(OSError, IndexError):  # nothing was added to it yet
             shutil.copy2(own[0] / "index", private / "index")
         words = (f"--git-dir={private}", f"--work-tree={folder}")
-        listed = yield from git.must(*words, "ls-files", "-s", "-z")
+        listed = yield from git.must(*words, "ls-files", "--stage", "-z")
         apart = _names(folder, exclude)
         left_out = (f":(exclude,literal){os.fsdecode(name)}" for name in sorted(apart))
-        status = (*_STATUS, "--ignore-submodules=all", "--", ".", *left_out)
+        every = ("--untracked-files=all", "--ignore-submodules=all")
+        status = (*STATUS, *every, "--", ".", *left_out)
         changed = yield from git.must(*words, *status, writes=(private,))
     except ProcessError:  # one that git cannot read
         return (yield from _of_folder(folder, exclude))
-    files: dict[bytes, bytes] = {}
-    for line in listed.fields:
-        about, _, path = os.fsencode(line).partition(b"\t")
-        mode, blob, _ = about.split()
-        files[path] = b"%b %b" % (mode, blob)
+    files = {
+        os.fsencode(one.path): f"{one.mode} {one.blob}".encode()
+        for one in index_files(listed.fields)
+    }
     digits = len(next(iter(files.values())).split()[-1]) if files else 40
     turn = _Turn()
-    for entry in changed.fields:
-        if entry[1] != " ":
-            path = os.fsencode(entry[3:].rstrip("/"))
+    for entry in changed_files(changed.fields):
+        if entry.is_in_work_tree:
+            path = os.fsencode(entry.path.rstrip("/"))
             files.pop(path, None)
             file = folder / os.fsdecode(path)
             if file.is_dir() and not file.is_symlink():

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from cuggino.errors import ProcessError, ProcessFailed
 from cuggino.files import BIGGEST, read_regular, remove, storing
-from cuggino.git import Git, sign_head, signs_apart
+from cuggino.git import UNMERGED, Git, sign_head, signs_apart, unmerged_files
 from cuggino.operators import Flow, ask
 from cuggino.sandbox import git_folders
 from cuggino.stages.acts import act
@@ -19,7 +19,6 @@ from cuggino.stages.acts import act
 LONGEST_DIFF = 20_000
 """Characters of each side's diff, and of its commit messages."""
 
-_UNMERGED = ("diff", "--name-only", "--no-relative", "--diff-filter=U", "-z")
 _ASIDE = "cuggino-aside"
 
 
@@ -121,7 +120,7 @@ def go_on_merging(folder: Path, commit: str) -> None:
 
 def unmerged(git: Git) -> Flow[list[str]]:
     """Return the files in conflict, relative to the top of the repository."""
-    return (yield from git.must(*_UNMERGED)).fields
+    return unmerged_files((yield from git.must(*UNMERGED)).fields)
 
 
 def is_ancestor(git: Git, commit: str) -> Flow[bool]:

@@ -29,8 +29,11 @@ from cuggino.files import is_own_output
 from cuggino.git import (
     LIMIT_S,
     NONE,
+    STATUS,
+    Changed,
     Git,
     Said,
+    changed_files,
     commit_of,
     distrusted_repositories,
     failed,
@@ -52,7 +55,7 @@ _HOOK = ("rev-parse", "--git-path", "hooks/pre-push")
 _SHORT = 7
 """Characters of an abbreviated hash."""
 EMPTY_MESSAGE = "cuggino: progress"
-_STATUS = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all")
+_STATUS = (*STATUS, "--untracked-files=all")
 _STAGED = ("diff", "--cached", "--name-only", "--no-relative", "--no-renames", "-z")
 _CONTROL = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # colors and cursor
@@ -62,7 +65,6 @@ _CONTROL = re.compile(
 )
 """Terminal sequences, control characters, and those that reorder text."""
 _MOST_COMMITS = 200
-_UNMERGED = ("DD", "AU", "UD", "UA", "DU", "AA", "UU")
 
 Commits = Callable[[Path, "str | None"], Observable[list[list[str]]]]
 """Lists the commits since one, as `commits_since` does."""
@@ -243,11 +245,11 @@ class GitRepository:
         states: dict[str, str] = {}
         with suppress(ProcessError):  # no repository: nothing will be committed either
             entries = yield from self._changed(left_out)
-            states = yield from states_of(self._cwd, (path for _, path in entries))
+            states = yield from states_of(self._cwd, (entry.path for entry in entries))
         yield from emit(states)
 
-    def _changed(self, left_out: tuple[str, ...]) -> Flow[list[tuple[str, str]]]:
-        """Return state and path of each changed file, relative to the folder.
+    def _changed(self, left_out: tuple[str, ...]) -> Flow[list[Changed]]:
+        """Return the changed files, each with its path from the folder.
 
         A file that this process prints into, such as a log of its own, is left out.
         """
@@ -258,7 +260,7 @@ class GitRepository:
         status = yield from self._git.must(*_STATUS, *wary, "--", *paths)
         # `status` prints paths from the top of the repository, `add` takes them from the folder.
         entries = _entries(status, (yield from self._prefix()))
-        return [entry for entry in entries if not is_own_output(self._cwd / entry[1])]
+        return [entry for entry in entries if not is_own_output(self._cwd / entry.path)]
 
     def _prefix(self) -> Flow[str]:
         """Return the path of the folder in the repository, empty or with a slash at its end."""
@@ -327,15 +329,15 @@ class GitRepository:
         prefix = yield from self._prefix()
         kept, mixed = self._sorted_out(entries, dirty)
         # git would link to the commit of a new repository, without its files.
-        nested = tuple(path for state, path in entries if state == "??" and path.endswith("/"))
-        entries = [entry for entry in entries if entry[1] not in {*kept, *nested}]
-        if unmerged := [path for state, path in entries if state in _UNMERGED]:
+        nested = tuple(one.path for one in entries if one.is_untracked and one.path.endswith("/"))
+        entries = [entry for entry in entries if entry.path not in {*kept, *nested}]
+        if unmerged := [entry.path for entry in entries if entry.is_unmerged]:
             raise ProcessError("git", f"unresolved merge conflicts in {', '.join(unmerged)}")
         yield from self._stage(entries)
         left: tuple[str, ...] = ()
-        if modules := [path for state, path in entries if state[1] == "M" and self._is_dir(path)]:
+        if modules := [one.path for one in entries if one.is_modified and self._is_dir(one.path)]:
             status = yield from self._git.must("--literal-pathspecs", *_STATUS, "--", *modules)
-            left = tuple(path for state, path in _entries(status, prefix) if state[1] == "M")
+            left = tuple(one.path for one in _entries(status, prefix) if one.is_modified)
         names = (yield from self._git.must(*_STAGED)).fields
         ours = [
             name
@@ -349,17 +351,18 @@ class GitRepository:
         others = [name.removeprefix(prefix) for name in ours] if ours != names else []
         yield from self._record(message, only=others, left=left, nested=nested, mixed=mixed)
 
-    def _stage(self, entries: list[tuple[str, str]]) -> Flow[None]:
+    def _stage(self, entries: list[Changed]) -> Flow[None]:
         """Stage the changed files.
 
         Paths are added one by one: `git add` fails on an excluded path that is ignored, as
         `.cuggino` often is, and on a removed one that is already staged.
         """
         # Removed ones first: a file may have become a folder, or a folder a link.
-        if removed := [path for state, path in entries if state[1] == "D"]:
+        if removed := [entry.path for entry in entries if entry.is_removed]:
             command = ("update-index", "--force-remove", "-z", "--stdin")
             yield from self._git.must(*command, stdin=joined(removed))
-        if others := [path for state, path in entries if state[1] not in " D"]:
+        others = [one.path for one in entries if one.is_in_work_tree and not one.is_removed]
+        if others:
             adding = ("add", "--pathspec-from-file=-", "--pathspec-file-nul")
             yield from self._git.must("--literal-pathspecs", *adding, stdin=joined(others))
 
@@ -401,12 +404,12 @@ class GitRepository:
         yield from emit(Commit(hash=short, message=subject, left=left, nested=nested, mixed=mixed))
 
     def _sorted_out(
-        self, entries: list[tuple[str, str]], dirty: Mapping[str, str]
+        self, entries: list[Changed], dirty: Mapping[str, str]
     ) -> tuple[frozenset[str], tuple[str, ...]]:
         """Return the changed files that stay out of the commit, and those that both changed."""
         kept: set[str] = set()
         mixed: list[str] = []
-        for _, path in entries if dirty else ():
+        for _state, path in entries if dirty else ():
             name = name_of(path)
             if name not in dirty:
                 continue
@@ -569,9 +572,10 @@ def commit_message(text: str) -> str:
     return f"{cut.rstrip()} …\n\n{text}\n"
 
 
-def _entries(status: Said, prefix: str) -> list[tuple[str, str]]:
-    """Return state and path of each entry of `_STATUS`, relative to the folder `prefix`."""
-    return [(e[:2], e[3:].removeprefix(prefix)) for e in status.fields]
+def _entries(status: Said, prefix: str) -> list[Changed]:
+    """Return the files that `_STATUS` lists, each with its path from the folder `prefix`."""
+    entries = changed_files(status.fields)
+    return [entry._replace(path=entry.path.removeprefix(prefix)) for entry in entries]
 
 
 def _is_in(path: str, prefix: str, left_out: tuple[str, ...]) -> bool:

@@ -14,16 +14,13 @@ from typing import Literal, TypeAlias
 from reactivex import Observable
 
 from cuggino.errors import RunNotFound, StorageError
-from cuggino.git import Contents, WorkTree
+from cuggino.git import EXECUTABLE, LINK, MODULE, Contents, WorkTree, differences, tree_files
 from cuggino.operators import Flow, ask, emit, flow, pause
 from cuggino.stages.acts import clock
 from cuggino.stages.snapshot import UNDONE, GitSnapshots, Snapshot, store
 
 Kind: TypeAlias = Literal["create", "change", "remove"]
 
-_MODULE = "160000"
-_LINK = "120000"
-_EXECUTABLE = "100755"
 _OWN = ".cuggino"
 """The folder that no undo changes: backlog, findings and journals are not the work of agents."""
 _BATCH = 32_000_000
@@ -129,7 +126,7 @@ def _plan(work: WorkTree, snapshot: Snapshot) -> Flow[None]:
         rows = yield from _differences(work, contents.tree, snapshot.commit)
     kept: dict[str, str] = {}
     changes: list[Change] = []
-    gone = [row.path for row in rows if row.kind == "remove" and row.mode != _MODULE]
+    gone = [row.path for row in rows if row.kind == "remove" and row.mode != MODULE]
     ignored = yield from _ignored_then(work, snapshot, gone)
     for row in rows:
         why = _reason_to_keep(row, snapshot, contents, ignored, layout.top)
@@ -148,17 +145,16 @@ def _plan(work: WorkTree, snapshot: Snapshot) -> Flow[None]:
 def _differences(work: WorkTree, tree: str, commit: str) -> Flow[list[Change]]:
     if tree == commit:
         return []
-    command = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", tree, commit)
-    fields = (yield from work.git.must(*command)).fields
+    command = ("diff-tree", "-r", "-z", "--no-renames", tree, commit)
     rows: list[Change] = []
-    for words, path in zip(fields[::2], fields[1::2], strict=False):
-        before, mode, _, blob, state = words.removeprefix(":").split()
-        if state == "D":
-            rows.append(Change("remove", path, before))
-        elif before == _MODULE:
-            rows.append(Change("change", path, before))
+    for one in differences((yield from work.git.must(*command)).fields):
+        if one.state == "D":
+            rows.append(Change("remove", one.path, one.mode_before))
+        elif one.mode_before == MODULE:
+            rows.append(Change("change", one.path, one.mode_before))
         else:
-            rows.append(Change("create" if state == "A" else "change", path, mode, blob))
+            kind: Kind = "create" if one.state == "A" else "change"
+            rows.append(Change(kind, one.path, one.mode, one.blob))
     return rows
 
 
@@ -183,7 +179,7 @@ def _blocking(top: Path, place: Path) -> Path | None:
 def _reason_to_keep(
     row: Change, snapshot: Snapshot, contents: Contents, ignored: frozenset[str], top: Path
 ) -> str:
-    if row.mode == _MODULE:
+    if row.mode == MODULE:
         return "a repository of its own"
     if row.path in ignored:
         return "git ignored it then"
@@ -199,12 +195,11 @@ def _ignored_then(work: WorkTree, snapshot: Snapshot, paths: list[str]) -> Flow[
     if not paths:
         return frozenset()
     listed = (yield from work.git.must("ls-tree", "-r", "-z", snapshot.commit)).fields
-    rules: list[Change] = []
-    for record in listed:
-        words, _, path = record.partition("\t")
-        mode, _, blob = words.partition(" ")[0], "", words.rpartition(" ")[2]
-        if Path(path).name == ".gitignore" and mode.startswith("100"):
-            rules.append(Change("create", path, mode, blob))
+    rules = [
+        Change("create", file.path, file.mode, file.blob)
+        for file in tree_files(listed)
+        if Path(file.path).name == ".gitignore" and file.mode.startswith("100")
+    ]
     if not rules:
         return frozenset()
     folder = work.folder / "rules"
@@ -342,7 +337,7 @@ def _restore(top: Path, row: Change, data: bytes, permissions: str | None) -> No
     new = place.with_name(f".cuggino-{os.getpid()}.tmp")
     try:
         new.unlink(missing_ok=True)  # a planted link would be written through
-        if row.mode == _LINK:
+        if row.mode == LINK:
             new.symlink_to(os.fsdecode(data))
         else:
             with new.open("xb") as file:
@@ -360,7 +355,7 @@ def _mode(new: Path, row: Change, mode: int | None, permissions: str | None) -> 
     if permissions is not None:
         return int(permissions, 8)
     mode = stat.S_IMODE(new.stat().st_mode) if mode is None else mode
-    if row.mode == _EXECUTABLE:
+    if row.mode == EXECUTABLE:
         return mode | (mode & 0o444) >> 2
     return mode & ~0o111
 

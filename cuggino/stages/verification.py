@@ -22,7 +22,7 @@ from cuggino.events import (
     is_llm_terminal_marker_event,
 )
 from cuggino.files import is_own_output
-from cuggino.git import IDENTITY, Contents, Entry, History
+from cuggino.git import IDENTITY, LINK, PLAIN, Contents, Entry, History
 from cuggino.operators import Flow, ask, emit, flow, forward
 from cuggino.operators.mapcat import mapcat
 from cuggino.sandbox import (
@@ -289,7 +289,7 @@ class _Verification:
         root = self._protected.project
         entries = {
             os.fsencode(_name_in_tree(path, root)): Entry(
-                b"120000" if is_link else b"100644", store.write(b"blob", content)
+                (LINK if is_link else PLAIN).encode(), store.write(b"blob", content)
             )
             for path, content, is_link in files
         }

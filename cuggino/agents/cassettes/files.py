@@ -20,7 +20,7 @@ from typing import NamedTuple
 from cuggino.agents.cassettes.cassette import CommitMade, FileState
 from cuggino.agents.cassettes.masking import Places, Writing
 from cuggino.errors import CassetteError
-from cuggino.git import NONE, Git
+from cuggino.git import EXECUTABLE, LINK, NONE, Git, differences
 
 MOST_COMMITS = 100
 """Maximum number of commits recorded per tool call; the last ones count."""
@@ -89,19 +89,17 @@ def _commit(project: Path, name: str, state: Callable[[bytes, bool], FileState])
     first = ("diff-tree", "-r", "-z", "--no-commit-id", "--no-renames", "--relative")
     parent = _git(project, "rev-parse", "--quiet", "--verify", f"{name}^1")
     compared = (f"{name}^1", name) if parent is not None else ("--root", name)
-    fields = _texts(_git(project, *first, *compared) or b"")
-    for about, path in zip(fields[::2], fields[1::2], strict=False):
-        _, mode, _, blob, _ = about.split(" ")
-        if mode == "000000":
-            files[path] = FileState(gone=True)
+    for one in differences(_texts(_git(project, *first, *compared) or b"")):
+        if one.state == "D":
+            files[one.path] = FileState(gone=True)
             continue
-        data = _git(project, "cat-file", "blob", blob)
+        data = _git(project, "cat-file", "blob", one.blob)
         if data is None:
             continue  # another repository within this one
-        if mode == "120000":
-            files[path] = FileState(link=os.fsdecode(data))
+        if one.mode == LINK:
+            files[one.path] = FileState(link=os.fsdecode(data))
         else:
-            files[path] = state(data, mode == "100755")
+            files[one.path] = state(data, one.mode == EXECUTABLE)
     return CommitMade(message=message, author=author, email=email, files=files)
 
 

@@ -10,7 +10,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cuggino.files import storing
-from cuggino.git import LIMIT_S, Git, Said, failed, sign_head, signs_apart
+from cuggino.git import (
+    LIMIT_S,
+    STATUS_V2,
+    UNMERGED,
+    Git,
+    Said,
+    failed,
+    sign_head,
+    signs_apart,
+    tracked_changes,
+    unmerged_files,
+)
 from cuggino.operators import Flow, ask
 from cuggino.stages.acts import act
 from cuggino.stages.slots.copying import copy_included
@@ -26,7 +37,6 @@ HANDED = "refs/cuggino/landing"
 EPOCH = datetime.fromtimestamp(0, UTC)
 """Older than any lock."""
 _IN_THE_WAY = "local changes to the following files would be overwritten"
-_UNMERGED = ("diff", "--name-only", "--diff-filter=U", "-z")
 
 
 class Merged(NamedTuple):
@@ -166,12 +176,10 @@ class GateTree:
 
     def _differing(self) -> Flow[tuple[str, tuple[str, ...]]]:
         """Return the current commit, and the tracked files that differ from it."""
-        words = ("--porcelain=v2", "--branch", "-z", "--no-renames", "--untracked-files=no")
-        said = yield from self._git.must("status", *words, "--ignore-submodules=untracked")
-        head = next(line for line in said.fields if line.startswith(_OID)).removeprefix(_OID)
-        changed = [line for line in said.fields if not line.startswith("# ")]
-        # Fields before the path: 8 of a changed file, 10 of an unmerged one.
-        return head, tuple(line.split(" ", 8 if line[0] == "1" else 10)[-1] for line in changed)
+        words = (*STATUS_V2, "--branch", "--ignore-submodules=untracked")
+        fields = (yield from self._git.must(*words)).fields
+        head = next(field for field in fields if field.startswith(_OID)).removeprefix(_OID)
+        return head, tuple(change.path for change in tracked_changes(fields))
 
     def _content(self, paths: tuple[str, ...]) -> Flow[dict[str, bytes]]:
         return (yield from ask(act(lambda: {path: self._bytes(path) for path in paths}))) or {}
@@ -227,7 +235,7 @@ class GateTree:
         return said
 
     def _unmerged(self) -> Flow[tuple[str, ...]]:
-        return tuple((yield from self._git.must(*_UNMERGED)).fields)
+        return tuple(unmerged_files((yield from self._git.must(*UNMERGED)).fields))
 
     def make(self) -> Flow[None]:
         """Create the repository; an existing one gets the settings of the project again.

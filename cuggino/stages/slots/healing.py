@@ -14,7 +14,18 @@ from typing import NamedTuple
 
 from cuggino.events import WatchFollowHealed
 from cuggino.files import storing
-from cuggino.git import IDENTITY, Git, joined, remove_stale_locks
+from cuggino.git import (
+    EXECUTABLE,
+    IDENTITY,
+    LINK,
+    PLAIN,
+    Git,
+    differences,
+    index_files,
+    joined,
+    remove_stale_locks,
+    tree_files,
+)
 from cuggino.operators import Flow, ask
 from cuggino.stages.acts import act
 from cuggino.stages.slots.position import (
@@ -27,10 +38,7 @@ from cuggino.stages.slots.position import (
 )
 from cuggino.stages.slots.refs import KEPT
 
-_LINK = "120000"
 _FOLDER = "040000"
-_MODULE = "160000"
-_EXECUTABLE = "100755"
 _CLOCK_S = 2.0
 """Seconds by which times of files may differ."""
 
@@ -128,24 +136,18 @@ def _put_back(place: Place, now: Position, old: str, new: str) -> Flow[WatchFoll
 
 def _changes(git: Git, old: str, new: str) -> Flow[dict[str, _Version | None]]:
     """Return the files that the fast-forward writes; None for one that it removes."""
-    words = ("diff-tree", "-r", "-z", "--no-renames", "--raw", old, new)
-    fields = iter((yield from git.must(*words)).fields)
-    changes: dict[str, _Version | None] = {}
-    for meta, path in zip(fields, fields, strict=False):
-        _, mode, _, blob, status = meta.split(" ")
-        if _MODULE not in (mode, meta[1:7]):
-            changes[path] = None if status == "D" else _Version(mode, blob)
-    return changes
+    words = ("diff-tree", "-r", "-z", "--no-renames", old, new)
+    return {
+        one.path: None if one.state == "D" else _Version(one.mode, one.blob)
+        for one in differences((yield from git.must(*words)).fields)
+        if not one.has_module
+    }
 
 
 def _tree(git: Git, commit: str) -> Flow[dict[str, _Version]]:
     """Return mode and blob of each file of a commit."""
-    versions = {}
-    for line in (yield from git.must("ls-tree", "-r", "-z", "--full-tree", commit)).fields:
-        meta, _, path = line.partition("\t")
-        mode, _, blob = meta.split(" ")
-        versions[path] = _Version(mode, blob)
-    return versions
+    listed = (yield from git.must("ls-tree", "-r", "-z", "--full-tree", commit)).fields
+    return {file.path: _Version(file.mode, file.blob) for file in tree_files(listed)}
 
 
 def _index(git: Git) -> Flow[tuple[dict[str, _Version], set[str]]]:
@@ -153,13 +155,11 @@ def _index(git: Git) -> Flow[tuple[dict[str, _Version], set[str]]]:
     versions: dict[str, _Version] = {}
     sparse: set[str] = set()
     words = ("ls-files", "-t", "--stage", "-z", "--full-name")
-    for line in (yield from git.must(*words)).fields:
-        meta, _, path = line.partition("\t")
-        tag, mode, blob, stage = meta.split(" ")
-        if tag == "S":
-            sparse.add(path)
-        elif stage == "0":
-            versions[path] = _Version(mode, blob)
+    for file in index_files((yield from git.must(*words)).fields):
+        if file.tag == "S":
+            sparse.add(file.path)
+        elif file.stage == "0":
+            versions[file.path] = _Version(file.mode, file.blob)
     return versions, sparse
 
 
@@ -182,15 +182,15 @@ def _found(
                 found.missing.add(path)
             continue
         blob = blobs.get(path)
-        if mode == _LINK:
-            blob = (yield from _link_blob(git, path)) if version.mode == _LINK else None
+        if mode == LINK:
+            blob = (yield from _link_blob(git, path)) if version.mode == LINK else None
         if blob == version.blob:
             if mode == version.mode or _Version(mode, blob) != at_head.get(path):
                 found.whole[path] = version
             continue
         before = at_head.get(path)
         is_unlike = blob is not None and (before is None or blob != before.blob)
-        if is_unlike and version.mode != _LINK and (yield from _begins(git, path, version)):
+        if is_unlike and version.mode != LINK and (yield from _begins(git, path, version)):
             found.torn[path] = version
     return found
 
@@ -206,9 +206,9 @@ def _mode(path: Path) -> str:
     except OSError:
         return ""
     if stat.S_ISLNK(mode):
-        return _LINK
+        return LINK
     if stat.S_ISREG(mode):
-        return _EXECUTABLE if mode & stat.S_IXUSR else "100644"
+        return EXECUTABLE if mode & stat.S_IXUSR else PLAIN
     return _FOLDER if stat.S_ISDIR(mode) else "other"
 
 

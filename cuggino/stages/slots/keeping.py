@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from cuggino.errors import ProcessFailed
 from cuggino.events import WatchWorkKept
 from cuggino.files import storing
-from cuggino.git import IDENTITY, Git
+from cuggino.git import IDENTITY, MODULE, STATUS, Git, changed_files, differences
 from cuggino.operators import Flow
 from cuggino.stages.slots.copying import copy_lfs
 from cuggino.stages.slots.folder import Slot
@@ -21,7 +21,6 @@ from cuggino.stages.slots.refs import BASES, CANDIDATES, KEPT, TRUNK, kept_ref, 
 UNCOMMITTED = "Cuggino-Kept: uncommitted"
 """The trailer of a commit that holds uncommitted work."""
 
-_STATUS = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal")
 _CHANGES = "uncommitted changes"
 _COMMITS = "commits that have not landed"
 _OTHERS = "a branch or a stash that the agent left"
@@ -46,9 +45,12 @@ def is_ours(path: str) -> bool:
 
 
 def changes(slot: Slot, specs: str) -> Flow[tuple[str, ...]]:
-    """Return the changed files in the slot, except the specifications and `.cuggino`."""
+    """Return the changed files in the slot, except the specifications and `.cuggino`.
+
+    They are the entries that `changed_files` parses.
+    """
     left_out = [f":(exclude,literal){path}" for path in _excluded(slot, specs)]
-    words = (*_STATUS, "--", ".", *left_out)
+    words = (*STATUS, "--untracked-files=normal", "--", ".", *left_out)
     return tuple((yield from slot.git.must(*words)).fields)
 
 
@@ -96,9 +98,9 @@ def leftovers(
     found = []
     dirty = set((yield from changes(slot, specs))) - set(record.dirt)
     if dirty:
-        for entry in dirty:
-            if not entry.startswith("?") and (slot.root / entry[3:]).is_dir():
-                raise NotKept(f"there are changes within the submodule {entry[3:]}")
+        for entry in changed_files(dirty):
+            if not entry.is_untracked and (slot.root / entry.path).is_dir():
+                raise NotKept(f"there are changes within the submodule {entry.path}")
         work = yield from _stored(slot, head, specs)
         found.append(Leftover(work, _CHANGES))
     elif not (yield from _is_safe(slot, head, known)):
@@ -208,10 +210,9 @@ def _stored(slot: Slot, head: str, specs: str) -> Flow[str]:
 def _check_repositories(slot: Slot, head: str, tree: str) -> Flow[None]:
     """Refuse a tree with commits of other repositories that `head` does not have."""
     words = ("diff-tree", "-r", "-z", "--no-renames", "--ignore-submodules=none", head, tree)
-    fields = (yield from slot.git.must(*words)).fields
-    for entry, path in zip(fields[::2], fields[1::2], strict=False):
-        if entry.split(" ")[1:2] == ["160000"]:
-            raise NotKept(f"{path} is a repository of its own")
+    for one in differences((yield from slot.git.must(*words)).fields):
+        if one.mode == MODULE:
+            raise NotKept(f"{one.path} is a repository of its own")
 
 
 def _tips(slot: Slot) -> Flow[list[str]]:

@@ -12,6 +12,7 @@ from reactivex import Observable
 from cuggino.errors import ProcessError, ProcessFailed
 from cuggino.events import WatchSlotPrepared, WatchWorkKept
 from cuggino.files import storing
+from cuggino.git import changed_files
 from cuggino.operators import Flow, ask, emit, flow
 from cuggino.sandbox import git_folders, top_of
 from cuggino.stages.acts import act
@@ -208,11 +209,10 @@ class _Preparing:
         names += [f"+{work}:{_WORK}"] * (work is not None)
         yield from slot.git.fetch(top_of(slot.project), *names, prune=True)
         yield from self._checkout(_BASE if work is None else _WORK)
-        remaining = [
-            entry for entry in (yield from changes(slot, self._specs)) if entry.startswith("?")
-        ]
+        found = changed_files((yield from changes(slot, self._specs)))
+        remaining = [entry.path for entry in found if entry.is_untracked]
         if remaining:
-            yield from emit(set_aside(slot, begun, f"{remaining[0][3:]} cannot be removed"))
+            yield from emit(set_aside(slot, begun, f"{remaining[0]} cannot be removed"))
             record = yield from self._cloned()
             return (yield from self._checked_out(record, work))
         yield from update_submodules(slot)

@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cuggino.errors import ProcessFailed
-from cuggino.git import Git
+from cuggino.git import MODULE, Git, differences
 from cuggino.operators import Flow
 from cuggino.sandbox import git_folders, top_of
 from cuggino.stages.slots.folder import Slot
 
 _FILE = ("-c", "protocol.file.allow=always")
-_LINK = "160000"
-"""The mode of a submodule in a tree."""
 
 
 def update_submodules(slot: Slot) -> Flow[None]:
@@ -42,12 +40,8 @@ def update_submodules(slot: Slot) -> Flow[None]:
 def unknown_commits(slot: Slot, base: str, commit: str) -> Flow[list[str]]:
     """Return the submodules for which the work names a commit that the project does not have."""
     words = ("diff-tree", "-r", "-z", "--no-renames", "--ignore-submodules=none", base, commit)
-    fields = (yield from slot.git.must(*words)).text.split("\0")
-    changed = {
-        path: entry.split(" ")[3]
-        for entry, path in zip(fields[::2], fields[1::2], strict=False)
-        if entry.split(" ")[1] == _LINK
-    }
+    listed = differences((yield from slot.git.must(*words)).fields)
+    changed = {one.path: one.blob for one in listed if one.mode == MODULE}
     known = (yield from _known(slot)) if changed else {}
     found = []
     for path, new in changed.items():
