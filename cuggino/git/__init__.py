@@ -47,11 +47,14 @@ from cuggino.git.program import (
     has_own_ssh,
 )
 from cuggino.git.settings import (
+    STORED_SCOPES,
     GitSetting,
     git_folder,
+    list_settings,
     looking_environment,
     ordinary_repository,
     program_settings,
+    settings_in_list,
 )
 from cuggino.git.signing import sign_head, signs_apart
 from cuggino.git.state import RepositoryState, repository_state
@@ -72,6 +75,7 @@ __all__ = [
     "BranchRefused",
     "STATUS",
     "STATUS_V2",
+    "STORED_SCOPES",
     "UNMERGED",
     "Changed",
     "CommitObstacle",
@@ -102,6 +106,7 @@ __all__ = [
     "has_work_tree",
     "index_files",
     "joined",
+    "list_settings",
     "looking_environment",
     "ordinary_repository",
     "program_settings",
@@ -109,6 +114,7 @@ __all__ = [
     "push_gist",
     "remove_stale_locks",
     "repository_state",
+    "settings_in_list",
     "settings_of",
     "sign_head",
     "signs_apart",

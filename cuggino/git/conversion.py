@@ -6,6 +6,7 @@ Attributes and `core.autocrlf` can convert a file when it is committed.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -14,13 +15,14 @@ from typing import NamedTuple, TypeAlias
 
 from cuggino.errors import ProcessError
 from cuggino.git.program import Git
+from cuggino.git.settings import list_settings
 from cuggino.operators import Flow
 from cuggino.sandbox import git_folders, home_of
 
-_SETTINGS = (
-    r"^(core\.(autocrlf|attributesfile|excludesfile|filemode|ignorecase|longpaths"
+_SETTINGS = re.compile(
+    r"core\.(autocrlf|attributesfile|excludesfile|filemode|ignorecase|longpaths"
     r"|precomposeunicode|symlinks|worktree|bare"
-    r"|repositoryformatversion)|attr\.tree|extensions\.(objectformat|refstorage))$"
+    r"|repositoryformatversion)|attr\.tree|extensions\.(objectformat|refstorage)"
 )
 """Settings that determine how git reads and stores files."""
 _CONVERTING = ("core.autocrlf", "core.attributesfile", "attr.tree")
@@ -95,13 +97,10 @@ def settings_of(git: Git) -> Flow[Mapping[str, str] | None]:
 
 def _read(git: Git) -> Flow[Mapping[str, str] | None]:
     try:
-        said = yield from git.run("config", "-z", "--get-regexp", _SETTINGS)
+        settings = yield from list_settings(git)
     except ProcessError:
         return None
-    if said.code:
-        return {} if said.code == 1 else None  # none of them is set
-    pairs = (one.partition("\n") for one in said.fields)
-    return {name.lower(): value if separator else "true" for name, separator, value in pairs}
+    return {one.name: one.text for one in settings if _SETTINGS.fullmatch(one.name)}
 
 
 class _UserFiles(NamedTuple):

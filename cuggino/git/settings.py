@@ -1,4 +1,4 @@
-"""Settings of a repository that start programs, and an environment for git without them.
+"""The settings of git: listed, those that start programs, and an environment for git without them.
 
 An unpacked archive can contain a `.git/config` whose programs run even on a read-only command:
 `git status` starts `core.fsmonitor` and the filters of changed files.
@@ -9,12 +9,19 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from cuggino.git.program import Git
+from cuggino.git.program import Git, Said
+from cuggino.operators import Flow
 
-_OWN_SCOPES = ("local", "worktree")
+OWN_SCOPES = frozenset({"local", "worktree"})
+"""The scopes of settings of the repository itself, not of its user."""
+STORED_SCOPES = OWN_SCOPES | {"system", "global"}
+"""The scopes of settings in files, not of the command line or the environment."""
+
+_LIST = ("--list", "--show-scope", "-z")
 _STARTS = re.compile(
     r"core\.(fsmonitor|hookspath|sshcommand|gitproxy|pager|editor|askpass|alternaterefscommand)"
     r"|diff\.(external|.+\.(command|textconv))"
@@ -31,29 +38,58 @@ _FILTER = re.compile(r"(filter\..+)\.(?:clean|smudge|process)", re.IGNORECASE | 
 
 
 class GitSetting(NamedTuple):
-    """A setting of the repository itself, not of its user."""
+    """A setting."""
 
     name: str
-    value: str
+    """In lower case, but for the part in the middle."""
+    value: str | None
+    """None if only the name is written, which stands for true."""
+
+    @property
+    def text(self) -> str:
+        """The value, as git reads a setting that can be true or false."""
+        return "true" if self.value is None else self.value
+
+
+def settings_in_list(
+    fields: Sequence[str], *, scopes: Collection[str] | None = None
+) -> list[GitSetting]:
+    """Parse the output of `git config --list --show-scope -z`, in the order in which git reads it.
+
+    With `scopes` only the settings of these are returned.
+    """
+    found = []
+    for scope, entry in zip(fields[::2], fields[1::2], strict=True):
+        if scopes is None or scope in scopes:
+            name, separator, value = entry.partition("\n")
+            found.append(GitSetting(name, value if separator else None))
+    return found
+
+
+def list_settings(
+    git: Git, *where: str, scopes: Collection[str] | None = None
+) -> Flow[list[GitSetting]]:
+    """Return all settings, or those of the scopes; `where` are options of `git config`.
+
+    Raises:
+        ProcessError: git cannot read them.
+    """
+    listed = yield from git.must("config", *where, *_LIST)
+    return settings_in_list(listed.fields, scopes=scopes)
 
 
 def program_settings(folder: Path) -> tuple[GitSetting, ...]:
     """Return the repository's own settings that start programs; none without a repository."""
-    listed = _git(folder, "config", "--list", "--show-scope", "-z")
+    listed = _git(folder, "config", *_LIST)
     if listed is None:
         return ()
-    parts = listed.split(b"\0")
-    found = []
-    for scope, entry in zip(parts[::2], parts[1::2], strict=False):
-        name, _, value = os.fsdecode(entry).partition("\n")
-        if os.fsdecode(scope) in _OWN_SCOPES and starts_program(name, value):
-            found.append(GitSetting(name, value))
-    return tuple(dict.fromkeys(found))
+    own = settings_in_list(listed.fields, scopes=OWN_SCOPES)
+    return tuple(dict.fromkeys(one for one in own if starts_program(*one)))
 
 
-def starts_program(name: str, value: str) -> bool:
+def starts_program(name: str, value: str | None) -> bool:
     """Return whether a setting names a program that git starts."""
-    return _STARTS.fullmatch(name) is not None and value.strip().lower() not in _HARMLESS
+    return _STARTS.fullmatch(name) is not None and (value or "").strip().lower() not in _HARMLESS
 
 
 def ordinary_repository(folder: Path) -> Path | None:
@@ -79,8 +115,8 @@ def git_folder(folder: Path) -> Path | None:
     own = folder / ".git"
     if _is_ordinary(own):
         return own
-    told = _git(folder, "rev-parse", "--git-common-dir")
-    return None if told is None else folder / os.fsdecode(told.rstrip(b"\n"))
+    asked = _git(folder, "rev-parse", "--git-common-dir")
+    return None if asked is None else folder / asked.text
 
 
 def _is_ordinary(git: Path) -> bool:
@@ -116,10 +152,10 @@ def looking_environment(folder: Path) -> dict[str, str]:
     return {**variables, "GIT_CONFIG_COUNT": str(first + len(pairs))}
 
 
-def _git(folder: Path, *args: str) -> bytes | None:
-    """Return the output of a git that only reads settings; None if it fails."""
+def _git(folder: Path, *args: str) -> Said | None:
+    """Run a git that only reads settings; None if it fails."""
     try:
         done = Git(cwd=folder).now(*args)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return done.output if done.code == 0 else None
+    return done if done.code == 0 else None

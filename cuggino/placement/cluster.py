@@ -39,7 +39,7 @@ from cuggino.events import (
     dump_event,
 )
 from cuggino.files import read_regular
-from cuggino.git import Git
+from cuggino.git import Git, list_settings
 from cuggino.loops import Placed, Services, Work, latest_run_of
 from cuggino.operators import Flow, ask, emit, flow, forward, within_budget
 from cuggino.operators.mapcat import mapcat
@@ -248,10 +248,9 @@ class Cluster:
             # A resumed run counts what it has spent so far, and so does the ledger.
             left += _spent(latest) if latest is not None and latest.resumable else 0.0
             options = options.model_copy(update={"budget": left})
-        listed = (yield from git.must("config", "--list", "-z")).text
+        listed = yield from list_settings(git)
         included = yield from included_files(Git(cwd=cwd, views=views_of(self._config)))
-        pairs = (entry.partition("\n") for entry in listed.split("\0"))
-        settings = [(name, value) for name, _, value in pairs if _SETTINGS.fullmatch(name)]
+        settings = [(one.name, one.text) for one in listed if _SETTINGS.fullmatch(one.name)]
         kept = Kept(workspace, work.name)
         exclude = _text(top / ".git" / "info" / "exclude")
 

@@ -236,7 +236,7 @@ def _of_git(project: Path) -> Iterator[ProjectCommand]:
         return
 
     for name, value in program_settings(project):
-        yield ProjectCommand(f"git config: {name}", value)
+        yield ProjectCommand(f"git config: {name}", value or "")
     folder = git_folder(project)
     for name in _GIT_HOOKS if folder is not None else ():
         assert folder is not None

@@ -8,14 +8,22 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from reactivex import operators as ops
 
+from cuggino import run
 from cuggino.git import (
+    STORED_SCOPES,
+    Git,
+    GitSetting,
     commit_obstacles,
     git_folder,
+    list_settings,
     looking_environment,
     program_settings,
     repository_state,
+    settings_in_list,
 )
+from cuggino.operators import Flow, flow
 from tests.git_project import GitProject, isolate_git
 from tests.hostile_project import GIT_PROGRAMS, HostileProject
 from tests.limits import LIMIT
@@ -33,7 +41,7 @@ def test_settings_that_start_programs(hostile: HostileProject) -> None:
     """Every setting that names a program is found, with its value, and no other one."""
     found = dict(program_settings(hostile.root))
     assert {_spelled(name) for name in (*GIT_PROGRAMS, "core.hooksPath")} == found.keys()
-    assert found["core.pager"].endswith("evil.sh core.pager")
+    assert (found["core.pager"] or "").endswith("evil.sh core.pager")
     assert [] == hostile.ran()
 
 
@@ -48,6 +56,42 @@ def test_settings_of_an_included_file(tmp_path: Path, monkeypatch: pytest.Monkey
     project.write("more", "[core]\n\tfsmonitor = ./watch\n")
     project.git("config", "include.path", "../more")
     assert [("core.fsmonitor", "./watch")] == [*program_settings(project.root)]
+
+
+def test_settings_are_listed_as_git_reads_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each has its name and value, also across lines or without one; the scopes can be chosen."""
+    isolate_git(monkeypatch, tmp_path / "home")
+    own = tmp_path / "own.gitconfig"
+    own.write_text("[user]\n\tname = A  B\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(own))
+    project = GitProject(tmp_path / "project")
+    (project.root / ".git/config").write_text(
+        '[core]\n\tbare = false\n[filter "A b"]\n\tClean = "one\\ntwo"\n\trequired\n\tsmudge =\n'
+        "[user]\n\tname = C\n"
+    )
+    listed = project.git("config", "--list", "--show-scope", "-z").split("\0")[:-1]
+    stored = settings_in_list(listed, scopes=STORED_SCOPES)
+    assert [
+        ("user.name", "A  B"),
+        ("core.bare", "false"),
+        ("filter.A b.clean", "one\ntwo"),
+        ("filter.A b.required", None),
+        ("filter.A b.smudge", ""),
+        ("user.name", "C"),
+    ] == stored
+    assert ["true", ""] == [one.text for one in stored if one.name.endswith(("required", "smudge"))]
+    assert stored[1:] == settings_in_list(listed, scopes=("local",))
+    assert [("user.name", "A  B")] == settings_in_list(listed, scopes=("global",))
+    found: list[GitSetting] = []
+
+    def story() -> Flow[None]:
+        found.extend((yield from list_settings(Git(cwd=project.root))))
+
+    run(flow(story).pipe(ops.default_if_empty(None)))
+    assert stored == [one for one in found if one in stored]
+    assert ("core.fsmonitor", "false") in found
 
 
 @pytest.mark.parametrize("value", ["true", "false", ""])

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from cuggino.files import remove, storing, write_atomic
-from cuggino.git import Git
+from cuggino.git import STORED_SCOPES, Git, GitSetting, list_settings
 from cuggino.operators import Flow
 from cuggino.sandbox import git_folders
 from cuggino.stages.slots.folder import Slot
@@ -25,7 +25,11 @@ _COPIED = re.compile(
 )
 """Settings that change what a commit holds or how it is made; no remote and no credential."""
 _OF_CLONE = re.compile(r"(core|extensions)\..+", re.DOTALL)
-_OWN = (("gc.auto", "0"), ("maintenance.auto", "false"), ("receive.denyCurrentBranch", "refuse"))
+_OWN = (
+    GitSetting("gc.auto", "0"),
+    GitSetting("maintenance.auto", "false"),
+    GitSetting("receive.denyCurrentBranch", "refuse"),
+)
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\b": "\\b"}
 _INFO = ("exclude", "attributes")
 _LEFT_STATES = (
@@ -43,8 +47,8 @@ _LEFT_STATES = (
 
 def clone_settings(git: Git) -> Flow[str]:
     """Return the configuration that git wrote into a new clone, without its remote."""
-    listed = yield from _listed(git, scopes=("local",))
-    return config_text((key, value) for key, value in listed if _OF_CLONE.fullmatch(key))
+    listed = yield from list_settings(git, scopes=("local",))
+    return config_text(one for one in listed if _OF_CLONE.fullmatch(one.name))
 
 
 def reset_settings(slot: Slot, record: SlotRecord) -> Flow[None]:
@@ -53,7 +57,7 @@ def reset_settings(slot: Slot, record: SlotRecord) -> Flow[None]:
     Changes by an agent are undone before git reads them. Paths that are relative to the
     project's repository become absolute.
     """
-    copied = yield from _listed(slot.project_git)
+    copied = yield from list_settings(slot.project_git, scopes=STORED_SCOPES)
     folders = git_folders(slot.project)
     common = folders[-1] if folders else slot.project / ".git"
     with storing("write", slot.root / ".git"):
@@ -76,9 +80,7 @@ def config_text(settings: Iterable[tuple[str, str | None]]) -> str:
     return "".join(_lines(settings))
 
 
-def _reset(
-    slot: Slot, record: SlotRecord, common: Path, copied: list[tuple[str, str | None]]
-) -> None:
+def _reset(slot: Slot, record: SlotRecord, common: Path, copied: Iterable[GitSetting]) -> None:
     git = slot.root / ".git"
     own = common.resolve()
     write_atomic(git / "config", record.config + config_text(copied), sync=False)
@@ -96,16 +98,13 @@ def _reset(
     _copy_hooks(own / "hooks", git / "hooks")
 
 
-def _relevant(
-    listed: list[tuple[str, str | None]], common: Path
-) -> Iterator[tuple[str, str | None]]:
-    for key, value in listed:
-        if not _COPIED.fullmatch(key):
+def _relevant(listed: Iterable[GitSetting], common: Path) -> Iterator[GitSetting]:
+    for name, value in listed:
+        if not _COPIED.fullmatch(name):
             continue
-        if key == "lfs.storage" and value and not Path(value).is_absolute():
-            yield key, os.fspath(common.resolve() / value)
-        else:
-            yield key, value
+        if name == "lfs.storage" and value and not Path(value).is_absolute():
+            value = os.fspath(common.resolve() / value)
+        yield GitSetting(name, value)
 
 
 def _copy_hooks(source: Path, target: Path) -> None:
@@ -131,20 +130,6 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
         return ""
-
-
-def _listed(
-    git: Git, *, scopes: Sequence[str] = ("system", "global", "local", "worktree")
-) -> Flow[list[tuple[str, str | None]]]:
-    """Return the settings in the order in which git reads them; None has a key without a value."""
-    words = ("config", "--show-scope", "--includes", "-z", "--list")
-    listed = (yield from git.must(*words)).text.split("\0")
-    entries = [
-        entry.partition("\n")
-        for scope, entry in zip(listed[::2], listed[1::2], strict=False)
-        if scope in scopes
-    ]
-    return [(key, value if separator else None) for key, separator, value in entries]
 
 
 def _lines(settings: Iterable[tuple[str, str | None]]) -> Iterator[str]:

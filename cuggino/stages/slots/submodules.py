@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
 from cuggino.errors import ProcessFailed
-from cuggino.git import MODULE, Git, differences
+from cuggino.git import MODULE, Git, differences, list_settings
 from cuggino.operators import Flow
 from cuggino.sandbox import git_folders, top_of
 from cuggino.stages.slots.folder import Slot
@@ -60,15 +59,15 @@ def _has(module: Path, commit: str) -> Flow[bool]:
 
 def _known(slot: Slot) -> Flow[dict[str, tuple[str, Path]]]:
     """Return name and repository of the submodules that the project has, by path."""
-    words: Sequence[str] = ("config", "--file", ".gitmodules", "-z", "--get-regexp", r"\.path$")
     try:
-        listed = (yield from slot.git.must(*words)).text
+        settings = yield from list_settings(slot.git, "--file", ".gitmodules")
     except ProcessFailed:  # none
         return {}
     folders = git_folders(top_of(slot.project))
     found = {}
-    for entry in listed.split("\0"):
-        key, _, path = entry.partition("\n")
+    for key, path in settings:
+        if not key.endswith(".path"):
+            continue
         name = key.removeprefix("submodule.").removesuffix(".path")
         module = folders[-1] / "modules" / name if folders and name else None
         if module is not None and path and (module / "HEAD").is_file():
