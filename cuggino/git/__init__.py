@@ -10,6 +10,7 @@ from cuggino.git.branch import BranchRefused, current_branch, protected_branch
 from cuggino.git.conversion import settings_of
 from cuggino.git.head import commit_at_head, commit_of
 from cuggino.git.history import History
+from cuggino.git.layout import Layout, checked_out, layout_of
 from cuggino.git.listings import (
     EXECUTABLE,
     LINK,
@@ -84,11 +85,13 @@ __all__ = [
     "Git",
     "GitSetting",
     "History",
+    "Layout",
     "Objects",
     "RepositoryState",
     "Said",
     "WorkTree",
     "changed_files",
+    "checked_out",
     "command_of",
     "commit_at_head",
     "commit_obstacles",
@@ -106,6 +109,7 @@ __all__ = [
     "has_work_tree",
     "index_files",
     "joined",
+    "layout_of",
     "list_settings",
     "looking_environment",
     "ordinary_repository",

@@ -21,15 +21,14 @@ from typing import Any
 
 from cuggino.errors import ProcessError, ProcessFailed
 from cuggino.files import write_atomic
-from cuggino.git.conversion import SettingsState, settings_of, settings_state, stores_as_is
-from cuggino.git.head import commit_at_head
+from cuggino.git.conversion import stores_as_is
+from cuggino.git.layout import Layout, layout_of
 from cuggino.git.listings import MODULE, STATUS, Changed, changed_files, index_files
 from cuggino.git.messages import failed, joined
-from cuggino.git.objects import Entry, Objects, UnknownObject, entries_of
+from cuggino.git.objects import Entry, UnknownObject, entries_of
 from cuggino.git.program import Git, Said
-from cuggino.git.settings import ordinary_repository
 from cuggino.operators import Flow, pause
-from cuggino.sandbox import SNAPSHOTS, Views, git_folders
+from cuggino.sandbox import SNAPSHOTS, Views
 
 REFS = SNAPSHOTS
 """The refs of snapshots, as `<run>/<stage>`."""
@@ -42,65 +41,11 @@ _CONVERTING = ("text", "eol", "crlf", "ident", "filter", "working-tree-encoding"
 """Attributes by which a file differs from its blob in the repository."""
 _ENDINGS = frozenset({b"text", b"eol", b"crlf"})
 """Those of them that convert line endings only."""
-_USUAL_SETTINGS = (
-    *(("core.filemode", "true"), ("core.symlinks", "true")),
-    *(("core.ignorecase", "false"), ("core.precomposeunicode", "false")),
-)
 _FEW_FILES, _FEW_BYTES = 32, 1 << 20
 """Changes that are stored without git; they are read again for each snapshot until it does."""
 _USUAL = frozenset({0o644, 0o755})
 _SLICE = 512
 """Files examined before the scheduler may run other work."""
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """The paths of a repository's parts, and the settings that its work tree depends on."""
-
-    top: Path
-    git_dir: Path
-    common: Path
-    objects: Path
-    index: Path
-    exclude: Path
-    settings: Mapping[str, str]
-
-    @property
-    def has_ref_files(self) -> bool:
-        """True if references are stored as files."""
-        return self.settings.get("extensions.refstorage", "files") == "files"
-
-    @property
-    def algorithm(self) -> str:
-        """The hash function of its objects."""
-        return self.settings.get("extensions.objectformat", "sha1")
-
-    @property
-    def store(self) -> Objects:
-        """The objects of the repository."""
-        return Objects(self.objects, self.algorithm)
-
-    @property
-    def is_usual(self) -> bool:
-        """True if names, links and executable bits are kept as on every Unix file system."""
-        return all(self.settings.get(name, usual) == usual for name, usual in _USUAL_SETTINGS)
-
-    def head(self) -> str | None:
-        """Return the current commit; None before the first one, or if it cannot be read."""
-        return commit_at_head(self.git_dir, self.common)
-
-    def has_older(self, before: datetime) -> bool:
-        """Return whether there may be snapshots from before that time, without asking git."""
-        folder = self.common / REFS
-        if not self.has_ref_files:
-            return True
-        with suppress(OSError):
-            if REFS.encode() in (self.common / "packed-refs").read_bytes():
-                return True
-        try:
-            return any(run.stat().st_mtime < before.timestamp() for run in folder.iterdir())
-        except OSError:
-            return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +59,6 @@ class Contents:
     """Unusual permissions, as octal digits by path."""
     modules: tuple[str, ...] = ()
     """Paths of submodules: the tree holds a commit of theirs, and none of their files."""
-
-
-_layouts: dict[Path, tuple[tuple[tuple[Path, ...], SettingsState], Layout]] = {}
-"""Layouts by folder, each with the state of the settings for which it holds."""
-
-_KEPT = 512
-"""Maximum number of cached layouts: many loops may share a process."""
 
 
 class WorkTree:
@@ -153,35 +91,26 @@ class WorkTree:
             ProcessError: there is none, or it has no work tree.
         """
         if self._layout is None:
-            self._layout = yield from self._find_layout()
+            self._layout = yield from layout_of(self._here)
         return self._layout
 
-    def _find_layout(self) -> Flow[Layout]:
-        """Return the layout, and ask git only if the settings have changed since another one."""
-        folders = git_folders(self._cwd.absolute())
-        state = (folders, settings_state(folders))
-        known = _layouts.get(self._cwd)
-        if known is None or known[0] != state:
-            while len(_layouts) >= _KEPT:
-                _layouts.pop(next(iter(_layouts)), None)
-            known = _layouts[self._cwd] = state, (yield from self._read_layout())
-        return known[1]
+    def has_older(self, before: datetime) -> Flow[bool]:
+        """Return whether there may be snapshots from before that time, without asking git.
 
-    def _read_layout(self) -> Flow[Layout]:
-        """Ask git, unless the repository is one like any other."""
-        settings = yield from settings_of(self._here)
-        found = ordinary_repository(self._cwd)
-        if found is not None and settings is not None and _is_around_its_git(settings):
-            git = found.resolve()
-            objects, index, exclude = (git / name for name in _PARTS)
-            return Layout(self._cwd.resolve(), git, git, objects, index, exclude, settings)
-        words = ("--show-toplevel", "--absolute-git-dir", "--git-common-dir")
-        paths = (word for name in _PARTS for word in ("--git-path", name))
-        said = yield from self._here.must("rev-parse", *words, *paths)
-        top, *others = said.text.split("\n")
-        places = [(self._cwd / path).resolve() for path in others]
-        git_dir, common, objects, index, exclude = places
-        return Layout(Path(top), git_dir, common, objects, index, exclude, settings or {})
+        Raises:
+            ProcessError: there is no repository, or it has no work tree.
+        """
+        layout = yield from self.layout()
+        if not layout.has_ref_files:
+            return True
+        with suppress(OSError):
+            if REFS.encode() in (layout.common / "packed-refs").read_bytes():
+                return True
+        try:
+            runs = (layout.common / REFS).iterdir()
+            return any(run.stat().st_mtime < before.timestamp() for run in runs)
+        except OSError:
+            return False
 
     def contents(self, *, force: Iterable[str] = ()) -> Flow[Contents]:
         """Store every file that is tracked or not ignored, and `force`, and return their tree.
@@ -424,7 +353,6 @@ class WorkTree:
         return frozenset(said.fields)
 
 
-_PARTS = ("objects", "index", "info/exclude")
 _OWN_INDEX = ("-c", "core.untrackedCache=false", "-c", "core.splitIndex=false")
 _PASSED = (
     *("core.filemode", "core.ignorecase", "core.precomposeunicode", "core.symlinks"),
@@ -452,18 +380,6 @@ def write_private(folder: Path, *, exclude: bytes, algorithm: str = "sha1") -> N
     _write(folder / "config", config.encode("ascii"))
     _write(folder / "info" / "attributes", _NO_ATTRIBUTES.encode("ascii"))
     _write(folder / "info" / "exclude", exclude)
-
-
-def _is_around_its_git(settings: Mapping[str, str]) -> bool:
-    """Return whether the work tree of a repository is the folder that its `.git` is in.
-
-    The version is among the settings of every repository, unless this git cannot read it.
-    """
-    return (
-        "core.repositoryformatversion" in settings
-        and "core.worktree" not in settings
-        and settings.get("core.bare", "false") == "false"
-    )
 
 
 def _write(path: Path, content: bytes) -> None:

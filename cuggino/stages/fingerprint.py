@@ -150,8 +150,7 @@ def _content(work: WorkTree, root: Path, exclude: tuple[Path, ...]) -> Flow[byte
 def _of_repository(work: WorkTree, root: Path, exclude: tuple[Path, ...]) -> Flow[bytes | None]:
     """Return the digest of the files in the repository; None if there are none below `root`."""
     contents = yield from work.contents()
-    top = (yield from work.layout()).top
-    prefix = Path(os.path.realpath(root)).relative_to(top)
+    prefix = Path((yield from work.layout()).prefix)
     excluded = _names(root, exclude)
     tree = yield from _below(work, contents.tree, prefix)
     state = hashlib.sha256()

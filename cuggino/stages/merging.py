@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from cuggino.errors import ProcessError, ProcessFailed
 from cuggino.files import BIGGEST, read_regular, remove, storing
-from cuggino.git import UNMERGED, Git, sign_head, signs_apart, unmerged_files
+from cuggino.git import UNMERGED, Git, layout_of, sign_head, signs_apart, unmerged_files
 from cuggino.operators import Flow, ask
 from cuggino.sandbox import git_folders
 from cuggino.stages.acts import act
@@ -49,7 +49,7 @@ def merge_flow(git: Git, commit: str, message: str, keep: Sequence[str]) -> Flow
     if not was_merging and (yield from is_ancestor(git, commit)):
         return Merge()
     paths: list[str] = []
-    aside = yield from _aside(git)
+    aside = (yield from layout_of(git)).git_dir / _ASIDE
     moved: list[str] = []
     for path in keep:
         state = ("status", "--porcelain", "--untracked-files=all", "--", f":(literal){path}")
@@ -86,7 +86,7 @@ def merge_flow(git: Git, commit: str, message: str, keep: Sequence[str]) -> Flow
     theirs = yield from _side(git, "HEAD", commit, paths)
     log = ("log", "--first-parent", "--format=%B", f"HEAD..{commit}")
     landed = (yield from git.must(*log)).text
-    top = Path((yield from git.must("rev-parse", "--show-toplevel")).text or git.cwd)
+    top = (yield from layout_of(git)).top
     return Merge(
         tuple(os.path.relpath(top / path, cwd) for path in paths), ours, theirs, _cut(landed)
     )
@@ -145,7 +145,7 @@ def stage_resolution(
         ProcessError: a conflict is left.
     """
     cwd = git.cwd
-    top = Path((yield from git.must("rev-parse", "--show-toplevel")).text or cwd)
+    top = (yield from layout_of(git)).top
     unresolved = yield from unmerged(git)
     known = dict.fromkeys([*(cwd / path for path in paths), *(top / path for path in unresolved)])
     found = yield from ask(act(lambda: [path for path in known if is_marked(path)]))
@@ -185,10 +185,6 @@ def _side(git: Git, other: str, one: str, paths: Sequence[str]) -> Flow[str]:
 def _cut(text: str) -> str:
     text = text.encode("utf-8", "replace").decode()  # a file may hold bytes that are not text
     return text if len(text) <= LONGEST_DIFF else f"{text[:LONGEST_DIFF]}\n[...]"
-
-
-def _aside(git: Git) -> Flow[Path]:
-    return (git.cwd / (yield from git.must("rev-parse", "--git-path", _ASIDE)).text).resolve()
 
 
 def _restore(git: Git, path: str) -> Flow[None]:

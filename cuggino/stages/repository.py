@@ -34,11 +34,13 @@ from cuggino.git import (
     Git,
     Said,
     changed_files,
+    checked_out,
     commit_of,
     distrusted_repositories,
     failed,
     has_own_ssh,
     joined,
+    layout_of,
     remove_stale_locks,
     sign_head,
     signs_apart,
@@ -259,12 +261,8 @@ class GitRepository:
             wary = ("--ignore-submodules=dirty",)
         status = yield from self._git.must(*_STATUS, *wary, "--", *paths)
         # `status` prints paths from the top of the repository, `add` takes them from the folder.
-        entries = _entries(status, (yield from self._prefix()))
+        entries = _entries(status, (yield from layout_of(self._git)).prefix)
         return [entry for entry in entries if not is_own_output(self._cwd / entry.path)]
-
-    def _prefix(self) -> Flow[str]:
-        """Return the path of the folder in the repository, empty or with a slash at its end."""
-        return (yield from self._git.must("rev-parse", "--show-prefix")).text
 
     def merge(
         self, commit: str, message: str, *, exclude: tuple[Path, ...] = ()
@@ -307,14 +305,9 @@ class GitRepository:
         return flow(lambda: self._push(remote, branch))
 
     def _recover(self, since: datetime) -> Flow[None]:
-        git = self._git
-        top = Path((yield from git.must("rev-parse", "--show-toplevel")).text or self._cwd)
-        branch = (yield from git.run("symbolic-ref", "--quiet", "HEAD")).text
-        locks: list[Path] = []
-        for ref in filter(None, ("index", "HEAD", branch)):
-            path = (yield from git.must("rev-parse", "--git-path", f"{ref}.lock")).text
-            locks.append((self._cwd / path).resolve())
-        removed = yield from ask(act(lambda: remove_stale_locks(locks, top, since=since)))
+        layout = yield from layout_of(self._git)
+        locks = list(layout.locks((yield from checked_out(self._git, layout))))
+        removed = yield from ask(act(lambda: remove_stale_locks(locks, layout.top, since=since)))
         yield from emit([str(path) for path in removed or []])
 
     def _within(self, paths: tuple[Path, ...]) -> tuple[str, ...]:
@@ -326,7 +319,7 @@ class GitRepository:
         self, message: str, left_out: tuple[str, ...], dirty: Mapping[str, str]
     ) -> Flow[None]:
         entries = yield from self._changed(left_out)
-        prefix = yield from self._prefix()
+        prefix = (yield from layout_of(self._git)).prefix
         kept, mixed = self._sorted_out(entries, dirty)
         # git would link to the commit of a new repository, without its files.
         nested = tuple(one.path for one in entries if one.is_untracked and one.path.endswith("/"))
@@ -436,7 +429,7 @@ class GitRepository:
     def _before_push(self, remote: str, ref: str, env: Mapping[str, str]) -> Flow[None]:
         """Run the project's hook as git would, but in the view of commands."""
         git = self._git
-        top = Path((yield from git.must("rev-parse", "--show-toplevel")).text)
+        top = (yield from layout_of(git)).top
         path = (yield from git.at(top).must(*_HOOK, hooks=True)).text
         hook = top / path
         head = yield from ask(self.head())

@@ -169,9 +169,8 @@ class GitSnapshots:
 
     def _prune(self, before: datetime, is_needed: Needed) -> Flow[None]:
         old: list[Snapshot] = []
-        if self.work_tree.is_in_repository() and (yield from self.work_tree.layout()).has_older(
-            before
-        ):
+        tree = self.work_tree
+        if tree.is_in_repository() and (yield from tree.has_older(before)):
             *others, _latest = (yield from ask(flow(self._all))) or [None]
             old = [one for one in others if one and one.at < before and not is_needed(one.run)]
         if old:

@@ -8,27 +8,25 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from reactivex import operators as ops
 
 from cuggino import run
 from cuggino.errors import ProcessError
-from cuggino.git import WorkTree, work_tree
-from cuggino.git.work_tree import Layout
-from cuggino.operators import Flow, flow
+from cuggino.git import Git, Layout, layout, layout_of as layout_by
+from cuggino.operators import Flow, emit, flow
 from tests.git_commands import note_git
 from tests.git_project import GitProject
 
 
 def layout_of(folder: Path) -> Layout:
     """Return the layout of the repository around the folder, without the cache."""
-    work_tree._layouts.clear()
-    found: list[Layout] = []
+    layout._layouts.clear()
 
     def story() -> Flow[None]:
-        found.append((yield from WorkTree(folder, folder / ".cuggino/snapshots").layout()))
+        yield from emit((yield from layout_by(Git(cwd=folder))))
 
-    run(flow(story).pipe(ops.default_if_empty(None)))
-    return found[0]
+    found = run(flow(story))
+    assert isinstance(found, Layout)
+    return found
 
 
 def moved(project: GitProject, tmp_path: Path) -> Path:
@@ -81,8 +79,25 @@ def test_it_is_what_git_says(
     """Both ways to find a layout give the same."""
     folder = make(project, tmp_path)
     found = layout_of(folder)
-    monkeypatch.setattr(work_tree, "ordinary_repository", lambda _folder: None)
+    monkeypatch.setattr(layout, "ordinary_repository", lambda _folder: None)
     assert layout_of(folder) == found
+    assert ("sub/" if make is within else "") == found.prefix
+
+
+@pytest.mark.parametrize("make", [lambda project, _: project.root, worktree, separate])
+def test_locks_are_where_git_makes_them(
+    make: Callable[[GitProject, Path], Path], project: GitProject, tmp_path: Path
+) -> None:
+    """A killed git leaves locks of the index, of HEAD and of the branch."""
+    folder = make(project, tmp_path)
+    names = ("index.lock", "HEAD.lock", "refs/heads/some/branch.lock")
+    paths = [GitProject.git(project, "-C", str(folder), *_PATH, name).strip() for name in names]
+    assert [(folder / path).resolve() for path in paths] == [
+        *layout_of(folder).locks("some/branch")
+    ]
+
+
+_PATH = ("rev-parse", "--git-path")
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ def remember_branch(place: Place, item: str, branch: str) -> Flow[None]:
 
 def forget_merged(place: Place, trunk: str) -> Flow[None]:
     """Forget the branches that are part of the trunk, or gone."""
-    folder = place.common / BRANCHES
+    folder = place.layout.common / BRANCHES
     names = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
     if not names:
         return

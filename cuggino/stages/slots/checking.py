@@ -108,7 +108,7 @@ class Gate:
         return Slot(
             number=0,
             root=root,
-            folder=root / place.prefix,
+            folder=root / place.layout.prefix,
             project=self._project,
             views=self._views,
         )
@@ -143,7 +143,7 @@ class Gate:
             kind,
             command,
             shell=self._shell or shell_with({**self._slot(place).env, **self._env}),
-            cwd=gate.folder / place.prefix,
+            cwd=gate.folder / place.layout.prefix,
             iteration=n,
             output_file=outputs / f"cuggino-{kind.__name__}",
             timeout=self._command_timeout,
@@ -154,7 +154,7 @@ class Gate:
         if self._specs is None:
             return
         source = self._project / self._specs
-        target = gate.folder / place.prefix / self._specs
+        target = gate.folder / place.layout.prefix / self._specs
         if not target.resolve().is_relative_to(gate.folder.resolve()):
             return
         for folder, _, names in os.walk(source):

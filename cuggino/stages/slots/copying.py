@@ -12,9 +12,8 @@ from typing import BinaryIO
 
 from cuggino.errors import ProcessFailed
 from cuggino.files import remove, storing
-from cuggino.git import Git
+from cuggino.git import Git, layout_of
 from cuggino.operators import Flow, pause
-from cuggino.sandbox import git_folders, top_of
 from cuggino.stages.slots.folder import Slot
 
 INCLUDED = ".worktreeinclude"
@@ -68,11 +67,10 @@ def included_files(git: Git) -> Flow[list[str]]:
 
 def copy_lfs(slot: Slot) -> Flow[None]:
     """Give the project the large files of LFS in the slot; git fetches only pointers to them."""
-    folders = git_folders(top_of(slot.project))
     source = slot.root / ".git" / "lfs" / "objects"
-    if not folders or not source.is_dir():
+    if not source.is_dir():
         return
-    target = folders[-1] / "lfs" / "objects"
+    target = (yield from layout_of(slot.project_git)).common / "lfs" / "objects"
     for path in _files(source):
         there = target / path.relative_to(source)
         if there.exists():

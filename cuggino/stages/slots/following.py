@@ -117,16 +117,16 @@ def changes_of_user(
 
     `changes` watches a folder. Files in folders that are not there yet are not watched.
     """
-    branch = place.common / "refs/heads" / delayed.branch
-    git = (place.git_dir / "HEAD", place.git_dir / "index", place.common / "packed-refs", branch)
-    files = (*git, *(place.top / path for path in delayed.paths))
+    at = place.layout
+    refs = (at.common / "packed-refs", at.common / "refs/heads" / delayed.branch)
+    files = (at.git_dir / "HEAD", at.index, *refs, *(at.top / path for path in delayed.paths))
     folders = {file.parent for file in files if file.parent.is_dir()}
 
     def state(_: Path) -> int:
         return hash(tuple(map(_stamp, files)))
 
     watched = merge_now(*map(changes, sorted(folders)))
-    states = watch_file_count(place.top, settle=_SETTLE, changes=lambda _: watched, count=state)
+    states = watch_file_count(at.top, settle=_SETTLE, changes=lambda _: watched, count=state)
     return states.pipe(ops.skip(1))
 
 

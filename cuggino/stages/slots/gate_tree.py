@@ -76,7 +76,6 @@ class GateTree:
         self.folder = slot.root
         self._slot = slot
         self._place = place
-        self._common = place.common
         self._git = Git(cwd=slot.root, views=slot.views, limit=timeout)
 
     def take(self, commit: str) -> Flow[Merged]:
@@ -249,8 +248,8 @@ class GateTree:
         assert record is not None
         if not record.config or not (own / "HEAD").is_file():
             yield from ask(act(lambda: self._clear(own)))
-            format_ = yield from self._place.git.run("rev-parse", "--show-object-format")
-            words = ("--object-format=sha256",) if format_.text == "sha256" else ()
+            algorithm = self._place.layout.algorithm
+            words = ("--object-format=sha256",) if algorithm == "sha256" else ()
             yield from self._git.must("init", "--quiet", "--template=", *words)
             record = yield from ask(act(lambda: self._share(own)))
             assert record is not None
@@ -281,9 +280,9 @@ class GateTree:
             for folder in ("objects/info", "info"):
                 (own / folder).mkdir(parents=True, exist_ok=True)
             with suppress(FileNotFoundError):
-                shutil.copyfile(self._common / "shallow", own / "shallow")
+                shutil.copyfile(self._place.layout.common / "shallow", own / "shallow")
             config = (own / "config").read_text(encoding="utf-8", errors="surrogateescape")
-        alternates = os.fsdecode(self._common / "objects") + "\n"
+        alternates = f"{self._place.layout.objects}\n"
         project = str(self._slot.project)
         record = SlotRecord(project=project, config=config, alternates=alternates)
         write_record(self._slot, record)

@@ -33,7 +33,6 @@ from cuggino.stages.slots.position import (
     MOVING_TO,
     Place,
     Position,
-    locks_of_user,
     move_refs,
 )
 from cuggino.stages.slots.refs import KEPT
@@ -81,10 +80,10 @@ def heal(place: Place, now: Position) -> Flow[WatchFollowHealed | Locked | None]
     """
     if now.moving is None:
         return None
-    locks = [lock for lock in locks_of_user(place, now.at) if os.path.lexists(lock)]
+    locks = [lock for lock in place.layout.locks(now.at) if os.path.lexists(lock)]
     if locks:
-        since = _time_of(place.common / MOVING_FROM)
-        yield from ask(act(lambda: remove_stale_locks(locks, place.top, since=since)))
+        since = _time_of(place.layout.common / MOVING_FROM)
+        yield from ask(act(lambda: remove_stale_locks(locks, place.git.cwd, since=since)))
         if any(map(os.path.lexists, locks)):
             return Locked(f"another git command is at work ({locks[0].name} exists)")
     old, new = now.moving
@@ -102,7 +101,7 @@ def _time_of(ref: Path) -> datetime:
 
 
 def _put_back(place: Place, now: Position, old: str, new: str) -> Flow[WatchFollowHealed | None]:
-    git, top = place.git, place.top
+    git, top = place.git, place.git.cwd
     written = yield from _changes(git, old, new)
     at_head = yield from _tree(git, now.head)
     staged, sparse = yield from _index(git)

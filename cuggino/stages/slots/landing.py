@@ -165,7 +165,7 @@ class Trunk:
         yield from gate.make()
         locks = [lock for lock in locks_of_refs(place, now.branch) if os.path.lexists(lock)]
         if locks:
-            yield from ask(act(lambda: remove_stale_locks(locks, place.top, since=EPOCH)))
+            yield from ask(act(lambda: remove_stale_locks(locks, place.git.cwd, since=EPOCH)))
         yield from self._heal(place, now)
         if not now.trunk or not now.followed:
             yield from self._start(place, now)

@@ -8,8 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from cuggino.errors import ConfigError
-from cuggino.git import Git, Said
+from cuggino.errors import ConfigError, ProcessFailed
+from cuggino.git import Git, Layout, Said, checked_out, layout_of
 from cuggino.operators import Flow
 from cuggino.sandbox import Views
 from cuggino.stages.slots.refs import KEPT, TRUNK
@@ -31,14 +31,9 @@ AGAIN_TO = "refs/cuggino/again/to"
 class Place:
     """The repository of a project."""
 
-    top: Path
     git: Git
-    git_dir: Path
-    """The folder of the work tree's own state, such as its index."""
-    common: Path
-    """The folder of objects and refs, which linked work trees share."""
-    prefix: str
-    """The path of the project in the repository, "" or with a slash at its end."""
+    """Git in the top folder of the repository."""
+    layout: Layout
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,28 +59,20 @@ def place_of(project: Path, views: Views | None = None) -> Flow[Place]:
     Raises:
         ConfigError: there is none.
     """
-    words = ("--show-toplevel", "--git-dir", "--git-common-dir", "--show-prefix")
     git = Git(cwd=project, views=views)
-    said = yield from git.run("rev-parse", *words)
-    lines = said.text.split("\n")
-    if said.code or len(lines) != len(words):
+    try:
+        layout = yield from layout_of(git)
+    except ProcessFailed as error:
         raise ConfigError(
             f"several slots require a git repository, and {project} is in none",
             hint="run `git init` and commit what is there",
-        )
-    top, own, common, prefix = lines
-    return Place(
-        top=Path(top),
-        git=git.at(Path(top)),
-        git_dir=(project / own).resolve(),
-        common=(project / common).resolve(),
-        prefix=prefix,
-    )
+        ) from error
+    return Place(git=git.at(layout.top), layout=layout)
 
 
 def position(place: Place) -> Flow[Position]:
     """Read the refs."""
-    at = yield from _checked_out(place)
+    at = yield from checked_out(place.git, place.layout)
     words = ("for-each-ref", "--format=%(refname) %(objectname)", *_READ)
     here = (f"refs/heads/{at}",) if at else ()
     listed = yield from place.git.must(*words, *here)
@@ -106,16 +93,6 @@ def position(place: Place) -> Flow[Position]:
         moving=_pair(refs, MOVING_FROM, MOVING_TO),
         again=_pair(refs, AGAIN_FROM, AGAIN_TO),
     )
-
-
-def _checked_out(place: Place) -> Flow[str]:
-    """Return the branch that is checked out, "" if HEAD is detached."""
-    with suppress(OSError):
-        text = os.fsdecode((place.git_dir / "HEAD").read_bytes()).strip()
-        if not text.endswith("/.invalid"):  # of a repository that keeps no refs in files
-            return text.removeprefix("ref: refs/heads/") if text.startswith("ref: ") else ""
-    said = yield from place.git.run("symbolic-ref", "--quiet", "HEAD")
-    return said.text.removeprefix("refs/heads/")
 
 
 _READ = (TRUNK, FOLLOWED, MOVING_FROM, MOVING_TO, AGAIN_FROM, AGAIN_TO)
@@ -167,7 +144,8 @@ def users_of(branch: str, place: Place) -> Flow[str]:
             folder = line.removeprefix("worktree ")
         elif line == f"branch {ref}":
             return f"{branch} is checked out in {folder}"
-    for own in (place.common, *_linked(place.common)):
+    common = place.layout.common
+    for own in (common, *_linked(common)):
         if any(_says(own / name, ref) for name in _REBASES):
             return f"{branch} is being rebased"
         if _says(own / "BISECT_START", branch):
@@ -188,19 +166,12 @@ def _says(file: Path, text: str) -> bool:
     return False
 
 
-def locks_of_user(place: Place, branch: str) -> Iterator[Path]:
-    """Yield the locks that a killed fast-forward can leave."""
-    for name in ("index.lock", "HEAD.lock"):
-        yield place.git_dir / name
-    if branch:
-        yield place.common / f"refs/heads/{branch}.lock"
-
-
 def locks_of_refs(place: Place, branch: str) -> Iterator[Path]:
     """Yield the locks that a killed move of refs can leave."""
+    common = place.layout.common
     refs = (TRUNK, followed_ref(branch), MOVING_FROM, MOVING_TO, AGAIN_FROM, AGAIN_TO)
     for ref in refs:
-        yield place.common / f"{ref}.lock"
-    yield place.common / "packed-refs.lock"
+        yield common / f"{ref}.lock"
+    yield common / "packed-refs.lock"
     if branch:
-        yield place.common / f"refs/heads/{branch}.lock"
+        yield common / f"refs/heads/{branch}.lock"

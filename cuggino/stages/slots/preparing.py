@@ -12,9 +12,9 @@ from reactivex import Observable
 from cuggino.errors import ProcessError, ProcessFailed
 from cuggino.events import WatchSlotPrepared, WatchWorkKept
 from cuggino.files import storing
-from cuggino.git import changed_files
+from cuggino.git import changed_files, layout_of
 from cuggino.operators import Flow, ask, emit, flow
-from cuggino.sandbox import git_folders, top_of
+from cuggino.sandbox import top_of
 from cuggino.stages.acts import act
 from cuggino.stages.slots.copying import copy_included, copy_specs
 from cuggino.stages.slots.folder import Slot, slot_in
@@ -127,8 +127,8 @@ class _Preparing:
             yield from emit(set_aside(slot, record, "its repository is gone"))
             return None
         if record.project != str(slot.project):  # it has moved
-            folders = git_folders(top_of(slot.project))
-            objects = f"{folders[-1] / 'objects'}\n" if folders and record.alternates else ""
+            layout = yield from layout_of(slot.project_git)
+            objects = f"{layout.objects}\n" if record.alternates else ""
             record = replace(record, project=str(slot.project), alternates=objects)
             write_record(slot, record)
         return record

@@ -10,9 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from cuggino.files import remove, storing, write_atomic
-from cuggino.git import STORED_SCOPES, Git, GitSetting, list_settings
+from cuggino.git import STORED_SCOPES, Git, GitSetting, layout_of, list_settings
 from cuggino.operators import Flow
-from cuggino.sandbox import git_folders
 from cuggino.stages.slots.folder import Slot
 from cuggino.stages.slots.record import SlotRecord
 
@@ -58,8 +57,7 @@ def reset_settings(slot: Slot, record: SlotRecord) -> Flow[None]:
     project's repository become absolute.
     """
     copied = yield from list_settings(slot.project_git, scopes=STORED_SCOPES)
-    folders = git_folders(slot.project)
-    common = folders[-1] if folders else slot.project / ".git"
+    common = (yield from layout_of(slot.project_git)).common
     with storing("write", slot.root / ".git"):
         _reset(slot, record, common, [*_relevant(copied, common), *_OWN])
 
@@ -82,7 +80,6 @@ def config_text(settings: Iterable[tuple[str, str | None]]) -> str:
 
 def _reset(slot: Slot, record: SlotRecord, common: Path, copied: Iterable[GitSetting]) -> None:
     git = slot.root / ".git"
-    own = common.resolve()
     write_atomic(git / "config", record.config + config_text(copied), sync=False)
     for name in ("config.worktree", "commondir", "gitdir"):
         (git / name).unlink(missing_ok=True)
@@ -90,12 +87,12 @@ def _reset(slot: Slot, record: SlotRecord, common: Path, copied: Iterable[GitSet
     if record.alternates and _text(alternates) != record.alternates:
         write_atomic(alternates, record.alternates, sync=False)
     for name in _INFO:
-        given = _text(own / "info" / name)
+        given = _text(common / "info" / name)
         if name == "exclude":
             within = slot.folder.relative_to(slot.root).as_posix()
             given += f"\n/{'' if within == '.' else within + '/'}.cuggino/\n"
         write_atomic(git / "info" / name, given, sync=False)
-    _copy_hooks(own / "hooks", git / "hooks")
+    _copy_hooks(common / "hooks", git / "hooks")
 
 
 def _relevant(listed: Iterable[GitSetting], common: Path) -> Iterator[GitSetting]:
@@ -103,7 +100,7 @@ def _relevant(listed: Iterable[GitSetting], common: Path) -> Iterator[GitSetting
         if not _COPIED.fullmatch(name):
             continue
         if name == "lfs.storage" and value and not Path(value).is_absolute():
-            value = os.fspath(common.resolve() / value)
+            value = os.fspath(common / value)
         yield GitSetting(name, value)
 
 

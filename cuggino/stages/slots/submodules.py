@@ -6,9 +6,8 @@ import os
 from pathlib import Path
 
 from cuggino.errors import ProcessFailed
-from cuggino.git import MODULE, Git, differences, list_settings
+from cuggino.git import MODULE, Git, differences, layout_of, list_settings
 from cuggino.operators import Flow
-from cuggino.sandbox import git_folders, top_of
 from cuggino.stages.slots.folder import Slot
 
 _FILE = ("-c", "protocol.file.allow=always")
@@ -63,13 +62,12 @@ def _known(slot: Slot) -> Flow[dict[str, tuple[str, Path]]]:
         settings = yield from list_settings(slot.git, "--file", ".gitmodules")
     except ProcessFailed:  # none
         return {}
-    folders = git_folders(top_of(slot.project))
+    modules = (yield from layout_of(slot.project_git)).common / "modules"
     found = {}
     for key, path in settings:
         if not key.endswith(".path"):
             continue
         name = key.removeprefix("submodule.").removesuffix(".path")
-        module = folders[-1] / "modules" / name if folders and name else None
-        if module is not None and path and (module / "HEAD").is_file():
-            found[path] = name, module
+        if name and path and (modules / name / "HEAD").is_file():
+            found[path] = name, modules / name
     return found

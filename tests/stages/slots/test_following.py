@@ -12,14 +12,23 @@ from reactivex.subject import Subject
 
 from cuggino import events as ev, run
 from cuggino.errors import ConfigError
-from cuggino.git import Git
+from cuggino.operators import Flow, emit, flow
 from cuggino.operators.merge_now import merge_now
 from cuggino.sources import folder_changes
 from cuggino.stages.slots import TRUNK, Gate, Trunk
 from cuggino.stages.slots.following import changes_of_user
-from cuggino.stages.slots.position import Place
+from cuggino.stages.slots.position import Place, place_of
 from cuggino.testing import Marbles
 from tests.stages.slots.landings import Landings, events, tags
+
+
+def _place(folder: Path) -> Place:
+    def story() -> Flow[None]:
+        yield from emit((yield from place_of(folder)))
+
+    place = run(flow(story))
+    assert isinstance(place, Place)
+    return place
 
 
 def land(work: Landings, trunk: Trunk, item: str, files: dict[str, str | None]) -> ev.WatchLanded:
@@ -504,7 +513,7 @@ class TestChangesOfTheUser:
             return signs
 
         git = root / ".git"
-        place = Place(top=root, git=Git(cwd=root), git_dir=git, common=git, prefix="")
+        place = _place(root)
         t.scheduler.schedule_absolute(5, lambda *_: signs.on_next("another file"))
         t.scheduler.schedule_absolute(10, lambda *_: (root / "sub/new.txt").unlink())
         t.scheduler.schedule_absolute(20, lambda *_: signs.on_next("that file"))
