@@ -18,7 +18,7 @@ from cuggino.doctor.agents import inspect_agents
 from cuggino.doctor.checks import agent_login, agent_permissions, agent_program
 from cuggino.doctor.result import CheckResult
 from cuggino.doctor.sandbox import sandbox
-from cuggino.git import Git, git_failure, has_own_ssh
+from cuggino.git import SSH_COMMAND, Git, git_failure, ssh_environment
 
 GIT_SECONDS = 20.0
 """Time limit for the remote."""
@@ -86,11 +86,11 @@ def _remote(remote: str, folder: Path) -> CheckResult:
     shown = _shown(remote)
     if failure := git_failure():
         return CheckResult("problem", f"git: {failure}", "install git")
-    quiet = {} if has_own_ssh() else {"GIT_SSH_COMMAND": "ssh -o BatchMode=yes"}
-    env = {**quiet, "GIT_DIR": str(folder / "probe.git")}
     identity = ("-c", "user.name=cuggino", "-c", "user.email=cuggino@localhost")
-    git = partial(_git, env=env, folder=folder)
     try:
+        quiet = ssh_environment(Git(cwd=folder).now(*SSH_COMMAND))
+        env = {**quiet, "GIT_DIR": str(folder / "probe.git")}
+        git = partial(_git, env=env, folder=folder)
         git("init", "--quiet", "--bare", str(folder / "probe.git"))
         tree = git("hash-object", "-w", "-t", "tree", "--stdin")
         commit = git(*identity, "commit-tree", tree, "-m", "cuggino cluster check")

@@ -12,6 +12,7 @@ from cuggino.git.head import commit_at_head, commit_of
 from cuggino.git.history import History
 from cuggino.git.layout import Layout, checked_out, layout_of
 from cuggino.git.listings import (
+    EACH_REF,
     EXECUTABLE,
     LINK,
     MODULE,
@@ -21,6 +22,7 @@ from cuggino.git.listings import (
     UNMERGED,
     Changed,
     changed_files,
+    commits_of_refs,
     differences,
     index_files,
     tracked_changes,
@@ -42,10 +44,11 @@ from cuggino.git.program import (
     IDENTITY,
     LIMIT_S,
     NONE,
+    SSH_COMMAND,
     Git,
     Said,
     git_environment,
-    has_own_ssh,
+    ssh_environment,
 )
 from cuggino.git.settings import (
     STORED_SCOPES,
@@ -63,6 +66,7 @@ from cuggino.git.trial import view_obstacles
 from cuggino.git.work_tree import MAX_FILE, REFS, Contents, WorkTree, write_private
 
 __all__ = [
+    "EACH_REF",
     "EXECUTABLE",
     "IDENTITY",
     "LIMIT_S",
@@ -72,6 +76,7 @@ __all__ = [
     "NONE",
     "PLAIN",
     "REFS",
+    "SSH_COMMAND",
     "STALE",
     "BranchRefused",
     "STATUS",
@@ -97,6 +102,7 @@ __all__ = [
     "commit_obstacles",
     "commit_of",
     "current_branch",
+    "commits_of_refs",
     "differences",
     "distrusted_repositories",
     "failed",
@@ -105,7 +111,6 @@ __all__ = [
     "git_failure",
     "git_folder",
     "git_refusal",
-    "has_own_ssh",
     "has_work_tree",
     "index_files",
     "joined",
@@ -122,6 +127,7 @@ __all__ = [
     "settings_of",
     "sign_head",
     "signs_apart",
+    "ssh_environment",
     "tracked_changes",
     "tree_files",
     "unmerged_files",

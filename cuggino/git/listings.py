@@ -1,6 +1,7 @@
-"""The listings of git, parsed: pure functions over the fields that `-z` separates (`Said.fields`).
+"""The listings of git, parsed by pure functions.
 
-No entry may be a rename, so commands that detect them need `--no-renames`.
+Files are parsed from the fields that `-z` separates (`Said.fields`). No entry may be a rename, so
+commands that detect them need `--no-renames`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ STATUS_V2 = ("status", "--porcelain=v2", "-z", "--no-renames", "--untracked-file
 """Lists changed files that are tracked, for `tracked_changes`."""
 UNMERGED = ("ls-files", "--unmerged", "--full-name", "-z", ":/")
 """Lists the files in conflict, for `unmerged_files`; reads no file of the work tree."""
+EACH_REF = ("for-each-ref", "--format=%(objectname)%09%(refname)")
+"""Lists references, for `commits_of_refs`."""
 
 _UNMERGED = frozenset({"DD", "AU", "UD", "UA", "DU", "AA", "UU"})
 
@@ -146,6 +149,12 @@ def index_files(fields: Iterable[str]) -> list[Listed]:
         *tag, mode, blob, stage = words.split(" ")
         found.append(Listed(path, mode, blob, stage, "".join(tag)))
     return found
+
+
+def commits_of_refs(text: str) -> dict[str, str]:
+    """Parse the output of `EACH_REF` or `git ls-remote`: return the commit of each reference."""
+    pairs = (line.partition("\t") for line in text.split("\n"))
+    return {name: commit for commit, _, name in pairs if name}
 
 
 def unmerged_files(fields: Iterable[str]) -> list[str]:

@@ -16,6 +16,7 @@ from cuggino.git.listings import STATUS_V2, UNMERGED, tracked_changes, unmerged_
 from cuggino.git.messages import command_of
 from cuggino.git.program import ANSWER_S, NONE, Git, Said
 from cuggino.git.settings import looking_environment, program_settings
+from cuggino.git.signing import SIGNS
 
 _SIGNERS = {"openpgp": ("gpg.openpgp.program", "gpg.program"), "x509": ("gpg.x509.program",)}
 """The settings that name the signing program of a format, and may open a dialog for a passphrase;
@@ -170,8 +171,7 @@ def _unsigned(folder: Path) -> str:
     Signs an empty commit and stores it in a temporary folder, so that the repository stays as it
     is.
     """
-    wanted = _git(folder, "config", "--type=bool", "--get", "commit.gpgSign").output.strip()
-    if wanted != b"true":
+    if _git(folder, *SIGNS).text != "true":
         return ""
     with ExitStack() as stack:
         scratch = Path(

@@ -357,6 +357,15 @@ def git_environment(more: Mapping[str, str] = NONE) -> dict[str, str]:
     return {**whole, **_QUIET, **more}
 
 
-def has_own_ssh() -> bool:
-    """Return whether the environment configures how git calls ssh."""
-    return bool(os.environ.get("GIT_SSH_COMMAND") or os.environ.get("GIT_SSH"))
+SSH_COMMAND = ("config", "--get", "core.sshCommand")
+"""Asks how the user has configured git to call ssh."""
+
+
+def ssh_environment(configured: Said) -> Mapping[str, str]:
+    """Return the variables with which ssh never asks for a password or a host key.
+
+    Empty if the user has configured how git calls ssh; `configured` answers `SSH_COMMAND`.
+    """
+    named = os.environ.get("GIT_SSH_COMMAND") or os.environ.get("GIT_SSH")
+    is_own = named or configured.code == 0
+    return NONE if is_own else {"GIT_SSH_COMMAND": "ssh -o BatchMode=yes"}

@@ -5,12 +5,13 @@ from __future__ import annotations
 from cuggino.git.program import Git
 from cuggino.operators import Flow
 
-_SIGNS = ("config", "--type=bool", "--get", "commit.gpgSign")
+SIGNS = ("config", "--type=bool", "--get", "commit.gpgSign")
+"""Asks whether commits have to be signed."""
 
 
 def signs_apart(git: Git) -> Flow[bool]:
     """Return whether commits have to be signed after they have been made in a view."""
-    return git.is_enclosed and (yield from git.run(*_SIGNS)).text == "true"
+    return git.is_enclosed and (yield from git.run(*SIGNS)).text == "true"
 
 
 def sign_head(git: Git, before: str | None) -> Flow[None]:

@@ -29,6 +29,7 @@ from cuggino.files import is_own_output
 from cuggino.git import (
     LIMIT_S,
     NONE,
+    SSH_COMMAND,
     STATUS,
     Changed,
     Git,
@@ -36,14 +37,15 @@ from cuggino.git import (
     changed_files,
     checked_out,
     commit_of,
+    commits_of_refs,
     distrusted_repositories,
     failed,
-    has_own_ssh,
     joined,
     layout_of,
     remove_stale_locks,
     sign_head,
     signs_apart,
+    ssh_environment,
 )
 from cuggino.operators import Flow, ask, emit, flow, forward
 from cuggino.sandbox import Views
@@ -417,11 +419,7 @@ class GitRepository:
 
     def _push(self, remote: str, branch: str) -> Flow[None]:
         git = self._git
-        env = {}
-        if not has_own_ssh() and (yield from git.run("config", "--get", "core.sshCommand")).code:
-            env["GIT_SSH_COMMAND"] = (
-                "ssh -o BatchMode=yes"  # never ask for a password or a host key
-            )
+        env = ssh_environment((yield from git.run(*SSH_COMMAND)))
         yield from self._before_push(remote, f"refs/heads/{branch}", env)
         command = ("push", "--porcelain", remote, f"HEAD:refs/heads/{branch}")
         yield from git.must(*command, merge_stderr=True, env=env)
@@ -438,7 +436,7 @@ class GitRepository:
         listed = yield from git.run("ls-remote", "--refs", remote, ref, env=env)
         if listed.code:
             raise failed(("push",), listed.code, listed.words)
-        theirs = listed.text.partition("\t")[0] or "0" * len(head)
+        theirs = commits_of_refs(listed.text).get(ref, "0" * len(head))
         url = (yield from git.run("remote", "get-url", "--push", remote)).text
         stdin = b"" if theirs == head else f"HEAD {head} {ref} {theirs}\n".encode()
         said = yield from git.at(top).hook(hook, remote, url, stdin=stdin)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cuggino.git import (
+    EACH_REF,
     EXECUTABLE,
     LINK,
     MODULE,
@@ -16,6 +17,7 @@ from cuggino.git import (
     STATUS_V2,
     UNMERGED,
     changed_files,
+    commits_of_refs,
     differences,
     index_files,
     tracked_changes,
@@ -152,6 +154,20 @@ def test_files_of_a_tree_and_of_the_index(filled: GitProject) -> None:
         file.path: file.tag for file in index_files(fields(filled, "ls-files", "-v", "-s", "-z"))
     }
     assert {"gone": "S", "staged": "h"} == {p: tag for p, tag in tags.items() if tag != "H"}
+
+
+def test_references(filled: GitProject) -> None:
+    """Those of this repository and of another one are listed alike, with any name."""
+    head = filled.git("rev-parse", "HEAD").strip()
+    filled.git("branch", "a\u2028b")
+    filled.git("commit", "--quiet", "--allow-empty", "--message", "more")
+    expected = {
+        "refs/heads/a\u2028b": head,
+        "refs/heads/main": filled.git("rev-parse", "HEAD").strip(),
+    }
+    assert expected == commits_of_refs(filled.git(*EACH_REF, "refs/heads"))
+    assert expected == commits_of_refs(filled.git("ls-remote", "--heads", "."))
+    assert {} == commits_of_refs(filled.git(*EACH_REF, "refs/nowhere"))
 
 
 def test_a_name_that_is_not_text(filled: GitProject) -> None:

@@ -10,7 +10,7 @@ from reactivex import Observable, concat, of, throw
 
 from cuggino import run
 from cuggino.errors import ProcessFailed
-from cuggino.git import Git, Said, view_obstacles
+from cuggino.git import SSH_COMMAND, Git, Said, ssh_environment, view_obstacles
 from cuggino.operators import Flow, emit, flow
 from cuggino.sandbox import Enclosure, Views
 from cuggino.testing import Marbles
@@ -124,3 +124,18 @@ def test_a_trial_of_the_views(project: GitProject, monkeypatch: pytest.MonkeyPat
     closed = Views(hide=(str(program.parent),))
     (obstacle,) = view_obstacles(project.root, closed, check_command="my-check --all")
     assert "the check's program, my-check, cannot be seen in the sandbox" == obstacle.what
+
+
+def test_ssh_never_asks_unless_the_user_has_configured_it(
+    project: GitProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the user has chosen, in a setting or in the environment, stays."""
+    git = Git(cwd=project.root)
+    silent = {"GIT_SSH_COMMAND": "ssh -o BatchMode=yes"}
+    assert silent == ssh_environment(said(git, *SSH_COMMAND))
+    for name in ("GIT_SSH", "GIT_SSH_COMMAND"):
+        with monkeypatch.context() as patch:
+            patch.setenv(name, "mine")
+            assert {} == ssh_environment(said(git, *SSH_COMMAND))
+    project.git("config", "core.sshCommand", "mine")
+    assert {} == ssh_environment(said(git, *SSH_COMMAND))

@@ -11,7 +11,16 @@ from dataclasses import dataclass
 from cuggino.errors import ProcessFailed
 from cuggino.events import WatchWorkKept
 from cuggino.files import storing
-from cuggino.git import IDENTITY, MODULE, STATUS, Git, changed_files, differences
+from cuggino.git import (
+    EACH_REF,
+    IDENTITY,
+    MODULE,
+    STATUS,
+    Git,
+    changed_files,
+    commits_of_refs,
+    differences,
+)
 from cuggino.operators import Flow
 from cuggino.stages.slots.copying import copy_lfs
 from cuggino.stages.slots.folder import Slot
@@ -56,11 +65,8 @@ def changes(slot: Slot, specs: str) -> Flow[tuple[str, ...]]:
 
 def known_refs(git: Git) -> Flow[dict[str, str]]:
     """Return the refs of the user's repository by which work is safe: their commits by name."""
-    words = ("for-each-ref", "--format=%(objectname) %(refname)")
     where = (TRUNK, CANDIDATES, KEPT, BASES, "refs/heads")
-    listed = (yield from git.must(*words, *where)).text
-    pairs = (line.partition(" ") for line in listed.splitlines())
-    return {name: commit for commit, _, name in pairs}
+    return commits_of_refs((yield from git.must(*EACH_REF, *where)).text)
 
 
 def left_in(
@@ -217,10 +223,10 @@ def _check_repositories(slot: Slot, head: str, tree: str) -> Flow[None]:
 
 def _tips(slot: Slot) -> Flow[list[str]]:
     """Return the commits of branches and stashes in the slot."""
-    words = ("for-each-ref", "--format=%(objectname) %(refname)", "refs/heads", "refs/stash")
-    listed = (yield from slot.git.must(*words)).text.splitlines()
-    tips = [line.partition(" ")[0] for line in listed]
-    if any(line.endswith(" refs/stash") for line in listed):
+    listed = yield from slot.git.must(*EACH_REF, "refs/heads", "refs/stash")
+    refs = commits_of_refs(listed.text)
+    tips = [*refs.values()]
+    if "refs/stash" in refs:
         all_of_them = ("--walk-reflogs", "--format=%H", "refs/stash", "--")
         tips += (yield from slot.git.must("log", *all_of_them)).text.split()
     return list(dict.fromkeys(tips))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cuggino.errors import ConfigError, ProcessFailed
-from cuggino.git import Git, Layout, Said, checked_out, layout_of
+from cuggino.git import EACH_REF, Git, Layout, Said, checked_out, commits_of_refs, layout_of
 from cuggino.operators import Flow
 from cuggino.sandbox import Views
 from cuggino.stages.slots.refs import KEPT, TRUNK
@@ -73,10 +73,8 @@ def place_of(project: Path, views: Views | None = None) -> Flow[Place]:
 def position(place: Place) -> Flow[Position]:
     """Read the refs."""
     at = yield from checked_out(place.git, place.layout)
-    words = ("for-each-ref", "--format=%(refname) %(objectname)", *_READ)
     here = (f"refs/heads/{at}",) if at else ()
-    listed = yield from place.git.must(*words, *here)
-    refs = dict(line.rsplit(" ", 1) for line in listed.text.split("\n") if line)
+    refs = commits_of_refs((yield from place.git.must(*EACH_REF, *_READ, *here)).text)
     named = next((ref for ref in refs if ref.startswith(f"{FOLLOWED}/heads/")), None)
     branch = named.removeprefix(f"{FOLLOWED}/heads/") if named else ""
     head = refs.get(here[0], "") if here else (yield from commit_named("HEAD", place.git))

@@ -16,7 +16,16 @@ from cuggino.errors import (
     SpawnFailed,
 )
 from cuggino.events import WatchCandidate
-from cuggino.git import STALE, Said, failed, gist, has_own_ssh, push_gist
+from cuggino.git import (
+    SSH_COMMAND,
+    STALE,
+    Said,
+    commits_of_refs,
+    failed,
+    gist,
+    push_gist,
+    ssh_environment,
+)
 from cuggino.operators import Flow, pause
 from cuggino.stages.slots.checking import Gate, Red, check_is_there, landing_message
 from cuggino.stages.slots.gate_tree import NotMerged
@@ -122,10 +131,8 @@ class RemoteBranches:
         said = yield from self._ask("ls-remote", self.remote, *refs)
         if said.code:
             raise _error(said, f"list the branches of {self.remote}")
-        pairs = (line.partition("\t") for line in said.text.splitlines())
-        return {
-            name.removeprefix("refs/heads/"): commit for commit, _, name in pairs if name in refs
-        }
+        found = commits_of_refs(said.text)
+        return {ref.removeprefix("refs/heads/"): found[ref] for ref in refs if ref in found}
 
     def merged(
         self, candidate: WatchCandidate, target: str, *, title: str, theirs: str = ""
@@ -218,12 +225,7 @@ class RemoteBranches:
     def _ask(self, *words: str) -> Flow[Said]:
         """Run a command that accesses the remote."""
         place, _ = yield from self._gate.located()
-        env = {}
-        if (
-            not has_own_ssh()
-            and (yield from place.git.run("config", "--get", "core.sshCommand")).code
-        ):
-            env["GIT_SSH_COMMAND"] = "ssh -o BatchMode=yes"
+        env = ssh_environment((yield from place.git.run(*SSH_COMMAND)))
         try:
             return (yield from place.git.run(*words, env=env))
         except SpawnFailed:

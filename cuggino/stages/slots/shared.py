@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from cuggino.errors import ConfigError, Fenced, ProcessError, ProcessFailed
-from cuggino.git import IDENTITY, STALE, Git
+from cuggino.git import IDENTITY, STALE, Git, commits_of_refs
 from cuggino.operators import Flow
 from cuggino.stages.slots.candidates import slot_record
 from cuggino.stages.slots.folder import Slot
@@ -43,8 +43,7 @@ class WorkRef:
             Fenced: another attempt has taken it over at the same moment.
             ProcessError: git, or the shared repository, cannot be used.
         """
-        listed = yield from git.must("ls-remote", self.remote, self.ref)
-        there = listed.text.partition("\t")[0]
+        there = (yield from shared_refs(git, self.remote, self.ref)).get(self.ref, "")
         if there:
             yield from git.fetch(self.remote, f"+{self.ref}:{self.ref}")
         claimed = yield from self._own(git, there or base)
@@ -120,9 +119,7 @@ def shared_refs(git: Git, remote: str, *patterns: str) -> Flow[dict[str, str]]:
     Raises:
         ProcessError: it cannot be reached.
     """
-    listed = yield from git.must("ls-remote", remote, *patterns)
-    pairs = (line.partition("\t") for line in listed.text.splitlines())
-    return {name: commit for commit, _, name in pairs}
+    return commits_of_refs((yield from git.must("ls-remote", remote, *patterns)).text)
 
 
 def remote_of(git: Git, name: str) -> Flow[str]:
