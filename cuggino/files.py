@@ -175,6 +175,37 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def blocking(top: Path, place: Path) -> Path | None:
+    """Return the topmost path between `top` and `place` that is a link or a file, if any."""
+    folder = top
+    for part in place.relative_to(top).parts[:-1]:
+        folder /= part
+        try:
+            if not stat.S_ISDIR(folder.lstat().st_mode):
+                return folder
+        except OSError:
+            return None
+    return None
+
+
+def remove_file(top: Path, path: str) -> None:
+    """Remove a file below `top`, and the folders that are empty then; it may be missing.
+
+    Nothing happens beyond a link, where it would be another file.
+    """
+    place = top / path
+    if blocking(top, place):
+        return
+    place.unlink(missing_ok=True)
+    for folder in place.parents:
+        if folder == top:
+            break
+        try:
+            folder.rmdir()
+        except OSError:  # not empty
+            break
+
+
 def state_folder(env: Mapping[str, str]) -> Path | None:
     """Return the folder for what cuggino remembers about a user: trust, keys, live pages.
 

@@ -11,7 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from cuggino.files import read_json_object, read_regular, read_text, render_json, write_atomic
+from cuggino.files import (
+    blocking,
+    read_json_object,
+    read_regular,
+    read_text,
+    remove_file,
+    render_json,
+    write_atomic,
+)
 
 
 def test_write_replaces_the_text(tmp_path: Path) -> None:
@@ -206,3 +214,34 @@ def test_a_private_file(tmp_path: Path, before: int | None) -> None:
         file.chmod(before)
     write_atomic(file, "new", private=True)
     assert ("new", 0o600) == (file.read_text(), stat.S_IMODE(file.stat().st_mode))
+
+
+def test_a_removed_file_takes_its_empty_folders_along(tmp_path: Path) -> None:
+    """Folders with other files stay, as does the top; a missing file is none."""
+    for name in ("a/b/c/one", "a/two"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    for _ in range(2):
+        remove_file(tmp_path, "a/b/c/one")
+        assert {tmp_path / "a", tmp_path / "a/two"} == set(tmp_path.rglob("*"))
+    remove_file(tmp_path, "a/two")
+    assert tmp_path.is_dir()
+    assert [] == list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("kind", ["link", "file"])
+def test_no_file_is_removed_beyond_a_link(tmp_path: Path, kind: str) -> None:
+    """What stands in the place of a folder is found, and what it leads to stays."""
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/one").touch()
+    (tmp_path / "a").mkdir()
+    if kind == "link":
+        (tmp_path / "a/b").symlink_to("../other")
+    else:
+        (tmp_path / "a/b").touch()
+    assert tmp_path / "a/b" == blocking(tmp_path, tmp_path / "a/b/one")
+    assert blocking(tmp_path, tmp_path / "a/b") is None
+    assert blocking(tmp_path, tmp_path / "none/one") is None
+    remove_file(tmp_path, "a/b/one")
+    assert (tmp_path / "other/one").exists()
+    assert (tmp_path / "a/b").exists()

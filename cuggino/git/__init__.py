@@ -32,7 +32,7 @@ from cuggino.git.listings import (
 from cuggino.git.locks import remove_stale_locks
 from cuggino.git.messages import STALE, command_of, failed, gist, joined, push_gist
 from cuggino.git.nested import distrusted_repositories
-from cuggino.git.objects import Entry, Objects
+from cuggino.git.objects import Entry, Objects, blob_name, read_file
 from cuggino.git.obstacles import (
     CommitObstacle,
     commit_obstacles,
@@ -62,6 +62,7 @@ from cuggino.git.settings import (
 )
 from cuggino.git.signing import sign_head, signs_apart
 from cuggino.git.state import RepositoryState, repository_state
+from cuggino.git.trees import diff_trees, files_of
 from cuggino.git.trial import view_obstacles
 from cuggino.git.work_tree import MAX_FILE, REFS, Contents, WorkTree, write_private
 
@@ -95,6 +96,7 @@ __all__ = [
     "RepositoryState",
     "Said",
     "WorkTree",
+    "blob_name",
     "changed_files",
     "checked_out",
     "command_of",
@@ -103,9 +105,11 @@ __all__ = [
     "commit_of",
     "current_branch",
     "commits_of_refs",
+    "diff_trees",
     "differences",
     "distrusted_repositories",
     "failed",
+    "files_of",
     "gist",
     "git_environment",
     "git_failure",
@@ -121,6 +125,7 @@ __all__ = [
     "program_settings",
     "protected_branch",
     "push_gist",
+    "read_file",
     "remove_stale_locks",
     "repository_state",
     "settings_in_list",

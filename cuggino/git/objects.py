@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
+import stat
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from threading import get_ident
 from typing import NamedTuple
+
+from cuggino.git.listings import EXECUTABLE, LINK, PLAIN
 
 TREE = b"40000"
 """The mode of a folder in a tree."""
@@ -43,7 +47,7 @@ class Objects:
         Raises:
             OSError: it cannot be written.
         """
-        raw = b"%b %d\0%b" % (kind, len(body), body)
+        raw = _raw(kind, body)
         digest = hashlib.new(self._algorithm, raw, usedforsecurity=False)
         name = digest.hexdigest()
         place = self._place(name)
@@ -119,6 +123,31 @@ class Objects:
 
     def _place(self, name: str) -> Path:
         return self._folder / name[:2] / name[2:]
+
+
+def blob_name(content: bytes, algorithm: str = "sha1") -> str:
+    """Return the hash by which git stores the content of a file."""
+    return hashlib.new(algorithm, _raw(b"blob", content), usedforsecurity=False).hexdigest()
+
+
+def _raw(kind: bytes, body: bytes) -> bytes:
+    return b"%b %d\0%b" % (kind, len(body), body)
+
+
+def read_file(file: Path, most: int) -> tuple[str, bytes]:
+    """Return the mode in git's digits and the content of a link or a file.
+
+    Raises:
+        OSError: it has gone, has more than `most` bytes, or is neither.
+    """
+    if file.is_symlink():
+        return LINK, os.fsencode(file.readlink())
+    with os.fdopen(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as opened:
+        state = os.fstat(opened.fileno())
+        content = opened.read(most + 1) if stat.S_ISREG(state.st_mode) else None
+    if content is None or len(content) > most:
+        raise OSError(errno.EFBIG, "for git", str(file))
+    return EXECUTABLE if state.st_mode & stat.S_IXUSR else PLAIN, content
 
 
 def entries_of(body: bytes, digits: int) -> dict[bytes, Entry]:

@@ -7,7 +7,6 @@ own index, branches or configuration is written.
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import shutil
@@ -25,7 +24,7 @@ from cuggino.git.conversion import stores_as_is
 from cuggino.git.layout import Layout, layout_of
 from cuggino.git.listings import MODULE, STATUS, Changed, changed_files, index_files
 from cuggino.git.messages import failed, joined
-from cuggino.git.objects import Entry, UnknownObject, entries_of
+from cuggino.git.objects import Entry, UnknownObject, entries_of, read_file
 from cuggino.git.program import Git, Said
 from cuggino.operators import Flow, pause
 from cuggino.sandbox import SNAPSHOTS, Views
@@ -449,28 +448,12 @@ def _patched(layout: Layout, tree: str, added: list[str], removed: list[str]) ->
     left = _FEW_BYTES
     try:
         for path in added:
-            mode, content = _read_file(layout.top / path, left)
+            mode, content = read_file(layout.top / path, left)
             left -= len(content)
-            changes[os.fsencode(path)] = Entry(mode, store.write(b"blob", content))
+            changes[os.fsencode(path)] = Entry(mode.encode(), store.write(b"blob", content))
         return store.tree_with(bytes.fromhex(tree), changes).hex()
     except (OSError, UnknownObject):
         return None
-
-
-def _read_file(file: Path, most: int) -> tuple[bytes, bytes]:
-    """Return the mode in git's digits and the content of a link or a file.
-
-    Raises:
-        OSError: it has gone, or is too large.
-    """
-    if file.is_symlink():
-        return b"120000", os.fsencode(file.readlink())
-    with os.fdopen(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as opened:
-        state = os.fstat(opened.fileno())
-        content = opened.read(most + 1) if stat.S_ISREG(state.st_mode) else None
-    if content is None or len(content) > most:
-        raise OSError(errno.EFBIG, "for git", str(file))
-    return b"100755" if state.st_mode & stat.S_IXUSR else b"100644", content
 
 
 def _has_size(file: Path, size: bytes) -> bool:

@@ -16,7 +16,17 @@ from reactivex import Observable, defer, timer
 
 from cuggino.errors import ProcessError
 from cuggino.files import read_regular
-from cuggino.git import STATUS, Contents, Git, WorkTree, changed_files, index_files, write_private
+from cuggino.git import (
+    STATUS,
+    Contents,
+    Git,
+    WorkTree,
+    blob_name,
+    changed_files,
+    index_files,
+    read_file,
+    write_private,
+)
 from cuggino.operators import Flow, emit, flow, interrupt_when, pause
 from cuggino.sandbox import Views, git_folders
 
@@ -240,7 +250,6 @@ def _nested(work: WorkTree, folder: Path, exclude: tuple[Path, ...], depth: int)
         os.fsencode(one.path): f"{one.mode} {one.blob}".encode()
         for one in index_files(listed.fields)
     }
-    digits = len(next(iter(files.values())).split()[-1]) if files else 40
     turn = _Turn()
     for entry in changed_files(changed.fields):
         if entry.is_in_work_tree:
@@ -250,7 +259,7 @@ def _nested(work: WorkTree, folder: Path, exclude: tuple[Path, ...], depth: int)
             if file.is_dir() and not file.is_symlink():
                 files[path] = yield from _nested(work, file, exclude, depth + 1)
             elif os.path.lexists(file):
-                files[path] = _state_of(file, digits)
+                files[path] = _state_of(file)
             if turn.is_over(0):
                 yield from pause(0)
     left = _names(folder, exclude)
@@ -261,27 +270,13 @@ def _nested(work: WorkTree, folder: Path, exclude: tuple[Path, ...], depth: int)
     return state.digest()
 
 
-def _state_of(file: Path, digits: int) -> bytes:
+def _state_of(file: Path) -> bytes:
     """Return mode and hash of a file as an index has them; our own hash of one that git refuses."""
     try:
-        found = file.lstat()
-        if stat.S_ISLNK(found.st_mode):
-            return b"120000 " + _blob(os.fsencode(file.readlink()), digits)
-        if stat.S_ISREG(found.st_mode) and found.st_size <= _WHOLE:
-            mode = b"100755" if found.st_mode & stat.S_IXUSR else b"100644"
-            with os.fdopen(os.open(file, _READ), "rb") as content:
-                return mode + b" " + _blob(content.read(), digits)
+        mode, content = read_file(file, _WHOLE)
     except OSError:
-        pass
-    return _identity_of(file)
-
-
-def _blob(content: bytes, digits: int) -> bytes:
-    """Return git's hash of a file's content; the number of `digits` selects the hash function."""
-    function = hashlib.sha1 if digits == 40 else hashlib.sha256
-    state = function(b"blob %d\0" % len(content), usedforsecurity=False)
-    state.update(content)
-    return state.hexdigest().encode()
+        return _identity_of(file)
+    return f"{mode} {blob_name(content)}".encode()
 
 
 def _of_folder(folder: Path, exclude: tuple[Path, ...]) -> Flow[bytes]:

@@ -14,7 +14,8 @@ from typing import Literal, TypeAlias
 from reactivex import Observable
 
 from cuggino.errors import RunNotFound, StorageError
-from cuggino.git import EXECUTABLE, LINK, MODULE, Contents, WorkTree, differences, tree_files
+from cuggino.files import blocking, remove_file
+from cuggino.git import EXECUTABLE, LINK, MODULE, Contents, WorkTree, diff_trees, files_of
 from cuggino.operators import Flow, ask, emit, flow, pause
 from cuggino.stages.acts import clock
 from cuggino.stages.snapshot import UNDONE, GitSnapshots, Snapshot, store
@@ -145,9 +146,8 @@ def _plan(work: WorkTree, snapshot: Snapshot) -> Flow[None]:
 def _differences(work: WorkTree, tree: str, commit: str) -> Flow[list[Change]]:
     if tree == commit:
         return []
-    command = ("diff-tree", "-r", "-z", "--no-renames", tree, commit)
     rows: list[Change] = []
-    for one in differences((yield from work.git.must(*command)).fields):
+    for one in (yield from diff_trees(work.git, tree, commit)):
         if one.state == "D":
             rows.append(Change("remove", one.path, one.mode_before))
         elif one.mode_before == MODULE:
@@ -160,20 +160,7 @@ def _differences(work: WorkTree, tree: str, commit: str) -> Flow[list[Change]]:
 
 def _is_there(top: Path, row: Change) -> bool:
     place = top / row.path
-    return not _blocking(top, place) and os.path.lexists(place)
-
-
-def _blocking(top: Path, place: Path) -> Path | None:
-    """Return the topmost path above `place` that is a link or a file instead of a folder."""
-    folder = top
-    for part in place.relative_to(top).parts[:-1]:
-        folder /= part
-        try:
-            if not stat.S_ISDIR(folder.lstat().st_mode):
-                return folder
-        except OSError:
-            return None
-    return None
+    return not blocking(top, place) and os.path.lexists(place)
 
 
 def _reason_to_keep(
@@ -194,10 +181,9 @@ def _ignored_then(work: WorkTree, snapshot: Snapshot, paths: list[str]) -> Flow[
     """Return which of these paths git ignored when the snapshot was taken."""
     if not paths:
         return frozenset()
-    listed = (yield from work.git.must("ls-tree", "-r", "-z", snapshot.commit)).fields
     rules = [
         Change("create", file.path, file.mode, file.blob)
-        for file in tree_files(listed)
+        for file in (yield from files_of(work.git, snapshot.commit))
         if Path(file.path).name == ".gitignore" and file.mode.startswith("100")
     ]
     if not rules:
@@ -239,7 +225,7 @@ def _undo(work: WorkTree, plan: UndoPlan) -> Flow[None]:
     for row in plan.changes:
         if row.kind == "remove":
             with _noted(failed, row.path):
-                _remove(layout.top, row.path)
+                remove_file(layout.top, row.path)
 
     def restore(row: Change, data: bytes) -> None:
         with _noted(failed, row.path):
@@ -307,25 +293,10 @@ def _batches(rows: Iterable[Change], sizes: Iterable[int]) -> Iterator[list[Chan
         yield batch
 
 
-def _remove(top: Path, path: str) -> None:
-    place = top / path
-    if _blocking(top, place):
-        return  # what stands there now is not that file
-    with suppress(FileNotFoundError):
-        place.unlink()
-    for folder in place.parents:
-        if folder == top:
-            break
-        try:
-            folder.rmdir()
-        except OSError:  # not empty
-            break
-
-
 def _restore(top: Path, row: Change, data: bytes, permissions: str | None) -> None:
     place = top / row.path
-    if blocking := _blocking(top, place):
-        raise OSError(0, f"{blocking.relative_to(top)} is in the way, which git ignores")
+    if above := blocking(top, place):
+        raise OSError(0, f"{above.relative_to(top)} is in the way, which git ignores")
     place.parent.mkdir(parents=True, exist_ok=True)
     mode: int | None = None
     with suppress(OSError):

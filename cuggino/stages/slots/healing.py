@@ -13,18 +13,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cuggino.events import WatchFollowHealed
-from cuggino.files import storing
+from cuggino.files import remove_file, storing
 from cuggino.git import (
     EXECUTABLE,
     IDENTITY,
     LINK,
     PLAIN,
     Git,
-    differences,
+    diff_trees,
+    files_of,
     index_files,
     joined,
     remove_stale_locks,
-    tree_files,
 )
 from cuggino.operators import Flow, ask
 from cuggino.stages.acts import act
@@ -135,18 +135,17 @@ def _put_back(place: Place, now: Position, old: str, new: str) -> Flow[WatchFoll
 
 def _changes(git: Git, old: str, new: str) -> Flow[dict[str, _Version | None]]:
     """Return the files that the fast-forward writes; None for one that it removes."""
-    words = ("diff-tree", "-r", "-z", "--no-renames", old, new)
     return {
         one.path: None if one.state == "D" else _Version(one.mode, one.blob)
-        for one in differences((yield from git.must(*words)).fields)
+        for one in (yield from diff_trees(git, old, new))
         if not one.has_module
     }
 
 
 def _tree(git: Git, commit: str) -> Flow[dict[str, _Version]]:
     """Return mode and blob of each file of a commit."""
-    listed = (yield from git.must("ls-tree", "-r", "-z", "--full-tree", commit)).fields
-    return {file.path: _Version(file.mode, file.blob) for file in tree_files(listed)}
+    files = yield from files_of(git, commit)
+    return {file.path: _Version(file.mode, file.blob) for file in files}
 
 
 def _index(git: Git) -> Flow[tuple[dict[str, _Version], set[str]]]:
@@ -271,11 +270,4 @@ def _remove(top: Path, paths: Iterable[str]) -> None:
     """Remove files that HEAD does not have, and the folders that are empty then."""
     for path in paths:
         with storing("remove", top / path):
-            (top / path).unlink(missing_ok=True)
-        for folder in Path(path).parents:
-            if folder == Path():
-                break
-            try:
-                (top / folder).rmdir()
-            except OSError:
-                break
+            remove_file(top, path)

@@ -19,7 +19,7 @@ from cuggino.git import (
     Git,
     changed_files,
     commits_of_refs,
-    differences,
+    diff_trees,
 )
 from cuggino.operators import Flow
 from cuggino.stages.slots.copying import copy_lfs
@@ -215,8 +215,7 @@ def _stored(slot: Slot, head: str, specs: str) -> Flow[str]:
 
 def _check_repositories(slot: Slot, head: str, tree: str) -> Flow[None]:
     """Refuse a tree with commits of other repositories that `head` does not have."""
-    words = ("diff-tree", "-r", "-z", "--no-renames", "--ignore-submodules=none", head, tree)
-    for one in differences((yield from slot.git.must(*words)).fields):
+    for one in (yield from diff_trees(slot.git, head, tree)):
         if one.mode == MODULE:
             raise NotKept(f"{one.path} is a repository of its own")
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from cuggino.errors import ProcessFailed
-from cuggino.git import MODULE, Git, differences, layout_of, list_settings
+from cuggino.git import MODULE, Git, diff_trees, layout_of, list_settings
 from cuggino.operators import Flow
 from cuggino.stages.slots.folder import Slot
 
@@ -37,9 +37,8 @@ def update_submodules(slot: Slot) -> Flow[None]:
 
 def unknown_commits(slot: Slot, base: str, commit: str) -> Flow[list[str]]:
     """Return the submodules for which the work names a commit that the project does not have."""
-    words = ("diff-tree", "-r", "-z", "--no-renames", "--ignore-submodules=none", base, commit)
-    listed = differences((yield from slot.git.must(*words)).fields)
-    changed = {one.path: one.blob for one in listed if one.mode == MODULE}
+    differing = yield from diff_trees(slot.git, base, commit)
+    changed = {one.path: one.blob for one in differing if one.mode == MODULE}
     known = (yield from _known(slot)) if changed else {}
     found = []
     for path, new in changed.items():
