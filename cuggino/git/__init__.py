@@ -60,7 +60,7 @@ from cuggino.git.settings import (
     program_settings,
     settings_in_list,
 )
-from cuggino.git.signing import sign_head, signs_apart
+from cuggino.git.signing import make_commit
 from cuggino.git.state import RepositoryState, repository_state
 from cuggino.git.trees import diff_trees, files_of
 from cuggino.git.trial import view_obstacles
@@ -121,6 +121,7 @@ __all__ = [
     "layout_of",
     "list_settings",
     "looking_environment",
+    "make_commit",
     "ordinary_repository",
     "program_settings",
     "protected_branch",
@@ -130,8 +131,6 @@ __all__ = [
     "repository_state",
     "settings_in_list",
     "settings_of",
-    "sign_head",
-    "signs_apart",
     "ssh_environment",
     "tracked_changes",
     "tree_files",

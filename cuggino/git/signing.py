@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
-from cuggino.git.program import Git
+from collections.abc import Callable
+
+from cuggino.git.program import Git, Said
 from cuggino.operators import Flow
 
 SIGNS = ("config", "--type=bool", "--get", "commit.gpgSign")
 """Asks whether commits have to be signed."""
 
 
-def signs_apart(git: Git) -> Flow[bool]:
-    """Return whether commits have to be signed after they have been made in a view."""
-    return git.is_enclosed and (yield from git.run(*SIGNS)).text == "true"
+def make_commit(git: Git, run: Callable[[tuple[str, ...]], Flow[Said]]) -> Flow[Said]:
+    """Make a commit in the view of git, and sign it outside of it if commits have to be signed.
+
+    `run` runs the command that commits, with the given options added.
+
+    Raises:
+        ProcessError: it cannot be signed, or `run` raises it.
+    """
+    signs = git.is_enclosed and (yield from git.run(*SIGNS)).text == "true"
+    if not signs:
+        return (yield from run(()))
+    head = yield from git.run("rev-parse", "--verify", "--quiet", "HEAD")
+    said = yield from run(("--no-gpg-sign",))
+    if said.code == 0:
+        yield from _sign_head(git, None if head.code else head.text)
+    return said
 
 
-def sign_head(git: Git, before: str | None) -> Flow[None]:
+def _sign_head(git: Git, before: str | None) -> Flow[None]:
     """Replace the current commit, whose hooks have run, with a signed one.
 
     It is undone first, so that no unsigned commit remains if signing fails: HEAD is at `before`
     then.
-
-    Raises:
-        ProcessError: it cannot be signed.
     """
     made = (yield from git.must("rev-parse", "HEAD")).text
     if made == before:

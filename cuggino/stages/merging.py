@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from cuggino.errors import ProcessError, ProcessFailed
 from cuggino.files import BIGGEST, read_regular, remove, storing
-from cuggino.git import UNMERGED, Git, layout_of, sign_head, signs_apart, unmerged_files
+from cuggino.git import UNMERGED, Git, layout_of, make_commit, unmerged_files
 from cuggino.operators import Flow, ask
 from cuggino.sandbox import git_folders
 from cuggino.stages.acts import act
@@ -61,18 +61,9 @@ def merge_flow(git: Git, commit: str, message: str, keep: Sequence[str]) -> Flow
     try:
         if was_merging:  # git refuses while there are files that it would overwrite
             yield from git.must("merge", "--abort")
-        words: tuple[str, ...] = (
-            "merge",
-            "--no-ff",
-            "--no-verify-signatures",
-            "--cleanup=whitespace",
-        )
-        signs = yield from signs_apart(git)
-        words = (*words, "--no-gpg-sign") if signs else words
-        before = (yield from git.must("rev-parse", "HEAD")).text
-        yield from git.must(*words, "-m", message, commit, merge_stderr=True)
-        if signs:
-            yield from sign_head(git, before)
+        words = ("merge", "--no-ff", "--no-verify-signatures", "--cleanup=whitespace")
+        given = ("-m", message, commit)
+        yield from make_commit(git, lambda more: git.must(*words, *more, *given, merge_stderr=True))
     except ProcessFailed:
         paths = yield from unmerged(git)
         if not paths:

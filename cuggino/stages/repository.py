@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
@@ -42,9 +43,8 @@ from cuggino.git import (
     failed,
     joined,
     layout_of,
+    make_commit,
     remove_stale_locks,
-    sign_head,
-    signs_apart,
     ssh_environment,
 )
 from cuggino.operators import Flow, ask, emit, flow, forward
@@ -385,15 +385,9 @@ class GitRepository:
                 words = ("--only", f"--pathspec-from-file={listed.name}", "--pathspec-file-nul")
                 command = ("--literal-pathspecs", *command, *words)
                 reads = [Path(listed.name)]
-            signs = yield from signs_apart(git)
-            before: str | None = None
-            if signs:
-                command = (*command, "--no-gpg-sign")
-                before = yield from ask(self.head())
             stdin = text.encode("utf-8", "replace")
-            yield from git.must(*command, stdin=stdin, merge_stderr=True, hooks=True, reads=reads)
-            if signs:
-                yield from sign_head(git, before)
+            committing = partial(git.must, *command, stdin=stdin, merge_stderr=True, hooks=True)
+            yield from make_commit(git, lambda more: committing(*more, reads=reads))
         short = (yield from git.must("rev-parse", "--short", "HEAD")).text
         subject = text.partition("\n")[0]
         yield from emit(Commit(hash=short, message=subject, left=left, nested=nested, mixed=mixed))

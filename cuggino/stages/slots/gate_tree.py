@@ -17,8 +17,7 @@ from cuggino.git import (
     Git,
     Said,
     failed,
-    sign_head,
-    signs_apart,
+    make_commit,
     tracked_changes,
     unmerged_files,
 )
@@ -203,13 +202,10 @@ class GateTree:
     # -- the parts
 
     def _commit(self, command: str, *words: str) -> Flow[NotMerged | None]:
-        signs = yield from signs_apart(self._git)
-        unsigned = ("--no-gpg-sign",) if signs else ()
-        before = (yield from self.head()).commit
-        said = yield from self._merging(command, *unsigned, *words, hooks=True)
+        said = yield from make_commit(
+            self._git, lambda more: self._merging(command, *more, *words, hooks=True)
+        )
         if said.code == 0:
-            if signs:
-                yield from sign_head(self._git, before)
             return None
         if paths := (yield from self._unmerged()):
             return NotMerged(said.text, paths)
