@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from cuggino.git.branch import current_branch
 from cuggino.git.conversion import SettingsState, settings_of, settings_state
 from cuggino.git.head import commit_at_head
 from cuggino.git.objects import Objects
@@ -97,10 +97,8 @@ def layout_of(git: Git) -> Flow[Layout]:
 
 def checked_out(git: Git, layout: Layout) -> Flow[str]:
     """Return the branch that is checked out, "" if HEAD is detached."""
-    with suppress(OSError):
-        text = os.fsdecode((layout.git_dir / "HEAD").read_bytes()).strip()
-        if not text.endswith("/.invalid"):  # of a repository that keeps no refs in files
-            return text.removeprefix("ref: refs/heads/") if text.startswith("ref: ") else ""
+    if layout.has_ref_files:
+        return current_branch(git.cwd) or ""
     said = yield from git.run("symbolic-ref", "--quiet", "HEAD")
     return said.text.removeprefix("refs/heads/")
 
