@@ -245,3 +245,5 @@ def entry(args: list[str] | None = None) -> NoReturn:
             raise
         console.complain(f"cuggino was replaced or upgraded as it started: start again ({error})")
         sys.exit(1)
+    finally:
+        startup.leave()
