@@ -17,7 +17,7 @@ import cuggino
 from cuggino.agents import InteractiveOptions, LlmAgent, SpawnOptions
 from cuggino.agents.acp import PROFILES, AcpAgent
 from cuggino.agents.base.program import ProgramAgent
-from cuggino.agents.choosing.registry import BUILT_IN
+from cuggino.agents.choosing.registry import BUILT_IN, built_in
 from cuggino.agents.claude import ClaudeAgent
 from cuggino.agents.scripted import ScriptedAgent
 from cuggino.errors import CugginoError
@@ -51,7 +51,7 @@ def _program(name: str, tmp_path: Path, env: Mapping[str, str]) -> LlmAgent:
     program = tmp_path / "program"
     program.write_text(_PROGRAM)
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    made: Any = BUILT_IN[name]
+    made: Any = built_in(name)
     agent = made(path=program, env=env)
     assert isinstance(agent, ProgramAgent)
     agent._version = "999.0.0"  # so that the program is not asked

@@ -9,7 +9,6 @@ import subprocess
 from abc import abstractmethod
 from collections.abc import Mapping
 from contextlib import ExitStack
-from importlib import metadata
 from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar
@@ -243,20 +242,6 @@ def check_version(version: str, *, name: str, least: tuple[int, ...], hint: str)
             f"{name} {version} is too old, at least {'.'.join(map(str, least))} is needed",
             hint=hint,
         )
-
-
-def check_package(distribution: str, *, title: str, least: tuple[int, ...], hint: str) -> str:
-    """Return the version of an installed Python package.
-
-    Raises:
-        AgentNotFound: it is not installed, or older than `least`.
-    """
-    try:
-        version = metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        raise AgentNotFound(f"{title} is not installed", hint=hint) from None
-    check_version(version, name=distribution, least=least, hint=hint)
-    return version
 
 
 def version_numbers(version: str) -> tuple[int, ...]:

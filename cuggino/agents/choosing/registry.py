@@ -5,6 +5,8 @@ that of the agent; its object is a class or function that returns the agent. It 
 of the keywords `path` (the program, if not the default), `cwd` (the project's folder) and
 `argument` (the text after a colon: `name:argument`) that it accepts and that are set. An import
 path (`package.module:Class`) names such an object without an entry point.
+
+Only the agents that are named are imported, when they are made: before the first one starts.
 """
 
 from __future__ import annotations
@@ -15,37 +17,31 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cuggino.agents.acp import PROFILES, AcpAgent, profile_of
 from cuggino.agents.base.agent import AgentLike, LlmAgent, adopt
-from cuggino.agents.cassettes import replay_of
 from cuggino.agents.choosing.routing import Candidate, RoutedAgent
-from cuggino.agents.claude import ClaudeAgent
-from cuggino.agents.codex import CodexAgent
-from cuggino.agents.copilot import CopilotAgent
-from cuggino.agents.gemini import GeminiAgent
-from cuggino.agents.opencode import OpenCodeAgent
-from cuggino.agents.scripted import ScriptedAgent
 from cuggino.config import CONFIG_FILE, AcpProgram, Config, FallbackAgent
 from cuggino.errors import ConfigError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "cuggino.agents"
 """Group of the entry points."""
 
-BUILT_IN: Mapping[str, type[LlmAgent]] = MappingProxyType(
+BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
-        "claude": ClaudeAgent,
-        "codex": CodexAgent,
-        "copilot": CopilotAgent,
-        "gemini": GeminiAgent,
-        "opencode": OpenCodeAgent,
+        "claude": "cuggino.agents.claude:ClaudeAgent",
+        "codex": "cuggino.agents.codex:CodexAgent",
+        "copilot": "cuggino.agents.copilot:CopilotAgent",
+        "gemini": "cuggino.agents.gemini:GeminiAgent",
+        "opencode": "cuggino.agents.opencode:OpenCodeAgent",
     }
 )
-"""Built-in agents that are programs."""
+"""Built-in agents that are programs, by import path."""
 
 _REMOVED = MappingProxyType(
     {
@@ -79,6 +75,8 @@ def agent_entries() -> tuple[AgentEntry, ...]:
 
     Of the programs of the Agent Client Protocol, only installed ones are listed.
     """
+    from cuggino.agents.acp import PROFILES
+
     more = _installed()
     spoken = [one for one in PROFILES.values() if shutil.which(one.command[0]) is not None]
     return (
@@ -108,15 +106,21 @@ def make_agent(
     """
     kind, _, argument = name.partition(":")
     if kind == "scripted" and argument:
+        from cuggino.agents.scripted import ScriptedAgent
+
         return ScriptedAgent(cwd / argument)
     if kind == "replay" and argument:
+        from cuggino.agents.cassettes import replay_of
+
         return replay_of(cwd / argument)
     program = str(cwd / path) if path and os.sep in path else path
     if kind == _ACP and argument:
+        from cuggino.agents.acp import AcpAgent, profile_of
+
         return AcpAgent(profile_of(argument, acp, cwd=cwd), path=program or None)
     given = {"path": program or None, "cwd": cwd, "argument": argument or None}
     if kind in BUILT_IN and not argument:
-        return _made(BUILT_IN[kind], given, name)
+        return _made(built_in(kind), given, name)
     if kind not in BUILT_IN and (entry := _installed().get(kind)) is not None:
         return _made(_loaded(entry), given, name)
     if name in _REMOVED:
@@ -142,7 +146,16 @@ def is_import_path(name: str) -> bool:
     )
 
 
+def built_in(name: str) -> type[LlmAgent]:
+    """Import and return the class of a built-in agent that is a program."""
+    module, _, attribute = BUILT_IN[name].partition(":")
+    found: type[LlmAgent] = getattr(importlib.import_module(module), attribute)
+    return found
+
+
 def _installed() -> dict[str, EntryPoint]:
+    from importlib.metadata import entry_points
+
     return {entry.name: entry for entry in entry_points(group=GROUP)}
 
 

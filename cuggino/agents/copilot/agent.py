@@ -6,6 +6,7 @@ import os
 import secrets
 from collections.abc import Mapping
 from contextlib import ExitStack
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,12 @@ from reactivex import Observable
 from cuggino.agents.base.agent import Capabilities, InteractiveOptions, SpawnOptions
 from cuggino.agents.base.guard import Guard, find_bash, make_guard, with_variables
 from cuggino.agents.base.private_files import private_folder
-from cuggino.agents.base.program import ProgramAgent, check_package, encodable
+from cuggino.agents.base.program import ProgramAgent, check_version, encodable
 from cuggino.agents.base.stream import Program
 from cuggino.agents.copilot.guard import Gate
 from cuggino.agents.copilot.link import Order
 from cuggino.agents.copilot.stream import copilot_session
+from cuggino.errors import AgentNotFound
 from cuggino.events import LlmAgentEvent
 from cuggino.guard import Policy
 
@@ -105,12 +107,7 @@ class CopilotAgent(ProgramAgent):
         Gate(cwd=Path(policy.project), unattended=True, guard=guard).try_out()
 
     def _ask_version(self) -> str:
-        check_package(
-            "github-copilot-sdk",
-            title="the GitHub Copilot SDK",
-            least=MINIMUM_SDK,
-            hint="install it with `pip install 'cuggino[copilot]'`",
-        )
+        _check_sdk()
         return super()._ask_version()
 
     def _start(self, options: SpawnOptions, stack: ExitStack) -> Observable[LlmAgentEvent]:
@@ -167,6 +164,20 @@ def _with_own_login(env: Mapping[str, str]) -> dict[str, str]:
     """Return the environment with the program's login in the variable that only it reads."""
     login = next((env[name] for name in _LOGINS if env.get(name)), "")
     return {**env, _LOGINS[0]: login} if login else dict(env)
+
+
+def _check_sdk() -> None:
+    """Check the installed SDK.
+
+    Raises:
+        AgentNotFound: it is not installed, or too old.
+    """
+    hint = "install it with `pip install 'cuggino[copilot]'`"
+    try:
+        version = metadata.version("github-copilot-sdk")
+    except metadata.PackageNotFoundError:
+        raise AgentNotFound("the GitHub Copilot SDK is not installed", hint=hint) from None
+    check_version(version, name="github-copilot-sdk", least=MINIMUM_SDK, hint=hint)
 
 
 def _guarded(policy: Policy, env: Mapping[str, str]) -> tuple[Guard, dict[str, str]]:
