@@ -24,7 +24,9 @@ from tests.limits import LIMIT
 ROOT = Path(cuggino.__file__).parent
 CLI = ROOT.parent / "cuggino_cli"
 STANDARD = sys.stdlib_module_names
-HEAVY = frozenset({"reactivex", "git", "watchdog", "prompt_toolkit", "pydantic", "psutil"})
+HEAVY = frozenset(
+    {"reactivex", "git", "watchdog", "prompt_toolkit", "pydantic", "psutil", "wcwidth"}
+)
 
 
 class Room(NamedTuple):

@@ -7,7 +7,6 @@ The pages about configuration, events, markers and operators are generated from 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.resources import files
 from types import MappingProxyType
 
 TOPICS: Mapping[str, str] = MappingProxyType(
@@ -39,4 +38,6 @@ TOPICS: Mapping[str, str] = MappingProxyType(
 
 def page(topic: str) -> str:
     """Return the Markdown of a page."""
+    from importlib.resources import files  # every command imports this package
+
     return files(__name__).joinpath(f"{topic}.md").read_text(encoding="utf-8")

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from cuggino.agents import Capabilities
 from cuggino.doctor import AgentReport
+from cuggino_cli.screen.columns import cut, padded, width
 from cuggino_cli.screen.fragments import Fragment, Label, joined
-from cuggino_cli.screen.text import cut, flat, padded, width
+from cuggino_cli.screen.text import flat
 
 _GAP = "  "
 _LEAST_NOTE = 20

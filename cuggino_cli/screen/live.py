@@ -30,9 +30,10 @@ from prompt_toolkit.layout.processors import BeforeInput
 from prompt_toolkit.output.color_depth import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 
+from cuggino_cli.screen.columns import cut
 from cuggino_cli.screen.fragments import Fragment, paint
 from cuggino_cli.screen.terminal import PlainLines, Status
-from cuggino_cli.screen.text import cut, flat, inert
+from cuggino_cli.screen.text import flat, inert
 from cuggino_cli.screen.tty import KeysInput, Mode
 
 _LIMIT = 5_000

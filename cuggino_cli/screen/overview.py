@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from cuggino.runs import Activity, LastRun, ProjectStatus, Waiting
+from cuggino_cli.screen.columns import cut
 from cuggino_cli.screen.fragments import Fragment, Label, joined
 from cuggino_cli.screen.runs import STATES
-from cuggino_cli.screen.text import cut, flat, format_duration, inert
+from cuggino_cli.screen.text import flat, format_duration, inert
 
 _NAMES = 11
 _MOST_WAITING = 20

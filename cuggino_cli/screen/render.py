@@ -11,13 +11,14 @@ from reactivex import Observable, abc, defer
 from reactivex.disposable import Disposable, SingleAssignmentDisposable
 
 from cuggino.events import Event, WatchLanding, WatchProcessingItem, WatchSlotPrepared
+from cuggino_cli.screen.columns import cut
 from cuggino_cli.screen.controls import Controls
 from cuggino_cli.screen.event_lines import EventLines
 from cuggino_cli.screen.fragments import Fragment, Verbosity
 from cuggino_cli.screen.stamps import Stamps
 from cuggino_cli.screen.status import RunStatus
 from cuggino_cli.screen.terminal import ColorMode, Lines, standard_lines
-from cuggino_cli.screen.text import cut, flat
+from cuggino_cli.screen.text import flat
 
 _NAME = 20
 """Columns of an item's name before its lines."""

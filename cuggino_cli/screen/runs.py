@@ -12,18 +12,10 @@ from pydantic import JsonValue
 
 from cuggino.events import DeliverOutcome, DeliverStatus, RunResumed, RunStarted
 from cuggino.runs import DeliverableCourse, DeliveredSession, Delivery, RecordedStage, without_file
+from cuggino_cli.screen.columns import cut, padded, width
 from cuggino_cli.screen.fragments import Fragment, Label, joined
 from cuggino_cli.screen.summary import passed_text
-from cuggino_cli.screen.text import (
-    cut,
-    first_line,
-    flat,
-    format_duration,
-    inert,
-    money,
-    padded,
-    width,
-)
+from cuggino_cli.screen.text import first_line, flat, format_duration, inert, money
 
 STATES: dict[str, tuple[Label, str]] = {
     "running": ("progress", "running"),

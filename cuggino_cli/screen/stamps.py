@@ -6,8 +6,9 @@ import functools
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
+from cuggino_cli.screen.columns import width
 from cuggino_cli.screen.fragments import Fragment
-from cuggino_cli.screen.text import inert, width
+from cuggino_cli.screen.text import inert
 
 _LEAST = 20
 """Columns below which words are not wrapped: the terminal does it."""

@@ -10,17 +10,9 @@ from typing import Self
 
 from cuggino.events import Event
 from cuggino.runs import Activity, Wait
+from cuggino_cli.screen.columns import cut, fit, padded, width
 from cuggino_cli.screen.fragments import Fragment, Label
-from cuggino_cli.screen.text import (
-    cut,
-    first_line,
-    fit,
-    flat,
-    format_duration,
-    inert,
-    padded,
-    width,
-)
+from cuggino_cli.screen.text import first_line, flat, format_duration, inert
 
 Row = list[Fragment]
 

@@ -1,12 +1,9 @@
-"""Text for a terminal: made inert, measured, cut; durations and amounts formatted."""
+"""Text for a terminal: made inert; durations and amounts formatted."""
 
 from __future__ import annotations
 
-import functools
 import re
 from typing import TYPE_CHECKING
-
-from wcwidth import wcswidth
 
 if TYPE_CHECKING:  # `--version` and `--help` load no events
     from cuggino.events import Usage
@@ -37,32 +34,6 @@ def _visible(match: re.Match[str]) -> str:
     if 0xD800 <= code <= 0xDFFF:
         return "\ufffd"
     return f"\\u{{{code:x}}}"
-
-
-def width(text: str) -> int:
-    """Return the columns of one line of inert text; unprintable characters count as zero."""
-    if text.isascii() and text.isprintable():
-        return len(text)
-    return max(wcswidth(text), 0)
-
-
-@functools.lru_cache(maxsize=1024)
-def _char_width(char: str) -> int:
-    """Return the columns of one character; 0 for an unprintable one."""
-    return width(char)
-
-
-def fit(text: str, columns: int) -> str:
-    """Cut the line short of the last of `columns`, so that it never wraps."""
-    taken = 0
-    for place, char in enumerate(text):
-        taken += _char_width(char)
-        if taken >= columns:
-            text = text[:place]
-            break
-    while text and width(text) >= columns:
-        text = text[:-1]
-    return text
 
 
 def format_duration(seconds: float) -> str:
@@ -103,18 +74,6 @@ def first_line(text: str) -> str:
 def flat(text: str) -> str:
     """Return the text on one line, inert."""
     return inert(" ".join(text.split()))
-
-
-def padded(text: str, columns: int) -> str:
-    """Pad the text with spaces to a width."""
-    return text + " " * (columns - width(text))
-
-
-def cut(text: str, columns: int | None) -> str:
-    """Cut the inert text short of the last of `columns`, with `...` at its end."""
-    if columns is None or width(text) < columns:
-        return text
-    return fit(text, max(columns - 3, 1)) + "..."[: max(columns - 1, 0)]
 
 
 def clip(text: str, limit: int) -> str:

@@ -26,8 +26,8 @@ from cuggino.doctor.agents import AgentReport, inspect_agent, inspect_agents
 from cuggino.testing.leaks import is_guardian
 from cuggino_cli.main import main
 from cuggino_cli.screen.agents import agents_fragments
+from cuggino_cli.screen.columns import width
 from cuggino_cli.screen.fragments import paint
-from cuggino_cli.screen.text import width
 from tests.limits import LIMIT
 from tests.screen.screen import printed
 from tests.third_party import AGENT, install

@@ -11,10 +11,10 @@ from reactivex import Subject
 from reactivex.testing import TestScheduler
 
 from cuggino import events as ev
+from cuggino_cli.screen.columns import width
 from cuggino_cli.screen.deliver_screen import Wording, with_deliver_output
 from cuggino_cli.screen.deliver_text import Line
 from cuggino_cli.screen.fragments import Verbosity
-from cuggino_cli.screen.text import width
 
 from .live_lines import StatusLines, controls_on, now_of, plain_on
 from .screen import Screen

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from cuggino_cli.screen.columns import width
 from cuggino_cli.screen.fragments import paint
 from cuggino_cli.screen.runs import Row, outcome_text, runs_fragments
-from cuggino_cli.screen.text import width
 
 AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

@@ -10,12 +10,12 @@ from pydantic import JsonValue
 from reactivex import Subject
 
 from cuggino import events as ev
+from cuggino_cli.screen.columns import width
 from cuggino_cli.screen.controls import Controls
 from cuggino_cli.screen.format import format_event
 from cuggino_cli.screen.fragments import Verbosity, paint
 from cuggino_cli.screen.render import with_cli_output
 from cuggino_cli.screen.status import RunStatus
-from cuggino_cli.screen.text import width
 
 from .live_lines import plain_on
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from cuggino_cli.screen.columns import fit
 from cuggino_cli.screen.fragments import Fragment
 from cuggino_cli.screen.status import RunStatus
 from cuggino_cli.screen.terminal import (
@@ -22,7 +23,6 @@ from cuggino_cli.screen.terminal import (
     columns_of,
     rows_of,
 )
-from cuggino_cli.screen.text import fit
 
 from .live_lines import line, plain_on
 
