@@ -24,8 +24,10 @@ class Event(BaseModel):
 
     Left out of the line of JSON when it is None."""
 
-    registry: ClassVar[dict[str, type["Event"]]] = {}
-    """The event classes defined so far by tag, without the categories."""
+    registry: ClassVar[dict[str, type[Any]]] = {}
+    """The event classes defined so far by tag, without the categories.
+
+    Their type is not named, as pydantic would evaluate the name anew for each class."""
 
     def __init_subclass__(cls, *, category: bool = False) -> None:
         super().__init_subclass__()
