@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cuggino.web import channel, server
+from cuggino.web import channel, server, stream
 from tests.web import plain_pages
 from tests.web.chromium import chromium
 from tests.web.server import Page, page
@@ -35,3 +35,17 @@ def plain(monkeypatch: pytest.MonkeyPatch) -> None:
     """Serve plain lists instead of the real pages."""
     for module in (channel, server):
         monkeypatch.setattr(module, "pages", plain_pages)
+
+
+QUICK = {
+    **{(stream, name): 0.02 for name in ("BUSY", "LONGEST", "QUIET")},
+    **{(channel, name): 0.02 for name in ("_FOLDERS", "_LIVENESS")},
+}
+"""The pauses between polls, which people do not notice and tests would wait for."""
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Poll without pauses to speak of; `test_pauses` proves those that there are."""
+    for (module, name), seconds in QUICK.items():
+        monkeypatch.setattr(module, name, seconds)

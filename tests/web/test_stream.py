@@ -21,7 +21,7 @@ from tests.web import plain_pages
 from tests.web.journals import Writer
 from tests.web.server import Messages, Page, page
 
-pytestmark = pytest.mark.usefixtures("plain")
+pytestmark = pytest.mark.usefixtures("plain", "quick")
 
 
 def _seq(html: str) -> int:
@@ -269,7 +269,7 @@ def test_nothing_is_read_while_no_page_is_open(served: Page, project: Path) -> N
     assert eventually(lambda: hub.streams == 0)
     before = hub.polls  # a poll is counted when it begins, and none begins without a stream
     _write(run, 2)
-    time.sleep(1.2)
+    time.sleep(0.3)  # of a poll every 20 ms, none
     assert before == hub.polls
     with served.stream(_key(served, run), after=seq) as messages:
         assert ["1", "2"] == _notes(messages, "2")
@@ -334,8 +334,11 @@ def test_browsers_that_disconnect_1000_times(served: Page, project: Path) -> Non
     run.journal.close()
 
 
-def test_browsers_that_do_not_read(served: Page, project: Path) -> None:
+def test_browsers_that_do_not_read(
+    served: Page, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A browser that never reads is a position; the data kept for all of them is limited."""
+    monkeypatch.setattr("cuggino.web.channel.MOST_BYTES", 200_000)
     run = Writer(project)
     seq, _ = _open(served, run)
     hub = served.server.app.hub
@@ -344,13 +347,14 @@ def test_browsers_that_do_not_read(served: Page, project: Path) -> None:
             stack.enter_context(contextlib.closing(_raw(served, run, seq)))
         assert eventually(lambda: hub.streams == 20)
         with served.stream(_key(served, run), after=seq) as messages:
-            for number in range(30):
+            for number in range(8):
                 run.write(*["y" * 1000] * 200)
                 _write(run, number)
                 assert [str(number)] == _notes(messages, str(number))[-1:]
         channel = hub.channel(_key(served, run))
         assert channel is not None
-        assert channel.kept <= 8 * 1024 * 1024
+        assert 0 < channel.kept <= 200_000
+        assert channel.dropped > seq
     run.journal.close()
 
 
