@@ -95,6 +95,7 @@ def test_no_author(project: GitProject, monkeypatch: pytest.MonkeyPatch) -> None
     assert "git commit exited with code 128" in failure(project)
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_locked_index(project: GitProject) -> None:
     """A lock of the index fails the commit, and stays in place."""
     project.write("a.txt")

@@ -12,6 +12,7 @@ from cuggino.events import CommitPerformed
 from cuggino.stages import GitRepository
 from tests.git_project import GitProject, commit, failure
 
+pytestmark = pytest.mark.usefixtures("impatient")
 LOCKS = ("index.lock", "HEAD.lock", "refs/heads/main.lock")
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
