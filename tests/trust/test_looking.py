@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
@@ -16,25 +20,38 @@ from cuggino.doctor.project_code import why_not_started
 from cuggino.events import CommitPerformed, RunStarted
 from cuggino.storage import Workspace, new_run_id
 from cuggino.storage.journal import Journal
+from cuggino_cli.main import main
 from tests.git_project import isolate_git
 from tests.hostile_project import HostileProject
 from tests.limits import LIMIT
 
 _NOW = datetime(2026, 11, 22, tzinfo=UTC)
 LOOKS = (
-    "doctor",
-    "doctor --agent claude",
-    "agents --json",
-    "runs",
-    "backlog list",
-    "issues list",
-    "report -o report.html",
-    "guard check ls",
-    "help",
-    "--version",
+    *("doctor", "doctor --agent claude", "agents --json", "runs", "backlog list", "issues list"),
+    *("report -o report.html", "guard check ls", "help", "--version"),
 )
-MORE_LOOKS = ("agents", "runs --json", "help config", "run --help")
+MORE_LOOKS = ("doctor", "agents", "runs --json", "help config", "run --help")
 """Those that read what others read and show it otherwise: with the second command."""
+COMPLETED = ("doctor --agent ", "runs ", "backlog retry ", "run --resume ")
+"""What stands on the command line when a name is to be completed."""
+
+Turns: TypeAlias = list[tuple[list[str], dict[str, str]]]
+
+IN_TURN = """
+import json, os, sys
+from cuggino_cli.main import main
+for number, (words, env) in enumerate(json.loads(sys.argv[1])):
+    os.environ.update(env)
+    try:
+        code = main(words)
+    except SystemExit as end:
+        code = end.code
+    for name in env:
+        del os.environ[name]
+    assert not {"", os.getcwd()} & {*sys.path}, words
+    print(end=f"<{code}>", flush=True)
+"""
+"""Commands one after the other: most of the time of one is that of importing it."""
 
 
 @pytest.fixture
@@ -70,24 +87,40 @@ def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HostileProject:
 
 
 @pytest.mark.parametrize(
-    "command",
-    [*LOOKS, *(pytest.param(command, marks=pytest.mark.real_agent) for command in MORE_LOOKS)],
+    "commands",
+    [LOOKS, pytest.param(MORE_LOOKS, marks=pytest.mark.real_agent)],
+    ids=["usual", "more"],
 )
-def test_a_look_starts_nothing(hostile: HostileProject, command: str) -> None:
-    """Looking at a project runs neither its programs nor its modules."""
-    done = _cuggino(hostile, *command.split())
+def test_a_look_starts_nothing(hostile: HostileProject, commands: Sequence[str]) -> None:
+    """Looking at a project, and completing names, runs neither its programs nor its modules."""
+    looks: Turns = [(look.split(), {}) for look in commands]
+    completed: Turns = [([], _completing(words)) for words in COMPLETED]
+    script = hostile.root.with_name("in_turn.py")
+    script.write_text(IN_TURN)
+    done = _ran(hostile, sys.executable, str(script), json.dumps([*looks, *completed]))
     assert [] == hostile.ran()
-    assert "Traceback" not in done.stderr
-    assert done.returncode in (0, 1)
-    assert done.stdout
+    assert ("", 0) == (done.stderr, done.returncode)
+    *said, rest = re.split("<([01])>", done.stdout)
+    assert (2 * len(looks) + 2 * len(completed), "") == (len(said), rest)
+    assert all(said[: 2 * len(looks) : 2]), said
+    _assert_left_out(" ".join(said[0].split()))
 
 
-@pytest.mark.parametrize("words", ["doctor --agent ", "runs ", "backlog retry ", "run --resume "])
-def test_completion_starts_nothing(hostile: HostileProject, words: str) -> None:
-    """Completing names on the command line reads files only."""
-    env = {"_CUGGINO_COMPLETE": "bash_complete", "COMP_WORDS": f"cuggino {words}"}
-    env["COMP_CWORD"] = str(len(words.split()) + 1)
-    done = _cuggino(hostile, env=env)
+def _assert_left_out(said: str) -> None:
+    """Assert that doctor names each agent that is not checked with the reason, and git's."""
+    assert "evil:Agent is not checked: its program bin/claude lies in the project" in said
+    assert "claude is not checked: its program ./bin/claude lies in the project" in said
+    assert "shutil:rmtree is not checked: it is code that the project names" in said
+    assert "the repository's settings start programs: core.pager" in said or "fsmonitor" in said
+
+
+@pytest.mark.parametrize("words", ["doctor --agent claude", ""])
+def test_as_a_program(hostile: HostileProject, words: str) -> None:
+    """The program imports nothing from the current folder, nor does it for a completion."""
+    program = shutil.which("cuggino", path=str(Path(sys.executable).parent))
+    assert program is not None
+    env = {} if words else _completing("doctor --agent ")
+    done = _ran(hostile, program, *words.split(), env=env)
     assert [] == hostile.ran()
     assert "Traceback" not in done.stderr
 
@@ -96,36 +129,23 @@ def test_as_a_module_of_python(hostile: HostileProject) -> None:
     """`python -m` adds the current folder to the path of modules, which is of no use here."""
     place = str(Path(cuggino_cli.__file__).parent.parent)
     (hostile.root / "cuggino_cli.py").unlink()  # Python itself would import it
-    done = subprocess.run(
-        [sys.executable, "-m", "cuggino_cli", "runs"],
-        cwd=hostile.root,
-        env={**os.environ, "PYTHONPATH": place},
-        capture_output=True,
-        timeout=LIMIT,
-        check=True,
-    )
-    assert done.stdout
+    env = {"PYTHONPATH": place}
+    done = _ran(hostile, sys.executable, "-m", "cuggino_cli", "runs", env=env)
+    assert (0, True) == (done.returncode, bool(done.stdout))
     assert [] == hostile.ran()
 
 
 @pytest.mark.parametrize(
     "command", ["doctor", pytest.param("agents", marks=pytest.mark.real_agent)]
 )
-def test_a_destructive_import_path(hostile: HostileProject, command: str) -> None:
+def test_a_destructive_import_path(
+    hostile: HostileProject, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
     """A function of Python's library is an import path too, with the program as its argument."""
     hostile.configure(agent="shutil:rmtree", agentPath=str(hostile.root / "bin"))
-    _cuggino(hostile, command)
+    monkeypatch.chdir(hostile.root)
+    assert main([command]) in (0, 1)
     assert (hostile.root / "bin" / "claude").exists()
-
-
-@pytest.mark.real_agent
-def test_doctor_names_what_it_left_out(hostile: HostileProject) -> None:
-    """Each agent that is not checked is reported with the reason, and so are git's programs."""
-    said = " ".join(_cuggino(hostile, "doctor").stdout.split())
-    assert "evil:Agent is not checked: its program bin/claude lies in the project" in said
-    assert "claude is not checked: its program ./bin/claude lies in the project" in said
-    assert "shutil:rmtree is not checked: it is code that the project names" in said
-    assert "the repository's settings start programs: core.pager" in said or "fsmonitor" in said
 
 
 @pytest.mark.parametrize(
@@ -193,18 +213,24 @@ def test_import_paths(
     assert is_started == (why == "")
 
 
-def _cuggino(
-    project: HostileProject, *args: str, env: dict[str, str] | None = None
+def _completing(words: str) -> dict[str, str]:
+    """Return the variables by which a shell asks for a completion."""
+    count = str(len(words.split()) + 1)
+    return {
+        "_CUGGINO_COMPLETE": "bash_complete",
+        "COMP_WORDS": f"cuggino {words}",
+        "COMP_CWORD": count,
+    }
+
+
+def _ran(
+    project: HostileProject, *argv: str, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run the console script, which unlike `python -m` imports nothing from the current folder."""
-    program = shutil.which("cuggino", path=str(Path(sys.executable).parent))
-    assert program is not None
     return subprocess.run(
-        [program, *args],
+        argv,
         cwd=project.root,
         env={**os.environ, **(env or {})},
         capture_output=True,
         text=True,
         timeout=LIMIT,
-        check=False,
     )
