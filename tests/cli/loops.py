@@ -58,7 +58,10 @@ def project_of(folder: Path, scenario: str = "", *, branch: str = "feat", **sett
     (folder / ".git").mkdir(exist_ok=True)
     (folder / ".git" / "HEAD").write_text(f"ref: refs/heads/{branch}\n", encoding="utf-8")
     (folder / "scenario.toml").write_text(scenario, encoding="utf-8")
-    save_config(folder, Config.model_validate({"agent": "scripted:scenario.toml", **settings}))
+    save_config(
+        folder,
+        Config.model_validate({"agent": "scripted:scenario.toml", "sandbox": "off", **settings}),
+    )
     return folder
 
 

@@ -204,7 +204,7 @@ def test_nothing_to_resume(delivered: Path, capsys: pytest.CaptureFixture[str]) 
 
 def test_a_real_run(delivered: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A scripted agent creates the deliverables, and another session completes them."""
-    project_of(delivered, SCENARIO)
+    project_of(delivered, SCENARIO, sandbox="off")
     assert 11 == main(["deliver", "-n", "1"])
     out, err = capsys.readouterr()
     lines = unstamped(out)

@@ -101,7 +101,7 @@ def test_sigterm(stubborn: Path) -> None:
 @pytest.mark.real_agent
 def test_on_a_terminal(tmp_path: Path, terminal: Terminal) -> None:
     """The list stays below the lines until the first Ctrl-C, then disappears."""
-    project = project_of(tmp_path / "project", BESIDES, guard="off")
+    project = project_of(tmp_path / "project", BESIDES, guard="off", sandbox="off")
     (project / ".autonoe").mkdir()
     (project / ".autonoe" / "status.json").write_text(STATUS)
     below = ["Deliverables: 0/1 passed", "  ○ DL-001 a login"]

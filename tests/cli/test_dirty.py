@@ -42,7 +42,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GitProject:
     made.write("mine.txt", "old\n")
     made.write("both.txt", "old\n")
     scenario(made)
-    save_config(made.root, Config(agent="scripted:scenario.toml", commit=True, guard="off"))
+    save_config(
+        made.root, Config(agent="scripted:scenario.toml", commit=True, guard="off", sandbox="off")
+    )
     made.git("add", "--all")
     made.git("commit", "--quiet", "--message", "first")
     made.write("mine.txt", "mine\n")

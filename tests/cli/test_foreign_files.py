@@ -44,7 +44,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GitProject:
     git.git("add", "--all")
     git.git("commit", "--message", "Begin")
     (tmp_path / "scenario.toml").write_text(SCENARIO, encoding="utf-8")
-    save_config(git.root, Config(agent="scripted:../scenario.toml", commit=True, guard="off"))
+    save_config(
+        git.root, Config(agent="scripted:../scenario.toml", commit=True, guard="off", sandbox="off")
+    )
     monkeypatch.chdir(git.root)
     return git
 

@@ -40,7 +40,9 @@ def project(ready: Path) -> Path:
 def configure(folder: Path, **notify: Any) -> None:
     """Write the configuration with these settings of `notify`."""
     settings = NotifySettings.model_validate(notify)
-    save_config(folder, Config(agent="scripted:scenario.toml", guard="off", notify=settings))
+    save_config(
+        folder, Config(agent="scripted:scenario.toml", guard="off", sandbox="off", notify=settings)
+    )
 
 
 def test_run(project: Path, server: Server) -> None:

@@ -62,8 +62,8 @@ def test_deliver(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A recorded `cuggino deliver` gives the same result, including the server's tool writes."""
-    project = deliveries.project_of(tmp_path / "a", deliveries.SCENARIO)
-    there = deliveries.project_of(tmp_path / "b", "")
+    project = deliveries.project_of(tmp_path / "a", deliveries.SCENARIO, sandbox="off")
+    there = deliveries.project_of(tmp_path / "b", "", sandbox="off")
     monkeypatch.chdir(tmp_path)
     words = ["deliver", "--json", "-p"]
     assert 0 == main([*words, str(project), "--record", "../c.jsonl"])

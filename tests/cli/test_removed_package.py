@@ -63,7 +63,7 @@ def _coding_project(folder: Path) -> None:
     (folder / "scenario.toml").write_text(
         _CODING.replace("FIRST", _FIRST.replace("ROLE", "planning"))
     )
-    save_config(folder, Config(agent="scripted:scenario.toml"))
+    save_config(folder, Config(agent="scripted:scenario.toml", sandbox="off"))
 
 
 def _waiting(scenario: str, role: str) -> str:

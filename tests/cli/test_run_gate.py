@@ -42,6 +42,7 @@ def played(
         gate=gate,
         commit=True,
         max_iterations=1,
+        sandbox="off",
     )
     save_config(project.root, config)
     return main(["run", "--focus", "hello"])

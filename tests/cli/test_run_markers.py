@@ -31,7 +31,7 @@ def test_a_reviewer_that_is_of_two_minds(
     (tmp_path / ".specs").mkdir()
     (tmp_path / ".specs" / "hello.md").write_text("# Hello\n")
     (tmp_path / "scenario.toml").write_text(SCENARIO)
-    save_config(tmp_path, Config(agent="scripted:scenario.toml", max_iterations=1))
+    save_config(tmp_path, Config(agent="scripted:scenario.toml", max_iterations=1, sandbox="off"))
     monkeypatch.chdir(tmp_path)
     assert 11 == main(["run", "--focus", "hello"])
     printed = " ".join(capsys.readouterr().out.split())

@@ -25,7 +25,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GitProject:
     project = GitProject(tmp_path / "project")
     project.write(".specs/hello.md", "# Hello\n")
     project.write("scenario.toml", SCENARIO)
-    save_config(project.root, Config(agent="scripted:scenario.toml", commit=True))
+    save_config(project.root, Config(agent="scripted:scenario.toml", commit=True, sandbox="off"))
     project.write(".gitignore", ".cuggino/\n")
     project.git("add", "-A")
     project.git("commit", "--quiet", "--message=begin")

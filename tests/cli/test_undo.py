@@ -49,7 +49,7 @@ def destroyed(
     project.write("README.md", "read\n")
     project.write("src/a.py", "a\n")
     project.write("scenario.toml", DESTROYING)
-    save_config(project.root, Config(agent="scripted:scenario.toml", guard="off"))
+    save_config(project.root, Config(agent="scripted:scenario.toml", guard="off", sandbox="off"))
     project.git("add", "--all")
     project.git("commit", "--quiet", "--message", "first")
     project.write("src/a.py", "changed\r\nby a person\n")
