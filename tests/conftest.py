@@ -22,6 +22,7 @@ from cuggino.agents.base import program
 from cuggino.doctor import inspect_agents, machine
 from cuggino.guard.shell import shfmt
 from cuggino.sandbox import Boundary, boundary
+from cuggino.testing import no_leaks
 from tests.browser_tools import install_server
 from tests.limits import LIMIT
 from tests.real_acp import Kimi, Qwen, Vibe, install_kimi, install_qwen, install_vibe
@@ -135,6 +136,13 @@ def no_signal_handler_left() -> Iterator[None]:
     for number, handler in zip(numbers, before, strict=True):
         signal.signal(number, handler)
     assert before == after
+
+
+@pytest.fixture
+def nothing_is_left() -> Iterator[None]:
+    """Fail a test that leaves a process, a thread or a file behind."""
+    with no_leaks():
+        yield
 
 
 @pytest.hookimpl(wrapper=True)

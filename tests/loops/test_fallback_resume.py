@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,10 @@ from cuggino.config import Config
 from cuggino.errors import AgentFailed, QuotaExceeded
 from cuggino.events import AgentFellBack, RunResumed, WatchItemCompleted
 from cuggino.storage import Workspace, list_journals
-from cuggino.testing import InMemoryAgent, Say, VirtualClock, VirtualRuntime, Wait, Write, no_leaks
+from cuggino.testing import InMemoryAgent, Say, VirtualClock, VirtualRuntime, Wait, Write
 from tests.testing.one_task import DONE, ENDED, runs
+
+pytestmark = pytest.mark.usefixtures("nothing_is_left")
 
 FILES = {
     ".specs/page.md": "A page.",
@@ -30,13 +32,6 @@ ROLES: dict[str, Role] = {
     "deliver": "initializer",
     "loop": "plan",
 }
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left() -> Iterator[None]:
-    """No test leaves a process, a thread or a file."""
-    with no_leaks():
-        yield
 
 
 class Process:

@@ -4,27 +4,17 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-import cuggino
 from cuggino.errors import ProcessFailed, SpawnFailed
 from cuggino.sources import OpenInput, process_lines
-from cuggino.testing import no_leaks
 from tests.sources.subscribers import Recorder, alive, descriptors, eventually, python
 
-pytestmark = pytest.mark.usefixtures("enclosed")
+pytestmark = [pytest.mark.usefixtures("enclosed"), pytest.mark.usefixtures("nothing_is_left")]
 
 ECHO = "import sys\nfor line in sys.stdin: print('heard', line, end='', flush=True)"
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left() -> Iterator[None]:
-    cuggino.run(process_lines(["true"]))  # the guardian stays, and keeps a pipe
-    with no_leaks():
-        yield
 
 
 def spoken_to(code: str, stdin: OpenInput, folder: Path) -> Recorder:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,18 +9,11 @@ import pytest
 from cuggino import Config
 from cuggino.errors import AgentFailed, QuotaExceeded
 from cuggino.storage import list_journals
-from cuggino.testing import Say, VirtualClock, VirtualRuntime, Wait, no_leaks
+from cuggino.testing import Say, VirtualClock, VirtualRuntime, Wait
 from tests.telemetry.exported import Exported, needs_otel
 from tests.testing.one_task import DONE, HOUR, runs
 
-pytestmark = needs_otel
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left() -> Iterator[None]:
-    """Check that no test leaves a process, a thread or a file."""
-    with no_leaks():
-        yield
+pytestmark = [needs_otel, pytest.mark.usefixtures("nothing_is_left")]
 
 
 def test_a_watch(tmp_path: Path) -> None:

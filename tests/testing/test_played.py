@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +23,11 @@ from cuggino.testing import (
     VirtualRuntime,
     Wait,
     Write,
-    no_leaks,
 )
 from cuggino.testing.doubles import Commands
 from tests.testing.one_task import DONE, ENDED, HOUR, runs
 
-
-@pytest.fixture(autouse=True)
-def nothing_is_left() -> Iterator[None]:
-    """Check that no test leaves a process, a thread or a file."""
-    with no_leaks():
-        yield
+pytestmark = pytest.mark.usefixtures("nothing_is_left")
 
 
 class TestAgents:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +20,10 @@ from cuggino.testing import (
     VirtualRuntime,
     Wait,
     Write,
-    no_leaks,
 )
 from tests.testing.one_task import DONE, ENDED, HOUR, runs
 
-
-@pytest.fixture(autouse=True)
-def nothing_is_left() -> Iterator[None]:
-    """Check that no test leaves a process, a thread or a file."""
-    with no_leaks():
-        yield
+pytestmark = pytest.mark.usefixtures("nothing_is_left")
 
 
 class TestTime:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from cuggino.agents.cassettes.cassette import EventTold, FilesChanged
 from cuggino.agents.claude import ClaudeAgent
 from cuggino.agents.scripted import ScriptedAgent
 from cuggino.errors import AgentFailed, AgentNotFound, CassetteError, QuotaExceeded, StorageError
-from cuggino.testing import InMemoryAgent, Marbles, no_leaks
+from cuggino.testing import InMemoryAgent, Marbles
 from tests.agents.cassettes.recorded import (
     ENDED,
     HELLO,
@@ -26,12 +25,7 @@ from tests.agents.cassettes.recorded import (
     sessions,
 )
 
-
-@pytest.fixture(autouse=True)
-def nothing_is_left() -> Iterator[None]:
-    """Check that the test leaves no process, thread or file behind."""
-    with no_leaks():
-        yield
+pytestmark = pytest.mark.usefixtures("nothing_is_left")
 
 
 @pytest.fixture

@@ -16,16 +16,11 @@ from cuggino.agents.cassettes.files import FILE_LIMIT, put_files
 from cuggino.agents.cassettes.masking import Places
 from cuggino.errors import CassetteError
 from cuggino.events import AgentMessage, Event
-from cuggino.testing import AgentRun, InMemoryAgent, no_leaks
+from cuggino.testing import AgentRun, InMemoryAgent
 from tests.agents.cassettes.recorded import ENDED, sessions
 from tests.git_project import GitProject, isolate_git
 
-
-@pytest.fixture(autouse=True)
-def nothing_is_left() -> Iterator[None]:
-    """Check that the test leaves no process, thread or file behind."""
-    with no_leaks():
-        yield
+pytestmark = pytest.mark.usefixtures("nothing_is_left")
 
 
 @pytest.fixture(params=["repository", "folder"])

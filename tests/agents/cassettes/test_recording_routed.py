@@ -16,15 +16,10 @@ from cuggino.agents.cassettes.cassette import FellBack
 from cuggino.agents.scripted import ScriptedAgent
 from cuggino.errors import AgentFailed
 from cuggino.events import AgentFellBack, AgentMessage, Event, SessionEnded
-from cuggino.testing import AgentRun, InMemoryAgent, no_leaks
+from cuggino.testing import AgentRun, InMemoryAgent
 from tests.agents.cassettes.recorded import kinds, options, sessions
 
-
-@pytest.fixture(autouse=True)
-def nothing_is_left() -> Iterator[None]:
-    """Check that the test leaves no process, thread or file behind."""
-    with no_leaks():
-        yield
+pytestmark = pytest.mark.usefixtures("nothing_is_left")
 
 
 def failing(error: Exception) -> AgentRun:

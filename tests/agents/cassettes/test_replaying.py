@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -25,17 +24,12 @@ from cuggino.errors import (
     QuotaExceeded,
 )
 from cuggino.events import AgentMessage, PingEvent, RateLimited, Steered
-from cuggino.testing import InMemoryAgent, Marbles, no_leaks
+from cuggino.testing import InMemoryAgent, Marbles
 from tests.agents.cassettes.recorded import ENDED, HELLO, diverged, lines, options, played, recorded
 
+pytestmark = pytest.mark.usefixtures("nothing_is_left")
+
 RUN = "0198c0de-0000-7000-8000-00000000000"
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left() -> Iterator[None]:
-    """Check that the test leaves no process, thread or file behind."""
-    with no_leaks():
-        yield
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,21 +16,14 @@ from cuggino.agents.scripted.scenario import Scenario, load_scenario
 from cuggino.config import load_config
 from cuggino.errors import ReplayDiverged
 from cuggino.events import Event, LoopApproved, SandboxChosen
-from cuggino.sources import process_lines
-from cuggino.testing import no_leaks, replay
+from cuggino.testing import replay
 from cuggino_cli.commands.demo import _DEMO, _FOCUS, make_project
 from tests.agents.cassettes.recorded import sessions
 from tests.git_project import GitProject
 
+pytestmark = pytest.mark.usefixtures("nothing_is_left")
+
 SCENARIO = load_scenario(_DEMO / "scenario.toml").model_copy(update={"pause": 0.0})
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left() -> Iterator[None]:
-    """Check that the test leaves no process, thread or file behind."""
-    cuggino.run(process_lines(["true"]))  # the guardian process stays and keeps a pipe
-    with no_leaks():
-        yield
 
 
 def play(runtime: Runtime, focus: str = _FOCUS) -> list[str]:

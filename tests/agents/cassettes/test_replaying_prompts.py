@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cuggino.testing import Marbles, no_leaks
+from cuggino.testing import Marbles
 from tests.agents.cassettes.recorded import HELLO, diverged, played, recorded
 
+pytestmark = pytest.mark.usefixtures("nothing_is_left")
+
 RUN = "0198c0de-0000-7000-8000-00000000000"
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left() -> Iterator[None]:
-    """Check that the test leaves no process, thread or file behind."""
-    with no_leaks():
-        yield
 
 
 @pytest.fixture

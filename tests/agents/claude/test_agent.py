@@ -6,7 +6,6 @@ import json
 import os
 import tempfile
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,22 +17,14 @@ from cuggino.agents.claude import ClaudeAgent
 from cuggino.errors import AgentNotFound
 from cuggino.events import AgentMessage, SessionEnded
 from cuggino.sandbox import role_view
-from cuggino.sources import process_lines
-from cuggino.testing import no_leaks
 from tests.agents.claude.fake_claude import fake_claude, recorded_call, tell_all
 from tests.limits import LIMIT
 from tests.sandbox.arena import needs_bubblewrap
 
+pytestmark = pytest.mark.usefixtures("nothing_is_left")
+
 FLAGS = ["-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"]
 FORBIDDEN = "--disallowedTools=AskUserQuestion,ScheduleWakeup,Monitor"
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left() -> Iterator[None]:
-    """Check that the test leaves no process, thread or file behind."""
-    cuggino.run(process_lines(["true"]))  # the guardian process stays and keeps a pipe
-    with no_leaks():
-        yield
 
 
 def options(cwd: Path, **changes: Any) -> SpawnOptions:

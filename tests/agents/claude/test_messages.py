@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,19 +19,11 @@ from cuggino.agents.claude import ClaudeAgent
 from cuggino.agents.claude.wire import ClaudeSession
 from cuggino.errors import LlmSessionError
 from cuggino.events import AgentMessage, LlmAgentEvent, SessionEnded, Steered, ToolCall
-from cuggino.sources import process_lines
-from cuggino.testing import no_leaks
 from tests.agents.claude.fake_claude import fake_claude, recorded_call, tell_all
 
+pytestmark = pytest.mark.usefixtures("nothing_is_left")
+
 START = {"type": "stream_event", "event": {"type": "message_start", "message": {"id": "m"}}}
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left() -> Iterator[None]:
-    """Check that the test leaves no process, thread or file behind."""
-    cuggino.run(process_lines(["true"]))  # the guardian process stays and keeps a pipe
-    with no_leaks():
-        yield
 
 
 LISTENING = """

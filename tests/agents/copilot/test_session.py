@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,9 @@ from cuggino.agents.copilot.stream import copilot_session
 from cuggino.errors import AgentFailed, AgentNotFound, GuardNotLive, QuotaExceeded
 from cuggino.events import Event, GuardDenied, LlmAgentEvent, SessionEnded
 from cuggino.operators import LoopScheduler
-from cuggino.sources import process_lines
-from cuggino.testing import no_leaks
 from tests.limits import LIMIT
+
+pytestmark = pytest.mark.usefixtures("nothing_is_left")
 
 Raw = dict[str, Any]
 LISTENS = "echo noise; echo CLI server listening on port 4711; exec sleep 600"
@@ -90,13 +90,6 @@ class FakeLink:
         self.finished.set()
         self.closed.set()
         self._thread.join()
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left() -> Iterator[None]:
-    cuggino.run(process_lines(["true"]))  # the guardian process stays and keeps a pipe
-    with no_leaks():
-        yield
 
 
 class Session:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,21 +18,13 @@ from cuggino.agents.scripted import ScriptedAgent
 from cuggino.agents.scripted.scenario import Scenario, load_scenario
 from cuggino.errors import AgentFailed, ConfigError, LlmSessionError, QuotaExceeded
 from cuggino.operators import marker_tags
-from cuggino.sources import process_lines
 from cuggino.stages import agent_stage
-from cuggino.testing import no_leaks
 from tests.agents.claude.claude_lines import kind
 from tests.limits import LIMIT
 
+pytestmark = pytest.mark.usefixtures("nothing_is_left")
+
 FAIL = {"fail": {"status": 529, "error": "overloaded_error", "text": "Overloaded."}}
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left() -> Iterator[None]:
-    """Check that the test leaves no process, thread or file behind."""
-    cuggino.run(process_lines(["true"]))  # the guardian process stays and keeps a pipe
-    with no_leaks():
-        yield
 
 
 class Player:

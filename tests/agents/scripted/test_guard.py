@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +15,8 @@ from cuggino.errors import ConfigError, GuardNotLive
 from cuggino.events import Event, GuardDenied, ToolResult
 from cuggino.guard.policy import Policy
 from cuggino.guard.roles import role_policy
-from cuggino.sources import process_lines
-from cuggino.testing import no_leaks
 
-
-@pytest.fixture(autouse=True)
-def nothing_is_left() -> Iterator[None]:
-    """Check that the test leaves no process, thread or file behind."""
-    cuggino.run(process_lines(["true"]))  # the guardian process stays and keeps a pipe
-    with no_leaks():
-        yield
+pytestmark = pytest.mark.usefixtures("nothing_is_left")
 
 
 def play(folder: Path, *steps: dict[str, Any], policy: Policy | None) -> list[Event]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,20 +19,12 @@ from cuggino.domain.deliverable_tools import TOOL_SERVER, agent_tool
 from cuggino.errors import AgentFailed
 from cuggino.events import Event, SessionEnded, ToolCall, ToolResult
 from cuggino.guard.roles import role_policy
-from cuggino.sources import process_lines
-from cuggino.testing import no_leaks
 from tests.agents.scripted.stub import STUB, play, results, session, stub
 from tests.limits import LIMIT
 from tests.mcp_server import arguments, create, status_of
 from tests.sources.subscribers import words_of
 
-
-@pytest.fixture(autouse=True)
-def nothing_is_left() -> Iterator[None]:
-    """Check that the test leaves no process, thread or file behind."""
-    cuggino.run(process_lines(["true"]))  # the guardian process stays and keeps a pipe
-    with no_leaks():
-        yield
+pytestmark = pytest.mark.usefixtures("nothing_is_left")
 
 
 def deliverables(project: Path, *, name: str = TOOL_SERVER) -> dict[str, object]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -13,20 +12,12 @@ import cuggino
 from cuggino.errors import AgentFailed
 from cuggino.events import Event, ToolCall, ToolResult
 from cuggino.guard.roles import role_policy
-from cuggino.sources import process_lines
-from cuggino.testing import no_leaks
 from tests.agents.scripted.stub import STUB, play, results, session, started, stub
 from tests.agents.scripted.test_mcp import is_program
 from tests.agents.scripted.test_mcp_stub import END, WRITE
 from tests.git_project import is_alive
 
-
-@pytest.fixture(autouse=True)
-def nothing_is_left() -> Iterator[None]:
-    """Check that the test leaves no process, thread or file behind."""
-    cuggino.run(process_lines(["true"]))  # the guardian process stays and keeps a pipe
-    with no_leaks():
-        yield
+pytestmark = pytest.mark.usefixtures("nothing_is_left")
 
 
 def program(code: str) -> dict[str, object]:

@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import cuggino
 from cuggino.events import GuardDenied, ToolCall
 from cuggino.guard.roles import role_policy
-from cuggino.sources import process_lines
-from cuggino.testing import no_leaks
 from tests.agents.scripted.stub import play, results, started, stub
 
-
-@pytest.fixture(autouse=True)
-def nothing_is_left() -> Iterator[None]:
-    """Check that the test leaves no process, thread or file behind."""
-    cuggino.run(process_lines(["true"]))  # the guardian process stays and keeps a pipe
-    with no_leaks():
-        yield
+pytestmark = pytest.mark.usefixtures("nothing_is_left")
 
 
 WRITE = {"tool": "write", "input": {"path": "a.txt", "text": "a"}}
