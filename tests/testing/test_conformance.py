@@ -115,7 +115,7 @@ def test_broken_agent(agent: type[PlainAgent], all_rules: bool) -> None:
     suite, broken = BROKEN[agent]
     tried = suite if all_rules else only(suite, broken)
     # Rules that it breaks may wait for all of it; those that it keeps need it on a busy machine.
-    patience = 30.0 if all_rules else 4.0
+    patience = 30.0 if all_rules else 1.0
     found = verdicts(agent, tried, patience=patience)
     failed = [verdict for verdict in found if verdict.outcome == "failed"]
     for process in LeavesItsTools.left:
