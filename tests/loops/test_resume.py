@@ -28,6 +28,7 @@ from tests.loops.supervised_loop import limited
 
 Whole = Callable[[str], Uninterrupted]
 
+LOGIN = errors.AgentFailed("log in", reason="auth")
 NEVER = "0193b2c1-0000-7000-8000-000000000000"
 
 
@@ -48,17 +49,15 @@ def assert_refused(story: Story[Any], process: Process) -> errors.RunNotResumabl
 
 class TestAfterAnError:
     @pytest.mark.parametrize(
-        "error", [limited(), errors.AgentFailed("log in", reason="auth")], ids=["quota", "auth"]
-    )
-    @pytest.mark.parametrize(
-        ("name", "role", "number"),
+        ("name", "role", "number", "error"),
         [
-            ("coding", "implementing", 2),
-            ("deliver", "initializer", 1),
-            ("deliver", "coding", 2),
-            ("deliver", "verify", 2),
-            ("plan_build", "plan", 1),
-            ("plan_build", "build", 3),
+            ("coding", "implementing", 2, limited()),
+            ("coding", "implementing", 2, LOGIN),
+            ("deliver", "initializer", 1, LOGIN),
+            ("deliver", "coding", 2, limited()),
+            ("deliver", "verify", 2, LOGIN),
+            ("plan_build", "plan", 1, limited()),
+            ("plan_build", "build", 3, LOGIN),
         ],
     )
     def test_the_failed_session_is_repeated(

@@ -57,7 +57,10 @@ time.sleep(600)
 """Stays until it is ended, ignores SIGINT, has a child in its own session, prints both ids."""
 
 
-@pytest.fixture(params=["sweep", "no sweep", "namespace"])
+MANNERS = ("sweep", "no sweep", "namespace")
+
+
+@pytest.fixture(params=MANNERS)
 def parent(request: pytest.FixtureRequest) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
     """A Python process that listens to a child, and the ids of child and grandchild."""
     if request.param != "namespace":
@@ -108,7 +111,14 @@ def _runs(pid: int) -> bool:
     return False
 
 
-@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    ("parent", "sign"),
+    [
+        *((manner, signal.SIGKILL) for manner in MANNERS),
+        *(("sweep", sign) for sign in (signal.SIGTERM, signal.SIGHUP)),  # unhandled, as sudden
+    ],
+    indirect=["parent"],
+)
 def test_children_die_with_a_killed_parent(
     parent: tuple[subprocess.Popen[str], list[int]],
     sign: signal.Signals,
