@@ -371,7 +371,7 @@ def _killed_at(instant: int) -> Iterator[None]:
         nonlocal left
         left -= 1
         if left == -1:
-            if isinstance(opened, int):
+            if type(opened) is int:  # not the bool of `_create`, which is no descriptor
                 os.close(opened)
             elif isinstance(opened, io.IOBase):
                 opened.close()
