@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -18,6 +17,7 @@ from cuggino.git import (
     Said,
     failed,
     make_commit,
+    read_file,
     tracked_changes,
     unmerged_files,
 )
@@ -170,7 +170,7 @@ class GateTree:
         yield from self._git.must("reset", "--hard", "--quiet")
         _, usual = yield from self._differing()
         after = yield from self._content(tuple(path for path in found if path in usual))
-        return tuple(path for path in found if before[path] != after.get(path, b"reset"))
+        return tuple(path for path in found if before[path] != after.get(path))
 
     def _differing(self) -> Flow[tuple[str, tuple[str, ...]]]:
         """Return the current commit, and the tracked files that differ from it."""
@@ -179,17 +179,16 @@ class GateTree:
         head = next(field for field in fields if field.startswith(_OID)).removeprefix(_OID)
         return head, tuple(change.path for change in tracked_changes(fields))
 
-    def _content(self, paths: tuple[str, ...]) -> Flow[dict[str, bytes]]:
-        return (yield from ask(act(lambda: {path: self._bytes(path) for path in paths}))) or {}
+    def _content(self, paths: tuple[str, ...]) -> Flow[dict[str, tuple[str, bytes]]]:
+        """Return mode and content of each file, both empty if there is none."""
+        return (yield from ask(act(lambda: {path: self._version(path) for path in paths}))) or {}
 
-    def _bytes(self, path: str) -> bytes:
+    def _version(self, path: str) -> tuple[str, bytes]:
         place = self.folder / path
         try:
-            if place.is_symlink():
-                return b"link " + os.fsencode(place.readlink())
-            return b"%d " % (place.stat().st_mode & 0o111) + place.read_bytes()
+            return read_file(place, place.lstat().st_size)
         except OSError:
-            return b"missing"
+            return "", b""
 
     def hand_over(self) -> Flow[None]:
         """Copy the objects of HEAD into the project's repository.

@@ -137,6 +137,7 @@ class TestLanding:
             "git commit --quiet --allow-empty -m more",
             "rm base.txt",
             "chmod +x base.txt",
+            "rm base.txt; mkfifo base.txt",
         ],
     )
     def test_a_check_that_changes_tracked_files(self, work: Landings, check: str) -> None:
