@@ -10,19 +10,22 @@ from pathlib import Path
 _CAPABILITIES = "security.capability"
 
 
-def privileged_files(folder: Path) -> Iterator[Path]:
-    """Yield the files below a folder that give capabilities to whoever runs them.
+def privileged_files(folder: Path, *, since: float) -> Iterator[Path]:
+    """Yield the files below a folder that were given capabilities since then, in Unix seconds.
 
-    Git's objects are passed over: nobody runs them.
+    They are those of whoever runs the file. Git's objects are passed over: nobody runs them.
     """
     for place, folders, names in os.walk(folder):
         if place.endswith("/.git"):
             folders[:] = [name for name in folders if name not in ("objects", "refs", "logs")]
         for name in names:
-            path = Path(place, name)
+            file = f"{place}/{name}"
             with suppress(OSError):
-                if os.getxattr(path, _CAPABILITIES, follow_symlinks=False):
-                    yield path
+                # Giving them changes the time of the inode, which no program can set.
+                if os.lstat(file).st_ctime < since:
+                    continue
+                if os.getxattr(file, _CAPABILITIES, follow_symlinks=False):
+                    yield Path(file)
 
 
 def drop_privileges(path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -43,6 +44,9 @@ T = TypeVar("T")
 
 KEPT = "refs/cuggino/kept"
 """Prefix of the refs that keep reverted versions."""
+
+_COARSE = 2.0
+"""Seconds by which the times of a file system may be behind."""
 
 _KEPT_FOLDER = ".cuggino/kept"
 """The folder for them without git."""
@@ -126,6 +130,8 @@ class _Verification:
             views=protected.views,
         )
         self._has_git = bool(folders)
+        self._began = 0.0
+        """When the session began, by the clock of the file system."""
         self._tree: _Tree | None = None
         if protected.looks and not protected.held and folders:
             self._tree = _Tree(protected)
@@ -139,6 +145,7 @@ class _Verification:
                 return ()
             return (value,)
 
+        self._began = time.time() - _COARSE
         self._files.take()
         self._told.take()
         if not (self._protected.held and self._protected.looks):
@@ -161,7 +168,7 @@ class _Verification:
         protected = self._protected
         failed: list[str] = []
         if os.getuid() == 0 and not protected.looks and sys.platform == "linux":
-            for path in privileged_files(protected.project):
+            for path in privileged_files(protected.project, since=self._began):
                 with suppress(OSError):
                     drop_privileges(path)
         moved: tuple[str, ...] = ()

@@ -1,0 +1,53 @@
+"""Capabilities that a session of root has given to files: they are taken from them."""
+
+from __future__ import annotations
+
+import os
+import struct
+import sys
+from pathlib import Path
+
+import pytest
+from reactivex.operators import do_action
+
+from cuggino.events import Progress
+from cuggino.sandbox import privileged_files, protected_for
+from cuggino.stages import verified
+from cuggino.testing import Marbles
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="capabilities of files are Linux's")
+
+CAPABILITY = struct.pack("<5I", 0x02000001, 1 << 21, 0, 0, 0)  # cap_sys_admin, effective
+
+
+def give(path: Path) -> None:
+    """Give a file capabilities, as `setcap` does."""
+    path.write_text("#!/bin/sh\n")
+    try:
+        os.setxattr(path, "security.capability", CAPABILITY)
+    except OSError as error:
+        pytest.skip(f"this user may not give capabilities: {error.strerror}")
+
+
+def test_of_a_session(tmp_path: Path) -> None:
+    """A file that the role has given them loses them; the rest of it stays."""
+    path = tmp_path / "bin" / "tool"
+    path.parent.mkdir()
+
+    def work(_: object) -> None:
+        give(path)
+        assert [path] == list(privileged_files(tmp_path, since=0))
+
+    t = Marbles(p=Progress(content="one"))
+    session = t.cold("p|").pipe(do_action(work))
+    t.record(session.pipe(verified(protected_for("implementing", project=tmp_path))))
+    assert "#!/bin/sh\n" == path.read_text()
+    assert [] == list(privileged_files(tmp_path, since=0))
+
+
+def test_of_earlier_ones(tmp_path: Path) -> None:
+    """Files that had them before are not looked at: a person gave them."""
+    path = tmp_path / "tool"
+    give(path)
+    assert [] == list(privileged_files(tmp_path, since=path.stat().st_ctime + 1))
+    assert [path] == list(privileged_files(tmp_path, since=path.stat().st_ctime))
