@@ -141,7 +141,7 @@ def no_signal_handler_left() -> Iterator[None]:
 @pytest.fixture
 def nothing_is_left() -> Iterator[None]:
     """Fail a test that leaves a process, a thread or a file behind."""
-    with no_leaks():
+    with no_leaks(within=LIMIT):
         yield
 
 

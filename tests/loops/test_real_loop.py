@@ -37,13 +37,6 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Played:
     return play(folder, ScriptedAgent(SCENARIO))
 
 
-@pytest.fixture
-def nothing_is_left() -> Iterator[None]:
-    cuggino.run(process_lines(["true"]))  # the guardian stays, and keeps a pipe
-    with no_leaks(within=LIMIT):
-        yield
-
-
 @pytest.mark.usefixtures("nothing_is_left")
 def test_the_demo_through_the_command_line(
     claude_cli: Path, tmp_path: Path, expected: Played

@@ -6,20 +6,16 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import cuggino
 from cuggino.agents.scripted.scenario import Scenario
 from cuggino.events import (
     LoopSpecIssue,
     WatchTbdItemFound,
 )
-from cuggino.sources import process_lines
-from cuggino.testing import no_leaks
 from tests.git_project import isolate_git
 from tests.limits import LIMIT
 from tests.loops.real_watch import FINDING, FIRST, ISSUE, SECOND, Watch, WatchProject
@@ -103,13 +99,6 @@ def _toml(scenario: Scenario) -> str:
                 said = step.model_dump(exclude_defaults=True)
                 lines += [f"{key} = {json.dumps(value)}" for key, value in said.items()]
     return "\n".join(lines)
-
-
-@pytest.fixture
-def nothing_is_left() -> Iterator[None]:
-    cuggino.run(process_lines(["true"]))  # the guardian stays, and keeps a pipe
-    with no_leaks(within=LIMIT):
-        yield
 
 
 @pytest.fixture

@@ -13,20 +13,6 @@ from cuggino.errors import StorageError
 from cuggino.storage import Backlog, Workspace
 
 
-@pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
-    """A workspace with its folders."""
-    made = Workspace(tmp_path)
-    made.open()
-    return made
-
-
-@pytest.fixture
-def backlog(workspace: Workspace) -> Backlog:
-    """An empty backlog."""
-    return Backlog(workspace)
-
-
 def drop(workspace: Workspace, name: str, text: str = "do it") -> str:
     """Write an item and return the digest of its bytes."""
     (workspace.backlog / name).write_text(text)

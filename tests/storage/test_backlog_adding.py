@@ -9,9 +9,7 @@ import pytest
 
 from cuggino.errors import ConfigError, StorageError
 from cuggino.storage import Backlog, Workspace
-from tests.storage.test_backlog import backlog, drop, names, workspace
-
-__all__ = ["backlog", "workspace"]
+from tests.storage.test_backlog import drop, names
 
 
 class TestAdding:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
@@ -13,18 +12,6 @@ from cuggino.errors import StorageError
 from cuggino.storage import Backlog, Origins, Workspace, text_digest
 
 NAME = "github-00007.md"
-
-
-@pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
-    made = Workspace(tmp_path)
-    made.open()
-    return made
-
-
-@pytest.fixture
-def backlog(workspace: Workspace) -> Backlog:
-    return Backlog(workspace)
 
 
 def imported(workspace: Workspace, text: str) -> None:

@@ -23,20 +23,6 @@ from cuggino.storage import (
 AT = datetime(2026, 11, 23, tzinfo=UTC)
 
 
-@pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
-    """A workspace with its folders."""
-    made = Workspace(tmp_path)
-    made.open()
-    return made
-
-
-@pytest.fixture
-def backlog(workspace: Workspace) -> Backlog:
-    """An empty backlog."""
-    return Backlog(workspace)
-
-
 def fill(workspace: Workspace, *names: str) -> None:
     """Write items that hold their own names."""
     for name in names:

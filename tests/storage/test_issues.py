@@ -15,14 +15,6 @@ from cuggino.storage import Issue, Workspace
 AT = datetime(2026, 3, 1, 9, tzinfo=UTC)
 
 
-@pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
-    """A workspace with its folders."""
-    made = Workspace(tmp_path)
-    made.open()
-    return made
-
-
 def test_they_are_listed_in_order(workspace: Workspace) -> None:
     """Spec issues come first, then findings, each in order of time."""
     finding = workspace.write_tbd_item("\n## A finding\nmore")

@@ -83,13 +83,6 @@ def long(folder: Path, repeated: int, *, ended: bool = True) -> Path:
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
-    found = Workspace(tmp_path)
-    found.open()
-    return found
-
-
-@pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Return the list of files that are read, as it grows."""
     reads: list[Path] = []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -17,11 +16,6 @@ from cuggino.testing import no_leaks
 from tests.agents.acp.scripts import Session, Stage, begun, called, error, say, shell, stop
 from tests.limits import LIMIT
 from tests.sources.subscribers import eventually
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Stage:
-    return Stage(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -30,11 +30,6 @@ WRITE_SPEC = "echo no > .specs/task.md"
 SPEC = "There is a file.\n"
 
 
-@pytest.fixture
-def stage(tmp_path: Path) -> Stage:
-    return Stage(tmp_path)
-
-
 def spec(stage: Stage) -> str:
     return (stage.project / ".specs" / "task.md").read_text()
 

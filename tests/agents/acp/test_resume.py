@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,11 +13,6 @@ from tests.agents.acp.scripts import Stage, begun, called, done, say, shell, sto
 
 LOADED = {"agentCapabilities": {"loadSession": True}}
 NEITHER: dict[str, Any] = {"agentCapabilities": {}}
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Stage:
-    return Stage(tmp_path)
 
 
 @pytest.mark.parametrize(

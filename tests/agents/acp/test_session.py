@@ -12,11 +12,6 @@ from cuggino.errors import AgentFailed, AgentNotFound
 from tests.agents.acp.scripts import Stage, asked, begun, called, say, shell, stop, think
 
 
-@pytest.fixture
-def stage(tmp_path: Path) -> Stage:
-    return Stage(tmp_path)
-
-
 def test_session(stage: Stage) -> None:
     """A session emits its thoughts, messages, calls and results, and completes."""
     call = called("c1", command="echo hi > hi.txt")

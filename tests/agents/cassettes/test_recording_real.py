@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,11 +14,8 @@ from cuggino.agents.claude import ClaudeAgent
 from cuggino.config import load_config
 from cuggino.errors import ReplayDiverged
 from cuggino.events import GuardDenied, LlmAgentEvent, MessageDelta, SessionEnded
-from cuggino.sources import process_lines
-from cuggino.testing import no_leaks
 from cuggino_cli.commands.demo import make_project
 from tests.agents.cassettes.recorded import options
-from tests.limits import LIMIT
 from tests.loops.demo import FOCUS, SCENARIO, agent_env, play
 from tests.loops.scenario_model import scenario_model
 from tests.model_server import Message, ModelServer, Text, Tool
@@ -37,14 +33,7 @@ SHORT = SCENARIO.model_copy(
 """The first iteration of the demo, approved immediately."""
 
 
-@pytest.fixture(autouse=True)
-def nothing_is_left() -> Iterator[None]:
-    """Check that the test leaves no process, thread or file behind."""
-    cuggino.run(process_lines(["true"]))  # the guardian process stays and keeps a pipe
-    with no_leaks(within=LIMIT):
-        yield
-
-
+@pytest.mark.usefixtures("nothing_is_left")
 def test_the_demo_without_the_program(claude_cli: Path, tmp_path: Path) -> None:
     """Replaying a real run without the program yields the same events, files and commits.
 
@@ -79,6 +68,7 @@ def test_the_demo_without_the_program(claude_cli: Path, tmp_path: Path) -> None:
         cuggino.run(runtime.run(focus=FOCUS))
 
 
+@pytest.mark.usefixtures("nothing_is_left")
 def test_a_denied_call(claude: Claude, tmp_path: Path) -> None:
     """A denied call is denied in the replay, and calls allowed elsewhere stay allowed.
 
