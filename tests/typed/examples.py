@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ GIVEN = Path(__file__).with_name("given.py")
 
 PAGES = (ROOT / "README.md", *sorted((ROOT / "cuggino_cli/help").glob("*.md")))
 _BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+_DOCSTRING = re.compile(r'"""(.*?)"""', re.DOTALL)
 _LITERAL = re.compile(r"(?<=\n)\n((?:    [^\n]*\n|\n)+)")
 _ROW = re.compile(r"^[\w ,()]+: {2,}\S", re.MULTILINE)
 _CODE = re.compile(r"[\w)\]]\(|^\w+ = ", re.MULTILINE)
@@ -57,7 +59,11 @@ def names_given() -> list[str]:
 
 def _of_docstrings(path: Path) -> Iterator[Example]:
     module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    text = path.read_text(encoding="utf-8")
+    texts = map(inspect.cleandoc, _DOCSTRING.findall(text))
+    if not any(any(python_in(each)) for each in texts):  # parsing all modules takes seconds
+        return
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
             docstring = ast.get_docstring(node) or ""
             for number, code in enumerate(python_in(docstring), start=1):
