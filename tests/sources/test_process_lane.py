@@ -139,7 +139,7 @@ def test_a_disposed_lane_terminates_its_programs() -> None:
         assert set() == children()
         for recorder in recorders:
             recorder.subscription.dispose()
-    assert before == descriptors()
+    assert descriptors() <= before
 
 
 def test_a_program_is_not_started_on_a_lane_that_has_ended() -> None:
@@ -234,7 +234,7 @@ def test_many_runs_on_one_lane_leave_nothing(lane: LoopScheduler) -> None:
         running = Recorder(process_lines(["sh", "-c", "echo; sleep 600"]), scheduler=lane)
         running.wait_first()
         running.subscription.dispose()
-    assert before == descriptors()
+    assert descriptors() <= before
     assert threads == set(threading.enumerate())
     assert set() == children()
 
