@@ -30,12 +30,13 @@ FROM ruby:${RUBY_VERSION}-slim-${DEBIAN} AS ruby-image
 
 FROM debian:${DEBIAN}-slim AS system
 SHELL ["/bin/bash", "-euo", "pipefail", "-c"]
-# tini is process 1, which has to reap orphaned processes.
+# tini is process 1, which has to reap orphaned processes. bubblewrap confines roles where the
+# container allows namespaces; Landlock, which needs no package, takes its place elsewhere.
 # Versions are not pinned: Debian removes fixed versions.
 # hadolint ignore=DL3008
 RUN apt-get update \
     && apt-get install -y --no-install-recommends \
-        bash ca-certificates curl git less openssh-client procps python3 python3-venv tini \
+        bash bubblewrap ca-certificates curl git less openssh-client procps python3 python3-venv tini \
     && rm -rf /var/lib/apt/lists/*
 # The user's ids should be those of the owner of the mounted project.
 ARG USER_ID=1000
@@ -47,12 +48,9 @@ RUN groupadd --non-unique --gid "${GROUP_ID}" cuggino \
         /workspace /home/cuggino/.claude /tmp/playwright-browsers \
     && ln -s /opt/cuggino/bin/cuggino /usr/local/bin/cuggino \
     && git config --system --add safe.directory /workspace
-# AUTONOE_NO_SANDBOX: the container is the boundary. The sandbox of the claude CLI needs user
-# namespaces, which containers rarely allow.
-# PLAYWRIGHT_MCP_BROWSER: Chrome, the default, is not available for Linux on ARM64 and needs such a
-# sandbox; Chromium does not.
-ENV AUTONOE_NO_SANDBOX=1 \
-    DISABLE_AUTOUPDATER=1 \
+# PLAYWRIGHT_MCP_BROWSER: Chrome, the default, is not available for Linux on ARM64 and needs user
+# namespaces, which containers rarely allow; Chromium does not.
+ENV DISABLE_AUTOUPDATER=1 \
     LANG=C.UTF-8 \
     NPM_CONFIG_UPDATE_NOTIFIER=false \
     PATH=/home/cuggino/.local/bin:${PATH} \
