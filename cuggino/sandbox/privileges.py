@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 _CAPABILITIES = "security.capability"
 
 
-def privileged_files(folder: Path, *, since: float) -> Iterator[Path]:
+def privileged_files(
+    folder: Path, *, since: float, exempt: Collection[Path] = ()
+) -> Iterator[Path]:
     """Yield the files below a folder that were given capabilities since then, in Unix seconds.
 
-    They are those of whoever runs the file. Git's objects are passed over: nobody runs them.
+    Whoever runs such a file has its capabilities. Passed over are the `exempt` folders and git's
+    objects, which nobody runs.
     """
+    passed = frozenset(map(os.fspath, exempt))
     for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if f"{place}/{name}" not in passed]
         if place.endswith("/.git"):
             folders[:] = [name for name in folders if name not in ("objects", "refs", "logs")]
         for name in names:

@@ -50,4 +50,7 @@ def test_of_earlier_ones(tmp_path: Path) -> None:
     path = tmp_path / "tool"
     give(path)
     assert [] == list(privileged_files(tmp_path, since=path.stat().st_ctime + 1))
-    assert [path] == list(privileged_files(tmp_path, since=path.stat().st_ctime))
+    began = path.stat().st_ctime
+    assert [path] == list(privileged_files(tmp_path, since=began))
+    assert [path] == list(privileged_files(tmp_path.parent, since=began, exempt=[path]))
+    assert [] == list(privileged_files(tmp_path.parent, since=began, exempt=[tmp_path]))
