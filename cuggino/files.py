@@ -56,12 +56,31 @@ def read_regular(path: Path, *, biggest: int = BIGGEST) -> bytes:
         ValueError: not a regular file, or larger than `biggest` bytes.
         OSError: the file is missing or cannot be read.
     """
-    found = path.stat()
-    if not stat.S_ISREG(found.st_mode):
-        raise ValueError("not a regular file")  # opening a pipe would block
-    if found.st_size > biggest:
+    # Opening a pipe would wait for its other end.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise ValueError("not a regular file")
+        too_large = found.st_size > biggest
+        with open(descriptor, "rb", closefd=False) as file:
+            content = b"" if too_large else file.read(biggest + 1)
+    finally:
+        os.close(descriptor)
+    if too_large or len(content) > biggest:
         raise ValueError(f"larger than {biggest} bytes")
-    return path.read_bytes()
+    return content
+
+
+def readable(path: Path, *, biggest: int = BIGGEST) -> bytes:
+    """Return the bytes of a file that an agent may have written, if any.
+
+    Empty for what cannot be read: a pipe, a device, what is missing or larger than `biggest`.
+    """
+    try:
+        return read_regular(path, biggest=biggest)
+    except (OSError, ValueError):
+        return b""
 
 
 def read_text(path: Path) -> str:

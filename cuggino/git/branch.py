@@ -5,6 +5,7 @@ No process is started, because the branch is checked before every iteration.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -14,6 +15,10 @@ from cuggino.files import read_regular
 _LONGEST = 64 * 1024
 _BRANCHES = "refs/heads/"
 _IN_A_TABLE = ".invalid"
+_IN_NO_NAME = re.compile(
+    r"^[/-]|^$|/$|//|\.\.|(?:^|/)\.|\.lock(?:/|$)|[\x00-\x20\x7f~^:?*\[\\]|@\{"
+)
+"""What git accepts in no name of a branch, but an agent may write into HEAD."""
 
 
 class BranchRefused(ConfigError):
@@ -37,7 +42,8 @@ def current_branch(folder: Path) -> str | None:
     for place in (here, *here.parents):
         if (head := _head_of(place / ".git")) is not None:
             branch = head.removeprefix(_BRANCHES)
-            return branch if branch not in (head, _IN_A_TABLE) else None
+            is_one = branch not in (head, _IN_A_TABLE) and _IN_NO_NAME.search(branch) is None
+            return branch if is_one else None
     return None
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from contextlib import suppress
 from pathlib import Path
 
+from cuggino.files import readable
 from cuggino.sandbox import git_folders
 
 _HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
@@ -37,16 +37,11 @@ def commit_at_head(git_dir: Path, common: Path) -> str | None:
 
 
 def _packed(common: Path, name: str) -> str:
-    with suppress(OSError), (common / "packed-refs").open("rb") as file:
-        for line in file:
-            if line.rstrip().endswith(b" " + os.fsencode(name)):
-                return line.split(b" ")[0].decode("ascii", "replace")
+    for line in readable(common / "packed-refs").splitlines():
+        if line.endswith(b" " + os.fsencode(name)):
+            return line.split(b" ")[0].decode("ascii", "replace")
     return ""
 
 
 def _first_line(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return os.fsdecode(file.readline(4096).rstrip(b"\n"))
-    except OSError:
-        return ""
+    return os.fsdecode(readable(path).partition(b"\n")[0])

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from cuggino.files import read_regular, readable
 from cuggino.git.program import Git
 from cuggino.operators import Flow
 from cuggino.sandbox import SNAPSHOTS, Views, git_folders
@@ -24,6 +25,11 @@ _KEPT = ("refs/heads/", "refs/tags/", "refs/stash", "refs/notes/", "refs/cuggino
 """References that agents may not move or remove; others follow a remote."""
 
 _HEAD = re.compile(r"ref: refs/\S+|[0-9a-f]{40}|[0-9a-f]{64}")
+
+_LINE = 4096
+"""Bytes of the longest reference."""
+
+_LARGEST_INDEX = 1 << 30
 
 _FOLDERS = 8
 """Maximum number of folders whose references are cached."""
@@ -86,12 +92,11 @@ class History:
             state = self._folders[0].stat()
             self._folder = state.st_dev, state.st_ino
         if self._before is not None and self._specs is not None:
-            with suppress(OSError):
-                said = (self._folders[0] / "MERGE_HEAD").read_text("utf-8", "replace").strip()
-                self._merging = said if _HEAD.fullmatch(said) else ""
+            said = _text(self._folders[0] / "MERGE_HEAD")
+            self._merging = said if _HEAD.fullmatch(said) else ""
         if self._looks and self._before is not None:
-            with suppress(OSError):
-                self._index = (self._folders[0] / "index").read_bytes()
+            with suppress(OSError, ValueError):
+                self._index = read_regular(self._folders[0] / "index", biggest=_LARGEST_INDEX)
 
     def bring_back(self) -> bool:
         """Move the repository's folder back if it was moved away; return whether it was.
@@ -192,9 +197,8 @@ class History:
             return
         (self._folders[-1] / "refs").mkdir(exist_ok=True)
         file = self._folders[0] / "HEAD"
-        with suppress(OSError):
-            if _HEAD.fullmatch(file.read_text("utf-8", "replace").strip()):
-                return
+        if _HEAD.fullmatch(_text(file)):
+            return
         file.unlink(missing_ok=True)
         file.write_text(f"{head}\n", "utf-8")
 
@@ -223,10 +227,8 @@ class History:
         """Read the files of the repository; None without one that keeps its references in files."""
         if not self._folders or any((folder / "reftable").exists() for folder in self._folders):
             return None
-        head = ""
-        with suppress(OSError):
-            said = (self._folders[0] / "HEAD").read_text("utf-8", "replace").strip()
-            head = said if _HEAD.fullmatch(said) else ""
+        said = _text(self._folders[0] / "HEAD")
+        head = said if _HEAD.fullmatch(said) else ""
         refs: dict[str, str] = {}
         for folder in reversed(self._folders):
             refs.update(_packed(folder / "packed-refs"))
@@ -238,11 +240,10 @@ class History:
 
 
 def _packed(file: Path) -> Iterator[tuple[str, str]]:
-    with suppress(OSError):
-        for line in file.read_text("utf-8", "surrogateescape").splitlines():
-            value, _, ref = line.partition(" ")
-            if ref and value[:1] not in "#^":
-                yield ref, value
+    for line in readable(file).decode("utf-8", "surrogateescape").splitlines():
+        value, _, ref = line.partition(" ")
+        if ref and value[:1] not in "#^":
+            yield ref, value
 
 
 _read: dict[str, dict[str, tuple[tuple[int, int, int], str]]] = {}
@@ -266,13 +267,17 @@ def _loose(folder: Path, skipped: str) -> Iterator[tuple[str, str]]:
                 print_ = _print(os.stat(file))  # noqa: PTH116
                 known = before.get(file)
                 if known is None or known[0] != print_:
-                    with open(file, encoding="utf-8", errors="replace") as opened:  # noqa: PTH123
-                        known = print_, opened.read().strip()
+                    known = print_, _text(Path(file))
                 now[file] = known
                 yield file[len(top) + 1 :], known[1]
     if len(_read) >= _FOLDERS:
         _read.clear()
     _read[top] = now
+
+
+def _text(file: Path) -> str:
+    """Return the line in a reference's file, "" for what cannot be read."""
+    return readable(file, biggest=_LINE).decode("utf-8", "replace").strip()
 
 
 def _print(state: os.stat_result) -> tuple[int, int, int]:

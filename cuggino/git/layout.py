@@ -66,11 +66,17 @@ class Layout:
         return commit_at_head(self.git_dir, self.common)
 
     def locks(self, branch: str = "") -> Iterator[Path]:
-        """Yield the locks that a git that was killed in the work tree, on the branch, can leave."""
-        yield self.index.with_name(f"{self.index.name}.lock")
-        yield self.git_dir / "HEAD.lock"
+        """Yield the locks that a killed git may leave behind, on this branch.
+
+        None of them is outside of the repository, to where an agent may have made links.
+        """
+        found = [self.index.with_name(f"{self.index.name}.lock"), self.git_dir / "HEAD.lock"]
         if branch:
-            yield self.common / f"refs/heads/{branch}.lock"
+            found.append(self.common / f"refs/heads/{branch}.lock")
+        for lock in found:
+            place = lock.parent.resolve()
+            if any(place.is_relative_to(one) for one in (self.git_dir, self.common)):
+                yield lock
 
 
 _layouts: dict[Path, tuple[tuple[tuple[Path, ...], SettingsState], Layout]] = {}

@@ -13,6 +13,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from cuggino.files import readable
 from cuggino.git.program import Git, Said
 from cuggino.operators import Flow
 
@@ -121,12 +122,8 @@ def git_folder(folder: Path) -> Path | None:
 
 def _is_ordinary(git: Path) -> bool:
     """Return whether git treats the folder as a repository that shares nothing with another."""
-    try:
-        head = (git / "HEAD").read_bytes()
-    except OSError:
-        return False
     return (
-        _HEAD.fullmatch(head) is not None
+        _HEAD.fullmatch(readable(git / "HEAD")) is not None
         and all(os.access(git / name, os.X_OK) for name in ("objects", "refs"))
         and not (git / "commondir").exists()
     )

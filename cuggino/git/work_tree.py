@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from cuggino.errors import ProcessError, ProcessFailed
-from cuggino.files import write_atomic
+from cuggino.files import readable, write_atomic
 from cuggino.git.conversion import stores_as_is
 from cuggino.git.layout import Layout, layout_of
 from cuggino.git.listings import MODULE, STATUS, Changed, changed_files, index_files
@@ -102,9 +102,8 @@ class WorkTree:
         layout = yield from self.layout()
         if not layout.has_ref_files:
             return True
-        with suppress(OSError):
-            if REFS.encode() in (layout.common / "packed-refs").read_bytes():
-                return True
+        if REFS.encode() in readable(layout.common / "packed-refs"):
+            return True
         try:
             runs = (layout.common / REFS).iterdir()
             return any(run.stat().st_mtime < before.timestamp() for run in runs)
@@ -172,9 +171,7 @@ class WorkTree:
 
     def _prepare(self, layout: Layout) -> None:
         """Rewrite the settings of the git directory, so that it has no others."""
-        own = b""
-        with suppress(OSError):
-            own = layout.exclude.read_bytes()
+        own = readable(layout.exclude)
         if self._own_rule is None:
             self._own_rule = b""
             with suppress(ValueError):  # it is outside

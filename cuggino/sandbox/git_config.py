@@ -10,8 +10,9 @@ import os
 import re
 import shlex
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from pathlib import Path
+
+from cuggino.files import readable
 
 _SECTION = re.compile(r'\[\s*([\w.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]')
 _KEY = re.compile(r"([A-Za-z][\w-]*)\s*(?:=\s*(.*))?$", re.DOTALL)
@@ -61,9 +62,7 @@ def settings_in(file: Path) -> Iterator[tuple[str, str]]:
 
     Nothing for a file that cannot be read; what is not understood is passed over.
     """
-    text = ""
-    with suppress(OSError):
-        text = file.read_text(encoding="utf-8", errors="surrogateescape")
+    text = readable(file).decode("utf-8", "surrogateescape")
     prefix = ""
     for line in re.sub(r"\\\r?\n", "", text).splitlines():
         rest = line.strip()

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
-from cuggino.files import state_folder
+from cuggino.files import readable, state_folder
 from cuggino.guard import CACHES, NOTE, Role
 from cuggino.sandbox.git_config import named_by_settings
 from cuggino.sandbox.home import home_of, named_paths
@@ -270,11 +270,8 @@ def git_folders(project: Path, resolver: Resolver | None = None) -> tuple[Path, 
 
 def shared_objects(git: Path, depth: int = 5) -> Iterator[Path]:
     """Yield the folders of other repositories from which git reads objects, as in a slot."""
-    try:
-        listed = (git / "objects/info/alternates").read_text(encoding="utf-8").splitlines()
-    except (OSError, ValueError):
-        return
-    for line in filter(None, listed):
+    listed = readable(git / "objects/info/alternates").decode("utf-8", "surrogateescape")
+    for line in filter(None, listed.splitlines()):
         objects = (git / "objects" / line).resolve()
         if objects.is_dir():
             yield objects
@@ -285,13 +282,13 @@ def shared_objects(git: Path, depth: int = 5) -> Iterator[Path]:
 def _linked(git: Path) -> Iterator[Path]:
     """Yield the folders that the `.git` file of a worktree or submodule names."""
     try:
-        named = git.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
+        named = readable(git).decode("utf-8").removeprefix("gitdir:").strip()
         own = (git.parent / named).resolve()
         if own.is_dir():
             yield own
             common = own / "commondir"
             if common.is_file():
-                yield (own / common.read_text(encoding="utf-8").strip()).resolve()
+                yield (own / readable(common).decode("utf-8").strip()).resolve()
     except (OSError, ValueError):
         return
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from reactivex import Observable, defer, timer
 
 from cuggino.errors import ProcessError
-from cuggino.files import read_regular
+from cuggino.files import read_regular, readable
 from cuggino.git import (
     STATUS,
     Contents,
@@ -230,9 +230,7 @@ def _nested(work: WorkTree, folder: Path, exclude: tuple[Path, ...], depth: int)
     shutil.rmtree(private, ignore_errors=True)
     git = Git(cwd=folder, views=work.views)
     own = git_folders(folder)
-    rules = b""
-    with suppress(OSError, IndexError):
-        rules = (own[-1] / "info" / "exclude").read_bytes()
+    rules = readable(own[-1] / "info" / "exclude") if own else b""
     try:
         write_private(private, exclude=rules)
         with suppress(OSError, IndexError):  # nothing was added to it yet

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cuggino.errors import ProcessError, ProcessFailed
-from cuggino.files import BIGGEST, read_regular, remove, storing
+from cuggino.files import BIGGEST, read_regular, readable, remove, storing
 from cuggino.git import UNMERGED, Git, layout_of, make_commit, unmerged_files
 from cuggino.operators import Flow, ask
 from cuggino.sandbox import git_folders
@@ -93,8 +93,7 @@ def is_merging(git: Git) -> Flow[bool]:
 def merge_under_way(folder: Path) -> str | None:
     """Return the commit that is being merged in the folder, if any."""
     for git in git_folders(folder)[:1]:
-        with suppress(OSError):
-            return (git / "MERGE_HEAD").read_text(encoding="ascii").strip() or None
+        return readable(git / "MERGE_HEAD").decode("ascii", "replace").strip() or None
     return None
 
 

@@ -118,3 +118,13 @@ def test_the_refusal(branch: str, named: str) -> None:
     """The error has the original's text for its two branches, and names any other."""
     expected = f"Cannot run loop on {named} branch. Create a feature branch first."
     assert expected == BranchRefused(branch).message
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../../../elsewhere/Cargo", "/elsewhere", "a//b", "a/.b", "a.lock", "a\0b", "a b", "-a", ""],
+)
+def test_no_name_of_a_branch(name: str, tmp_path: Path) -> None:
+    """What an agent writes into HEAD names no lock elsewhere, which would be removed."""
+    folder = laid_out({"head": f"ref: refs/heads/{name}\n"}, tmp_path)
+    assert current_branch(folder) is None

@@ -9,23 +9,29 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from reactivex import empty
 
 from cuggino import run
+from cuggino.errors import CugginoError
 from cuggino.events import CommitFailed, CommitPerformed, SnapshotTaken
-from cuggino.git import Git
+from cuggino.git import Git, commit_of
 from cuggino.notify import CommandNotifier
 from cuggino.operators import flow
-from cuggino.sandbox import Views
+from cuggino.sandbox import Views, protected_for
+from cuggino.sandbox.view import shared_objects
 from cuggino.stages import (
     GitRepository,
     GitSnapshots,
     changed_tests,
     commit_to,
     fingerprint_stage,
+    verified,
 )
 from tests.git_project import GitProject
 from tests.sandbox.arena import needs_bubblewrap
@@ -234,3 +240,43 @@ def test_no_file_becomes_set_user_id(project: GitProject) -> None:
     assert "done\n" == done.stdout, done.stderr
     assert "Operation not permitted" in done.stderr
     assert 0o755 == (project.root / "x").stat().st_mode & 0o7777
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("HEAD", "packed-refs", "MERGE_HEAD", "refs/heads/p", "info/exclude"),
+        *("objects/info/alternates", "commondir"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["pipe", "endless"])
+def test_nothing_waits_for_what_is_no_file(project: GitProject, name: str, kind: str) -> None:
+    """A pipe has no other end, and a device no end: neither is read in place of a file of git's."""
+    path = project.root / ".git" / name
+    path.unlink(missing_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("/dev/zero")
+    protected = protected_for("implementing", project=project.root, views=Views())
+    with suppress(CugginoError):  # git may not know such a repository
+        run(empty().pipe(verified(protected)))
+    assert commit_of(project.root) is None or name != "HEAD"
+    assert [] == list(shared_objects(project.root / ".git"))
+
+
+@pytest.mark.parametrize("head", ["../../../mine/Cargo", "link/Cargo"])
+def test_no_file_elsewhere_is_taken_for_a_lock(
+    project: GitProject, tmp_path: Path, head: str
+) -> None:
+    """A resumed run removes the locks of a killed git, but no file that HEAD leads to."""
+    mine = tmp_path / "mine" / "Cargo.lock"
+    mine.parent.mkdir()
+    mine.write_text("mine\n")
+    (project.root / ".git" / "refs" / "heads" / "link").symlink_to(mine.parent)
+    (project.root / ".git" / "HEAD").write_text(f"ref: refs/heads/{head}\n")
+    began = datetime.fromtimestamp(0, UTC)
+    with suppress(CugginoError):
+        run(GitRepository(project.root, views=Views()).recover(began))
+    assert "mine\n" == mine.read_text()

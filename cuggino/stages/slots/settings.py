@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from cuggino.files import remove, storing, write_atomic
+from cuggino.files import readable, remove, storing, write_atomic
 from cuggino.git import STORED_SCOPES, Git, GitSetting, layout_of, list_settings
 from cuggino.operators import Flow
 from cuggino.stages.slots.folder import Slot
@@ -123,10 +123,7 @@ def _copy_hooks(source: Path, target: Path) -> None:
 
 
 def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="surrogateescape")
-    except OSError:
-        return ""
+    return readable(path).decode("utf-8", "surrogateescape")
 
 
 def _lines(settings: Iterable[tuple[str, str | None]]) -> Iterator[str]:
