@@ -203,7 +203,7 @@ def repository(folder: Path, *, commit: bool) -> Iterator[CheckResult]:
     """Check the git repository, and with `commit` that commits can be made."""
     off = f'or set "commit" to false in {CONFIG_FILE}'
 
-    if failure := git_failure():  # before GitPython, which would wait for it, or not load
+    if failure := git_failure(folder):  # before GitPython, which would wait for it, or not load
         what = f"git: {failure.removeprefix('git ').removeprefix('is ')}"
         yield _needed(commit, what, f"install git (again), {off}; {_NO_UNDO}")
         return

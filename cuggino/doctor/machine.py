@@ -84,7 +84,7 @@ def _agent(
 def _remote(remote: str, folder: Path) -> CheckResult:
     """Check that the remote can be read and written, by a push that is only tried."""
     shown = _shown(remote)
-    if failure := git_failure():
+    if failure := git_failure(folder):
         return CheckResult("problem", f"git: {failure}", "install git")
     identity = ("-c", "user.name=cuggino", "-c", "user.email=cuggino@localhost")
     try:

@@ -17,6 +17,7 @@ from cuggino.git.messages import command_of
 from cuggino.git.program import ANSWER_S, NONE, Git, Said
 from cuggino.git.settings import looking_environment, program_settings
 from cuggino.git.signing import SIGNS
+from cuggino.sandbox import outside_path
 
 _SIGNERS = {"openpgp": ("gpg.openpgp.program", "gpg.program"), "x509": ("gpg.x509.program",)}
 """The settings that name the signing program of a format, and may open a dialog for a passphrase;
@@ -101,12 +102,12 @@ def _obstacles(folder: Path, *, locks: bool, looking: bool) -> Iterator[CommitOb
         )
 
 
-def git_failure() -> str | None:
-    """Return why git itself does not work; None if it does."""
-    if shutil.which("git") is None:
+def git_failure(folder: Path) -> str | None:
+    """Return why git itself does not work; None if it does. None in the folder is started."""
+    if shutil.which("git", path=outside_path(folder, os.environ.get("PATH", ""))) is None:
         return "git is not installed"
     try:
-        code = Git(cwd=Path("/")).now("version").code
+        code = Git(cwd=folder).now("version").code
     except subprocess.TimeoutExpired:
         return f"git did not answer within {ANSWER_S:.0f} s"
     except OSError as error:

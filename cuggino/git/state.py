@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 from cuggino.git.settings import looking_environment
+from cuggino.sandbox import outside_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +33,15 @@ def repository_state(folder: Path) -> RepositoryState | None:
     Raises:
         FileNotFoundError: git itself is not installed.
     """
-    # GitPython costs 85 ms to import, and runs git at import.
+    program = shutil.which("git", path=outside_path(folder, os.environ.get("PATH", "")))
+    if program is None:
+        raise FileNotFoundError("git")
+    # GitPython costs 85 ms to import, and runs git at import: no program of the project's.
     os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
+    os.environ["GIT_PYTHON_GIT_EXECUTABLE"] = program
     import git
 
+    git.refresh(program)
     try:
         repo = git.Repo(folder, search_parent_directories=True)
     except (git.InvalidGitRepositoryError, git.NoSuchPathError):

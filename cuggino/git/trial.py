@@ -29,7 +29,7 @@ def view_obstacles(
     Nothing of the project is started. Nothing is yielded without views, or for a folder where git
     does not work anyway.
     """
-    if views is None or git_failure() is not None:
+    if views is None or git_failure(folder) is not None:
         return
     hidden = named_paths(views.hide, home_of(os.environ))
     if folder.resolve() in (path.resolve() for path in hidden):

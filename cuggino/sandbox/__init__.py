@@ -14,7 +14,7 @@ from cuggino.sandbox.logins import LOGIN_VARIABLES, login_files, without_logins
 from cuggino.sandbox.privileges import drop_privileges, privileged_files
 from cuggino.sandbox.protected import Protected, protected_for
 from cuggino.sandbox.repository import top_of
-from cuggino.sandbox.search_path import outside_environment
+from cuggino.sandbox.search_path import outside_environment, outside_path
 from cuggino.sandbox.view import (
     ROWS,
     SNAPSHOTS,
@@ -48,6 +48,7 @@ __all__ = [
     "make_granted",
     "named_paths",
     "outside_environment",
+    "outside_path",
     "privileged_files",
     "probe",
     "protected_for",

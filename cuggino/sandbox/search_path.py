@@ -49,8 +49,9 @@ def own_programs(root: Path) -> Iterator[Path]:
         if folder.is_relative_to(root) and folder != root:
             yield folder
     for entry in os.environ.get("PATH", "").split(os.pathsep):
-        if entry.startswith("/") and not _is_outside(entry, root):
-            yield from (Path(os.path.realpath(entry), name) for name in STARTED)
+        place = Path(os.path.realpath(root / entry))
+        if place != root and place.is_relative_to(root) and root != Path("/"):
+            yield from (place / name for name in STARTED)
 
 
 def _is_outside(entry: str, top: Path) -> bool:

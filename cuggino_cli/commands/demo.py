@@ -62,7 +62,7 @@ def make_project(directory: str | None) -> Path:
     from cuggino import Config, ConfigError, save_config
     from cuggino.git import Git, gist, git_failure
 
-    if failure := git_failure():
+    if failure := git_failure(Path.cwd()):
         raise ConfigError(failure, hint="install git (again), the demo makes commits")
 
     if directory is None:

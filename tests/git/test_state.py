@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from cuggino.git import RepositoryState, repository_state
+from cuggino.git import RepositoryState, git_failure, repository_state
 from tests.git_project import GitProject
 
 
@@ -39,3 +40,18 @@ def test_git_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(FileNotFoundError, match="git"):
         repository_state(repo.root)
+
+
+def test_no_program_of_the_project_is_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither by its absolute folder on the search path, nor by a relative one."""
+    repo = GitProject(tmp_path / "repo")
+    marker = tmp_path / "marker"
+    planted = repo.write("bin/git", f"#!/bin/sh\ntouch '{marker}'\nexec /usr/bin/env false\n")
+    planted.chmod(0o755)
+    monkeypatch.chdir(repo.root)
+    monkeypatch.setenv("PATH", f"bin:{repo.root}/bin:{os.environ['PATH']}")
+    assert git_failure(repo.root) is None
+    assert RepositoryState(repo.root, "main", None, False) == repository_state(repo.root)
+    assert not marker.exists()

@@ -72,7 +72,7 @@ def test_remote_that_only_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_git_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without git nothing can be cloned."""
-    monkeypatch.setattr(machine, "git_failure", lambda: "git is not installed")
+    monkeypatch.setattr(machine, "git_failure", lambda _folder: "git is not installed")
     assert CheckResult("problem", "git: git is not installed", "install git") in results(
         tmp_path, "x"
     )

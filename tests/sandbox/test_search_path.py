@@ -29,7 +29,8 @@ def test_folders_of_the_repository_are_left_out(project: Path, tmp_path: Path) -
 
 def test_programs_below_the_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Names in its folders of the search path, and the environment of Python in it."""
-    monkeypatch.setenv("PATH", f"/usr/bin:{project}/bin")
-    assert {project / "bin" / name for name in STARTED} == set(own_programs(project))
+    monkeypatch.setenv("PATH", f"/usr/bin:{project}/bin::tools:..")
+    wanted = {project / folder / name for folder in ("bin", "tools") for name in STARTED}
+    assert wanted == set(own_programs(project))
     monkeypatch.setattr(sys, "prefix", f"{project}/.venv")
     assert project / ".venv" in set(own_programs(project))
