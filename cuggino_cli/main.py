@@ -50,9 +50,9 @@ class Terminated(BaseException):
 class CtrlC(KeyboardInterrupt):
     """Ctrl-C before a run has begun, or while it is being prepared.
 
-    Python ends a program by the signal itself, without its exit code, once a `KeyboardInterrupt` of
-    its own has passed through code that is compiled from text, as dataclasses and pydantic do in
-    each import.
+    Python lets the signal end the program, without its exit code, once a plain `KeyboardInterrupt`
+    has passed through code that is run by `exec`, as dataclasses and pydantic do while they are
+    imported.
     """
 
 

@@ -26,7 +26,7 @@ class RunStarted(JournalEvent):
     options: dict[str, JsonValue] = Field(default_factory=dict)
     """The options of the run."""
     branch: str | None = None
-    """The branch that was checked out; None without one, or if a version did not note it."""
+    """The branch that was checked out; None if HEAD was detached."""
 
 
 class RunContinued(JournalEvent):

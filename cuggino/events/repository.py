@@ -22,10 +22,10 @@ class DirtyFilesCommitted(SupervisionEvent):
 
 
 class BranchChanged(SupervisionEvent):
-    """Another branch was checked out during the run; commits go there from here on."""
+    """Another branch was checked out during the run; commits go there from now on."""
 
     before: str | None
-    """The branch so far; None for a commit without a branch."""
+    """The branch until now; None if HEAD was detached."""
     after: str | None
 
 

@@ -2,8 +2,8 @@
 
 `Git` runs its commands: those that read or write a work tree in a view, where programs that an
 agent has named can do no harm. `commit_of` and `current_branch` read HEAD from files,
-`commit_obstacles` tells what keeps a repository from commits, `program_settings` what of it starts
-programs, `repository_state` its state for people.
+`commit_obstacles` tells what would prevent commits, `program_settings` which settings start
+programs, `repository_state` the state for people.
 """
 
 from cuggino.git.branch import BranchRefused, current_branch, protected_branch

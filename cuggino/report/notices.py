@@ -223,7 +223,7 @@ def describe(event: Event) -> tuple[str, Tone, str] | None:
             words = f"with uncommitted changes from before the run: {', '.join(paths)}"
             return "Mixed commit", "warning", words
         case BranchChanged(before=before, after=after):
-            words = f"from {before or 'none'} to {after or 'none'}, where commits go from here on"
+            words = f"from {before or 'none'} to {after or 'none'}, where commits go from now on"
             return "Branch changed", "warning", words
         case HistoryRewritten(base=base, head=head):
             words = f"{base[:12]}, which the run began with, is not part of {(head or '')[:12]}"

@@ -386,7 +386,7 @@ def supervision_shown(event: SupervisionEvent) -> Shown | None:
             return always("warning", f"[Commit] {told}")
         case BranchChanged(before=before, after=after):
             was, now = (inert(name) if name else "no branch" for name in (before, after))
-            told = f"Another branch is checked out, so commits go there: {now}, before {was}"
+            told = f"The branch changed from {was} to {now}; commits go there from now on"
             return always("warning", f"[Commit] {told}")
         case HistoryRewritten(base=base):
             told = f"The commit that the run began with, {base[:12]}, is no longer in the history"

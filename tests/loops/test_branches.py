@@ -13,6 +13,7 @@ from reactivex import Observable, just
 from cuggino import events as ev
 from cuggino.git import current_branch
 from cuggino.loops import LoopRunOptions, LoopService
+from cuggino.operators import StateRef
 from cuggino.stages import Commit
 from tests.git_project import GitProject
 from tests.loops.coding_loop import drawn, marbles
@@ -61,6 +62,22 @@ def test_of_the_coding_loop(project: GitProject) -> None:
     run = LoopService(services).run(LoopRunOptions(focus="the page", cwd=project.root, commit=True))
     events = [value for _, kind, value in t.record(run) if kind == "next"]
     assert "CommitPerformed" == after(CHANGED, events)
+
+
+def test_between_two_items(project: GitProject, tmp_path: Path) -> None:
+    """A run that shares the branch with an earlier one reports the change, and only once."""
+    t = marbles()
+    loop = drawn(project.root, t, "c| c|", "d| d|", "y| y|")
+    branch: StateRef[str | None] = StateRef("before")
+    options = LoopRunOptions(focus="the page", cwd=project.root)
+    seen = [
+        value
+        for _ in range(2)
+        for _, kind, value in t.record(loop.service.run(options, branch=branch))
+        if kind == "next"
+    ]
+    changed = [event for event in seen if isinstance(event, ev.BranchChanged)]
+    assert [ev.BranchChanged(before="before", after="work")] == changed
 
 
 def test_of_deliver(project: GitProject) -> None:

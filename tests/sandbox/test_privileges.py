@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import struct
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -54,3 +55,15 @@ def test_of_earlier_ones(tmp_path: Path) -> None:
     assert [path] == list(privileged_files(tmp_path, since=began))
     assert [path] == list(privileged_files(tmp_path.parent, since=began, exempt=[path]))
     assert [] == list(privileged_files(tmp_path.parent, since=began, exempt=[tmp_path]))
+
+
+def test_of_a_folder_that_was_moved_here(tmp_path: Path) -> None:
+    """Its files are older than the session."""
+    elsewhere, project = tmp_path / "elsewhere", tmp_path / "project"
+    for folder in (elsewhere / "in", project):
+        folder.mkdir(parents=True)
+    give(elsewhere / "in" / "tool")
+    time.sleep(0.05)  # the clock of the file system must go on
+    began = time.time()
+    elsewhere.rename(project / "bin")
+    assert [project / "bin/in/tool"] == list(privileged_files(project, since=began - 0.04))

@@ -144,7 +144,7 @@ def replaced(**fields: Any) -> ev.Event:
         (
             QUIET,
             ev.BranchChanged(before=None, after="mine"),
-            "[Commit] Another branch is checked out, so commits go there: mine, before no branch",
+            "[Commit] The branch changed from no branch to mine; commits go there from now on",
         ),
         (
             QUIET,

@@ -6,7 +6,7 @@ of the keywords `path` (the program, if not the default), `cwd` (the project's f
 `argument` (the text after a colon: `name:argument`) that it accepts and that are set. An import
 path (`package.module:Class`) names such an object without an entry point.
 
-Only the agents that are named are imported, when they are made: before the first one starts.
+Agents are imported only if they are named, before the first one starts.
 """
 
 from __future__ import annotations

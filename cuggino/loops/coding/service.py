@@ -12,6 +12,7 @@ from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.coding.run import CodingRun
 from cuggino.loops.frame.control import Control
 from cuggino.loops.frame.framing import Frame, framed
+from cuggino.operators import StateRef
 from cuggino.operators.supervision import Ledger
 from cuggino.stages import Services, check_prompts
 from cuggino.storage import JournalFile
@@ -34,6 +35,7 @@ class LoopService:
         interrupt: Observable[object] | None = None,
         resume: JournalFile | None = None,
         ledger: Ledger | None = None,
+        branch: StateRef[str | None] | None = None,
         control: Control | None = None,
     ) -> Observable[LoopEvent]:
         """Run the loop. Cold; each subscription is a run, with its own session and lock.
@@ -60,12 +62,15 @@ class LoopService:
         Each run writes its journal; that of an unfinished one can be given as `resume`, with the
         options it was started with: the run is resumed at its first unfinished stage, after
         `RunResumed`. The session files are kept for that; those of a finished run are removed.
-        Pass `ledger` to share the costs with other runs, and `control` to share the commands; by
-        default the run follows the commands of the services.
+        Pass `ledger` to share the costs with other runs, `branch` to share which branch was seen
+        last, and `control` to share the commands; by default the run follows the commands of the
+        services.
         """
         return framed(
             self.services,
             options,
             lambda run: CodingRun(run, options),
-            Frame(interrupt=interrupt, resume=resume, ledger=ledger, control=control),
+            Frame(
+                interrupt=interrupt, resume=resume, ledger=ledger, control=control, branch=branch
+            ),
         )

@@ -54,6 +54,8 @@ class Frame:
     """Shares the costs with other runs, one of which has reported the sandbox in force."""
     control: Control | None = None
     """Is shared with other runs; by default the run follows the commands of the services."""
+    branch: StateRef[str | None] | None = None
+    """The branch that was last seen checked out, shared with other runs in the same project."""
     transient: Callable[[Exception], bool] = is_transient
     """Selects the failures that are retried within a session."""
     recorder: Callable[[Journal, JournalFile | None], JournalRecorder] = RunRecorder
@@ -85,13 +87,16 @@ class _Earlier:
         return self.counted.totals if self.counted is not None else None
 
     def branch(self, project: Path) -> str | None:
-        """Return the branch that the run was last seen on; of a new run the current one."""
+        """Return the branch that the run was last seen on; for a new run, the current one."""
         if self.journal is None:
             return current_branch(project)
         changes = [entry.event for entry in self.journal.entries.only(("BranchChanged",))]
         last = changes[-1] if changes else None
-        known = self.journal.started.branch
-        return last.after if isinstance(last, BranchChanged) else known or current_branch(project)
+        started = self.journal.started
+        if isinstance(last, BranchChanged):
+            return last.after
+        # Versions that did not note it left the field out.
+        return started.branch if "branch" in started.model_fields_set else current_branch(project)
 
     def cooldowns(self, now: datetime) -> Any:
         """Return the agents on cooldown."""
@@ -150,7 +155,7 @@ def _run(services: Services, options: RunOptions, make: MakeStory, frame: Frame)
             began=here.now,
             resumed=earlier.journal,
             earlier=earlier.totals,
-            branch=StateRef(earlier.branch(options.cwd)),
+            branch=frame.branch or StateRef(earlier.branch(options.cwd)),
         )
         made = make(run)
         story = (yield from made) if isinstance(made, Generator) else made

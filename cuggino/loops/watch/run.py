@@ -89,7 +89,6 @@ class Watch(Story):
     def _attempt(self, start: Start) -> Observable[WatchEvent]:
         def story() -> Flow[None]:
             yield from emit(*self._items.notices())
-            yield from self._run.branch_seen()
             with self.commands.at_work(start.name):
                 yield from self._process(start.name)
 
@@ -147,5 +146,11 @@ class Watch(Story):
     def _work(self, options: LoopRunOptions, resume: JournalFile | None = None) -> Flow[object]:
         """Run the coding loop until it ends or a person skips the item."""
         control = self._run.control
-        run = self._loop.run(options, resume=resume, ledger=self._ledger, control=control)
+        run = self._loop.run(
+            options,
+            resume=resume,
+            ledger=self._ledger,
+            control=control,
+            branch=self._run.branch,
+        )
         return (yield from forward(control.unless_skipped(within_loop(run)), name=ITEM))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from reactivex import Observable
 
 from cuggino.errors import ProcessError
@@ -47,11 +49,11 @@ def _publish(slot: Slot, item: str, base: str, attempt: int) -> Flow[None]:
             f"the work changes commits of the submodule {', '.join(foreign)}, which cannot land",
             hint="commit to the submodule itself first, then let the item use that commit",
         )
-    others = yield from slot.git.must("ls-files", "--others", "--exclude-standard", "-z")
-    if nested := [path.rstrip("/") for path in others.fields if path.endswith("/")]:
+    if nested := (yield from _new_repositories(slot, record)):
         raise ProcessError(
             "git",
-            f"the work holds {', '.join(nested)}, a repository of its own, which cannot land",
+            "the work holds files that cannot land, as they are in a repository of their own: "
+            f"{', '.join(nested)}",
             hint="remove its .git, or commit it elsewhere and add it as a submodule",
         )
     yield from copy_lfs(slot)
@@ -78,3 +80,15 @@ def slot_record(slot: Slot) -> Flow[SlotRecord]:
     if record is None or not record.ready:
         raise ProcessError("git", f"{slot.root} is not prepared")
     return record
+
+
+def _new_repositories(slot: Slot, record: SlotRecord) -> Flow[list[str]]:
+    """Return the repositories in the slot that neither the project nor its setup put there."""
+    others = yield from slot.git.must("ls-files", "--others", "--exclude-standard", "-z")
+    found = [path for path in others.fields if path.endswith("/")]
+    return [
+        path.rstrip("/")
+        for path in found
+        if f"?? {path}" not in record.dirt
+        and not (slot.project / os.path.relpath(slot.root / path, slot.folder) / ".git").exists()
+    ]

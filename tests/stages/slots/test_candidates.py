@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -108,6 +109,20 @@ class TestPublishing:
         publish(slot, base)
         project.prepare(slot, "b.md")
         assert candidate_ref("a.md") in project.refs()
+
+
+def test_repositories_in_the_slot(project: SlottedProject, tmp_path: Path) -> None:
+    """One that the work has made cannot land; one that the project has, too, is no work."""
+    SlottedProject(project.root / ".specs")
+    slot, base = project.slot(), project.head()
+    project.prepare(slot)
+    project.git("commit", "--quiet", "--allow-empty", "-m", "work", cwd=slot.root)
+    SlottedProject(slot.folder / "vendored")
+    with pytest.raises(ProcessError, match=r": vendored$"):
+        publish(slot, base)
+    shutil.rmtree(slot.folder / "vendored")
+    publish(slot, base)
+    assert candidate_ref("a.md") in project.refs()
 
 
 class TestSubmodules:
