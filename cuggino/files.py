@@ -195,7 +195,7 @@ def remove(path: Path) -> None:
 
 
 def blocking(top: Path, place: Path) -> Path | None:
-    """Return the topmost path between `top` and `place` that is a link or a file, if any."""
+    """Return the topmost path between `top` and `place` that is not a folder, if any."""
     folder = top
     for part in place.relative_to(top).parts[:-1]:
         folder /= part
@@ -208,9 +208,9 @@ def blocking(top: Path, place: Path) -> Path | None:
 
 
 def remove_file(top: Path, path: str) -> None:
-    """Remove a file below `top`, and the folders that are empty then; it may be missing.
+    """Remove a file below `top`, which may be missing, and any folders that this leaves empty.
 
-    Nothing happens beyond a link, where it would be another file.
+    A path that leads through a link is left alone: it is another file.
     """
     place = top / path
     if blocking(top, place):

@@ -12,7 +12,7 @@ from typing import Any
 
 _USUAL = gc.get_threshold()
 _OBJECTS = 300_000
-"""The objects after which the first collection starts; the modules of a run have a third of it."""
+"""The objects after which the first collection starts; a run creates a third as many."""
 _RUNNING = (10_000, *_USUAL[1:])
 
 

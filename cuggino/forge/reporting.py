@@ -232,7 +232,7 @@ class _Outbox:
                 edited = yield from patiently(
                     f"edit the comment on issue {number}",
                     forge,
-                    lambda id=comment_id: forge.edit_comment(number, id, newest()),  # type: ignore[misc]
+                    partial(lambda id: forge.edit_comment(number, id, newest()), comment_id),
                 )
             except ForgeRefused as error:
                 if error.status not in (404, 410):

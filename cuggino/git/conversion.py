@@ -39,7 +39,7 @@ _known: dict[Path, tuple[SettingsState, Mapping[str, str] | None]] = {}
 def stores_as_is(git: Git, paths: Iterable[str]) -> Flow[bool]:
     """Return whether git stores these files of the repository byte for byte.
 
-    False in doubt. Git is asked once for the settings, and again when their files change.
+    False if in doubt. Git is asked once for the settings, and again when their files change.
 
     Paths are relative to git's folder, the one with the `.git`.
     """

@@ -138,7 +138,7 @@ def read_file(file: Path, most: int) -> tuple[str, bytes]:
     """Return the mode in git's digits and the content of a link or a file.
 
     Raises:
-        OSError: it has gone, has more than `most` bytes, or is neither.
+        OSError: it is missing, has more than `most` bytes, or is neither.
     """
     if file.is_symlink():
         return LINK, os.fsencode(file.readlink())
@@ -146,7 +146,7 @@ def read_file(file: Path, most: int) -> tuple[str, bytes]:
         state = os.fstat(opened.fileno())
         content = opened.read(most + 1) if stat.S_ISREG(state.st_mode) else None
     if content is None or len(content) > most:
-        raise OSError(errno.EFBIG, "for git", str(file))
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(file))
     return EXECUTABLE if state.st_mode & stat.S_IXUSR else PLAIN, content
 
 

@@ -103,7 +103,10 @@ def _obstacles(folder: Path, *, locks: bool, looking: bool) -> Iterator[CommitOb
 
 
 def git_failure(folder: Path) -> str | None:
-    """Return why git itself does not work; None if it does. None in the folder is started."""
+    """Return why git itself does not work; None if it does.
+
+    No git in the folder is started.
+    """
     if shutil.which("git", path=outside_path(folder, os.environ.get("PATH", ""))) is None:
         return "git is not installed"
     try:

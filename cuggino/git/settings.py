@@ -42,9 +42,9 @@ class GitSetting(NamedTuple):
     """A setting."""
 
     name: str
-    """In lower case, but for the part in the middle."""
+    """Lowercase, except for the middle part."""
     value: str | None
-    """None if only the name is written, which stands for true."""
+    """None if only the name is given, which means true."""
 
     @property
     def text(self) -> str:

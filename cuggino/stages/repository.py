@@ -576,9 +576,10 @@ def _left(modules: tuple[str, ...], nested: tuple[str, ...]) -> str:
     if modules:
         told.append(f"submodule {', '.join(modules)} has uncommitted changes; commit them there")
     if nested:
+        what = "is a repository of its own" if len(nested) == 1 else "are repositories of their own"
         told.append(
-            f"{', '.join(nested)} is a repository of its own, whose files no commit here can hold: "
-            "remove its .git, or add it as a submodule"
+            f"{', '.join(nested)} {what}, whose files no commit here can hold: "
+            "remove the .git in it, or add it as a submodule"
         )
     return "; ".join(told)
 

@@ -46,7 +46,7 @@ KEPT = "refs/cuggino/kept"
 """Prefix of the refs that keep reverted versions."""
 
 _COARSE = 2.0
-"""Seconds by which the times of a file system may be behind."""
+"""Seconds by which the times of a file system may lag behind the clock."""
 
 _KEPT_FOLDER = ".cuggino/kept"
 """The folder for them without git."""

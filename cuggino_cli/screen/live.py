@@ -479,7 +479,7 @@ class LiveScreen:
         output.erase_down()
         output.write_raw("\x1b[0m\x1b[?7h")
         output.write_raw(text.replace("\n", "\r\n"))
-        flush = output.flush
+        flush = output.flush  # the renderer flushes, but the frame is to come at once
         output.flush = lambda: None  # type: ignore[method-assign]
         try:
             renderer.reset()

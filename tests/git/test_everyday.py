@@ -88,15 +88,6 @@ COMMITTED: dict[Prepare, tuple[str, str]] = {
 """What is committed of `work.txt`, or how it begins, and what is in the work tree."""
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> GitProject:
-    project = GitProject(tmp_path / "project")
-    project.write("a.txt", "a\n")
-    project.git("add", "--all")
-    project.git("commit", "--quiet", "--message", "start")
-    return project
-
-
 @pytest.mark.parametrize("prepare", COMMITTED, ids=lambda prepare: str(prepare.__name__))
 def test_a_commit(
     prepare: Prepare, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, project: GitProject

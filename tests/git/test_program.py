@@ -21,15 +21,6 @@ from tests.sandbox.arena import needs_bubblewrap
 LOCKED = b"fatal: Unable to create '/x/.git/index.lock': File exists.\n"
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> GitProject:
-    project = GitProject(tmp_path / "project")
-    project.write("a.txt", "a\n")
-    project.git("add", "--all")
-    project.git("commit", "--quiet", "--message", "start")
-    return project
-
-
 def said(git: Git, *args: str) -> Said:
     def story() -> Flow[None]:
         yield from emit((yield from git.run(*args)))

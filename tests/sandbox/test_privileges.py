@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import struct
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -62,8 +61,13 @@ def test_of_a_folder_that_was_moved_here(tmp_path: Path) -> None:
     elsewhere, project = tmp_path / "elsewhere", tmp_path / "project"
     for folder in (elsewhere / "in", project):
         folder.mkdir(parents=True)
-    give(elsewhere / "in" / "tool")
-    time.sleep(0.05)  # the clock of the file system must go on
-    began = time.time()
-    elsewhere.rename(project / "bin")
-    assert [project / "bin/in/tool"] == list(privileged_files(project, since=began - 0.04))
+    tool = elsewhere / "in" / "tool"
+    give(tool)
+    before = tool.stat().st_ctime
+    moved = project / "bin"
+    while elsewhere.stat().st_ctime <= before:  # until the clock of the file system goes on
+        elsewhere.rename(moved)
+        moved.rename(elsewhere)
+    began = elsewhere.stat().st_ctime
+    elsewhere.rename(moved)
+    assert [moved / "in" / "tool"] == list(privileged_files(project, since=began))

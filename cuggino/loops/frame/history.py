@@ -1,4 +1,4 @@
-"""The repository around a run: stale locks, files that are dirty before, a rewritten history."""
+"""The repository around a run: stale locks, uncommitted changes, and a rewritten history."""
 
 from __future__ import annotations
 

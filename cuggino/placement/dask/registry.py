@@ -64,7 +64,7 @@ class _Waiting:
     served: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-class Attempts(SchedulerPlugin):  # type: ignore[misc]
+class Attempts(SchedulerPlugin):  # type: ignore[misc]  # distributed has no types
     """The attempts of one scheduler, by their keys."""
 
     def __init__(self, scheduler: Any) -> None:

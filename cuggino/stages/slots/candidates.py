@@ -54,7 +54,7 @@ def _publish(slot: Slot, item: str, base: str, attempt: int) -> Flow[None]:
             "git",
             "the work holds files that cannot land, as they are in a repository of their own: "
             f"{', '.join(nested)}",
-            hint="remove its .git, or commit it elsewhere and add it as a submodule",
+            hint="remove the .git in it, or commit it elsewhere and add it as a submodule",
         )
     yield from copy_lfs(slot)
     known = yield from known_refs(slot.project_git)

@@ -61,6 +61,7 @@ def _opened(trial: _Trial, folder: Path, **options: object) -> str:
     Raises:
         LlmSessionError: it could not be opened.
     """
+    # The options of each trial are fields of it.
     given = SpawnOptions(prompt="", cwd=folder, dangerously_skip_permissions=True, **options)  # type: ignore[arg-type]
     ended = run(trial.spawn(given).pipe(ops.last()))
     return str(getattr(ended, "session_id", ""))
