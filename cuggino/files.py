@@ -64,7 +64,7 @@ def read_regular(path: Path, *, biggest: int = BIGGEST) -> bytes:
             raise ValueError("not a regular file")
         too_large = found.st_size > biggest
         with open(descriptor, "rb", closefd=False) as file:
-            content = b"" if too_large else file.read(biggest + 1)
+            content = b"" if too_large else file.read()
     finally:
         os.close(descriptor)
     if too_large or len(content) > biggest:

@@ -144,7 +144,8 @@ def read_file(file: Path, most: int) -> tuple[str, bytes]:
         return LINK, os.fsencode(file.readlink())
     with os.fdopen(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as opened:
         state = os.fstat(opened.fileno())
-        content = opened.read(most + 1) if stat.S_ISREG(state.st_mode) else None
+        fits = stat.S_ISREG(state.st_mode) and state.st_size <= most
+        content = opened.read() if fits else None
     if content is None or len(content) > most:
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(file))
     return EXECUTABLE if state.st_mode & stat.S_IXUSR else PLAIN, content

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,28 @@ import pytest
 from cuggino import Config, parse_event, save_config
 from tests.cli.stubborn import PATIENT, RUN_STUBBORN, Terminal, read_until, working
 from tests.limits import LIMIT
+
+_STARTING = '''
+import click
+
+from cuggino_cli import main
+
+# What dataclasses and pydantic do while they are imported.
+TEXT = """
+import os, signal
+os.kill(os.getpid(), signal.SIGINT)
+while True: pass
+"""
+
+
+@click.command("status")
+def command():
+    exec(TEXT, {})
+
+
+main.cli.get_command = lambda _ctx, name: command if name == "status" else None
+main.entry(["status"])
+'''
 
 pytestmark = pytest.mark.real_agent
 WORDS = ("run", "--focus", "x")
@@ -96,3 +121,18 @@ def test_on_a_terminal(stubborn: Path, terminal: Terminal) -> None:
     assert any("▶ Bash: trap" in line for line in lines[:place])
     assert ["", "[Summary] Interrupted"] == lines[place + 1 : place + 3]
     assert not any("Working" in line for line in lines)
+
+
+def test_while_a_command_starts(tmp_path: Path) -> None:
+    """Also an import ends with the exit code; Python would let the signal end the program."""
+    (tmp_path / "started.py").write_text(_STARTING)
+    done = subprocess.run(
+        [sys.executable, "-m", "started"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+    )
+    assert (130, "") == (done.returncode, done.stderr.strip())
