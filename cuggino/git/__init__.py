@@ -8,7 +8,7 @@ programs, `repository_state` the state for people.
 
 from cuggino.git.branch import BranchRefused, current_branch, protected_branch
 from cuggino.git.conversion import settings_of
-from cuggino.git.head import commit_at_head, commit_of
+from cuggino.git.head import commit_at_head, commit_being_merged, commit_of, is_ancestor
 from cuggino.git.history import History
 from cuggino.git.layout import Layout, checked_out, layout_of
 from cuggino.git.listings import (
@@ -101,6 +101,7 @@ __all__ = [
     "checked_out",
     "command_of",
     "commit_at_head",
+    "commit_being_merged",
     "commit_obstacles",
     "commit_of",
     "commits_of_refs",
@@ -117,6 +118,7 @@ __all__ = [
     "git_refusal",
     "has_work_tree",
     "index_files",
+    "is_ancestor",
     "joined",
     "layout_of",
     "list_settings",

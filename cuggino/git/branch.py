@@ -5,15 +5,16 @@ No process is started, because the branch is checked before every iteration.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from cuggino.errors import ConfigError
-from cuggino.files import read_regular
+from cuggino.git.head import SYMBOLIC, head_of
+from cuggino.sandbox import git_folders
 
-_LONGEST = 64 * 1024
-_BRANCHES = "refs/heads/"
+_BRANCHES = f"{SYMBOLIC}refs/heads/"
 _IN_A_TABLE = ".invalid"
 _IN_NO_NAME = re.compile(
     r"^[/-]|^$|/$|//|\.\.|(?:^|/)\.|\.lock(?:/|$)|[\x00-\x20\x7f~^:?*\[\\]|@\{"
@@ -40,7 +41,11 @@ def current_branch(folder: Path) -> str | None:
     """
     here = folder.resolve()
     for place in (here, *here.parents):
-        if (head := _head_of(place / ".git")) is not None:
+        git = place / ".git"
+        if os.path.isfile(git):  # noqa: PTH113 - a folder that may not be searched is no error
+            git = next(iter(git_folders(place)), git)
+        if os.path.lexists(git / "HEAD"):  # else git continues with the parent, too
+            head = head_of(git)
             branch = head.removeprefix(_BRANCHES)
             is_one = branch not in (head, _IN_A_TABLE) and _IN_NO_NAME.search(branch) is None
             return branch if is_one else None
@@ -51,26 +56,3 @@ def protected_branch(folder: Path, protected: Iterable[str]) -> str | None:
     """Return the folder's branch if it is one of these, by exact name, else None."""
     branch = current_branch(folder)
     return branch if branch in set(protected) else None
-
-
-def _head_of(git: Path) -> str | None:
-    """Return the ref in HEAD, "" if unknown, or None if this is not a repository."""
-    try:
-        if git.is_file():  # a worktree, or a submodule: it names the folder
-            named = _text(git)
-            if not named.startswith("gitdir:"):
-                return ""
-            git = git.parent / named.removeprefix("gitdir:").strip()
-        head = git / "HEAD"
-        if head.is_symlink():  # as old versions of git made it
-            return head.readlink().as_posix()
-        if not head.exists():
-            return None  # git continues with the parent, too
-        text = _text(head)
-    except (OSError, ValueError):
-        return ""
-    return text.removeprefix("ref:").strip() if text.startswith("ref:") else ""
-
-
-def _text(path: Path) -> str:
-    return read_regular(path, biggest=_LONGEST).decode("utf-8", "surrogateescape").strip()

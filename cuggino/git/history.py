@@ -6,14 +6,14 @@ Programs can change both with git's own tools, without writing a file of the wor
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from cuggino.files import read_regular, readable
+from cuggino.files import read_regular
+from cuggino.git.head import SYMBOLIC, commit_being_merged, head_of, packed_refs, ref_in
 from cuggino.git.program import Git
 from cuggino.operators import Flow
 from cuggino.sandbox import SNAPSHOTS, Views, git_folders
@@ -23,11 +23,6 @@ _REPLACED = "refs/replace/"
 
 _KEPT = ("refs/heads/", "refs/tags/", "refs/stash", "refs/notes/", "refs/cuggino/", _REPLACED)
 """References that agents may not move or remove; others follow a remote."""
-
-_HEAD = re.compile(r"ref: refs/\S+|[0-9a-f]{40}|[0-9a-f]{64}")
-
-_LINE = 4096
-"""Bytes of the longest reference."""
 
 _LARGEST_INDEX = 1 << 30
 
@@ -44,7 +39,7 @@ class _State:
 
     @property
     def branch(self) -> str:
-        return self.head.removeprefix("ref: ") if self.head.startswith("ref: ") else ""
+        return self.head.removeprefix(SYMBOLIC) if self.head.startswith(SYMBOLIC) else ""
 
     @property
     def commit(self) -> str:
@@ -92,8 +87,7 @@ class History:
             state = self._folders[0].stat()
             self._folder = state.st_dev, state.st_ino
         if self._before is not None and self._specs is not None:
-            said = _text(self._folders[0] / "MERGE_HEAD")
-            self._merging = said if _HEAD.fullmatch(said) else ""
+            self._merging = commit_being_merged(self._folders[0])
         if self._looks and self._before is not None:
             with suppress(OSError, ValueError):
                 self._index = read_regular(self._folders[0] / "index", biggest=_LARGEST_INDEX)
@@ -196,9 +190,9 @@ class History:
         if not (self._folders[-1] / "objects").is_dir():
             return
         (self._folders[-1] / "refs").mkdir(exist_ok=True)
-        file = self._folders[0] / "HEAD"
-        if _HEAD.fullmatch(_text(file)):
+        if head_of(self._folders[0]):
             return
+        file = self._folders[0] / "HEAD"
         file.unlink(missing_ok=True)
         file.write_text(f"{head}\n", "utf-8")
 
@@ -227,23 +221,15 @@ class History:
         """Read the files of the repository; None without one that keeps its references in files."""
         if not self._folders or any((folder / "reftable").exists() for folder in self._folders):
             return None
-        said = _text(self._folders[0] / "HEAD")
-        head = said if _HEAD.fullmatch(said) else ""
+        head = head_of(self._folders[0])
         refs: dict[str, str] = {}
         for folder in reversed(self._folders):
-            refs.update(_packed(folder / "packed-refs"))
+            refs.update(packed_refs(folder))
             refs.update(_loose(folder, self._skipped))
         index = (0, 0, 0)
         with suppress(OSError):
             index = _print((self._folders[0] / "index").stat())
         return _State(head, refs, index)
-
-
-def _packed(file: Path) -> Iterator[tuple[str, str]]:
-    for line in readable(file).decode("utf-8", "surrogateescape").splitlines():
-        value, _, ref = line.partition(" ")
-        if ref and value[:1] not in "#^":
-            yield ref, value
 
 
 _read: dict[str, dict[str, tuple[tuple[int, int, int], str]]] = {}
@@ -267,17 +253,12 @@ def _loose(folder: Path, skipped: str) -> Iterator[tuple[str, str]]:
                 print_ = _print(os.stat(file))  # noqa: PTH116
                 known = before.get(file)
                 if known is None or known[0] != print_:
-                    known = print_, _text(Path(file))
+                    known = print_, ref_in(Path(file))
                 now[file] = known
                 yield file[len(top) + 1 :], known[1]
     if len(_read) >= _FOLDERS:
         _read.clear()
     _read[top] = now
-
-
-def _text(file: Path) -> str:
-    """Return the line in a reference's file, "" for what cannot be read."""
-    return readable(file, biggest=_LINE).decode("utf-8", "replace").strip()
 
 
 def _print(state: os.stat_result) -> tuple[int, int, int]:

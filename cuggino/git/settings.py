@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from cuggino.files import readable
+from cuggino.git.head import head_of
 from cuggino.git.program import Git, Said
 from cuggino.operators import Flow
 
@@ -34,7 +34,6 @@ _STARTS = re.compile(
 )
 _HARMLESS = ("", "true", "false")
 """Values that name no program; `core.fsmonitor = true` is git's own."""
-_HEAD = re.compile(rb"ref: refs/[^\s]+\n?|(?:[0-9a-f]{40}|[0-9a-f]{64})\n?")
 _FILTER = re.compile(r"(filter\..+)\.(?:clean|smudge|process)", re.IGNORECASE | re.DOTALL)
 
 
@@ -123,7 +122,7 @@ def git_folder(folder: Path) -> Path | None:
 def _is_ordinary(git: Path) -> bool:
     """Return whether git treats the folder as a repository that shares nothing with another."""
     return (
-        _HEAD.fullmatch(readable(git / "HEAD")) is not None
+        head_of(git) != ""
         and all(os.access(git / name, os.X_OK) for name in ("objects", "refs"))
         and not (git / "commondir").exists()
     )

@@ -10,8 +10,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cuggino.errors import ProcessError, ProcessFailed
-from cuggino.files import BIGGEST, read_regular, readable, remove, storing
-from cuggino.git import UNMERGED, Git, layout_of, make_commit, unmerged_files
+from cuggino.files import BIGGEST, read_regular, remove, storing
+from cuggino.git import (
+    UNMERGED,
+    Git,
+    commit_being_merged,
+    is_ancestor,
+    layout_of,
+    make_commit,
+    unmerged_files,
+)
 from cuggino.operators import Flow, ask
 from cuggino.sandbox import git_folders
 from cuggino.stages.acts import act
@@ -86,14 +94,14 @@ def merge_flow(git: Git, commit: str, message: str, keep: Sequence[str]) -> Flow
 def is_merging(git: Git) -> Flow[bool]:
     """Return whether a merge is under way."""
     with suppress(ProcessError):
-        return (yield from git.run("rev-parse", "--verify", "--quiet", "MERGE_HEAD")).code == 0
+        return bool(commit_being_merged((yield from layout_of(git)).git_dir))
     return False
 
 
 def merge_under_way(folder: Path) -> str | None:
     """Return the commit that is being merged in the folder, if any."""
     for git in git_folders(folder)[:1]:
-        return readable(git / "MERGE_HEAD").decode("ascii", "replace").strip() or None
+        return commit_being_merged(git) or None
     return None
 
 
@@ -111,17 +119,6 @@ def go_on_merging(folder: Path, commit: str) -> None:
 def unmerged(git: Git) -> Flow[list[str]]:
     """Return the files in conflict, relative to the top of the repository."""
     return unmerged_files((yield from git.must(*UNMERGED)).fields)
-
-
-def is_ancestor(git: Git, commit: str) -> Flow[bool]:
-    """Return whether the commit is part of the current one."""
-    try:
-        yield from git.must("merge-base", "--is-ancestor", commit, "HEAD")
-    except ProcessFailed as error:
-        if error.child_exit_code != 1:
-            raise
-        return False
-    return True
 
 
 def stage_resolution(

@@ -41,6 +41,7 @@ from cuggino.git import (
     commits_of_refs,
     distrusted_repositories,
     failed,
+    is_ancestor,
     joined,
     layout_of,
     make_commit,
@@ -51,7 +52,7 @@ from cuggino.operators import Flow, ask, emit, flow, forward
 from cuggino.sandbox import Views
 from cuggino.stages.acts import act
 from cuggino.stages.dirty import is_unchanged, name_of, states_of
-from cuggino.stages.merging import Merge, is_ancestor, is_merging, merge_flow, stage_resolution
+from cuggino.stages.merging import Merge, is_merging, merge_flow, stage_resolution
 from cuggino.storage import WORKSPACE_FOLDER
 
 SUBJECT_LIMIT = 72
@@ -236,14 +237,13 @@ class GitRepository:
         return flow(lambda: self._is_ancestor(commit))
 
     def _is_ancestor(self, commit: str) -> Flow[None]:
-        is_one = commit == commit_of(self._cwd)
+        is_one: bool | None = commit == commit_of(self._cwd)
         if not is_one:
             try:
-                said = yield from self._git.run("merge-base", "--is-ancestor", commit, "HEAD")
-                is_one = said.code != 1
+                is_one = yield from is_ancestor(self._git, commit)
             except ProcessError:
-                is_one = True
-        yield from emit(is_one)
+                is_one = None
+        yield from emit(is_one is not False)
 
     def _dirty(self, left_out: tuple[str, ...]) -> Flow[None]:
         states: dict[str, str] = {}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cuggino.git import commit_of
+from cuggino.git import commit_of, current_branch
 from tests.git_project import GitProject, isolate_git
 
 
@@ -42,3 +42,16 @@ def test_no_commit(project: GitProject) -> None:
     for text in ("", "ref: HEAD\n", "ref: refs/heads/missing\n", "no commit\n"):
         head.write_text(text)
         assert commit_of(project.root) is None
+
+
+@pytest.mark.parametrize("name", ["plain", "a\u00a0b", "a\u2028b", "a\x85b", "\udcff"])
+def test_a_branch_with_odd_characters(name: str, project: GitProject) -> None:
+    """Names with characters that Unicode counts as blanks or line ends are read as git does."""
+    project.write("a.txt")
+    project.git("add", "--all")
+    project.git("commit", "--quiet", "--message", "first")
+    commit = project.git("rev-parse", "HEAD").strip()
+    project.git("switch", "--quiet", "--create", name)
+    assert [name, commit] == [current_branch(project.root), commit_of(project.root)]
+    project.git("pack-refs", "--all")
+    assert [name, commit] == [current_branch(project.root), commit_of(project.root)]

@@ -9,7 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cuggino.errors import ConfigError, ProcessFailed
-from cuggino.git import EACH_REF, Git, Layout, Said, checked_out, commits_of_refs, layout_of
+from cuggino.git import (
+    EACH_REF,
+    Git,
+    Layout,
+    Said,
+    checked_out,
+    commits_of_refs,
+    is_ancestor,
+    layout_of,
+)
 from cuggino.operators import Flow
 from cuggino.sandbox import Views
 from cuggino.stages.slots.refs import KEPT, TRUNK
@@ -111,8 +120,7 @@ def contains(commit: str, other: str, git: Git) -> Flow[bool]:
     """Return whether `other` is the commit or one of its ancestors."""
     if commit == other:
         return True
-    words = ("merge-base", "--is-ancestor", other, commit)
-    return (yield from git.run(*words)).code == 0
+    return (yield from is_ancestor(git, other, commit)) is True
 
 
 def move_refs(*commands: str, git: Git, why: str = "cuggino") -> Flow[Said]:
