@@ -30,7 +30,8 @@ imported from a public module, and from nothing below one:
 - `cuggino.report`: the HTML report of a run
 - `cuggino.runs`: recorded runs
 - `cuggino.sandbox`: each role's view of the project, enforced by the operating system
-- `cuggino.sources`: processes and folders as Observables
+- `cuggino.processes`: programs as Observables
+- `cuggino.folders`: changes and counts of files as Observables
 - `cuggino.stages`: one action each: plan, implement, review, check, commit, snapshot, undo
 - `cuggino.storage`: the files of a project's workspace
 - `cuggino.telemetry`: export of runs by OpenTelemetry
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
         dump_event,
         parse_event,
     )
+    from cuggino.folders import watch_file_count
     from cuggino.loops import (
         DeliverRunOptions,
         LoopRunOptions,
@@ -90,7 +92,6 @@ if TYPE_CHECKING:
     )
     from cuggino.preflight import resumed_agent
     from cuggino.runtime import Runtime
-    from cuggino.sources import watch_file_count
 
 __all__ = [
     "AgentFailed",
@@ -193,7 +194,7 @@ _HOMES = {
     "save_config": "cuggino.config",
     "until_terminal": "cuggino.operators",
     "wait_for_quota": "cuggino.operators",
-    "watch_file_count": "cuggino.sources",
+    "watch_file_count": "cuggino.folders",
     "within_budget": "cuggino.operators",
 }
 """The module of each name that is imported on first use."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from cuggino.errors import ConfigError, NothingRuns
 from cuggino.events import ControlEvent, SkipAsked
 from cuggino.files import state_folder
-from cuggino.sources import is_started_by_run
+from cuggino.processes import is_started_by_run
 from cuggino.storage import KEY_FILE, ControlFolder, LockOwner, Workspace
 
 __all__ = ["check_receiver", "control_folder", "pending_commands", "send_command"]

@@ -16,7 +16,7 @@ from cuggino.agents import LlmAgent, LoginCheck, Role
 from cuggino.errors import NotLoggedIn, ProcessError, ProcessFailed
 from cuggino.operators import interrupt_when
 from cuggino.operators.merge_now import merge_now
-from cuggino.sources import process_output, run_bounded
+from cuggino.processes import process_output, run_bounded
 
 ANSWER_SECONDS = 10.0
 """Seconds in which a program must report its login; after that, the login is unknown."""

@@ -39,8 +39,8 @@ _COPIED = (
     "agents/scripted/mcp.py",
     "agents/scripted/process.py",
     "sandbox/loader.py",
-    "sources/guardian.py",
-    "sources/process_tree.py",
+    "processes/guardian.py",
+    "processes/process_tree.py",
 )
 """The programs and what they import, as patterns of paths in the package."""
 SYSTEM_CALLS = "sandbox/system_calls.bpf"

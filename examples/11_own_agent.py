@@ -20,7 +20,7 @@ from cuggino import AgentFailed, AgentNotFound, LlmAgent, LlmAgentEvent, SpawnOp
 from cuggino.agents import Capabilities
 from cuggino.errors import ProcessFailed, SpawnFailed
 from cuggino.events import AgentMessage, SessionEnded, SystemMessage, ToolCall, ToolResult
-from cuggino.sources import process_lines
+from cuggino.processes import process_lines
 from cuggino.testing import (
     AgentConformance,
     CannotPlay,

@@ -25,6 +25,7 @@ from cuggino.sandbox import Boundary, boundary
 from cuggino.testing import no_leaks
 from tests.browser_tools import install_server
 from tests.limits import LIMIT
+from tests.processes.subscribers import children, eventually
 from tests.real_acp import Kimi, Qwen, Vibe, install_kimi, install_qwen, install_vibe
 from tests.real_claude import Claude, install_claude
 from tests.real_codex import Codex, install_codex
@@ -32,7 +33,6 @@ from tests.real_copilot import Copilot, install_copilot
 from tests.real_gemini import Gemini, install_gemini
 from tests.real_opencode import OpenCode, install_opencode
 from tests.real_program import RealProgram, in_a_project, required
-from tests.sources.subscribers import children, eventually
 
 pytest.register_assert_rewrite("tests.loops.endings", "tests.loops.writing")
 

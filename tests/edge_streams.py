@@ -13,7 +13,7 @@ from reactivex.disposable import Disposable
 
 from cuggino import aiterate
 from cuggino.testing import no_leaks
-from tests.sources.subscribers import eventually
+from tests.processes.subscribers import eventually
 
 
 class Ticks:

@@ -9,7 +9,7 @@ import pytest
 from reactivex import Observable
 
 from cuggino.git import command_of
-from cuggino.sources import process_output
+from cuggino.processes import process_output
 
 Output: TypeAlias = Callable[..., Observable[bytes]]
 

@@ -34,7 +34,7 @@ from tests.model_script import (
     Tool,
 )
 from tests.model_sse import Events, complete_message, sse_events
-from tests.sources.subscribers import eventually
+from tests.processes.subscribers import eventually
 
 __all__ = [
     "ApiError",

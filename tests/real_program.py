@@ -31,7 +31,7 @@ from cuggino.errors import CugginoError
 from cuggino.guard import hook
 from cuggino.guard.policy import Policy
 from cuggino.guard.roles import role_policy
-from cuggino.sources import process_lines
+from cuggino.processes import process_lines
 from cuggino.testing import Call, CannotPlay, Delegate, Edit, Read, Run, Write, no_leaks
 from cuggino.testing.conformance.acts import FailKind
 from cuggino.testing.conformance.arena import GuardFault

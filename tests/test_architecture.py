@@ -54,18 +54,19 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         "domain": _room("events errors"),
         "prompts": _room("errors files"),
         "operators": _room("events errors domain", "reactivex"),
-        "sources": _room("programs errors sandbox operators", "reactivex watchdog psutil"),
-        "git": _room("errors files sandbox operators sources", "reactivex git psutil"),
-        "trust": _room("errors files config prompts sources git"),
+        "processes": _room("programs errors sandbox operators", "reactivex psutil"),
+        "folders": _room("errors operators", "reactivex watchdog psutil"),
+        "git": _room("errors files sandbox operators processes", "reactivex git psutil"),
+        "trust": _room("errors files config prompts processes git"),
         "storage": _room("events errors files domain", "pydantic filelock"),
         "agents": _room(
-            "programs _version events errors files guard sandbox config domain sources operators "
+            "programs _version events errors files guard sandbox config domain processes operators "
             "git",
             "pydantic pydantic_core reactivex copilot",
         ),
         "stages": _room(
             "events errors files guard sandbox config domain agents.base prompts "
-            "operators sources git storage",
+            "operators folders processes git storage",
             "pydantic reactivex",
         ),
         "loops": _room(
@@ -76,53 +77,52 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         "edges": _room("operators", "reactivex"),
         "runs": _room("events errors domain storage", "pydantic reactivex"),
         "report": _room(
-            "events errors domain sources git storage edges runs",
+            "events errors domain git storage edges runs",
             "pydantic reactivex jinja2 markupsafe markdown_it",
         ),
         "notify": _room(
-            "events errors sandbox config domain operators sources", "reactivex apprise"
+            "events errors sandbox config domain operators processes", "reactivex apprise"
         ),
         "telemetry": _room(
             "_version events errors storage agents.cassettes",
             "pydantic reactivex opentelemetry",
         ),
         "web": _room(
-            "events errors files config domain sources git storage edges runs report",
+            "events errors files config domain git storage edges runs report",
             "anyio jinja2 markdown_it pydantic starlette uvicorn",
         ),
         "forge": _room(
-            "events errors files sandbox config domain operators sources git storage "
+            "events errors files sandbox config domain operators processes git storage "
             "agents.cassettes stages loops",
             "reactivex pydantic",
         ),
-        "logins": _room("errors operators sources agents", "reactivex"),
+        "logins": _room("errors operators processes agents", "reactivex"),
         "wakefulness": _room("events operators", "reactivex wakepy"),
         "preflight": _room(
-            "errors events sandbox config operators sources git storage agents stages",
+            "errors events sandbox config operators git storage agents stages",
             "pydantic reactivex",
         ),
-        "control": _room("errors events files sources storage"),
+        "control": _room("errors events files processes storage"),
         "doctor": _room(
-            "errors guard sandbox config sources git storage agents logins wakefulness notify "
-            "runs forge",
+            "errors guard sandbox config git storage agents logins wakefulness notify runs forge",
             "pydantic reactivex",
         ),
         "guard_audit": _room("events errors guard config storage", "pydantic reactivex"),
         "mcp_server": _room("errors domain storage", "mcp"),
         "project_manager": _room("errors sandbox config prompts storage agents"),
         "runtime": _room(
-            "events errors files guard sandbox config domain prompts operators sources "
+            "events errors files guard sandbox config domain prompts operators "
             "storage agents stages loops notify telemetry logins wakefulness control preflight "
             "runs doctor guard_audit project_manager forge",
             "reactivex pydantic",
         ),
         "placement": _room(
-            "_version events errors files sandbox config domain operators sources "
+            "_version events errors files sandbox config domain operators processes "
             "git storage agents stages loops logins doctor runtime",
             "pydantic reactivex distributed filelock",
         ),
         "testing": _room(
-            "events errors files guard sandbox config domain prompts operators sources "
+            "events errors files guard sandbox config domain prompts operators processes "
             "git storage agents stages loops edges notify forge runtime",
             "reactivex psutil pytest",
         ),
@@ -144,7 +144,7 @@ PROGRAMS = frozenset(
         "guard/hook.py",
         "mcp_server.py",
         "sandbox/loader.py",
-        "sources/guardian.py",
+        "processes/guardian.py",
     }
 )
 """Files that run as separate processes, with arguments and standard streams."""

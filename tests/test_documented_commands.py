@@ -24,7 +24,7 @@ from cuggino.storage import Workspace, list_journals
 from tests.cli import deliveries, loops
 from tests.git_project import GitProject, isolate_git
 from tests.limits import LIMIT
-from tests.sources.subscribers import eventually
+from tests.processes.subscribers import eventually
 from tests.test_readme import PAGES, ROOT
 
 RUN = {

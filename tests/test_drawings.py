@@ -21,6 +21,8 @@ from cuggino import events as ev, operators
 from cuggino.domain.schedule import Schedule
 from cuggino.domain.spending import Budget
 from cuggino.errors import AgentFailed, AgentStalled, BudgetExceeded, ProcessFailed, QuotaExceeded
+from cuggino.folders import watch_file_count
+from cuggino.folders.file_count import settled
 from cuggino.forge import hooked
 from cuggino.loops.watch.full_disk import waits_for_room
 from cuggino.loops.watch.pool import pool
@@ -54,8 +56,6 @@ from cuggino.operators.flow import Recorder
 from cuggino.operators.mapcat import mapcat
 from cuggino.operators.merge_now import merge_now
 from cuggino.operators.supervision import Ledger, liveness
-from cuggino.sources import watch_file_count
-from cuggino.sources.file_count import settled
 from cuggino.stages import (
     Commit,
     audit_stage,
@@ -381,8 +381,8 @@ EXAMPLES: dict[str, list[Example]] = {
             lambda s: s[0].pipe(until_terminal(str.isupper, linger=5, reopen=lambda e: e == "r"))
         ),
     ],
-    "sources.file_count:settled": [plays(lambda s: s[0].pipe(settled(3, longest=5)))],
-    "sources.file_count:watch_file_count": [plays(counting, DIGITS)],
+    "folders.file_count:settled": [plays(lambda s: s[0].pipe(settled(3, longest=5)))],
+    "folders.file_count:watch_file_count": [plays(counting, DIGITS)],
     "stages.roles:planning_stage": [
         in_a_folder(plays, session_of(planning_stage, plan=PLAN), SAID)
     ],

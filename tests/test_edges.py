@@ -20,7 +20,7 @@ from reactivex import Observable, abc, operators as ops
 from reactivex.disposable import Disposable
 
 from cuggino import LoopScheduler, iterate, run
-from cuggino.sources import process_lines
+from cuggino.processes import process_lines
 from tests.edge_streams import Ticks, collect, nothing_left, silent
 from tests.limits import LIMIT
 
@@ -130,7 +130,7 @@ class TestRun:
         """A Python that gets SIGINT terminates the process it runs, then itself by the signal."""
         file = tmp_path / "pid"
         program = (
-            "import cuggino; from cuggino.sources import process_lines; "
+            "import cuggino; from cuggino.processes import process_lines; "
             f"cuggino.run(process_lines(['sh', '-c', 'echo $$ > {file}; echo up; exec sleep 600']),"
             "lambda line: print('up', flush=True))"
         )

@@ -14,7 +14,7 @@ from reactivex import Observable
 from reactivex.disposable import Disposable
 
 from cuggino import aiterate
-from cuggino.sources import process_lines
+from cuggino.processes import process_lines
 from tests.edge_streams import Ticks, collect, nothing_left, silent
 from tests.limits import LIMIT
 

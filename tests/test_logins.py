@@ -350,7 +350,7 @@ class TestLoops:
         agent = ClaudeAgent(
             path=program(IN, before=f"sleep {LIMIT}"), env={"PATH": "/usr/bin:/bin"}
         )
-        interrupt = cuggino.sources.folder_changes(tmp_path).pipe(
+        interrupt = cuggino.folders.folder_changes(tmp_path).pipe(
             ops.filter(lambda _: asked(tmp_path).exists())
         )
         runtime = Runtime.live(cwd=project, agent=agent)

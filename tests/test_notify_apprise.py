@@ -20,7 +20,7 @@ from cuggino.events import NotificationFailed, WatchEvent, WatchSpecIssueWaiting
 from cuggino.notify import AppriseNotifier, with_notifications
 from cuggino.testing import no_leaks
 from tests.limits import LIMIT
-from tests.sources.subscribers import eventually
+from tests.processes.subscribers import eventually
 
 SECRET = "geheim"
 

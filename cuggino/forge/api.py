@@ -29,7 +29,7 @@ from cuggino.errors import (
     SpawnFailed,
 )
 from cuggino.operators import Flow, ask, emit, flow, interrupt_when
-from cuggino.sources import process_output
+from cuggino.processes import process_output
 from cuggino.stages import clock
 
 PROGRAMS: Mapping[ForgeKind, str] = {"github": "gh", "gitlab": "glab"}

@@ -12,7 +12,7 @@ from pathlib import Path
 from cuggino.config import ForgeKind
 from cuggino.errors import ConfigError
 from cuggino.forge.api import INSTALLING, PROGRAMS
-from cuggino.sources import run_bounded
+from cuggino.processes import run_bounded
 
 OLDEST: Mapping[ForgeKind, tuple[int, int]] = {"github": (2, 23), "gitlab": (1, 53)}
 """The oldest versions that are tested."""

@@ -14,14 +14,14 @@ from reactivex import Observable, operators as ops, throw, timer
 from cuggino.errors import ProcessError, ProcessFailed
 from cuggino.git.messages import command_of, failed
 from cuggino.operators import Flow, ask, interrupt_when, pause
-from cuggino.sandbox import Enclosure, Views, holds_commands, outside_environment
-from cuggino.sources import (
+from cuggino.processes import (
     current_environment,
     process_lines,
     process_output,
     process_to_end,
     run_bounded,
 )
+from cuggino.sandbox import Enclosure, Views, holds_commands, outside_environment
 
 LIMIT_S = 600.0
 """Seconds that a command may take: one that runs hooks or filters, or reaches a remote."""

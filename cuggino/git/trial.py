@@ -13,8 +13,8 @@ from pathlib import Path
 from cuggino.git.messages import gist
 from cuggino.git.obstacles import CommitObstacle, git_failure
 from cuggino.git.program import ANSWER_S, Git, Said, git_environment
+from cuggino.processes import run_bounded
 from cuggino.sandbox import Enclosure, Views, home_of, named_paths
-from cuggino.sources import run_bounded
 
 _TOP = ("rev-parse", "--show-toplevel")
 _PLAIN_NAME = re.compile(r"[\w.+-]+")

@@ -10,8 +10,8 @@ from reactivex import Observable, operators as ops, throw, timer
 
 from cuggino.errors import CugginoError, ProcessError, ProcessFailed
 from cuggino.operators import interrupt_when
+from cuggino.processes import process_output
 from cuggino.sandbox import Views
-from cuggino.sources import process_output
 
 TIMEOUT = 30.0
 """Seconds that the command may take."""

@@ -34,7 +34,7 @@ def merge_at_most(
 
     A failure or disposal releases every running stream before it returns, in order. `on_release` is
     called before the first of them: use it to signal whatever takes long to end, so that everything
-    ends at the same time (`cuggino.sources.interrupt_processes`). (RxPY's `merge` with
+    ends at the same time (`cuggino.processes.interrupt_processes`). (RxPY's `merge` with
     `max_concurrent` holds a lock during `on_next`, and releases after the end.)
     """
     if n < 1:

@@ -28,7 +28,7 @@ from cuggino.placement.address import (
     load_distributed,
     local_state,
 )
-from cuggino.sources import process_lines
+from cuggino.processes import process_lines
 
 MOST_WORKERS = 64
 RULES: Mapping[str, str] = {

@@ -6,16 +6,14 @@ they share; `Runtime.workplace` makes one.
 What a loop observes of the operating system (folders, files, orphans) is exported here too.
 """
 
-from cuggino.sources import (
-    KeptProcesses,
+from cuggino.folders import (
     PollingStarted,
     count_files,
     folder_changes,
-    interrupt_processes,
-    orphans_gone,
     state_of_paths,
     watch_file_count,
 )
+from cuggino.processes import KeptProcesses, interrupt_processes, orphans_gone
 from cuggino.stages.acts import act, clock, lane
 from cuggino.stages.agent import LINGER, agent_stage, agent_story
 from cuggino.stages.audit import AUDIT_VARIABLES, audit_stage

@@ -15,8 +15,8 @@ from cuggino.errors import LineTooLong, LoopError, ProcessFailed, SpawnFailed
 from cuggino.events import CheckCommandOutput, SetupCommandOutput
 from cuggino.files import storing
 from cuggino.operators import Flow, ask, emit, flow, interrupt_when
+from cuggino.processes import KeptProcesses, current_environment, process_lines
 from cuggino.sandbox import Enclosure, Views, without_logins
-from cuggino.sources import KeptProcesses, current_environment, process_lines
 
 Shell = Callable[[str, Path], Observable[bytes]]
 """Runs a command line in a folder; emits its output, one or more whole lines at a time with their

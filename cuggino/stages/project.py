@@ -20,8 +20,8 @@ from cuggino.events import (
     SnapshotFailed,
     SnapshotTaken,
 )
+from cuggino.processes import KeptProcesses
 from cuggino.sandbox import ViewRole
-from cuggino.sources import KeptProcesses
 from cuggino.stages.command import Shell, command_stage, keeping_shell, must_succeed
 from cuggino.stages.repository import commit_to, push_to
 from cuggino.stages.verification import verified, verified_commit

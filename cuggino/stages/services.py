@@ -11,9 +11,9 @@ from reactivex import Observable, empty, just, never
 
 from cuggino.agents.base import LlmAgent
 from cuggino.events import ControlEvent
+from cuggino.folders import folder_changes
 from cuggino.operators.supervision import QuotaGate
 from cuggino.prompts import Prompts
-from cuggino.sources import folder_changes
 from cuggino.stages.command import Shell, shell_lines
 from cuggino.stages.fingerprint import fingerprint_stage
 from cuggino.stages.repository import (

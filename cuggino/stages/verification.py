@@ -23,6 +23,7 @@ from cuggino.events import (
     is_llm_terminal_marker_event,
 )
 from cuggino.files import is_own_output
+from cuggino.folders import PathVersion, Protection, files_of
 from cuggino.git import IDENTITY, LINK, PLAIN, Contents, Entry, History
 from cuggino.operators import Flow, ask, emit, flow, forward
 from cuggino.operators.mapcat import mapcat
@@ -33,7 +34,6 @@ from cuggino.sandbox import (
     git_folders,
     privileged_files,
 )
-from cuggino.sources import PathVersion, Protection, files_of
 from cuggino.stages.acts import clock
 from cuggino.stages.repository import CommitEvent
 from cuggino.stages.snapshot import GitSnapshots, Snapshot

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 import psutil
 
 from cuggino.operators.scheduler import default_scheduler
-from cuggino.sources import GUARDIAN
+from cuggino.processes import GUARDIAN
 
 
 @contextmanager

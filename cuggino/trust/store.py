@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from cuggino.errors import ConfigError
 from cuggino.files import read_json_object, render_json, storing, write_atomic
-from cuggino.sources import is_started_by_run
+from cuggino.processes import is_started_by_run
 from cuggino.trust.commands import ProjectCommand, project_commands
 
 _VERSION = 1

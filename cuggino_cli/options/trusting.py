@@ -45,7 +45,7 @@ def check_trust(folder: Path) -> None:
             configuration is unusable.
     """
     from cuggino.errors import ConfigError
-    from cuggino.sources import is_started_by_run
+    from cuggino.processes import is_started_by_run
     from cuggino.trust import project_commands
 
     rule = _rule()

@@ -96,7 +96,7 @@ class _Measured:
     def attempt(self) -> tuple[float, float, float]:
         """Return the seconds of a start, of an order, and of the end of an agent."""
         from tests.placement.dask.watching import any_alive, begun, begun_agent
-        from tests.sources.subscribers import Recorder, eventually
+        from tests.processes.subscribers import Recorder, eventually
 
         start, placed = _timed(lambda: begun(self._link, self._key(), "echo"))
         echoed = Recorder(self._link.events(placed))

@@ -21,8 +21,8 @@ from reactivex import Observable, from_iterable
 from cuggino import Config, Runtime
 from cuggino.events import AgentMessage, Event
 from cuggino.operators import LoopScheduler, merge_at_most, on_loop
+from cuggino.processes import interrupt_processes, process_lines
 from cuggino.sandbox import Enclosure, ViewRole, probe, role_view
-from cuggino.sources import interrupt_processes, process_lines
 from tests.benchmarks.measuring import Figure, Skipped, in_turns
 from tests.benchmarks.project import project
 from tests.limits import LIMIT

@@ -17,7 +17,7 @@ from cuggino.storage import Workspace, list_journals, read_journal
 from cuggino_cli.main import main
 from cuggino_cli.options import commanding
 from tests.limits import LIMIT
-from tests.sources.subscribers import eventually
+from tests.processes.subscribers import eventually
 
 _SESSIONS = {
     "planning": [

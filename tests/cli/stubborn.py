@@ -19,12 +19,12 @@ from typing import IO
 import psutil
 
 from tests.limits import LIMIT
+from tests.processes.subscribers import eventually
 from tests.screen.screen import Screen
-from tests.sources.subscribers import eventually
 
 ORDINARY = "from cuggino_cli.main import entry; entry()"
 PATIENT = f"""
-from cuggino.sources import process
+from cuggino.processes import process
 
 Command = process.Command
 process.Command = lambda **given: Command(**{{**given, "grace": {LIMIT}}})

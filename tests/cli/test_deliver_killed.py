@@ -18,7 +18,7 @@ from cuggino.domain.deliverable_tools import agent_tool
 from cuggino.events import DeliverEnded, ToolCall, ToolResult
 from cuggino.storage import list_journals, read_journal
 from tests.limits import LIMIT
-from tests.sources.subscribers import eventually
+from tests.processes.subscribers import eventually
 
 pytestmark = pytest.mark.real_agent  # many processes for a long time: with the second command
 

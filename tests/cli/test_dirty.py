@@ -15,7 +15,7 @@ from cuggino.config import Config, save_config
 from cuggino_cli.main import main
 from tests.git_project import GitProject, isolate_git
 from tests.limits import LIMIT
-from tests.sources.subscribers import eventually
+from tests.processes.subscribers import eventually
 
 SCENARIO = """\
 [[planning]]

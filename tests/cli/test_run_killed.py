@@ -16,7 +16,7 @@ import pytest
 from cuggino.events import LoopApproved, StageFinished
 from cuggino.storage import Workspace, list_journals, read_journal
 from tests.limits import LIMIT
-from tests.sources.subscribers import eventually
+from tests.processes.subscribers import eventually
 
 pytestmark = pytest.mark.real_agent  # many processes for a long time: with the second command
 

@@ -19,7 +19,7 @@ from cuggino.events import SandboxChosen, parse_event
 from tests.cli.test_views import project, scenario
 from tests.git_project import GitProject
 from tests.limits import LIMIT
-from tests.sources.subscribers import eventually
+from tests.processes.subscribers import eventually
 
 __all__ = ["project"]
 

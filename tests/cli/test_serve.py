@@ -20,8 +20,8 @@ from cuggino_cli.follow import serving
 from cuggino_cli.main import main
 from tests.limits import LIMIT
 from tests.ports import own_port
+from tests.processes.subscribers import eventually
 from tests.served_link import link_in
-from tests.sources.subscribers import eventually
 
 
 @contextmanager

@@ -15,7 +15,7 @@ import pytest
 
 from cuggino import run
 from cuggino.errors import ProcessFailed
-from cuggino.sources import process_lines
+from cuggino.processes import process_lines
 from cuggino_cli.main import main
 from cuggino_cli.options.trusting import trust_store
 from cuggino_cli.screen import console

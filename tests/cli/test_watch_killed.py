@@ -16,7 +16,7 @@ from cuggino.events import LoopApproved, StageFinished, WatchItemParked, WatchIt
 from cuggino.storage import JournalFile, list_journals, read_journal
 from tests.git_project import isolate_git
 from tests.loops.real_watch import Watch, WatchProject
-from tests.sources.subscribers import alive, eventually
+from tests.processes.subscribers import alive, eventually
 
 pytestmark = pytest.mark.real_agent  # many processes for a long time: with the second command
 

@@ -27,7 +27,7 @@ from cuggino import Config, LlmAgent, LoopEvent, Runtime, save_config
 from cuggino.storage import Workspace, read_journal
 from tests.limits import LIMIT
 from tests.model_server import ModelServer
-from tests.sources.subscribers import alive, eventually
+from tests.processes.subscribers import alive, eventually
 
 RUN_TOOL = '"$CUGGINO_PYTHON" tool.py'
 """The command of the agent: it says when it has begun, and takes longer than any test waits."""

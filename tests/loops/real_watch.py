@@ -24,7 +24,7 @@ from cuggino.events import (
 from cuggino.storage import Workspace
 from tests.git_project import GitProject
 from tests.limits import LIMIT
-from tests.sources.subscribers import alive, eventually
+from tests.processes.subscribers import alive, eventually
 
 FIRST, SECOND = "010-alpha.md", "020-beta.md"
 

@@ -19,7 +19,7 @@ from cuggino import Config, Runtime, events as ev
 from cuggino.agents.claude import ClaudeAgent
 from cuggino.config.browser import BROWSER_TOOLS
 from cuggino.domain.deliverable_tools import agent_tool
-from cuggino.sources import process_lines
+from cuggino.processes import process_lines
 from cuggino.testing import no_leaks
 from tests.browser_tools import tools_of
 from tests.file_server import MCP_SERVER

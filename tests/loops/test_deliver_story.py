@@ -21,7 +21,7 @@ from cuggino.agents.scripted import ScriptedAgent
 from cuggino.agents.scripted.scenario import Failure, Limit, Scenario, ScenarioRun, Step
 from cuggino.domain.deliverable_tools import agent_tool
 from cuggino.errors import QuotaExceeded
-from cuggino.sources import process_lines
+from cuggino.processes import process_lines
 from cuggino.testing import no_leaks
 from tests.limits import LIMIT
 from tests.model_script import SUBSCRIPTION, usage_limit

@@ -10,7 +10,7 @@ import pytest
 import cuggino
 from cuggino import Config
 from cuggino.agents.scripted import ScriptedAgent
-from cuggino.sources import process_lines
+from cuggino.processes import process_lines
 from cuggino.testing import no_leaks
 from tests.loops.endings import RUN_TOOL, Endings, Project
 

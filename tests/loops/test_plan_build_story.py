@@ -19,7 +19,7 @@ from cuggino import Config, LlmAgent, Runtime, events as ev
 from cuggino.agents.claude import ClaudeAgent
 from cuggino.agents.scripted import ScriptedAgent
 from cuggino.agents.scripted.scenario import Scenario, ScenarioRun, Step
-from cuggino.sources import process_lines
+from cuggino.processes import process_lines
 from cuggino.testing import no_leaks
 from tests.limits import LIMIT
 from tests.model_server import Message, ModelRequest, ModelServer, Reply, Text, Tool

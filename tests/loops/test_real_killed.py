@@ -22,10 +22,10 @@ from tests.limits import LIMIT
 from tests.loops.endings import RUN_TOOL
 from tests.loops.test_real_views import Site, delivered, make, open_folder
 from tests.model_script import Text
+from tests.processes.subscribers import eventually
 from tests.real_acp import Kimi
 from tests.real_claude import Claude
 from tests.real_program import RealProgram
-from tests.sources.subscribers import eventually
 
 __all__ = ["make", "open_folder"]
 

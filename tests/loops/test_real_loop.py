@@ -16,7 +16,7 @@ from cuggino import Config, SpawnOptions, events as ev
 from cuggino.agents.claude import ClaudeAgent
 from cuggino.agents.scripted import ScriptedAgent
 from cuggino.operators import marker_tags
-from cuggino.sources import process_lines
+from cuggino.processes import process_lines
 from cuggino.stages import agent_stage, role_markers
 from cuggino.testing import no_leaks
 from cuggino_cli.commands.demo import make_project

@@ -16,7 +16,7 @@ import cuggino
 from cuggino import Config, Runtime, events as ev, save_config
 from cuggino.agents.claude import ClaudeAgent
 from cuggino.loops import LoopRunOptions
-from cuggino.sources import process_lines
+from cuggino.processes import process_lines
 from cuggino.testing import no_leaks
 from tests.limits import LIMIT
 from tests.loops.demo import agent_env

@@ -30,6 +30,7 @@ from cuggino.testing import Call, Run, Write
 from tests.git_project import GitProject
 from tests.limits import LIMIT
 from tests.model_script import Block, Message, ModelRequest, Reply, Text
+from tests.processes.subscribers import eventually
 from tests.real_acp import Kimi, Qwen, Vibe
 from tests.real_claude import Claude, needs_sandbox
 from tests.real_codex import MODEL, Codex
@@ -38,7 +39,6 @@ from tests.real_gemini import MODEL as GEMINI_MODEL, Gemini
 from tests.real_opencode import OpenCode
 from tests.real_program import CACHE, RealProgram, nothing_leaks
 from tests.sandbox.arena import OTHER, ROOT, needs_bubblewrap, needs_visible
-from tests.sources.subscribers import eventually
 
 pytestmark = pytest.mark.real_agent
 

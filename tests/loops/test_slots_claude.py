@@ -11,7 +11,7 @@ from reactivex import operators as ops
 import cuggino
 from cuggino import Runtime, events as ev
 from cuggino.agents.claude import ClaudeAgent
-from cuggino.sources import process_lines
+from cuggino.processes import process_lines
 from cuggino.testing import no_leaks
 from tests.git_project import isolate_git
 from tests.limits import LIMIT

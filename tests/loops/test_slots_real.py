@@ -14,12 +14,12 @@ import cuggino
 from cuggino import events as ev
 from cuggino.errors import ConfigError, Interrupted, LoopError
 from cuggino.loops import Returned
-from cuggino.sources.process_tree import Ladder, ProcessTree
+from cuggino.processes.process_tree import Ladder, ProcessTree
 from cuggino.storage.journal import list_journals, read_journal
 from tests.git_project import isolate_git
 from tests.limits import LIMIT
 from tests.loops.slot_project import SlotProject
-from tests.sources.subscribers import eventually
+from tests.processes.subscribers import eventually
 
 RESOLVE = """
 if git rev-parse -q --verify MERGE_HEAD >/dev/null; then

@@ -22,8 +22,8 @@ from tests.loops.real_watch import FINDING, FIRST, ISSUE, SECOND, Watch, WatchPr
 from tests.loops.scenario_model import scenario_model
 from tests.model_script import Message, ModelRequest, Reply, RoleScript, Script, Text, Tool
 from tests.model_server import ModelServer
+from tests.processes.subscribers import alive, eventually
 from tests.real_claude import clean_env
-from tests.sources.subscribers import alive, eventually
 
 
 def loop_of(item: str, *, approved: bool) -> list[str]:

@@ -13,9 +13,9 @@ from reactivex.subject import Subject
 
 from cuggino import events as ev
 from cuggino.errors import AgentFailed, LoopError
+from cuggino.folders import PollingStarted
 from cuggino.loops import LoopRunOptions, Services, WatchRunOptions, WatchService
 from cuggino.operators.merge_now import merge_now
-from cuggino.sources import PollingStarted
 from cuggino.storage import Workspace
 from cuggino.testing import AgentRun, InMemoryAgent, Marbles, Seen
 

@@ -19,6 +19,7 @@ from cuggino import operators
 from cuggino.domain.spending import Budget
 from cuggino.errors import AgentFailed, QuotaExceeded
 from cuggino.events import AgentMessage
+from cuggino.folders import watch_file_count
 from cuggino.operators import (
     Schedule,
     Scope,
@@ -47,7 +48,6 @@ from cuggino.operators.alongside import alongside
 from cuggino.operators.mapcat import mapcat
 from cuggino.operators.merge_now import merge_now
 from cuggino.operators.supervision import RETRIES, liveness
-from cuggino.sources import watch_file_count
 from cuggino.testing import Marbles, VirtualClock
 from tests.limits import LIMIT
 

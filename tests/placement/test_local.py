@@ -17,7 +17,7 @@ from cuggino.placement import ClusterAddress, cluster_address, local_cluster, se
 from cuggino_cli.main import main
 from tests.limits import LIMIT
 from tests.placement.local_clusters import at_work, cluster_up, programs
-from tests.sources.subscribers import eventually
+from tests.processes.subscribers import eventually
 
 pytest.importorskip("distributed")
 

@@ -21,7 +21,7 @@ from cuggino.placement import RULES
 from cuggino_cli.help import page
 from tests.limits import LIMIT
 from tests.ports import own_port
-from tests.sources.subscribers import eventually
+from tests.processes.subscribers import eventually
 
 pytest.importorskip("distributed")
 

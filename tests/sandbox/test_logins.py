@@ -9,8 +9,8 @@ import pytest
 
 import cuggino
 from cuggino.events import CheckCommandOutput
+from cuggino.processes import KeptProcesses
 from cuggino.sandbox import LOGIN_VARIABLES, probe, role_view, without_logins
-from cuggino.sources import KeptProcesses
 from cuggino.stages import Shell, command_stage, keeping_shell, shell_lines, shell_with
 from tests.sandbox.arena import needs_bubblewrap
 

@@ -13,7 +13,7 @@ from reactivex import Observable, from_iterable, operators as ops
 from cuggino import run
 from cuggino.errors import LineTooLong, ProcessFailed, SpawnFailed, StorageError
 from cuggino.events import CheckCommandOutput, SetupCommandOutput
-from cuggino.sources import KeptProcesses
+from cuggino.processes import KeptProcesses
 from cuggino.stages import (
     Shell,
     command_stage,

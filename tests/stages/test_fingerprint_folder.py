@@ -13,7 +13,7 @@ from cuggino.stages import fingerprint as fingerprint_module
 from cuggino.stages.fingerprint import checked_items, fingerprint_stage
 from cuggino.testing import no_leaks
 from tests.git_project import GitProject, is_alive
-from tests.sources.subscribers import eventually
+from tests.processes.subscribers import eventually
 from tests.stages.fingerprints import LATER, fill, fingerprint
 
 

@@ -15,7 +15,7 @@ from cuggino import events as ev
 from cuggino.agents.scripted import ScriptedAgent
 from cuggino.errors import ConfigError, LoopError, ProcessFailed, WorkspaceLocked
 from cuggino.operators import Flow, flow, forward
-from cuggino.sources import KeptProcesses
+from cuggino.processes import KeptProcesses
 from cuggino.stages import (
     GitSnapshots,
     check_stage,

@@ -14,7 +14,7 @@ from reactivex import Observable
 from cuggino import run
 from cuggino.events import CommitPerformed
 from cuggino.git import command_of
-from cuggino.sources import process_output
+from cuggino.processes import process_output
 from cuggino.stages import GitRepository, commit_message, commit_to
 from tests.git_commands import replace_git
 from tests.git_project import EXCLUDED, GitProject, commit, merging

@@ -19,7 +19,7 @@ from reactivex import Observable, operators as ops
 from cuggino import run
 from cuggino.events import SnapshotFailed, SnapshotTaken, dump_event, parse_event
 from cuggino.git import work_tree
-from cuggino.sources import process_output
+from cuggino.processes import process_output
 from cuggino.stages import GitSnapshots, NoSnapshots
 from tests.git_project import GitProject, make_once
 from tests.stages.trees import snapshots_of, take, tree_of, undo

@@ -30,7 +30,7 @@ from cuggino.guard import hook
 from cuggino.guard.policy import Policy
 from cuggino.operators import ask, emit, flow
 from cuggino.operators.flow import Flow
-from cuggino.sources import process_lines
+from cuggino.processes import process_lines
 from cuggino.testing import (
     Call,
     CannotPlay,

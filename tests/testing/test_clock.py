@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from reactivex import interval, operators as ops, timer
 
-from cuggino.sources.process import process_lines
+from cuggino.processes.process import process_lines
 from cuggino.testing import StandsStill, VirtualClock, no_leaks
 from cuggino.testing.clock import seconds, spoken
 from cuggino.testing.doubles import changes_seen_by

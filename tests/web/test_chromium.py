@@ -18,8 +18,8 @@ from playwright.sync_api import Page as Tab, expect
 
 from tests.limits import LIMIT
 from tests.ports import own_port
+from tests.processes.subscribers import eventually
 from tests.served_link import link_in
-from tests.sources.subscribers import eventually
 from tests.web.chromium import Chromium
 from tests.web.journals import Writer
 from tests.web.server import Page

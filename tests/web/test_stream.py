@@ -16,7 +16,7 @@ import pytest
 
 from cuggino.web.channel import MOST_MESSAGES
 from cuggino.web.stream import MOST_STREAMS, EventStream
-from tests.sources.subscribers import eventually
+from tests.processes.subscribers import eventually
 from tests.web import plain_pages
 from tests.web.journals import Writer
 from tests.web.server import Messages, Page, page

@@ -16,7 +16,7 @@ from cuggino.agents.base.failure import local_zone
 from cuggino.agents.base.stream import HeldSession, Program, conclude, held
 from cuggino.errors import AgentFailed, LineTooLong, LlmSessionError, ProcessFailed
 from cuggino.events import LlmAgentEvent
-from cuggino.sources import OpenInput, process_batches
+from cuggino.processes import OpenInput, process_batches
 
 START_SECONDS = 120.0
 """Time for the program to start on its prompt; a first start may build a cache."""

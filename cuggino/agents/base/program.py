@@ -22,8 +22,8 @@ from cuggino.agents.base.private_files import Session
 from cuggino.errors import AgentNotFound, AgentTooOld, GuardNotLive
 from cuggino.events import LlmAgentEvent
 from cuggino.operators import acquire_release
+from cuggino.processes import current_environment, run_in_terminal
 from cuggino.sandbox import Enclosure, home_of, without_logins
-from cuggino.sources import current_environment, run_in_terminal
 
 _VERSION_TIMEOUT = 60.0
 """Seconds for `--version`."""

@@ -39,8 +39,8 @@ from cuggino.events import (
     SessionEnded,
 )
 from cuggino.operators.scheduler import serial
+from cuggino.processes import OpenInput, process_batches
 from cuggino.sandbox import Enclosure
-from cuggino.sources import OpenInput, process_batches
 
 
 def conclude(

@@ -25,7 +25,7 @@ from cuggino.errors import (
     ProcessFailed,
 )
 from cuggino.events import LlmAgentEvent
-from cuggino.sources import process_lines
+from cuggino.processes import process_lines
 
 START_SECONDS = 120.0
 """Time for the program to start listening; its very first start unpacks a quarter of a gigabyte."""

@@ -11,10 +11,10 @@ from types import MappingProxyType
 from reactivex import Observable, operators as ops
 
 from cuggino.events import WatchFollowDelayed, WatchFollowed, WatchFollowHealed
+from cuggino.folders import watch_file_count
 from cuggino.git import Said, failed, gist
 from cuggino.operators import Flow, emit
 from cuggino.operators.merge_now import merge_now
-from cuggino.sources import watch_file_count
 from cuggino.stages.slots.healing import heal
 from cuggino.stages.slots.position import (
     MOVING_FROM,

@@ -15,8 +15,8 @@ from cuggino.errors import ProcessError, ProcessFailed, StorageError
 from cuggino.files import storing
 from cuggino.git import Git
 from cuggino.operators import Flow, ask, emit, flow, pause
+from cuggino.processes import process_output
 from cuggino.sandbox import Views
-from cuggino.sources import process_output
 from cuggino.stages.slots.folder import GATE, Slot, slot_home, slot_in
 from cuggino.stages.slots.keeping import known_refs, left_in
 from cuggino.stages.slots.record import SlotRecord, record_of, record_path

@@ -15,7 +15,7 @@ from cuggino.events import AgentMessage, MessageDelta, RateLimited, SystemMessag
 from cuggino.testing import no_leaks
 from tests.agents.acp.scripts import Session, Stage, begun, called, error, say, shell, stop
 from tests.limits import LIMIT
-from tests.sources.subscribers import eventually
+from tests.processes.subscribers import eventually
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from cuggino.errors import AgentFailed
 from cuggino.events import AgentMessage, LlmAgentEvent, Steered, ToolCall, ToolResult
 from tests.limits import LIMIT
 from tests.model_script import Block, Text, Tool, always
+from tests.processes.subscribers import eventually
 from tests.real_claude import Claude, bash, needs_sandbox
-from tests.sources.subscribers import eventually
 
 pytestmark = pytest.mark.real_agent
 

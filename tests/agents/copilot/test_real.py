@@ -24,9 +24,9 @@ from tests.agents.arenas import RealSuite
 from tests.file_server import MCP_SERVER
 from tests.limits import LIMIT
 from tests.model_script import Drop, Message, Text, Thought, Tool, always, replies
+from tests.processes.subscribers import eventually
 from tests.real_copilot import VERSION, Copilot, bash, clean_env, create, hooks
 from tests.real_program import NOBODY, SPEC, write_file
-from tests.sources.subscribers import eventually
 
 ROOT = Path(__file__).resolve().parents[3]
 

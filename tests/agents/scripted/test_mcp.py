@@ -22,7 +22,7 @@ from cuggino.guard.roles import role_policy
 from tests.agents.scripted.stub import STUB, play, results, session, stub
 from tests.limits import LIMIT
 from tests.mcp_server import arguments, create, status_of
-from tests.sources.subscribers import words_of
+from tests.processes.subscribers import words_of
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left")
 

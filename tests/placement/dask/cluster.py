@@ -17,7 +17,7 @@ import psutil
 
 import cuggino
 from tests.limits import LIMIT
-from tests.sources.subscribers import eventually
+from tests.processes.subscribers import eventually
 
 _PRCTL = getattr(ctypes.CDLL(None), "prctl", None)
 ROOT = Path(cuggino.__file__).parent.parent

@@ -11,7 +11,7 @@ from reactivex import Observable, operators as ops
 
 from cuggino.errors import ConfigError
 from cuggino.operators.merge_now import merge_now
-from cuggino.sources import process_lines
+from cuggino.processes import process_lines
 
 AGENT = """
 import os, subprocess, sys, time

@@ -20,7 +20,7 @@ from cuggino.placement.dask.task import ABSENT
 from tests.limits import LIMIT
 from tests.placement.dask.cluster import ROOT, Cluster
 from tests.placement.dask.watching import all_gone, any_alive, begun, begun_agent, queues
-from tests.sources.subscribers import Recorder, eventually, wait_for
+from tests.processes.subscribers import Recorder, eventually, wait_for
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from tests.limits import LIMIT
 from tests.placement.dask.cluster import Cluster, running_cluster
 from tests.placement.dask.test_workers import NO_CUGGINO, started_with
 from tests.placement.dask.watching import TASKS, all_gone, begun, begun_agent, listed
-from tests.sources.subscribers import Recorder
+from tests.processes.subscribers import Recorder
 
 
 class Files(NamedTuple):

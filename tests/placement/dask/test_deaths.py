@@ -15,7 +15,7 @@ from cuggino.placement.dask import AttemptLost, DaskLink
 from tests.limits import LIMIT
 from tests.placement.dask.cluster import running_cluster
 from tests.placement.dask.watching import all_gone, any_alive, begun_agent
-from tests.sources.subscribers import Recorder, eventually
+from tests.processes.subscribers import Recorder, eventually
 
 pytestmark = pytest.mark.real_agent
 

@@ -29,7 +29,7 @@ from tests.placement.dask.watching import (
     listed,
     queues,
 )
-from tests.sources.subscribers import Recorder, eventually, wait_for
+from tests.processes.subscribers import Recorder, eventually, wait_for
 
 
 def test_texts_come_in_order(link: DaskLink) -> None:

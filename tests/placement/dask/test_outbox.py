@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from cuggino.placement.dask.outbox import BATCH, BATCH_SIZE, DELAY, WAITING, Batch, Outbox
-from tests.sources.subscribers import eventually
+from tests.processes.subscribers import eventually
 
 
 class Clock:

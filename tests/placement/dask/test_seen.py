@@ -8,7 +8,7 @@ from cuggino.placement.seen import workers_seen
 from tests.limits import LIMIT
 from tests.placement.dask.cluster import Cluster
 from tests.placement.dask.watching import begun, listed
-from tests.sources.subscribers import Recorder, eventually
+from tests.processes.subscribers import Recorder, eventually
 
 
 def test_workers_and_their_load(cluster: Cluster) -> None:

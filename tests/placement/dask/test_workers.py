@@ -13,7 +13,7 @@ from cuggino.errors import ConfigError
 from cuggino.placement.dask import AttemptLost, DaskLink, PlaceGone
 from tests.placement.dask.cluster import Cluster
 from tests.placement.dask.watching import TASKS, all_gone, begun, begun_agent
-from tests.sources.subscribers import Recorder, eventually
+from tests.processes.subscribers import Recorder, eventually
 
 OTHER_VERSION = """
 import cuggino._version

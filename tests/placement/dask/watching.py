@@ -11,7 +11,7 @@ from reactivex import operators as ops
 
 from cuggino import run
 from cuggino.placement.dask import DaskLink, Placed
-from tests.sources.subscribers import Recorder, eventually
+from tests.processes.subscribers import Recorder, eventually
 
 TASKS = "tests.placement.dask.tasks"
 

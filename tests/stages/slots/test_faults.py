@@ -14,7 +14,7 @@ from reactivex import Observable, throw
 
 from cuggino import run
 from cuggino.errors import ProcessError, ProcessFailed
-from cuggino.sources import process_output
+from cuggino.processes import process_output
 from cuggino.stages.slots import (
     candidate_ref,
     kept_ref,

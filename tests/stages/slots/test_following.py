@@ -12,9 +12,9 @@ from reactivex.subject import Subject
 
 from cuggino import events as ev, run
 from cuggino.errors import ConfigError
+from cuggino.folders import folder_changes
 from cuggino.operators import Flow, emit, flow
 from cuggino.operators.merge_now import merge_now
-from cuggino.sources import folder_changes
 from cuggino.stages.slots import TRUNK, Gate, Trunk
 from cuggino.stages.slots.following import changes_of_user
 from cuggino.stages.slots.position import Place, place_of

@@ -16,7 +16,7 @@ import pytest
 from cuggino.events import WatchCandidate, WatchFollowHealed, WatchLanded
 from cuggino.stages.slots import TRUNK
 from tests.limits import LIMIT
-from tests.sources.subscribers import eventually, words_of
+from tests.processes.subscribers import eventually, words_of
 from tests.stages.slots.landings import Landings, events
 
 _STORY = """
