@@ -171,16 +171,26 @@ class SpawnFailed(ProcessError):
 class ProcessFailed(ProcessError):
     """A program that exited with a code other than 0 (negative: killed by that signal)."""
 
-    def __init__(self, argv0: str, child_exit_code: int, stderr_tail: str) -> None:
+    def __init__(
+        self, argv0: str, child_exit_code: int, stderr_tail: str, *, stdout_tail: str = ""
+    ) -> None:
         ending = (
             f"was killed by signal {-child_exit_code}"
             if child_exit_code < 0
             else f"exited with code {child_exit_code}"
         )
-        last = stderr_tail.strip().splitlines()[-1:] or [""]
-        super().__init__(argv0, f"{argv0} {ending}" + (f": {last[0]}" if last[0] else ""))
+        lines = (stderr_tail.strip() or stdout_tail.strip()).splitlines()
+        super().__init__(argv0, f"{argv0} {ending}" + (f": {lines[-1]}" if lines else ""))
         self.child_exit_code = child_exit_code
         self.stderr_tail = stderr_tail
+        self.stdout_tail = stdout_tail
+
+
+class NoAnswer(ProcessError):
+    """A program that has not answered in time, and was killed."""
+
+    def __init__(self, argv0: str, seconds: float) -> None:
+        super().__init__(argv0, f"{argv0} did not answer within {seconds:g} s")
 
 
 class LineTooLong(ProcessError):

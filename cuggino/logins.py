@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -97,10 +96,9 @@ def login_answer(check: LoginCheck) -> bool | None:
     """Return the answer of the command, None without one, on a thread that may wait for it."""
     try:
         ended = run_bounded(check.argv, seconds=ANSWER_SECONDS, cwd=Path("/"), env=check.env)
-    except (OSError, subprocess.SubprocessError):
+    except ProcessError:
         return None
-    said = b"\n".join((ended.stdout, ended.stderr))
-    return check.read(ended.returncode, said.decode("utf-8", "replace"))
+    return check.read(ended.code, ended.words)
 
 
 def _not_logged_in(login: Login) -> NotLoggedIn:

@@ -7,20 +7,24 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
 import sys
-import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
+
+from reactivex import Observable, empty, operators as ops, throw, timer
 
 from cuggino.agents import AgentEntry, Capabilities, agent_entries, make_agent
 from cuggino.config import Config, load_config
 from cuggino.doctor.project_code import NOT_STARTED, why_not_started
-from cuggino.errors import AgentNotFound, AgentTooOld, ConfigError, CugginoError
+from cuggino.edges import run
+from cuggino.errors import AgentNotFound, AgentTooOld, ConfigError, CugginoError, ProcessFailed
+from cuggino.operators import interrupt_when
+from cuggino.operators.merge_now import merge_now
+from cuggino.processes import process_output
 
 ANSWER_SECONDS = 20.0
 """Time limit for all agents together."""
@@ -81,18 +85,14 @@ def inspect_agents(
     )
     entries += [AgentEntry(name, "") for name in named if name not in known]
     reports = _not_started(configured, folder, trusted=trusted)
-    started = {
-        entry.name: _start(entry.name, folder, configured.get(entry.name))
-        for entry in entries
-        if entry.name not in reports
-    }
-    try:
-        deadline = time.monotonic() + seconds
-        for name, process in started.items():
-            reports[name] = _read(_answer(process, deadline - time.monotonic()), name)
-    finally:
-        for process in started.values():
-            _end(process)
+    asked = [
+        _answer(_question(name, configured.get(name)), folder, seconds=seconds).pipe(
+            ops.map(partial(_read, name=name))
+        )
+        for name in (entry.name for entry in entries)
+        if name not in reports
+    ]
+    run(merge_now(*asked), lambda report: reports.update({report.name: report}))
     return [
         replace(reports[entry.name], origin=entry.origin, configured=entry.name in configured)
         for entry in entries
@@ -158,38 +158,23 @@ def _not_started(
     return reports
 
 
-def _start(name: str, folder: Path, path: str | None) -> subprocess.Popen[bytes]:
+def _question(name: str, path: str | None) -> list[str]:
     # -P: the current folder is the project's and must not provide modules.
     words = [sys.executable, "-P", "-m", "cuggino.doctor.agent_process", name]
-    return subprocess.Popen(
-        [*words, *([path] if path else [])],
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    return [*words, *([path] if path else [])]
 
 
-def _answer(process: subprocess.Popen[bytes], seconds: float) -> bytes | None:
-    """Return the process's output; None if it did not exit in time."""
-    try:
-        # A process that has exited was in time, however late its output is read.
-        left = max(seconds, 0.0) if process.poll() is None else 1.0
-        return process.communicate(timeout=left)[0]
-    except subprocess.TimeoutExpired:
-        return None
+def _answer(argv: Sequence[str], folder: Path, *, seconds: float) -> Observable[bytes | None]:
+    """Emit the output of a process; None if it has not exited in time and was killed."""
+
+    def failed(error: Exception, _source: object) -> Observable[bytes]:
+        return empty() if isinstance(error, ProcessFailed) else throw(error)
+
+    output: Observable[Any] = process_output(argv, cwd=folder, env=os.environ, grace=0.0)
+    return output.pipe(ops.catch(failed), interrupt_when(timer(seconds), None))
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    if process.stdout is not None:
-        process.stdout.close()
-
-
-def _read(answer: bytes | None, name: str) -> AgentReport:
+def _read(answer: bytes | None, *, name: str) -> AgentReport:
     if answer is None:
         return AgentReport(name=name, problem="it did not report its version in time")
     try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -24,7 +23,7 @@ from cuggino.doctor.result import CheckResult
 from cuggino.doctor.sandbox import hidden, in_views, logins, sandbox, sandbox_of_agent
 from cuggino.doctor.session_files import session_files
 from cuggino.doctor.slots import slots
-from cuggino.errors import ConfigError, CugginoError
+from cuggino.errors import ConfigError, CugginoError, ProcessError
 from cuggino.git import (
     Git,
     commit_obstacles,
@@ -34,6 +33,7 @@ from cuggino.git import (
     repository_state,
 )
 from cuggino.logins import login_answer
+from cuggino.processes import run_bounded
 from cuggino.storage import SPEC_FILE, holds_specs
 from cuggino.wakefulness import sleep_prevention
 
@@ -338,19 +338,9 @@ def _shell_command(name: str, command: str, *, folder: Path) -> CheckResult:
 
 def _in_shell(word: str, folder: Path) -> bool:
     """Return whether the word is a builtin or function of the shell."""
-    with suppress(OSError, subprocess.SubprocessError):
-        return (
-            subprocess.run(
-                ["/bin/sh", "-c", 'command -v "$1"', "sh", word],
-                cwd=folder,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                timeout=_SHELL_LIMIT_S,
-                check=False,
-            ).returncode
-            == 0
-        )
+    asks = ("/bin/sh", "-c", 'command -v "$1"', "sh", word)
+    with suppress(ProcessError):
+        return run_bounded(asks, seconds=_SHELL_LIMIT_S, cwd=folder).code == 0
     return False
 
 

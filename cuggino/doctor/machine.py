@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +17,7 @@ from cuggino.doctor.agents import inspect_agents
 from cuggino.doctor.checks import agent_login, agent_permissions, agent_program
 from cuggino.doctor.result import CheckResult
 from cuggino.doctor.sandbox import sandbox
+from cuggino.errors import ProcessError, ProcessFailed
 from cuggino.git import SSH_COMMAND, Git, git_failure, ssh_environment
 
 GIT_SECONDS = 20.0
@@ -95,12 +95,12 @@ def _remote(remote: str, folder: Path) -> CheckResult:
         tree = git("hash-object", "-w", "-t", "tree", "--stdin")
         commit = git(*identity, "commit-tree", tree, "-m", "cuggino cluster check")
         git("ls-remote", remote, "HEAD")
-    except (OSError, subprocess.SubprocessError) as error:
+    except ProcessError as error:
         hint = "every worker clones it: give the worker a key or credentials, and a way there"
         return CheckResult("problem", f"remote: git cannot read {shown}: {_why(error)}", hint)
     try:
         git("push", "--dry-run", "--quiet", remote, f"{commit}:{_PROBE_REF}")
-    except (OSError, subprocess.SubprocessError) as error:
+    except ProcessError as error:
         hint = "workers push their work to refs/cuggino/: allow that"
         return CheckResult("problem", f"remote: git may not push to {shown}: {_why(error)}", hint)
     return CheckResult("ok", f"remote: git reads {shown} and may push to it")
@@ -108,21 +108,17 @@ def _remote(remote: str, folder: Path) -> CheckResult:
 
 def _git(*words: str, env: Mapping[str, str], folder: Path) -> str:
     said = Git(cwd=folder).now(*words, env=env, limit=GIT_SECONDS)
-    if said.code:
-        raise subprocess.CalledProcessError(said.code, words, stderr=said.errors.encode())
-    return said.text.strip()
+    return said.checked("git").text.strip()
 
 
-def _why(error: OSError | subprocess.SubprocessError) -> str:
+def _why(error: ProcessError) -> str:
     match error:
-        case subprocess.CalledProcessError(stderr=bytes(said)):
-            lines = said.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]
+        case ProcessFailed():
+            lines = error.stderr_tail.strip().splitlines() or ["no reason given"]
             named = (line for line in lines if line.startswith(("fatal:", "error:", "ERROR:")))
             return _shown(next(named, lines[-1]).partition(": ")[2] or lines[-1])
-        case subprocess.TimeoutExpired():
-            return f"no answer within {GIT_SECONDS:.0f} s"
         case _:
-            return str(error)
+            return error.message
 
 
 def _shown(url: str) -> str:

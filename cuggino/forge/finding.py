@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from cuggino.config import BacklogSource, ForgeKind, PullRequestSettings
-from cuggino.errors import ConfigError
+from cuggino.errors import ConfigError, ProcessError
 from cuggino.forge.api import Api
 from cuggino.forge.github import GitHub
 from cuggino.forge.gitlab import GitLab
@@ -70,7 +69,7 @@ def remote_url(folder: Path, remote: str = "origin") -> str | None:
     """Return the URL of a git remote, or None if it does not exist."""
     try:
         done = Git(cwd=folder).now("remote", "get-url", "--", remote)
-    except (OSError, subprocess.TimeoutExpired):
+    except ProcessError:
         return None
     return done.output.decode("utf-8", "replace").strip() or None if not done.code else None
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 from cuggino.config import ForgeKind
-from cuggino.errors import ConfigError
+from cuggino.errors import ConfigError, ProcessError
 from cuggino.forge.api import INSTALLING, PROGRAMS
 from cuggino.processes import run_bounded
 
@@ -49,6 +48,6 @@ def _output(argv: list[str]) -> str | None:
     env = {**os.environ, "NO_COLOR": "1", "GH_NO_UPDATE_NOTIFIER": "1"}
     try:
         done = run_bounded(argv, seconds=_ANSWER_S, cwd=Path("/"), env=env)
-    except (OSError, subprocess.SubprocessError):
+    except ProcessError:
         return None
-    return done.stdout.decode("utf-8", "replace").strip() if done.returncode == 0 else None
+    return done.text.strip() if done.code == 0 else None

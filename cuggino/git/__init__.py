@@ -46,7 +46,6 @@ from cuggino.git.program import (
     NONE,
     SSH_COMMAND,
     Git,
-    Said,
     git_environment,
     ssh_environment,
 )
@@ -65,6 +64,7 @@ from cuggino.git.state import RepositoryState, repository_state
 from cuggino.git.trees import diff_trees, files_of
 from cuggino.git.trial import view_obstacles
 from cuggino.git.work_tree import MAX_FILE, REFS, Contents, WorkTree, write_private
+from cuggino.processes import Said
 
 __all__ = [
     "EACH_REF",

@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
+from cuggino.errors import NoAnswer, ProcessError, SpawnFailed
 from cuggino.git.listings import STATUS_V2, UNMERGED, tracked_changes, unmerged_files
-from cuggino.git.messages import command_of
-from cuggino.git.program import ANSWER_S, NONE, Git, Said
+from cuggino.git.program import NONE, Git
 from cuggino.git.settings import looking_environment, program_settings
 from cuggino.git.signing import SIGNS
+from cuggino.processes import Said
 from cuggino.sandbox import outside_path
 
 _SIGNERS = {"openpgp": ("gpg.openpgp.program", "gpg.program"), "x509": ("gpg.x509.program",)}
@@ -51,13 +51,10 @@ def commit_obstacles(
     """
     try:
         yield from _obstacles(folder, locks=locks, looking=looking)
-    except subprocess.TimeoutExpired as error:
-        command = command_of(error.cmd[1:])
-        yield CommitObstacle(
-            f"git {command} did not answer within {ANSWER_S:.0f} s", "try it by hand in the project"
-        )
-    except OSError as error:
-        yield CommitObstacle(f"git cannot be started: {error.strerror}", "install it again")
+    except NoAnswer as error:
+        yield CommitObstacle(error.message, "try it by hand in the project")
+    except SpawnFailed as error:
+        yield CommitObstacle(error.message, "install it again")
 
 
 def _obstacles(folder: Path, *, locks: bool, looking: bool) -> Iterator[CommitObstacle]:
@@ -111,10 +108,8 @@ def git_failure(folder: Path) -> str | None:
         return "git is not installed"
     try:
         code = Git(cwd=folder).now("version").code
-    except subprocess.TimeoutExpired:
-        return f"git did not answer within {ANSWER_S:.0f} s"
-    except OSError as error:
-        return f"git cannot be started: {error.strerror}"
+    except ProcessError as error:
+        return error.message
     if code < 0:
         return f"git crashed (signal {-code})"
     return f"git version exited with code {code}" if code else None
@@ -124,7 +119,7 @@ def git_refusal(folder: Path) -> str:
     """Return why git refuses the repository around the folder, "" if it does not."""
     try:
         return _refusal(_git(folder, "rev-parse", "--git-dir"))
-    except (OSError, subprocess.TimeoutExpired):
+    except ProcessError:
         return ""
 
 
@@ -142,7 +137,7 @@ def has_work_tree(folder: Path) -> bool:
     """
     try:
         asked = _git(folder, "rev-parse", "--is-inside-work-tree")
-    except (OSError, subprocess.TimeoutExpired):
+    except ProcessError:
         return True
     return bool(_refusal(asked)) or asked.output.strip() == b"true"
 

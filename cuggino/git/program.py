@@ -14,13 +14,7 @@ from reactivex import Observable, operators as ops, throw, timer
 from cuggino.errors import ProcessError, ProcessFailed
 from cuggino.git.messages import command_of, failed
 from cuggino.operators import Flow, ask, interrupt_when, pause
-from cuggino.processes import (
-    current_environment,
-    process_lines,
-    process_output,
-    process_to_end,
-    run_bounded,
-)
+from cuggino.processes import Said, process_lines, process_output, run_bounded
 from cuggino.sandbox import Enclosure, Views, holds_commands, outside_environment
 
 LIMIT_S = 600.0
@@ -28,6 +22,8 @@ LIMIT_S = 600.0
 ANSWER_S = 15.0
 """Seconds for the answer to a question before a run."""
 _PATIENCE_S = 10.0
+_FINISH_S = 60.0
+"""Seconds that disposal leaves to a command that must not be interrupted."""
 _TURN_S = 0.25
 _LOCKED = b".lock': File exists"
 
@@ -104,29 +100,6 @@ IDENTITY: Mapping[str, str] = MappingProxyType(
 
 _LEAVING = frozenset({"clone", "commit-tree", "fetch", "ls-remote", "push"})
 """Those of them that may leave a process behind."""
-
-
-class Said(NamedTuple):
-    """The output of a git command, and its exit code."""
-
-    code: int
-    output: bytes
-    errors: str = ""
-
-    @property
-    def text(self) -> str:
-        """The output without its last line end."""
-        return os.fsdecode(self.output.removesuffix(b"\n"))
-
-    @property
-    def fields(self) -> list[str]:
-        """The output of a command with `-z`."""
-        return [os.fsdecode(field) for field in self.output.split(b"\0") if field]
-
-    @property
-    def words(self) -> str:
-        """Everything that was printed, for people."""
-        return f"{self.output.decode('utf-8', 'replace')}\n{self.errors}"
 
 
 class _Options(TypedDict, total=False):
@@ -265,14 +238,16 @@ class Git:
             ProcessError: git cannot be started.
         """
         call = self._call(args, NONE)
-        argv, env = call.argv, call.env
-        if call.enclosure is not None:
-            words = call.enclosure.command(argv)
-            argv = tuple(word for word in words if word != "--die-with-parent")
-            env = call.enclosure.environment(env)
-        ended = yield from ask(process_to_end(argv, cwd=self.cwd, env=env))
-        assert ended is not None
-        return Said(ended.code, ended.output)
+        stream = process_output(
+            call.argv,
+            cwd=self.cwd,
+            env=call.env,
+            merge_stderr=True,
+            uninterrupted=True,
+            grace=_FINISH_S,
+            enclosure=call.enclosure,
+        )
+        return (yield from _answer(stream))
 
     def now(
         self, *args: str, env: Mapping[str, str] = NONE, stdin: bytes = b"", limit: float = ANSWER_S
@@ -280,16 +255,18 @@ class Git:
         """Run a command that answers soon, and wait for it.
 
         Raises:
-            OSError: git cannot be started.
-            subprocess.TimeoutExpired: it has not answered after `limit` seconds.
+            SpawnFailed: git cannot be started.
+            NoAnswer: it has not answered after `limit` seconds.
         """
         call = self._call(args, {"SSH_ASKPASS_REQUIRE": "never", **env})
-        argv, environment = call.argv, call.env
-        if call.enclosure is not None:
-            argv = call.enclosure.command(argv)
-            environment = call.enclosure.environment(environment)
-        done = run_bounded(argv, seconds=limit, cwd=self.cwd, env=environment, stdin=stdin)
-        return Said(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace"))
+        return run_bounded(
+            call.argv,
+            seconds=limit,
+            cwd=self.cwd,
+            env=call.env,
+            stdin=stdin,
+            enclosure=call.enclosure,
+        )
 
     def _call(
         self,
@@ -322,11 +299,10 @@ class Git:
     def _said(
         self, call: _Call, args: Sequence[str], stdin: bytes | None, *, merge_stderr: bool
     ) -> Flow[Said]:
-        printed: list[bytes] = []
         late = ProcessError("git", f"git {command_of(args)} was ended after {self.limit:g} s")
         # A notifier that fails ends the stream with its error.
         alarm = timer(self.limit).pipe(ops.flat_map(lambda _tick: throw(late)))
-        stream: Observable[bytes] = process_output(
+        stream = process_output(
             call.argv,
             cwd=self.cwd,
             env=call.env,
@@ -334,12 +310,18 @@ class Git:
             merge_stderr=merge_stderr,
             sweep=call.sweep,
             enclosure=call.enclosure,
-        ).pipe(ops.do_action(printed.append), interrupt_when(alarm))
-        try:
-            yield from ask(stream)
-        except ProcessFailed as error:
-            return Said(error.child_exit_code, b"".join(printed), error.stderr_tail)
-        return Said(0, b"".join(printed))
+        )
+        return (yield from _answer(stream.pipe(interrupt_when(alarm))))
+
+
+def _answer(stream: Observable[bytes]) -> Flow[Said]:
+    """Return what a program printed, whatever its exit code."""
+    printed: list[bytes] = []
+    try:
+        yield from ask(stream.pipe(ops.do_action(printed.append)))
+    except ProcessFailed as error:
+        return Said(error.child_exit_code, b"".join(printed), error.stderr_tail)
+    return Said(0, b"".join(printed))
 
 
 def _is_apart(command: str, args: Sequence[str]) -> bool:
@@ -351,7 +333,7 @@ def _is_apart(command: str, args: Sequence[str]) -> bool:
 
 def git_environment(more: Mapping[str, str] = NONE) -> dict[str, str]:
     """Return this process's environment for a git that never prompts, with `more` added."""
-    whole = current_environment()
+    whole = dict(os.environ)
     for name in _ELSEWHERE:
         whole.pop(name, None)
     return {**whole, **_QUIET, **more}

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from cuggino.errors import ProcessError
 from cuggino.git.head import head_of
-from cuggino.git.program import Git, Said
+from cuggino.git.program import Git
 from cuggino.operators import Flow
+from cuggino.processes import Said
 
 OWN_SCOPES = frozenset({"local", "worktree"})
 """The scopes of settings of the repository itself, not of its user."""
@@ -152,6 +153,6 @@ def _git(folder: Path, *args: str) -> Said | None:
     """Run a git that only reads settings; None if it fails."""
     try:
         done = Git(cwd=folder).now(*args)
-    except (OSError, subprocess.TimeoutExpired):
+    except ProcessError:
         return None
     return done if done.code == 0 else None

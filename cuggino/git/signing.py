@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cuggino.git.program import Git, Said
+from cuggino.git.program import Git
 from cuggino.operators import Flow
+from cuggino.processes import Said
 
 SIGNS = ("config", "--type=bool", "--get", "commit.gpgSign")
 """Asks whether commits have to be signed."""

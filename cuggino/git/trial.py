@@ -6,15 +6,16 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
+from cuggino.errors import ProcessError
 from cuggino.git.messages import gist
 from cuggino.git.obstacles import CommitObstacle, git_failure
-from cuggino.git.program import ANSWER_S, Git, Said, git_environment
+from cuggino.git.program import ANSWER_S, Git, git_environment
 from cuggino.processes import run_bounded
-from cuggino.sandbox import Enclosure, Views, home_of, named_paths
+from cuggino.sandbox import Views, home_of, named_paths
 
 _TOP = ("rev-parse", "--show-toplevel")
 _PLAIN_NAME = re.compile(r"[\w.+-]+")
@@ -36,7 +37,7 @@ def view_obstacles(
         return  # that is refused with a sentence of its own
     try:
         yield from _obstacles(folder, views, check_command)
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except ProcessError as error:
         yield CommitObstacle(f"nothing can be started in the sandbox: {error}", _HINT)
 
 
@@ -48,17 +49,19 @@ def _obstacles(folder: Path, views: Views, check_command: str | None) -> Iterato
         "of an implementer": commands,
         "of git": views.of_git(folder),
     }
+    within = partial(run_bounded, seconds=ANSWER_S, cwd=folder, env=git_environment())
     for name, enclosure in kinds.items():
         if enclosure is None or top.code:
             continue
-        said = _within(enclosure, ("git", *_TOP), folder)
+        said = within(("git", *_TOP), enclosure=enclosure)
         if (said.code, said.text) != (top.code, top.text):
             why = gist(said.words) or f"it finds {said.text} instead of {top.text}"
             yield CommitObstacle(f"git does not work in the view {name}: {why}", _HINT)
     program = _program_of(check_command)
     if commands is None or program is None or shutil.which(program) is None:
         return
-    if _within(commands, ("/bin/sh", "-c", 'command -v -- "$0"', program), folder).code:
+    asks = ("/bin/sh", "-c", 'command -v -- "$0"', program)
+    if within(asks, enclosure=commands).code:
         what = f"the check's program, {program}, cannot be seen in the sandbox"
         yield CommitObstacle(what, _HINT)
 
@@ -70,9 +73,3 @@ def _program_of(command: str | None) -> str | None:
     except ValueError:
         return None
     return words[0] if words and _PLAIN_NAME.fullmatch(words[0]) else None
-
-
-def _within(enclosure: Enclosure, argv: tuple[str, ...], folder: Path) -> Said:
-    env = enclosure.environment(git_environment())
-    done = run_bounded(enclosure.command(argv), seconds=ANSWER_S, cwd=folder, env=env)
-    return Said(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace"))

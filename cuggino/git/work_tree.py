@@ -25,8 +25,9 @@ from cuggino.git.layout import Layout, layout_of
 from cuggino.git.listings import MODULE, STATUS, Changed, changed_files, index_files
 from cuggino.git.messages import failed, joined
 from cuggino.git.objects import Entry, UnknownObject, entries_of, read_file
-from cuggino.git.program import Git, Said
+from cuggino.git.program import Git
 from cuggino.operators import Flow, pause
+from cuggino.processes import Said
 from cuggino.sandbox import SNAPSHOTS, Views
 
 REFS = SNAPSHOTS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import selectors
+import time
 from collections.abc import Callable
 
 import psutil
@@ -31,13 +32,26 @@ class Exit:
     def has_come(self) -> bool:
         """Return True when the process itself has ended."""
         if self.pidfd is not None:
-            poll = select.poll()
-            poll.register(self.pidfd, select.POLLIN)
-            return bool(poll.poll(0))
+            return self.wait(0.0)
         try:
             return psutil.Process(self._pid).status() == psutil.STATUS_ZOMBIE
         except psutil.NoSuchProcess:  # reaped by other code in this process
             return True
+
+    def wait(self, seconds: float) -> bool:
+        """Return True when the process has ended, False after `seconds`."""
+        if self.pidfd is not None:
+            poll = select.poll()
+            poll.register(self.pidfd, select.POLLIN)
+            return bool(poll.poll(seconds * 1000))
+        until = time.monotonic() + seconds
+        tick = FIRST_TICK
+        while not self.has_come():
+            if (left := until - time.monotonic()) <= 0:
+                return False
+            time.sleep(min(tick, left))  # nothing announces the exit here
+            tick = min(tick * 2, TICK)
+        return True
 
     def close(self) -> None:
         """Close the descriptor; idempotent."""

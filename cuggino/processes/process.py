@@ -11,15 +11,50 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from reactivex import Observable, abc
 
-from cuggino.processes.command import Command
+from cuggino.errors import NoAnswer, ProcessFailed
+from cuggino.operators import LoopScheduler
+from cuggino.operators.scheduler import lane_of
+from cuggino.processes.command import Command, Confinement
 from cuggino.processes.process_run import LIVE, ProcessRun
 from cuggino.processes.program_input import OpenInput
-from cuggino.processes.reading_lane import reading_lane
-from cuggino.sandbox import Enclosure
+
+
+class Said(NamedTuple):
+    """What a program printed, and its exit code (negative: killed by that signal)."""
+
+    code: int
+    output: bytes
+    errors: str = ""
+
+    def checked(self, argv0: str) -> Said:
+        """Return it if the program `argv0` has exited with 0.
+
+        Raises:
+            ProcessFailed: it has not.
+        """
+        if self.code:
+            raise ProcessFailed(argv0, self.code, self.errors, stdout_tail=self.text)
+        return self
+
+    @property
+    def text(self) -> str:
+        """The output without its last line end."""
+        return os.fsdecode(self.output.removesuffix(b"\n"))
+
+    @property
+    def fields(self) -> list[str]:
+        """The output, split at NUL bytes."""
+        return [os.fsdecode(field) for field in self.output.split(b"\0") if field]
+
+    @property
+    def words(self) -> str:
+        """Everything that was printed, for people."""
+        return f"{self.output.decode('utf-8', 'replace')}\n{self.errors}"
+
 
 IN_FLIGHT = 2
 """Most chunks posted to another scheduler and not yet delivered."""
@@ -35,9 +70,9 @@ def process_lines(
     keep_ends: bool = False,
     sweep: bool = True,
     max_line: int = 64 * 1024 * 1024,
-    stderr_tail: int = 64 * 1024,
+    tail: int = 64 * 1024,
     grace: float = 2.0,
-    enclosure: Enclosure | None = None,
+    enclosure: Confinement | None = None,
 ) -> Observable[bytes]:
     r"""Run `argv` and emit each line of its standard output, in order, as it is printed.
 
@@ -50,9 +85,10 @@ def process_lines(
     Completes when the process has exited with 0 and its output has ended. If other processes hold
     the pipe open after the exit, their output is read for one more second.
 
-    Errors: `SpawnFailed` if it cannot be started, `ProcessFailed` with the last `stderr_tail`
-    bytes of standard error for any other exit code (CUG-083), `LineTooLong` for a line above
-    `max_line` bytes. The whole process tree is gone when the error is emitted.
+    Errors: `SpawnFailed` if it cannot be started, `StorageError` if there is no room for its input,
+    `ProcessFailed` with the last `tail` bytes
+    of standard error and of the output for any other exit code (CUG-083), `LineTooLong` for a line
+    above `max_line` bytes. The whole process tree is gone when the error is emitted.
 
     Disposal terminates the process tree and returns when all of it is gone and the process is
     reaped (AUT-021): SIGINT to the group, after at most `grace` seconds SIGTERM to the rest, after
@@ -84,7 +120,7 @@ def process_lines(
         keep_ends=keep_ends,
         sweep=sweep,
         max_line=max_line,
-        stderr_tail=stderr_tail,
+        tail=tail,
         grace=grace,
         enclosure=enclosure,
     )
@@ -99,12 +135,17 @@ def process_output(
     env: Mapping[str, str],
     stdin: bytes | None = None,
     merge_stderr: bool = False,
+    uninterrupted: bool = False,
     sweep: bool = True,
-    enclosure: Enclosure | None = None,
+    grace: float = 2.0,
+    enclosure: Confinement | None = None,
 ) -> Observable[bytes]:
     """Run `argv` like `process_lines`, but emit the whole output at once, even if it is empty.
 
-    The output of a process that failed is emitted before the error.
+    The output of a program that failed is emitted before the error.
+
+    An `uninterrupted` program may finish: disposal waits up to `grace` seconds for its exit and
+    only then kills its group. If the Python process dies, it still runs to its end.
     """
     command = Command(
         argv=tuple(argv),
@@ -112,12 +153,54 @@ def process_output(
         env=dict(env),
         stdin=stdin,
         merge_stderr=merge_stderr,
-        whole=True,
+        output="whole",
+        uninterrupted=uninterrupted,
         sweep=sweep,
+        grace=grace,
         enclosure=enclosure,
     )
 
     return _stream(command)
+
+
+def run_bounded(
+    argv: Sequence[str | os.PathLike[str]],
+    *,
+    seconds: float,
+    cwd: str | os.PathLike[str] | None = None,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes | None = None,
+    enclosure: Confinement | None = None,
+) -> Said:
+    """Run a program that answers soon, without a terminal, and wait for it.
+
+    Its process group is killed when the time is up, or when a person presses Ctrl-C.
+
+    Raises:
+        SpawnFailed: it cannot be started.
+        NoAnswer: it has not ended after `seconds`.
+        StorageError: there is no room for its input and output.
+    """
+    command = Command(
+        argv=tuple(os.fspath(word) for word in argv),
+        cwd=None if cwd is None else os.fspath(cwd),
+        env=env,
+        stdin=stdin,
+        output="whole",
+        uninterrupted=True,
+        enclosure=enclosure,
+    )
+    child = command.spawn()
+    try:
+        is_late = not child.exit.wait(seconds)
+    finally:
+        for pause in child.ending(()):
+            child.exit.wait(pause)
+        output, errors = child.printed()
+        code = child.close()
+    if is_late or code is None:
+        raise NoAnswer(command.argv0, seconds)
+    return Said(code, output, errors.decode(errors="replace"))
 
 
 def process_batches(
@@ -126,7 +209,7 @@ def process_batches(
     cwd: str | os.PathLike[str],
     env: Mapping[str, str],
     stdin: bytes | OpenInput,
-    enclosure: Enclosure | None = None,
+    enclosure: Confinement | None = None,
 ) -> Observable[list[bytes]]:
     """Run `argv` like `process_lines`, but emit lines that arrive together as one list."""
     command = Command(
@@ -173,7 +256,12 @@ class _Subscription(abc.DisposableBase):
         self._observer = observer
         self._batches = batches
         name = f"cuggino-{os.path.basename(command.argv0)}"  # noqa: PTH119
-        lane, self._across, self._release = reading_lane(scheduler, name)
+        lane, self._release = lane_of(scheduler, name)
+        self._across: abc.SchedulerBase | None = None
+        """Where events are posted from a private lane, if the scheduler is no `LoopScheduler`."""
+        if not isinstance(lane, LoopScheduler):
+            private = LoopScheduler(name)
+            lane, self._across, self._release = private, lane, private.dispose
         self._run = ProcessRun(command, lane, post=self._post, end=self._post_end)
         self._posted = _InFlight()
 

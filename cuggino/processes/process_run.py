@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import atexit
 import os
+import signal
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from errno import EPERM
 from pathlib import Path
 
 from reactivex import abc
 from reactivex.disposable import Disposable
 from reactivex.internal.exceptions import DisposedException
 
-from cuggino.errors import SpawnFailed
+from cuggino.errors import ProcessFailed, SpawnFailed
 from cuggino.operators import LoopScheduler
-from cuggino.processes.command import Command
-from cuggino.processes.ending import Ending, exit_error, ladder
+from cuggino.processes.command import Child, Command
 from cuggino.processes.guardian_client import GUARDIAN
-from cuggino.processes.reading import Reading
+from cuggino.processes.namespace import NotStarted
+from cuggino.processes.process_tree import Ladder
+from cuggino.processes.reading import Pipes, Reading
 
+LEFTOVER_GRACE = 0.5
+"""Seconds after SIGTERM for processes left behind by one that exited without being stopped."""
 _LOOK = 0.05
 """Longest wait, in seconds, of a thread that terminates several programs at once."""
 
@@ -167,7 +173,7 @@ class ProcessRun:
             self._lane.schedule_relative(left, self._advance)
         elif not self.is_cancelled and (reading := self._reading) is not None:
             is_read = self._has_ended and not isinstance(reading.failure, SpawnFailed)
-            if is_read and (rest := reading.lines.rest()):
+            if is_read and (rest := reading.rest()):
                 self._post(rest)
             self._end(reading.failure)
 
@@ -198,12 +204,72 @@ class ProcessRun:
         self._lane_end.dispose()
         if (reading := self._reading) is not None:
             try:
-                error = exit_error(self._command, reading.child, reading.pipes)
+                reading.take()
+                error = exit_error(self._command, reading)
             except Exception as defect:
                 error = defect
             if self._has_ended:
                 reading.failure = reading.failure or error
         LIVE.discard(self)
+
+
+def ladder(command: Command, *, has_ended: bool) -> Ladder | None:
+    """Return the signals for what is left of the process tree; None to leave it alone."""
+    grace = command.grace
+    if command.uninterrupted:
+        return None if has_ended else ((signal.SIGCONT, grace),)
+    if not has_ended:
+        return ((signal.SIGINT, grace), (signal.SIGTERM, grace))
+    if command.sweep or command.namespace is not None:
+        return ((signal.SIGTERM, min(grace, LEFTOVER_GRACE)),)
+    return None
+
+
+class Ending:
+    """The steps that terminate a process tree, while its pipes are kept empty."""
+
+    def __init__(self, child: Child, pipes: Pipes, signals: Ladder | None) -> None:
+        self._child = child
+        self._pipes = pipes
+        self._steps = iter(()) if signals is None else child.ending(signals)
+        self._due = 0.0
+        """When to take the next step, on the monotonic clock."""
+        self._has_leader = True
+
+    def advance(self) -> float | None:
+        """Take the step that is due; return the seconds until the next one, None at the end."""
+        self._pipes.drain()
+        if self._has_leader and self._child.exit.has_come():  # then the next step need not wait
+            self._has_leader = False
+            self._due = 0.0
+        left = self._due - time.monotonic()
+        if left > 0:
+            return left
+        pause = next(self._steps, None)
+        if pause is not None:
+            self._due = time.monotonic() + pause
+        return pause
+
+    def wait(self, seconds: float) -> None:
+        """Wait until then, or for output or the exit of the leader."""
+        leader = self._child.exit.pidfd if self._has_leader else None
+        self._pipes.wait(seconds, *(() if leader is None else (leader,)))
+
+
+def exit_error(command: Command, reading: Reading) -> Exception | None:
+    """Reap the process of a tree that has ended; return the error of its exit code."""
+    output, errors = reading.tails()
+    try:
+        code = reading.child.close()
+    except NotStarted:
+        last = errors.strip().rpartition("\n")[2]
+        reason = OSError(EPERM, last or "the sandbox could not be set up")
+        return SpawnFailed(command.argv0, reason)
+    if code == 0:
+        return None
+    return ProcessFailed(
+        command.argv0, -signal.SIGKILL if code is None else code, errors, stdout_tail=output
+    )
 
 
 class LiveRuns:

@@ -14,9 +14,8 @@ from pathlib import Path
 from types import FrameType
 
 from cuggino.errors import SpawnFailed
-from cuggino.processes.command import check_program
+from cuggino.processes.command import Confinement, check_program
 from cuggino.processes.namespace import Namespace, NotStarted, StatusPipe, namespaces_can_be_ended
-from cuggino.sandbox import Enclosure
 
 _LISTENING = """
 import os, signal, sys
@@ -34,7 +33,7 @@ def run_in_terminal(
     *,
     cwd: Path,
     env: Mapping[str, str],
-    enclosure: Enclosure | None = None,
+    enclosure: Confinement | None = None,
 ) -> int:
     """Run a program in this terminal until it ends, and return its exit code.
 
@@ -52,7 +51,7 @@ def run_in_terminal(
 
 
 def _run_enclosed(
-    argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], enclosure: Enclosure
+    argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], enclosure: Confinement
 ) -> int:
     whole = enclosure.environment(env)
     check_program(argv[0], cwd=os.fspath(cwd), env=whole)
@@ -62,7 +61,7 @@ def _run_enclosed(
 
 
 def _run_in_namespace(
-    argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], enclosure: Enclosure
+    argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], enclosure: Confinement
 ) -> int:
     """Run it with a monitor that ignores Ctrl-C, so that only the program handles it.
 

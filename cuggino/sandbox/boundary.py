@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -13,6 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from cuggino.errors import ProcessError
+from cuggino.processes import run_bounded
 from cuggino.sandbox.bubblewrap import Overlay, bubblewrap
 from cuggino.sandbox.enclosure import Enclosure
 from cuggino.sandbox.landlock import landlock
@@ -117,12 +118,10 @@ def _probed(project: Path, home: Path | None, bwrap: str | None, platform: str) 
 
 def _version(bwrap: str) -> tuple[int, ...]:
     try:
-        said = subprocess.run(
-            [bwrap, "--version"], capture_output=True, timeout=_TIMEOUT, check=True
-        ).stdout
-    except (OSError, subprocess.SubprocessError):
+        said = run_bounded((bwrap, "--version"), seconds=_TIMEOUT)
+    except ProcessError:
         return ()
-    return tuple(int(number) for number in re.findall(rb"\d+", said)[:2])
+    return tuple(int(number) for number in re.findall(r"\d+", said.text)[:2])
 
 
 def _failure(boundary: Boundary, project: Path, home: Path | None) -> str:
@@ -149,19 +148,13 @@ def _tried(boundary: Boundary, project: Path, home: Path | None, command: str) -
     view = RoleView(role="reviewing", project=project, home_folder=home, copy_on_write=True)
     enclosure = boundary.enclose(view)
     assert enclosure is not None
-    # Killed during setup, bubblewrap leaves a process that waits for it indefinitely. Without
-    # `--die-with-parent` the command runs to its end even if this process is killed.
-    words = enclosure.command(["/bin/sh", "-c", command])
+    # An uninterrupted command: killed during setup, bubblewrap leaves a process that waits for it
+    # indefinitely.
     try:
-        done = subprocess.run(
-            [word for word in words if word != "--die-with-parent"],
-            cwd=project,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_TIMEOUT,
-            check=False,
+        done = run_bounded(
+            ("/bin/sh", "-c", command), seconds=_TIMEOUT, cwd=project, enclosure=enclosure
         )
-    except (OSError, subprocess.SubprocessError) as error:
+    except ProcessError as error:
         return str(error)
-    said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    return "" if done.returncode == 0 else (said[-1] if said else f"exit code {done.returncode}")
+    said = done.errors.strip().splitlines()
+    return "" if done.code == 0 else (said[-1] if said else f"exit code {done.code}")

@@ -15,7 +15,7 @@ from cuggino.errors import LineTooLong, LoopError, ProcessFailed, SpawnFailed
 from cuggino.events import CheckCommandOutput, SetupCommandOutput
 from cuggino.files import storing
 from cuggino.operators import Flow, ask, emit, flow, interrupt_when
-from cuggino.processes import KeptProcesses, current_environment, process_lines
+from cuggino.processes import KeptProcesses, process_lines
 from cuggino.sandbox import Enclosure, Views, without_logins
 
 Shell = Callable[[str, Path], Observable[bytes]]
@@ -50,7 +50,7 @@ def _run(command: str, cwd: Path, env: Mapping[str, str], show: Sequence[str]) -
         return process_lines(
             ["/bin/sh", "-c", command],
             cwd=cwd,
-            env=without_logins({**current_environment(), **env}, show),
+            env=without_logins({**os.environ, **env}, show),
             merge_stderr=True,
             keep_ends=True,
         )
@@ -102,7 +102,7 @@ def command_lines(
         return process_lines(
             ["/bin/sh", "-c", command],
             cwd=cwd,
-            env=without_logins(current_environment(), show),
+            env=without_logins(os.environ, show),
             enclosure=_enclosure(views, cwd),
             max_line=_LONGEST_LINE,
         )
@@ -128,7 +128,7 @@ def shell_input(
         return process_lines(
             ["/bin/sh", "-c", command],
             cwd=cwd,
-            env=without_logins({**current_environment(), **env}, show),
+            env=without_logins({**os.environ, **env}, show),
             stdin=stdin,
             merge_stderr=True,
             keep_ends=True,

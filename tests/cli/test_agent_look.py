@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
+from cuggino import run
 from cuggino.config import load_config
 from cuggino.doctor.agents import _answer, _configured
+from cuggino.testing import no_leaks
 from tests.limits import LIMIT
 
 
@@ -23,17 +24,13 @@ def test_the_agents_of_a_project(tmp_path: Path) -> None:
     assert {"claude", "a:A", "b:B", "c:C", "d:D"} == set(_configured(load_config(tmp_path)))
 
 
-def test_an_answer_that_is_asked_for_late() -> None:
-    """A finished probe counts even if another one used up the time."""
-    words = [sys.executable, "-c", "print('said')"]
-    with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
-        process.wait(timeout=LIMIT)
-        assert b"said\n" == _answer(process, -1.0)
+def test_an_answer(tmp_path: Path) -> None:
+    """What an inspection prints is its answer, whatever its exit code."""
+    words = [sys.executable, "-c", "print('said'); exit(1)"]
+    assert b"said\n" == run(_answer(words, tmp_path, seconds=LIMIT))
 
 
-def test_a_probe_that_times_out() -> None:
-    """A probe that is still running at the deadline has no answer."""
-    words = [sys.executable, "-c", "input()"]
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert _answer(process, 0.0) is None
-        process.kill()
+def test_an_inspection_that_times_out(tmp_path: Path) -> None:
+    """An inspection that still runs when the time is up has no answer, and leaves no process."""
+    with no_leaks():
+        assert run(_answer(["sleep", "600"], tmp_path, seconds=0.0)) is None

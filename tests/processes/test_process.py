@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cuggino.errors import LineTooLong, ProcessFailed, SpawnFailed
+from cuggino.errors import LineTooLong, ProcessFailed, SpawnFailed, StorageError
 from cuggino.processes import process_lines, reading
 from cuggino.testing import VirtualClock, no_leaks
 from tests.limits import LIMIT
@@ -125,9 +125,9 @@ def test_a_signal_is_a_negative_exit_code() -> None:
 
 @pytest.mark.parametrize(("limit", "expected"), [(65536, 65536), (10, 10), (0, 0)])
 def test_only_the_tail_of_stderr_is_kept(limit: int, expected: int) -> None:
-    """Standard error is read at any size, its last `stderr_tail` bytes are kept."""
+    """Standard error is read at any size, its last `tail` bytes are kept."""
     code = "import sys; sys.stderr.write('a' * 3_000_000 + 'z' * 5); sys.exit(1)"
-    recorder = Recorder(process_lines(python(code), stderr_tail=limit)).wait()
+    recorder = Recorder(process_lines(python(code), tail=limit)).wait()
     assert isinstance(recorder.error, ProcessFailed)
     assert expected == len(recorder.error.stderr_tail)
     assert "zzzzz"[:expected] == recorder.error.stderr_tail[-5:]
@@ -217,8 +217,8 @@ def test_a_missing_folder_for_temporary_files_is_named(
     """Without a place for its input a program is not started, and the message names the place."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
     recorder = Recorder(process_lines(["cat"], stdin="text")).wait()
-    assert isinstance(recorder.error, SpawnFailed)
-    assert f"No such file or directory: {tmp_path / 'gone'} (TMPDIR)" in recorder.error.message
+    assert isinstance(recorder.error, StorageError)
+    assert f"{tmp_path / 'gone'} (TMPDIR)" in str(recorder.error.hint)
 
 
 @pytest.mark.parametrize("argv", [["echo", "a\0b"], ["echo", "x" * 3_000_000]])
@@ -329,18 +329,18 @@ def test_disposal_before_the_end_is_delivered() -> None:
 
 @pytest.mark.parametrize(
     "place",
-    ["reading.Reading.start", "lines.LineSplitter.feed", "command.Child.ending"],
+    ["reading.Reading.start", "reading.LineSplitter.feed", "process_run.ladder"],
     ids=["start", "read", "end"],
 )
 def test_a_defect_is_the_streams_error(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
     """An unexpected exception while reading is reported, and no process is left."""
     defect = ZeroDivisionError("defect")
 
-    def fail(*_: object) -> None:
+    def fail(*_: object, **_options: object) -> None:
         raise defect
 
     monkeypatch.setattr(f"cuggino.processes.{place}", fail)
-    script = "echo x; sleep 600" if place != "command.Child.ending" else "exit 0"
+    script = "echo x; sleep 600" if place != "process_run.ladder" else "exit 0"
     with no_leaks():
         recorder = Recorder(process_lines(["sh", "-c", script])).wait()
     assert recorder.error is defect
@@ -372,7 +372,7 @@ def test_input_that_cannot_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = Full()
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda: kept)
     error = Recorder(process_lines(["cat"], stdin="text")).wait().error
-    assert isinstance(error, SpawnFailed)
+    assert isinstance(error, StorageError)
     assert "No space left on device" in str(error)
     assert kept.closed
 

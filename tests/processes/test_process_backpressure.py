@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from cuggino.processes import process_lines
-from cuggino.processes.lines import LineSplitter
+from cuggino.processes.reading import LineSplitter
 from tests.limits import LIMIT
 from tests.processes.subscribers import Recorder, alive, eventually, python, wait_for
 

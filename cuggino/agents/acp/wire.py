@@ -19,7 +19,7 @@ from cuggino.agents.acp.messages import PROTOCOL, chosen_value, denials, hello, 
 from cuggino.agents.acp.profiles import Profile
 from cuggino.agents.acp.spending import Spending
 from cuggino.agents.acp.tools import Call, Told, is_same
-from cuggino.agents.base.failure import crash, interrupted, outcome_of
+from cuggino.agents.base.failure import PlainLines, crash, interrupted, outcome_of
 from cuggino.agents.base.guard import not_live
 from cuggino.agents.base.program import encodable
 from cuggino.agents.base.wire import (
@@ -110,6 +110,7 @@ class AcpSession:
         """True once the prompt has been sent."""
         self.breach: GuardNotLive | None = None
         self._profile, self._order, self._zone = profile, order, zone
+        self._plain = PlainLines()
         self._output = bytearray()
         self._number = 0
         self._set: set[str] = set()
@@ -153,6 +154,8 @@ class AcpSession:
         """Return the events of this line; `now` is in seconds since the epoch. Never raises."""
         self._now = now
         message = parse_json_line(line)
+        if message is None:
+            self._plain.add(line)
         if message is None or self.is_over:
             return []
         method, number = message.get("method"), message.get("id")
@@ -202,7 +205,9 @@ class AcpSession:
         """Return how the session ended; `failure` is an external cause."""
         error: LlmSessionError | None = self.breach
         if error is None and not self.is_over:
-            error = failure or crash(self._profile.command[0], exit_code, stderr_tail)
+            error = failure or crash(
+                self._profile.command[0], exit_code, self._plain.after(stderr_tail)
+            )
         error = error or self._error
         ended = SessionEnded(
             outcome=outcome_of(error),

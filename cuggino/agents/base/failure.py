@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import signal
 import struct
+from collections import deque
 from collections.abc import Mapping
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
@@ -109,6 +110,25 @@ def outcome_of(error: LlmSessionError | None) -> SessionOutcome:
             return "max_turns"
         case _:
             return "failed"
+
+
+class PlainLines:
+    """The last lines of a program's output that are no JSON.
+
+    A program that fails before its session may print the reason in the place of its events.
+    """
+
+    def __init__(self) -> None:
+        self._lines: deque[str] = deque(maxlen=STDERR_LINES)
+
+    def add(self, line: bytes) -> None:
+        """Keep the line, unless it is a part of JSON."""
+        if not line.lstrip().startswith((b"{", b"[")):
+            self._lines.append(line.decode("utf-8", "replace"))
+
+    def after(self, stderr_tail: str) -> str:
+        """Return the last words of the program: on standard error, then these lines."""
+        return "\n".join(filter(None, (stderr_tail.rstrip("\n"), *self._lines)))
 
 
 def last_lines(stderr_tail: str) -> str:

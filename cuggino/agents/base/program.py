@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 from abc import abstractmethod
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -19,10 +18,10 @@ from cuggino.agents.base.agent import InteractiveOptions, LlmAgent, SpawnOptions
 from cuggino.agents.base.enclosing import enclosure_of
 from cuggino.agents.base.login import LoginCheck, login_key
 from cuggino.agents.base.private_files import Session
-from cuggino.errors import AgentNotFound, AgentTooOld, GuardNotLive
+from cuggino.errors import AgentNotFound, AgentTooOld, GuardNotLive, ProcessError
 from cuggino.events import LlmAgentEvent
 from cuggino.operators import acquire_release
-from cuggino.processes import current_environment, run_in_terminal
+from cuggino.processes import run_bounded, run_in_terminal
 from cuggino.sandbox import Enclosure, home_of, without_logins
 
 _VERSION_TIMEOUT = 60.0
@@ -82,7 +81,7 @@ class ProgramAgent(LlmAgent):
     @property
     def environment(self) -> Mapping[str, str]:
         """Environment of the program, without `SpawnOptions.env`."""
-        return current_environment() if self._env is None else self._env
+        return dict(os.environ) if self._env is None else self._env
 
     @property
     def environments(self) -> tuple[Mapping[str, str], ...]:
@@ -212,18 +211,15 @@ class ProgramAgent(LlmAgent):
     def _ask_version(self) -> str:
         program = self._find_program()
         try:
-            said = subprocess.run(
-                [program, "--version"],
+            said = run_bounded(
+                (program, "--version"),
+                seconds=_VERSION_TIMEOUT,
                 env={**self.environment, **self.variables},
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=_VERSION_TIMEOUT,
-                check=True,
-            ).stdout.decode("utf-8", "replace")
-        except (OSError, subprocess.SubprocessError) as error:
+            ).checked(program)
+        except ProcessError as error:
             message = f"{program} --version failed: {error}"
             raise AgentNotFound(message, hint=self._install_hint) from error
-        found = re.search(self.version_pattern, said)
+        found = re.search(self.version_pattern, said.text)
         if found is None:
             raise AgentNotFound(f"{program} {self.mismatch}", hint=self._install_hint)
         least = self.minimum_version

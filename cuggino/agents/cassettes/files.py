@@ -11,7 +11,6 @@ import base64
 import hashlib
 import os
 import stat
-import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import NamedTuple
 
 from cuggino.agents.cassettes.cassette import CommitMade, FileState
 from cuggino.agents.cassettes.masking import Places, Writing
-from cuggino.errors import CassetteError
+from cuggino.errors import CassetteError, ProcessError
 from cuggino.git import EXECUTABLE, LINK, NONE, Git, differences
 
 MOST_COMMITS = 100
@@ -112,7 +111,7 @@ def _git(
     """Return the output of git, or None if it fails or is not installed."""
     try:
         done = Git(cwd=project).now(*args, stdin=stdin, env=env, limit=_LIMIT_S)
-    except (OSError, subprocess.SubprocessError):
+    except ProcessError:
         return None
     return None if done.code else done.output
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -20,8 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from cuggino.agents.base.agent import SpawnOptions
+from cuggino.errors import ProcessError
 from cuggino.git import Git
 from cuggino.guard import Sandbox
+from cuggino.processes import run_bounded
 
 _SEATBELT = "/usr/bin/sandbox-exec"
 _HELPERS = ("bwrap", "socat")
@@ -111,7 +112,7 @@ def with_git_ignores(env: Mapping[str, str], file: Path) -> dict[str, str]:
 
 def _own_ignores(cwd: Path, env: Mapping[str, str]) -> str:
     """Return the user's ignore file with a final newline, or "" without one."""
-    with suppress(OSError, subprocess.SubprocessError):
+    with suppress(OSError, ProcessError):
         folder = env.get("XDG_CONFIG_HOME") or "~/.config"  # git expands it
         default = f"--default={folder}/git/ignore"
         words = ("config", "--type=path", default, "--get", "core.excludesFile")
@@ -124,16 +125,10 @@ def _own_ignores(cwd: Path, env: Mapping[str, str]) -> str:
 def _tried(bwrap: str) -> str:
     """Return why an empty sandbox does not work, or "" if it does."""
     try:
-        done = subprocess.run(
-            [bwrap, *_TRY],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=60,
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError) as error:
+        done = run_bounded((bwrap, *_TRY), seconds=60)
+    except ProcessError as error:
         return f"{bwrap} cannot be run: {error}"
-    if done.returncode == 0:
+    if done.code == 0:
         return ""
-    said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    said = done.errors.strip().splitlines()
     return f"the system does not permit {bwrap}" + (f" ({said[-1]})" if said else "")

@@ -18,7 +18,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from cuggino.agents.base.failure import local_zone, outcome_of
+from cuggino.agents.base.failure import PlainLines, local_zone, outcome_of
 from cuggino.agents.base.wire import (
     MOST_LEVELS,
     Json,
@@ -520,6 +520,7 @@ class ClaudeSession:
         self._program = program
         self._guard = guard
         self._zone = zone
+        self._plain = PlainLines()
         self.session_id: str | None = None
         """Id for resuming the session; known from the first line."""
         self.version: str | None = None
@@ -602,6 +603,7 @@ class ClaudeSession:
             return [self._alive(now)]
         raw = parse_json_line(line)
         if raw is None:
+            self._plain.add(line)
             # Even an incomplete line is a sign of life.
             return [self._alive(now)] if line.startswith(_STREAM_EVENT) else []
         if raw.get("type") == "stream_event":  # the vast majority, used by nothing else
@@ -707,7 +709,7 @@ class ClaudeSession:
             now=datetime.fromtimestamp(now, UTC),
             zone=self._zone,
         )
-        error = failure_of(ending, exit_code=exit_code, stderr_tail=stderr_tail)
+        error = failure_of(ending, exit_code=exit_code, stderr_tail=self._plain.after(stderr_tail))
         ended = SessionEnded(
             outcome=outcome_of(error),
             cost_usd=self._meter.cost,

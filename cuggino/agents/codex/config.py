@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import subprocess
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -14,6 +13,7 @@ from typing import Any
 
 from cuggino.agents.base.program import encodable
 from cuggino.errors import StorageError
+from cuggino.processes import run_bounded
 
 LONGEST_ARGUMENT = 100_000
 """Maximum bytes of one argument; Linux allows 128 KiB."""
@@ -76,15 +76,8 @@ def codex_home(env: Mapping[str, str]) -> Path:
     if own := env.get("CODEX_HOME"):
         return Path(own)
     # A shell resolves the home folder.
-    asked = subprocess.run(
-        ["/bin/sh", "-c", 'printf %s "${HOME:-~}"/.codex'],
-        env=dict(env),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
-    return Path(os.fsdecode(asked.stdout))
+    asked = run_bounded(("/bin/sh", "-c", 'printf %s "${HOME:-~}"/.codex'), seconds=60, env=env)
+    return Path(asked.text)
 
 
 def retries(env: Mapping[str, str]) -> list[str]:

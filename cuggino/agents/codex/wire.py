@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 
-from cuggino.agents.base.failure import outcome_of
+from cuggino.agents.base.failure import PlainLines, outcome_of
 from cuggino.agents.base.wire import (
     Json,
     count_or_zero,
@@ -128,6 +128,7 @@ class CodexSession:
         self.session_id: str | None = None
         self._program = program
         self._zone = zone
+        self._plain = PlainLines()
         self._resumed = resumed
         self._record = record
         self._before = record(resumed) if resumed is not None else None
@@ -155,6 +156,7 @@ class CodexSession:
         """Return the events of this line; `now` is in seconds since the epoch. Never raises."""
         raw = parse_json_line(line)
         if raw is None:
+            self._plain.add(line)
             return []
         denied = self._watch.poll() if self._watch else []
         events = self._read(raw)
@@ -169,7 +171,9 @@ class CodexSession:
             when = datetime.fromtimestamp(now, UTC)
             error = failure_of(self._failed, now=when, zone=self._zone())
         elif error is None and not self._completed:
-            error = ended_early(self._program, exit_code=exit_code, stderr_tail=stderr_tail)
+            error = ended_early(
+                self._program, exit_code=exit_code, stderr_tail=self._plain.after(stderr_tail)
+            )
         ended = SessionEnded(
             outcome=outcome_of(error),
             usage=self._usage,

@@ -167,7 +167,11 @@ class _Held(HeldSession):
 
     def _crashed(self, error: ProcessFailed | LineTooLong) -> None:
         if isinstance(error, ProcessFailed):
-            self._ended(crash(PROGRAM, error.child_exit_code, error.stderr_tail))
+            self._ended(
+                crash(
+                    PROGRAM, error.child_exit_code, error.stderr_tail.strip() or error.stdout_tail
+                )
+            )
         else:
             self._ended(AgentFailed(error.message, reason="crash"))
 

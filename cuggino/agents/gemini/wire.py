@@ -10,7 +10,7 @@ from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
-from cuggino.agents.base.failure import outcome_of
+from cuggino.agents.base.failure import PlainLines, outcome_of
 from cuggino.agents.base.wire import (
     Json,
     count_or_zero,
@@ -132,6 +132,7 @@ class GeminiSession:
         self.session_id: str | None = None
         self._program = program
         self._zone = zone
+        self._plain = PlainLines()
         self._cwd = cwd
         self._servers = tuple(servers)
         self._watch = watch
@@ -159,6 +160,7 @@ class GeminiSession:
         """Return the events of this line. Never raises: unknown lines are skipped."""
         raw = parse_json_line(line)
         if raw is None:
+            self._plain.add(line)
             return []
         match raw.get("type"):
             case "init":
@@ -192,7 +194,7 @@ class GeminiSession:
             now=datetime.fromtimestamp(now, UTC),
             zone=self._zone(),
         )
-        error = failure_of(ending, exit_code=exit_code, stderr_tail=stderr_tail)
+        error = failure_of(ending, exit_code=exit_code, stderr_tail=self._plain.after(stderr_tail))
         ended = SessionEnded(
             outcome=outcome_of(error),
             usage=self._usage,

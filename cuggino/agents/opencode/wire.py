@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
-from cuggino.agents.base.failure import local_zone, outcome_of
+from cuggino.agents.base.failure import PlainLines, local_zone, outcome_of
 from cuggino.agents.base.wire import (
     Json,
     count_or_zero,
@@ -234,6 +234,7 @@ class OpenCodeSession:
         self.limit: RateLimited | None = None
         self._program = program
         self._zone = zone
+        self._plain = PlainLines()
         self._guard = guard
         self._parts = Parts(servers=tuple(servers), guard=guard)
         self._begun = False
@@ -257,6 +258,7 @@ class OpenCodeSession:
         """Return the events of this line; `now` is in seconds since the epoch. Never raises."""
         raw = parse_json_line(line)
         if raw is None:
+            self._plain.add(line)
             return []
         kind = text_or_none(raw.get("type"))
         events: list[LlmAgentEvent] = []
@@ -283,7 +285,9 @@ class OpenCodeSession:
             moment = datetime.fromtimestamp(now, UTC)
             error = failure_of(self._error, now=moment, zone=self._zone())
         if error is None and (exit_code != 0 or self._reason not in _FINISHED):
-            error = ended_early(self._program, exit_code, stderr_tail, self._reason)
+            error = ended_early(
+                self._program, exit_code, self._plain.after(stderr_tail), self._reason
+            )
         ended = SessionEnded(
             outcome=outcome_of(error),
             cost_usd=self._cost or None,

@@ -10,51 +10,40 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from reactivex import Observable
 
 from cuggino import run
-from cuggino.errors import SpawnFailed
-from cuggino.operators import LoopScheduler
-from cuggino.processes import Ended, process_to_end
+from cuggino.errors import ProcessFailed
+from cuggino.processes import process_output
 from cuggino.testing import VirtualClock
 from tests.limits import LIMIT
 from tests.processes.subscribers import eventually
 
 
+def uninterrupted(script: str, folder: Path, **options: Any) -> Observable[bytes]:
+    words = ["sh", "-c", script]
+    return process_output(words, cwd=folder, env=os.environ, uninterrupted=True, **options)
+
+
 def test_output_and_exit_code(tmp_path: Path) -> None:
-    """Both streams are one text, in order; no exit code is an error."""
+    """Both streams are one text, in order, which is emitted before the error."""
     script = "echo one; echo two >&2; pwd; exit 3"
-    ended = run(process_to_end(["sh", "-c", script], cwd=tmp_path, env=os.environ))
-    assert Ended(3, f"one\ntwo\n{tmp_path}\n".encode()) == ended
-    killed = run(process_to_end(["sh", "-c", "kill -9 $$"], cwd=tmp_path, env={}))
-    assert Ended(-9, b"") == killed
-
-
-def test_a_program_that_is_missing(tmp_path: Path) -> None:
-    with pytest.raises(SpawnFailed, match="cannot start nowhere"):
-        run(process_to_end(["nowhere"], cwd=tmp_path, env=os.environ))
-
-
-def test_everything_happens_on_the_scheduler(tmp_path: Path) -> None:
-    """The end is emitted on the scheduler of the subscription."""
-    lane = LoopScheduler()
-    threads: list[str] = []
-    done = threading.Event()
-    process_to_end(["true"], cwd=tmp_path, env=os.environ).subscribe(
-        lambda _: threads.append(threading.current_thread().name),
-        on_completed=done.set,
-        scheduler=lane,
-    )
-    assert done.wait(LIMIT)
-    lane.close()
-    assert ["cuggino-loop"] == threads
+    printed: list[bytes] = []
+    stream = uninterrupted(script, tmp_path, merge_stderr=True)
+    with pytest.raises(ProcessFailed, match="exited with code 3"):
+        run(stream, printed.append)
+    assert [f"one\ntwo\n{tmp_path}\n".encode()] == printed
+    with pytest.raises(ProcessFailed) as killed:
+        run(uninterrupted("kill -9 $$", tmp_path))
+    assert -9 == killed.value.child_exit_code
 
 
 def test_disposal_waits(tmp_path: Path) -> None:
     """A disposed command runs to its end, and nothing more is emitted."""
     script = "touch begun; while [ ! -e go ]; do sleep 0.01; done; touch done"
-    emitted: list[Ended] = []
+    emitted: list[bytes] = []
     clock = VirtualClock()  # it may end just before it is disposed of
-    started = process_to_end(["sh", "-c", script], cwd=tmp_path, env=os.environ).subscribe(
+    started = uninterrupted(script, tmp_path, grace=LIMIT).subscribe(
         emitted.append, scheduler=clock
     )
     eventually((tmp_path / "begun").exists)
@@ -79,11 +68,9 @@ def test_disposal_does_not_wait_indefinitely(
             super().__init__(*args, **options)
             threading.Event().wait(seconds)
 
-    monkeypatch.setattr("cuggino.processes.to_end.subprocess.Popen", Slow)
+    monkeypatch.setattr("cuggino.processes.command.subprocess.Popen", Slow)
     script = "touch begun; sleep 1000 & wait"
-    started = process_to_end(
-        ["sh", "-c", script], cwd=tmp_path, env=os.environ, patience=0.01
-    ).subscribe()
+    started = uninterrupted(script, tmp_path, grace=0.01).subscribe()
     eventually((tmp_path / "begun").exists)
     started.dispose()
 
@@ -93,10 +80,10 @@ def test_it_outlives_this_process(tmp_path: Path) -> None:
     script = f"""
 import os, signal
 from pathlib import Path
-from cuggino.processes import process_to_end
+from cuggino.processes import process_output
 words = ["sh", "-c", "touch begun; while [ ! -e go ]; do sleep 0.01; done; touch done"]
 folder = Path({str(tmp_path)!r})
-process_to_end(words, cwd=folder, env=os.environ).subscribe()
+process_output(words, cwd=folder, env=os.environ, uninterrupted=True).subscribe()
 while not (folder / "begun").exists(): pass
 os.kill(os.getpid(), signal.SIGKILL)
 """
