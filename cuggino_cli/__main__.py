@@ -7,6 +7,6 @@ import sys
 if sys.path[:1] == [os.getcwd()] and not __file__.startswith(os.path.join(sys.path[0], "")):  # noqa: PTH109, PTH118
     del sys.path[0]
 
-from cuggino_cli.main import entry
+from cuggino_cli.console_scripts import cuggino
 
-entry()
+cuggino()

@@ -197,24 +197,13 @@ def _termination_as_exception() -> Iterator[None]:
         for name in ("SIGTERM", "SIGHUP")
         if (number := getattr(signal, name, None)) is not None
     }
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # it may be ignored
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         before[signal.SIGINT] = signal.signal(signal.SIGINT, interrupt)
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def autonoe() -> NoReturn:
-    """Run the console script of Autonoe's users: its `run` and `sync` are `deliver`."""
-    match sys.argv[1:]:
-        case ["run", *rest]:
-            entry(["deliver", *rest])
-        case ["sync", *rest]:
-            entry(["deliver", "sync", *rest])
-        case args:
-            entry(args)
 
 
 def _use_utf8() -> None:
