@@ -272,7 +272,7 @@ def _proc_environment(pid: int) -> bytes:
         if said != b"\0":
             return said
         if not _is_being_loaded(pid):
-            break
+            return _read_environment(pid).removesuffix(b"\0")  # it may just have been loaded
         time.sleep(0.001)  # /proc announces no end of loading
     return b""
 

@@ -88,6 +88,15 @@ def test_a_program_that_is_being_loaded() -> None:
 
 
 @linux
+def test_a_program_that_has_just_been_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its environment counts, although it was still empty a moment ago."""
+    reads = iter([b"\0", b"\0A=1\0"])
+    monkeypatch.setattr(process_tree, "_read_environment", lambda _pid: next(reads))
+    monkeypatch.setattr(process_tree, "_is_being_loaded", lambda _pid: False)
+    assert b"\0A=1" == process_tree._proc_environment(1).rstrip(b"\0")
+
+
+@linux
 def test_a_program_without_an_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not waited for: only a program that is being loaded gets one."""
     with subprocess.Popen(["/bin/cat"], env={}, stdin=subprocess.PIPE) as process:
