@@ -9,6 +9,8 @@ import os
 import re
 import shutil
 import stat
+import sys
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +23,9 @@ BIGGEST = 64 * 1024 * 1024
 
 DEEPEST = 100
 """Levels of nested objects and lists that `parse_json` accepts."""
+
+_MOST_DIGITS = sys.float_info.max_10_exp
+"""Digits of a whole number: other programs read a larger one as infinite, or not at all."""
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -98,17 +103,14 @@ def read_text(path: Path) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def read_json_object(path: Path, *, may_be_blank: bool = False) -> dict[str, Any]:
-    """Return the JSON object in a file; a blank file is an empty object if `may_be_blank`.
+def read_json_object(path: Path) -> dict[str, Any]:
+    """Return the JSON object in a file.
 
     Raises:
         ValueError: not a regular file, or no JSON object.
         OSError: the file is missing or cannot be read.
     """
-    content = read_regular(path)
-    if may_be_blank and not _decoded(content).strip():
-        return {}
-    raw = parse_json(content)
+    raw = parse_json(read_regular(path))
     if not isinstance(raw, dict):
         raise ValueError("not a JSON object")
     return raw
@@ -118,10 +120,17 @@ def parse_json(content: bytes) -> Any:
     """Return the value of a JSON text, which `render_json` can write again.
 
     Raises:
-        ValueError: invalid JSON, with the line and column, or a value JSON cannot represent.
+        ValueError: invalid JSON, with the line and column, a value that JSON cannot represent, or
+            a key that an object has twice: one of its values would be lost.
     """
     try:
-        raw = json.loads(_decoded(content), parse_constant=_refuse, parse_float=_finite)
+        raw = json.loads(
+            _decoded(content),
+            parse_constant=_refuse,
+            parse_float=_finite,
+            parse_int=_whole,
+            object_pairs_hook=_distinct,
+        )
     except json.JSONDecodeError as error:
         where = f"line {error.lineno} column {error.colno}"
         raise ValueError(f"{where}: not valid JSON ({error.msg})") from error
@@ -324,6 +333,20 @@ def _finite(digits: str) -> float:
     if math.isinf(value):
         raise ValueError(f"the number {digits[:20]} is too large")
     return value
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > _MOST_DIGITS:
+        raise ValueError(f"the number {digits[:20]}... is too large")
+    return int(digits)
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(key for key, n in Counter(key for key, _ in pairs).items() if n > 1)
+        raise ValueError(f'the key "{twice}" is there twice')
+    return found
 
 
 def _is_deeper(value: object, levels: int) -> bool:

@@ -9,12 +9,13 @@ from errno import ENOENT
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 from reactivex import Observable, abc, never, operators as ops, throw
 from reactivex.subject import AsyncSubject
 
 from cuggino.agents import LlmAgent, Role
 from cuggino.config import CONFIG_FILE, Config
+from cuggino.edited_files import InvalidFile, validated
 from cuggino.errors import ConfigError, Interrupted, ProcessError, SpawnFailed
 from cuggino.git import Git, commit_obstacles, has_work_tree, view_obstacles
 from cuggino.operators import Flow, ask, flow, forward, interrupt_when, on_loop
@@ -136,11 +137,9 @@ def configured(model: type[Model], config: Config, given: dict[str, Any]) -> Mod
     shared = model.model_fields.keys() & Config.model_fields.keys()
     settings = {name: getattr(config, name) for name in shared}
     try:
-        return model.model_validate({**settings, **given})
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = "".join(f"{part}: " for part in first["loc"])
-        raise ConfigError(f"{where}{first['msg'].removeprefix('Value error, ')}") from error
+        return validated(model, {**settings, **given})
+    except InvalidFile as error:
+        raise ConfigError(str(error), hint=error.hint) from error
 
 
 def resumed_agent(

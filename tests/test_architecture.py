@@ -46,10 +46,11 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         "events": _room("", "pydantic pydantic_core typing_extensions"),
         "errors": _room(),
         "files": _room("errors"),
+        "edited_files": _room("errors files", "pydantic"),
         "system_calls": _room(),
         "programs": _room("errors files system_calls"),
         "guard": _room("errors"),
-        "config": _room("events errors files guard", "pydantic pydantic_core"),
+        "config": _room("events errors files edited_files guard", "pydantic pydantic_core"),
         "domain": _room("events errors"),
         "prompts": _room("errors files"),
         "operators": _room("events errors domain", "reactivex"),
@@ -59,7 +60,7 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         "sources": _room("folders processes"),
         "git": _room("errors files sandbox operators processes", "reactivex git psutil"),
         "trust": _room("errors files config prompts processes git"),
-        "storage": _room("events errors files domain", "pydantic filelock"),
+        "storage": _room("events errors files edited_files domain", "pydantic filelock"),
         "agents": _room(
             "programs _version events errors files guard sandbox config domain processes operators "
             "git",
@@ -100,7 +101,7 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         "logins": _room("errors operators processes agents", "reactivex"),
         "wakefulness": _room("events operators", "reactivex wakepy"),
         "preflight": _room(
-            "errors events sandbox config operators git storage agents stages",
+            "errors events edited_files sandbox config operators git storage agents stages",
             "pydantic reactivex",
         ),
         "control": _room("errors events files processes storage"),
@@ -109,7 +110,9 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
             "wakefulness notify runs forge",
             "pydantic reactivex",
         ),
-        "guard_audit": _room("events errors guard config storage", "pydantic reactivex"),
+        "guard_audit": _room(
+            "events errors edited_files guard config storage", "pydantic reactivex"
+        ),
         "mcp_server": _room("errors domain storage", "mcp"),
         "project_manager": _room("errors sandbox config prompts storage agents"),
         "runtime": _room(

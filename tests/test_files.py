@@ -190,12 +190,19 @@ def test_text_is_normalized_and_checked(tmp_path: Path) -> None:
             read_text(file)
 
 
-def test_blank_file_is_an_empty_object_if_allowed(tmp_path: Path) -> None:
-    """A blank JSON file is invalid unless `may_be_blank`."""
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (" \n", "line 2 column 1: not valid JSON"),
+        ('{"a": {"b": 1, "c": 2, "b": 1}}', 'the key "b" is there twice'),
+        ('{"a": -' + "9" * 400 + "}", r"the number -9{19}\.\.\. is too large"),
+    ],
+)
+def test_json_that_would_lose_a_value(content: str, why: str, tmp_path: Path) -> None:
+    """A blank file, a repeated key and a number that few programs can read are rejected."""
     file = tmp_path / "a.json"
-    file.write_text(" \n")
-    assert {} == read_json_object(file, may_be_blank=True)
-    with pytest.raises(ValueError, match="line 2 column 1: not valid JSON"):
+    file.write_text(content)
+    with pytest.raises(ValueError, match=why):
         read_json_object(file)
 
 

@@ -9,7 +9,6 @@ from cuggino.config.agent_file import (
     AgentSettings,
     change_note,
     missing_programs,
-    parse_agent_file,
     read_agent_file,
 )
 from cuggino.config.agents import AcpProgram, FallbackAgent, RoleAgent
@@ -46,6 +45,7 @@ from cuggino.config.model import (
 )
 from cuggino.config.notifying import OCCASIONS, USUAL, NotifySettings, Occasion
 from cuggino.config.plan_build import (
+    LoadedPlanBuildConfig,
     LogLevel,
     PlanBuildConfig,
     PlanBuildSettings,
@@ -78,6 +78,7 @@ __all__ = [
     "GuardSettings",
     "HookName",
     "JournalSettings",
+    "LoadedPlanBuildConfig",
     "LogLevel",
     "LoopSettings",
     "NotifySettings",
@@ -106,7 +107,6 @@ __all__ = [
     "load_plan_build_config",
     "load_user_config",
     "missing_programs",
-    "parse_agent_file",
     "parse_config",
     "policy_of_run",
     "read_agent_file",

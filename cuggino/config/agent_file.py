@@ -1,10 +1,8 @@
 """`.autonoe/agent.json`: what a project adds to the settings of `deliver` (AUT-130 to AUT-140).
 
 The file extends the built-in settings and cannot weaken their protection. It is read once, at the
-start; its digest is kept for the next run.
+start; its digest is kept for the next run. An unusable one is an error, as it may restrict.
 """
-
-from __future__ import annotations
 
 import hashlib
 import os
@@ -12,19 +10,20 @@ import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
+
+from pydantic import AfterValidator, ConfigDict, Field
+from pydantic.alias_generators import to_camel
 
 from cuggino.config.browser import BROWSER_SERVER, BROWSER_TOOLS
 from cuggino.config.file import AGENT_FILE
-from cuggino.config.model import GuardSettings
-from cuggino.errors import ConfigError, StorageError
-from cuggino.files import parse_json, read_regular
+from cuggino.config.model import GuardSettings, Name, Names, Profiles
+from cuggino.edited_files import SettingsFile, SharedSection, read_content, read_settings
 from cuggino.guard import (
     FILE_TOOLS,
     READERS,
     SHELLS,
     AllowedCommands,
-    UnknownProfile,
     allowed_commands,
     chosen_profiles,
 )
@@ -56,46 +55,74 @@ MCP_SERVERS: Mapping[str, Mapping[str, object]] = {"playwright": BROWSER_SERVER}
 _GUARDED = SHELLS | FILE_TOOLS
 _RULE = re.compile(r"(\w+)(\(.*\))?", re.DOTALL)
 
-_KEYS = frozenset(
-    [
-        "sandbox",
-        "permissions",
-        "allowedTools",
-        "hooks",
-        "mcpServers",
-        "profile",
-        "allowCommands",
-        "allowPkillTargets",
-    ]
-)
+
+def _added_to(built_in: tuple[str, ...]) -> AfterValidator:
+    return AfterValidator(lambda more: tuple(dict.fromkeys((*built_in, *more))))
 
 
-class ExtraHook(NamedTuple):
+def _servers(own: Mapping[str, Mapping[str, object]]) -> Mapping[str, Mapping[str, object]]:
+    """Merge the servers: absent means the built-in ones, empty none; the user's win (AUT-136)."""
+    return {**MCP_SERVERS, **own} if own else {}
+
+
+class ExtraHook(SharedSection):
     """A hook of the project. It runs after the built-in hooks and can only deny more."""
 
-    matcher: str
+    matcher: str = ""
     """Tools that the hook applies to; empty for all."""
     command: str
 
 
-class AgentSettings(NamedTuple):
+class Permissions(SharedSection):
+    """The permission rules."""
+
+    allow: Annotated[tuple[str, ...], Field(strict=False), _added_to(PERMISSION_RULES)] = (
+        PERMISSION_RULES
+    )
+
+
+class Hooks(SharedSection):
+    """The hooks. Only the built-in names are implemented (AUT-135)."""
+
+    pre_tool_use: Annotated[tuple[str | ExtraHook, ...], Field(strict=False)] = Field(
+        default=HOOKS, alias="PreToolUse"
+    )
+
+
+class AgentSettings(SharedSection):
     """The built-in settings plus the additions from the file, in order and without duplicates."""
 
-    permissions: tuple[str, ...] = PERMISSION_RULES
-    allowed_tools: tuple[str, ...] = ALLOWED_TOOLS
-    hooks: tuple[str, ...] = HOOKS
-    """Names, the built-in ones first. Only the built-in names are implemented (AUT-135)."""
-    extra_hooks: tuple[ExtraHook, ...] = ()
-    mcp_servers: Mapping[str, Mapping[str, object]] = MCP_SERVERS
-    profiles: tuple[str, ...] | None = None
-    """None for all."""
-    allow_commands: AllowedCommands = AllowedCommands()
-    allow_pkill_targets: tuple[str, ...] = ()
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
+
+    sandbox: Any = None
+    """Ignored: the file cannot turn the sandbox off (AUT-131)."""
+    permissions: Permissions = Permissions()
+    allowed_tools: Annotated[tuple[str, ...], Field(strict=False), _added_to(ALLOWED_TOOLS)] = (
+        ALLOWED_TOOLS
+    )
+    hooks: Hooks = Hooks()
+    mcp_servers: Annotated[Mapping[str, Mapping[str, object]], AfterValidator(_servers)] = (
+        MCP_SERVERS
+    )
+    profile: Profiles = None
+    allow_commands: Names = Field(default=[])
+    allow_pkill_targets: list[Name] = Field(default=[])
+
+    @property
+    def hook_names(self) -> tuple[str, ...]:
+        """The names of the hooks, the built-in ones first."""
+        named = (hook for hook in self.hooks.pre_tool_use if isinstance(hook, str))
+        return tuple(dict.fromkeys((*HOOKS, *named)))
+
+    @property
+    def extra_hooks(self) -> tuple[ExtraHook, ...]:
+        """The hooks of the project."""
+        return tuple(hook for hook in self.hooks.pre_tool_use if isinstance(hook, ExtraHook))
 
     @property
     def permission_rules(self) -> tuple[str, ...]:
         """The permission rules, except those for tools that the guard decides about."""
-        return tuple(rule for rule in self.permissions if _tool_of(rule) not in _GUARDED)
+        return tuple(rule for rule in self.permissions.allow if _tool_of(rule) not in _GUARDED)
 
     @property
     def listed_tools(self) -> tuple[str, ...]:
@@ -114,47 +141,25 @@ class AgentFile(NamedTuple):
     """One sentence each, for standard error."""
 
 
-def parse_agent_file(content: bytes | None) -> AgentFile:
-    """Parse the content of `.autonoe/agent.json`; None means that there is no file.
-
-    A file that is not JSON, or that has a value of a wrong type, is ignored as a whole, with a
-    warning that names the place (AUT-130).
-
-    Raises:
-        ConfigError: it names a profile that does not exist (AUT-138).
-    """
-    if content is None:
-        return AgentFile(AgentSettings())
-    digest = hashlib.sha256(content).hexdigest()
-    try:
-        raw = parse_json(content)
-        settings = merged(raw)
-    except UnknownProfile as error:
-        raise ConfigError(f"{AGENT_FILE}: {error}", hint=error.hint) from error
-    except ValueError as error:
-        where = str(error)
-    else:
-        return AgentFile(settings, digest, tuple(_notes(raw, settings)))
-    warning = f"{AGENT_FILE} {where}; it is ignored as a whole, the built-in settings hold"
-    return AgentFile(AgentSettings(), digest, (warning,))
-
-
 def read_agent_file(project: Path) -> AgentFile:
-    """Return the settings in the file; the default without a file.
+    """Return the settings in the file; the built-in ones without a file.
 
     Raises:
-        ConfigError: it names an unknown profile.
-        StorageError: it cannot be read.
+        ConfigError: the file is unusable (AUT-138).
     """
     path = project / AGENT_FILE
-    try:
-        content = read_regular(path)
-    except (FileNotFoundError, NotADirectoryError):
-        content = None
-    except (OSError, ValueError) as error:
-        why = (error.strerror if isinstance(error, OSError) else None) or error
-        raise StorageError("read agent settings", f"{path} cannot be read: {why}") from error
-    return parse_agent_file(content)
+    settings, origins = read_settings(AgentSettings, SettingsFile(path, AGENT_FILE))
+    content = read_content(path)
+    warnings = []
+    if "sandbox" in origins:
+        warnings.append(f'{AGENT_FILE}: "sandbox" is ignored, a file cannot turn it off')
+    warnings += [
+        f'{AGENT_FILE}: nothing is behind the hook "{name}"; a hook of your own is '
+        '{"matcher": "TOOL", "command": "PROGRAM"}'
+        for name in settings.hook_names[len(HOOKS) :]
+    ]
+    digest = "" if content is None else hashlib.sha256(content).hexdigest()
+    return AgentFile(settings, digest, tuple(warnings))
 
 
 def joined_settings(settings: Settings, agent: AgentSettings) -> Settings:
@@ -162,45 +167,19 @@ def joined_settings(settings: Settings, agent: AgentSettings) -> Settings:
 
     Its profiles replace the project's; everything else is added.
     """
-    own = allowed_commands(settings.allow_commands)
-    both = {
-        tier: list(dict.fromkeys((*getattr(own, tier), *getattr(agent.allow_commands, tier))))
-        for tier in own._fields
-    }
+    own, more = allowed_commands(settings.allow_commands), allowed_commands(agent.allow_commands)
     targets = dict.fromkeys((*settings.allow_pkill_targets, *agent.allow_pkill_targets))
-    profile = settings.profile if agent.profiles is None else list(agent.profiles)
-    # Not validated: the file has rules of its own.
     return settings.model_copy(
         update={
-            "allow_commands": both,
+            "allow_commands": {
+                tier: list(dict.fromkeys((*getattr(own, tier), *getattr(more, tier))))
+                for tier in AllowedCommands._fields
+            },
             "allow_pkill_targets": list(targets),
-            "profile": profile,
+            "profile": settings.profile
+            if chosen_profiles(agent.profile) is None
+            else agent.profile,
         }
-    )
-
-
-def merged(user: object) -> AgentSettings:
-    """Merge the user's settings into the built-in ones (AUT-131 to AUT-139); `sandbox` is ignored.
-
-    Raises:
-        UnknownProfile: a profile that does not exist.
-        ValueError: a value of a wrong type, with its key.
-    """
-    if not isinstance(user, dict):
-        raise ValueError("holds no object")
-    permissions = _object(user, "permissions")
-    names, extra = _hooks(_object(user, "hooks").get("PreToolUse"))
-    return AgentSettings(
-        permissions=_joined(
-            PERMISSION_RULES, _texts(permissions.get("allow"), "permissions.allow")
-        ),
-        allowed_tools=_joined(ALLOWED_TOOLS, _texts(user.get("allowedTools"), "allowedTools")),
-        hooks=_joined(HOOKS, names),
-        extra_hooks=extra,
-        mcp_servers=_servers(user.get("mcpServers")),
-        profiles=_profiles(user.get("profile")),
-        allow_commands=_commands(user.get("allowCommands")),
-        allow_pkill_targets=_texts(user.get("allowPkillTargets"), "allowPkillTargets"),
     )
 
 
@@ -229,85 +208,6 @@ def change_note(before: str | None, now: str) -> str:
     return f"{AGENT_FILE} {change} since the last run; look at it if it was not you"
 
 
-def _notes(raw: Mapping[str, Any], settings: AgentSettings) -> list[str]:
-    notes = []
-    if "sandbox" in raw:
-        notes.append(f'{AGENT_FILE}: "sandbox" is ignored, a file cannot turn it off')
-    for name in settings.hooks:
-        if name not in HOOKS:
-            notes.append(
-                f'{AGENT_FILE}: nothing is behind the hook "{name}"; a hook of your own is '
-                '{"matcher": "TOOL", "command": "PROGRAM"}'
-            )
-    notes += [f'{AGENT_FILE}: unknown key "{key}" is ignored' for key in raw if key not in _KEYS]
-    return notes
-
-
 def _tool_of(rule: str) -> str:
     found = _RULE.fullmatch(rule.strip())
     return found[1] if found else rule
-
-
-def _joined(built_in: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*built_in, *more)))
-
-
-def _object(user: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = user.get(key)
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise ValueError(f'"{key}" is no object')
-    return value
-
-
-def _texts(value: object, key: str) -> tuple[str, ...]:
-    if value is None:
-        return ()
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise ValueError(f'"{key}" is no list of texts')
-    return tuple(value)
-
-
-def _hooks(value: object) -> tuple[tuple[str, ...], tuple[ExtraHook, ...]]:
-    key = "hooks.PreToolUse"
-    if not isinstance(value, list | None):
-        raise ValueError(f'"{key}" is no list')
-    names: list[str] = []
-    extra: list[ExtraHook] = []
-    for item in value or []:
-        match item:
-            case str():
-                names.append(item)
-            case {"matcher": str(matcher), "command": str(command)}:
-                extra.append(ExtraHook(matcher, command))
-            case {"command": str(command)} if "matcher" not in item:
-                extra.append(ExtraHook("", command))
-            case _:
-                raise ValueError(f'"{key}" holds what is neither a name nor {{matcher, command}}')
-    return tuple(names), tuple(extra)
-
-
-def _profiles(value: object) -> tuple[str, ...] | None:
-    try:
-        return chosen_profiles(value)
-    except UnknownProfile:
-        raise
-    except ValueError as error:
-        raise ValueError(f'"profile" is {error}') from error
-
-
-def _commands(value: object) -> AllowedCommands:
-    try:
-        return allowed_commands(value)
-    except ValueError as error:
-        raise ValueError(f'"allowCommands" is {error}') from error
-
-
-def _servers(value: object) -> Mapping[str, Mapping[str, object]]:
-    """Merge the servers: absent means the built-in ones, empty none; the user's win (AUT-136)."""
-    if value is None:
-        return MCP_SERVERS
-    if not isinstance(value, dict) or not all(isinstance(item, dict) for item in value.values()):
-        raise ValueError('"mcpServers" is no object of objects')
-    return {**MCP_SERVERS, **value} if value else {}

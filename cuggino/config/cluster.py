@@ -1,31 +1,32 @@
 """The cluster that a watch places its attempts on: the setting `cluster`."""
 
 import re
-from collections.abc import Mapping
 from typing import Annotated, Self, TypeAlias
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    SerializerFunctionWrapHandler,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
+from pydantic import Field, SerializerFunctionWrapHandler, model_validator
 from pydantic.functional_serializers import model_serializer
+
+from cuggino.edited_files import Section, matching
 
 RESOURCE = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 """The name of a resource or label of workers."""
 
+Address: TypeAlias = Annotated[
+    str, matching(r"\S+", 'must be an address such as "tls://HOST:8786", without blanks')
+]
+_Resource: TypeAlias = Annotated[
+    str, matching(RESOURCE.pattern, 'must be the name of a resource, such as "gpu"')
+]
+_Remote: TypeAlias = Annotated[
+    str, matching(r"[^\s-]\S*", 'must be a remote such as "origin", or a URL')
+]
+_Amount: TypeAlias = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
-class ClusterSettings(BaseModel):
+
+class ClusterSettings(Section):
     """The object form of `cluster`; a text is its `address`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
-
-    address: str | None = Field(default=None, pattern=r"^\S+$")
+    address: Address | None = None
     """The scheduler: `tls://HOST:PORT`, or `local` for that of `cuggino cluster up`. Without one,
     only `--cluster` places items on the cluster."""
     ca: str | None = Field(default=None, pattern=r"\S")
@@ -39,30 +40,11 @@ class ClusterSettings(BaseModel):
     you, on every worker and here."""
     detach: bool = False
     """Let attempts continue on the cluster when `watch` ends; the next one takes them over."""
-    remote: str = Field(default="origin", pattern=r"^[^\s-]\S*$")
+    remote: _Remote = "origin"
     """The git remote that this machine and all workers reach: its name here, or a URL."""
-    needs: dict[str, float] = Field(default={})
+    needs: dict[_Resource, _Amount] = Field(default={})
     """Resources that every item takes on its worker, such as `{"gpu": 1}`, besides its agents and
     its own `needs`."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_address(cls, value: object) -> object:
-        if isinstance(value, str):
-            return {"address": value}
-        if not isinstance(value, Mapping | BaseModel):
-            raise ValueError('must be an address such as "tls://HOST:8786", or an object')
-        return value
-
-    @field_validator("needs", mode="after")
-    @classmethod
-    def _amounts(cls, value: dict[str, float]) -> dict[str, float]:
-        for name, amount in value.items():
-            if not RESOURCE.fullmatch(name):
-                raise ValueError(f'"{name}" is no name of a resource, such as "gpu"')
-            if not 0 < amount < float("inf"):
-                raise ValueError(f'"{name}" must be an amount above 0')
-        return value
 
     @model_validator(mode="after")
     def _whole_tls(self) -> Self:
@@ -78,19 +60,4 @@ class ClusterSettings(BaseModel):
         return {key: value for key, value in handler(self).items() if value != fields[key].default}
 
 
-def _known_cluster(value: object) -> object:
-    if value is None or isinstance(value, ClusterSettings):
-        return value
-    try:
-        settings = ClusterSettings.model_validate(value)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) if isinstance(value, dict) else ""
-        message = first["msg"].removeprefix("Value error, ")
-        if first["type"] == "extra_forbidden":
-            message = f"unknown key; it has {', '.join(ClusterSettings.model_fields)}"
-        raise ValueError(f"{place}: {message}" if place else message) from None
-    return value if isinstance(value, str) else settings
-
-
-Cluster: TypeAlias = Annotated[str | ClusterSettings | None, BeforeValidator(_known_cluster)]
+Cluster: TypeAlias = Address | ClusterSettings | None

@@ -3,11 +3,12 @@
 The annotations are not postponed, because pydantic would compile each.
 """
 
-from typing import Literal, Self, TypeAlias
+from typing import Annotated, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
-from cuggino.config.pull_requests import HOST, REPO, ForgeSettings
+from cuggino.config.pull_requests import ForgeSettings, Host, Repo
+from cuggino.edited_files import matching
 
 ReportState: TypeAlias = Literal[
     "working", "waiting", "question", "proposed", "landed", "parked", "removed"
@@ -27,17 +28,22 @@ HookName: TypeAlias = Literal[
 """The event that runs a hook's command."""
 
 
+_Name: TypeAlias = Annotated[
+    str, matching(r"[a-z][a-z0-9-]{0,31}", 'must be a short name such as "tracker", in lower case')
+]
+
+
 class BacklogSource(ForgeSettings):
     """A source of backlog items: the issues of a repository, or the output of a command."""
 
     type: Literal["github", "gitlab", "command"]
     """`github` and `gitlab` use `gh` and `glab` and their logins; `command` prints one JSON object
     per line."""
-    name: str | None = Field(default=None, pattern=r"^[a-z][a-z0-9-]{0,31}$")
+    name: _Name | None = None
     """The prefix of its items' file names; default: the type."""
-    repo: str | None = Field(default=None, pattern=REPO)
+    repo: Repo | None = None
     """The repository as `owner/name`; default: that of the git remote `origin`."""
-    host: str | None = Field(default=None, pattern=HOST)
+    host: Host | None = None
     """Its host; default: that of the remote, or `github.com` or `gitlab.com`."""
     label: str | None = Field(default=None, pattern=r"\S")
     """Only issues with this label are imported. Required for `github` and `gitlab` without a

@@ -116,8 +116,7 @@ def policy_of_run(
     A `level` overrides the level of the run.
 
     Raises:
-        ConfigError: `.autonoe/agent.json` names an unknown profile.
-        StorageError: it cannot be read.
+        ConfigError: `.autonoe/agent.json` is unusable.
     """
     if level is not None:
         settings = settings.model_copy(update={"guard": level})

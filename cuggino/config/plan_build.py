@@ -1,8 +1,7 @@
 """Settings of the plan/build loop: `.lopen/loop-config.json`, in layers (LOP-020 to LOP-032).
 
-For each key, the strongest layer with a usable value wins: the defaults, the user's file, the
-project's, then the one of `--config`. Unlike in `.cuggino.json`, an unusable value is ignored with
-a warning, as Lopen does, whose files these may be. Only a file named with `--config` must be valid.
+For each key, the strongest layer that has it counts: the defaults, the user's file, the project's,
+then the one of `--config`. An unusable file is an error, as in `.cuggino.json`.
 
 How `cuggino loop` starts a run::
 
@@ -20,28 +19,28 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from cuggino.config.file import PLAN_BUILD_CONFIG_FILE, write_object, writing
 from cuggino.config.model import Config
+from cuggino.edited_files import (
+    InvalidFile,
+    SettingsFile,
+    SharedSection,
+    matching,
+    read_object,
+    read_settings,
+    validated,
+)
 from cuggino.errors import ConfigError
-from cuggino.files import describe, read_json_object
 
 LogLevel: TypeAlias = Literal["all", "info", "error"]
 
 _GROUP = "verify"
 """The object with the commands; its keys may also be written as `verify.build`."""
-_HINT = "correct the file, or remove it"
+_TEXT = r"[^\0\ud800-\udfff]*[^\0\s\ud800-\udfff][^\0\ud800-\udfff]*"
 _CLAUDE_MODEL = re.compile(r"(claude-[a-z]+-\d+)\.(\d+)")
-
-
-def _text(value: str) -> str:
-    if not value.strip():
-        raise ValueError("must not be blank")
-    if "\0" in value or value != value.encode("utf-8", "replace").decode():
-        raise ValueError("must not contain NUL or half a surrogate pair")
-    return value
 
 
 def _optional(value: object) -> object:
@@ -49,13 +48,9 @@ def _optional(value: object) -> object:
     return None if value == "" else value
 
 
-def _names(value: object) -> tuple[str, ...]:
-    if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
-        raise ValueError("must be a list of strings")
-    return tuple(value)
-
-
-Text: TypeAlias = Annotated[str, AfterValidator(_text)]
+Text: TypeAlias = Annotated[
+    str, matching(_TEXT, "must not be blank, or contain NUL or half a surrogate pair")
+]
 OptionalText: TypeAlias = Annotated[Text | None, BeforeValidator(_optional)]
 
 
@@ -81,7 +76,7 @@ class PlanBuildSettings(BaseModel):
     """`verify.build`: the shell command that builds the project; its exit code decides."""
     verify_test: OptionalText = None
     """`verify.test`: the shell command that runs the tests."""
-    protected_branches: Annotated[tuple[str, ...], BeforeValidator(_names)] = ("main", "master")
+    protected_branches: Annotated[tuple[str, ...], Field(strict=False)] = ("main", "master")
     """Branches, by exact name, on which the loop does not run."""
 
 
@@ -95,10 +90,10 @@ def _key(field: str) -> str:
     return special.get(field) or to_camel(field)
 
 
-class PlanBuildConfig(PlanBuildSettings):
+class PlanBuildConfig(PlanBuildSettings, SharedSection):
     """The settings in `.lopen/loop-config.json`."""
 
-    model_config = ConfigDict(strict=True, alias_generator=_key, populate_by_name=True)
+    model_config = ConfigDict(alias_generator=_key, populate_by_name=True)
 
     model: Text = "claude-opus-4.5"
     """The model of the agents."""
@@ -108,18 +103,17 @@ class PlanBuildConfig(PlanBuildSettings):
     """`info` hides debug output; `error` shows only errors of cuggino itself."""
     agent: Text = "claude"
     """The agent; where no file sets it, `agent` of `.cuggino.json` applies."""
-    origins: Mapping[str, str] = Field(default={})
-    """The layer of each key set in a file: `user`, `project`, or the path given to `--config`."""
-
-    def origin_of(self, key: str) -> str:
-        """Return the layer that sets a key such as `planPromptPath`, or `default`."""
-        return self.origins.get(key, "default")
 
 
 KEYS: Mapping[str, str] = MappingProxyType(
-    {_key(name): name for name in PlanBuildConfig.model_fields if name != "origins"}
+    {_key(name): name for name in PlanBuildConfig.model_fields}
 )
 """The field of each key in a file."""
+
+_OPTIONAL = {
+    key for key, name in KEYS.items() if PlanBuildConfig.model_fields[name].default is None
+}
+"""Keys where null is a value: it goes before the one of a weaker layer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +121,12 @@ class LoadedPlanBuildConfig:
     """The merged layers."""
 
     config: PlanBuildConfig
-    warnings: tuple[str, ...] = ()
-    """One sentence per ignored file or value."""
+    origins: Mapping[str, str]
+    """The layer of each key set in a file: `user`, `project`, or the path given to `--config`."""
+
+    def origin_of(self, key: str) -> str:
+        """Return the layer that sets a key such as `planPromptPath`, or `default`."""
+        return self.origins.get(key, "default")
 
 
 def load_plan_build_config(
@@ -136,30 +134,23 @@ def load_plan_build_config(
 ) -> LoadedPlanBuildConfig:
     """Merge the user's file, the project's, and `custom`, the file of `--config`.
 
-    A missing or empty file is skipped. `custom` is relative to the project.
+    A missing file is skipped, except `custom`, which is relative to the project.
 
     Raises:
-        ConfigError: `custom` is missing or not a JSON object.
+        ConfigError: a file is unusable, or `custom` is missing.
     """
-    layers = [] if user is None else [("user", user)]
-    layers.append(("project", project / PLAN_BUILD_CONFIG_FILE))
-    warnings: list[str] = []
-    values: dict[str, Any] = {}
-    origins: dict[str, str] = {}
-    raws = [(origin, path, _lenient(path, warnings)) for origin, path in layers]
+    files: dict[str, SettingsFile] = {}
+    if user is not None:
+        files["user"] = SettingsFile(user, str(user))
+    own = project / PLAN_BUILD_CONFIG_FILE
+    files["project"] = SettingsFile(own, str(own))
     if custom is not None:
-        raws.append((str(custom), custom, _strict(project / custom)))
-    for origin, path, raw in raws:
-        for key, value in _flat(raw).items():
-            try:
-                if key in KEYS:
-                    values[key] = _checked(key, value)
-                    origins[key] = origin
-                elif key == _GROUP:
-                    raise ValueError("must be an object")
-            except ValueError as error:
-                warnings.append(f'{path}: "{key}": {error}; ignored')
-    return LoadedPlanBuildConfig(PlanBuildConfig(**values, origins=origins), tuple(warnings))
+        files[str(custom)] = SettingsFile(
+            project / custom, f"--config: {project / custom}", is_required=True
+        )
+    config, names = read_settings(PlanBuildConfig, *files.values(), prepare=_flat)
+    layers = {file.name: layer for layer, file in files.items()}
+    return LoadedPlanBuildConfig(config, {key: layers[name] for key, name in names.items()})
 
 
 def change_plan_build_config(path: Path, changes: Mapping[str, object]) -> None:
@@ -168,27 +159,16 @@ def change_plan_build_config(path: Path, changes: Mapping[str, object]) -> None:
     Everything else in the file is kept. A missing file is created.
 
     Raises:
-        ConfigError: a key or value is invalid, or the file is broken or cannot be written. The file
-            is unchanged.
+        ConfigError: the file, a key or a value is unusable, or it cannot be written. The file is
+            unchanged.
     """
-    for key, value in changes.items():
-        if key not in KEYS:
-            raise ConfigError(
-                f'unknown key "{key}" in {path}', hint="valid keys: " + ", ".join(KEYS)
-            )
-        if value is not None:
-            try:
-                _checked(key, value)
-            except ValueError as error:
-                raise ConfigError(f'"{key}": {error}') from error
     try:
-        raw = read_json_object(path, may_be_blank=True)
-    except (FileNotFoundError, NotADirectoryError):
-        raw = {}
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{path}: {describe(error)}; not changed", hint=_HINT) from error
-    for key, value in changes.items():
-        _set(raw, key, list(value) if isinstance(value, tuple) else value)
+        raw = read_object(path) or {}
+        for key, value in changes.items():
+            _set(raw, key, list(value) if isinstance(value, tuple) else value)
+        validated(PlanBuildConfig, _flat(raw))
+    except InvalidFile as error:
+        raise ConfigError(f"{path}: {error}; not changed", hint=error.hint) from error
     write_object(path, raw)
 
 
@@ -213,14 +193,14 @@ def chosen_agent(settings: PlanBuildConfig, config: Config, *, given: str | None
     """
     if given is not None:
         return given
-    return settings.agent if "agent" in settings.origins else config.agent
+    return settings.agent if "agent" in settings.model_fields_set else config.agent
 
 
 def chosen_model(
     settings: PlanBuildConfig, config: Config, *, agent: str, given: str | None = None
 ) -> str:
     """Return the model, chosen like the agent, in the agent's spelling (`spelled_model`)."""
-    name = given or (settings.model if "model" in settings.origins else config.model)
+    name = given or (settings.model if "model" in settings.model_fields_set else config.model)
     return spelled_model(name or settings.model, agent=agent)
 
 
@@ -246,41 +226,19 @@ def spelled_model(model: str, *, agent: str) -> str:
     return f"{found[1]}-{found[2]}" if found and agent == "claude" else model
 
 
-def _checked(key: str, value: object) -> object:
-    try:
-        return getattr(PlanBuildConfig.model_validate({key: value}), KEYS[key])
-    except ValidationError as error:
-        raise ValueError(error.errors()[0]["msg"].removeprefix("Value error, ")) from error
-
-
-def _lenient(path: Path, warnings: list[str]) -> dict[str, Any]:
-    try:
-        return read_json_object(path, may_be_blank=True)
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
-    except (OSError, ValueError) as error:
-        warnings.append(f"{path}: {describe(error)}; ignored")
-        return {}
-
-
-def _strict(path: Path) -> dict[str, Any]:
-    try:
-        return read_json_object(path)
-    except FileNotFoundError as error:
-        raise ConfigError(f"--config: {path} does not exist", hint="check the path") from error
-    except (OSError, ValueError) as error:
-        raise ConfigError(
-            f"--config: {path}: {describe(error)}", hint="correct the file"
-        ) from error
-
-
 def _flat(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keys with those of the `verify` object as `verify.build` and `verify.test`."""
-    group = raw.get(_GROUP)
+    """Return the keys with those of the `verify` object as `verify.build` and `verify.test`.
+
+    Elsewhere than in optional keys null counts as absent.
+    """
+    group = {} if raw.get(_GROUP) is None else raw[_GROUP]
     if not isinstance(group, dict):
-        return dict(raw)
-    rest = {key: value for key, value in raw.items() if key != _GROUP}
-    return rest | {f"{_GROUP}.{key}": value for key, value in group.items()}
+        raise InvalidFile(f'"{_GROUP}" must be an object')
+    flat = {f"{_GROUP}.{key}": value for key, value in group.items()}
+    if twice := flat.keys() & raw.keys():
+        raise InvalidFile(f'"{min(twice)}" is there twice: in "{_GROUP}", and as a key of its own')
+    keys = {key: value for key, value in raw.items() if key != _GROUP} | flat
+    return {key: value for key, value in keys.items() if value is not None or key in _OPTIONAL}
 
 
 def _set(raw: dict[str, Any], key: str, value: object) -> None:

@@ -3,29 +3,30 @@
 The annotations are not postponed, because pydantic would compile each.
 """
 
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
+
+from cuggino.edited_files import Section, matching
 
 ForgeKind: TypeAlias = Literal["github", "gitlab"]
 """The forge of issues and pull requests: GitHub through `gh`, GitLab through `glab`."""
 
-REPO = r"^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)+$"
-HOST = r"^[A-Za-z0-9.-]+(:[0-9]+)?$"
+Repo: TypeAlias = Annotated[
+    str, matching(r"[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)+", 'must be "owner/name"')
+]
+Host: TypeAlias = Annotated[
+    str, matching(r"[A-Za-z0-9.-]+(:[0-9]+)?", 'must be a host such as "git.example.com"')
+]
+_Branch: TypeAlias = Annotated[str, matching(r"[^\s:-][^\s:]*", 'must be a name such as "main"')]
+_Remote: TypeAlias = Annotated[str, matching(r"[^\s:-][^\s:]*", 'must be a name such as "origin"')]
 
 
-class ForgeSettings(BaseModel):
+class ForgeSettings(Section):
     """Settings of a forge; their keys are in camelCase."""
 
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        strict=True,
-        defer_build=True,
-        alias_generator=to_camel,
-        populate_by_name=True,
-    )
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
 
 class PullRequestSettings(ForgeSettings):
@@ -33,13 +34,13 @@ class PullRequestSettings(ForgeSettings):
 
     type: ForgeKind | None = None
     """The forge; default: `gitlab` if the host's name contains that word, otherwise `github`."""
-    repo: str | None = Field(default=None, pattern=REPO)
+    repo: Repo | None = None
     """The repository as `owner/name`; default: that of the remote."""
-    host: str | None = Field(default=None, pattern=HOST)
+    host: Host | None = None
     """Its host; default: that of the remote."""
-    remote: str = Field(default="origin", pattern=r"^[^\s:-][^\s:]*$")
+    remote: _Remote = "origin"
     """The git remote that branches are pushed to."""
-    target: str | None = Field(default=None, pattern=r"^[^\s:-][^\s:]*$")
+    target: _Branch | None = None
     """The branch to merge into; default: the default branch of the repository."""
     draft: bool = False
     """Open pull requests as drafts, which you mark as ready."""

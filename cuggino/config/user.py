@@ -3,10 +3,9 @@
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
-from cuggino.errors import ConfigError
-from cuggino.files import describe, read_json_object
+from cuggino.edited_files import SettingsFile, read_settings
 
 
 class UserConfig(BaseModel):
@@ -21,20 +20,10 @@ class UserConfig(BaseModel):
 
 
 def load_user_config(path: Path) -> UserConfig:
-    """Return the configuration in the file; all defaults if missing or blank.
+    """Return the configuration in the file; all defaults without one.
 
     Raises:
-        ConfigError: the file cannot be read, is not JSON, or has an unknown key or invalid value.
+        ConfigError: the file is unusable.
     """
     hint = 'write an object such as {"trust": "require"}, or remove the file'
-    try:
-        raw = read_json_object(path, may_be_blank=True)
-        return UserConfig.model_validate(raw)
-    except FileNotFoundError:
-        return UserConfig()
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise ConfigError(f'{path}: "{where}": {first["msg"]}', hint=hint) from error
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{path}: {describe(error)}", hint=hint) from error
+    return read_settings(UserConfig, SettingsFile(path, str(path), hint))[0]

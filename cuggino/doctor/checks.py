@@ -18,6 +18,7 @@ from cuggino.doctor.forges import forges
 from cuggino.doctor.guard import guard
 from cuggino.doctor.notifications import notifications
 from cuggino.doctor.other_agents import labeled, other_agents
+from cuggino.doctor.plan_build import jobs
 from cuggino.doctor.project_code import NOT_STARTED, why_not_started
 from cuggino.doctor.result import CheckResult
 from cuggino.doctor.sandbox import hidden, in_views, logins, sandbox, sandbox_of_agent
@@ -89,6 +90,7 @@ def diagnose(
         yield from notifications(config)
         yield from staying_awake(config)
     yield from deliverables(folder)
+    yield from jobs(folder, env)
     yield from session_files(folder)
 
 

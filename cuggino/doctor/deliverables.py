@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 
-from cuggino.config import AGENT_FILE, AgentSettings, missing_programs, parse_agent_file
+from cuggino.config import AGENT_FILE, missing_programs, read_agent_file
 from cuggino.doctor.result import CheckResult
-from cuggino.errors import CugginoError
-from cuggino.storage import SPEC_FILE, STATUS_FILE, DeliverableStore
+from cuggino.errors import ConfigError
+from cuggino.storage import BROKEN_HINT, SPEC_FILE, STATUS_FILE, DeliverableStore
 
 
 def deliverables(folder: Path) -> Iterator[CheckResult]:
@@ -32,8 +32,7 @@ def _status(folder: Path) -> CheckResult:
     store = DeliverableStore(folder)
     loaded = store.load(now=datetime.now(UTC))
     if loaded.broken is not None:
-        hint = "mend it: while it is so, no session can tell what is done"
-        return CheckResult("problem", f"deliverables: {loaded.broken}", hint)
+        return CheckResult("problem", f"deliverables: {loaded.broken}", BROKEN_HINT)
     if loaded.warnings:
         return CheckResult(
             "note", f"deliverables: {'; '.join(loaded.warnings)}", f"see {STATUS_FILE}"
@@ -46,19 +45,14 @@ def _status(folder: Path) -> CheckResult:
 
 
 def _settings(folder: Path) -> Iterator[CheckResult]:
-    path = folder / AGENT_FILE
-    settings = AgentSettings()
     try:
-        if path.is_file():
-            found = parse_agent_file(path.read_bytes())
-            settings = found.settings
-            for warning in found.warnings:
-                yield CheckResult("note", warning)
-    except CugginoError as error:
-        yield CheckResult("problem", error.message, error.hint)
-    except OSError as error:
-        yield CheckResult("problem", f"{AGENT_FILE} cannot be read: {error.strerror}")
-    for name, program in missing_programs(settings, str(folder)).items():
+        found = read_agent_file(folder)
+    except ConfigError as error:
+        yield CheckResult("problem", f"deliverables: {error.message}", error.hint)
+        return
+    for warning in found.warnings:
+        yield CheckResult("note", warning)
+    for name, program in missing_programs(found.settings, str(folder)).items():
         hint = f'install it, or leave {name} out of "mcpServers" in {AGENT_FILE}'
         what = f"deliverables: the MCP server {name} is left out: {program} is not installed"
         yield CheckResult("note", what, hint)

@@ -72,7 +72,7 @@ from cuggino.domain.job_verification import (
     with_facts,
     with_findings,
 )
-from cuggino.domain.jobs import BLOCKED, IN_PROGRESS, Jobs, jobs_of
+from cuggino.domain.jobs import BLOCKED, IN_PROGRESS, MOST_JOBS, PARTIAL, Job, Jobs
 from cuggino.domain.landing_queue import LandingQueue
 from cuggino.domain.progress import ProgressWatch
 from cuggino.domain.quota import QUOTA_SCHEDULE, is_quota_answer, is_quota_text, parse_reset
@@ -107,6 +107,8 @@ __all__ = [
     "IN_PROGRESS",
     "LISTED_BY_DEFAULT",
     "LONGEST_FOREIGN",
+    "MOST_JOBS",
+    "PARTIAL",
     "QUOTA_SCHEDULE",
     "SESSION_BEGINS",
     "TOOLS",
@@ -126,6 +128,7 @@ __all__ = [
     "Duration",
     "FailureCounts",
     "Finding",
+    "Job",
     "JobFacts",
     "Jobs",
     "LandingQueue",
@@ -169,7 +172,6 @@ __all__ = [
     "is_quota_answer",
     "is_quota_text",
     "is_test_file",
-    "jobs_of",
     "limited",
     "most_cautious",
     "needs_login",

@@ -6,9 +6,7 @@ jobs use other keys. Invalid entries are kept unchanged.
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,8 +17,7 @@ IN_PROGRESS = "in-progress"
 BLOCKED = "blocked"
 _DONE = ("done", "complete", "completed")
 
-_CODE = ("requirementCode", "requirement")
-_PARTIAL = ("partialImplementation", "notes")
+PARTIAL = ("partialImplementation", "notes")
 """The same field in both shapes; if a job has both, the first non-empty one counts."""
 
 
@@ -62,7 +59,7 @@ class Job:
             return self
         is_bare = "requirement" in self.fields and "requirementCode" not in self.fields
         shape = "notes" if is_bare else "partialImplementation"
-        key = next((key for key in _PARTIAL if key in self.fields), shape)
+        key = next((key for key in PARTIAL if key in self.fields), shape)
         before = self.fields.get(key)
         after: object
         match before:
@@ -160,95 +157,5 @@ class Jobs:
         return self if same else replace(self, items=items)
 
 
-def jobs_of(raw: object) -> tuple[Jobs, tuple[str, ...]]:
-    """Return the jobs in a JSON value, and a warning per invalid entry.
-
-    Raises:
-        ValueError: it has neither of the two shapes.
-    """
-    fields = raw if isinstance(raw, dict) else None
-    entries = fields.get("jobs") if fields is not None else raw
-    if not isinstance(entries, list):
-        raise ValueError('neither a list nor an object with a list "jobs"')
-    warnings: list[str] = []
-    items: list[Job] = []
-    for place, entry in enumerate(entries):
-        if isinstance(entry, dict):
-            items.append(_job(entry, place, warnings))
-        else:
-            warnings.append(f"jobs[{place}] is not an object; ignored")
-    jobs = Jobs(items=tuple(items), entries=tuple(entries), fields=fields)
-    warnings += [f'several jobs have the id "{job_id}"' for job_id in _repeated(items)]
-    if jobs.is_too_many:
-        warnings.append(f"there are {len(items)} jobs; at most {MOST_JOBS} should be planned")
-    return jobs, tuple(warnings)
-
-
-def _job(raw: dict[str, Any], place: int, warnings: list[str]) -> Job:
-    def text(*keys: str) -> str:
-        """Return the first non-empty text of these keys; warn about other types."""
-        for key in keys:
-            match raw.get(key):
-                case str() as value if value.strip():
-                    return value
-                case str() | None:
-                    continue
-                case _:
-                    warnings.append(f'"{key}" of jobs[{place}] is not a string')
-        return ""
-
-    job_id = raw.get("id")
-    if isinstance(job_id, int) and not isinstance(job_id, bool):
-        job_id = str(job_id)
-    elif not (job_id := text("id").strip()):
-        job_id = f"#{place + 1}"
-        warnings.append(f'jobs[{place}] has no "id"; it is called {job_id}')
-    return Job(
-        id=job_id,
-        requirement_code=text(*_CODE).strip(),
-        description=text("description"),
-        status=text("status"),
-        partial_implementation=_partial(raw),
-        priority=_priority(raw.get("priority"), place, warnings),
-        place=place,
-        fields=raw,
-    )
-
-
-def _partial(raw: Mapping[str, Any]) -> str:
-    """Return the partial implementation, which agents write as text or as a list of texts."""
-    for key in _PARTIAL:
-        match raw.get(key):
-            case str() as value if value.strip():
-                return value
-            case list() as values if lines := [line for line in values if isinstance(line, str)]:
-                return "\n".join(lines)
-            case _:
-                continue
-    return ""
-
-
-def _priority(value: object, place: int, warnings: list[str]) -> float | None:
-    match value:
-        case None:
-            return None
-        case bool():
-            pass
-        case int():
-            return value
-        case float() if math.isfinite(value):
-            return value
-        case str() if value.strip().isdecimal() and len(value) < 20:
-            return int(value)
-        case _:
-            pass
-    warnings.append(f'"priority" of jobs[{place}] is no number; the job comes last')
-    return None
-
-
 def _rank(job: Job) -> tuple[bool, float]:
     return job.priority is None, job.priority or 0
-
-
-def _repeated(items: Iterable[Job]) -> list[str]:
-    return [job_id for job_id, n in Counter(job.id for job in items).items() if n > 1]

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import assert_never
 
 import reactivex
-from pydantic import ValidationError
 from reactivex import Observable
 
 from cuggino.config import (
@@ -21,6 +20,7 @@ from cuggino.config import (
     deliver_policy,
     read_agent_file,
 )
+from cuggino.edited_files import InvalidFile, validated
 from cuggino.errors import ConfigError
 from cuggino.events import RunStarted, ToolCall
 from cuggino.guard import (
@@ -183,13 +183,11 @@ def deliver_settings(started: RunStarted) -> GuardSettings:
     """
     known = GuardSettings.model_fields
     try:
-        return GuardSettings.model_validate(
-            {name: value for name, value in started.options.items() if name in known}
+        return validated(
+            GuardSettings,
+            {name: value for name, value in started.options.items() if name in known},
         )
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
+    except InvalidFile as error:
         raise ConfigError(
-            f"the options of run {started.run_id} cannot be used by this version: "
-            f"{where}: {first['msg'].removeprefix('Value error, ')}"
+            f"the options of run {started.run_id} cannot be used by this version: {error}"
         ) from error

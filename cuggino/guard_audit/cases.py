@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict
 
 from cuggino.config import load_config, policy_of_run
+from cuggino.edited_files import InvalidFile, validated
 from cuggino.guard import (
     AllowedCommands,
     Level,
@@ -158,12 +159,9 @@ def _read(line: bytes, number: int) -> _Line | BadLine:
     except (ValueError, RecursionError) as error:
         return BadLine(number=number, reason=f"line {number} is not JSON: {error}")
     try:
-        return _Line.model_validate(fields)
-    except ValidationError as error:
-        first = error.errors()[0]
-        message = first["msg"].removeprefix("Value error, ")
-        where = ".".join(str(part) for part in first["loc"][:2])
-        reason = f"line {number} is no case: " + (f'"{where}": ' if where else "") + message
+        return validated(_Line, fields)
+    except InvalidFile as error:
+        reason = f"line {number} is no case: {error}"
         name = fields.get("id") if isinstance(fields, dict) else None
         return BadLine(number=number, reason=reason, id=name)
 

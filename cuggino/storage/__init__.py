@@ -10,6 +10,7 @@ from cuggino.storage.attempt import (
 from cuggino.storage.backlog import Backlog, Survey, text_digest
 from cuggino.storage.control import KEY_FILE, LONGEST_MESSAGE, Command, ControlFolder
 from cuggino.storage.deliverables import (
+    BROKEN_HINT,
     SPEC_FILE,
     STATUS_FILE,
     DeliverableStore,
@@ -75,6 +76,7 @@ from cuggino.storage.session import Session
 from cuggino.storage.workspace import WORKSPACE_FOLDER, Issue, Workspace, file_title, new_run_id
 
 __all__ = [
+    "BROKEN_HINT",
     "DECISIONS",
     "DONE_FILE",
     "JOBS_FILE",

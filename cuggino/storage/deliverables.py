@@ -15,21 +15,29 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Generic, NamedTuple, TypeVar
+from typing import Annotated, Generic, NamedTuple, TypeVar
 
 from filelock import FileLock, Timeout
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
 
 from cuggino.domain import (
     Deliverable,
     DeliverableChange,
     Deliverables,
-    DeliverableStatus,
     ToolAnswer,
     Verification,
     perform_tool,
     tool_named,
 )
-from cuggino.errors import StorageError
+from cuggino.edited_files import (
+    InvalidFile,
+    matching,
+    parse_content,
+    read_content,
+    validated,
+)
+from cuggino.errors import ConfigError, StorageError
 from cuggino.files import parse_json, read_regular, render_json, storing, write_atomic
 from cuggino.storage.moving import move_into
 
@@ -38,6 +46,8 @@ SPEC_FILE = "SPEC.md"
 
 STATUS_FILE = ".autonoe/status.json"
 """The path of the file in a project."""
+
+BROKEN_HINT = "correct the file or restore it; without it, the deliverables are planned anew"
 
 LOCK_FILE = ".cuggino/locks/status.lock"
 
@@ -103,20 +113,25 @@ class DeliverableStore:
         It takes no lock, because the file is replaced atomically.
         """
         today = _day(now)
+        deliverables, odd = Deliverables.none_yet(today), tuple[str, ...]()
         try:
-            deliverables, odd = parse_status(read_regular(self.path), today=today)
-        except FileNotFoundError:
-            return LoadedDeliverables(Deliverables.none_yet(today))
-        except OSError as error:
-            why = f"cannot be read ({error.strerror or error})"
-        except ValueError as error:
-            why = str(error)
-        else:
-            return LoadedDeliverables(
-                deliverables, tuple(f"{STATUS_FILE}: {sentence}" for sentence in odd)
-            )
-        broken = f"{STATUS_FILE} is broken: {why}"
-        return LoadedDeliverables(Deliverables.none_yet(today), (broken,), broken)
+            content = read_content(self.path)
+            if content is not None:
+                deliverables, odd = parse_status(content, today=today)
+        except InvalidFile as error:
+            broken = f"{STATUS_FILE} is broken: {error}"
+            return LoadedDeliverables(deliverables, (broken,), broken)
+        return LoadedDeliverables(deliverables, tuple(f"{STATUS_FILE}: {each}" for each in odd))
+
+    def check(self) -> None:
+        """Check that the file is usable, if it is there.
+
+        Raises:
+            ConfigError: it is broken.
+        """
+        broken = self.load(now=datetime.now(UTC)).broken
+        if broken is not None:
+            raise ConfigError(broken, hint=BROKEN_HINT)
 
     def change(
         self, step: Callable[[Deliverables], tuple[Deliverables, T]], *, now: datetime
@@ -220,41 +235,64 @@ def _make_uncommitted(folder: Path) -> None:
             file.write("*\n")
 
 
+class _Item(BaseModel):
+    """A deliverable in the file; unknown keys are kept."""
+
+    model_config = ConfigDict(strict=True, alias_generator=to_camel)
+
+    id: Annotated[str, matching(r"[\s\S]*\S[\s\S]*", "must not be blank")]
+    description: str | None = None
+    acceptance_criteria: list[str] | None = None
+    passed: bool | None = None
+    blocked: bool | None = None
+    deprecated_at: str | None = None
+
+
+class _StatusFile(BaseModel):
+    model_config = ConfigDict(strict=True, alias_generator=to_camel)
+
+    created_at: str | None = None
+    updated_at: str | None = None
+    deliverables: list[_Item]
+
+
 def parse_status(content: bytes, *, today: date) -> tuple[Deliverables, tuple[str, ...]]:
-    """Return the deliverables in a status file, and a warning per invalid value.
+    """Return the deliverables in a status file, and a warning per contradiction.
 
     Missing values get defaults: today for dates, "" for texts, false for flags. A file with a value
     of a wrong type is rejected as a whole.
 
     Raises:
-        ValueError: it is unusable; the message names the reason and the place.
+        InvalidFile: it is unusable; the message names the reason and the place.
     """
-    raw = parse_json(content)
-    if not isinstance(raw, dict) or not isinstance(raw.get("deliverables"), list):
-        raise ValueError('it has no list "deliverables"')
+    raw = parse_content(content)
+    if not isinstance(raw, dict):
+        raise InvalidFile("not a JSON object")
+    file = validated(_StatusFile, raw)
     warnings: list[str] = []
     items: dict[str, Deliverable] = {}
-    for number, value in enumerate(raw["deliverables"]):
-        place = f"deliverables[{number}]"
-        item = _deliverable(value, place, warnings)
+    for number, (item, fields) in enumerate(
+        zip(file.deliverables, raw["deliverables"], strict=True)
+    ):
         if item.id in items:
-            raise ValueError(f'{place} has the id of another one, "{item.id}"')
-        items[item.id] = item
-    dates = {key: raw.get(key) for key in ("createdAt", "updatedAt")}
-    for key, value in dates.items():
-        if not isinstance(value, str):
-            dates[key] = today.isoformat()
-            if value is not None:
-                warnings.append(f'"{key}" is not a string; replaced by today')
-    return (
-        Deliverables(
-            created_at=str(dates["createdAt"]),
-            updated_at=str(dates["updatedAt"]),
-            items=tuple(items.values()),
-            fields=raw,
-        ),
-        tuple(warnings),
+            raise InvalidFile(f'deliverables[{number}] has the id of another one, "{item.id}"')
+        if item.passed and item.blocked:
+            warnings.append(f'deliverable "{item.id}" is passed and blocked; passed counts')
+        items[item.id] = Deliverable(
+            id=item.id,
+            description=item.description or "",
+            acceptance_criteria=tuple(item.acceptance_criteria or ()),
+            status="passed" if item.passed else "blocked" if item.blocked else "pending",
+            deprecated_at=item.deprecated_at or None,
+            fields=fields,
+        )
+    deliverables = Deliverables(
+        created_at=today.isoformat() if file.created_at is None else file.created_at,
+        updated_at=today.isoformat() if file.updated_at is None else file.updated_at,
+        items=tuple(items.values()),
+        fields=raw,
     )
+    return deliverables, tuple(warnings)
 
 
 def render_status(deliverables: Deliverables) -> str:
@@ -269,31 +307,6 @@ def render_status(deliverables: Deliverables) -> str:
     )
 
 
-def _deliverable(raw: object, place: str, warnings: list[str]) -> Deliverable:
-    if not isinstance(raw, dict):
-        raise ValueError(f"{place} is not an object")
-    deliverable_id = _text(raw, "id", place)
-    if not deliverable_id.strip():
-        raise ValueError(f'{place} has no "id"')
-    criteria = raw.get("acceptanceCriteria")
-    if criteria is None:
-        criteria = []
-    if not isinstance(criteria, list) or not all(isinstance(item, str) for item in criteria):
-        raise ValueError(f'"acceptanceCriteria" of {place} is not a list of strings')
-    passed, blocked = _flag(raw, "passed", place), _flag(raw, "blocked", place)
-    if passed and blocked:
-        warnings.append(f'deliverable "{deliverable_id}" is passed and blocked; passed counts')
-    status: DeliverableStatus = "passed" if passed else "blocked" if blocked else "pending"
-    return Deliverable(
-        id=deliverable_id,
-        description=_text(raw, "description", place),
-        acceptance_criteria=tuple(criteria),
-        status=status,
-        deprecated_at=_text(raw, "deprecatedAt", place) or None,
-        fields=raw,
-    )
-
-
 def _object(item: Deliverable) -> Mapping[str, object]:
     known: dict[str, object] = {
         "id": item.id,
@@ -305,20 +318,6 @@ def _object(item: Deliverable) -> Mapping[str, object]:
     if item.deprecated_at is not None:
         known["deprecatedAt"] = item.deprecated_at
     return {**item.fields, **known}
-
-
-def _text(raw: Mapping[str, object], key: str, place: str) -> str:
-    value = raw.get(key)
-    if not isinstance(value, str | None):
-        raise ValueError(f'"{key}" of {place} is not a string')
-    return value or ""
-
-
-def _flag(raw: Mapping[str, object], key: str, place: str) -> bool:
-    value = raw.get(key)
-    if not isinstance(value, bool | None):
-        raise ValueError(f'"{key}" of {place} is neither true nor false')
-    return bool(value)
 
 
 class VerifiedFile:

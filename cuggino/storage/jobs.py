@@ -8,14 +8,26 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-from cuggino.domain import Jobs, VerificationResult, jobs_of
-from cuggino.errors import StorageError
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
+from cuggino.domain import MOST_JOBS, PARTIAL, Job, Jobs, VerificationResult
+from cuggino.edited_files import (
+    CORRECT,
+    InvalidFile,
+    matching,
+    parse_content,
+    read_content,
+    usable,
+)
+from cuggino.errors import ConfigError, StorageError
 from cuggino.files import parse_json, read_regular, render_json, storing, write_atomic
 
 REQUIREMENTS_FOLDER = "docs/requirements"
@@ -68,22 +80,105 @@ class JobStore:
                 write_atomic(self.path, render_json(jobs.content) + ending, follow_links=True)
         return jobs
 
+    def check(self) -> None:
+        """Check that the file is usable, if it is there.
+
+        Raises:
+            ConfigError: it is broken.
+        """
+        broken = self.load().broken
+        if broken is not None:
+            raise ConfigError(broken, hint=CORRECT)
+
     def _read(self) -> tuple[LoadedJobs, str]:
         """Return the contents, and the text after the last bracket."""
         try:
-            content = read_regular(self.path)
-            jobs, odd = jobs_of(parse_json(content))
-        except (FileNotFoundError, NotADirectoryError):
-            return LoadedJobs(Jobs()), "\n"
-        except OSError as error:
-            why = f"cannot be read ({error.strerror or error})"
-        except ValueError as error:
-            why = str(error)
-        else:
-            warnings = tuple(f"{JOBS_FILE}: {sentence}" for sentence in odd)
-            return LoadedJobs(jobs, warnings), "\n" if content.endswith(b"\n") else ""
-        broken = f"{JOBS_FILE} is broken: {why}"
-        return LoadedJobs(Jobs(), (broken,), broken), ""
+            content = read_content(self.path)
+            if content is None:
+                return LoadedJobs(Jobs()), "\n"
+            jobs, odd = jobs_of(parse_content(content))
+        except InvalidFile as error:
+            broken = f"{JOBS_FILE} is broken: {error}"
+            return LoadedJobs(Jobs(), (broken,), broken), ""
+        warnings = tuple(f"{JOBS_FILE}: {sentence}" for sentence in odd)
+        return LoadedJobs(jobs, warnings), "\n" if content.endswith(b"\n") else ""
+
+
+class _Entry(BaseModel):
+    """A job in either shape of the file; unknown keys are kept."""
+
+    model_config = ConfigDict(strict=True, alias_generator=to_camel, allow_inf_nan=False)
+
+    id: int | str | None = None
+    requirement_code: str | None = None
+    requirement: str | None = None
+    description: str | None = None
+    status: str | None = None
+    priority: float | Annotated[str, matching(r"\s*\d{1,19}\s*", "must be a number")] | None = None
+
+    @property
+    def code(self) -> str:
+        """The requirement's code, as either shape calls it."""
+        codes = ((code or "").strip() for code in (self.requirement_code, self.requirement))
+        return next(filter(None, codes), "")
+
+
+def jobs_of(raw: object) -> tuple[Jobs, tuple[str, ...]]:
+    """Return the jobs in a JSON value of either shape, and a sentence per invalid value.
+
+    An invalid value counts as missing, as agents write the file during a run. So such a job is
+    never done: that takes a valid status.
+
+    Raises:
+        InvalidFile: it has neither of the two shapes.
+    """
+    fields = raw if isinstance(raw, dict) else None
+    entries = fields.get("jobs") if fields is not None else raw
+    if not isinstance(entries, list):
+        raise InvalidFile('neither a list nor an object with a list "jobs"')
+    warnings: list[str] = []
+    items: list[Job] = []
+    for place, entry in enumerate(entries):
+        if not isinstance(entry, dict):
+            warnings.append(f"jobs[{place}] is not an object; ignored")
+            continue
+        found, problems = usable(_Entry, entry)
+        warnings += [f"jobs[{place}]: {problem}; ignored" for problem in problems]
+        job_id = "" if found.id is None else str(found.id).strip()
+        if not job_id:
+            job_id = f"#{place + 1}"
+            warnings.append(f'jobs[{place}] has no "id"; it is called {job_id}')
+        items.append(
+            Job(
+                id=job_id,
+                requirement_code=found.code,
+                description=found.description or "",
+                status=found.status or "",
+                partial_implementation=_partial(entry),
+                priority=int(found.priority) if isinstance(found.priority, str) else found.priority,
+                place=place,
+                fields=entry,
+            )
+        )
+    jobs = Jobs(items=tuple(items), entries=tuple(entries), fields=fields)
+    counted = Counter(job.id for job in items)
+    warnings += [f'several jobs have the id "{job_id}"' for job_id, n in counted.items() if n > 1]
+    if jobs.is_too_many:
+        warnings.append(f"there are {len(items)} jobs; at most {MOST_JOBS} should be planned")
+    return jobs, tuple(warnings)
+
+
+def _partial(raw: Mapping[str, Any]) -> str:
+    """Return the partial implementation, which agents write as text or as a list of texts."""
+    for key in PARTIAL:
+        match raw.get(key):
+            case str() as value if value.strip():
+                return value
+            case list() as values if lines := [line for line in values if isinstance(line, str)]:
+                return "\n".join(lines)
+            case _:
+                continue
+    return ""
 
 
 def is_done(root: Path) -> bool:

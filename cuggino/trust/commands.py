@@ -279,7 +279,7 @@ def _settings(values: Mapping[str, Any]) -> str:
 
 def _object(path: Path) -> dict[str, Any]:
     try:
-        return read_json_object(path, may_be_blank=True)
+        return read_json_object(path)
     except (OSError, ValueError):
         return {}
 

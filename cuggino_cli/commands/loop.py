@@ -143,7 +143,7 @@ def command(
     if resume is not None:
         refuse_of_the_run({"auto": auto, **given}, _OF_THE_RUN)
     folder = Path.cwd()
-    settings = load_settings(folder, config_path)
+    settings = load_settings(folder, config_path).config
     config = load_config(folder)
     check_trust(folder)
     if resume is not None:
@@ -320,7 +320,7 @@ def init() -> int:
     from cuggino_cli.screen.text import inert
 
     folder = Path.cwd()
-    settings = load_settings(folder, click.get_current_context().obj)
+    settings = load_settings(folder, click.get_current_context().obj).config
     plan, build = settings.plan_prompt, settings.build_prompt
     made = init_plan_build(folder, plan_path=plan, build_path=build)
     for path in dict.fromkeys((plan, build, JOBS_FILE)):

@@ -14,7 +14,7 @@ from cuggino_cli.options.questions import Question, ask, say, y_or_n, yes_or_no
 from cuggino_cli.screen import console
 
 if TYPE_CHECKING:
-    from cuggino.config import PlanBuildConfig
+    from cuggino.config import LoadedPlanBuildConfig, PlanBuildConfig
 
 _KEYS = {
     "model": "model",
@@ -112,7 +112,7 @@ def _present(folder: Path, *, is_project: bool) -> PlanBuildConfig:
     from cuggino.config import load_plan_build_config
 
     if is_project:
-        return load_settings(folder)
+        return load_settings(folder).config
     return load_plan_build_config(Path.home()).config
 
 
@@ -122,7 +122,7 @@ def _save(folder: Path, file: Path, changes: dict[str, Any]) -> None:
     from cuggino_cli.screen.text import inert
 
     change_plan_build_config(file, changes)
-    settings = load_settings(folder)
+    settings = load_settings(folder).config
     click.echo("Configuration saved.")
     for title, value in (
         ("Model", settings.model),
@@ -136,15 +136,15 @@ def _save(folder: Path, file: Path, changes: dict[str, Any]) -> None:
             click.echo(f"cuggino: the project's file overrides {key}", err=True)
 
 
-def _show(folder: Path, settings: PlanBuildConfig) -> None:
+def _show(folder: Path, loaded: LoadedPlanBuildConfig) -> None:
     """Print each value with its origin; model and agent may come from `.cuggino.json`."""
     from cuggino.config import Config, load_config
     from cuggino_cli.screen.text import inert
 
     shared = load_config(folder)
     for key, field in _KEYS.items():
-        value, origin = getattr(settings, field), settings.origin_of(key)
-        if key in ("model", "agent") and key not in settings.origins:
+        value, origin = getattr(loaded.config, field), loaded.origin_of(key)
+        if key in ("model", "agent") and key not in loaded.origins:
             other = getattr(shared, key)
             if other != Config.model_fields[key].default:
                 value, origin = other, ".cuggino.json"

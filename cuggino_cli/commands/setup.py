@@ -153,7 +153,7 @@ def command(yes: bool, **flags: Any) -> int:
     if not yes:
         given = _ask_rest(existing, given)
     config = _settled(folder, existing.config, given)
-    if existing.problem is not None:
+    if existing.problem is not None and existing.content.strip():
         kept = keep_beside(folder, existing.content)
         _note(f"The unusable file was saved as {kept.name}.")
     save_config(folder, config)
@@ -185,6 +185,7 @@ def read_existing(folder: Path) -> ExistingConfig:
     """
     from cuggino.config import CONFIG_FILE, Config, config_path, load_config
     from cuggino.errors import ConfigError
+    from cuggino.files import describe, read_regular
 
     problem = None
     config = Config()
@@ -193,12 +194,12 @@ def read_existing(folder: Path) -> ExistingConfig:
     except ConfigError as error:
         problem = error
     try:
-        content = config_path(folder).read_bytes()
+        content = read_regular(config_path(folder))
     except FileNotFoundError:
         content = b""
-    except OSError as error:
-        raise problem or ConfigError(f"{CONFIG_FILE} cannot be read: {error.strerror}") from error
-    new = problem is not None or not content.strip()
+    except (OSError, ValueError) as error:
+        raise problem or ConfigError(f"{CONFIG_FILE}: {describe(error)}") from error
+    new = problem is not None or not content
     return ExistingConfig(config=config, new=new, problem=problem, content=content)
 
 
@@ -299,13 +300,13 @@ def _settled(folder: Path, config: Config, given: Mapping[str, Value]) -> Config
     from cuggino.config import parse_config
     from cuggino.errors import ConfigError
 
-    values = {**config.model_dump(), **given}
-    values["specs_path"] = str(values["specs_path"]).strip()
-    has_check = bool(str(values["check_command"] or "").strip())
-    if values["gate"] == "block" and not has_check and "gate" not in given:
-        values["gate"] = "context"
+    raw = config.model_dump(by_alias=True)
+    raw |= {to_camel(name): value for name, value in given.items()}
+    raw["specsPath"] = str(raw["specsPath"]).strip()
+    has_check = bool(str(raw["checkCommand"] or "").strip())
+    if raw["gate"] == "block" and not has_check and "gate" not in given:
+        raw["gate"] = "context"
         _note("The gate was turned off: there is no check command.")
-    raw = {to_camel(name): value for name, value in values.items()}
     hint = "nothing was saved; correct the option"
     for key, value in raw.items():
         if not _storable(str(value)):

@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 if TYPE_CHECKING:
-    from cuggino.config import PlanBuildConfig
+    from cuggino.config import LoadedPlanBuildConfig
 
 
 def user_file() -> Path | None:
@@ -21,17 +19,13 @@ def user_file() -> Path | None:
         return None
 
 
-def load_settings(folder: Path, custom: str | None = None) -> PlanBuildConfig:
-    """Return the settings of all files; print a warning for each ignored value.
+def load_settings(folder: Path, custom: str | None = None) -> LoadedPlanBuildConfig:
+    """Return the settings of all files.
 
     Raises:
-        ConfigError: the named file is missing or broken.
+        ConfigError: a file is unusable, or the named one is missing.
     """
     from cuggino.config import load_plan_build_config
-    from cuggino_cli.screen.text import inert
 
     path = None if custom is None else Path(custom)
-    loaded = load_plan_build_config(folder, user=user_file(), custom=path)
-    for warning in loaded.warnings:
-        click.echo(f"cuggino: {inert(warning)}", err=True)
-    return loaded.config
+    return load_plan_build_config(folder, user=user_file(), custom=path)

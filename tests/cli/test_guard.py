@@ -175,7 +175,7 @@ def test_where_the_agent_is(project: Path, capsys: pytest.CaptureFixture[str]) -
         (["ls", "--role", "boss"], "'boss' is not one of"),
         (["ls", "--cwd", "nowhere"], "does not exist"),
         (["ls", "--profile", "nod"], 'unknown profile "nod"'),
-        (["ls", "--allow-command", "npm run"], "plain names"),
+        (["ls", "--allow-command", "npm run"], "plain name"),
         (["ls", "rm"], "unexpected extra argument"),
     ],
 )

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import pytest
 
-from cuggino.config import AGENT_FILE, Config, deliver_policy, parse_agent_file, save_config
+from cuggino.config import AGENT_FILE, Config, deliver_policy, read_agent_file, save_config
 from cuggino.events import DeliverInstruction, RunStarted, ToolCall
 from cuggino.guard.roles import PERMISSIONS
 from cuggino.guard_audit.audit import deliver_settings
@@ -129,7 +129,7 @@ def test_the_policy_is_that_of_the_session(project: Path, instruction: DeliverIn
     )
     for settings in (own, {}):
         settle(project, **settings)
-        agent = parse_agent_file((project / AGENT_FILE).read_bytes()).settings
+        agent = read_agent_file(project).settings
         setup = session_setup(
             instruction, options, agent, verified=project / "verified", is_guarded=True
         )
@@ -157,12 +157,12 @@ def test_options_of_another_version(project: Path, capsys: pytest.CaptureFixture
     begun(project, profile="cobol")
     assert 2 == main(["guard", "audit", ONE])
     told = capsys.readouterr().err
-    assert "cannot be used by this version: profile: unknown profile" in told
+    assert 'cannot be used by this version: "profile" is "cobol": unknown profile' in told
 
 
 def test_an_own_file_that_is_a_folder(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A folder in place of the file is a one-sentence error."""
     begun(project)
     (project / AGENT_FILE).mkdir(parents=True)
-    assert 1 == main(["guard", "audit", ONE])
-    assert "agent.json cannot be read: not a regular file" in capsys.readouterr().err
+    assert 2 == main(["guard", "audit", ONE])
+    assert "agent.json: not a regular file" in capsys.readouterr().err

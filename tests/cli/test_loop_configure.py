@@ -124,11 +124,11 @@ def test_questions(
 
 def test_answers_are_pre_filled(looping: Path, home: Path, typed: Setup) -> None:
     """Enter keeps the user's value, not the project's."""
-    put(home, '{"model": "my own", "stream": false, "more": 1}')
+    put(home, '{"model": "my own", "stream": false, "verifyModel": "v"}')
     put(looping, '{"planPromptPath": "theirs.md"}')
     assert 0 == typed(ENTER * 8, "loop", "configure")
     kept = saved(home)
-    assert ("my own", False, 1) == (kept["model"], kept["stream"], kept["more"])
+    assert ("my own", False, "v") == (kept["model"], kept["stream"], kept["verifyModel"])
     assert "PLAN.PROMPT.md" == kept["planPromptPath"]
 
 
@@ -176,10 +176,10 @@ def test_a_given_file(
 def test_a_broken_file_of_a_layer(
     looping: Path, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An invalid file of a layer is skipped with a warning, and not overwritten."""
+    """An invalid file of a layer is an error, and not overwritten."""
     put(home, "{")
-    assert 0 == main(["loop", "configure", "--show"])
-    assert "; ignored" in capsys.readouterr().err
+    assert 2 == main(["loop", "configure", "--show"])
+    assert capsys.readouterr().err.startswith(f"cuggino: {home / FILE}: line 1 column 2")
     assert 2 == main(["loop", "configure", "--model", "m"])
     assert "{" == (home / FILE).read_text()
 

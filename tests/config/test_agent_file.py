@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -16,11 +15,11 @@ from cuggino.config.agent_file import (
     AgentSettings,
     ExtraHook,
     change_note,
-    merged,
-    parse_agent_file,
     read_agent_file,
 )
-from cuggino.errors import ConfigError, StorageError
+from cuggino.edited_files import validated
+from cuggino.errors import ConfigError
+from cuggino.guard import allowed_commands, chosen_profiles
 from cuggino.guard.extensions import AllowedCommands
 from cuggino.guard.sandbox import SandboxMode, sandbox_mode, start_warnings
 from tests.vectors import not_followed, rows
@@ -30,22 +29,35 @@ OPTIONS = {row["id"]: row for row in rows("cli_options") if "sandbox" in str(row
 """The rows about the sandbox; the others are about other options."""
 
 
+def merged(user: object) -> AgentSettings:
+    """Return the settings of a file with this content."""
+    return validated(AgentSettings, user)
+
+
+def read(project: Path, content: object) -> AgentFile:
+    """Return what is read of a file with this content, as bytes or as a JSON value."""
+    path = project / AGENT_FILE
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
+    return read_agent_file(project)
+
+
 def recorded(user: object) -> dict[str, Any]:
     """Return the merged settings in the form of the rows, without absent values."""
     settings = merged(user)
     security: dict[str, Any] = {}
-    if settings.profiles is not None:
-        security["activeProfiles"] = list(settings.profiles)
-    if settings.allow_commands != AllowedCommands():
-        tiers = settings.allow_commands._asdict()
-        given = {tier: list(names) for tier, names in tiers.items() if names}
+    if (profiles := chosen_profiles(settings.profile)) is not None:
+        security["activeProfiles"] = list(profiles)
+    commands = allowed_commands(settings.allow_commands)
+    if commands != AllowedCommands():
+        given = {tier: list(names) for tier, names in commands._asdict().items() if names}
         security["allowCommands"] = given["run"] if set(given) == {"run"} else given
     if settings.allow_pkill_targets:
         security["allowPkillTargets"] = list(settings.allow_pkill_targets)
     return {
-        "permissions": {"allow": list(settings.permissions)},
+        "permissions": {"allow": list(settings.permissions.allow)},
         "allowedTools": list(settings.allowed_tools),
-        "hooks": {"PreToolUse": list(settings.hooks)},
+        "hooks": {"PreToolUse": list(settings.hook_names)},
         "mcpServers": settings.mcp_servers,
         "bashSecurity": security,
     }
@@ -85,94 +97,82 @@ def test_every_extension_at_once() -> None:
         }
     )
     built_in = AgentSettings()
-    assert (*built_in.permissions, "Read(../lib/**)") == settings.permissions
+    assert (*built_in.permissions.allow, "Read(../lib/**)") == settings.permissions.allow
     assert (*built_in.allowed_tools, "WebFetch") == settings.allowed_tools
-    assert built_in.hooks == settings.hooks
-    assert (ExtraHook("Bash", "./x"), ExtraHook("", "./y")) == settings.extra_hooks
-    assert ("node", "go") == settings.profiles
-    assert ("make", "docker") == settings.allow_commands.of("run")
-    assert ("make", "shellcheck") == settings.allow_commands.of("sync")
-    assert ("server",) == settings.allow_pkill_targets
+    assert built_in.hook_names == settings.hook_names
+    hooks = (ExtraHook(matcher="Bash", command="./x"), ExtraHook(command="./y"))
+    assert hooks == settings.extra_hooks
+    assert ("node", "go") == chosen_profiles(settings.profile)
+    commands = allowed_commands(settings.allow_commands)
+    assert (("make", "docker"), ("make", "shellcheck")) == (commands.of("run"), commands.of("sync"))
+    assert ["server"] == settings.allow_pkill_targets
 
 
 def test_a_plain_list_of_commands_means_run() -> None:
     """A plain list of commands applies to sessions that do work (AUT-139)."""
-    settings = merged({"allowCommands": ["docker"]})
-    assert (("docker",), ()) == tuple(settings.allow_commands.of(m) for m in ("run", "sync"))
+    commands = allowed_commands(merged({"allowCommands": ["docker"]}).allow_commands)
+    assert (("docker",), ()) == (commands.of("run"), commands.of("sync"))
 
 
-@pytest.mark.parametrize("profile", [None, []])
-def test_no_profile_means_all(profile: object) -> None:
-    """An absent or empty profile means all profiles (AUT-137)."""
-    assert merged({"profile": profile}).profiles is None
+@pytest.mark.parametrize("key", ["profile", "hooks", "permissions", "allowedTools", "mcpServers"])
+def test_null_counts_as_absent(key: str) -> None:
+    """A value of null is as none (AUT-137)."""
+    assert AgentSettings() == merged({key: None})
 
 
-def test_a_file_that_is_none(tmp_path: Path) -> None:
-    """A pipe in its place raises an error without blocking."""
-    (tmp_path / ".autonoe").mkdir()
-    os.mkfifo(tmp_path / AGENT_FILE)
-    with pytest.raises(StorageError, match="cannot be read: not a regular file"):
-        read_agent_file(tmp_path)
+def test_an_empty_profile_means_all() -> None:
+    """An empty list is no choice of profiles (AUT-137)."""
+    assert chosen_profiles(merged({"profile": []}).profile) is None
 
 
-def test_no_file() -> None:
+def test_no_file(tmp_path: Path) -> None:
     """Without a file the built-in settings apply, without a warning (AUT-130)."""
-    assert AgentFile(AgentSettings(), "", ()) == parse_agent_file(None)
+    assert AgentFile(AgentSettings(), "", ()) == read_agent_file(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("content", "place"),
+    ("raw", "problem"),
     [
-        (b'{\n  "profile": node\n}', "line 2 column 14: not valid JSON (Expecting value)"),
-        (b"", "line 1 column 1: not valid JSON (Expecting value)"),
-        (b"\xff{}", "byte 0: not UTF-8"),
-        (b"[" * 100_000, "nested too deeply"),
-        (b"[]", "holds no object"),
-        (b'{"profile": 3}', '"profile" is neither a text nor a list of texts'),
-        (b'{"profile": ["go", 3]}', '"profile" is neither a text nor a list of texts'),
-        (b'{"permissions": []}', '"permissions" is no object'),
-        (b'{"permissions": {"allow": "x"}}', '"permissions.allow" is no list of texts'),
-        (b'{"allowedTools": [1]}', '"allowedTools" is no list of texts'),
-        (b'{"hooks": {"PreToolUse": "x"}}', '"hooks.PreToolUse" is no list'),
-        (b'{"hooks": {"PreToolUse": [{"matcher": "Bash"}]}}', '"hooks.PreToolUse" holds what is'),
-        (b'{"mcpServers": {"x": "y"}}', '"mcpServers" is no object of objects'),
-        (b'{"allowCommands": "make"}', '"allowCommands" is neither a list nor an object'),
-        (b'{"allowCommands": {"x": []}}', '"allowCommands" is neither a list nor an object'),
-        (b'{"allowCommands": {"run": "x"}}', '"allowCommands" is not made of texts'),
-        (b'{"allowPkillTargets": {}}', '"allowPkillTargets" is no list of texts'),
+        ({"profile": 3}, '"profile" is 3: must be a string or a list'),
+        ({"profile": ["go", 3]}, '"profile[1]" is 3: must be a string'),
+        ({"profile": ["go", "nod"]}, '"profile[1]" is "nod": unknown profile "nod"; did you mean'),
+        ({"permissions": []}, '"permissions" is []: must be an object'),
+        ({"permissions": {"allow": "x"}}, '"permissions.allow" is "x": must be a list'),
+        ({"permissions": {"deny": ["Bash"]}}, 'unknown key "deny" in "permissions"'),
+        ({"allowedTools": [1]}, '"allowedTools[0]" is 1: must be a string'),
+        ({"hooks": {"PreToolUse": "x"}}, '"hooks.PreToolUse" is "x": must be a list'),
+        ({"hooks": {"PreToolUse": [{"matcher": "B"}]}}, '"hooks.PreToolUse[0]" has no "command"'),
+        ({"hooks": {"PreToolUse": [3]}}, '"hooks.PreToolUse[0]" is 3: must be a string or an obj'),
+        ({"hooks": {"Stop": []}}, 'unknown key "Stop" in "hooks"'),
+        ({"mcpServers": {"x": "y"}}, '"mcpServers.x" is "y": must be an object'),
+        ({"allowCommands": "make"}, '"allowCommands" is "make": must be a list or an object'),
+        ({"allowCommands": {"x": []}}, 'unknown key "x" in "allowCommands"'),
+        ({"allowCommands": {"run": "x"}}, '"allowCommands.run" is "x": must be a list'),
+        ({"allowPkillTargets": {}}, '"allowPkillTargets" is {}: must be a list'),
+        ({"allow_commands": []}, 'unknown key "allow_commands"'),
+        ({"profil": "node"}, 'unknown key "profil"'),
     ],
 )
-def test_an_unusable_file(content: bytes, place: str) -> None:
-    """An unusable file is ignored as a whole, with one warning that names the place."""
-    useful = content.replace(b"{", b'{"allowPkillTargets": ["a"], ', 1)
-    for text in {content, useful if content.startswith(b'{"') else content}:
-        settings, digest, warnings = parse_agent_file(text)
-        assert AgentSettings() == settings
-        assert digest
-        [warning] = warnings
-        assert warning.endswith("; it is ignored as a whole, the built-in settings hold")
-        assert warning.startswith(f".autonoe/agent.json {place}") or text is useful
+def test_an_unusable_file(raw: dict[str, Any], problem: str, tmp_path: Path) -> None:
+    """An invalid value or key is an error with its place: the file may restrict (AUT-138)."""
+    with pytest.raises(ConfigError) as caught:
+        read(tmp_path, {"sandbox": True, **raw})
+    assert caught.value.message.startswith(f"{AGENT_FILE}: {problem}")
+    assert caught.value.hint
 
 
-def test_an_unknown_profile() -> None:
-    """A profile that does not exist is an error that lists the valid names (AUT-138)."""
-    with pytest.raises(ConfigError, match=r'agent\.json: unknown profile "nod"') as caught:
-        parse_agent_file(b'{"profile": ["go", "nod"]}')
-    assert 'did you mean "node"? valid profiles: base, node, bun, ' in str(caught.value.hint)
-
-
-def test_settings_without_effect_warn() -> None:
-    """A sandbox, a name without a hook, and an unknown key only give a warning each."""
-    raw = {"sandbox": {"enabled": False}, "hooks": {"PreToolUse": ["mine"]}, "colour": 1}
-    settings, _, warnings = parse_agent_file(b"\xef\xbb\xbf" + json.dumps(raw).encode())
-    assert AgentSettings(hooks=(*AgentSettings().hooks, "mine")) == settings
-    for part, warning in zip(('"sandbox"', 'hook "mine"', 'key "colour"'), warnings, strict=True):
+def test_settings_without_effect_warn(tmp_path: Path) -> None:
+    """A sandbox and a name without a hook give a warning each."""
+    raw = {"sandbox": {"enabled": False}, "hooks": {"PreToolUse": ["mine"]}}
+    settings, _, warnings = read(tmp_path, b"\xef\xbb\xbf" + json.dumps(raw).encode())
+    assert (*AgentSettings().hook_names, "mine") == settings.hook_names
+    for part, warning in zip(('"sandbox"', 'hook "mine"'), warnings, strict=True):
         assert part in warning
 
 
-def test_a_changed_file() -> None:
+def test_a_changed_file(tmp_path: Path) -> None:
     """A file that changed since the last run gives a note (AUT-140)."""
-    one, two = (parse_agent_file(text).digest for text in (b"{}", b"{ }"))
+    one, two = (read(tmp_path, text).digest for text in (b"{}", b"{ }"))
     assert ["", "", ""] == [change_note(None, one), change_note(one, one), change_note("", "")]
     assert "was changed since the last run" in change_note(one, two)
     assert "is new since the last run" in change_note("", two)

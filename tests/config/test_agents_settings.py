@@ -60,13 +60,21 @@ def test_there_are_none_by_default() -> None:
     [
         (
             {"agents": {"reviwing": "codex"}},
-            'unknown role "reviwing" in "agents"',
+            'unknown key "reviwing" in "agents"',
             'did you mean "reviewing"?',
         ),
-        ({"agents": {"x": "codex"}}, 'unknown role "x" in "agents"', "valid roles: planning, "),
-        ({"agents": "codex"}, '"agents" is "codex": ', "write an object"),
-        ({"agents": None}, '"agents" is null: ', "write an object"),
-        ({"agents": ["codex"]}, '"agents" is ["codex"]: ', "write an object"),
+        ({"agents": {"x": "codex"}}, 'unknown key "x" in "agents"', "valid keys: planning, "),
+        (
+            {"agents": "codex"},
+            '"agents" is "codex": ',
+            'correct the value; for example "agents": {',
+        ),
+        ({"agents": None}, '"agents" is null: ', 'correct the value; for example "agents": {'),
+        (
+            {"agents": ["codex"]},
+            '"agents" is ["codex"]: ',
+            'correct the value; for example "agents": {',
+        ),
         (
             {"agents": {"planning": 5}},
             '"agents.planning" is 5: must be the name of an agent, or an object with',
@@ -79,20 +87,20 @@ def test_there_are_none_by_default() -> None:
             'did you mean "model"?',
         ),
         ({"agents": {"planning": {"model": 5}}}, '"agents.planning.model" is 5: ', "correct"),
-        ({"agents": {"planning": " "}}, '"agents.planning.agent" is " ": ', "correct"),
+        ({"agents": {"planning": " "}}, '"agents.planning" is " ": must not be blank', "correct"),
         (
             {"agents": {"planning": {"fallback": "codex"}}},
             '"agents.planning.fallback" is "codex": ',
-            "write a list",
+            "correct",
         ),
         (
             {"agents": {"planning": {"fallback": [{"model": "m"}]}}},
             '"agents.planning.fallback[0]" has no "agent"',
-            "give the name",
+            "add it",
         ),
-        ({"fallback": "codex"}, '"fallback" is "codex": ', "write a list"),
+        ({"fallback": "codex"}, '"fallback" is "codex": must be a list', "correct"),
         ({"fallback": ["codex", 5]}, '"fallback[1]" is 5: ', "correct"),
-        ({"fallback": [""]}, '"fallback[0].agent" is "": ', "correct"),
+        ({"fallback": [""]}, '"fallback[0]" is "": must not be blank', "correct"),
         (
             {"fallback": [{"agent": "codex", "fallback": []}]},
             'unknown key "fallback" in "fallback[0]"',

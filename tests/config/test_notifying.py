@@ -48,10 +48,13 @@ def test_long_form(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("notify", "message"),
     [
-        ({"on": ["often"]}, "on: Input should be 'end', 'failed'"),
-        ({"when": []}, "when: unknown key; it has `to`, `command`, `on` and `at`"),
-        ({"to": "tgram//geheim"}, 'to: must be "bell", "none", or Apprise URLs'),
-        ({"at": "soon"}, 'at: must be a time such as "07:00"'),
+        ({"on": ["often"]}, '"notify.on[0]" is "often": must be "end", "failed", "spec_issue"'),
+        ({"when": []}, 'unknown key "when" in "notify"'),
+        (
+            {"to": "tgram//x"},
+            '"notify.to" is "tgram//x": must be "bell", "none", or an Apprise URL',
+        ),
+        ({"at": "soon"}, '"notify.at" is "soon": must be a time such as "07:00"'),
     ],
 )
 def test_invalid(notify: object, message: str, tmp_path: Path) -> None:

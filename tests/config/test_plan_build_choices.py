@@ -36,13 +36,13 @@ def test_the_model(
     """The most specific model applies, in the agent's spelling (LOP-114)."""
     settings = PlanBuildConfig()
     if own is not None:
-        settings = PlanBuildConfig(model=own, origins={"model": "user"})
+        settings = PlanBuildConfig(model=own)
     assert expected == chosen_model(settings, Config(model=shared), agent=agent, given=given)
 
 
 def test_the_agent() -> None:
     """The most specific agent applies."""
-    own = PlanBuildConfig(agent="own", origins={"agent": "project"})
+    own = PlanBuildConfig(agent="own")
     shared = Config(agent="scripted:x.toml")
     agents = [chosen_agent(s, shared) for s in (own, PlanBuildConfig())]
     assert ["own", "scripted:x.toml"] == agents

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -82,16 +82,20 @@ There are three files, all optional: [`.cuggino.json`](#cugginojson) for every c
 the formats of other tools, [`.lopen/loop-config.json`](#lopenloop-configjson) for `cuggino loop`
 and [`.autonoe/agent.json`](#autonoeagentjson) for `cuggino deliver`. Command-line options override
 files.
+
+An unusable file is an error with exit code 2 that names the file and the place in it, and nothing
+is started, as it may hold a limit or a restriction: a file that cannot be read, is empty, is not
+JSON in UTF-8, or is a link to a missing one; an unknown key, or one that is there twice; a value of
+the wrong type or range. No value is ever replaced silently. Each file is read at the start of a
+command, so a change applies to the next one.
 """
 
 _CUGGINO = """\
 ## `.cuggino.json`
 
 An object with camelCase keys in the project's folder. `cuggino setup` asks for the most common
-ones. Invalid JSON, an unknown key or a value of the wrong type is an error with exit code 2 that
-names the place; no value is ever replaced silently. `null` is allowed where the type includes
-*none*. `cuggino help config --json` prints a JSON Schema, with which an editor can check the file
-as you type.
+ones. `null` is allowed where the type includes *none*. `cuggino help config --json` prints a JSON
+Schema, with which an editor can check the file as you type; it may be named as `$schema`.
 
 ```json
 {
@@ -164,19 +168,18 @@ _LOPEN = """\
 ## `.lopen/loop-config.json`
 
 Settings of `cuggino loop`, in the project and in your home. The project overrides your home, key by
-key, and the file of `--config` overrides both. Unusable values are ignored with a warning, as in
-Lopen, but a file named by `--config` must be valid. `cuggino loop configure` asks for the settings,
-and `cuggino loop configure --show` prints each value and its source. Limits, guard and sandbox come
-from `.cuggino.json`, as do `agent` and `model` if no file here sets them.
+key, and the file of `--config` overrides both. A `null` sets nothing, except where the type
+includes *none*. `cuggino loop configure` asks for the settings, and `cuggino loop configure --show`
+prints each value and its source. Limits, guard and sandbox come from `.cuggino.json`, as do `agent`
+and `model` if no file here sets them.
 """
 
 _AUTONOE = """\
 ## `.autonoe/agent.json`
 
 Extends what the agents of `cuggino deliver` may use. It is read once, at the start; a change since
-the last run is reported. It cannot turn off guard or sandbox. Invalid JSON or a value of the wrong
-type invalidates the whole file, with a warning; an unknown profile ends the command with exit
-code 2.
+the last run is reported. It cannot turn off guard or sandbox (`sandbox` is accepted, and ignored
+with a warning). A `null` sets nothing.
 
 | key | meaning |
 |---|---|
@@ -300,7 +303,13 @@ def _about(name: str) -> str:
 
 def _bounds(field: FieldInfo) -> str:
     """Return the lower bound; upper bounds are of no use to a reader."""
-    for bound in field.metadata:
+    within = [
+        bound
+        for one in get_args(field.annotation)
+        for info in getattr(one, "__metadata__", ())
+        for bound in getattr(info, "metadata", ())
+    ]
+    for bound in (*field.metadata, *within):
         if (least := getattr(bound, "ge", None)) is not None:
             return f", at least {least}"
         if (above := getattr(bound, "gt", None)) is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cuggino.domain.jobs import jobs_of
+from cuggino.storage.jobs import jobs_of
 from tests.domain.test_jobs import jobs
 from tests.vectors import each
 

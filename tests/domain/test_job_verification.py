@@ -19,7 +19,8 @@ from cuggino.domain.job_verification import (
     with_facts,
     with_findings,
 )
-from cuggino.domain.jobs import Jobs, jobs_of
+from cuggino.domain.jobs import Jobs
+from cuggino.storage.jobs import jobs_of
 from tests.vectors import each
 
 PASSED = VerificationResult.passed()

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from cuggino.domain.jobs import MOST_JOBS, Job, Jobs, jobs_of
+from cuggino.domain.jobs import MOST_JOBS, Job, Jobs
+from cuggino.storage.jobs import jobs_of
 from tests.vectors import each, rows
 
 ROWS = {row["id"]: row for row in rows("lopen_state")}
@@ -161,12 +162,12 @@ def test_odd_jobs_are_reported_and_kept() -> None:
     assert ["", "REQ-1", ""] == [job.requirement_code for job in found.items]
     assert [None, 2, None] == [job.priority for job in found.items]
     assert (
+        'jobs[0]: "description" is ["x"]: must be a string; ignored',
+        'jobs[0]: "status" is 5: must be a string; ignored',
+        'jobs[0]: "priority" is "high": must be a number; ignored',
         'jobs[0] has no "id"; it is called #1',
-        '"description" of jobs[0] is not a string',
-        '"status" of jobs[0] is not a string',
-        '"priority" of jobs[0] is no number; the job comes last',
         "jobs[1] is not an object; ignored",
-        '"priority" of jobs[3] is no number; the job comes last',
+        'jobs[3]: "priority" is true: must be a number or a string; ignored',
         'several jobs have the id "3"',
     ) == warnings
 

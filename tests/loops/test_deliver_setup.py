@@ -10,7 +10,7 @@ import pytest
 
 from cuggino.agents.base import Capabilities, SpawnOptions
 from cuggino.domain.deliverable_tools import TOOL_SERVER, TOOLS_OF, agent_tool
-from cuggino.errors import ConfigError, StorageError
+from cuggino.errors import ConfigError
 from cuggino.events import DeliverWarning
 from cuggino.guard.policy import Policy
 from cuggino.loops.deliver.tool_socket import SOCKET, has_sockets
@@ -242,19 +242,11 @@ def test_settings_that_were_changed(tmp_path: Path) -> None:
 
 
 def test_settings_that_cannot_be_used(tmp_path: Path) -> None:
-    """Invalid JSON is ignored as a whole, with a warning that names the place (AUT-130)."""
-    story = run_with(tmp_path / "run", '{"mcpServers": {}, ')
-    assert any("agent.json line 1 column" in warning for warning in story.warnings)
-    assert "all_passed" == story.ended.reason
-
-
-def test_an_unknown_profile(tmp_path: Path) -> None:
-    """An unknown profile is an error before anything starts; it names the valid ones (AUT-138)."""
+    """Unusable settings are an error before anything starts, with the valid values (AUT-138)."""
     project = project_of(tmp_path / "run", [], {"profile": "cobol"}, start=START)
     seen = project.marbles.record(project.stream(journal=True))
     assert [("error", ConfigError)] == [(kind, type(value)) for _, kind, value in seen]
-    assert "cobol" in seen[0][2].message
-    assert "python" in seen[0][2].hint
+    assert 'unknown profile "cobol"; valid profiles: base, node, bun, python' in seen[0][2].message
     assert [] == project.agent.spawned
     assert not project.workspace.journal.exists()
     project.assert_released()
@@ -266,8 +258,8 @@ def test_settings_that_cannot_be_read(tmp_path: Path) -> None:
     (folder / ".autonoe/agent.json").mkdir(parents=True)
     project = DeliverLoop(folder, [], START, settings=None)
     seen = project.marbles.record(project.stream())
-    assert [("error", StorageError)] == [(kind, type(value)) for _, kind, value in seen]
-    assert "agent.json cannot be read" in seen[0][2].message
+    assert [("error", ConfigError)] == [(kind, type(value)) for _, kind, value in seen]
+    assert ".autonoe/agent.json: not a regular file" == seen[0][2].message
 
 
 def test_instructions_of_the_project(tmp_path: Path) -> None:

@@ -119,12 +119,12 @@ def test_a_jobs_file_is_read(case: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"", "line 1 column 1: not valid JSON"),
+        (b"", "the file is empty"),
         (b'{\n  "jobs": [\n    {"id": A}\n]}', "line 3 column 12: not valid JSON"),
         (b"{\xff", "byte 1: not UTF-8"),
         (b"[" * 100_000, "nested too deeply"),
         (b"{}", 'neither a list nor an object with a list "jobs"'),
-        (b'{"jobs": [], "x": ' + b"9" * 5000 + b"}", "digits"),
+        (b'{"jobs": [], "x": ' + b"9" * 5000 + b"}", "too large"),
     ],
     ids=["empty", "word", "bytes", "deep", "shape", "number"],
 )

@@ -107,7 +107,7 @@ class ClaudeAgent(ProgramAgent):
         # A session applies the settings of its project, which the login command does not know.
         for name in _PROJECT_SETTINGS:
             try:
-                settings = read_json_object(cwd / name, may_be_blank=True)
+                settings = read_json_object(cwd / name)
             except (OSError, ValueError):
                 continue
             given = settings.get("env")

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 
 from reactivex import Observable
 
+from cuggino.config import read_agent_file
 from cuggino.errors import ConfigError
 from cuggino.events import DeliverStreamEvent
 from cuggino.loops.deliver.options import DeliverRunOptions
@@ -19,7 +20,7 @@ from cuggino.loops.frame.run import Run, Story
 from cuggino.operators import Flow, ask
 from cuggino.operators.supervision import Ledger, is_outage
 from cuggino.stages import Services, act
-from cuggino.storage import SPEC_FILE, JournalFile
+from cuggino.storage import SPEC_FILE, DeliverableStore, JournalFile
 
 
 class DeliverService:
@@ -29,17 +30,21 @@ class DeliverService:
         self.services = services
 
     def check(self) -> None:
-        """Check that a specification exists, and that the deliverable tools are available.
+        """Check the specification, the files that people edit, and the deliverable tools.
 
         Raises:
-            ConfigError: there is no `SPEC.md`, or the MCP library is not installed.
+            ConfigError: there is no `SPEC.md`, a file is unusable, or the MCP library is not
+                installed.
         """
-        if not (self.services.workspace.root / SPEC_FILE).is_file():
+        root = self.services.workspace.root
+        if not (root / SPEC_FILE).is_file():
             raise ConfigError(
-                f"{SPEC_FILE} not found in {self.services.workspace.root}",
+                f"{SPEC_FILE} not found in {root}",
                 hint=f"describe what is to be delivered in {SPEC_FILE}, or give --project-dir",
             )
 
+        read_agent_file(root)
+        DeliverableStore(root).check()
         if find_spec("mcp") is None:
             raise ConfigError(
                 "the deliverable tools need the MCP library, which is not installed",

@@ -47,8 +47,8 @@ def look_at_agent_file(project: Path, workspace: Workspace) -> tuple[AgentFile, 
     agent may have made it.
 
     Raises:
-        ConfigError: it names a profile that does not exist.
-        StorageError: it is there and cannot be read, or the digest not be written.
+        ConfigError: it is unusable.
+        StorageError: the digest cannot be written.
     """
     found = read_agent_file(project)
     digest = workspace.folder / _DIGEST

@@ -14,7 +14,7 @@ from cuggino.loops.plan_build.run import PlanBuildRun
 from cuggino.operators.supervision import Ledger, is_outage
 from cuggino.prompts import check_verification_prompts
 from cuggino.stages import Services
-from cuggino.storage import JournalFile
+from cuggino.storage import JobStore, JournalFile
 
 
 class PlanBuildService:
@@ -24,11 +24,12 @@ class PlanBuildService:
         self.services = services
 
     def check(self, options: PlanBuildOptions) -> None:
-        """Check the prompts of the verifying agents, if there are any.
+        """Check the jobs, and the prompts of the verifying agents, if there are any.
 
         Raises:
-            ConfigError: a template of the project cannot be used.
+            ConfigError: the jobs file or a template of the project cannot be used.
         """
+        JobStore(self.services.workspace.root).check()
         if options.verify_after_iteration and not options.plan_only:
             check_verification_prompts(self.services.prompts)
 
