@@ -47,9 +47,9 @@ _TYPES: Mapping[str, str] = MappingProxyType(
 _LIMITS: Mapping[str, str] = MappingProxyType(
     {
         "literal_error": "{expected}",
-        "greater_than": "greater than {gt:g}",
-        "greater_than_equal": "at least {ge:g}",
-        "less_than_equal": "at most {le:g}",
+        "greater_than": "greater than {gt:.15g}",
+        "greater_than_equal": "at least {ge:.15g}",
+        "less_than_equal": "at most {le:.15g}",
         "finite_number": "a finite number",
         "string_unicode": "text without half a surrogate pair",
     }
@@ -202,7 +202,7 @@ def validated(model: type[Model], raw: object) -> Model:
     try:
         return model.model_validate(raw)
     except ValidationError as error:
-        raise _explained(error, model, raw)[0].error from error
+        raise next(iter(_explained(error, model, raw).values())) from error
 
 
 def usable(model: type[Model], raw: Mapping[str, Any]) -> tuple[Model, list[str]]:
@@ -211,16 +211,8 @@ def usable(model: type[Model], raw: Mapping[str, Any]) -> tuple[Model, list[str]
         return model.model_validate(raw), []
     except ValidationError as error:
         problems = _explained(error, model, raw)
-    bad = {key for problem in problems for key in problem.keys}
-    rest = {key: value for key, value in raw.items() if key not in bad}
-    return validated(model, rest), [str(problem.error) for problem in problems]
-
-
-class _Problem(NamedTuple):
-    """The error of one value, or of the whole object if `keys` is empty."""
-
-    keys: tuple[int | str, ...]
-    error: InvalidFile
+    rest = {key: value for key, value in raw.items() if (key,) not in problems}
+    return validated(model, rest), [str(problem) for problem in problems.values()]
 
 
 class _Found(NamedTuple):
@@ -237,14 +229,15 @@ class _Found(NamedTuple):
     """The key that is missing in the value, if any."""
 
 
-def _explained(error: ValidationError, model: type[BaseModel], raw: object) -> list[_Problem]:
-    """Return a sentence for each invalid value: the place, the value, what it must be."""
-    found = [_found(one, raw) for one in error.errors(include_url=False)]
-    values = dict.fromkeys(one.keys[:1] for one in found)
-    return [
-        _Problem(value, _sentence([one for one in found if one.keys[:1] == value], model))
-        for value in values
-    ]
+def _explained(
+    error: ValidationError, model: type[BaseModel], raw: object
+) -> dict[tuple[int | str, ...], InvalidFile]:
+    """Return the error of each invalid value by its key, or by () for the whole."""
+    found: dict[tuple[int | str, ...], list[_Found]] = {}
+    for one in error.errors(include_url=False):
+        where = _found(one, raw)
+        found.setdefault(where.keys[:1], []).append(where)
+    return {key: _sentence(errors, model) for key, errors in found.items()}
 
 
 def _sentence(found: list[_Found], model: type[BaseModel]) -> InvalidFile:
@@ -272,7 +265,7 @@ def _sentence(found: list[_Found], model: type[BaseModel]) -> InvalidFile:
     if first.kind in _TYPES:
         message = "must be " + " or ".join(dict.fromkeys(_TYPES[one.kind] for one in deepest))
     if not first.keys:
-        return InvalidFile(message)
+        return InvalidFile(f"a key {message}" if first.kind == "string_unicode" else message)
     hint = _example(model, first.keys[0])
     return InvalidFile(f'"{_place(first.keys)}" is {_shown(first.value)}: {message}', hint)
 

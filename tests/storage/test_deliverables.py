@@ -125,18 +125,6 @@ def test_a_broken_file_is_kept(store: DeliverableStore) -> None:
     assert sorted(["status.json", *kept]) == names(store)
 
 
-@pytest.mark.parametrize("kind", ["folder", "pipe"])
-def test_a_folder_or_pipe(kind: str, store: DeliverableStore) -> None:
-    """A folder or a pipe in place of the file is reported without blocking."""
-    store.path.parent.mkdir()
-    if kind == "folder":
-        store.path.mkdir()
-    else:
-        os.mkfifo(store.path)
-    assert f"{STATUS_FILE} is broken: not a regular file" == store.load(now=NOW).broken
-    assert store.exists()
-
-
 def test_mode_and_link_are_kept(store: DeliverableStore, tmp_path: Path) -> None:
     """A file keeps its permissions, and a symlink is followed."""
     elsewhere = tmp_path / "elsewhere.json"

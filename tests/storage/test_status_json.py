@@ -105,17 +105,9 @@ def file(*items: object, **more: object) -> bytes:
 @each(
     "problem, content",
     [
-        ("line 1 column 2: not valid JSON", b"{"),
-        ("line 2 column 3: not valid JSON", b"{\n  x}"),
-        ("byte 1: not UTF-8", b"{\xff"),
-        ("NaN is not valid JSON", b'{"deliverables": [], "x": NaN}'),
-        ("the number 1e999 is too large", b'{"deliverables": [], "x": 1e999}'),
-        ("nested too deeply", b"[" * 100_000),
         ("nested too deeply", file(x=json.loads("[" * DEEPEST + "]" * DEEPEST))),
-        ("not a JSON object", b"[]"),
         ('it has no "deliverables"', b"{}"),
         ('"deliverables" is {}: must be a list', b'{"deliverables": {}}'),
-        ('the key "deliverables" is there twice', b'{"deliverables": [], "deliverables": []}'),
         ('"createdAt" is 5: must be a string', file(createdAt=5)),
         ('"deliverables[1]" is "B": must be an object', file({"id": "A"}, "B")),
         ('"deliverables[0]" has no "id"', file({"description": "x"})),
