@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from cuggino.errors import StorageError
+from cuggino.protection import own_write
 
 BIGGEST = 64 * 1024 * 1024
 """Bytes that `read_regular` reads at most."""
@@ -176,6 +177,7 @@ def write_atomic(
         OSError: the file cannot be written and is unchanged.
     """
     target = Path(os.path.realpath(path)) if follow_links else path
+    content = text.encode("utf-8", "replace") if isinstance(text, str) else b"".join(text)
     target.parent.mkdir(parents=True, exist_ok=True)
     beside, descriptor = _temporary(target, 0o600 if private else 0o666)
     with open(descriptor, "wb") as file:  # noqa: PTH123
@@ -184,11 +186,12 @@ def write_atomic(
                 mode = target.lstat().st_mode
                 if stat.S_ISREG(mode) and not private:
                     os.fchmod(file.fileno(), stat.S_IMODE(mode))
-            file.writelines([text.encode("utf-8", "replace")] if isinstance(text, str) else text)
+            file.write(content)
             file.flush()
             if sync:
                 os.fsync(file.fileno())
-            beside.replace(target)
+            with own_write(target, content):
+                beside.replace(target)
         except BaseException:
             with suppress(OSError):
                 beside.unlink(missing_ok=True)

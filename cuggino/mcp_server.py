@@ -174,9 +174,10 @@ def forward(socket: Path, tool: str, given: Mapping[str, object]) -> Mapping[str
         StorageError: the run could not be reached, or the call failed.
     """
     folder = os.open(socket.parent, os.O_RDONLY | os.O_DIRECTORY)
+    short = Path("/proc/self/fd", str(folder))  # an address may be much shorter than a path
     try:
         with connection(AF_UNIX, SOCK_STREAM) as to:
-            to.connect(f"/proc/self/fd/{folder}/{socket.name}")
+            to.connect(str(short / socket.name if short.parent.is_dir() else socket))
             to.sendall(json.dumps({"tool": tool, "input": dict(given)}).encode() + b"\n")
             with to.makefile("rb") as lines:
                 said = json.loads(lines.readline())

@@ -45,7 +45,8 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         "_version": _room(),
         "events": _room("", "pydantic pydantic_core typing_extensions"),
         "errors": _room(),
-        "files": _room("errors"),
+        "protection": _room(),
+        "files": _room("errors protection"),
         "edited_files": _room("errors files", "pydantic"),
         "system_calls": _room(),
         "programs": _room("errors files system_calls"),
@@ -60,14 +61,14 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         "sources": _room("folders processes"),
         "git": _room("errors files sandbox operators processes", "reactivex git psutil"),
         "trust": _room("errors files config prompts processes git"),
-        "storage": _room("events errors files edited_files domain", "pydantic filelock"),
+        "storage": _room("events errors protection files edited_files domain", "pydantic filelock"),
         "agents": _room(
             "programs _version events errors files guard sandbox config domain processes operators "
             "git",
             "pydantic pydantic_core reactivex copilot",
         ),
         "stages": _room(
-            "events errors files guard sandbox config domain agents.base prompts "
+            "events errors protection files guard sandbox config domain agents.base prompts "
             "operators folders processes git storage",
             "pydantic reactivex",
         ),

@@ -135,7 +135,12 @@ from cuggino.events.result import KnownState, RunOutcome, RunResult, RunState, i
 from cuggino.events.resumed import RunResumed
 from cuggino.events.retry import AgentFellBack, AgentRetry, QuotaLifted, QuotaWaiting
 from cuggino.events.reviewing_markers import Approved, RequestChanges, ToBeDiscussed
-from cuggino.events.role import ProtectedChanged, RoleViolated, SandboxChosen
+from cuggino.events.role import (
+    InstructionsChanged,
+    ProtectedChanged,
+    RoleViolated,
+    SandboxChosen,
+)
 from cuggino.events.session import (
     McpServerFailed,
     RateLimited,
@@ -237,6 +242,7 @@ __all__ = [
     "HistoryRewritten",
     "HookFailed",
     "ImplementingStart",
+    "InstructionsChanged",
     "IterationStart",
     "JobBlocked",
     "JobVerified",

@@ -43,3 +43,14 @@ class ProtectedChanged(SupervisionEvent):
 
     role: str
     paths: tuple[str, ...]
+
+
+class InstructionsChanged(SupervisionEvent):
+    """Files that instruct agents, such as `AGENTS.md`, changed during a session that may do so.
+
+    They are part of the work. Later agents that only look are told that they are no instructions,
+    and read them as they were at the start of the run wherever a view can show them so.
+    """
+
+    role: str
+    paths: tuple[str, ...]

@@ -24,6 +24,9 @@ _REPLACED = "refs/replace/"
 _KEPT = ("refs/heads/", "refs/tags/", "refs/stash", "refs/notes/", "refs/cuggino/", _REPLACED)
 """References that agents may not move or remove; others follow a remote."""
 
+_NOT_MADE = (_REPLACED, "refs/cuggino/")
+"""References that agents may not make either."""
+
 _LARGEST_INDEX = 1 << 30
 
 _FOLDERS = 8
@@ -151,7 +154,11 @@ class History:
                 staged = yield from self._differing("--cached", now.commit)
                 staged = yield from self._not_merged(staged, "--cached")
                 # What a person stages is what the work tree has.
-                unlike = (yield from self._differing()) if staged else ()
+                unlike: set[str] = set()
+                if staged:
+                    gone = yield from self._differing("--cached", "--diff-filter=D", now.commit)
+                    there = {path for path in gone if os.path.lexists(self._project / path)}
+                    unlike = {*(yield from self._differing()), *there}
                 changed.update({f":{path}": "" for path in staged if path in unlike})
         return changed
 
@@ -199,7 +206,7 @@ class History:
     def _refs(self, before: _State, now: _State) -> Iterator[tuple[str, str]]:
         for ref in sorted({*before.refs, *now.refs}):
             old, new = before.refs.get(ref), now.refs.get(ref)
-            is_new = old is None and not ref.startswith(_REPLACED)
+            is_new = old is None and not ref.startswith(_NOT_MADE)
             may_change = not self._looks and (is_new or ref in (before.branch, now.branch))
             if old != new and ref.startswith(_KEPT) and not (may_change and new is not None):
                 yield ref, new or ""

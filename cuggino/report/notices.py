@@ -29,6 +29,7 @@ from cuggino.events import (
     GateChanged,
     HistoryRewritten,
     HookFailed,
+    InstructionsChanged,
     JobBlocked,
     JobVerified,
     LoopMaxIterations,
@@ -206,11 +207,14 @@ def describe(event: Event) -> tuple[str, Tone, str] | None:
             return "Sandbox", "warning" if chosen.not_held else "neutral", _confined(chosen)
         case RoleViolated(void=False, role=role, paths=paths):
             return "Put back", "warning", f"after {role}: {', '.join(paths)}"
-        case RoleViolated(role=role, paths=paths, kept=place):
+        case RoleViolated(role=role, paths=paths, kept=place, failed=failed):
             where = f"; kept in {place}" if place else ""
+            where += f"; not put back: {', '.join(failed)}" if failed else ""
             return "Role violated", "bad", f"{role} changed {', '.join(paths)}{where}"
         case ProtectedChanged(role=role, paths=paths):
             return "Protected files changed", "warning", f"during {role}: {', '.join(paths)}"
+        case InstructionsChanged(role=role, paths=paths):
+            return "Instructions changed", "warning", f"during {role}: {', '.join(paths)}"
         case NoProgress(kind=kind, agents=agents, action=action):
             then = "planned again" if action == "replan" else "stopped"
             return "No progress", "bad", f"{kind} over {counted(agents, 'agent')}; {then}"

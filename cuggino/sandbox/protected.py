@@ -9,20 +9,29 @@ from itertools import chain
 from pathlib import Path
 
 from cuggino.sandbox.resolving import Resolver, path_of
-from cuggino.sandbox.view import ROWS, ViewRole, has_inside, joined, protected_paths
+from cuggino.sandbox.view import (
+    ROWS,
+    ViewRole,
+    has_inside,
+    instruction_paths,
+    joined,
+    protected_paths,
+)
 from cuggino.sandbox.views import Views
 
-_PERSONS = ("archive", "backlog", "memory.md", "parked", "spec-issues", "tbd")
+_PERSONS = (
+    *("archive", "backlog", "memory.md", "parked", "spec-issues", "tbd"),
+    *("journal", "origins", "proposals"),
+)
 """Paths where people, and the commands they type, write during a run."""
 
-_OWN = (
-    *("agent.sha256", "browser", "digests", "journal", "kept", "lock", "lock.json", "locks"),
-    *("origins", "proposals", "snapshots", "unverified-jobs.json"),
-    "control",  # its commands are signed
-)
-"""Paths that the run itself writes, or whose changes are reported elsewhere."""
+_CACHES = ("digests", "snapshots")
+"""Paths where commands that people type keep what can be computed again."""
 
-_DELIVER: frozenset[ViewRole] = frozenset({"initializer", "coding", "sync", "verify"})
+_EXEMPT = ("browser", "control", "locks")
+"""Pictures that agents take; signed commands, which a run takes at once; and empty lock files."""
+
+STATUS = ".autonoe/status.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,10 +42,16 @@ class Protected:
     role: str
     paths: tuple[Path, ...]
     """Restored if they have changed."""
+    shallow: tuple[Path, ...] = ()
+    """Folders around them, and links, through which they could be replaced."""
     told: tuple[Path, ...] = ()
     """Exceptions within them that people write at any time: changes are only reported."""
+    caches: tuple[Path, ...] = ()
+    """Exceptions within them that are restored without a word."""
     exempt: tuple[Path, ...] = ()
-    """Exceptions within them that the run itself or this session may write."""
+    """Exceptions within them that this session may write."""
+    instructions: tuple[Path, ...] = ()
+    """Other paths that instruct agents: changes are reported."""
     specs: str | None = None
     """The specifications, relative to the project, if the role may not write them."""
     looks: bool = False
@@ -59,30 +74,32 @@ def protected_for(
 ) -> Protected:
     """Return the paths that a session of this role may not change. Reads the disk once.
 
-    `own` are files of the run in `.cuggino`; `name` is the session's name in events, by default
-    the role.
+    `own` are files in `.cuggino` that the session may write; `name` is the session's name in
+    events, by default the role.
     """
     resolver = Resolver()
     root = resolver.path(project)
     row = ROWS[role]
-    exempt, told = _exempt_and_told(root, role, specs)
-    files = dict.fromkeys(_beside(path, resolver) for path in own)
     outside = not row.specs and not has_inside(root, specs, resolver)
-    paths = (
-        *protected_paths(root, None if row.specs else specs, resolver),
-        *(() if row.specs or outside else _links_above(root / specs, root)),
-    )
+    paths = [*protected_paths(root, None if row.specs else specs, resolver)]
+    # A link is protected, and what it leads to.
+    linked = [root / STATUS, *([] if row.specs or outside else [root / specs])]
+    paths += (resolver.path(path) for path in linked if path.is_symlink())
     # Git's housekeeping, which outlasts the commit that started it, writes a list of refs for
     # clients that fetch by plain HTTP.
     listed = (
         joined(path, "refs") for path in paths if path.name == "info" and path != root / specs
     )
+    exempt, told, caches = _exceptions(root, role, specs)
     return Protected(
         project=root,
         role=role if name is None else name,
-        paths=paths,
-        told=tuple(path for path in told if path not in files),
-        exempt=(*exempt, *files, *chain.from_iterable(listed)),
+        paths=tuple(paths),
+        shallow=() if row.specs or outside else tuple(_around(root / specs, root)),
+        told=told,
+        caches=caches,
+        exempt=(*exempt, *(_beside(path, resolver) for path in own), *chain.from_iterable(listed)),
+        instructions=() if row.access != "writes" else tuple(instruction_paths(root)),
         specs=None if row.specs or outside else specs,
         looks=row.access != "writes",
         held=held,
@@ -96,24 +113,23 @@ def _beside(path: Path, resolver: Resolver) -> Path:
     return path_of(f"{resolver.text(folder)}/{name}")
 
 
-def _links_above(path: Path, root: Path) -> Iterator[Path]:
-    """Yield the links among the path's parents, through which it could be replaced."""
+def _around(path: Path, root: Path) -> Iterator[Path]:
+    """Yield the folders and links between the project and the path."""
     for parent in path.parents:
         if parent == root or not parent.is_relative_to(root):
             return
-        if parent.is_symlink():
-            yield parent
+        yield parent
 
 
 @lru_cache(maxsize=64)
-def _exempt_and_told(
+def _exceptions(
     root: Path, role: ViewRole, specs: str
-) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+) -> tuple[tuple[Path, ...], tuple[Path, ...], tuple[Path, ...]]:
+    """Return the paths that are exempt, those that are only reported, and the caches."""
     row = ROWS[role]
-    exempt = [*joined(root, *row.folders, *row.files), *joined(root / ".cuggino", *_OWN)]
-    if role in _DELIVER:
-        exempt.append(root / ".autonoe" / "status.json")  # written by the tools for deliverables
+    own = root / ".cuggino"
+    exempt = [*joined(root, *row.folders, *row.files), *joined(own, *_EXEMPT)]
     if row.specs:
         exempt.append(root / specs)
-    told = (path for path in joined(root / ".cuggino", *_PERSONS) if path not in exempt)
-    return tuple(exempt), tuple(told)
+    told = (path for path in joined(own, *_PERSONS) if path not in exempt)
+    return tuple(exempt), tuple(told), joined(own, *_CACHES)

@@ -74,6 +74,14 @@ PROTECTED = (
 )
 """Files and folders of a project that decide what agents and cuggino do."""
 
+INSTRUCTIONS = (
+    *("AGENTS.md", "AGENTS.override.md", "CLAUDE.md", "CLAUDE.local.md", "GEMINI.md", "QWEN.md"),
+    *(".clinerules", ".cursor", ".cursorrules", ".vscode", ".windsurfrules"),
+    *(".github/copilot-instructions.md", ".github/instructions", ".github/agents"),
+    *(".github/prompts", ".github/skills"),
+)
+"""Files and folders that instruct agents and editors, and that an implementer may write as work."""
+
 GIT_PROTECTED = ("hooks", "config", "config.worktree", "info", "commondir")
 """Paths in git's folder that git runs or obeys."""
 
@@ -318,6 +326,11 @@ def protected_paths(
         yield from _submodules(git)
     yield from named_by_settings(root, folders, home_of(os.environ))
     yield from own_programs(root)
+
+
+def instruction_paths(root: Path) -> tuple[Path, ...]:
+    """Return the paths that instruct agents, and that an implementer may write as work."""
+    return joined(root, *INSTRUCTIONS)
 
 
 @lru_cache(maxsize=256)

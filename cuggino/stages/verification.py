@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from reactivex import Observable, operators as ops
 
@@ -18,15 +18,16 @@ from cuggino.errors import ProcessError, RoleViolation, StorageError
 from cuggino.events import (
     CommitFailed,
     CommitPerformed,
+    InstructionsChanged,
     ProtectedChanged,
     RoleViolated,
     is_llm_terminal_marker_event,
 )
 from cuggino.files import is_own_output
-from cuggino.folders import PathVersion, Protection, files_of
 from cuggino.git import IDENTITY, LINK, PLAIN, Contents, Entry, History
 from cuggino.operators import Flow, ask, emit, flow, forward
 from cuggino.operators.mapcat import mapcat
+from cuggino.protection import ExpectedFiles, PathVersion, files_of, own_write
 from cuggino.sandbox import (
     Protected,
     Views,
@@ -41,6 +42,8 @@ from cuggino.stages.undo import Undone, undo_plan, undo_stage
 from cuggino.storage import Backlog, Workspace
 
 T = TypeVar("T")
+
+_Versions: TypeAlias = dict[Path, PathVersion | None]
 
 KEPT = "refs/cuggino/kept"
 """Prefix of the refs that keep reverted versions."""
@@ -68,10 +71,14 @@ def verified(
     - With a view that the kernel enforces (`Protected.held`) it was not the session but a person:
       `ProtectedChanged` names the paths, and they stay. A view cannot protect names that did not
       exist, nor links, so these are restored if the role writes the project.
+    - `RoleViolated.failed` names what the disk, read again, still has otherwise.
 
-    With `voids=False`, for a command, the stream does not fail and the verdict counts.
-    `Protected.told` are paths that people may change at any time: `ProtectedChanged`, unless a view
-    has held, as the session cannot have written them then.
+    What this process writes meanwhile is expected (`own_write`). With `voids=False`, for a command,
+    the stream does not fail and the verdict counts. `Protected.told` are paths that people may
+    change at any time: `ProtectedChanged`, unless a view has held, as the session cannot have
+    written them then. Only what a session has removed there while it changed something else, as
+    `git clean` does, is restored. `InstructionsChanged` names the changed files that instruct
+    agents.
     A disposed session is not compared. With `None` the source itself is returned.
     """
     if protected is None:
@@ -111,16 +118,17 @@ class _Verification:
         self._protected = protected
         self._voids = voids
         folders = git_folders(protected.project)
-        exempt = (*protected.exempt, *protected.told)
-        self._files = Protection(
+        # In a view that holds, only a person can have changed what is theirs: thousands of items.
+        apart = (*protected.told, *protected.caches) if protected.held else ()
+        self._files = ExpectedFiles(
             protected.paths,
-            exempt=exempt,
+            exempt=(*protected.exempt, *apart),
+            shallow=protected.shallow,
             blanks=(protected.project, *folders),
             strict=() if protected.specs is None else (protected.project / protected.specs,),
+            is_enforced=not protected.held,
         )
-        # In a view that holds, only a person can have changed what is theirs: thousands of items.
-        told = () if protected.held else protected.told
-        self._told = Protection(told, exempt=protected.exempt, contents=False)
+        self._instructions = ExpectedFiles(protected.instructions, is_enforced=False)
         self._history = History(
             protected.project,
             folders,
@@ -146,17 +154,16 @@ class _Verification:
             return (value,)
 
         self._began = time.time() - _COARSE
-        self._files.take()
-        self._told.take()
-        if not (self._protected.held and self._protected.looks):
-            self._history.take()
-        yield from self._take_tree()
-        try:
-            yield from forward(source.pipe(mapcat(but_last)))
-        except Exception:
+        yield from self._take_tree()  # first, as it writes the private index
+        with self._files.running(), self._instructions.running():
+            if not (self._protected.held and self._protected.looks):
+                self._history.take()
+            try:
+                yield from forward(source.pipe(mapcat(but_last)))
+            except Exception:
+                yield from self._compare()
+                raise
             yield from self._compare()
-            raise
-        yield from self._compare()
         yield from emit(*held)
 
     def _compare(self) -> Flow[None]:
@@ -178,18 +185,14 @@ class _Verification:
                 moved = (".git",) if self._history.bring_back() else ()
             except OSError as error:
                 failed.append(str(error))
-        changed, told = self._files.changes(), self._told.changes()
-        if protected.held:
-            its = set() if protected.looks else self._files.in_no_view(changed)
-            told = {**{p: v for p, v in changed.items() if p not in its}, **told}
-            changed = {path: changed[path] for path in its}
-        if told:  # an import writes items, too, while an agent works in the project
-            backlog = Backlog(Workspace(protected.project))
-            told = {path: it for path, it in told.items() if not backlog.is_as_imported(path)}
+        instructions = self._instructions.changes()
+        if files := [path for path in instructions if not path.is_dir()]:
+            yield from emit(InstructionsChanged(role=protected.role, paths=self._names(files)))
+        changed, told = self._sorted()
         if told:
             yield from emit(ProtectedChanged(role=protected.role, paths=self._names(told)))
         # First, so that git reads no settings of an agent's.
-        failed += self._put_back(changed)
+        failed += self._names(self._files.put_back(changed))
         try:
             refs = yield from self._history.changes()
         except ProcessError:  # a repository that git cannot read: the commit will report it
@@ -223,6 +226,33 @@ class _Verification:
         )
         if self._voids:
             raise RoleViolation(protected.role, paths, kept=kept)
+
+    def _sorted(self) -> tuple[_Versions, _Versions]:
+        """Return the changes to put back, and those by people, which stay; restore caches."""
+        protected, found = self._protected, self._files.changes()
+        if protected.held:
+            its = set() if protected.looks else self._files.in_no_view(found)
+            told = {path: found[path] for path in found if path not in its}
+        else:
+            cached = [path for path in found if _is_in(path, protected.caches)]
+            self._files.put_back(cached)
+            told = {
+                path: found[path]
+                for path in found
+                if _is_in(path, protected.told) and not self._is_own_journal(path)
+            }
+            its = found.keys() - cached - told.keys()
+            if its or self._files.lost_folders(protected.told):  # `rm -r`, and no person's act
+                added = {path.name for path, version in told.items() if version is not None}
+                its |= {path for path in told if told[path] is None and path.name not in added}
+                told = {path: it for path, it in told.items() if path not in its}
+        if told:  # an import writes items, too, while an agent works in the project
+            backlog = Backlog(Workspace(protected.project))
+            told = {path: it for path, it in told.items() if not backlog.is_as_imported(path)}
+        return {path: found[path] for path in found if path in its}, told
+
+    def _is_own_journal(self, path: Path) -> bool:
+        return path.parent.name == "journal" and self._files.is_own(path)
 
     def _take_tree(self) -> Flow[None]:
         if self._tree is not None:
@@ -260,13 +290,6 @@ class _Verification:
             path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
             for path in paths
         )
-
-    def _put_back(self, changed: Mapping[Path, PathVersion | None]) -> tuple[str, ...]:
-        """Restore these paths, and return what failed."""
-        try:
-            return self._names(self._files.put_back(changed))
-        except OSError as error:
-            return (str(error),)
 
     def _keep(
         self, changed: Mapping[Path, PathVersion | None], refs: Mapping[str, str]
@@ -352,9 +375,15 @@ class _Tree:
         return (yield from ask(undo_stage(self._snapshots, replace(plan, changes=changes))))
 
     def _counts(self, path: Path) -> bool:
+        """Return whether the path is compared here, and neither exempt nor in `ExpectedFiles`."""
         protected = self._protected
-        exempt = any(path.is_relative_to(one) for one in (*protected.exempt, *protected.told))
-        return path.is_relative_to(protected.project) and not exempt and not is_own_output(path)
+        others = (*protected.exempt, *protected.paths)
+        is_inside = path.is_relative_to(protected.project)
+        return is_inside and not _is_in(path, others) and not is_own_output(path)
+
+
+def _is_in(path: Path, places: Iterable[Path]) -> bool:
+    return any(path.is_relative_to(place) for place in places)
 
 
 def _name_in_tree(path: Path, root: Path) -> Path:
@@ -365,7 +394,8 @@ def _name_in_tree(path: Path, root: Path) -> Path:
 
 def _write(path: Path, content: bytes, *, is_link: bool) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    if is_link:
-        path.symlink_to(os.fsdecode(content))
-    else:
-        path.write_bytes(content)
+    with own_write(path, content):
+        if is_link:
+            path.symlink_to(os.fsdecode(content))
+        else:
+            path.write_bytes(content)

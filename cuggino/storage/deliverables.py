@@ -39,6 +39,7 @@ from cuggino.edited_files import (
 )
 from cuggino.errors import ConfigError, StorageError
 from cuggino.files import parse_json, read_regular, render_json, storing, write_atomic
+from cuggino.protection import expected
 from cuggino.storage.moving import move_into
 
 SPEC_FILE = "SPEC.md"
@@ -110,12 +111,13 @@ class DeliverableStore:
     def load(self, *, now: datetime) -> LoadedDeliverables:
         """Return the contents of the file, which may be missing or broken (AUT-103, AUT-104).
 
-        It takes no lock, because the file is replaced atomically.
+        It takes no lock, because the file is replaced atomically. While a session runs that could
+        write it, the file has what this process has written, whatever the disk says.
         """
         today = _day(now)
         deliverables, odd = Deliverables.none_yet(today), tuple[str, ...]()
         try:
-            content = read_content(self.path)
+            content = _content(self.path)
             if content is not None:
                 deliverables, odd = parse_status(content, today=today)
         except InvalidFile as error:
@@ -220,6 +222,21 @@ class DeliverableStore:
                 yield
             finally:
                 lock.release()
+
+
+def _bytes(path: Path) -> bytes:
+    """Return what the file holds, or what it must hold while a session runs."""
+    known = expected(path)
+    return read_regular(path) if known is None else known
+
+
+def _content(path: Path) -> bytes | None:
+    """Return the same of a file that a person may edit; None without a file."""
+    try:
+        known = expected(path)
+    except FileNotFoundError:
+        return None
+    return read_content(path) if known is None else known
 
 
 def _day(now: datetime) -> date:
@@ -349,7 +366,7 @@ class VerifiedFile:
         operation = "read verified deliverables"
         try:
             with storing(operation, self.path):
-                raw = parse_json(read_regular(self.path))
+                raw = parse_json(_bytes(self.path))
             ids, verified = _ids(raw["all"]), _ids(raw["verified"])
         except (ValueError, TypeError, KeyError) as error:
             raise StorageError(operation, f"{self.path} is invalid") from error

@@ -10,6 +10,7 @@ from pathlib import Path
 from cuggino.errors import SessionError
 from cuggino.events import LlmMarkerEvent
 from cuggino.files import read_regular, storing, write_atomic
+from cuggino.protection import own_write
 
 PROGRESS_LOG = "# Progress Log"
 
@@ -48,10 +49,14 @@ class Session:
             self.session_file,
             self.plan_file,
             *self._review_files,
-            self.check_file,
-            self.setup_file,
+            *self.outputs,
             self.verified_file,
         )
+
+    @property
+    def outputs(self) -> tuple[Path, ...]:
+        """The files that commands of the run fill."""
+        return self.check_file, self.setup_file
 
     @property
     def folders(self) -> tuple[Path, ...]:
@@ -83,11 +88,13 @@ class Session:
     def append(self, marker: LlmMarkerEvent) -> None:
         """Append the marker to the session file, as the block that the agent wrote."""
         tag = marker.tag_name()
+        block = f"\n<{tag}>\n{marker.content}\n</{tag}>\n".encode(errors="replace")
         with (
             storing("append marker", self.session_file),
-            self.session_file.open("a", encoding="utf-8", errors="replace", newline="") as file,
+            own_write(self.session_file, block, appends=True),
+            self.session_file.open("ab") as file,
         ):
-            file.write(f"\n<{tag}>\n{marker.content}\n</{tag}>\n")
+            file.write(block)
 
     def commit_plan(self) -> None:
         """Replace the session file by the plan file, followed by an empty progress log.

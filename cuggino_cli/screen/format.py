@@ -32,6 +32,7 @@ from cuggino.events import (
     GuardDenied,
     HistoryRewritten,
     ImplementingStart,
+    InstructionsChanged,
     IterationStart,
     LlmAgentEvent,
     LlmMarkerEvent,
@@ -378,6 +379,9 @@ def supervision_shown(event: SupervisionEvent) -> Shown | None:
         case ProtectedChanged():
             changed = _some(event.paths)
             return always("warning", f"[Project] Changed during {inert(event.role)}: {changed}")
+        case InstructionsChanged(paths=paths):
+            told = f"Instructions for agents changed during {inert(event.role)}: {_some(paths)}"
+            return always("warning", f"[Project] {told}")
         case DirtyFilesKept(paths=paths):
             told = f"Uncommitted before the run, so left out of commits: {_some(paths)}"
             return always("warning", f"[Commit] {told}")
@@ -479,10 +483,11 @@ def _confined(event: SandboxChosen) -> str:
 
 
 def _violation(event: RoleViolated) -> str:
-    back = "what could be was put back" if event.failed else "it was put back"
+    back = f"not put back: {_some(event.failed)}" if event.failed else "it was put back"
     kept = f", the changed version is in {inert(event.kept)}" if event.kept else ""
     if not event.void:
-        return f"[Project] Put back after {inert(event.role)}: {_some(event.paths)}{kept}"
+        put = "Changed and not all put back" if event.failed else "Put back"
+        return f"[Project] {put} after {inert(event.role)}: {_some(event.paths)}{kept}"
     return (
         f"[Agent] Changed what {inert(event.role)} may not write: "
         f"{_some(event.paths)} ({back}{kept})"

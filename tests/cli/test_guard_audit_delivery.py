@@ -131,7 +131,7 @@ def test_the_policy_is_that_of_the_session(project: Path, instruction: DeliverIn
         settle(project, **settings)
         agent = read_agent_file(project).settings
         setup = session_setup(
-            instruction, options, agent, verified=project / "verified", is_guarded=True
+            instruction, options, agent, socket=project / "tools", is_guarded=True
         )
         assert setup.guard == deliver_policy(
             deliver_settings(started), agent, PERMISSIONS[instruction], project=project

@@ -13,6 +13,7 @@ from reactivex import Observable, never
 from cuggino import events as ev
 from cuggino.agents.base import SpawnOptions
 from cuggino.errors import AgentFailed, AgentFailure
+from cuggino.files import write_atomic
 from cuggino.loops import DeliverRunOptions, DeliverService, Services
 from cuggino.operators.supervision import QuotaGate
 from cuggino.storage import Workspace
@@ -103,10 +104,9 @@ class Sessions(TurnAgent):
         return []
 
     def write(self, content: Statuses | str) -> None:
-        """Put this into the status file."""
+        """Put this into the status file, as the tools of the run do."""
         file = self.project / ".autonoe" / "status.json"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(content if isinstance(content, str) else status_json(content))
+        write_atomic(file, content if isinstance(content, str) else status_json(content))
 
 
 def mark_verified(options: SpawnOptions, ids: set[str]) -> None:
@@ -116,7 +116,7 @@ def mark_verified(options: SpawnOptions, ids: set[str]) -> None:
     file = Path(options.env["CUGGINO_SESSION_FILE"]).with_suffix(".verified.json")
     kept = json.loads(file.read_text())
     kept["verified"] = [name for name in kept["all"] if name in ids | set(kept["verified"])]
-    file.write_text(json.dumps(kept))
+    write_atomic(file, json.dumps(kept))
 
 
 def deliver_marbles(**events: Any) -> Marbles:

@@ -32,6 +32,7 @@ from reactivex import (
 
 from cuggino import events as ev
 from cuggino.agents.base import LlmAgent, SpawnOptions
+from cuggino.files import write_atomic
 from cuggino.loops import (
     DeliverRunOptions,
     DeliverService,
@@ -165,7 +166,8 @@ class TurnAgent(LlmAgent):
             if text is None:
                 path.unlink(missing_ok=True)
             else:
-                path.write_text(text)
+                # What is in the list of deliverables is written by the tools of the run.
+                (write_atomic if path.name == "status.json" else Path.write_text)(path, text)
         mark_verified(options, set(turn.verifies))
         self._process.repository.add(*turn.commits)
 

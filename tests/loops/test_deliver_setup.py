@@ -13,7 +13,7 @@ from cuggino.domain.deliverable_tools import TOOL_SERVER, TOOLS_OF, agent_tool
 from cuggino.errors import ConfigError
 from cuggino.events import DeliverWarning
 from cuggino.guard.policy import Policy
-from cuggino.loops.deliver.tool_socket import SOCKET, has_sockets
+from cuggino.loops.deliver.tool_socket import SOCKET
 from cuggino.programs import program
 from cuggino.storage import Workspace
 from tests.loops.deliver_loop import DeliverLoop, RecordedDelivery, Sessions, Turn
@@ -115,14 +115,8 @@ def test_the_server_of_the_tools(strict: bool, tmp_path: Path) -> None:
         assert [TOOL_SERVER] == list(options.mcp_servers)
         server: Any = options.mcp_servers[TOOL_SERVER]
         verified = Path(options.env["CUGGINO_SESSION_FILE"]).with_suffix(".verified.json")
-        if has_sockets():
-            socket = verified.with_name(verified.name.replace(".verified.json", ".tools")) / SOCKET
-            expected = ["-P", str(program("mcp_server.py")), str(socket), *TOOLS_OF[role]]
-        else:
-            expected = ["-P", "-m", "cuggino_cli", "mcp", "deliverables"]
-            expected += ["--project", str(options.cwd), "--tools", ",".join(TOOLS_OF[role])]
-            expected += ["--verified", str(verified)] if role == "verify" else []
-            expected += ["--strict-transitions"] if strict else []
+        socket = verified.with_name(verified.name.replace(".verified.json", ".tools")) / SOCKET
+        expected = ["-P", str(program("mcp_server.py")), str(socket), *TOOLS_OF[role]]
         assert {"command": sys.executable, "args": expected, "alwaysLoad": True} == server
         own = {agent_tool(tool) for tool in TOOLS_OF[role]}
         mine = {tool for tool in options.allowed_tools if tool.startswith("mcp__autonoe")}

@@ -87,6 +87,7 @@ SAID: tuple[tuple[ev.Event, str, str], ...] = (
         "after reviewing: a.xml",
     ),
     (ev.ProtectedChanged(role="build", paths=("a",)), "Protected files changed", "during build: a"),
+    (ev.InstructionsChanged(role="build", paths=("a",)), "Instructions changed", "during build: a"),
     (ev.DirtyFilesKept(paths=("a", "b")), "Not committed", "uncommitted before the run: a, b"),
     (ev.DirtyFilesCommitted(paths=("a",)), "Mixed commit", "changes from before the run: a"),
     (ev.BranchChanged(before="main", after=None), "Branch changed", "from main to none, where"),

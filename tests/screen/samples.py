@@ -97,6 +97,7 @@ _OF_ONE: dict[type[ev.Event], dict[str, Any]] = {
     ev.PlanBuildPhaseStarted: {"phase": "build"},
     ev.PlanBuildSessionEnded: {"phase": "build", "cost_usd": 0.5, "duration": 60.0},
     ev.ProtectedChanged: {"paths": [".specs/a.md"]},
+    ev.InstructionsChanged: {"paths": ["AGENTS.md"]},
     ev.RoleViolated: {"paths": [".specs/a.md"], "failed": [], "void": True},
     ev.SandboxChosen: {"held": ["planning"], "not_held": []},
     ev.RunEnded: {"state": "failed"},

@@ -484,7 +484,7 @@ def test_a_session_that_fails(work: GitProject) -> None:
 
 def test_a_file_too_large_to_keep(work: GitProject, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that cannot be put back is named, and stays as it is now."""
-    monkeypatch.setattr("cuggino.folders.protection.LARGEST", 4)
+    monkeypatch.setattr("cuggino.protection.LARGEST", 4)
     project = work.root
     violated = Session(
         project, "implementing", lambda: (project / ".specs/a.md").write_text("easier")

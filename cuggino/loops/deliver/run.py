@@ -29,7 +29,7 @@ from cuggino.loops.deliver.course import Course
 from cuggino.loops.deliver.options import DeliverRunOptions
 from cuggino.loops.deliver.session import deliver_session, listed
 from cuggino.loops.deliver.setup import session_setup
-from cuggino.loops.deliver.tool_socket import SOCKET, ToolSocket, has_sockets
+from cuggino.loops.deliver.tool_socket import ToolSocket
 from cuggino.loops.frame.ending import run_to_its_end
 from cuggino.loops.frame.history import history_kept
 from cuggino.loops.frame.run import Run, Story
@@ -158,52 +158,44 @@ class DeliverRun(Story):
         if instruction == "verify":
             yield from ask(act(self._keep_verified))
         boundary = boundary_for(options, instruction, agent)
-        tools_folder = self._run.session.tools_folder if has_sockets() else None
-        folder = tools_folder if boundary.engine != "none" else None
-        setup = yield from ask(
-            act(
-                lambda: session_setup(
-                    instruction,
-                    options,
-                    self._agent_settings,
-                    verified=self._verified.path,
-                    is_guarded=is_guarded(agent, instruction),
-                    socket=tools_folder / SOCKET if tools_folder else None,
-                )
-            )
-        )
-        assert setup is not None
-        common = spawn_options(
-            options,
-            instruction,
-            told.text,
-            guard=setup.guard,
-            turn=turn,
-            session=self._run.session,
-            agent=agent,
-            folder=folder,
-            drafts=self._run.services.drafts,
-        )
-        spawn = replace(
-            common,
-            model=model,
-            thinking=options.thinking,
-            settings=setup.settings,
-            mcp_servers=setup.mcp_servers,
-            allowed_tools=setup.allowed_tools,
-        )
-        session = partial(
-            deliver_session,
-            self._course.sessions,
-            self._run,
-            spawn,
-            self._store,
-            self._verified,
-        )
+        tools_folder = self._run.session.tools_folder
         with Scope() as scope:
-            if tools_folder is not None:
-                call = partial(self._call, instruction)
-                scope.acquire(partial(ToolSocket, tools_folder, call), ToolSocket.close)
+            call = partial(self._call, instruction)
+            server = scope.acquire(partial(ToolSocket, tools_folder, call), ToolSocket.close)
+            setup = session_setup(
+                instruction,
+                options,
+                self._agent_settings,
+                is_guarded=is_guarded(agent, instruction),
+                socket=server.path,
+            )
+            common = spawn_options(
+                options,
+                instruction,
+                told.text,
+                guard=setup.guard,
+                turn=turn,
+                session=self._run.session,
+                agent=agent,
+                folder=tools_folder if boundary.engine != "none" else None,
+                drafts=self._run.services.drafts,
+            )
+            spawn = replace(
+                common,
+                model=model,
+                thinking=options.thinking,
+                settings=setup.settings,
+                mcp_servers=setup.mcp_servers,
+                allowed_tools=setup.allowed_tools,
+            )
+            session = partial(
+                deliver_session,
+                self._course.sessions,
+                self._run,
+                spawn,
+                self._store,
+                self._verified,
+            )
             yield from forward(flow(session).pipe(ops.do_action(self._heard)))
 
     def _call(

@@ -64,22 +64,20 @@ def session_setup(
     options: DeliverRunOptions,
     agent: AgentSettings,
     *,
-    verified: Path,
     is_guarded: bool,
-    socket: Path | None = None,
+    socket: Path,
 ) -> SessionSetup:
     """Return the setup of a session with this instruction, by options and agent settings.
 
-    `verified` is the file of verified deliverables; `is_guarded` if the agent supports the guard.
-    `socket` is where this process carries out calls of the deliverable tools; without one, their
-    server does.
+    `is_guarded` if the agent supports the guard. `socket` is where this process carries out calls
+    of the deliverable tools.
     """
     permissions = PERMISSIONS[instruction]
     guard = deliver_policy(options, agent, permissions, project=options.cwd) if is_guarded else None
     own = tuple(agent_tool(tool) for tool in TOOLS_OF[instruction])
     servers: dict[str, object] = {
         **_servers(agent, options.cwd),
-        TOOL_SERVER: _server(instruction, options, verified, socket),
+        TOOL_SERVER: _server(instruction, socket),
     }
     return SessionSetup(
         guard=guard,
@@ -121,22 +119,9 @@ def _servers(agent: AgentSettings, project: Path) -> dict[str, Mapping[str, obje
     return {name: server for name, server in agent.mcp_servers.items() if name not in missing}
 
 
-def _server(
-    instruction: DeliverInstruction,
-    options: DeliverRunOptions,
-    verified: Path,
-    socket: Path | None,
-) -> dict[str, object]:
+def _server(instruction: DeliverInstruction, socket: Path) -> dict[str, object]:
     """Return the command of the deliverable tools' server (AUT-118)."""
     # Nothing of the project is imported: its folder is where the server starts.
-    if socket is not None:
-        words = ["-P", str(program("mcp_server.py")), str(socket), *TOOLS_OF[instruction]]
-        # Otherwise the model would have to search for these tools first.
-        return {"command": sys.executable, "args": words, "alwaysLoad": True}
-    words = ["-P", "-m", "cuggino_cli", "mcp", "deliverables", "--project", str(options.cwd)]
-    words += ["--tools", ",".join(TOOLS_OF[instruction])]
-    if instruction == "verify":
-        words += ["--verified", str(verified)]
-    if options.strict_transitions:
-        words.append("--strict-transitions")
+    words = ["-P", str(program("mcp_server.py")), str(socket), *TOOLS_OF[instruction]]
+    # Otherwise the model would have to search for these tools first.
     return {"command": sys.executable, "args": words, "alwaysLoad": True}

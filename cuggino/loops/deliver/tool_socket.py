@@ -1,6 +1,7 @@
 """The deliverable tools in the process of the run, called through a Unix socket.
 
-An agent and its MCP servers cannot write `.autonoe/status.json`; this process does it for them.
+An agent and its MCP servers may not write `.autonoe/status.json`; this process does it for them,
+on every system, so that it knows what the file must hold.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import socketserver
+import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -21,11 +23,7 @@ SOCKET = "tools"
 """Name of the socket in its folder."""
 
 _LONGEST = 1_000_000
-
-
-def has_sockets() -> bool:
-    """Return whether this system has sockets in folders with paths of any length, as Linux has."""
-    return Path("/proc/self/fd").is_dir()
+_DESCRIPTORS = Path("/proc/self/fd")
 
 
 class ToolSocket:
@@ -34,16 +32,22 @@ class ToolSocket:
     def __init__(self, folder: Path, call: Call) -> None:
         """Start to listen in the folder.
 
+        The address of a socket may be much shorter than a path. Where a folder has no other name,
+        the socket is in a private folder with a short one.
+
         Raises:
             StorageError: the socket cannot be created.
         """
-        self._path = folder / SOCKET
+        self._private = not _DESCRIPTORS.is_dir()
         try:
+            if self._private:
+                folder = Path(tempfile.mkdtemp(prefix="cuggino-"))
             folder.mkdir(parents=True, exist_ok=True)
-            self._path.unlink(missing_ok=True)
+            self.path = folder / SOCKET
+            self.path.unlink(missing_ok=True)
             self._folder = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-            # The address of a socket may be much shorter than a path.
-            self._server = _Server(f"/proc/self/fd/{self._folder}/{SOCKET}", call)
+            address = self.path if self._private else _DESCRIPTORS / f"{self._folder}" / SOCKET
+            self._server = _Server(str(address), call)
         except OSError as error:
             raise StorageError(
                 "serve tools", f"no socket for the deliverable tools: {error.strerror or error}"
@@ -60,7 +64,9 @@ class ToolSocket:
         self._thread.join()
         os.close(self._folder)
         with suppress(OSError):
-            self._path.unlink(missing_ok=True)
+            self.path.unlink(missing_ok=True)
+            if self._private:
+                self.path.parent.rmdir()
 
 
 class _Server(socketserver.ThreadingUnixStreamServer):

@@ -19,6 +19,7 @@ from cuggino.events import (
     dump_event_bytes,
 )
 from cuggino.files import is_linked, storage_error, storing
+from cuggino.protection import own_write
 from cuggino.storage.journal.counting import DIGESTED, DigestFold
 from cuggino.storage.journal.digest import keep_digest
 from cuggino.storage.journal.reader import SUFFIX, VERSION, Entry, Scan
@@ -171,13 +172,23 @@ class Journal:
             self._cut()
         self._uncertain = True
         try:
-            self._write(line)
+            self._reopen()
+            with own_write(self.path, line, appends=True):
+                self._write(line)
             if synced:
                 os.fsync(self._file.fileno())
         except OSError:
             with suppress(OSError):  # otherwise the next `append` or `open` cuts
                 self._cut()
             raise
+
+    def _reopen(self) -> None:
+        """Open the file again if it was restored after somebody had removed or replaced it."""
+        with suppress(FileNotFoundError):
+            if self.path.stat().st_ino != os.fstat(self._file.fileno()).st_ino:
+                restored = io.FileIO(self.path, "ab")
+                self._file.close()
+                self._file = restored
 
     def _write(self, line: bytes) -> None:
         """Write the line; after a partial write, repeat the call to get the error."""
