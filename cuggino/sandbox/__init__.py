@@ -21,8 +21,10 @@ from cuggino.sandbox.view import (
     RoleView,
     ViewRole,
     git_folders,
+    instruction_paths,
     make_granted,
     role_view,
+    writes_files,
     writes_project,
 )
 from cuggino.sandbox.views import Views, holds_commands, views_of
@@ -44,6 +46,7 @@ __all__ = [
     "holds_commands",
     "home_of",
     "installed",
+    "instruction_paths",
     "login_files",
     "make_granted",
     "named_paths",
@@ -57,5 +60,6 @@ __all__ = [
     "top_of",
     "views_of",
     "without_logins",
+    "writes_files",
     "writes_project",
 ]

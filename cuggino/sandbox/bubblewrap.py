@@ -126,6 +126,8 @@ class _Mounts:
             self._bind(path)
         for path in view.read_only:
             self._protect(path)
+        for path, shown in view.replaced:
+            self._replace(path, shown)
         if view.folder is not None:
             self._bind(view.folder)
         self._show_agent_socket()
@@ -162,6 +164,12 @@ class _Mounts:
                     continue
                 if not any(parent.is_relative_to(other) for other in self._closed):
                     self._at.setdefault(parent, ("--bind", str(parent), str(parent)))
+
+    def _replace(self, path: Path, shown: Path) -> None:
+        """Show another file at the path; one that leads out of the project stays."""
+        real = path.resolve()
+        if real.is_file() and real.is_relative_to(self._view.project):
+            self._at[real] = ("--ro-bind", str(shown), str(real))
 
     def _hide(self, path: Path) -> None:
         with suppress(PermissionError):  # a path that this user cannot read needs no hiding

@@ -23,15 +23,24 @@ _RUNS = re.compile(
     re.DOTALL,
 )
 """Settings that start a program where git has the logins and keys of the user."""
+_RUNS_ANYWHERE = re.compile(
+    rf"{_RUNS.pattern}|filter\..*\.(clean|smudge|process)|core\.fsmonitor|merge\..*\.driver"
+    r"|diff\.(external|.*\.(command|textconv))",
+    re.DOTALL,
+)
+"""These, and others that start a program where git itself has a view."""
 _DEEPEST = 10
 _ESCAPES = {"n": "\n", "t": "\t", "b": "\b"}
 
 
-def named_by_settings(root: Path, git_folders: Iterable[Path], home: Path | None) -> Iterator[Path]:
+def named_by_settings(
+    root: Path, git_folders: Iterable[Path], home: Path | None, *, has_view: bool = True
+) -> Iterator[Path]:
     """Yield the files below `root` that settings of the repository or its user name.
 
-    Also those that do not exist yet.
+    Also those that do not exist yet; and if git has no view, all programs that it may start.
     """
+    runs = _RUNS if has_view else _RUNS_ANYWHERE
     files = [folder / name for folder in git_folders for name in ("config", "config.worktree")]
     if named := os.environ.get("GIT_CONFIG_GLOBAL"):
         files.append(Path(named))
@@ -39,18 +48,20 @@ def named_by_settings(root: Path, git_folders: Iterable[Path], home: Path | None
         folder = os.environ.get("XDG_CONFIG_HOME") or home / ".config"
         files += [home / ".gitconfig", Path(folder) / "git" / "config"]
     for file in files:
-        yield from _named_in(file, root, home, 0)
+        yield from _named_in(file, root, home, runs, 0)
 
 
-def _named_in(file: Path, root: Path, home: Path | None, depth: int) -> Iterator[Path]:
+def _named_in(
+    file: Path, root: Path, home: Path | None, runs: re.Pattern[str], depth: int
+) -> Iterator[Path]:
     for key, value in settings_in(file):
         if _INCLUDES.fullmatch(key):
             included = _expanded(value, file.parent, home)
             if included.is_relative_to(root):
                 yield included
             if depth < _DEEPEST:
-                yield from _named_in(included, root, home, depth + 1)
-        elif _RUNS.fullmatch(key):
+                yield from _named_in(included, root, home, runs, depth + 1)
+        elif runs.fullmatch(key):
             for word in _words(value):
                 named = _expanded(word, root, home)
                 if named.is_relative_to(root) and named.is_file():

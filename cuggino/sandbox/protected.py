@@ -81,7 +81,7 @@ def protected_for(
     root = resolver.path(project)
     row = ROWS[role]
     outside = not row.specs and not has_inside(root, specs, resolver)
-    paths = [*protected_paths(root, None if row.specs else specs, resolver)]
+    paths = [*protected_paths(root, None if row.specs else specs, resolver, has_view=held)]
     # A link is protected, and what it leads to.
     linked = [root / STATUS, *([] if row.specs or outside else [root / specs])]
     paths += (resolver.path(path) for path in linked if path.is_symlink())

@@ -123,6 +123,8 @@ class RoleView:
     """Paths that are accessible although they would be hidden, such as the socket of a service."""
     hidden: tuple[Path, ...] = ()
     shown: tuple[Path, ...] = ()
+    replaced: tuple[tuple[Path, Path], ...] = ()
+    """Files of the project, each with the one that is shown in its place."""
 
     def with_program(
         self,
@@ -242,6 +244,11 @@ def git_view(
     )
 
 
+def writes_files(role: ViewRole) -> bool:
+    """Return whether a session with this role may write the files of the project itself."""
+    return ROWS[role].access == "writes"
+
+
 def writes_project(role: ViewRole) -> bool:
     """Return whether a session with this role may change files of the project."""
     row = ROWS[role]
@@ -308,9 +315,12 @@ def has_inside(root: Path, specs: str, resolver: Resolver) -> bool:
 
 
 def protected_paths(
-    root: Path, specs: str | None, resolver: Resolver | None = None
+    root: Path, specs: str | None, resolver: Resolver | None = None, *, has_view: bool = True
 ) -> Iterator[Path]:
-    """Yield paths that no agent may write: settings, git's hooks and config, specifications."""
+    """Yield paths that no agent may write: settings, git's hooks and config, specifications.
+
+    If git has no view, also the programs of the project that it may start.
+    """
     resolver = resolver or Resolver()
     names = set(PROTECTED)
     with suppress(OSError), os.scandir(root) as entries:
@@ -324,7 +334,7 @@ def protected_paths(
     for git in folders:
         yield from joined(git, *GIT_PROTECTED)
         yield from _submodules(git)
-    yield from named_by_settings(root, folders, home_of(os.environ))
+    yield from named_by_settings(root, folders, home_of(os.environ), has_view=has_view)
     yield from own_programs(root)
 
 

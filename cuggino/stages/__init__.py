@@ -30,6 +30,7 @@ from cuggino.stages.command import (
 )
 from cuggino.stages.control import control_commands
 from cuggino.stages.fingerprint import fingerprint_stage
+from cuggino.stages.instructions import with_first_instructions
 from cuggino.stages.merging import Merge, go_on_merging, merge_under_way
 from cuggino.stages.options import StageOptions
 from cuggino.stages.project import (
@@ -188,4 +189,5 @@ __all__ = [
     "verified",
     "verified_commit",
     "watch_file_count",
+    "with_first_instructions",
 ]

@@ -36,6 +36,8 @@ class Session:
         """The file that the reviewing agent writes, in its own folder."""
         self.tools_folder = folder / f"{session_id}.tools"
         """The folder through which agents call tools that this process runs."""
+        self.instructions = folder / f"{session_id}.instructions"
+        """Copies of the files that instruct agents, as the run found them."""
         self.check_file = folder / f"{session_id}.check.txt"
         """The whole output of the latest check command."""
         self.setup_file = folder / f"{session_id}.setup.txt"
@@ -154,7 +156,7 @@ class Session:
             with storing("remove session", file):
                 file.unlink(missing_ok=True)
         reviews = wip.glob(f"{self.id}.reviewing-*")
-        for folder in (*self.folders, *reviews):
+        for folder in (*self.folders, *reviews, self.instructions):
             with storing("remove session", folder):
                 if folder.is_dir() and not folder.is_symlink():
                     shutil.rmtree(folder)

@@ -7,6 +7,7 @@ outside of the project that such a program writes.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reactivex import empty
+from reactivex import Observable, defer, empty
 
 from cuggino import run
-from cuggino.errors import CugginoError
-from cuggino.events import CommitFailed, CommitPerformed, SnapshotTaken
+from cuggino.errors import CugginoError, RoleViolation
+from cuggino.events import CommitFailed, CommitPerformed, RoleViolated, SnapshotTaken
 from cuggino.git import Git, commit_of
 from cuggino.notify import CommandNotifier
 from cuggino.operators import flow
@@ -96,6 +97,22 @@ def monitor_in_the_project(project: GitProject, marker: Path) -> None:
     program(project.root, marker, "watch.sh")
 
 
+def settings_of_another_folder(project: GitProject, marker: Path) -> None:
+    """The repository's own folder names another one, with settings of the agent's."""
+    git, common = project.root / ".git", project.root / ".git" / "common"
+    shutil.copytree(git, common, ignore=lambda *_: ["common"])
+    ev = program(common, marker)
+    with (common / "config").open("a") as config:
+        config.write(f"[core]\n\tfsmonitor = {ev}\n")
+    (git / "commondir").write_text("common\n")
+
+
+def included_settings(project: GitProject, marker: Path) -> None:
+    """The user's own settings include a file of the project."""
+    ev = program(project.root, marker)
+    project.write(".gitconfig", f"[core]\n\tfsmonitor = {ev}\n")
+
+
 def program_in_the_search_path(project: GitProject, marker: Path) -> None:
     ev = program(project.root, marker, "node_modules/.bin/git")
     ev.write_text(f"#!/bin/sh\necho ran >> '{marker}'\nexec /usr/bin/git \"$@\"\n")
@@ -110,6 +127,8 @@ PLANTS: dict[str, Plant] = {
         linked_repository,
         filter_in_the_project,
         monitor_in_the_project,
+        settings_of_another_folder,
+        included_settings,
         program_in_the_search_path,
     )
 }
@@ -126,6 +145,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GitProject:
     project.git("add", "--all")
     project.git("commit", "--quiet", "--message", "start")
     project.git("config", "filter.own.clean", "./clean.sh")
+    project.git("config", "include.path", "../.gitconfig")
     (project.root / "node_modules" / ".bin").mkdir(parents=True)
     bin_folder = f"{project.root}/node_modules/.bin"
     monkeypatch.setenv("PATH", f"{bin_folder}{os.pathsep}{os.environ['PATH']}")
@@ -166,22 +186,35 @@ def test_nothing_planted_runs_outside_of_the_view(
     assert any(isinstance(event, CommitPerformed) for event in events)
 
 
-@pytest.mark.parametrize(
-    "plant",
-    [
-        file_monitor_of_a_nested_repository,
-        filter_of_a_nested_repository,
-        repository_elsewhere_in_the_project,
-        linked_repository,
-        program_in_the_search_path,
-    ],
+_PUT_BACK = (
+    *(filter_in_the_project, monitor_in_the_project),
+    *(settings_of_another_folder, included_settings, program_in_the_search_path),
 )
+
+
+@pytest.mark.parametrize("plant", PLANTS.values(), ids=PLANTS)
 def test_precautions_without_a_view(project: GitProject, tmp_path: Path, plant: Plant) -> None:
-    """Where nothing can hold a program, git is kept from the settings of other repositories."""
+    """Where nothing can hold a program, git is kept from the settings of other repositories.
+
+    What git's own settings name is put back after the session, and an event names it.
+    """
+    if plant is monitor_in_the_project:
+        project.git("config", "core.fsmonitor", str(project.root / "watch.sh"))
     marker = tmp_path / "marker"
-    plant(project, marker)
+    events: list[Any] = []
+    protected = protected_for("implementing", project=project.root)
+
+    def attack(_: Any) -> Observable[Any]:
+        plant(project, marker)
+        return empty()
+
+    with suppress(RoleViolation):
+        run(defer(attack).pipe(verified(protected)), events.append)
     look(project, None)
     assert not marker.exists()
+    violated = [event for event in events if isinstance(event, RoleViolated)]
+    assert (plant in _PUT_BACK) == bool(violated)
+    assert all(event.failed == () for event in violated)
 
 
 def test_a_new_repository_is_named_and_not_committed(project: GitProject) -> None:

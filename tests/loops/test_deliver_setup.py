@@ -13,7 +13,8 @@ from cuggino.domain.deliverable_tools import TOOL_SERVER, TOOLS_OF, agent_tool
 from cuggino.errors import ConfigError
 from cuggino.events import DeliverWarning
 from cuggino.guard.policy import Policy
-from cuggino.loops.deliver.tool_socket import SOCKET
+from cuggino.loops.deliver.tool_socket import SOCKET, ToolSocket
+from cuggino.mcp_server import forward
 from cuggino.programs import program
 from cuggino.storage import Workspace
 from tests.loops.deliver_loop import DeliverLoop, RecordedDelivery, Sessions, Turn
@@ -121,6 +122,19 @@ def test_the_server_of_the_tools(strict: bool, tmp_path: Path) -> None:
         own = {agent_tool(tool) for tool in TOOLS_OF[role]}
         mine = {tool for tool in options.allowed_tools if tool.startswith("mcp__autonoe")}
         assert own == mine
+
+
+def test_a_socket_with_a_short_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a folder has no second name, the socket is in a private folder with a short one."""
+    monkeypatch.setattr("cuggino.loops.deliver.tool_socket._DESCRIPTORS", tmp_path / "none")
+    server = ToolSocket(tmp_path / ("long" * 30), lambda tool, given: {tool: dict(given)})
+    try:
+        assert len(str(server.path)) < 100
+        assert 0o700 == server.path.parent.stat().st_mode & 0o777
+        assert {"list": {"limit": 1}} == forward(server.path, "list", {"limit": 1})
+    finally:
+        server.close()
+    assert not server.path.parent.exists()
 
 
 def test_no_rule_answers_for_the_guard(tmp_path: Path) -> None:

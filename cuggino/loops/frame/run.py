@@ -19,7 +19,13 @@ from cuggino.loops.frame.interruption import Interruption
 from cuggino.loops.frame.options import RunOptions
 from cuggino.operators import Flow, StateRef, ask, emit, forward, within_budget
 from cuggino.sandbox import writes_project
-from cuggino.stages import Services, Supervision, Workplace, snapshot_stage
+from cuggino.stages import (
+    Services,
+    Supervision,
+    Workplace,
+    snapshot_stage,
+    with_first_instructions,
+)
 from cuggino.storage import JournalFile, Session
 
 
@@ -110,6 +116,8 @@ class Run:
             yield from ask(self.interruption.ending(self.services.save()))
         if options.role is not None:
             yield from self.snapshot(options.role, options.turn)
+        if self.options.kind != "watch":  # whose audit sees what was approved
+            options = with_first_instructions(options, self.session.instructions)
         return (yield from self.control.told(options))
 
     def branch_seen(self) -> Flow[None]:
