@@ -12,6 +12,7 @@ How `cuggino loop` starts a run::
     run(runtime.plan_build(options), print)
 """
 
+import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
 from cuggino.config.file import PLAN_BUILD_CONFIG_FILE, write_object, writing
@@ -104,11 +105,25 @@ class PlanBuildConfig(PlanBuildSettings, SharedSection):
     agent: Text = "claude"
     """The agent; where no file sets it, `agent` of `.cuggino.json` applies."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _of_other_versions(cls, raw: object) -> object:
+        """Pass over keys of other versions of Lopen, but not over misspelled ones (LOP-024)."""
+        if not isinstance(raw, Mapping):
+            return raw
+        ours = KEYS.keys() | cls.model_fields
+        return {key: value for key, value in raw.items() if key in ours or _is_mistyped(key)}
+
 
 KEYS: Mapping[str, str] = MappingProxyType(
     {_key(name): name for name in PlanBuildConfig.model_fields}
 )
 """The field of each key in a file."""
+
+
+def _is_mistyped(key: str) -> bool:
+    return key.startswith("verify.") or bool(difflib.get_close_matches(key, KEYS, n=1, cutoff=0.8))
+
 
 _OPTIONAL = {
     key for key, name in KEYS.items() if PlanBuildConfig.model_fields[name].default is None

@@ -265,6 +265,12 @@ def test_a_change_keeps_everything_else(place: Place) -> None:
     )
 
 
+def test_a_key_of_another_version(place: Place) -> None:
+    """A key that is none of ours, and nearly none of ours, is passed over (LOP-024)."""
+    place.write("project", '{"futureFeature": {"on": true}, "model": "m"}')
+    assert "m" == place.load().config.model
+
+
 def test_an_unknown_key_cannot_be_written(place: Place) -> None:
     """An unknown key is an error that names the nearest one."""
     with pytest.raises(ConfigError, match='unknown key "modle"') as caught:
