@@ -31,6 +31,9 @@ _COPIED = (
     "errors.py",
     "guard/**/*.py",
     "mcp_server.py",
+    "agents/base/calls.py",
+    "agents/base/hook.py",
+    "agents/claude/hook.py",
     "agents/codex/hook.py",
     "agents/gemini/hook.py",
     "agents/gemini/tools.py",
@@ -50,7 +53,7 @@ _UNUSED = 90 * 24 * 3600
 
 
 def program(path: str) -> Path:
-    """Return the copy of a program, such as `guard/hook.py`; see `programs_folder`."""
+    """Return the copy of a program, such as `agents/base/hook.py`; see `programs_folder`."""
     return programs_folder() / "cuggino" / path
 
 

@@ -157,7 +157,7 @@ class Codex(RealProgram):
         said = json.dumps({"hookSpecificOutput": made})
         # The program takes the answer of the hook that ends last.
         judged = f"grep -Fqs '{self.project}' {tempfile.gettempdir()}/{PREFIX}*.log"
-        runs = "grep -zqsx '/.*/codex/[h]ook.py' /proc/[0-9]*/cmdline"
+        runs = "grep -zqsx '/.*/base/[h]ook.py' /proc/[0-9]*/cmdline"
         ours = f"until {judged}; do sleep 0.1; done\nwhile {runs}; do sleep 0.1; done\nsleep 1"
         write_file(program, f"#!/bin/sh\n{ours}\necho '{said}'\n")
         program.chmod(0o755)
@@ -182,7 +182,7 @@ class Codex(RealProgram):
     def break_guard(self, when: GuardFault, fault: str) -> Iterator[Callable[[], None]]:
         command = CodexGuard.command
         package = self.home.parent / f"copy-{abs(hash(fault))}" / "cuggino"
-        hook = package / "agents" / "codex" / "hook.py"
+        hook = package / "agents" / "base" / "hook.py"
         if when == "later":
             shutil.copytree(Path(codex_guard.__file__).parents[2], package)
 
@@ -190,7 +190,7 @@ class Codex(RealProgram):
             whole = command(guard)
             match fault:
                 case "no hook":
-                    return whole.replace("codex/hook.py", "codex/missing.py")
+                    return whole.replace("base/hook.py", "base/missing.py")
                 case "no shell":
                     return whole.replace("exec /bin/sh", "exec /bin/missing")
                 case "another program":
@@ -199,7 +199,7 @@ class Codex(RealProgram):
                     asked = f'*) printf "%s" "$said" | {whole.removeprefix("exec ")} ;;'
                     return f'said=$(cat); case $said in *PreToolUse*) echo "{{}}" ;; {asked} esac'
                 case _:
-                    return whole.replace(guard.program, str(hook))
+                    return whole.replace(guard.guard.program, str(hook))
 
         def break_now() -> None:
             if fault == "deleted":

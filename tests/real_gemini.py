@@ -106,12 +106,13 @@ class Gemini(RealProgram):
         file.write_text("real")
         script = gemini_guard._script
 
-        def made(guard: Guard, orders: Path) -> str:
+        def made(guard: Guard, hook: list[str]) -> str:
             if when == "at the start":
                 return "exit 1\n"
-            real = orders.parent / "real.sh"
-            real.write_text(script(guard, orders))
-            return MODES.format(mode=file, real=real, script=orders.parent / "guard.sh")
+            folder = Path(json.loads(hook[-1])["log"]).parent
+            real = folder / "real.sh"
+            real.write_text(script(guard, hook))
+            return MODES.format(mode=file, real=real, script=folder / "guard.sh")
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(gemini_guard, "_script", made)

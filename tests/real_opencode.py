@@ -125,8 +125,8 @@ class OpenCode(RealProgram):
         program.chmod(0o755)
         words = hook_command
 
-        def judge(guard: Guard) -> list[str]:
-            return ["/bin/false"] if fault == "no judge" else [str(program), *words(guard)]
+        def judge(guard: Guard, outputs: str) -> list[str]:
+            return ["/bin/false"] if fault == "no judge" else [str(program), *words(guard, outputs)]
 
         with pytest.MonkeyPatch.context() as patch:
             if fault == "no plugin":

@@ -25,10 +25,10 @@ from typing_extensions import override
 import cuggino
 from cuggino import events as ev
 from cuggino.agents import LlmAgent, SpawnOptions
+from cuggino.agents.base.calls import Orders
 from cuggino.agents.base.guard import make_guard
 from cuggino.agents.base.program import ProgramAgent
 from cuggino.errors import CugginoError
-from cuggino.guard import hook
 from cuggino.guard.policy import Policy
 from cuggino.guard.roles import role_policy
 from cuggino.processes import process_lines
@@ -426,20 +426,20 @@ class JudgedHere(RealProgram):
     @override
     @contextmanager
     def break_guard(self, when: GuardFault, fault: str) -> Iterator[Callable[[], None]]:
-        answer = hook.answer
+        verdict = Orders.verdict
         broken: list[bool] = []
 
-        def failing(data: Any, *given: Any, **named: Any) -> Any:
-            if broken and data.get("tool_name") is not None:
+        def failing(*given: Any, **named: Any) -> Any:
+            if broken:
                 raise OSError("no more files")
-            return answer(data, *given, **named)
+            return verdict(*given, **named)
 
         with pytest.MonkeyPatch.context() as patch:
             if fault == "no parser":
                 made = lambda *given: replace(make_guard(*given), shfmt="/bin/false")  # noqa: E731
                 patch.setattr(f"{self.judging}.make_guard", made)
             else:
-                patch.setattr(hook, "answer", failing)
+                patch.setattr(Orders, "verdict", failing)
             yield lambda: broken.append(True)
 
 

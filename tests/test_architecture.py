@@ -142,12 +142,9 @@ CLI_LIBRARIES = frozenset({"click", "prompt_toolkit", "wcwidth", "reactivex", "p
 
 PROGRAMS = frozenset(
     {
-        "agents/codex/hook.py",
-        "agents/gemini/hook.py",
-        "agents/opencode/hook.py",
+        "agents/base/hook.py",
         "agents/scripted/process.py",
         "doctor/agent_process.py",
-        "guard/hook.py",
         "mcp_server.py",
         "sandbox/loader.py",
         "processes/guardian.py",
@@ -169,7 +166,6 @@ LOADS_NONE_OF: Mapping[str, frozenset[str]] = MappingProxyType(
         "-m cuggino_cli --version": HEAVY,
         "-m cuggino_cli --help": HEAVY,
         "-c import cuggino.errors": HEAVY,
-        "-c import cuggino.guard.hook": HEAVY,
         "-c import cuggino.guard.tools": HEAVY,
         "-c import cuggino.prompts": HEAVY,
         "-c import cuggino.events": HEAVY - {"pydantic"},

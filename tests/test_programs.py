@@ -72,19 +72,19 @@ def test_a_copy_is_kept(state: Path) -> None:
 
 def test_a_changed_copy_is_replaced(state: Path) -> None:
     """A copy that something has changed is not used."""
-    hook = programs.program("guard/hook.py")
+    hook = programs.program("agents/base/hook.py")
     content = hook.read_bytes()
     hook.write_text("raise SystemExit")
     programs._copy.cache_clear()
-    assert content == programs.program("guard/hook.py").read_bytes()
+    assert content == programs.program("agents/base/hook.py").read_bytes()
 
 
 def test_a_removed_copy_is_made_again(state: Path) -> None:
     """The copy is there whenever a program is asked for, from what was loaded first."""
-    hook = programs.program("guard/hook.py")
-    hook.parents[1].rename(state / "gone")
-    hook.parents[1].parent.rmdir()
-    assert hook == programs.program("guard/hook.py")
+    hook = programs.program("agents/base/hook.py")
+    hook.parents[2].rename(state / "gone")
+    hook.parents[2].parent.rmdir()
+    assert hook == programs.program("agents/base/hook.py")
     assert hook.exists()
 
 
@@ -107,7 +107,7 @@ def test_without_a_state_folder_the_copy_is_temporary(
     removals: list[Path] = []
     monkeypatch.setattr(atexit, "register", lambda _act, path, **_: removals.append(path))
     assert [programs.programs_folder()] == removals
-    assert programs.program("guard/hook.py").is_relative_to(tmp_path)
+    assert programs.program("agents/base/hook.py").is_relative_to(tmp_path)
 
 
 def test_a_sandbox_hides_the_state_folder_but_not_the_copy(
@@ -119,7 +119,7 @@ def test_a_sandbox_hides_the_state_folder_but_not_the_copy(
     needs_bubblewrap(project)
     # as for a home folder, which no private temporary folder covers
     monkeypatch.setattr(RoleView, "temporary", ())
-    hook = programs.program("guard/hook.py")
+    hook = programs.program("agents/base/hook.py")
     (state.parent / "control.key").write_text("secret")
     view = role_view("implementing", project=project)
     with ExitStack() as stack:

@@ -14,15 +14,14 @@ import pytest
 
 import cuggino
 from cuggino.agents import InteractiveOptions, SpawnOptions
-from cuggino.agents.base import guard as guards
+from cuggino.agents.base import guard as guards, hook
 from cuggino.agents.base.guard import find_bash, make_guard
 from cuggino.agents.claude import ClaudeAgent
-from cuggino.agents.claude.guard import guard_settings, try_out
+from cuggino.agents.claude.guard import guard_settings, try_hook
 from cuggino.agents.scripted import ScriptedAgent
 from cuggino.agents.scripted.scenario import Scenario
 from cuggino.domain.attempts import hits_every_item
 from cuggino.errors import AgentNotFound, AgentTooOld, GuardNotLive, LoopError
-from cuggino.guard import hook
 from cuggino.guard.policy import Policy
 from cuggino.operators.supervision import is_transient
 from tests.agents.claude.fake_claude import fake_claude, recorded_call, tell_all
@@ -116,7 +115,7 @@ def test_failures_are_denials(policy: Policy, fields: dict[str, Any]) -> None:
     assert "deny" == said["hookSpecificOutput"]["permissionDecision"]
     assert "could not check" in said["hookSpecificOutput"]["permissionDecisionReason"]
     with pytest.raises(GuardNotLive, match="could not be run"):
-        try_out(guard)
+        try_hook(guard)
 
 
 def test_settings_that_are_given(policy: Policy) -> None:
@@ -147,7 +146,7 @@ def test_each_guard_has_a_token_of_its_own(policy: Policy) -> None:
 
 def test_check_guard(policy: Policy) -> None:
     """Both agents check their guard with the interpreter, policy and parser of a session."""
-    try_out(make_guard(policy))
+    try_hook(make_guard(policy))
     agent = ScriptedAgent(Scenario())
     assert agent.capabilities.guard != "none"
     agent.check_guard(policy)
@@ -156,13 +155,13 @@ def test_check_guard(policy: Policy) -> None:
 def test_a_broken_parser(policy: Policy) -> None:
     """A guard that would deny everything fails its check."""
     with pytest.raises(GuardNotLive, match="it answers deny to `echo ready`"):
-        try_out(replace(make_guard(policy), shfmt="/nonexistent"))
+        try_hook(replace(make_guard(policy), shfmt="/nonexistent"))
 
 
 def test_an_installation_within_the_project(monkeypatch: pytest.MonkeyPatch) -> None:
     """A guard installed in the project's virtual environment is protected there."""
     site = "/project/.venv/lib/python3.11/site-packages/cuggino"
-    monkeypatch.setattr(hook, "__file__", f"{site}/security/hook.py")
+    monkeypatch.setattr(guards, "__file__", f"{site}/agents/base/guard.py")
     monkeypatch.setattr("cuggino.agents.base.guard.find_shfmt", lambda: "/project/.venv/bin/shfmt")
     protected = make_guard(Policy(project="/project")).policy.protected
     assert {site.removeprefix("/project/"), ".venv/bin/shfmt"} < set(protected)
@@ -223,7 +222,8 @@ def test_a_session_in_the_terminal(tmp_path: Path, policy: Policy) -> None:
     agent.interactive(InteractiveOptions(cwd=tmp_path, guard=policy))
     argv, env = recorded_call(tmp_path)["argv"], recorded_call(tmp_path)["env"]
     settings = json.loads(argv[argv.index("--settings") + 1])
-    assert "leave" == entry(settings, "PreToolUse")["args"][-1]
+    orders = json.loads(entry(settings, "PreToolUse")["args"][-1])
+    assert {"manner": "leave"} == orders["settings"]
     assert "--permission-mode" not in argv
     assert env["CLAUDE_CODE_SHELL"].endswith("/bash")
 

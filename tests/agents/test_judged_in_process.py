@@ -12,17 +12,18 @@ _CODE = """
 import importlib, json, os, sys
 from pathlib import Path
 from cuggino.agents.base.guard import make_guard
-from cuggino.guard import Policy, hook
+from cuggino.agents.base.calls import Call
+from cuggino.guard import Policy
 
 def judge(module, answers, level):
     policy = Policy("/p", level=level)
     judges = getattr(importlib.import_module(module), answers)
-    judges(cwd=Path("/p"), unattended=True, guard=make_guard(policy)).try_out()
+    guard = make_guard(policy)
+    judges(cwd=Path("/p"), unattended=True, guard=guard).try_out()
     before = set(sys.modules)
     for tool, given in json.loads(sys.argv[1]):
-        data = {"hook_event_name": "PreToolUse", "tool_name": tool, "tool_input": given}
-        answer = hook.answer(data | {"cwd": "/p"}, policy, shfmt="shfmt", token="t", manner="judge")
-        assert answer["cuggino"]["decision"] in ("allow", "deny"), answer
+        answer = guard.judge.verdict(Call(tool, given), call_id="c", cwd="/p")
+        assert answer["decision"] in ("allow", "deny"), answer
     return {name for name in set(sys.modules) - before if name.startswith("cuggino")}
 
 for module, answers in json.loads(sys.argv[2]):

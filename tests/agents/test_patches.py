@@ -36,7 +36,7 @@ def test_a_header_beside_an_ordinary_one(common_call: object) -> None:
     assert callable(common_call)
     call = common_call("apply_patch", {"patchText": patch, "input": patch})
     files = [edit["file_path"] for edit in call.input["edits"]]
-    assert [True, "ok.txt", ".git/config"] == [call.is_known, *files]
+    assert ["", "ok.txt", ".git/config"] == [call.unknown, *files]
 
 
 @pytest.mark.parametrize(
@@ -52,6 +52,6 @@ def test_two_names_for_one_input(common_call: object, name: str, own: str, other
     """A call with two names for one input is ambiguous and therefore unknown."""
     assert callable(common_call)
     given = {own: "/etc/passwd", "content": "x"}
-    assert common_call(name, given).is_known
-    assert not common_call(name, {**given, other: "ok.txt"}).is_known
-    assert not common_call(name, {other: "ok.txt", **given}).is_known
+    assert not common_call(name, given).unknown
+    assert common_call(name, {**given, other: "ok.txt"}).unknown
+    assert common_call(name, {other: "ok.txt", **given}).unknown

@@ -16,8 +16,9 @@ from typing_extensions import override
 
 from cuggino import events as ev
 from cuggino.agents import Capabilities, LlmAgent, SpawnOptions
+from cuggino.agents.base import calls
 from cuggino.agents.base.guard import NOT_JUDGED, make_guard
-from cuggino.agents.claude.guard import try_out
+from cuggino.agents.claude.guard import try_hook
 from cuggino.errors import (
     AgentFailed,
     AgentFailure,
@@ -26,7 +27,6 @@ from cuggino.errors import (
     ProcessFailed,
     QuotaExceeded,
 )
-from cuggino.guard import hook
 from cuggino.guard.policy import Policy
 from cuggino.operators import ask, emit, flow
 from cuggino.operators.flow import Flow
@@ -382,7 +382,7 @@ class GuardedPlainAgent(PlainAgent):
 
     def check_guard(self, policy: Policy) -> None:
         """Check the guard without a session."""
-        try_out(make_guard(policy))
+        try_hook(make_guard(policy))
 
     @override
     def begin(self, options: SpawnOptions, session: str) -> Flow[None]:
@@ -420,17 +420,9 @@ class GuardedPlainAgent(PlainAgent):
         self, call: ev.ToolCall, options: SpawnOptions, policy: Policy
     ) -> ev.GuardDenied | None:
         """Return the denial of the call, None when it is allowed."""
-        guard = make_guard(policy)
-        asked = {
-            "hook_event_name": "PreToolUse",
-            "cwd": str(options.cwd),
-            "tool_name": call.name,
-            "tool_input": call.input,
-            "tool_use_id": call.id,
-        }
-        answer = hook.answer(
-            asked, guard.policy, shfmt=guard.shfmt, token=guard.token, manner="judge"
-        )["cuggino"]
+        asked = calls.Call(call.name, call.input)
+        orders = make_guard(policy).judge
+        answer = orders.verdict(asked, call_id=call.id, cwd=str(options.cwd))
         part, reason = answer.get("part"), answer.get("reason")
         given = call.input if isinstance(call.input, dict) else {}
         place = (options.cwd / str(given.get("file_path", ""))).resolve()

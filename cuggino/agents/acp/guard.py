@@ -18,25 +18,19 @@ two points do not apply then: the operating system controls what the program doe
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from cuggino.agents.acp.profiles import Profile
-from cuggino.agents.acp.tools import Call
-from cuggino.agents.acp.wire import Question, Verdict
-from cuggino.agents.base.guard import NOT_JUDGED, Guard, not_live
-from cuggino.agents.base.wire import Json, text_or_none
+from cuggino.agents.acp.tools import key_of
+from cuggino.agents.acp.wire import Question
+from cuggino.agents.base.calls import Call
+from cuggino.agents.base.guard import ATTENDED, NOT_JUDGED, Guard, try_in_process
+from cuggino.agents.base.watch import Verdict
+from cuggino.agents.base.wire import Json
 from cuggino.errors import GuardNotLive
-from cuggino.guard import READERS, hook
-
-_ATTENDED = "This session is read-only: nobody is there to ask. Mention that in your report."
-_CHOICE = "Nobody is there to choose between its answers: do without"
-_OUT_OF_SCOPE = (
-    "Reading outside of the project is not allowed: what you need must be in the project, or the "
-    "user has to allow its folder"
-)
+from cuggino.guard import READERS
 
 
 def check_settings(profile: Profile, cwd: Path) -> None:
@@ -57,6 +51,9 @@ def check_settings(profile: Profile, cwd: Path) -> None:
                 f"{name} can make {profile.command[0]} stop asking before its calls",
                 hint="remove it, or use a machine with a sandbox (see `cuggino help sandbox`)",
             )
+
+
+_ALLOWED: Json = {"decision": "allow"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,59 +77,29 @@ class Judge:
         Raises:
             GuardNotLive: one of the answers is wrong.
         """
-        if self.guard is None:
-            return
-        try:
-            canary = self._answer(self.guard, {"hook_event_name": "SessionStart"})["canary"]
-        except Exception as error:
-            raise not_live(f"{type(error).__name__}: {error}") from error
-        if canary != hook.LIVE:
-            raise not_live(str(canary))
+        if self.guard is not None:
+            try_in_process(self.guard)
 
     def verdict(self, question: Question) -> Verdict:
         """Return the answer; a call that cannot be judged is denied. Never raises."""
-        call = question.call
-        if question.request is not None and (call.refused or question.is_choice):
-            return Verdict(reason=call.refused or _CHOICE)
-        if not self.unattended and not self._is_unasked(call):
-            return Verdict(reason=_ATTENDED)
-        if self.guard is None:
-            return Verdict()
-        if call.unknown:
-            return Verdict(reason=call.unknown)
-        if question.request is None and self._is_own(call):
-            return Verdict()
+        call, call_id = question.call, question.call_id
         try:
-            return self._judged(call, question.call_id, self.guard)
+            own = self._judged(question)
         except Exception:
-            return Verdict(reason=NOT_JUDGED)
+            own = _denied(NOT_JUDGED)
+        return Verdict.read({"tool": call.tool, **own}, key_of(call), call=call_id)
 
-    def _judged(self, call: Call, call_id: str, guard: Guard) -> Verdict:
-        if call.tool in READERS and guard.policy.rules is not None:
-            outside = [path for path in _read(call) if not self._is_in_scope(path)]
-            if outside:
-                return Verdict(reason=_OUT_OF_SCOPE, part=f"{call.tool} {outside[0]}")
-        data = {
-            "hook_event_name": "PreToolUse",
-            "tool_name": call.tool,
-            "tool_input": call.input,
-            "tool_use_id": call_id,
-            "cwd": str(self.cwd / (call.cwd or "")),
-        }
-        own = self._answer(guard, data)
-        if own["decision"] == "allow":
-            return Verdict()
-        return Verdict(reason=str(own["reason"]), part=str(own["part"]))
-
-    def _answer(self, guard: Guard, data: Json) -> Json:
-        said = hook.answer(data, guard.policy, shfmt=guard.shfmt, token=guard.token, manner="judge")
-        own: Json = said["cuggino"]
-        return own
-
-    def _is_unasked(self, call: Call) -> bool:
-        whole_server = call.tool.rpartition("__")[0]
-        rules = self.allowed_tools
-        return call.tool in READERS or call.tool in rules or whole_server in rules
+    def _judged(self, question: Question) -> Json:
+        call = question.call
+        if question.request is not None and question.refusal:
+            return _denied(question.refusal)
+        if not (self.unattended or call.tool in READERS or call.is_listed(self.allowed_tools)):
+            return _denied(ATTENDED)
+        if self.guard is None:
+            return _ALLOWED
+        if question.request is None and not call.unknown and self._is_own(call):
+            return _ALLOWED
+        return self.guard.judge.verdict(call, call_id=question.call_id, cwd=str(self.cwd))
 
     def _is_own(self, call: Call) -> bool:
         """Return whether the call writes one of the program's own files."""
@@ -141,12 +108,6 @@ class Judge:
         path = os.path.realpath(self.cwd / str(call.input.get("file_path")))
         return any(fnmatchcase(path, pattern) for pattern in self.own_files)
 
-    def _is_in_scope(self, path: str) -> bool:
-        real = Path(os.path.realpath(self.cwd / path))
-        return real.is_relative_to(os.path.realpath(self.cwd))
 
-
-def _read(call: Call) -> Iterable[str]:
-    given = call.input if isinstance(call.input, dict) else {}
-    keys = ("file_path", "path", "filePath", "absolute_path", "dir_path", "directory")
-    return [path for key in keys if (path := text_or_none(given.get(key))) is not None]
+def _denied(reason: str) -> Json:
+    return {"decision": "deny", "reason": reason}

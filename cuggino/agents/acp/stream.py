@@ -11,9 +11,10 @@ from reactivex.disposable import Disposable
 
 from cuggino.agents.acp.guard import Judge
 from cuggino.agents.acp.profiles import Profile
-from cuggino.agents.acp.wire import AcpSession, Order, Question, Verdict
+from cuggino.agents.acp.wire import AcpSession, Order, Question
 from cuggino.agents.base.failure import local_zone
 from cuggino.agents.base.stream import HeldSession, Program, conclude, held
+from cuggino.agents.base.watch import Verdict
 from cuggino.errors import AgentFailed, LineTooLong, LlmSessionError, ProcessFailed
 from cuggino.events import LlmAgentEvent
 from cuggino.processes import OpenInput, process_batches

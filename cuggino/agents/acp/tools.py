@@ -6,10 +6,13 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from cuggino.agents.acp.profiles import Profile
+from cuggino.agents.base.calls import Call, shell_call, unknown_call
+from cuggino.agents.base.watch import same_text
 from cuggino.agents.base.wire import Json, dict_or_empty, list_or_empty, text_or_none
+from cuggino.guard import READERS
 
 _OF_KIND = {
     "execute": "Bash",
@@ -27,6 +30,8 @@ _PATHS = (
     *("notebook_path", "notebookPath", "source", "destination", "from", "to"),
     *("old_path", "new_path", "oldPath", "newPath"),
 )
+_READ = ("file_path", "path", "filePath", "absolute_path", "dir_path", "directory")
+"""Inputs of readers that name a file or a folder."""
 _SHELL_KEYS = frozenset(
     {
         *("command", "description", "timeout", "timeout_seconds", "shell"),
@@ -37,19 +42,6 @@ _SHELL_KEYS = frozenset(
 """Known inputs of shells."""
 _QUESTION = "Nobody is there to answer: decide yourself, and mention it in your report"
 _FOLDERS = ("directory", "cwd", "workdir", "working_directory")
-
-
-class Call(NamedTuple):
-    """A tool call."""
-
-    tool: str
-    input: Any
-    cwd: str | None = None
-    """The folder it names, if any."""
-    unknown: str = ""
-    """The reason why its effect is unknown, or ""."""
-    refused: str = ""
-    """The reason why it is useless in a session without a person, or ""."""
 
 
 class Told:
@@ -94,8 +86,7 @@ class Told:
             return Call(self.name, self.input or {})
         tool = profile.tools.get(self.name) or _OF_KIND.get(self.kind or "")
         if tool is None:
-            name = self.name or self.title or "tool"
-            return Call(name, self.input, unknown=f"Tool '{name}' is not known to the guard")
+            return unknown_call(self.name or self.title or "tool", self.input)
         if tool == "Bash":
             return self._shell()
         if tool in _WRITERS:
@@ -105,27 +96,20 @@ class Told:
         if tool == "Task" and profile.sub_agents and which not in (None, *profile.sub_agents):
             why = f"The sub-agent {which} is not guarded: use {' or '.join(profile.sub_agents)}"
             return Call(tool, given, unknown=why)
-        key = profile.foreground
-        if tool == "Task" and key and given.get(key) is not False:
-            why = f"Give {key}: false, as this session does not wait for what runs after your turn"
-            return Call(tool, given, refused=why)
-        if tool == "AskUserQuestion":
-            return Call(tool, given, refused=_QUESTION)
         if tool == "Read" and self._files():
             given["file_path"] = self._files()[0]
-        return Call(tool, given)
+        found = [text_or_none(given.get(key)) for key in _READ] if tool in READERS else []
+        return Call(tool, given, reads=tuple(path for path in found if path is not None))
 
     def _shell(self) -> Call:
         given = dict(self.input or {})
         command = given.get("command")
         if not isinstance(command, str):
             return Call("Bash", given, unknown="Its command was not reported")
-        more = sorted(str(key) for key in given if key not in _SHELL_KEYS)
         folders = [given[key] for key in _FOLDERS if given.get(key)]
-        if more or len(folders) > 1 or not all(isinstance(one, str) for one in folders):
-            why = f"Leave out {', '.join(more) or 'one of the folders'}"
-            return Call("Bash", given, unknown=why)
-        return Call("Bash", given, cwd=folders[0] if folders else None)
+        if len(folders) > 1 or not all(isinstance(one, str) for one in folders):
+            return Call("Bash", given, unknown="Leave out one of the folders")
+        return shell_call(Call("Bash", given, cwd=folders[0] if folders else None), _SHELL_KEYS)
 
     def _files(self) -> list[str]:
         """Return every file that the call names, under all of its names."""
@@ -147,16 +131,17 @@ class Told:
         return Call(tool, {**given, "file_path": files[0]})
 
 
-def is_same(one: Call, other: Call) -> bool:
-    """Return whether both have the same effect."""
-    return (one.tool, _text(one.input)) == (other.tool, _text(other.input))
+def refusal(call: Call, profile: Profile) -> str:
+    """Return why the call is useless in a session without a person, or ""."""
+    key = profile.foreground
+    if call.tool == "Task" and not call.unknown and key and call.input.get(key) is not False:
+        return f"Give {key}: false, as this session does not wait for what runs after your turn"
+    return _QUESTION if call.tool == "AskUserQuestion" else ""
 
 
-def _text(value: Any) -> str:
-    try:
-        return json.dumps(value, sort_keys=True)
-    except (TypeError, ValueError, RecursionError):
-        return repr(type(value))
+def key_of(call: Call) -> tuple[str, str]:
+    """Return equal keys for calls with the same effect."""
+    return call.tool, same_text(call.input)
 
 
 def _dicts(value: Any) -> Iterator[Json]:

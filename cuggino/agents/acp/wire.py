@@ -18,10 +18,11 @@ from cuggino.agents.acp.failure import failed_turn, failure_of
 from cuggino.agents.acp.messages import PROTOCOL, chosen_value, denials, hello, mcp_server
 from cuggino.agents.acp.profiles import Profile
 from cuggino.agents.acp.spending import Spending
-from cuggino.agents.acp.tools import Call, Told, is_same
+from cuggino.agents.acp.tools import Told, key_of, refusal
+from cuggino.agents.base.calls import Call
 from cuggino.agents.base.failure import PlainLines, crash, interrupted, outcome_of
-from cuggino.agents.base.guard import not_live
 from cuggino.agents.base.program import encodable
+from cuggino.agents.base.watch import Used, Verdict, Watch
 from cuggino.agents.base.wire import (
     Json,
     dict_or_empty,
@@ -33,7 +34,6 @@ from cuggino.agents.base.wire import (
 from cuggino.errors import AgentFailed, GuardNotLive, LlmSessionError
 from cuggino.events import (
     AgentMessage,
-    GuardDenied,
     LlmAgentEvent,
     MessageDelta,
     PingEvent,
@@ -47,6 +47,7 @@ from cuggino.events import (
 MOST_PROMPTS = 5
 """Maximum consecutive extra prompts that explain to the agent why its calls were denied."""
 
+_CHOICE = "Nobody is there to choose between its answers: do without"
 _NOT_OFFERED = -32601
 _RETRYING = "_session/retrying"
 """Mistral Vibe's notification that it retries a request and starts its answer over."""
@@ -84,17 +85,8 @@ class Question:
     """The id of the permission request; None for a call that has already run."""
     options: Mapping[str, str] = field(default_factory=dict)
     """The ids of the answers that the program offers, by kind."""
-    is_choice: bool = False
-    """True unless there is exactly one way to allow it once."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """The answer to a question."""
-
-    reason: str = ""
-    """The reason for a denial, worded for the agent; "" allows the call."""
-    part: str = ""
+    refusal: str = ""
+    """The reason why it cannot be allowed, or ""."""
 
 
 class AcpSession:
@@ -108,7 +100,7 @@ class AcpSession:
         self.is_over = False
         self.has_begun = False
         """True once the prompt has been sent."""
-        self.breach: GuardNotLive | None = None
+        self._watch = Watch()
         self._profile, self._order, self._zone = profile, order, zone
         self._plain = PlainLines()
         self._output = bytearray()
@@ -122,9 +114,8 @@ class AcpSession:
         self._emitted: set[str] = set()
         self._open: dict[str, None] = {}
         """Emitted calls that have no result yet."""
-        self._allowed: dict[str, Call] = {}
+        self._verdicts: dict[str, Verdict] = {}
         self._reasons: list[str] = []
-        self._denied: dict[str, str] = {}
         self._questions: deque[Question] = deque()
         self._prompts = 0
         self._turns = 0
@@ -138,6 +129,11 @@ class AcpSession:
         self._spending = Spending(profile)
         self._now = 0.0
         self._call("initialize", hello(), self._initialized)
+
+    @property
+    def breach(self) -> GuardNotLive | None:
+        """The error for which the session must end immediately, or None."""
+        return self._watch.breach
 
     @property
     def question(self) -> Question | None:
@@ -179,21 +175,18 @@ class AcpSession:
         question = self._questions.popleft()
         call, call_id = question.call, question.call_id
         if question.request is None:
-            if verdict.reason:
-                self._break(f"{call.tool} was used without its verdict: {verdict.reason}")
+            if not verdict.is_allowed:
+                self._watch.fail(f"{call.tool} was used without its verdict: {verdict.reason}")
             return []
-        option = question.options.get("reject_once" if verdict.reason else "allow_once")
+        option = question.options.get("allow_once" if verdict.is_allowed else "reject_once")
         chosen = {"outcome": "selected", "optionId": option} if option else {"outcome": "cancelled"}
         self._send({"id": question.request, "result": {"outcome": chosen}})
-        if not verdict.reason:
-            self._allowed[call_id] = call
-            return []
-        self._allowed.pop(call_id, None)
-        self._reasons.append(f"{verdict.part or call.tool}: {verdict.reason}")
-        self._denied[call_id] = verdict.reason
-        part = verdict.part or call.tool
-        denied = GuardDenied(tool=call.tool, tool_use_id=call_id, part=part, reason=verdict.reason)
-        return [denied] if self._order.is_guarded else []
+        if not self._is_denied(call_id):
+            self._verdicts[call_id] = verdict
+        if not verdict.is_allowed:
+            self._reasons.append(f"{verdict.part}: {verdict.reason}")
+        denied = self._watch.see(Used(verdict, call_id))
+        return [*denied] if self._order.is_guarded else []
 
     def rest(self) -> list[LlmAgentEvent]:
         """Return the unfinished last message of a program that ended while writing it."""
@@ -250,7 +243,7 @@ class AcpSession:
 
     def _failed(self, method: str, error: Json) -> list[LlmAgentEvent]:
         if method == "session/set_config_option" and self._order.is_guarded:
-            self._break(f"its mode {self._profile.mode} could not be set")
+            self._watch.fail(f"its mode {self._profile.mode} could not be set")
             return []
         return self._finish(
             failure_of(
@@ -345,7 +338,7 @@ class AcpSession:
 
     def _not_offered(self, category: str, wanted: str, option: Json) -> list[LlmAgentEvent]:
         if category == "mode" and self._order.is_guarded:
-            self._break(f"its mode {wanted} is not in force")
+            self._watch.fail(f"its mode {wanted} is not in force")
             return []
         message = f"{self._profile.command[0]} does not offer the {category} {wanted}"
         given = [dict_or_empty(one).get("value") for one in list_or_empty(option.get("options"))]
@@ -392,9 +385,6 @@ class AcpSession:
         self.is_over, self._error = True, error
         return []
 
-    def _break(self, why: str) -> None:
-        self.breach = self.breach or not_live(why)
-
     # -- requests of the program
 
     def _asked(self, method: str, number: Any, params: Json) -> list[LlmAgentEvent]:
@@ -417,12 +407,13 @@ class AcpSession:
             if kind is not None and name is not None:
                 kinds.append(kind)
                 options.setdefault(kind, name)
+        is_single = kinds.count("allow_once") == 1
         question = Question(
             call=call,
             call_id=call_id,
             request=number,
             options=options,
-            is_choice=kinds.count("allow_once") != 1,
+            refusal=refusal(call, self._profile) or ("" if is_single else _CHOICE),
         )
         self._questions.append(question)
         return events
@@ -465,7 +456,7 @@ class AcpSession:
         if not (self._order.is_guarded and self.has_begun and wanted is not None):
             return
         if mode is not None and mode != wanted:
-            self._break(f"its mode changed from {wanted} to {mode}")
+            self._watch.fail(f"its mode changed from {wanted} to {mode}")
 
     def _chunk(self, update: Json) -> list[LlmAgentEvent]:
         meta = dict_or_empty(update.get("_meta"))
@@ -539,7 +530,7 @@ class AcpSession:
         if call_id in self._emitted and call_id not in self._open:
             self._emitted.discard(call_id)
             self._calls.pop(call_id, None)
-            self._denied.pop(call_id, None)
+            self._verdicts.pop(call_id, None)
 
     def _emit(self, told: Told, call: Call) -> list[LlmAgentEvent]:
         """Emit the call once, when its input is known."""
@@ -554,13 +545,19 @@ class AcpSession:
     def _result(self, call_id: str, *, is_error: bool) -> ToolResult:
         self._open.pop(call_id, None)
         output = self._calls[call_id].output
-        if call_id in self._denied:
-            output, is_error = self._denied[call_id], True
+        if self._is_denied(call_id):
+            output, is_error = self._verdicts[call_id].reason, True
         return ToolResult(name=call_id, output=output, is_error=is_error)
+
+    def _is_denied(self, call_id: str) -> bool:
+        verdict = self._verdicts.get(call_id)
+        return verdict is not None and not verdict.is_allowed
 
     def _look_back(self, call: Call, call_id: str, *, has_failed: bool) -> None:
         """Have a call judged that ran without being asked about, or not as it was asked about."""
-        allowed = self._allowed.pop(call_id, None)
+        verdict = self._verdicts.get(call_id)
+        if verdict is not None and verdict.is_allowed:
+            del self._verdicts[call_id]  # it allows a single call
         if not self._order.is_guarded or (has_failed and call.tool != "Bash"):
             return
         unrun = self._profile.unrun
@@ -568,8 +565,8 @@ class AcpSession:
             return
         if call.tool == "AskUserQuestion":
             return  # without an answer, some of these complete all the same
-        if call_id in self._denied:
+        if verdict is not None and not verdict.is_allowed:
             if not has_failed:
-                self._break(f"{call.tool} was used despite its verdict")
-        elif not self._order.is_confined and (allowed is None or not is_same(allowed, call)):
+                self._watch.ran(call.tool, verdict)
+        elif not self._order.is_confined and (verdict is None or key_of(call) not in verdict.keys):
             self._questions.append(Question(call=call, call_id=call_id))

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
+from cuggino.agents.base.calls import LIVE, Orders, load_rules
 from cuggino.errors import ConfigError, GuardNotLive
-from cuggino.guard import Policy, find_shfmt, hook
+from cuggino.guard import Policy, find_shfmt
+from cuggino.processes import run_bounded
 from cuggino.programs import program
 
 LEAST_BASH = 5
@@ -28,6 +32,23 @@ NOT_JUDGED = (
 )
 """Answer to the agent when the guard itself fails."""
 
+ATTENDED = "This session is read-only: nobody is there to ask. Mention that in your report."
+"""Answer to the agent when only a person could allow a call."""
+
+NOT_RUN = "its program could not be run"
+"""The canary of a hook that does not answer."""
+
+_PROGRAM = "agents/base/hook.py"
+
+_SHELL = (
+    "no=$1; own=$2; log=$3; shift 3; "
+    'said=$("$@" 2>/dev/null) && case $said in "{"*"}") ;; *) false ;; esac || '
+    '{ said=$no; if [ "$log" ]; then printf "%s\\n" "$own" >> "$log"; fi; }; '
+    'printf "%s\\n" "$said"'
+)
+"""Run the remaining arguments; unless they print an object, print the first argument, and append
+the second one to the log."""
+
 _BASHES = ("/bin/bash", "/usr/bin/bash", "/opt/homebrew/bin/bash", "/usr/local/bin/bash")
 
 
@@ -38,7 +59,7 @@ class Guard:
     policy: Policy
     shfmt: str
     python: str
-    program: str = field(default_factory=lambda: str(program("guard/hook.py")))
+    program: str = field(default_factory=lambda: str(program(_PROGRAM)))
     """Path of the hook."""
     timeout: int = TIMEOUT_SECONDS
     """Seconds that the agent's program waits for the hook."""
@@ -48,14 +69,84 @@ class Guard:
     token: str = field(default_factory=lambda: secrets.token_hex(8))
     """Identifies the answers of this session's hooks."""
 
+    @property
+    def judge(self) -> Orders:
+        """What is needed to judge calls in this process."""
+        return Orders(self.policy, self.shfmt, self.token)
+
     def orders(self) -> dict[str, str]:
-        """Return what a program needs to call `hook.answer` itself."""
+        """Return what a program needs to judge calls itself."""
         return {
-            "package": str(Path(self.program).parents[2]),
+            "package": self.program.removesuffix(f"/cuggino/{_PROGRAM}"),
             "policy": self.policy.to_json(),
             "shfmt": self.shfmt,
             "token": self.token,
         }
+
+    def hook_command(self, agent: str, *, log: Path | None = None, **settings: object) -> list[str]:
+        """Return the command line of the hook for this agent, with the `settings` of its adapter.
+
+        The orders are on the command line, so that there is no file to edit.
+        """
+        adapter = f"cuggino.agents.{agent}.hook"
+        given = {"adapter": adapter, "log": str(log or ""), "settings": settings}
+        given |= self.orders()
+        return [self.python, "-I", "-S", self.program, json.dumps(given)]
+
+    def or_refusal(
+        self, command: Sequence[str], refusal: Mapping[str, Any], *, log: Path | None = None
+    ) -> list[str]:
+        """Return a command that runs the hook, and prints the refusal if that fails in any way.
+
+        The log gets a denial then.
+        """
+        own = {"token": self.token, "decision": "deny", "reason": NOT_JUDGED}
+        words = [json.dumps(refusal), json.dumps(own), str(log or "")]
+        return ["/bin/sh", "-c", _SHELL, "cuggino-guard", *words, *command]
+
+
+def try_out(answers: Callable[[], Iterable[Mapping[str, Any]]]) -> None:
+    """Check that the hook answers one trial call with an approval and another with a denial.
+
+    `answers` asks the hook, and returns the verdicts that it gave, or the canary among them.
+
+    Raises:
+        GuardNotLive: it does not answer, or answers wrongly.
+    """
+    try:
+        canaries = [str(own["canary"]) for own in answers() if "canary" in own]
+    except (OSError, subprocess.SubprocessError, ValueError, LookupError, TypeError) as error:
+        raise not_live(f"{NOT_RUN}: {error}") from error
+    if wrong := [canary for canary in canaries or [NOT_RUN] if canary != LIVE]:
+        raise not_live(wrong[0])
+
+
+def try_in_process(guard: Guard) -> None:
+    """Check a guard whose calls are judged by this process, and load all rules that it may need.
+
+    Raises:
+        GuardNotLive: it judges wrongly.
+    """
+    load_rules()
+    try_out(lambda: [guard.judge.canary()])
+
+
+def ask_hook(
+    command: Sequence[str],
+    data: Mapping[str, object],
+    *,
+    seconds: float,
+    env: Mapping[str, str] | None = None,
+) -> bytes:
+    """Run the hook on this input, and return what it prints.
+
+    Raises:
+        OSError: it cannot be started.
+        subprocess.SubprocessError: it failed, or did not end in time.
+    """
+    done = run_bounded(command, seconds=seconds, env=env, stdin=json.dumps(data).encode())
+    done.check_returncode()
+    return done.stdout
 
 
 def make_guard(policy: Policy, env: Mapping[str, str] | None = None) -> Guard:
@@ -136,7 +227,7 @@ def _with_own_files(policy: Policy, shfmt: str) -> Policy:
     An editable one is not protected: there the guard itself is being developed.
     """
     project = Path(policy.project)
-    own = [Path(hook.__file__).resolve().parents[1], Path(shfmt)]
+    own = [Path(__file__).resolve().parents[2], Path(shfmt)]
     inside = [path for path in own if path.is_relative_to(project) and not _is_editable(path)]
     more = tuple(str(path.relative_to(project)) for path in inside)
     return policy._replace(protected=policy.protected + more) if more else policy

@@ -6,16 +6,16 @@ import json
 import os
 import re
 import tempfile
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from cuggino.agents.base.agent import SpawnOptions
+from cuggino.agents.base.calls import Call, Orders
 from cuggino.agents.base.guard import not_live, with_variables
 from cuggino.agents.cassettes.cassette import EventTold, RecordedSession
 from cuggino.agents.cassettes.masking import MARK, Places, map_texts, mark
 from cuggino.errors import ConfigError
 from cuggino.events import ToolCall
-from cuggino.guard import Policy, find_shfmt, hook
+from cuggino.guard import Policy, find_shfmt
 
 _SHOWN = 80
 """Characters shown on each side of a difference."""
@@ -192,19 +192,12 @@ class PolicyCheck:
     def _asked(self, policy: Policy | None, call: ToolCall) -> _Answer:
         if policy is None:
             return _Answer(is_allowed=True)
-        data = {
-            "hook_event_name": "PreToolUse",
-            "tool_name": call.name,
-            # The mark of a secret has spaces: a command with one would be another command.
-            "tool_input": map_texts(call.input, lambda text: MARK.sub("masked", text))
-            if isinstance(call.input, dict)
-            else {},
-            "tool_use_id": call.id,
-            "cwd": str(Path(os.path.realpath(self._cwd))),
-        }
-        held = with_variables(policy, self._env)
-        answer = hook.answer(data, held, shfmt=self._shfmt, token="", manner="judge")
-        own = answer["cuggino"]
+        # The mark of a secret has spaces: a command with one would be another command.
+        texts = call.input if isinstance(call.input, dict) else {}
+        given = map_texts(texts, lambda text: MARK.sub("masked", text))
+        orders = Orders(with_variables(policy, self._env), self._shfmt, token="")
+        cwd = os.path.realpath(self._cwd)
+        own = orders.verdict(Call(call.name, given), call_id=call.id, cwd=cwd)
         return _Answer(own["decision"] == "allow", " ".join(str(own.get("reason", "")).split()))
 
 

@@ -19,7 +19,7 @@ from cuggino.agents.base.private_files import private_file
 from cuggino.agents.base.program import ProgramAgent, version_numbers
 from cuggino.agents.base.stream import stream_json
 from cuggino.agents.claude import sandbox as claude_sandbox
-from cuggino.agents.claude.guard import LEAST_VERSION, GuardWatch, guard_settings, try_out
+from cuggino.agents.claude.guard import LEAST_VERSION, GuardWatch, guard_settings, try_hook
 from cuggino.agents.claude.input import input_line, input_message
 from cuggino.agents.claude.wire import ClaudeSession
 from cuggino.errors import AgentTooOld
@@ -90,7 +90,7 @@ class ClaudeAgent(ProgramAgent):
     )
 
     def check_guard(self, policy: Policy) -> None:
-        try_out(self._make_guard(policy, self.environment))
+        try_hook(self._make_guard(policy, self.environment))
 
     def sandbox_unavailable(self) -> str:
         return claude_sandbox.sandbox_unavailable(self.environment)
@@ -205,7 +205,7 @@ class ClaudeAgent(ProgramAgent):
             argv.append("--dangerously-skip-permissions")
         if options.guard is not None:
             guard = self._make_guard(options.guard, env)
-            try_out(guard)
+            try_hook(guard)
             env = guard.env
             argv += ["--settings", json.dumps(guard_settings(guard, manner="leave"))]
         if options.system_prompt is not None:

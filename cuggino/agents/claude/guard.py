@@ -1,7 +1,7 @@
 """The guard of a Claude Code session: the settings that enforce it, and the watch over its stream.
 
-`cuggino.guard.hook` checks every tool call as a PreToolUse hook, in sub-agents and for MCP too. It
-fails closed in two independent ways, as observed with the real program:
+The hook (`base.hook`) checks every tool call as a PreToolUse hook, in sub-agents and for MCP too.
+It fails closed in two independent ways, as observed with the real program:
 
 - The hook answers `allow` itself, and the session runs in the default permission mode rather than
   with --dangerously-skip-permissions. If the hook is silent, killed, slow, missing or prints
@@ -19,27 +19,17 @@ settings of the project and the user stay in force: their CLAUDE.md, hooks, skil
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Mapping
 from typing import Any
 
-from cuggino.agents.base.guard import NOT_JUDGED, Guard, not_live
-from cuggino.agents.base.wire import Json, dict_or_empty, text_or_none
-from cuggino.errors import GuardNotLive
+from cuggino.agents.base.guard import NOT_JUDGED, NOT_RUN, Guard, ask_hook, try_out
+from cuggino.agents.base.watch import Verdict, Watch
+from cuggino.agents.base.wire import Json, dict_or_empty, list_or_empty, text_or_none
+from cuggino.agents.claude.hook import Manner, refusal
 from cuggino.events import GuardDenied
-from cuggino.guard import hook
-from cuggino.guard.hook import LIVE
 
 LEAST_VERSION = (2, 1, 295)
 """First version of Claude Code that supports `onFailure`."""
-
-_NOT_RUN = "its program could not be run"
-_SHELL = (
-    "no=$1; shift; "
-    'said=$("$@") && case $said in "{"*"}") ;; *) false ;; esac || said=$no; '
-    "printf '%s\\n' \"$said\""
-)
-"""Run the remaining arguments; unless they print an object, print the first argument instead."""
 
 _PINNED = (
     *("CLAUDE_CODE_SHELL", "BASH_ENV"),
@@ -49,7 +39,7 @@ _PINNED = (
 
 
 def guard_settings(
-    guard: Guard, given: Mapping[str, object] | None = None, *, manner: hook.Manner
+    guard: Guard, given: Mapping[str, object] | None = None, *, manner: Manner
 ) -> dict[str, Any]:
     """Return the session's settings: those given, which cannot loosen the guard.
 
@@ -76,38 +66,26 @@ def guard_settings(
     return {**settings, "disableAllHooks": False, "hooks": hooks, "env": env}
 
 
-def try_out(guard: Guard) -> None:
+def try_hook(guard: Guard) -> None:
     """Run the hook as the program does, and check that it both allows and denies.
 
     Raises:
         GuardNotLive: it does not answer, or answers wrongly.
     """
-    command = _entry(guard, "SessionStart", "allow")
+    entry = _entry(guard, "SessionStart", "allow")
+    command = [entry["command"], *entry["args"]]
     data = {"hook_event_name": "SessionStart", "cwd": guard.policy.project}
-    try:
-        said = subprocess.run(
-            [command["command"], *command["args"]],
-            input=json.dumps(data).encode(),
-            capture_output=True,
-            timeout=guard.timeout,
-            check=True,
-        ).stdout
-        canary = json.loads(said)["cuggino"]["canary"]
-    except (OSError, subprocess.SubprocessError, ValueError, LookupError) as error:
-        raise not_live(f"{_NOT_RUN}: {error}") from error
-    if canary != LIVE:
-        raise not_live(str(canary))
+    try_out(lambda: [json.loads(ask_hook(command, data, seconds=guard.timeout))["cuggino"]])
 
 
-def _entry(guard: Guard, event: str, manner: hook.Manner) -> dict[str, Any]:
-    why = _NOT_RUN if event == "SessionStart" else NOT_JUDGED
-    no = hook.refusal(event, why, token=guard.token)
-    program = [guard.python, "-I", "-S", guard.program]
-    words = [guard.policy.to_json(), guard.shfmt, guard.token, manner]
+def _entry(guard: Guard, event: str, manner: Manner) -> dict[str, Any]:
+    why = NOT_RUN if event == "SessionStart" else NOT_JUDGED
+    no = refusal(event, why, token=guard.token)
+    command, *words = guard.or_refusal(guard.hook_command("claude", manner=manner), no)
     return {
         "type": "command",
-        "command": "/bin/sh",
-        "args": ["-c", _SHELL, "cuggino-guard", json.dumps(no), *program, *words],
+        "command": command,
+        "args": words,
         "timeout": guard.timeout,
         "onFailure": "block",
     }
@@ -119,21 +97,18 @@ _FOREIGN_REWRITE = (
 )
 
 
-class GuardWatch:
-    """The fold over the lines of a session guarded with this token.
+class GuardWatch(Watch):
+    """The watch over the lines of a session guarded with this token.
 
-    `breach` is set when the session must end: the hook was not live before the session began, a
-    call ran without a verdict, or another hook rewrites calls.
+    A hook of the user or the project that rewrites calls is a breach too.
     """
 
     def __init__(self, token: str) -> None:
+        super().__init__()
         self._token = token
-        self._is_live = False
         self._tools: dict[str, str] = {}
-        self._judged: set[str] = set()
-        self._told: set[str] = set()
         self._unproven: list[str] = []
-        self.breach: GuardNotLive | None = None
+        """Calls that ran, whose verdicts may come until the turn continues."""
 
     def read(self, raw: Json, answer: Any) -> list[GuardDenied]:
         """Return the denials in this line, each once.
@@ -144,9 +119,9 @@ class GuardWatch:
             case "system", "hook_response":
                 return self._answered(raw, dict_or_empty(answer))
             case "system", "init":
-                self._begins()
+                self.begin()
             case "assistant", _:
-                self._begins()
+                self.begin()
                 self._prove()
                 for block in _blocks(raw):
                     if block.get("type") == "tool_use":
@@ -159,77 +134,45 @@ class GuardWatch:
                 pass
         return []
 
-    def _begins(self) -> None:
-        if not self._is_live:
-            self._break("the agent's program did not run its hook at the start")
-
-    def _break(self, why: str) -> None:
-        self.breach = self.breach or not_live(why)
-
     def _answered(self, raw: Json, answer: Json) -> list[GuardDenied]:
         own = dict_or_empty(answer.get("cuggino"))
         if own.get("token") != self._token:
             said = dict_or_empty(answer.get("hookSpecificOutput"))
             if raw.get("hook_event") == "PreToolUse" and said.get("updatedInput") is not None:
-                self._break(_FOREIGN_REWRITE)
-            return []
-        if "canary" in own:
-            if own["canary"] == LIVE:
-                self._is_live = True
-            else:
-                self._break(str(own["canary"]))
+                self.fail(_FOREIGN_REWRITE)
             return []
         call = text_or_none(own.get("tool_use_id"))
-        if call is None:
-            return []  # it failed, as reported by the call's result
-        self._judged.add(call)
-        if own.get("decision") != "deny":
-            return []
-        tool = text_or_none(own.get("tool")) or self._tools.get(call, "")
-        return self._denied(call, tool, str(own.get("part", "")), str(own.get("reason", "")))
+        if self.is_canary(own) or call is None:
+            return []  # a hook that failed is reported by the result of the call
+        return self.see(Verdict.read({"tool": self._tools.get(call), **own}, call, call=call))
 
     def _results(self, raw: Json) -> list[GuardDenied]:
-        metas = raw.get("tool_result_meta")
-        ways = {
-            str(meta.get("id")): meta
-            for meta in (metas if isinstance(metas, list) else [])
-            if isinstance(meta, dict)
-        }
+        metas = [dict_or_empty(meta) for meta in list_or_empty(raw.get("tool_result_meta"))]
+        ways = {str(meta.get("id")): meta for meta in metas}
         denied: list[GuardDenied] = []
         for block in _blocks(raw):
             if block.get("type") != "tool_result":
                 continue
             call = str(block.get("tool_use_id"))
             way = ways.get(call)
-            if not _has_run(way, block):
-                # Also a call left to the agent's rules, which asked the hook again.
-                if way is not None and _is_by_a_hook(way):
-                    tool = self._tools.get(call, "")
-                    denied += self._denied(call, tool, tool, str(block.get("content")))
-            elif call not in self._judged:
+            if _has_run(way, block):
                 self._unproven.append(call)
+            elif way is not None and _is_by_a_hook(way):
+                # Also a call left to the agent's rules, which asked the hook again.
+                own = {"tool": self._tools.get(call, ""), "reason": str(block.get("content"))}
+                denied += self.see(Verdict.read(own, call, call=call))
         return denied
 
     def _prove(self) -> None:
         """Check that every call of the turn had a verdict."""
-        unproven = [call for call in self._unproven if call not in self._judged]
+        for call in self._unproven:
+            self.ran(self._tools.get(call, "a tool"), self.find(call))
         self._unproven.clear()
-        if unproven:
-            tool = self._tools.get(unproven[0], "a tool")
-            self._break(f"{tool} was used without its verdict")
-
-    def _denied(self, call: str, tool: str, part: str, reason: str) -> list[GuardDenied]:
-        if call in self._told:
-            return []
-        self._told.add(call)
-        return [GuardDenied(tool=tool, tool_use_id=call, part=part, reason=reason)]
 
 
 def _blocks(raw: Json) -> list[Json]:
-    content = dict_or_empty(raw.get("message")).get("content")
-    return (
-        [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
-    )
+    content = list_or_empty(dict_or_empty(raw.get("message")).get("content"))
+    return [block for block in content if isinstance(block, dict)]
 
 
 def _has_run(way: Json | None, block: Json) -> bool:

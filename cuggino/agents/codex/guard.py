@@ -27,32 +27,23 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import shlex
-import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from cuggino.agents.base.failure import cut, last_lines
-from cuggino.agents.base.guard import NOT_JUDGED, Guard, make_guard, not_live
+from cuggino.agents.base.guard import NOT_JUDGED, Guard, make_guard, not_live, try_out
 from cuggino.agents.base.private_files import private_file
-from cuggino.agents.base.wire import (
-    Json,
-    dict_or_empty,
-    parse_json_line,
-    shown,
-    text_or_none,
-)
-from cuggino.agents.codex import hook as codex_hook
+from cuggino.agents.base.watch import Verdict, VerdictLog, Watch
+from cuggino.agents.base.wire import Json, dict_or_empty, list_or_empty, shown, text_or_none
 from cuggino.agents.codex.config import OFF_WHEN_GUARDED, override
+from cuggino.agents.codex.hook import common_call, denial, judged_command, plain
 from cuggino.agents.codex.tools import command_of, shell_words
-from cuggino.errors import GuardNotLive
-from cuggino.events import GuardDenied, LlmAgentEvent, ToolCall, ToolResult
+from cuggino.events import LlmAgentEvent, ToolCall, ToolResult
 from cuggino.guard import Policy
-from cuggino.guard.hook import LIVE
-from cuggino.programs import program
+from cuggino.processes import run_bounded
 
 PROTECTED = (".codex", ".agents")
 """Project folders in which Codex looks for settings, hooks, rules and skills."""
@@ -66,28 +57,19 @@ _TRY_SECONDS = 120
 _TIMEOUT = 3600
 """Timeout of Codex for the hook, which ends itself earlier."""
 
-_SHELL = (
-    "no=$1; log=$2; shift 2; "
-    'said=$("$@" 2>/dev/null) && case $said in "{"*"}") printf "%s\\n" "$said"; exit 0 ;; esac; '
-    f'printf "%s\\n" "$no" >> "$log"; printf "%s\\n" "{NOT_JUDGED}" >&2; exit 2'
-)
-"""Run the remaining arguments; unless they print an object, deny the call and log that."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class CodexGuard:
     """The guard of one session."""
 
     guard: Guard
-    log: Path
-    """The private log of verdicts."""
+    log: VerdictLog
     bash: str
     """The shell for allowed commands."""
     env: Mapping[str, str]
     """Environment of the program."""
     servers: tuple[str, ...] = ()
     """Names of the MCP servers."""
-    program: str = field(default_factory=lambda: str(program("agents/codex/hook.py")))
 
     def arguments(self, cwd: Path) -> list[str]:
         """Return the arguments that install the hook and everything it needs."""
@@ -114,13 +96,9 @@ class CodexGuard:
 
     def command(self) -> str:
         """Return the hook's command line for a shell."""
-        guard = self.guard
-        program = [guard.python, "-I", "-S", self.program]
-        own = [guard.policy.to_json(), guard.shfmt, guard.token, self.bash, str(self.log)]
-        no = json.dumps({"token": guard.token, "decision": "deny", "reason": NOT_JUDGED})
-        words = ["/bin/sh", "-c", _SHELL, "cuggino-guard", no, str(self.log)]
-        words += [*program, *own, *self.servers]
-        return f"exec {shlex.join(words)}"
+        log, servers = self.log.path, self.servers
+        hook = self.guard.hook_command("codex", log=log, bash=self.bash, servers=servers)
+        return f"exec {shlex.join(self.guard.or_refusal(hook, denial(NOT_JUDGED), log=log))}"
 
     def try_out(self, program: Sequence[str], cwd: Path) -> None:
         """Verify that the program runs the hook at its start, and that the hook is live.
@@ -136,25 +114,18 @@ class CodexGuard:
         words += override("model_provider", _NOBODY)
         words += override("model_providers", {_NOBODY: own | ends})
         env = {name: text for name, text in self.env.items() if not name.lower().endswith("_proxy")}
-        try:
-            done = subprocess.run(
-                [*words, "-"],
-                input=b"Nobody reads this.",
-                cwd=cwd,
-                env=env,
-                capture_output=True,
-                timeout=_TRY_SECONDS,
-                check=False,
+
+        def answers() -> list[Json]:
+            done = run_bounded(
+                [*words, "-"], seconds=_TRY_SECONDS, cwd=cwd, env=env, stdin=b"Nobody reads this."
             )
-            told = [parse_json_line(line) or {} for line in self.log.read_bytes().splitlines()]
-            self.log.write_bytes(b"")
-        except (OSError, subprocess.SubprocessError) as error:
-            raise not_live(f"it could not be tried out: {error}") from error
-        canaries = [text_or_none(own.get("canary")) for own in told if "canary" in own]
-        if canaries != [LIVE]:
-            said = last_lines(done.stderr.decode("utf-8", "replace"))
-            why = next((text for text in canaries if text), f"Codex did not run its hook: {said}")
-            raise not_live(cut(why))
+            logged = self.log.read()
+            if not any("canary" in own for own in logged):
+                output = last_lines(done.stderr.decode("utf-8", "replace"))
+                raise not_live(cut(f"Codex did not run its hook: {output}"))
+            return logged
+
+        try_out(answers)
 
 
 def make_codex_guard(
@@ -167,11 +138,12 @@ def make_codex_guard(
         StorageError: the log cannot be created.
     """
     more = tuple(name for name in PROTECTED if name not in policy.protected)
-    log = private_file("", stack, suffix=".log", is_written=True)
+    file = private_file("", stack, suffix=".log", is_written=True)
     # Its name is unique, so files of that name are protected anywhere.
-    guard = make_guard(policy._replace(protected=(*policy.protected, *more, log.name)), env)
+    guard = make_guard(policy._replace(protected=(*policy.protected, *more, file.name)), env)
     held = {name: value for name, value in guard.env.items() if name != "CLAUDE_CODE_SHELL"}
     bash = guard.env["CLAUDE_CODE_SHELL"]
+    log = VerdictLog(file, guard.token)
     return CodexGuard(guard=guard, log=log, bash=bash, env=held, servers=servers)
 
 
@@ -199,69 +171,42 @@ def _roots(cwd: Path) -> list[str]:
     return [str(root) for root in roots]
 
 
-class CodexWatch:
-    """The fold over the verdicts and lines of one guarded session.
+class CodexWatch(Watch):
+    """The watch over the verdicts and lines of one guarded session.
 
-    `breach` is set when the session must end: the hook was not live at the start, or something ran
-    without a verdict.
+    Codex reports what runs without the id of its call, so a verdict is found by the command and its
+    folder, the file, or the tool, and stands for every equal call.
     """
 
     def __init__(self, guard: CodexGuard) -> None:
-        self._guard = guard
-        self._at = 0
+        super().__init__(guard.log)
+        self._bash = guard.bash
         self._unjudged = 0
-        self._is_live = False
-        self._commands: set[tuple[str, str]] = set()
-        self._files: set[str] = set()
-        self._tools: set[str] = set()
-        self.breach: GuardNotLive | None = None
 
-    def poll(self) -> list[LlmAgentEvent]:
-        """Return the calls denied since the last poll, each with its reason as its result."""
-        events: list[LlmAgentEvent] = []
-        for line in self._lines():
-            own = parse_json_line(line) or {}
-            if own.get("token") != self._guard.guard.token:
-                continue
-            if "canary" in own:
-                self._is_live = self._is_live or own["canary"] == LIVE
-                if own["canary"] != LIVE:
-                    self._break(str(own["canary"]))
-            elif own.get("decision") == "allow":
-                self._allowed(own)
-            else:
-                events += self._denied(own)
-        return events
+    def read(self) -> list[LlmAgentEvent]:
+        """Return the calls denied since the last time, each with its reason as its result."""
+        return [event for own in self.poll() for event in self._logged(own)]
 
-    def see(self, item: Json) -> None:
+    def check(self, item: Json) -> None:
         """Check an item that reports that something runs or has run; sets `breach`."""
         kind = item.get("type")
         if kind == "error":
             return
-        if not self._is_live:
-            self._break("the agent's program did not run its hook at the start")
+        self.begin()
         match kind:
             case "command_execution":
-                if self._judged(item) not in self._commands:
-                    self._break("Bash was used without its verdict")
+                self.ran("Bash", self.find(self._judged(item)))
             case "file_change":
-                changes = item.get("changes")
-                for change in changes if isinstance(changes, list) else []:
+                for change in list_or_empty(item.get("changes")):
                     path = text_or_none(dict_or_empty(change).get("path")) or ""
-                    if _real(path) not in self._files:
-                        self._break(f"{path} was changed without a verdict")
+                    self.ran(f"Edit of {path}", self.find(_real(path)))
             case "mcp_tool_call":
                 tool = str(item.get("tool"))
                 name = f"mcp__{item.get('server')}__{tool}"
-                own = codex_hook.common_call(tool, {}).tool if item.get("server") == "codex" else ""
-                if _plain(name) not in self._tools and own not in self._tools:
-                    self._break(f"{name} was used without its verdict")
+                own = common_call(tool, {}).tool if item.get("server") == "codex" else name
+                self.ran(name, self.find(plain(name), plain(own)))
             case _:
                 pass
-
-    def ends(self) -> None:
-        """Check the end of the session, which may have had no items."""
-        self.see({"type": "end"})
 
     def judged_command(self, item: Json) -> str | None:
         """Return the command as it was checked, or None if the hook did not wrap it."""
@@ -270,48 +215,37 @@ class CodexWatch:
 
     def _judged(self, item: Json) -> tuple[str, str] | None:
         """Return the folder and the command."""
-        return codex_hook.judged_command(shell_words(command_of(item)), self._guard.bash)
+        return judged_command(shell_words(command_of(item)), self._bash)
 
-    def _lines(self) -> list[bytes]:
-        try:
-            with self._guard.log.open("rb") as file:
-                file.seek(self._at)
-                data = file.read()
-        except OSError:
-            self._break("the file of its verdicts is gone")
+    def _logged(self, own: Json) -> list[LlmAgentEvent]:
+        """Keep the verdict, and report a denial; a call whose hook failed has no id."""
+        if own.get("decision") == "allow":
+            self.see(Verdict.read(own, *_keys(own), call=None))
             return []
-        whole = data[: data.rfind(b"\n") + 1]
-        self._at += len(whole)
-        return whole.splitlines()
-
-    def _allowed(self, own: Json) -> None:
-        given = dict_or_empty(own.get("input"))
-        tool = str(own.get("tool"))
-        self._tools.add(_plain(tool))
-        cwd = str(own.get("cwd"))
-        if tool == "Bash":
-            self._commands.add((cwd, str(given.get("command"))))
-        for edit in given.get("edits") or [] if tool == "MultiEdit" else []:
-            path = str(dict_or_empty(edit).get("file_path"))
-            if (real := _real(str(Path(cwd) / path))) is not None:
-                self._files.add(real)
-
-    def _denied(self, own: Json) -> list[LlmAgentEvent]:
-        """Report a denial; make up an id for a call whose hook failed, as it has none."""
         call = text_or_none(own.get("tool_use_id"))
         if call is None:
             self._unjudged += 1
             call = f"unjudged_{self._unjudged}"
-        tool = text_or_none(own.get("tool")) or "unknown"
-        reason, part = str(own.get("reason")), text_or_none(own.get("part")) or tool
-        return [
-            ToolCall(name=tool, input=shown(own.get("input")), id=call),
-            GuardDenied(tool=tool, tool_use_id=call, part=part, reason=reason),
-            ToolResult(name=call, output=reason, is_error=True),
-        ]
+        events: list[LlmAgentEvent] = []
+        for denied in self.see(Verdict.read(own, call=call)):
+            events += [
+                ToolCall(name=denied.tool, input=shown(own.get("input")), id=call),
+                denied,
+                ToolResult(name=call, output=denied.reason, is_error=True),
+            ]
+        return events
 
-    def _break(self, why: str) -> None:
-        self.breach = self.breach or not_live(why)
+
+def _keys(own: Json) -> Iterable[Hashable]:
+    """Yield what Codex may report when the call runs."""
+    tool, cwd, given = str(own.get("tool")), str(own.get("cwd")), dict_or_empty(own.get("input"))
+    yield plain(tool)
+    if tool == "Bash":
+        yield cwd, str(given.get("command"))
+    for edit in list_or_empty(given.get("edits")) if tool == "MultiEdit" else []:
+        path = _real(str(Path(cwd) / str(dict_or_empty(edit).get("file_path"))))
+        if path is not None:
+            yield path
 
 
 def _real(path: str) -> str | None:
@@ -320,8 +254,3 @@ def _real(path: str) -> str | None:
         return os.path.realpath(path)
     except ValueError:  # it contains a NUL
         return None
-
-
-def _plain(tool: str) -> str:
-    """Return the name of a tool as Codex passes it to its hook, with plain characters only."""
-    return re.sub("[^A-Za-z0-9_]", "_", tool)

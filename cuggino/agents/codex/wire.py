@@ -158,7 +158,7 @@ class CodexSession:
         if raw is None:
             self._plain.add(line)
             return []
-        denied = self._watch.poll() if self._watch else []
+        denied = self._watch.read() if self._watch else []
         events = self._read(raw)
         return [*denied, *(events if events is not None else [PingEvent(timestamp=now)])]
 
@@ -218,7 +218,7 @@ class CodexSession:
         if not is_tool(item):
             return None
         if self._watch:
-            self._watch.see(item)
+            self._watch.check(item)
         return [*self._calls(item)] or None
 
     def _calls(self, item: Json) -> list[ToolCall]:
@@ -229,7 +229,7 @@ class CodexSession:
 
     def _done(self, item: Json) -> list[LlmAgentEvent] | None:
         if self._watch:
-            self._watch.see(item)
+            self._watch.check(item)
         match item.get("type"):
             case "agent_message":
                 return self._message(text_or_none(item.get("text")), item)
@@ -278,7 +278,7 @@ class CodexSession:
 
     def _complete(self, told: Json) -> list[LlmAgentEvent]:
         if self._watch:
-            self._watch.ends()
+            self._watch.begin()
         self._completed = True
         return [*self._left_open(), *(self._used(usage_of(told)) if told else [])]
 

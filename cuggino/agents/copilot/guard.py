@@ -19,28 +19,24 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
-from cuggino.agents.base.guard import NOT_JUDGED, Guard, not_live
-from cuggino.agents.base.wire import Json, dict_or_empty, text_or_none
-from cuggino.agents.copilot.tools import Call, common_call, same_text
+from cuggino.agents.base.calls import Call, server_call, unknown_call
+from cuggino.agents.base.guard import ATTENDED, NOT_JUDGED, Guard, try_in_process
+from cuggino.agents.base.watch import Verdict, Watch, same_text
+from cuggino.agents.base.wire import Json, dict_or_empty, list_or_empty, text_or_none
+from cuggino.agents.copilot.tools import common_call
 from cuggino.errors import GuardNotLive
 from cuggino.events import GuardDenied
-from cuggino.guard import hook
 
 JUDGE_SECONDS = 45.0
 """A call that takes longer to check is denied."""
 
-_ATTENDED = "This session is read-only: nobody is there to ask. Mention that in your report."
 _MANAGED = "The organization requires a person to approve this, and nobody is there."
-_OUT_OF_SCOPE = (
-    "Reading outside of the project is not allowed: what you need must be in the project, or the "
-    "user has to allow its folder"
-)
 _SANDBOX = "Commands stay in the sandbox: do not ask to leave it"
-_SHELL_KEYS = frozenset({"command", "description", "shellId", "mode", "detach", "initial_wait"})
 _OUTPUT = re.compile(r"\d+-copilot-tool-output-[\w-]+\.txt")
 """Files in which the program stores long outputs for the agent to read."""
 
@@ -71,11 +67,13 @@ class Gate:
     temp: str = "/tmp"
     """The program's folder for temporary files."""
     tell: Callable[[GuardDenied], None] = lambda _event: None
-    breach: GuardNotLive | None = field(default=None, init=False)
-    """The error for which the session must end immediately, or None."""
+    _watch: Watch = field(default_factory=Watch, init=False)
     _started: dict[str, _Started] = field(default_factory=dict, init=False)
-    _verdicts: dict[str, bool] = field(default_factory=dict, init=False)
-    _told: set[str] = field(default_factory=set, init=False)
+
+    @property
+    def breach(self) -> GuardNotLive | None:
+        """The error for which the session must end immediately, or None."""
+        return self._watch.breach
 
     def try_out(self) -> None:
         """Check a call that must be denied and one that must be allowed.
@@ -83,15 +81,8 @@ class Gate:
         Raises:
             GuardNotLive: one of the answers is wrong.
         """
-        if self.guard is None:
-            return
-        data = {"hook_event_name": "SessionStart"}
-        try:
-            canary = self._answer(self.guard, data)["cuggino"]["canary"]
-        except Exception as error:
-            raise not_live(f"{type(error).__name__}: {error}") from error
-        if canary != hook.LIVE:
-            raise not_live(str(canary))
+        if self.guard is not None:
+            try_in_process(self.guard)
 
     def see(self, raw: Json) -> None:
         """Watch the events of the session; sets `breach`."""
@@ -107,10 +98,8 @@ class Gate:
                 self._started[call] = _Started(name, same_text(data.get("arguments")), of)
             case "tool.execution_complete":
                 started = self._started.pop(call, None)
-                if data.get("success") is True and self._verdicts.get(call) is not True:
-                    tool = started.name if started else "a tool"
-                    how = "despite" if call in self._verdicts else "without"
-                    self.breach = self.breach or not_live(f"{tool} was used {how} its verdict")
+                if data.get("success") is True:
+                    self._watch.ran(started.name if started else "a tool", self._watch.find(call))
             case _:
                 pass
 
@@ -137,31 +126,16 @@ class Gate:
         if request.get("managedApprovalRequired") is True:
             return _MANAGED
         call = _requested(request)
-        if not self.unattended and not self._is_unasked(request, call):
-            return _ATTENDED
+        is_free = request.get("kind") == "read" or call.is_listed(self.allowed_tools)
+        if not self.unattended and not is_free:
+            return ATTENDED
         if self.guard is None:
             return ""
         call_id = text_or_none(request.get("toolCallId")) or ""
         if request.get("requestSandboxBypass") is True:
-            return self._denied(call, call_id, call.tool, _SANDBOX)
-        if request.get("kind") == "read" and self.guard.policy.rules is not None:
-            path = text_or_none(request.get("resolvedPath")) or text_or_none(request.get("path"))
-            if path is None or not self._is_in_scope(path):
-                return self._denied(call, call_id, f"{call.tool} {path}", _OUT_OF_SCOPE)
+            call = call._replace(unknown=_SANDBOX)
         cwd = text_or_none(request.get("resolvedWorkingDirectory")) or str(self.cwd)
         return await self._judge(call, cwd, call_id)
-
-    def _is_unasked(self, request: Json, call: Call) -> bool:
-        whole_server = call.tool.rpartition("__")[0]
-        rules = self.allowed_tools
-        return request.get("kind") == "read" or call.tool in rules or whole_server in rules
-
-    def _is_in_scope(self, path: str) -> bool:
-        real = Path(os.path.realpath(self.cwd / path))
-        if real.is_relative_to(os.path.realpath(self.cwd)):
-            return True
-        of_program = real.parent == Path(os.path.realpath(self.temp))
-        return of_program and _OUTPUT.fullmatch(real.name) is not None
 
     def _claim(self, name: str, arguments: str) -> tuple[str, tuple[str, str] | None]:
         """Find the call in question, which the program does not identify.
@@ -183,38 +157,23 @@ class Gate:
         """Return why the call is denied, in words for the agent, or "" if allowed. Never raises."""
         if self.guard is None:
             return ""
-        if not call.is_known:
-            reason = f"Tool '{call.tool}' is not known to the guard: use bash, or the file tools"
-            return self._denied(call, call_id, call.tool, reason)
-        data = {
-            "hook_event_name": "PreToolUse",
-            "tool_name": call.tool,
-            "tool_input": call.input,
-            "tool_use_id": call_id,
-            "cwd": cwd,
-        }
         try:
-            answering = asyncio.to_thread(self._answer, self.guard, data)
-            said = await asyncio.wait_for(answering, JUDGE_SECONDS)
-            own = said["cuggino"]
-            if own["decision"] == "allow":
-                if unknown := _unknown_keys(call):
-                    return self._denied(call, call_id, call.tool, f"Leave out {unknown}")
-                self._verdicts.setdefault(call_id, True)
-                return ""
-            return self._denied(call, call_id, str(own["part"]), str(own["reason"]))
+            judge = partial(self.guard.judge.verdict, call, call_id=call_id, cwd=cwd)
+            judging = asyncio.to_thread(judge, readable=self._outputs(call))
+            own = await asyncio.wait_for(judging, JUDGE_SECONDS)
+            verdict = Verdict.read(own, call_id, call=call_id)
         except Exception:  # including a timeout: unchecked calls do not run
-            return self._denied(call, call_id, call.tool, NOT_JUDGED)
+            own = {"tool": call.tool, "reason": NOT_JUDGED}
+            verdict = Verdict.read(own, call_id, call=call_id)
+        for denied in self._watch.see(verdict):
+            self.tell(denied)
+        return "" if verdict.is_allowed else verdict.reason or NOT_JUDGED
 
-    def _answer(self, guard: Guard, data: Json) -> Json:
-        return hook.answer(data, guard.policy, shfmt=guard.shfmt, token=guard.token, manner="judge")
-
-    def _denied(self, call: Call, call_id: str, part: str, reason: str) -> str:
-        self._verdicts[call_id] = False
-        if not call_id or call_id not in self._told:
-            self._told.add(call_id)
-            self.tell(GuardDenied(tool=call.tool, tool_use_id=call_id, part=part, reason=reason))
-        return reason
+    def _outputs(self, call: Call) -> list[str]:
+        """Return the files to be read in which the program stores long outputs."""
+        temp = os.path.realpath(self.temp)
+        real = [Path(os.path.realpath(self.cwd / path)) for path in call.reads]
+        return [str(p) for p in real if str(p.parent) == temp and _OUTPUT.fullmatch(p.name)]
 
 
 def _requested(request: Json) -> Call:
@@ -222,42 +181,41 @@ def _requested(request: Json) -> Call:
     match request.get("kind"):
         case "shell":
             command = request.get("fullCommandText")
-            return Call("Bash", {"command": command}, isinstance(command, str))
+            given = {"command": command}
+            return Call("Bash", given) if isinstance(command, str) else unknown_call("Bash", given)
         case "write":
             return _written(request)
         case "read":
-            return Call("Read", {"file_path": request.get("path")}, True)
+            path = text_or_none(request.get("resolvedPath")) or text_or_none(request.get("path"))
+            given = {"file_path": request.get("path")}
+            return Call("Read", given, reads=(path or "/",))
         case "url":
-            return Call("WebFetch", {"url": request.get("url")}, True)
+            return Call("WebFetch", {"url": request.get("url")})
         case "mcp":
             server, tool = request.get("serverName"), request.get("toolName")
-            is_named = isinstance(server, str) and isinstance(tool, str)
-            tool = str(tool).removeprefix(f"{server}-")
-            return Call(f"mcp__{server}__{tool}", _inputs(request.get("args")), is_named)
+            if not isinstance(server, str) or not isinstance(tool, str):
+                return unknown_call(f"mcp__{server}__{tool}", request.get("args"))
+            return server_call(
+                server, tool.removeprefix(f"{server}-"), _inputs(request.get("args"))
+            )
         case "hook":
             return common_call(str(request.get("toolName")), request.get("toolArgs"))
         case kind:
-            return Call(str(kind), {}, False)
+            return unknown_call(str(kind), {})
 
 
 def _written(request: Json) -> Call:
     """Return every file to be written, under all of its names."""
-    edits = request.get("fileEdits")
     sides = [
         dict_or_empty(dict_or_empty(edit).get(side)).get("path")
-        for edit in (edits if isinstance(edits, list) else [])
+        for edit in list_or_empty(request.get("fileEdits"))
         for side in ("before", "after")
     ]
     named = [request.get("fileName"), request.get("resolvedPath"), *sides]
     files = list(dict.fromkeys(file for file in named if file is not None))
-    return Call("MultiEdit", {"edits": [{"file_path": file} for file in files]}, bool(files))
+    given = {"edits": [{"file_path": file} for file in files]}
+    return Call("MultiEdit", given) if files else unknown_call("MultiEdit", given)
 
 
 def _inputs(value: object) -> Json:
     return value if isinstance(value, dict) else {} if value is None else {"input": value}
-
-
-def _unknown_keys(call: Call) -> str:
-    """Return unknown inputs of the shell: they could change where or how it runs."""
-    keys: Iterable[str] = call.input if call.tool == "Bash" and isinstance(call.input, dict) else ()
-    return ", ".join(sorted(str(key) for key in keys if key not in _SHELL_KEYS))

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any
 
-from cuggino.guard import patched_files
+from cuggino.agents.base.calls import (
+    Call,
+    patch_call,
+    renamed_call,
+    server_call,
+    server_tool,
+    shell_call,
+    unknown_call,
+)
 
 _NAMES = {
     "bash": "Bash",
@@ -52,17 +59,9 @@ _INPUTS = {
 }
 """Inputs whose names differ."""
 
+_SHELL_KEYS = frozenset({"command", "description", "shellId", "mode", "detach", "initial_wait"})
 _GITHUB = "github-mcp-server"
 """The server that comes with the program for users who are logged in."""
-
-
-class Call(NamedTuple):
-    """A tool call."""
-
-    tool: str
-    input: Any
-    is_known: bool
-    """True if the effect of the input is known."""
 
 
 def common_call(
@@ -73,48 +72,11 @@ def common_call(
     `server` is the MCP server and its tool, if reported; otherwise it is the longest of `servers`
     that is a prefix of the tool's name. Never raises.
     """
-    if own := _NAMES.get(name):
-        return _own_call(own, arguments)
-    if server is None:
-        server = _server_of(name, servers)
-    if server is not None:
-        return Call(f"mcp__{server[0]}__{server[1]}", arguments, True)
-    return Call(name, arguments, False)
-
-
-def _own_call(tool: str, arguments: Any) -> Call:
-    if tool == "MultiEdit":
-        return _patch_call(arguments)
-    if not isinstance(arguments, Mapping):
-        return Call(tool, arguments, False)
-    names = _INPUTS.get(tool, {})
-    given = {names.get(key, key): value for key, value in arguments.items()}
-    # With two names for one input it is unknown which one counts.
-    return Call(tool, given, len(given) == len(arguments))
-
-
-def _patch_call(arguments: Any) -> Call:
-    """Convert a patch, given as a text or in an object; it may change several files."""
-    if isinstance(arguments, Mapping):
-        texts = [value for value in arguments.values() if isinstance(value, str)]
-        arguments = "\n".join(texts)
-    if not isinstance(arguments, str):
-        return Call("MultiEdit", arguments, False)
-    files = patched_files(arguments)
-    edits = [{"file_path": file} for file in files]
-    return Call("MultiEdit", {"edits": edits, "patch": arguments}, bool(files))
-
-
-def _server_of(name: str, servers: Iterable[str]) -> tuple[str, str] | None:
-    for server in sorted({*servers, _GITHUB}, key=len, reverse=True):
-        if name.startswith(f"{server}-"):
-            return server, name[len(server) + 1 :]
-    return None
-
-
-def same_text(arguments: Any) -> str:
-    """Return equal texts for equal arguments."""
-    try:
-        return json.dumps(arguments, sort_keys=True)
-    except (TypeError, ValueError, RecursionError):
-        return repr(type(arguments))
+    own = _NAMES.get(name)
+    if own == "MultiEdit":
+        return patch_call(arguments)
+    if own is not None:
+        call = renamed_call(own, arguments, _INPUTS.get(own, {}))
+        return shell_call(call, _SHELL_KEYS) if own == "Bash" and not call.unknown else call
+    found = server or server_tool(name, {f"{one}-": one for one in (*servers, _GITHUB)})
+    return server_call(*found, arguments) if found else unknown_call(name, arguments)

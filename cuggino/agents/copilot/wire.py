@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime, tzinfo
 
+from cuggino.agents.base.calls import Call
 from cuggino.agents.base.failure import outcome_of
 from cuggino.agents.base.program import encodable
 from cuggino.agents.base.wire import (
@@ -20,7 +21,7 @@ from cuggino.agents.base.wire import (
     text_or_none,
 )
 from cuggino.agents.copilot.failure import failure_of
-from cuggino.agents.copilot.tools import Call, common_call
+from cuggino.agents.copilot.tools import common_call
 from cuggino.errors import AgentFailed, LlmSessionError
 from cuggino.events import (
     AgentMessage,

@@ -126,7 +126,7 @@ class GeminiAgent(ProgramAgent):
         if options.guard is not None:
             servers = tuple(options.mcp_servers)
             guard, env = prepare_guard(options.guard, env, home, servers=servers)
-            session = partial(session, watch=GeminiWatch(_Lines(guard.log)))
+            session = partial(session, watch=GeminiWatch(guard.log))
         hooks = {**exits.hooks(), **(guard.hooks() if guard else {})}
         self._write(options, home, env, guard, hooks)
         prompt = as_said(encodable(options.prompt))
@@ -200,23 +200,3 @@ class GeminiAgent(ProgramAgent):
         names = context_of_project(options.cwd) or home.user_settings()
         home.write_context(encodable(options.system_prompt), settings=names)
         return argv, {**env, "GEMINI_CLI_HOME": str(home.path)}
-
-
-class _Lines:
-    """The lines added to a file since the last call."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._at = 0
-
-    def __call__(self) -> list[str]:
-        try:
-            with self._path.open("rb") as file:
-                file.seek(self._at)
-                text, _, _ = file.read().rpartition(b"\n")
-        except OSError:
-            return []
-        if not text:
-            return []
-        self._at += len(text) + 1
-        return text.decode("utf-8", "replace").split("\n")

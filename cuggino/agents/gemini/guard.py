@@ -1,10 +1,10 @@
 """The guard of a Gemini CLI session: its hook, the rules that require its verdict, and the watch.
 
-Gemini runs `gemini.hook` before each tool call, including sub-agents and MCP (`BeforeTool`). As
-observed with the real program it runs the call if the hook is killed, too slow, missing, turned off
-by the project's settings, or ends with an error. So rules of the highest rank (`--admin-policy`),
-which no settings of the project or the user override, allow a tool that changes something only if
-its input contains the token of the session, which only the hook knows:
+Gemini runs the hook (`base.hook`) before each tool call, including sub-agents and MCP
+(`BeforeTool`). As observed with the real program it runs the call if the hook is killed, too slow,
+missing, turned off by the project's settings, or ends with an error. So rules of the highest rank
+(`--admin-policy`), which no settings of the project or the user override, allow a tool that changes
+something only if its input contains the token of the session, which only the hook knows:
 
 - Commands and files: only the hook adds the token as a mark; without it, the call does not run.
 - Reading, planning and the like need no mark, unless the policy restricts reads.
@@ -19,42 +19,48 @@ refused there. The project's `.env` is not read, and its `.gemini` is protected.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
-import secrets
 import shlex
 import shutil
-import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cuggino.agents.base.guard import (
+    ATTENDED,
     NOT_JUDGED,
     Guard,
+    ask_hook,
     find_bash,
     make_guard,
     not_live,
+    try_out,
     with_variables,
 )
-from cuggino.agents.base.wire import Json, dict_or_empty, text_or_none
+from cuggino.agents.base.watch import (
+    Used,
+    Verdict,
+    VerdictLog,
+    Watch,
+    first_denied,
+    same_text,
+)
+from cuggino.agents.base.wire import Json
 from cuggino.agents.gemini.config import Home
+from cuggino.agents.gemini.hook import denial
 from cuggino.agents.gemini.tools import ASKING, HARMLESS, MARK, READERS, WRITERS, gemini_names
 from cuggino.errors import GuardNotLive
 from cuggino.events import GuardDenied
 from cuggino.guard import Policy
-from cuggino.guard.hook import LIVE
-from cuggino.programs import program
 
 TIMEOUT_MS = 60_000
 """Timeout of the program for the hook, which ends itself earlier."""
 
 UNMARKED = "The guard did not allow this call, so it did not run."
-ATTENDED = "This session is read-only: nobody is there to ask. Mention that in your report."
 
 _ADMIN = {"darwin": "/Library/Application Support/GeminiCli/policies"}
 _ADMIN_ELSEWHERE = "/etc/gemini-cli/policies"
@@ -71,19 +77,18 @@ _MCP_RULE = re.compile(r"mcp__(.+?)(?:__(.+))?")
 class SessionGuard:
     """The guard of one session, in files of its folder."""
 
+    guard: Guard
     script: Path
     """The script that the program runs."""
-    log: Path
-    """The hook's log of verdicts, one JSON object per line."""
+    log: VerdictLog
     marked: tuple[str, ...]
     """Tools that need the mark."""
-    token: str
 
     def hooks(self) -> dict[str, Any]:
         """Return the settings that install the hook; only this session knows its name."""
         entry = {
             "type": "command",
-            "name": f"cuggino-{self.token}",
+            "name": f"cuggino-{self.guard.token}",
             "command": f"/bin/sh {shlex.quote(str(self.script))}",
             "timeout": TIMEOUT_MS,
         }
@@ -95,25 +100,13 @@ class SessionGuard:
         Raises:
             GuardNotLive: it does not answer, or answers wrongly.
         """
-        try:
-            self._ask(env, {"hook_event_name": "SessionStart", "cwd": project})
-            canary = json.loads(self.log.read_text().splitlines()[-1])["canary"]
-        except (OSError, subprocess.SubprocessError, ValueError, LookupError) as error:
-            raise not_live(f"its program could not be run: {error}") from error
-        finally:
-            self.log.write_text("")
-        if canary != LIVE:
-            raise not_live(str(canary))
 
-    def _ask(self, env: Mapping[str, str], data: Mapping[str, Any]) -> None:
-        subprocess.run(
-            ["/bin/sh", str(self.script)],
-            env=dict(env),
-            input=json.dumps(data).encode(),
-            capture_output=True,
-            timeout=TIMEOUT_MS / 1000,
-            check=True,
-        )
+        def answers() -> list[Json]:
+            data = {"hook_event_name": "SessionStart", "cwd": project}
+            ask_hook(["/bin/sh", str(self.script)], data, seconds=TIMEOUT_MS / 1000, env=env)
+            return self.log.read()
+
+        try_out(answers)
 
 
 def prepare_guard(
@@ -134,20 +127,18 @@ def prepare_guard(
     policy = policy._replace(protected=(*policy.protected, ".gemini", home.own.name))
     guard = make_guard(with_variables(policy, env))
     marked = (*WRITERS, *READERS) if policy.rules is not None else WRITERS
-    token = secrets.token_hex(16)
-    log, path, script = (home.own / name for name in ("verdicts.jsonl", "orders.json", "guard.sh"))
-    orders = {
-        **guard.orders(),
-        "token": token,
-        "log": str(log),
-        "servers": list(servers),
-        "marked": list(marked),
-        "readable": [str(home.gemini / "tmp")],
-    }
+    log = VerdictLog(home.own / "verdicts.jsonl", guard.token)
+    script = home.own / "guard.sh"
+    hook = guard.hook_command(
+        "gemini",
+        log=log.path,
+        servers=list(servers),
+        marked=marked,
+        readable=[str(home.gemini / "tmp")],
+    )
     try:
-        log.touch()
-        path.write_text(json.dumps(orders))
-        script.write_text(_script(guard, path))
+        log.path.touch()
+        script.write_text(_script(guard, hook))
     except OSError as error:
         raise not_live(f"its files cannot be written: {error}") from error
     bash = Path(find_bash({**env, "CLAUDE_CODE_SHELL": ""}))
@@ -155,19 +146,12 @@ def prepare_guard(
     if shutil.which("bash", path=env.get("PATH")) != str(bash):
         # The program uses the first one on PATH.
         held["PATH"] = f"{bash.parent}{os.pathsep}{env.get('PATH', '')}"
-    return SessionGuard(script=script, log=log, marked=marked, token=token), held
+    return SessionGuard(script=script, log=log, marked=marked, guard=guard), held
 
 
-def _script(guard: Guard, orders: Path) -> str:
-    """Return a script that runs the hook and denies the call unless that prints an object."""
-    hook = shlex.join(
-        [guard.python, "-I", "-S", str(program("agents/gemini/hook.py")), str(orders)]
-    )
-    no = shlex.quote(json.dumps({"decision": "deny", "reason": NOT_JUDGED}))
-    return (
-        f"said=$({hook}) && case $said in '{{'*'}}') ;; *) false ;; esac || said={no}\n"
-        "printf '%s\\n' \"$said\"\n"
-    )
+def _script(guard: Guard, hook: list[str]) -> str:
+    """Return a script that runs the hook, as settings cannot hold every command line."""
+    return f"exec {shlex.join(guard.or_refusal(hook, denial(NOT_JUDGED)))}\n"
 
 
 def rules(
@@ -187,7 +171,7 @@ def rules(
     may = (*READERS, *HARMLESS, *mine) if not unattended else (*READERS, *HARMLESS, *WRITERS)
     marked = [name for name in may if guard is not None and name in guard.marked]
     if guard is not None and marked:
-        pattern = f'"{MARK}":"{guard.token}"'
+        pattern = f'"{MARK}":"{guard.guard.token}"'
         made.append(_rule(998, marked, "allow", pattern=pattern))
     made.append(_rule(997, [name for name in may if name not in marked], "allow"))
     if unattended:
@@ -248,37 +232,28 @@ class _Started:
     name: str
     """Gemini's name of the tool."""
     tool: str
-    arguments: str
-
-    @property
-    def key(self) -> tuple[str, str]:
-        return self.name, self.arguments
+    key: tuple[str, str]
 
 
-class GeminiWatch:
-    """The fold over the lines of one guarded session.
+class GeminiWatch(Watch):
+    """The watch over the verdicts and lines of one guarded session.
 
-    `verdicts` returns what the hook has written since the last call. `breach` is set when the
-    session must end: the hook did not answer at its start, or a call succeeded without a verdict.
+    The hook is not told the id of a call, so a verdict is found by the tool and its input. Each
+    verdict is used up by one call.
     """
 
-    def __init__(self, verdicts: Callable[[], Iterable[str]]) -> None:
-        self._verdicts = verdicts
-        self._is_live = False
+    def __init__(self, log: VerdictLog) -> None:
+        super().__init__(log)
         self._started: dict[str, _Started] = {}
-        self._allowed: list[tuple[str, str]] = []
-        self._denied: list[Json] = []
-        self.breach: GuardNotLive | None = None
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """Check at the start of the session that the hook has answered."""
         self._read()
-        if not self._is_live:
-            self._break("the agent's program did not run its hook at the start")
+        self.begin()
 
     def call(self, call_id: str, name: str, tool: str, arguments: Any) -> None:
         """Note a call; `name` is Gemini's name of the tool, `tool` is Claude Code's."""
-        self._started[call_id] = _Started(name, tool, same_text(arguments))
+        self._started[call_id] = _Started(name, tool, (name, same_input(arguments)))
 
     def result(self, call_id: str, *, is_error: bool, message: str) -> list[GuardDenied]:
         """Return the denials of a call that has ended, each once."""
@@ -286,16 +261,22 @@ class GeminiWatch:
         started = self._started.pop(call_id, None)
         if started is None:
             return []
-        told = self._take(started, message)
-        was_allowed = told is None and self._use(started)
+        verdict = self._verdict_on(started, message)
         events: list[GuardDenied] = []
-        if told is not None:
-            events.append(_denial(told, call_id))
-        elif is_error and not was_allowed:
-            events += _by_itself(started, call_id, message)
-        if not is_error and (told is not None or not was_allowed):
-            how = "without" if told is None else "despite"
-            self._break(f"{started.tool} was used {how} its verdict")
+        if verdict is not None:
+            events = self.see(Used(verdict, call_id))
+        elif is_error and (reason := _refused_with(message)):
+            events = self.see(
+                Verdict(
+                    tool=started.tool,
+                    is_allowed=False,
+                    call=call_id,
+                    part=started.tool,
+                    reason=reason,
+                )
+            )
+        if not is_error:
+            self.ran(started.tool, verdict)
         if started.name == _SUB_AGENT:
             events = [*self._rest(call_id), *events]
         return events
@@ -303,78 +284,44 @@ class GeminiWatch:
     def _rest(self, call_id: str) -> list[GuardDenied]:
         """Return the denials of a sub-agent, whose calls are not reported and have no ids."""
         still = {started.key for started in self._started.values()}
-        of_agent = [told for told in self._denied if _key(told) not in still]
-        self._denied = [told for told in self._denied if _key(told) in still]
-        return [_denial(told, call_id) for told in of_agent]
+        return [
+            denied
+            for verdict in self.verdicts
+            if not verdict.is_allowed and still.isdisjoint(verdict.keys)
+            for denied in self.see(Used(verdict, call_id))
+        ]
 
-    def _take(self, started: _Started, message: str) -> Json | None:
-        """Return the verdict that denied this call."""
-        mine = [told for told in self._denied if told.get("name") == started.name]
-        same = [told for told in mine if _key(told) == started.key]
-        # The program may have changed the input slightly before it asked.
-        for told in same or [t for t in mine if str(t.get("reason")) in message]:
-            self._denied.remove(told)
-            return told
-        return None
+    def _verdict_on(self, started: _Started, message: str) -> Verdict | None:
+        """Return the verdict on a call.
 
-    def _use(self, started: _Started) -> bool:
-        """Return whether a verdict allowed this call; each verdict counts once."""
-        mine = [key for key in self._allowed if key[0] == started.name]
-        is_marked = not started.name.startswith(_MCP)
-        for key in [key for key in mine if key == started.key] or (mine if is_marked else []):
-            self._allowed.remove(key)
-            return True
-        return False
+        The program may have changed the input slightly before it asked. Then the reason for the
+        denial is in its message, and an allowed call has the mark, which a server's tool has not.
+        """
+        same_tool = [v for v in self.verdicts if started.name in v.keys]
+        same = [v for v in same_tool if started.key in v.keys]
+        similar = [
+            v
+            for v in same_tool
+            if (not started.name.startswith(_MCP) if v.is_allowed else v.reason in message)
+        ]
+        return first_denied((*same, *similar))
 
     def _read(self) -> None:
-        for line in self._verdicts():
-            try:
-                told = dict_or_empty(json.loads(line))
-            except ValueError:
-                continue
-            if "canary" in told:
-                if told["canary"] == LIVE:
-                    self._is_live = True
-                else:
-                    self._break(str(told["canary"]))
-            elif told.get("reason"):
-                self._denied.append(told)
-            else:
-                self._allowed.append(_key(told))
-
-    def _break(self, why: str) -> None:
-        self.breach = self.breach or not_live(why)
+        for own in self.poll():
+            name = str(own.get("name"))
+            key = name, same_input(own.get("input"))
+            self.see(Verdict.read(own, name, key, call=None))
 
 
-def _by_itself(started: _Started, call_id: str, message: str) -> list[GuardDenied]:
-    """Return the denial of a call that the hook did not answer in time."""
-    reason = next((why for why in (NOT_JUDGED, UNMARKED, ATTENDED) if why in message), None)
-    if reason is None and message.startswith(_BLOCKED):
-        reason = message.removeprefix(_BLOCKED)
-    if reason is None:
-        return []
-    return [GuardDenied(tool=started.tool, tool_use_id=call_id, part=started.tool, reason=reason)]
+def _refused_with(message: str) -> str:
+    """Return the reason of a denial when the hook did not answer in time, or ""."""
+    reason = next((why for why in (NOT_JUDGED, UNMARKED, ATTENDED) if why in message), "")
+    is_blocked = message.startswith(_BLOCKED)
+    return reason or (message.removeprefix(_BLOCKED) if is_blocked else "")
 
 
-def _denial(told: Json, call_id: str) -> GuardDenied:
-    return GuardDenied(
-        tool=text_or_none(told.get("tool")) or "unknown",
-        tool_use_id=call_id,
-        part=text_or_none(told.get("part")) or "",
-        reason=text_or_none(told.get("reason")) or "",
-    )
-
-
-def _key(told: Json) -> tuple[str, str]:
-    return str(told.get("name")), same_text(told.get("input"))
-
-
-def same_text(arguments: Any) -> str:
-    """Return equal, short texts for equal arguments."""
+def same_input(arguments: Any) -> str:
+    """Return equal, short texts for equal inputs of a tool, whenever they are to run."""
     if isinstance(arguments, dict):
         arguments = {key: value for key, value in arguments.items() if key != _ORDER}
-    try:
-        text = json.dumps(arguments, sort_keys=True)
-    except (TypeError, ValueError, RecursionError):
-        text = repr(type(arguments))
-    return hashlib.sha256(text.encode()).hexdigest()
+    return same_text(arguments)

@@ -1,7 +1,7 @@
 # ruff: noqa: PTH118
 """Gemini's tools with Claude Code's names, which events, policies and reports use.
 
-It needs only the standard library: the hook (`gemini.hook`) loads this file without the package.
+It needs only the standard library, as the hook (`gemini.hook`) imports it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,16 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
+
+from cuggino.agents.base.calls import (
+    Call,
+    renamed_call,
+    server_call,
+    server_tool,
+    shell_call,
+    unknown_call,
+)
 
 _NAMES = {
     "run_shell_command": "Bash",
@@ -54,6 +63,8 @@ _INPUTS = {
 """Inputs whose names differ."""
 
 _PATHS = ("file_path", "path")
+_READ = ("file_path", "path", "include", "paths")
+"""Inputs of readers that name files or folders."""
 _SHELL_KEYS = frozenset(
     {"command", "description", "dir_path", "is_background", "delay_ms", "wait_for_previous"}
 )
@@ -80,17 +91,6 @@ HARMLESS = tuple(name for name in _NAMES if name not in (*WRITERS, *READERS, *AS
 """Tools that read or plan something else."""
 
 
-class Call(NamedTuple):
-    """A tool call."""
-
-    tool: str
-    input: Any
-    cwd: str
-    """The folder it works in."""
-    is_known: bool
-    """True if the effect of the input is known."""
-
-
 def common_call(
     name: str,
     arguments: Any,
@@ -107,18 +107,30 @@ def common_call(
     if server is None and name not in _NAMES and name.startswith(_MCP):
         server = _server_of(name.removeprefix(_MCP), servers)
     if server is not None:
-        return Call(f"mcp__{server[0]}__{server[1]}", arguments, cwd, True)
+        return server_call(*server, arguments)
     tool = _NAMES.get(name)
-    if tool is None or not isinstance(arguments, Mapping):
-        return Call(tool or name, arguments, cwd, False)
-    names = _INPUTS.get(tool, {})
-    given = {names.get(key, key): value for key, value in arguments.items()}
+    call = renamed_call(tool or name, arguments, _INPUTS.get(tool or "", {}))
+    if call.unknown:
+        return call
+    if tool is None:
+        return unknown_call(name, arguments)
+    given = dict(call.input)
     for key in _PATHS:
         if isinstance(path := given.get(key), str):
             given[key] = os.path.join(cwd, path)
-    if tool == "Bash" and isinstance(folder := given.get("dir_path"), str):
-        cwd = os.path.join(cwd, folder)
-    return Call(tool, given, cwd, True)
+    if tool == "Bash":
+        folder = given.get("dir_path")
+        call = call._replace(cwd=os.path.join(cwd, folder) if isinstance(folder, str) else cwd)
+        return shell_call(call._replace(input=given), _SHELL_KEYS)
+    return call._replace(input=given, reads=_read(tool, given) if name in READERS else ())
+
+
+def _read(tool: str, given: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return every file or folder in the input; a pattern of files counts too."""
+    keys = (*_READ, "pattern") if tool == "Glob" else _READ
+    found = [given.get(key) for key in keys]
+    each = [path for value in found for path in (value if isinstance(value, list) else [value])]
+    return tuple(path for path in each if isinstance(path, str))
 
 
 def marked(arguments: Mapping[str, Any], token: str) -> dict[str, Any]:
@@ -147,20 +159,13 @@ def unmarked(arguments: Any) -> Any:
     return made
 
 
-def unknown_keys(call: Call) -> str:
-    """Return unknown inputs of the shell: they could change where or how it runs."""
-    keys: Iterable[object] = call.input if call.tool == "Bash" else ()
-    return ", ".join(sorted(str(key) for key in keys if key not in _SHELL_KEYS))
-
-
 def gemini_names(tool: str) -> tuple[str, ...]:
     """Return Gemini's names for a tool of Claude Code."""
     return tuple(name for name, common in _NAMES.items() if common == tool)
 
 
 def _server_of(name: str, servers: Iterable[str]) -> tuple[str, str] | None:
-    for server in sorted(servers, key=len, reverse=True):
-        if name.startswith(f"{server}_"):
-            return server, name[len(server) + 1 :]
+    if found := server_tool(name, {f"{server}_": server for server in servers}):
+        return found
     head, _, rest = name.partition("_")
     return (head, rest) if rest else None

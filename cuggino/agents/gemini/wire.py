@@ -20,7 +20,7 @@ from cuggino.agents.base.wire import (
     text_or_none,
 )
 from cuggino.agents.gemini.failure import Ending, failure_of
-from cuggino.agents.gemini.guard import GeminiWatch, same_text
+from cuggino.agents.gemini.guard import GeminiWatch, same_input
 from cuggino.agents.gemini.tools import common_call, unmarked
 from cuggino.errors import LlmSessionError, StorageError
 from cuggino.events import (
@@ -79,7 +79,7 @@ class Exits:
     def code(self, arguments: Any) -> int:
         """Return the exit code of a finished command with these arguments, or 0 if unknown."""
         self._read()
-        key = same_text(arguments)
+        key = same_input(arguments)
         for found in self._codes:
             if found[0] == key:
                 self._codes.remove(found)
@@ -95,7 +95,7 @@ class Exits:
                 continue
             said = json.dumps(dict_or_empty(told.get("tool_response")).get("llmContent"))
             text = said.replace("\\n", "\n")
-            key = same_text(unmarked(told.get("tool_input")))
+            key = same_input(unmarked(told.get("tool_input")))
             self._codes.append((key, _code_in(text)))
 
 
@@ -166,7 +166,7 @@ class GeminiSession:
             case "init":
                 self.session_id = text_or_none(raw.get("session_id")) or self.session_id
                 if self._watch:
-                    self._watch.begin()
+                    self._watch.start()
                 return [SystemMessage(text="Session initialized")]
             case "message" if raw.get("role") == "assistant":
                 return self._text(raw)

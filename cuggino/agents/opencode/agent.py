@@ -29,7 +29,7 @@ from cuggino.agents.opencode.guard import (
     hook_command,
     no_plugins,
     project_rules,
-    try_out,
+    try_hook,
 )
 from cuggino.agents.opencode.plugin import plugin_source
 from cuggino.agents.opencode.wire import OpenCodeSession
@@ -104,7 +104,7 @@ class OpenCodeAgent(ProgramAgent):
         self.check()
         no_plugins(Path(policy.project), self.environment)
         guard, _ = guard_of(policy, self.environment)
-        try_out(guard)
+        try_hook(guard)
 
     def _start(self, options: SpawnOptions, stack: ExitStack) -> Observable[LlmAgentEvent]:
         folder = private_folder(stack)
@@ -157,7 +157,6 @@ class OpenCodeAgent(ProgramAgent):
         orders: dict[str, object] = {
             "cwd": str(options.cwd),
             "drop": drop,
-            "outputs": outputs,
             "permission": permissions(
                 unattended=options.dangerously_skip_permissions,
                 allowed_tools=options.allowed_tools,
@@ -165,7 +164,7 @@ class OpenCodeAgent(ProgramAgent):
             ),
         }
         if guard is not None:
-            held = {"judge": hook_command(guard), "token": guard.token}
+            held = {"judge": hook_command(guard, outputs), "token": guard.token}
             orders |= {**held, "variables": guard.policy.known()}
         return orders
 

@@ -1,7 +1,8 @@
 """The guard of an OpenCode session, and the watch over its stream.
 
-Each call is checked by `opencode.hook`, which our plugin runs from OpenCode's `tool.execute.before`
-(see `opencode.plugin`), in sub-agents and for MCP too. As observed with the real program:
+Each call is checked by the hook (`base.hook`), which our plugin runs from OpenCode's
+`tool.execute.before` (see `opencode.plugin`), in sub-agents and for MCP too. As observed with the
+real program:
 
 - The project's own configuration (`opencode.json`, `.opencode` with its tools, agents and servers)
   could run in OpenCode's process, beyond any guard, so a guarded session runs without it
@@ -18,19 +19,24 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cuggino.agents.base.guard import Guard, find_bash, make_guard, not_live, with_variables
+from cuggino.agents.base.guard import (
+    Guard,
+    ask_hook,
+    find_bash,
+    make_guard,
+    try_out,
+    with_variables,
+)
+from cuggino.agents.base.watch import Canary, Verdict, Watch
 from cuggino.agents.base.wire import Json, text_or_none
 from cuggino.agents.opencode.plugin import JUDGE_SECONDS
 from cuggino.errors import GuardNotLive
 from cuggino.events import GuardDenied
 from cuggino.guard import Policy
-from cuggino.guard.hook import LIVE
-from cuggino.programs import program
 
 OWN_FILES = (".opencode", "opencode.json", "opencode.jsonc", "bunfig.toml")
 """Files that OpenCode would run in its next session if an agent could write them."""
@@ -101,31 +107,19 @@ def _names_plugins(file: Path) -> bool:
     return isinstance(value, dict) and bool(value.get("plugin") or value.get("plugins"))
 
 
-def hook_command(guard: Guard) -> list[str]:
-    """Return the command line of the hook."""
-    words = [guard.python, "-I", "-S", str(program("agents/opencode/hook.py"))]
-    return [*words, guard.policy.to_json(), guard.shfmt, guard.token]
+def hook_command(guard: Guard, outputs: str) -> list[str]:
+    """Return the command line of the hook; `outputs` is the folder of long outputs."""
+    return guard.hook_command("opencode", outputs=outputs)
 
 
-def try_out(guard: Guard) -> None:
+def try_hook(guard: Guard) -> None:
     """Run the hook as the plugin does, and check that it both allows and denies.
 
     Raises:
         GuardNotLive: it does not answer, or answers wrongly.
     """
-    try:
-        said = subprocess.run(
-            hook_command(guard),
-            input=b'{"canary": true}',
-            capture_output=True,
-            timeout=JUDGE_SECONDS,
-            check=True,
-        ).stdout
-        canary = json.loads(said)["cuggino"]["canary"]
-    except (OSError, subprocess.SubprocessError, ValueError, LookupError) as error:
-        raise not_live(f"its program could not be run: {error}") from error
-    if canary != LIVE:
-        raise not_live(str(canary))
+    command = hook_command(guard, guard.policy.project)
+    try_out(lambda: [json.loads(ask_hook(command, {"canary": True}, seconds=JUDGE_SECONDS))])
 
 
 def project_rules(cwd: Path) -> list[str]:
@@ -145,48 +139,14 @@ def project_rules(cwd: Path) -> list[str]:
     return []
 
 
-class OpenCodeWatch:
-    """The fold over what our plugin reports about its hook.
+class OpenCodeWatch(Watch):
+    """The watch over what our plugin reports about its hook."""
 
-    `breach` is set when the session must end: the hook was not live before the session began, or a
-    call ran without a verdict.
-    """
-
-    def __init__(self) -> None:
-        self.breach: GuardNotLive | None = None
-        self._is_live = False
-        self._verdicts: dict[str, bool] = {}
-        self._told: set[str] = set()
-
-    def canary(self, said: Any) -> None:
+    def canary(self, answer: Any) -> None:
         """Note the hook's answer to the trial at the start."""
-        if said == LIVE and not self.breach:
-            self._is_live = True
-        else:
-            self._break(str(said))
-
-    def begins(self) -> None:
-        """Check that the hook is live when the session starts to work."""
-        if not self._is_live:
-            self._break("the agent's program did not load the guard's plugin")
+        self.see(Canary(str(answer)))
 
     def verdict(self, own: Json) -> list[GuardDenied]:
         """Note the verdict on a call; return the denial, once per call."""
         call = text_or_none(own.get("tool_use_id")) or ""
-        is_allowed = own.get("decision") == "allow"
-        self._verdicts[call] = is_allowed and self._verdicts.get(call, True)
-        if is_allowed or call in self._told:
-            return []
-        self._told.add(call)
-        tool, part = text_or_none(own.get("tool")), text_or_none(own.get("part"))
-        reason = text_or_none(own.get("reason")) or ""
-        return [GuardDenied(tool=tool or "", tool_use_id=call, part=part or "", reason=reason)]
-
-    def ran(self, call: str, tool: str) -> None:
-        """Check the verdict of a call that ran."""
-        if self._verdicts.get(call) is not True:
-            how = "despite" if call in self._verdicts else "without"
-            self._break(f"{tool} was used {how} its verdict")
-
-    def _break(self, why: str) -> None:
-        self.breach = self.breach or not_live(why)
+        return self.see(Verdict.read(own, call, call=call))

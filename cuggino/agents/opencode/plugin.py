@@ -24,8 +24,7 @@ def plugin_source(orders: Mapping[str, object]) -> str:
     """Return the plugin for one session.
 
     `orders`: `cwd` (the session's folder), `permission` (its permissions), `drop` (variables hidden
-    from its tools), and for a guarded session `judge` (the hook's command line), `token` and
-    `outputs`.
+    from its tools), and for a guarded session `judge` (the hook's command line) and `token`.
     """
     given = {**orders, "timeout": JUDGE_SECONDS * 1000, "failed": NOT_JUDGED}
     # As JSON in a string, nothing of it can be code.
@@ -54,7 +53,7 @@ const judge = (asked) =>
       clearTimeout(timer)
       try {
         if (code !== 0) throw new Error("the judge ended with " + code)
-        const own = JSON.parse(Buffer.concat(said).toString()).cuggino
+        const own = JSON.parse(Buffer.concat(said).toString())
         if (own.token !== ORDERS.token) throw new Error("the judge is another one")
         done(own)
       } catch (error) { fail(error) }
@@ -156,8 +155,7 @@ export const Cuggino = async ({ client, directory }) => {
       let own = { tool, part: tool, decision: "deny", reason: ORDERS.failed }
       try {
         if (!live) throw new Error("the guard is not live")
-        const data = { tool, args: given.args, call: callID, cwd: directory, servers }
-        const said = await judge({ ...data, outputs: ORDERS.outputs })
+        const said = await judge({ tool, args: given.args, call: callID, cwd: directory, servers })
         if (said.tool_use_id !== callID) throw new Error("the verdict is on another call")
         if (said.decision === "allow" || said.decision === "deny") own = said
       } catch {}

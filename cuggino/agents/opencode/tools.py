@@ -7,9 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
-from cuggino.guard.patches import patched_files
+from cuggino.agents.base.calls import (
+    Call,
+    patch_call,
+    renamed_call,
+    server_call,
+    server_tool,
+    shell_call,
+    unknown_call,
+)
 
 _NAMES = {
     "bash": "Bash",
@@ -47,16 +55,10 @@ _INPUTS = {
 }
 """Inputs whose names differ."""
 
+_READERS = frozenset({"read", "grep", "glob", "list"})
+_SHELL_KEYS = frozenset({"command", "description", "timeout", "workdir"})
 _UNSAFE = re.compile(r"[^a-zA-Z0-9_-]")
-
-
-class Call(NamedTuple):
-    """A tool call."""
-
-    tool: str
-    input: Any
-    is_known: bool
-    """True if the effect of the input is known."""
+_OUTSIDE = "/"
 
 
 def common_call(name: str, arguments: Any, *, servers: Iterable[str] = ()) -> Call:
@@ -65,31 +67,30 @@ def common_call(name: str, arguments: Any, *, servers: Iterable[str] = ()) -> Ca
     The MCP server is the longest of `servers` that is a prefix of the tool's name. Never raises.
     """
     if name == "invalid":  # OpenCode's replacement for a call of a missing tool
-        return Call("invalid", arguments, True)
+        return Call("invalid", arguments)
     own = _NAMES.get(name)
     if own == "MultiEdit":
-        return _patch_call(arguments)
+        is_object = isinstance(arguments, Mapping)
+        return patch_call(arguments) if is_object else unknown_call(own, arguments)
     if own is not None:
-        if not isinstance(arguments, Mapping):
-            return Call(own, arguments, False)
-        given = {_INPUTS.get(key, key): arguments[key] for key in arguments}
-        # With two names for one input it is unknown which one counts.
-        return Call(own, given, len(given) == len(arguments))
-    for server in sorted(servers, key=len, reverse=True):
-        safe = _UNSAFE.sub("_", server)
-        if name.startswith(f"{safe}_"):
-            return Call(f"mcp__{server}__{name[len(safe) + 1 :]}", arguments, True)
-    return Call(name, arguments, False)
+        call = renamed_call(own, arguments, _INPUTS)
+        if own == "Bash" and not call.unknown:
+            folder = call.input.get("workdir")
+            call = call._replace(cwd=str(folder) if folder else None)
+            return shell_call(call, _SHELL_KEYS)
+        is_reader = name in _READERS and not call.unknown
+        return call._replace(reads=_read(own, call.input)) if is_reader else call
+    prefixes = {f"{_UNSAFE.sub('_', server)}_": server for server in servers}
+    found = server_tool(name, prefixes)
+    return server_call(*found, arguments) if found else unknown_call(name, arguments)
 
 
-def _patch_call(arguments: Any) -> Call:
-    """Convert a patch, which may write, move and remove several files."""
-    if not isinstance(arguments, Mapping):
-        return Call("MultiEdit", arguments, False)
-    text = "\n".join(value for value in arguments.values() if isinstance(value, str))
-    files = patched_files(text)
-    edits = [{"file_path": file} for file in files]
-    return Call("MultiEdit", {"edits": edits, "patch": text}, bool(files))
+def _read(tool: str, given: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what the call reads; a pattern that may leave its folder reads everything."""
+    path = str(given.get("file_path") or given.get("path") or "")
+    patterns = f"{given.get('pattern') if tool == 'Glob' else ''} {given.get('glob') or ''}"
+    leaves = ".." in patterns or patterns.lstrip().startswith(("/", "~"))
+    return (path, _OUTSIDE) if leaves else (path,)
 
 
 def tool_id(rule: str) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
+from cuggino.agents.base.calls import Call
 from cuggino.agents.base.failure import PlainLines, local_zone, outcome_of
 from cuggino.agents.base.wire import (
     Json,
@@ -32,7 +33,7 @@ from cuggino.agents.opencode.failure import (
     waits_too_long,
 )
 from cuggino.agents.opencode.guard import OpenCodeWatch
-from cuggino.agents.opencode.tools import Call, common_call
+from cuggino.agents.opencode.tools import common_call
 from cuggino.errors import LlmSessionError
 from cuggino.events import (
     AgentMessage,
@@ -188,7 +189,7 @@ class Parts:
             return events
         self._results.add(call_id)
         if status == "completed" and self._guard:
-            self._guard.ran(call_id, text_or_none(part.get("tool")) or "a tool")
+            self._guard.ran(text_or_none(part.get("tool")) or "a tool", self._guard.find(call_id))
         told = (state.get("output"), state.get("error"))
         output = next((text for text in told if isinstance(text, str)), "")
         failed = status == "error" or metadata.get("exit") not in (None, 0)
@@ -267,7 +268,7 @@ class OpenCodeSession:
         elif kind in _LINES or kind == "error":
             self._know(text_or_none(raw.get("sessionID")))
             if kind in _LINES and self._guard:
-                self._guard.begins()
+                self._guard.begin()
             if kind == "error":
                 events = self._failed(raw.get("error"), self.session_id)
             else:

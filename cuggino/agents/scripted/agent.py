@@ -22,7 +22,7 @@ from cuggino.agents.base.guard import make_guard, with_variables
 from cuggino.agents.base.private_files import Session
 from cuggino.agents.base.stream import stream_json
 from cuggino.agents.base.wire import parse_json_line
-from cuggino.agents.claude.guard import GuardWatch, try_out
+from cuggino.agents.claude.guard import GuardWatch, try_hook
 from cuggino.agents.claude.wire import ClaudeSession
 from cuggino.agents.scripted.scenario import Scenario, ScenarioRun, Step, load_scenario
 from cuggino.errors import AgentFailed
@@ -107,7 +107,7 @@ class ScriptedAgent(LlmAgent):
         return __version__
 
     def check_guard(self, policy: Policy) -> None:
-        try_out(make_guard(policy))
+        try_hook(make_guard(policy))
 
     def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
         """Play the next run of the role; see `LlmAgent.spawn`.

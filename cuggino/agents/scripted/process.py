@@ -243,12 +243,13 @@ def _use_tool(use: _Use, number: int, guard: dict[str, str] | None) -> None:
 
 def _ask(guard: dict[str, str], event: str, data: dict[str, Any]) -> dict[str, Any]:
     """Return the guard's answer, and print it."""
-    from cuggino.guard.hook import answer
+    from cuggino.agents.base.calls import Orders
+    from cuggino.agents.claude.hook import answer
     from cuggino.guard.policy import Policy
 
-    policy = Policy.from_json(guard["policy"])
+    orders = Orders(Policy.from_json(guard["policy"]), guard["shfmt"], guard["token"])
     asked = {"hook_event_name": event, "cwd": str(Path.cwd()), **data}
-    said = answer(asked, policy, shfmt=guard["shfmt"], token=guard["token"], manner="judge")
+    said, _ = answer(asked, orders, {"manner": "judge"})
     _line(type="system", subtype="hook_response", hook_event=event, stdout=json.dumps(said))
     return said
 

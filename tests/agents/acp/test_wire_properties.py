@@ -12,7 +12,8 @@ from hypothesis import given, settings, strategies as st
 
 from cuggino.agents.acp import PROFILES, Profile
 from cuggino.agents.acp.guard import Judge
-from cuggino.agents.acp.wire import AcpSession, Order, Verdict
+from cuggino.agents.acp.wire import AcpSession, Order
+from cuggino.agents.base.watch import Verdict
 from cuggino.events import SessionEnded, dump_event, parse_event
 from tests.agents.acp.scripts import PROFILE
 
@@ -123,7 +124,7 @@ def test_no_line_breaks_a_session(
             assert event == parse_event(dump_event(event))
         while session.question is not None:
             judge.verdict(session.question)
-            session.answer(Verdict(reason="" if is_allowed else "no"))
+            session.answer(Verdict(tool="Bash", is_allowed=is_allowed, part="p", reason="no"))
         sent += session.output()
     for line in sent.splitlines():
         assert "2.0" == json.loads(line)["jsonrpc"]

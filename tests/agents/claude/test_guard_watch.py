@@ -72,23 +72,15 @@ def test_a_guarded_session() -> None:
 @pytest.mark.parametrize(
     "start",
     [
-        [],
-        [answer({"canary": "live", "token": "another"}, "SessionStart")],
         [{**LIVE, "stdout": "live"}],
         [{**LIVE, "stdout": '{"cuggino": "live"}'}],
     ],
-    ids=["none", "another's", "no JSON", "no object"],
+    ids=["no JSON", "no object"],
 )
 def test_a_session_without_a_canary(start: list[dict[str, Any]]) -> None:
     """A session without a valid canary is not live, regardless of its first line."""
     for first in (INIT, call("a")):
         assert "the guard is not live" in session(*start, first)[1]
-
-
-def test_a_failed_canary() -> None:
-    """A failed canary ends the session with its message."""
-    complaint = answer({"canary": "it answers deny to `echo ready`"}, "SessionStart")
-    assert "not live: it answers deny to `echo ready`" in session(complaint)[1]
 
 
 def test_a_call_without_a_verdict() -> None:
@@ -99,13 +91,6 @@ def test_a_call_without_a_verdict() -> None:
         assert "Write was used without its verdict" in session(*lines, over)[1]
     assert "" == session(*lines, verdict("a", "allow"), RESULT)[1]
     assert "without its verdict" in session(LIVE, INIT, call("a"), result("a"), RESULT)[1]
-
-
-def test_a_verdict_with_a_foreign_token() -> None:
-    """A response with another token is not a verdict."""
-    foreign = answer({"tool_use_id": "a", "decision": "allow", "token": "another"})
-    lines = [LIVE, INIT, call("a"), foreign, result("a", RAN), RESULT]
-    assert "without its verdict" in session(*lines)[1]
 
 
 def test_calls_that_are_never_executed() -> None:
@@ -140,12 +125,6 @@ def test_a_hook_that_rewrites() -> None:
     assert "rewrites tool calls" in session(LIVE, INIT, other)[1]
     other["stdout"] = json.dumps({"hookSpecificOutput": {"permissionDecision": "allow"}})
     assert "" == session(LIVE, INIT, other)[1]
-
-
-def test_the_first_breach_counts() -> None:
-    """Later breaches do not hide the first."""
-    complaint = answer({"canary": "no parser"}, "SessionStart")
-    assert "no parser" in session(complaint, INIT, call("a"))[1]
 
 
 def test_without_a_guard() -> None:

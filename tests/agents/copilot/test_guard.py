@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from cuggino.agents.base.calls import Orders
 from cuggino.agents.base.guard import make_guard
 from cuggino.agents.copilot import guard as copilot_guard
 from cuggino.agents.copilot.guard import Gate
 from cuggino.errors import GuardNotLive
 from cuggino.events import GuardDenied
-from cuggino.guard import hook
 from cuggino.guard.roles import role_policy
 
 
@@ -185,7 +185,7 @@ def test_a_judge_that_fails(
     asked: Asked, monkeypatch: pytest.MonkeyPatch, failing: Callable[..., Any]
 ) -> None:
     """If the judge fails, both requests are denied."""
-    monkeypatch.setattr(hook, "answer", failing)
+    monkeypatch.setattr(Orders, "verdict", failing)
     assert "could not check" in asked.first("bash", {"command": "ls"})
     assert "could not check" in asked.second("shell", fullCommandText="ls")
 
@@ -194,7 +194,7 @@ def test_a_judge_that_is_slow(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> 
     """A call whose judgment times out is denied."""
     released = threading.Event()
     monkeypatch.setattr(copilot_guard, "JUDGE_SECONDS", 0.05)
-    monkeypatch.setattr(hook, "answer", lambda *_g, **_n: released.wait(1.0))
+    monkeypatch.setattr(Orders, "verdict", lambda *_g, **_n: released.wait(1.0))
     assert "could not check" in asked.first("bash", {"command": "ls"})
     released.set()
 
@@ -206,31 +206,6 @@ def test_malformed_requests(asked: Asked) -> None:
 
 
 class TestBreach:
-    def test_a_judged_call(self, asked: Asked) -> None:
-        """An allowed call may run, and a denied one may fail."""
-        asked.start("c1", "bash", {"command": "ls"})
-        asked.start("c2", "bash", {"command": "rm -rf .git"})
-        asked.first("bash", {"command": "ls"})
-        asked.first("bash", {"command": "rm -rf .git"})
-        asked.complete("c1")
-        asked.complete("c2", success=False)
-        assert asked.breach is None
-
-    def test_a_call_without_a_request(self, asked: Asked) -> None:
-        """A call that ran without a request is a breach."""
-        asked.start("c1", "sql", {"query": "SELECT 1"})
-        asked.complete("c1")
-        assert asked.breach is not None
-        assert "sql was used without its verdict" in asked.breach.message
-
-    def test_a_call_despite_a_denial(self, asked: Asked) -> None:
-        """A call that ran after a denial is a breach."""
-        asked.start("c1", "bash", {"command": "rm -rf .git"})
-        asked.first("bash", {"command": "rm -rf .git"})
-        asked.complete("c1")
-        assert asked.breach is not None
-        assert "despite its verdict" in asked.breach.message
-
     def test_equal_calls(self, asked: Asked) -> None:
         """Each of two equal calls needs its own verdict."""
         for call in ("c1", "c2"):

@@ -258,7 +258,7 @@ def test_a_breach(tmp_path: Path) -> None:
     class Open(Gate):
         def see(self, raw: Raw) -> None:
             if raw is SAID:
-                self.breach = GuardNotLive("the guard is not live")
+                self._watch.fail("it is gone")
 
     gate = Open(cwd=tmp_path, unattended=True)
     done = Session(tmp_path, FakeLink(*BEGUN, SAID, ends=False), gate=gate)

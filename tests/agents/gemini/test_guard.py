@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import subprocess
 import tomllib
 from collections.abc import Iterator
@@ -14,8 +13,8 @@ from typing import Any
 import pytest
 
 from cuggino.agents.base.guard import NOT_JUDGED
+from cuggino.agents.base.watch import VerdictLog
 from cuggino.agents.gemini import guard as gemini_guard
-from cuggino.agents.gemini.agent import _Lines
 from cuggino.agents.gemini.config import Home
 from cuggino.agents.gemini.guard import UNMARKED, GeminiWatch, SessionGuard, prepare_guard, rules
 from cuggino.agents.gemini.hook import answer
@@ -47,53 +46,17 @@ def guard(project: Path, home: Home) -> SessionGuard:
     return prepare_guard(policy, ENV, home)[0]
 
 
-def orders(guard: SessionGuard) -> dict[str, Any]:
-    made: dict[str, Any] = json.loads((guard.log.parent / "orders.json").read_text())
-    return made
-
-
 def ask(guard: SessionGuard, tool: str, /, **given: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    made = orders(guard)
-    cwd = json.loads(made["policy"])["project"]
-    data = {"hook_event_name": "BeforeTool", "tool_name": tool, "tool_input": given, "cwd": cwd}
-    return answer(data, made)
-
-
-def test_the_hook_program(guard: SessionGuard, project: Path) -> None:
-    """The hook responds as the program expects and logs its verdict."""
-    data = {
-        "hook_event_name": "BeforeTool",
-        "tool_name": "write_file",
-        "tool_input": {"file_path": ".specs/x", "content": ""},
-        "cwd": str(project),
-    }
-    command = guard.hooks()["BeforeTool"][0]["hooks"][0]["command"]
-    done = subprocess.run(
-        shlex.split(command), input=json.dumps(data), capture_output=True, text=True, check=True
-    )
-    said = json.loads(done.stdout)
-    assert "deny" == said["decision"]
-    told = json.loads(guard.log.read_text())
-    assert ("write_file", "Write", said["reason"]) == (told["name"], told["tool"], told["reason"])
-
-
-def test_a_failing_hook(guard: SessionGuard) -> None:
-    """Any failure of the hook is a denial."""
-    (guard.log.parent / "orders.json").unlink()
-    done = subprocess.run(
-        ["/bin/sh", str(guard.script)], input="{}", capture_output=True, text=True, check=True
-    )
-    assert {"decision": "deny", "reason": NOT_JUDGED} == json.loads(done.stdout)
+    orders, settings = guard.guard.judge, {"servers": [], "marked": guard.marked, "readable": []}
+    data = {"hook_event_name": "BeforeTool", "tool_name": tool, "tool_input": given}
+    return answer({**data, "cwd": orders.policy.project}, orders, settings)
 
 
 def test_check_guard(guard: SessionGuard, project: Path) -> None:
-    """The guard is live only if the hook responds."""
+    """The trial before a session leaves no canary for it."""
     guard.try_out(ENV, str(project))
-    assert "" == guard.log.read_text()
-    made = orders(guard)
-    (guard.log.parent / "orders.json").write_text(json.dumps({**made, "shfmt": "/bin/false"}))
-    with pytest.raises(GuardNotLive):
-        guard.try_out(ENV, str(project))
+    assert guard.log.path.read_bytes()
+    assert [] == guard.log.read()
 
 
 def test_marks(guard: SessionGuard) -> None:
@@ -101,7 +64,7 @@ def test_marks(guard: SessionGuard) -> None:
     command = "echo 'it'\"'\"'s' $(echo x); cat <<'A'\n-e $HOME\nA"
     said, told = ask(guard, "run_shell_command", command=command, **{MARK: "forged"})
     marked = said["hookSpecificOutput"]["tool_input"]
-    assert guard.token == marked[MARK]
+    assert guard.guard.token == marked[MARK]
     assert {"command": command} == told["input"]
     outputs = [
         subprocess.run(["bash", "-c", text], capture_output=True, check=True).stdout
@@ -136,7 +99,7 @@ def test_bounded_reading(project: Path, home: Home) -> None:
     policy = role_policy("verify", project=project, level="full")
     guard, _ = prepare_guard(policy, ENV, home)
     assert (
-        guard.token
+        guard.guard.token
         == ask(guard, "read_file", file_path="x")[0]["hookSpecificOutput"]["tool_input"][MARK]
     )
     for tool, given in (
@@ -155,7 +118,7 @@ def test_the_rules(guard: SessionGuard) -> None:
     made = tomllib.loads(rules(unattended=True, guard=guard))["rule"]
     by_tool = {name: rule for rule in reversed(made) for name in rule["toolName"]}
     for tool in ("run_shell_command", "write_file", "replace"):
-        assert guard.token in by_tool[tool]["argsPattern"]
+        assert guard.guard.token in by_tool[tool]["argsPattern"]
     assert "argsPattern" not in by_tool["read_file"]
     decisions = [by_tool[tool]["decision"] for tool in ("glob", "mcp_*", "*", "ask_user")]
     assert ["allow", "allow", "deny", "deny"] == decisions
@@ -187,51 +150,22 @@ def test_rules_of_an_administrator(
         prepare_guard(role_policy("implementing", project=project, level="roles"), ENV, home)
 
 
-def watched(*lines: dict[str, Any]) -> GeminiWatch:
-    rest = [json.dumps({"canary": "live"}), "no json", *map(json.dumps, lines)]
+ALLOWED = {"name": "replace", "input": {"a": 1}, "tool": "Edit", "decision": "allow"}
+DENIED = {**ALLOWED, "decision": "deny", "part": "p", "reason": "r"}
 
-    def verdicts() -> list[str]:
-        told, rest[:] = list(rest), []
-        return told
 
-    watch = GeminiWatch(verdicts)
-    watch.begin()
+def watched(folder: Path, *verdicts: dict[str, Any]) -> GeminiWatch:
+    log = VerdictLog(folder / "log", "t")
+    lines = [{"canary": "live"}, *verdicts]
+    log.path.write_text("".join(json.dumps({"token": "t", **line}) + "\n" for line in lines))
+    watch = GeminiWatch(log)
+    watch.start()
     return watch
 
 
-DENIED = {"name": "replace", "input": {"a": 1}, "tool": "Edit", "part": "p", "reason": "r"}
-
-
-def test_a_watch_without_a_canary() -> None:
-    """A session whose hook did not respond at its start must end."""
-    watch = GeminiWatch(list)
-    watch.begin()
-    assert watch.breach is not None
-    assert GeminiWatch(lambda: ['{"canary": "it cannot"}']).breach is None
-
-
-def test_a_denied_call() -> None:
-    """A denied call is emitted once, with the hook's reason."""
-    watch = watched(DENIED)
-    watch.call("c", "replace", "Edit", {"a": 1})
-    expected = [GuardDenied(tool="Edit", tool_use_id="c", part="p", reason="r")]
-    assert expected == watch.result("c", is_error=True, message="blocked")
-    assert [] == watch.result("c", is_error=True, message="blocked")
-    assert watch.breach is None
-
-
-@pytest.mark.parametrize("verdicts", [[], [DENIED]])
-def test_a_call_past_the_guard(verdicts: list[dict[str, Any]]) -> None:
-    """A call that succeeded without a verdict, or despite a denial, ends the session."""
-    watch = watched(*verdicts)
-    watch.call("c", "replace", "Edit", {"a": 1})
-    watch.result("c", is_error=False, message="")
-    assert watch.breach is not None
-
-
-def test_an_allowed_call() -> None:
+def test_an_allowed_call(tmp_path: Path) -> None:
     """Each verdict allows a single call."""
-    watch = watched({"name": "replace", "input": {"a": 1}, "tool": "Edit"})
+    watch = watched(tmp_path, ALLOWED)
     for call in ("c", "d"):
         watch.call(call, "replace", "Edit", {"a": 1})
     watch.result("c", is_error=False, message="")
@@ -241,25 +175,25 @@ def test_an_allowed_call() -> None:
 
 
 @pytest.mark.parametrize("reason", [NOT_JUDGED, UNMARKED])
-def test_a_hook_that_did_not_answer(reason: str) -> None:
+def test_a_hook_that_did_not_answer(tmp_path: Path, reason: str) -> None:
     """A call blocked by a failed hook is reported as denied too."""
-    watch = watched()
+    watch = watched(tmp_path)
     watch.call("c", "run_shell_command", "Bash", {})
     expected = [GuardDenied(tool="Bash", tool_use_id="c", part="Bash", reason=reason)]
     assert expected == watch.result("c", is_error=True, message=f"Denied: {reason}")
 
 
-def test_a_hook_that_is_gone() -> None:
+def test_a_hook_that_is_gone(tmp_path: Path) -> None:
     """The program's message about a missing hook is the reason."""
-    watch = watched()
+    watch = watched(tmp_path)
     watch.call("c", "run_shell_command", "Bash", {})
     (denied,) = watch.result("c", is_error=True, message="Tool execution blocked: sh: no file")
     assert "sh: no file" == denied.reason
 
 
-def test_a_hook_of_the_user() -> None:
+def test_a_hook_of_the_user(tmp_path: Path) -> None:
     """A call blocked by the user's hook is not the guard's denial; its verdict is consumed."""
-    watch = watched({"name": "replace", "input": {"a": 1}, "tool": "Edit"})
+    watch = watched(tmp_path, ALLOWED)
     watch.call("c", "replace", "Edit", {"a": 1})
     assert [] == watch.result("c", is_error=True, message="Tool execution blocked: not today")
     watch.call("d", "replace", "Edit", {"a": 1})
@@ -267,11 +201,12 @@ def test_a_hook_of_the_user() -> None:
     assert watch.breach is not None
 
 
-def test_inputs_that_the_program_changed() -> None:
+def test_inputs_that_the_program_changed(tmp_path: Path) -> None:
     """A verdict is found even if the program's request had a slightly different input."""
     watch = watched(
-        {"name": "glob", "input": {"a": 1}, "tool": "Glob"},
-        {"name": "mcp_a_b", "input": {"a": 1}, "tool": "mcp__a__b"},
+        tmp_path,
+        {**ALLOWED, "name": "glob"},
+        {**ALLOWED, "name": "mcp_a_b"},
         {**DENIED, "input": {"a": 1, "b": 2}},
     )
     watch.call("c", "glob", "Glob", {"a": 1, "b": None})
@@ -286,22 +221,10 @@ def test_inputs_that_the_program_changed() -> None:
     assert watch.breach is not None
 
 
-def test_a_sub_agents_calls() -> None:
+def test_a_sub_agents_calls(tmp_path: Path) -> None:
     """A denial in a sub-agent is reported with the call that started it."""
-    watch = watched(DENIED, {"name": "invoke_agent", "input": {}, "tool": "Task"})
+    watch = watched(tmp_path, DENIED, DENIED, {**ALLOWED, "name": "invoke_agent", "input": {}})
     watch.call("t", "invoke_agent", "Task", {})
-    expected = [GuardDenied(tool="Edit", tool_use_id="t", part="p", reason="r")]
+    expected = [GuardDenied(tool="Edit", tool_use_id="t", part="p", reason="r")] * 2
     assert expected == watch.result("t", is_error=False, message="")
     assert watch.breach is None
-
-
-def test_lines_of_a_growing_log(tmp_path: Path) -> None:
-    """Each complete line is read once; an unfinished one when it is complete."""
-    log = tmp_path / "log"
-    lines = _Lines(log)
-    assert [] == lines()
-    log.write_bytes(b"one\ntwo\nthr")
-    assert ["one", "two"] == lines()
-    assert [] == lines()
-    log.write_bytes(log.read_bytes() + b"ee\n\xff\n")
-    assert ["three", "\ufffd"] == lines()

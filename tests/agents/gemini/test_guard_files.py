@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -38,16 +37,17 @@ def guard(home: Home, tmp_path: Path, request: pytest.FixtureRequest) -> Session
 
 
 def decision(guard: SessionGuard, tool: str, **given: Any) -> str:
-    orders = json.loads((guard.log.parent / "orders.json").read_text())
-    cwd = json.loads(orders["policy"])["project"]
-    data = {"hook_event_name": "BeforeTool", "tool_name": tool, "tool_input": given, "cwd": cwd}
-    return str(answer(data, orders)[0]["decision"])
+    orders = guard.guard.judge
+    settings: dict[str, Any] = {"servers": [], "marked": [], "readable": []}
+    data = {"hook_event_name": "BeforeTool", "tool_name": tool, "tool_input": given}
+    data |= {"cwd": orders.policy.project}
+    return str(answer(data, orders, settings)[0]["decision"])
 
 
 def test_location(guard: SessionGuard, home: Home) -> None:
     """The files are in one private folder with a name unique to the session."""
     assert {
-        *("guard.sh", "orders.json", "verdicts.jsonl", "rules.toml", "trusted.json"),
+        *("guard.sh", "verdicts.jsonl", "rules.toml", "trusted.json"),
         *("exits", "exits.sh"),
     } == {file.name for file in home.own.iterdir()}
     assert {".gemini", "tmp", home.own.name} == {file.name for file in home.path.iterdir()}
@@ -68,14 +68,14 @@ def test_writing(guard: SessionGuard, home: Home) -> None:
         ):
             assert "deny" == decision(guard, "run_shell_command", command=command), command
     for command in (
-        f"echo x > {home.path}/*/orders.json",
-        f"ln -s {home.own} {home.temp}/a && echo x > {home.temp}/a/orders.json",
-        f"cd {home.temp} && ln -s ../{home.own.name} a && echo x > a/orders.json",
-        f"mv {home.path} {home.path}2 && echo x > {home.path}2/{home.own.name}/orders.json",
+        f"echo x > {home.path}/*/guard.sh",
+        f"ln -s {home.own} {home.temp}/a && echo x > {home.temp}/a/guard.sh",
+        f"cd {home.temp} && ln -s ../{home.own.name} a && echo x > a/guard.sh",
+        f"mv {home.path} {home.path}2 && echo x > {home.path}2/{home.own.name}/guard.sh",
     ):
         assert "deny" == decision(guard, "run_shell_command", command=command), command
     (home.temp / "link").symlink_to(home.own)
-    by_link = str(home.temp / "link" / "orders.json")
+    by_link = str(home.temp / "link" / "guard.sh")
     assert "deny" == decision(guard, "write_file", file_path=by_link, content="x")
     assert "deny" == decision(guard, "run_shell_command", command=f"echo x > {by_link}")
 

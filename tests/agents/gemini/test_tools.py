@@ -8,43 +8,48 @@ import pytest
 
 from cuggino.agents.gemini.tools import (
     MARK,
-    Call,
     common_call,
     gemini_names,
     marked,
-    unknown_keys,
     unmarked,
 )
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "expected"),
+    ("name", "given", "tool", "expected", "is_known"),
     [
-        ("run_shell_command", {"command": "ls"}, Call("Bash", {"command": "ls"}, "/p", True)),
+        ("run_shell_command", {"command": "ls"}, "Bash", {"command": "ls"}, True),
         (
             "run_shell_command",
             {"command": "ls", "dir_path": "sub"},
-            Call("Bash", {"command": "ls", "dir_path": "sub"}, "/p/sub", True),
+            "Bash",
+            {"command": "ls", "dir_path": "sub"},
+            True,
         ),
         (
             "write_file",
             {"file_path": "a", "content": "b"},
-            Call("Write", {"file_path": "/p/a", "content": "b"}, "/p", True),
+            "Write",
+            {"file_path": "/p/a", "content": "b"},
+            True,
         ),
-        ("replace", {"file_path": "/x/a"}, Call("Edit", {"file_path": "/x/a"}, "/p", True)),
-        ("list_directory", {"dir_path": "s"}, Call("LS", {"path": "/p/s"}, "/p", True)),
-        ("read_file", {"file_path": 3}, Call("Read", {"file_path": 3}, "/p", True)),
-        ("invoke_agent", {"agent_name": "x"}, Call("Task", {"subagent_type": "x"}, "/p", True)),
-        ("replace", "text", Call("Edit", "text", "/p", False)),
-        ("no_such_tool", {}, Call("no_such_tool", {}, "/p", False)),
-        ("mcp_my_files_put", {"a": 1}, Call("mcp__my_files__put", {"a": 1}, "/p", True)),
-        ("mcp_other_put_it", None, Call("mcp__other__put_it", None, "/p", True)),
-        ("mcp_", {}, Call("mcp_", {}, "/p", False)),
+        ("replace", {"file_path": "/x/a"}, "Edit", {"file_path": "/x/a"}, True),
+        ("list_directory", {"dir_path": "s"}, "LS", {"path": "/p/s"}, True),
+        ("read_file", {"file_path": 3}, "Read", {"file_path": 3}, True),
+        ("invoke_agent", {"agent_name": "x"}, "Task", {"subagent_type": "x"}, True),
+        ("replace", "text", "Edit", "text", False),
+        ("no_such_tool", {}, "no_such_tool", {}, False),
+        ("mcp_my_files_put", {"a": 1}, "mcp__my_files__put", {"a": 1}, True),
+        ("mcp_other_put_it", None, "mcp__other__put_it", None, True),
+        ("mcp_", {}, "mcp_", {}, False),
     ],
 )
-def test_calls(name: str, given: Any, expected: Call) -> None:
+def test_calls(name: str, given: Any, tool: str, expected: Any, is_known: bool) -> None:
     """Names, inputs and folders match those in policies."""
-    assert expected == common_call(name, given, cwd="/p", servers=("my", "my_files"))
+    call = common_call(name, given, cwd="/p", servers=("my", "my_files"))
+    assert (tool, expected, is_known) == (call.tool, call.input, not call.unknown)
+    folder = {"dir_path": "sub"}.items() <= given.items() if isinstance(given, dict) else False
+    assert folder == (call.cwd == "/p/sub")
 
 
 def test_the_server_that_the_program_names() -> None:
@@ -56,10 +61,14 @@ def test_the_server_that_the_program_names() -> None:
 def test_unknown_inputs_of_the_shell() -> None:
     """Unknown inputs of the shell are reported by name."""
     given = {"command": "ls", "additional_permissions": {}, "x": 1}
-    assert "additional_permissions, x" == unknown_keys(
-        common_call("run_shell_command", given, cwd="/p")
-    )
-    assert "" == unknown_keys(common_call("write_file", {"x": 1}, cwd="/p"))
+    call = common_call("run_shell_command", given, cwd="/p")
+    assert "Leave out additional_permissions, x" == call.unknown
+    assert "" == common_call("write_file", {"x": 1}, cwd="/p").unknown
+
+
+def test_two_names_for_one_input() -> None:
+    """A call with two names for one input is ambiguous and therefore unknown."""
+    assert common_call("list_directory", {"dir_path": "/etc", "path": "a"}, cwd="/p").unknown
 
 
 @pytest.mark.parametrize(

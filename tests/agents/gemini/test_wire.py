@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from cuggino import events as ev
+from cuggino.agents.base.watch import VerdictLog
 from cuggino.agents.gemini.guard import GeminiWatch
 from cuggino.agents.gemini.wire import GeminiSession
 from cuggino.errors import LlmSessionError
@@ -180,9 +182,13 @@ def test_no_line_breaks_a_session(
     lines: list[bytes], exit_code: int, stderr: str, is_guarded: bool
 ) -> None:
     """Arbitrary output never raises, events can be serialized, and the session has an outcome."""
-    watch = GeminiWatch(lambda: [part.decode("utf-8", "replace") for part in lines])
-    session = GeminiSession(cwd="/p", watch=watch if is_guarded else None)
-    for event in fed(*lines, session=session):
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder, "log")
+        log.write_bytes(b"\n".join(lines))
+        watch = GeminiWatch(VerdictLog(log, "t")) if is_guarded else None
+        session = GeminiSession(cwd="/p", watch=watch)
+        events = fed(*lines, session=session)
+    for event in events:
         assert event == ev.parse_event(ev.dump_event(event))
     ended, error = session.end(exit_code=exit_code, stderr_tail=stderr, duration=0.0, now=NOW)
     assert (ended.outcome == "completed") == (error is None)

@@ -25,7 +25,7 @@ from cuggino.errors import ConfigError
 def test_names(name: str, arguments: Any, expected: tuple[str, Any]) -> None:
     """Tools and inputs get the names of Claude Code; unknown ones keep their own."""
     call = common_call(name, arguments, servers=("my.files",))
-    assert (*expected, name != "execute") == (call.tool, call.input, call.is_known)
+    assert (*expected, name != "execute") == (call.tool, call.input, not call.unknown)
 
 
 def test_a_patch() -> None:
@@ -36,7 +36,7 @@ def test_a_patch() -> None:
         call.tool,
         [edit["file_path"] for edit in call.input["edits"]],
     )
-    assert not common_call("apply_patch", {"patchText": "nothing"}).is_known
+    assert common_call("apply_patch", {"patchText": "nothing"}).unknown
 
 
 def test_permissions() -> None:

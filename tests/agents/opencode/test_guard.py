@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from cuggino.agents.opencode.guard import guard_of, no_plugins, project_rules, try_out
+from cuggino.agents.opencode.guard import guard_of, no_plugins, project_rules, try_hook
 from cuggino.errors import GuardNotLive
 from cuggino.guard.roles import role_policy
 
@@ -111,27 +109,4 @@ def test_the_environment_of_a_guarded_session(project: Path) -> None:
     assert ("1", "1") == (env["MINE"], env["OPENCODE_DISABLE_PROJECT_CONFIG"])
     assert env["SHELL"].endswith("bash")
     assert {".opencode", "opencode.json"} <= set(guard.policy.protected)
-    try_out(guard)
-
-
-@pytest.mark.parametrize(
-    ("output", "why"),
-    [
-        (b'{"cuggino": {"canary": "it allowed too much"}}', "it allowed too much"),
-        (b'{"other": 1}', "its program could not be run"),
-        (b"no JSON", "its program could not be run"),
-    ],
-)
-def test_a_hook_that_answers_wrongly(
-    project: Path, monkeypatch: pytest.MonkeyPatch, output: bytes, why: str
-) -> None:
-    """A guard whose hook does not both allow and deny as expected is not live."""
-    policy = role_policy("implementing", project=project, level="roles")
-    guard, _ = guard_of(policy, env_of(project))
-
-    def run(*_: object, **__: object) -> SimpleNamespace:
-        return SimpleNamespace(stdout=output)
-
-    monkeypatch.setattr(subprocess, "run", run)
-    with pytest.raises(GuardNotLive, match=why):
-        try_out(guard)
+    try_hook(guard)

@@ -1,22 +1,19 @@
-"""The hook program, run as an agent runs it."""
+"""The protocol of Claude Code's hooks."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cuggino.agents.base.guard import TIMEOUT_SECONDS
-from cuggino.guard import hook, tools
+from cuggino.agents.base.calls import LIVE, Orders
+from cuggino.agents.claude import hook
+from cuggino.guard import tools
 from cuggino.guard.policy import Policy
 from cuggino.guard.shell.shfmt import find_shfmt
 from cuggino.guard.verdict import Part, Verdict
-from tests.limits import LIMIT
 
 TOKEN = "0123abcd"
 
@@ -24,18 +21,6 @@ TOKEN = "0123abcd"
 @pytest.fixture
 def policy(tmp_path: Path) -> Policy:
     return Policy(project=str(tmp_path.resolve()), level="roles")
-
-
-def run(
-    policy: str, text: bytes, *, manner: str = "allow", program: tuple[str, ...] = (hook.__file__,)
-) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        [sys.executable, "-I", "-S", *program, policy, find_shfmt(), TOKEN, manner],
-        input=text,
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
 
 
 def asked(policy: Policy, command: str, **fields: Any) -> dict[str, Any]:
@@ -50,55 +35,7 @@ def asked(policy: Policy, command: str, **fields: Any) -> dict[str, Any]:
 
 
 def answer(policy: Policy, data: dict[str, Any], manner: hook.Manner = "allow") -> dict[str, Any]:
-    return hook.answer(data, policy, shfmt=find_shfmt(), token=TOKEN, manner=manner)
-
-
-def test_the_program(policy: Policy) -> None:
-    """It reads a call from its input and prints one line of ASCII JSON."""
-    for command, decision in (("echo é > a.txt", "allow"), ("echo é > .git/é", "deny")):
-        done = run(policy.to_json(), json.dumps(asked(policy, command)).encode())
-        assert (0, b"") == (done.returncode, done.stderr)
-        assert done.stdout.isascii()
-        assert 1 == done.stdout.count(b"\n")
-        said = json.loads(done.stdout)
-        assert said == answer(policy, asked(policy, command))
-        assert decision == said["hookSpecificOutput"]["permissionDecision"]
-        assert (TOKEN, "t1", "Bash", decision) == tuple(said["cuggino"].values())[:4]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [b"", b"{", b"[]", b"null", b"\xff", b'{"hook_event_name": "Stop"}', b"{}"],
-)
-def test_unusable_input(policy: Policy, text: bytes) -> None:
-    """On unusable input it prints nothing and exits with an error."""
-    done = run(policy.to_json(), text)
-    assert (b"", True) == (done.stdout, done.returncode != 0)
-
-
-@pytest.mark.parametrize("broken", ["", "{", "{}", '{"project": 3}'])
-def test_a_broken_policy(policy: Policy, broken: str) -> None:
-    """A policy of another version is an error."""
-    done = run(broken, json.dumps(asked(policy, "true")).encode())
-    assert (b"", True) == (done.stdout, done.returncode != 0)
-
-
-def test_it_ends_itself(policy: Policy) -> None:
-    """It exits without an answer before the agent times out."""
-    code = "import sys; sys.path.append(sys.argv.pop(1)); sys.argv[0] = 'hook'; "
-    code += "from cuggino.guard import hook; hook.ALARM_SECONDS = 1; hook.main()"
-    began = time.monotonic()
-    words = [str(Path(hook.__file__).parents[2]), policy.to_json(), find_shfmt(), TOKEN, "allow"]
-    with subprocess.Popen(
-        [sys.executable, "-I", "-S", "-c", code, *words],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    ) as process:
-        assert process.stdout is not None
-        assert b"" == process.stdout.read()
-        assert 0 != process.wait()
-    assert time.monotonic() - began < LIMIT
-    assert 0 < hook.ALARM_SECONDS < TIMEOUT_SECONDS
+    return hook.answer(data, Orders(policy, find_shfmt(), TOKEN), {"manner": manner})[0]
 
 
 @pytest.mark.parametrize(
@@ -173,7 +110,7 @@ def test_refusals(event: str) -> None:
     assert TOKEN == said["cuggino"]["token"]
     assert "It is broken." in json.dumps(said)
     assert '"allow"' not in json.dumps(said)
-    assert hook.LIVE != said["cuggino"].get("canary")
+    assert LIVE != said["cuggino"].get("canary")
 
 
 @pytest.mark.parametrize("tool", ["Read", "Grep", "Glob", "LS", "NotebookRead"])
