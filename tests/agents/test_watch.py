@@ -34,7 +34,6 @@ from cuggino.agents.codex.wire import CodexSession
 from cuggino.agents.copilot.guard import Gate
 from cuggino.agents.gemini.guard import GeminiWatch
 from cuggino.agents.gemini.wire import GeminiSession
-from cuggino.agents.opencode.guard import OpenCodeWatch
 from cuggino.agents.opencode.wire import OpenCodeSession
 from cuggino.errors import GuardNotLive
 from cuggino.events import GuardDenied
@@ -203,7 +202,7 @@ class OpenCode(Streamed):
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         super().__init__(folder, stack)
-        self.reader = OpenCodeSession(guard=OpenCodeWatch())
+        self.reader = OpenCodeSession(guard=Watch())
 
     def canary(self, answer: str, token: str | None = None) -> None:
         self.feed({"type": "cuggino", "canary": answer})

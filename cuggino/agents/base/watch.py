@@ -159,19 +159,18 @@ class Watch:
         return denied
 
     def poll(self) -> list[Json]:
-        """Return the new verdicts of the log as they were logged; canaries are taken out."""
+        """Return the new lines of the log."""
         try:
-            logged = self._log.read() if self._log else []
+            return self._log.read() if self._log else []
         except OSError:
             self.fail("the file of its verdicts is gone")
             return []
-        return [own for own in logged if not self.is_canary(own)]
 
-    def is_canary(self, own: Json) -> bool:
-        """Return whether this is the canary, which counts then."""
+    def hear(self, own: Json, *keys: Hashable, call: str | None) -> list[GuardDenied]:
+        """Note an answer of the hook, the canary or a verdict; return the denial to report."""
         if "canary" in own:
-            self.see(Canary(str(own["canary"])))
-        return "canary" in own
+            return self.see(Canary(str(own["canary"])))
+        return self.see(Verdict.read(own, *keys, call=call))
 
     def begin(self) -> None:
         """Check that the hook was live before the session began to work."""

@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cuggino.agents.base.guard import NOT_JUDGED, NOT_RUN, Guard, ask_hook, try_out
-from cuggino.agents.base.watch import Verdict, Watch
+from cuggino.agents.base.watch import Watch
 from cuggino.agents.base.wire import Json, dict_or_empty, list_or_empty, text_or_none
 from cuggino.agents.claude.hook import Manner, refusal
 from cuggino.events import GuardDenied
@@ -141,10 +141,10 @@ class GuardWatch(Watch):
             if raw.get("hook_event") == "PreToolUse" and said.get("updatedInput") is not None:
                 self.fail(_FOREIGN_REWRITE)
             return []
-        call = text_or_none(own.get("tool_use_id"))
-        if self.is_canary(own) or call is None:
+        call = text_or_none(own.get("tool_use_id")) or ""
+        if not call and "canary" not in own:
             return []  # a hook that failed is reported by the result of the call
-        return self.see(Verdict.read({"tool": self._tools.get(call), **own}, call, call=call))
+        return self.hear({"tool": self._tools.get(call), **own}, call, call=call)
 
     def _results(self, raw: Json) -> list[GuardDenied]:
         metas = [dict_or_empty(meta) for meta in list_or_empty(raw.get("tool_result_meta"))]
@@ -160,7 +160,7 @@ class GuardWatch(Watch):
             elif way is not None and _is_by_a_hook(way):
                 # Also a call left to the agent's rules, which asked the hook again.
                 own = {"tool": self._tools.get(call, ""), "reason": str(block.get("content"))}
-                denied += self.see(Verdict.read(own, call, call=call))
+                denied += self.hear(own, call, call=call)
         return denied
 
     def _prove(self) -> None:

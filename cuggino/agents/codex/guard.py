@@ -36,7 +36,7 @@ from pathlib import Path
 from cuggino.agents.base.failure import cut, last_lines
 from cuggino.agents.base.guard import NOT_JUDGED, Guard, make_guard, not_live, try_out
 from cuggino.agents.base.private_files import private_file
-from cuggino.agents.base.watch import Verdict, VerdictLog, Watch
+from cuggino.agents.base.watch import VerdictLog, Watch
 from cuggino.agents.base.wire import Json, dict_or_empty, list_or_empty, shown, text_or_none
 from cuggino.agents.codex.config import OFF_WHEN_GUARDED, override
 from cuggino.agents.codex.hook import common_call, denial, judged_command, plain
@@ -218,16 +218,16 @@ class CodexWatch(Watch):
         return judged_command(shell_words(command_of(item)), self._bash)
 
     def _logged(self, own: Json) -> list[LlmAgentEvent]:
-        """Keep the verdict, and report a denial; a call whose hook failed has no id."""
-        if own.get("decision") == "allow":
-            self.see(Verdict.read(own, *_keys(own), call=None))
+        """Note what the hook logged, and report a denial; a call whose hook failed has no id."""
+        if own.get("decision") == "allow" or "canary" in own:
+            self.hear(own, *_keys(own), call=None)
             return []
         call = text_or_none(own.get("tool_use_id"))
         if call is None:
             self._unjudged += 1
             call = f"unjudged_{self._unjudged}"
         events: list[LlmAgentEvent] = []
-        for denied in self.see(Verdict.read(own, call=call)):
+        for denied in self.hear(own, call=call):
             events += [
                 ToolCall(name=denied.tool, input=shown(own.get("input")), id=call),
                 denied,

@@ -310,7 +310,7 @@ class GeminiWatch(Watch):
         for own in self.poll():
             name = str(own.get("name"))
             key = name, same_input(own.get("input"))
-            self.see(Verdict.read(own, name, key, call=None))
+            self.hear(own, name, key, call=None)
 
 
 def _refused_with(message: str) -> str:

@@ -14,6 +14,7 @@ from cuggino.agents.base.guard import Guard
 from cuggino.agents.base.private_files import private_file, private_folder
 from cuggino.agents.base.program import ProgramAgent
 from cuggino.agents.base.stream import stream_json
+from cuggino.agents.base.watch import Watch
 from cuggino.agents.opencode.config import (
     ENVIRONMENT,
     OFFLINE,
@@ -24,7 +25,6 @@ from cuggino.agents.opencode.config import (
     with_instructions,
 )
 from cuggino.agents.opencode.guard import (
-    OpenCodeWatch,
     guard_of,
     hook_command,
     no_plugins,
@@ -146,7 +146,7 @@ class OpenCodeAgent(ProgramAgent):
                 OpenCodeSession,
                 servers=tuple(options.mcp_servers),
                 resumed=options.resume_session_id,
-                guard=OpenCodeWatch() if guard is not None else None,
+                guard=Watch() if guard is not None else None,
             ),
         )
 

@@ -1,4 +1,4 @@
-"""The guard of an OpenCode session, and the watch over its stream.
+"""The guard of an OpenCode session.
 
 Each call is checked by the hook (`base.hook`), which our plugin runs from OpenCode's
 `tool.execute.before` (see `opencode.plugin`), in sub-agents and for MCP too. As observed with the
@@ -21,7 +21,6 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from cuggino.agents.base.guard import (
     Guard,
@@ -31,11 +30,8 @@ from cuggino.agents.base.guard import (
     try_out,
     with_variables,
 )
-from cuggino.agents.base.watch import Canary, Verdict, Watch
-from cuggino.agents.base.wire import Json, text_or_none
 from cuggino.agents.opencode.plugin import JUDGE_SECONDS
 from cuggino.errors import GuardNotLive
-from cuggino.events import GuardDenied
 from cuggino.guard import Policy
 
 OWN_FILES = (".opencode", "opencode.json", "opencode.jsonc", "bunfig.toml")
@@ -137,16 +133,3 @@ def project_rules(cwd: Path) -> list[str]:
         if found := [str(folder / name) for folder in folders if (folder / name).is_file()]:
             return found
     return []
-
-
-class OpenCodeWatch(Watch):
-    """The watch over what our plugin reports about its hook."""
-
-    def canary(self, answer: Any) -> None:
-        """Note the hook's answer to the trial at the start."""
-        self.see(Canary(str(answer)))
-
-    def verdict(self, own: Json) -> list[GuardDenied]:
-        """Note the verdict on a call; return the denial, once per call."""
-        call = text_or_none(own.get("tool_use_id")) or ""
-        return self.see(Verdict.read(own, call, call=call))

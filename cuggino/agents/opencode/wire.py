@@ -15,6 +15,7 @@ from typing import Any
 
 from cuggino.agents.base.calls import Call
 from cuggino.agents.base.failure import PlainLines, local_zone, outcome_of
+from cuggino.agents.base.watch import Watch
 from cuggino.agents.base.wire import (
     Json,
     count_or_zero,
@@ -32,7 +33,6 @@ from cuggino.agents.opencode.failure import (
     says_nothing,
     waits_too_long,
 )
-from cuggino.agents.opencode.guard import OpenCodeWatch
 from cuggino.agents.opencode.tools import common_call
 from cuggino.errors import LlmSessionError
 from cuggino.events import (
@@ -70,9 +70,7 @@ class Parts:
     `servers` are the names of the MCP servers. Never raises.
     """
 
-    def __init__(
-        self, *, servers: tuple[str, ...] = (), guard: OpenCodeWatch | None = None
-    ) -> None:
+    def __init__(self, *, servers: tuple[str, ...] = (), guard: Watch | None = None) -> None:
         self.servers = servers
         self._guard = guard
         self._done: set[str] = set()
@@ -228,7 +226,7 @@ class OpenCodeSession:
         zone: Callable[[], tzinfo] = lambda: local_zone(os.environ),
         servers: Iterable[str] = (),
         resumed: str | None = None,
-        guard: OpenCodeWatch | None = None,
+        guard: Watch | None = None,
     ) -> None:
         self.session_id = resumed
         """Id for resuming the session."""
@@ -312,14 +310,16 @@ class OpenCodeSession:
         if isinstance(servers := raw.get("servers"), list):
             self._parts.servers += tuple(name for name in servers if isinstance(name, str))
         if self._guard and "canary" in raw:
-            self._guard.canary(raw["canary"])
+            self._guard.hear(raw, call=None)
         if "mcp" in raw:
             return broken_servers(raw["mcp"])
         if "verdict" in raw:
             call = dict_or_empty(raw.get("call"))
             events = self._parts.call(call, self._parent(call))
             if self._guard:
-                events += self._guard.verdict(dict_or_empty(raw["verdict"]))
+                own = dict_or_empty(raw["verdict"])
+                name = text_or_none(own.get("tool_use_id")) or ""
+                events += self._guard.hear(own, name, call=name)
             return events
         given = dict_or_empty(raw.get("properties"))
         session = text_or_none(given.get("sessionID"))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from cuggino.agents.opencode.guard import OpenCodeWatch
+from cuggino.agents.base.watch import Watch
 from cuggino.agents.opencode.wire import Parts
 
 
 def test_a_dropped_output() -> None:
     """A call of an earlier process whose output is dropped now is not emitted."""
-    watch = OpenCodeWatch()
-    watch.canary("live")
+    watch = Watch()
+    watch.hear({"canary": "live"}, call=None)
     parts = Parts(guard=watch)
     state = {"status": "completed", "input": {"command": "ls"}, "output": "", "time": {}}
     part = {"id": "p", "type": "tool", "tool": "bash", "callID": "c"}

@@ -9,7 +9,7 @@ import pytest
 from typing_extensions import override
 
 from cuggino import events as ev
-from cuggino.agents.opencode.guard import OpenCodeWatch
+from cuggino.agents.base.watch import Watch
 from cuggino.errors import AgentFailed, GuardNotLive, QuotaExceeded
 from cuggino.testing import AgentConformance, FailureConformance, GuardConformance
 from tests.agents.arenas import RealSuite
@@ -212,7 +212,7 @@ def test_plugins_of_the_project(opencode: OpenCode, name: str, text: str) -> Non
 def test_no_tools_without_the_plugin(opencode: OpenCode, monkeypatch: pytest.MonkeyPatch) -> None:
     """A session has no tools if our plugin fails to load."""
     monkeypatch.setattr("cuggino.agents.opencode.agent.plugin_source", lambda _orders: "throw 1")
-    monkeypatch.setattr(OpenCodeWatch, "begins", lambda _watch: None)
+    monkeypatch.setattr(Watch, "begin", lambda _watch: None)
     done = opencode.run(
         [bash("echo no > no.txt"), write(opencode.path("no.txt"), "no")], guard=opencode.policy()
     )
