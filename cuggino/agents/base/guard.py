@@ -6,7 +6,6 @@ import json
 import os
 import secrets
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cuggino.agents.base.calls import LIVE, Orders, load_rules
-from cuggino.errors import ConfigError, GuardNotLive
+from cuggino.errors import ConfigError, GuardNotLive, ProcessError
 from cuggino.guard import Policy, find_shfmt
 from cuggino.processes import run_bounded
 from cuggino.programs import program
@@ -115,7 +114,7 @@ def try_out(answers: Callable[[], Iterable[Mapping[str, Any]]]) -> None:
     """
     try:
         canaries = [str(own["canary"]) for own in answers() if "canary" in own]
-    except (OSError, subprocess.SubprocessError, ValueError, LookupError, TypeError) as error:
+    except (OSError, ProcessError, ValueError, LookupError, TypeError) as error:
         raise not_live(f"{NOT_RUN}: {error}") from error
     if wrong := [canary for canary in canaries or [NOT_RUN] if canary != LIVE]:
         raise not_live(wrong[0])
@@ -141,12 +140,10 @@ def ask_hook(
     """Run the hook on this input, and return what it prints.
 
     Raises:
-        OSError: it cannot be started.
-        subprocess.SubprocessError: it failed, or did not end in time.
+        ProcessError: it cannot be started, failed, or did not end in time.
     """
     done = run_bounded(command, seconds=seconds, env=env, stdin=json.dumps(data).encode())
-    done.check_returncode()
-    return done.stdout
+    return done.checked(command[0]).output
 
 
 def make_guard(policy: Policy, env: Mapping[str, str] | None = None) -> Guard:
@@ -208,16 +205,9 @@ def find_bash(env: Mapping[str, str]) -> str:
 def _bash_version(path: str) -> int:
     """Return its major version, 0 if it is not bash."""
     try:
-        said = subprocess.run(
-            [path, "--noprofile", "--norc", "-c", 'echo "${BASH_VERSINFO[0]}"'],
-            env={},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=60,
-            check=True,
-        ).stdout
-        return int(said)
-    except (OSError, subprocess.SubprocessError, ValueError):
+        asks = (path, "--noprofile", "--norc", "-c", 'echo "${BASH_VERSINFO[0]}"')
+        return int(run_bounded(asks, seconds=60, env={}).checked(path).output)
+    except (ProcessError, ValueError):
         return 0
 
 

@@ -121,7 +121,7 @@ class CodexGuard:
             )
             logged = self.log.read()
             if not any("canary" in own for own in logged):
-                output = last_lines(done.stderr.decode("utf-8", "replace"))
+                output = last_lines(done.errors)
                 raise not_live(cut(f"Codex did not run its hook: {output}"))
             return logged
 
