@@ -19,10 +19,10 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from cuggino.agents.base import hook
 from cuggino.agents.base.guard import make_guard
 from cuggino.agents.claude import ClaudeAgent
 from cuggino.agents.claude.sandbox import sandbox_unavailable
+from cuggino.programs import programs_folder
 from cuggino.testing.conformance.acts import FailKind
 from cuggino.testing.conformance.arena import GuardFault
 from tests.limits import LIMIT
@@ -167,7 +167,7 @@ class Claude(RealProgram):
             case "no parser":
                 fields = {"shfmt": "/nonexistent/shfmt"}
             case "deleted":
-                shutil.copytree(Path(hook.__file__).parents[2], site / "cuggino")
+                shutil.copytree(programs_folder() / "cuggino", site / "cuggino")
                 fields = {"program": str(site / "cuggino" / "agents" / "base" / "hook.py")}
             case "no verdict":
                 fields = {"python": interpreter(now, "echo {}; exit 0")}

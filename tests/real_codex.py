@@ -22,6 +22,7 @@ from cuggino.agents.codex import CodexAgent, guard as codex_guard
 from cuggino.agents.codex.config import toml
 from cuggino.agents.codex.guard import CodexGuard
 from cuggino.events import PingEvent, SystemMessage, UsageUpdate
+from cuggino.programs import programs_folder
 from cuggino.testing import Call, CannotPlay, Delegate, Edit, Read, Run, Write
 from cuggino.testing.conformance.acts import FailKind
 from cuggino.testing.conformance.arena import GuardFault
@@ -184,7 +185,7 @@ class Codex(RealProgram):
         package = self.home.parent / f"copy-{abs(hash(fault))}" / "cuggino"
         hook = package / "agents" / "base" / "hook.py"
         if when == "later":
-            shutil.copytree(Path(codex_guard.__file__).parents[2], package)
+            shutil.copytree(programs_folder() / "cuggino", package)
 
         def changed(guard: CodexGuard) -> str:
             whole = command(guard)
