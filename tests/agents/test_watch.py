@@ -45,89 +45,74 @@ TOKEN = "0123abcd"
 class Session(ABC):
     """A session whose hook and program report what a test wants; each call is a command."""
 
-    signs: ClassVar[bool] = True
-    """Whether whoever prints a verdict could have forged it."""
+    is_signed: ClassVar[bool] = True
+    """Whether the token tells the hook's answers from others."""
     despite: ClassVar[str] = "despite its verdict"
+    token = TOKEN
+    reader: Any
+    """Reads what the program prints."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
-        self.folder = folder
+        self.folder, self.stack = folder, stack
         self.events: list[Any] = []
-
-    @property
-    @abstractmethod
-    def error(self) -> Exception | None: ...
-
-    @property
-    def breach(self) -> str:
-        """Return why the session must end, or ""."""
-        assert self.error is None or isinstance(self.error, GuardNotLive)
-        return str(self.error or "")
-
-    @property
-    def denied(self) -> list[GuardDenied]:
-        return [event for event in self.events if isinstance(event, GuardDenied)]
+        self.open()
 
     @abstractmethod
-    def canary(self, answer: str, token: str | None = None) -> None:
-        """Let the hook answer at the start."""
+    def open(self) -> None:
+        """Set the reader."""
+
+    @abstractmethod
+    def answer(self, own: dict[str, Any], call: str) -> None:
+        """Let the hook give this answer, on a call or at the start."""
 
     @abstractmethod
     def begin(self) -> None:
         """Let the program begin to work."""
 
-    def verdict(self, call: str, decision: str, token: str | None = None) -> None:
-        """Let the hook give its verdict on the call."""
-        own = {"token": token or self.token, "tool_use_id": call, "tool": "Bash"}
-        more = {} if decision == "allow" else {"part": "p", "reason": "r"}
-        self.hook_answers({**own, "decision": decision, **more}, call)
-
     @abstractmethod
-    def hook_answers(self, own: dict[str, Any], call: str) -> None: ...
-
-    @abstractmethod
-    def ends(self, call: str, *, ran: bool) -> None:
+    def end(self, call: str, *, ran: bool) -> None:
         """Let the program report the end of the call."""
-
-    token = TOKEN
-
-    def start(self) -> None:
-        self.canary("live")
-        self.begin()
-
-
-class Streamed(Session):
-    """A session that is read from lines of the program."""
-
-    reader: Any
-
-    @property
-    def error(self) -> Exception | None:
-        return self.reader.breach  # type: ignore[no-any-return]  # each reader has one
 
     def feed(self, *lines: dict[str, Any]) -> None:
         for line in lines:
             self.events += self.reader.feed(json.dumps(line).encode(), now=0.0)
 
+    def canary(self, answer: str, token: str | None = None) -> None:
+        self.answer({"token": token or self.token, "canary": answer}, "")
 
-class Claude(Streamed):
-    def __init__(self, folder: Path, stack: ExitStack) -> None:
-        super().__init__(folder, stack)
+    def start(self) -> None:
+        self.canary("live")
+        self.begin()
+
+    def verdict(self, call: str, decision: str, token: str | None = None) -> None:
+        own = {"token": token or self.token, "tool_use_id": call, "tool": "Bash"}
+        more = {} if decision == "allow" else {"part": "p", "reason": "r"}
+        self.answer({**own, "decision": decision, **more}, call)
+
+    @property
+    def breach(self) -> str:
+        """Return why the session must end, or ""."""
+        error = self.reader.breach
+        assert error is None or isinstance(error, GuardNotLive)
+        return str(error or "")
+
+    @property
+    def denied(self) -> list[GuardDenied]:
+        return [event for event in self.events if isinstance(event, GuardDenied)]
+
+
+class Claude(Session):
+    def open(self) -> None:
         self.reader = ClaudeSession(guard=GuardWatch(TOKEN))
 
-    def _said(self, own: dict[str, Any], event: str) -> None:
-        line = {"type": "system", "subtype": "hook_response", "hook_event": event}
+    def answer(self, own: dict[str, Any], call: str) -> None:
+        line = {"type": "system", "subtype": "hook_response", "hook_event": "PreToolUse"}
         self.feed({**line, "stdout": json.dumps({"cuggino": own}) + "\n"})
-
-    def canary(self, answer: str, token: str | None = None) -> None:
-        self._said({"token": token or TOKEN, "canary": answer}, "SessionStart")
 
     def begin(self) -> None:
         self.feed({"type": "system", "subtype": "init", "session_id": "s"})
 
-    def hook_answers(self, own: dict[str, Any], call: str) -> None:
-        self._said(own, "PreToolUse")
-
-    def ends(self, call: str, *, ran: bool) -> None:
+    def end(self, call: str, *, ran: bool) -> None:
         use = {"type": "tool_use", "id": call, "name": "Bash", "input": {}}
         done = {"type": "tool_result", "tool_use_id": call, "content": "", "is_error": not ran}
         self.feed(
@@ -137,59 +122,53 @@ class Claude(Streamed):
         )
 
 
-class Logged(Streamed):
+class Logged(Session):
     """A session whose hook logs its verdicts."""
 
     log: Path
 
-    def _log(self, own: dict[str, Any]) -> None:
+    def write(self, own: dict[str, Any], **call: Any) -> None:
         with self.log.open("a") as file:
-            file.write(json.dumps(own) + "\n")
-
-    def canary(self, answer: str, token: str | None = None) -> None:
-        self._log({"token": token or self.token, "canary": answer})
+            file.write(json.dumps({**own, **call}) + "\n")
 
 
 class Codex(Logged):
     despite = "without its verdict"
     """Codex reports no denied call, so a verdict that denies stands for no call that ran."""
 
-    def __init__(self, folder: Path, stack: ExitStack) -> None:
-        super().__init__(folder, stack)
-        policy = role_policy("implementing", project=folder, level="roles")
-        self.guard = make_codex_guard(policy, {"PATH": "/usr/bin:/bin"}, stack)
+    def open(self) -> None:
+        policy = role_policy("implementing", project=self.folder, level="roles")
+        self.guard = make_codex_guard(policy, {"PATH": "/usr/bin:/bin"}, self.stack)
         self.token, self.log = self.guard.guard.token, self.guard.log.path
         self.reader = CodexSession(watch=CodexWatch(self.guard))
+
+    def answer(self, own: dict[str, Any], call: str) -> None:
+        self.write(own, cwd=str(self.folder), input={"command": call})
+        self.feed({"type": "turn.started"})
 
     def begin(self) -> None:
         message = {"id": "i", "type": "agent_message", "text": "hi"}
         self.feed({"type": "item.completed", "item": message})
 
-    def hook_answers(self, own: dict[str, Any], call: str) -> None:
-        self._log({**own, "cwd": str(self.folder), "input": {"command": call}})
-        self.feed({"type": "turn.started"})
-
-    def ends(self, call: str, *, ran: bool) -> None:
+    def end(self, call: str, *, ran: bool) -> None:
         command = shlex.join(["/bin/bash", "-lc", in_bash(call, self.guard.bash, str(self.folder))])
         item = {"id": call, "type": "command_execution", "command": command}
         self.feed({"type": "item.started", "item": item} if ran else {"type": "turn.started"})
 
 
 class Gemini(Logged):
-    def __init__(self, folder: Path, stack: ExitStack) -> None:
-        super().__init__(folder, stack)
-        self.log = folder / "verdicts"
+    def open(self) -> None:
+        self.log = self.folder / "verdicts"
         self.log.touch()
         self.reader = GeminiSession(cwd="/p", watch=GeminiWatch(VerdictLog(self.log, TOKEN)))
+
+    def answer(self, own: dict[str, Any], call: str) -> None:
+        self.write(own, tool_use_id=None, name="run_shell_command", input={"command": call})
 
     def begin(self) -> None:
         self.feed({"type": "init", "session_id": "s"})
 
-    def hook_answers(self, own: dict[str, Any], call: str) -> None:
-        given = {"name": "run_shell_command", "input": {"command": call}}
-        self._log({**own, "tool_use_id": None, **given})
-
-    def ends(self, call: str, *, ran: bool) -> None:
+    def end(self, call: str, *, ran: bool) -> None:
         given = {"tool_name": "run_shell_command", "parameters": {"command": call}}
         self.feed(
             {"type": "tool_use", "tool_id": call, **given},
@@ -197,26 +176,24 @@ class Gemini(Logged):
         )
 
 
-class OpenCode(Streamed):
-    signs = False
+class OpenCode(Session):
+    is_signed = False
+    """The plugin checks the token."""
 
-    def __init__(self, folder: Path, stack: ExitStack) -> None:
-        super().__init__(folder, stack)
+    def open(self) -> None:
         self.reader = OpenCodeSession(guard=Watch())
-
-    def canary(self, answer: str, token: str | None = None) -> None:
-        self.feed({"type": "cuggino", "canary": answer})
-
-    def begin(self) -> None:
-        self.feed({"type": "step_start", "part": {"type": "step-start"}})
 
     def _part(self, call: str, **state: Any) -> dict[str, Any]:
         return {"id": call, "type": "tool", "tool": "bash", "callID": call, "state": state}
 
-    def hook_answers(self, own: dict[str, Any], call: str) -> None:
-        self.feed({"type": "cuggino", "verdict": own, "call": self._part(call, input={})})
+    def answer(self, own: dict[str, Any], call: str) -> None:
+        verdict = {"verdict": own, "call": self._part(call, input={})}
+        self.feed({"type": "cuggino", **(own if "canary" in own else verdict)})
 
-    def ends(self, call: str, *, ran: bool) -> None:
+    def begin(self) -> None:
+        self.feed({"type": "step_start", "part": {"type": "step-start"}})
+
+    def end(self, call: str, *, ran: bool) -> None:
         status = "completed" if ran else "error"
         self.feed({"type": "tool_use", "part": self._part(call, status=status, input={})})
 
@@ -224,20 +201,21 @@ class OpenCode(Streamed):
 class Copilot(Session):
     """Its calls are judged in this process, which tries that out before the session."""
 
-    signs = False
+    is_signed = False
 
-    def __init__(self, folder: Path, stack: ExitStack) -> None:
-        super().__init__(folder, stack)
-        guard = make_guard(Policy(project=str(folder), level="roles"))
-        self.gate = Gate(cwd=folder, unattended=True, guard=guard, tell=self.events.append)
-        self.patch = stack.enter_context(pytest.MonkeyPatch.context())
+    def open(self) -> None:
+        guard = make_guard(Policy(project=str(self.folder), level="roles"))
+        self.reader = Gate(cwd=self.folder, unattended=True, guard=guard, tell=self.events.append)
 
-    @property
-    def error(self) -> Exception | None:
-        return self.gate.breach
+    def _see(self, kind: str, call: str, **data: Any) -> None:
+        self.reader.see({"type": f"tool.execution_{kind}", "data": {"toolCallId": call, **data}})
 
-    def canary(self, answer: str, token: str | None = None) -> None:
-        raise NotImplementedError
+    def answer(self, own: dict[str, Any], call: str) -> None:
+        given = {"command": call}
+        self._see("start", call, toolName="bash", arguments=given)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Orders, "verdict", lambda *_given, **_named: own)
+            asyncio.run(self.reader.before_tool({"toolName": "bash", "toolArgs": given}))
 
     def begin(self) -> None:
         pass
@@ -245,16 +223,7 @@ class Copilot(Session):
     def start(self) -> None:
         pass
 
-    def _see(self, kind: str, call: str, **data: Any) -> None:
-        self.gate.see({"type": f"tool.execution_{kind}", "data": {"toolCallId": call, **data}})
-
-    def hook_answers(self, own: dict[str, Any], call: str) -> None:
-        self.patch.setattr(Orders, "verdict", lambda *_given, **_named: own)
-        self._see("start", call, toolName="bash", arguments={"command": call})
-        data = {"toolName": "bash", "toolArgs": {"command": call}}
-        asyncio.run(self.gate.before_tool(data))
-
-    def ends(self, call: str, *, ran: bool) -> None:
+    def end(self, call: str, *, ran: bool) -> None:
         self._see("complete", call, success=ran)
 
 
@@ -279,9 +248,9 @@ def test_a_judged_call(session: Session) -> None:
     """A call that ran with its verdict is no breach, and neither is a denied one that did not."""
     session.start()
     session.verdict("a", "allow")
-    session.ends("a", ran=True)
+    session.end("a", ran=True)
     session.verdict("b", "deny")
-    session.ends("b", ran=False)
+    session.end("b", ran=False)
     assert "" == session.breach
 
 
@@ -291,7 +260,7 @@ def test_a_denied_call(session: Session) -> None:
     session.start()
     for _ in range(1 if isinstance(session, Gemini) else 2):  # Gemini's has no id
         session.verdict("a", "deny")
-    session.ends("a", ran=False)
+    session.end("a", ran=False)
     assert [GuardDenied(tool="Bash", tool_use_id="a", part="p", reason="r")] == session.denied
 
 
@@ -303,8 +272,8 @@ def test_a_call_without_its_verdict(session: Session, verdicts: list[tuple[str, 
     for call, decision in verdicts:
         session.verdict(call, decision)
     if isinstance(session, Gemini) and verdicts == [("b", "allow")]:
-        session.ends("b", ran=True)  # a marked call may run with an input that was changed
-    session.ends("a", ran=True)
+        session.end("b", ran=True)  # a marked call may run with an input that was changed
+    session.end("a", ran=True)
     assert "was used without its verdict" in session.breach
 
 
@@ -315,7 +284,7 @@ def test_a_call_despite_its_verdict(session: Session) -> None:
     session.verdict("a", "deny")
     if session.despite.startswith("despite"):
         session.verdict("a", "allow")
-    session.ends("a", ran=True)
+    session.end("a", ran=True)
     assert f"was used {session.despite}" in session.breach
 
 
@@ -332,20 +301,20 @@ def test_a_failed_canary(session: Session) -> None:
     """The canary's message is why the session ends, and later breaches do not hide it."""
     session.canary("the parser is gone")
     session.begin()
-    session.ends("a", ran=True)
+    session.end("a", ran=True)
     assert "not live: the parser is gone" in session.breach
 
 
-@provided(*(kind for kind in PROVIDERS if kind.signs))
+@provided(*(kind for kind in PROVIDERS if kind.is_signed))
 def test_another_token(session: Session) -> None:
     """An answer without the session's token is none: neither a verdict nor the canary."""
     session.start()
     session.verdict("a", "allow", token="other")
-    session.ends("a", ran=True)
+    session.end("a", ran=True)
     assert "was used without its verdict" in session.breach
 
 
-@provided(*(kind for kind in STARTED if kind.signs))
+@provided(*(kind for kind in STARTED if kind.is_signed))
 def test_a_canary_with_another_token(session: Session) -> None:
     """A canary without the session's token does not count."""
     session.canary("live", token="other")
@@ -359,7 +328,7 @@ def test_a_log_that_is_gone(session: Session) -> None:
     session.start()
     assert isinstance(session, Logged)
     session.log.unlink()
-    session.ends("a", ran=True)
+    session.end("a", ran=True)
     assert "the file of its verdicts is gone" in session.breach
 
 
