@@ -197,19 +197,19 @@ def test_programs_of_the_protocol(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "words", "hint"),
     [
-        ('{"acp": {"mine": {"command": []}}}', '"acp.mine.command"'),
-        ('{"acp": {"mine": {"command": "x"}}}', '"acp.mine.command"'),
-        ('{"acp": {"mine": {"command": ["x"], "mod": "a"}}}', '"acp.mine.mod"'),
-        ('{"acp": {"a b": {"command": ["x"]}}}', '"acp.a b"'),
-        ('{"acp": []}', '"acp"'),
+        ('{"acp": {"mine": {"command": []}}}', '"acp.mine.command"', "my-agent"),
+        ('{"acp": {"mine": {"command": "x"}}}', '"acp.mine.command"', "my-agent"),
+        ('{"acp": {"mine": {"command": ["x"], "mod": "a"}}}', '"mod" in "acp.mine"', "mode"),
+        ('{"acp": {"a b": {"command": ["x"]}}}', '"a b" in "acp"', "rename"),
+        ('{"acp": []}', '"acp"', "my-agent"),
     ],
 )
-def test_broken_programs(tmp_path: Path, text: str, words: str) -> None:
-    """A broken definition is named by its place."""
+def test_broken_programs(tmp_path: Path, text: str, words: str, hint: str) -> None:
+    """A broken definition is named by its place, with what to do."""
     (tmp_path / ".cuggino.json").write_text(text)
     with pytest.raises(ConfigError) as caught:
         make_agent("acp:mine", cwd=tmp_path)
     assert words in caught.value.message
-    assert "my-agent" in str(caught.value.hint)
+    assert hint in str(caught.value.hint)
