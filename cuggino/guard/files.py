@@ -33,6 +33,8 @@ def judge_file(policy: Policy, paths: Paths, path: str, cwd: str) -> str:
 
     Backslashes count as separators too and a drive letter is skipped; the path is judged both ways.
     """
+    if not policy.judges_paths:
+        return ""
     cwds = (cwd,) if cwd else ()
     windows = path.replace("\\", "/")
     if _DRIVE.match(path):

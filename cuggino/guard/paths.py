@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection
+from typing import Literal, TypeAlias
 
 from cuggino.guard.places import (
     fold,
@@ -27,6 +28,7 @@ from cuggino.guard.policy import Policy
 NOTE = ".autonoe-note.md"
 """The only file that a session in `sync` mode may write (AUT-223)."""
 
+_Use: TypeAlias = Literal["write", "output", "replace", "remove"]
 _DEVICES = re.compile(r"/dev/(null|zero|full|tty|stdout|stderr|fd/[12])")
 # Linux reopens other descriptors, also for writing: `3< file > /dev/fd/3` writes file.
 _MOST_FOLDERS = 64
@@ -42,6 +44,8 @@ _HINTS = {
 
 class Paths:
     """The path rules of a policy. Reads the disk and changes nothing.
+
+    Nothing is denied if the policy leaves the paths of writes to a sandbox.
 
     `cwds` are the absolute folders in which the writing program may be running. A relative path
     must be allowed in each of them and is denied when there is none. Methods return the reason for
@@ -66,32 +70,42 @@ class Paths:
 
     def write(self, path: str, cwds: Collection[str]) -> str:
         """Return why the file must not be written (AUT-170, AUT-214, AUT-220, CUG-006)."""
-        if _DEVICES.fullmatch(path):
-            return ""
-        return self._judge(path, cwds, removes=False)
+        return "" if _DEVICES.fullmatch(path) else self._judge(path, cwds, "write")
+
+    def output(self, path: str, cwds: Collection[str]) -> str:
+        """Return why no role may write there: the place is protected or outside the project."""
+        return "" if _DEVICES.fullmatch(path) else self._judge(path, cwds, "output")
+
+    def replace(self, path: str, cwds: Collection[str]) -> str:
+        """Return why the entry of the folder must not be made or replaced.
+
+        A link is replaced itself; its target does not matter.
+        """
+        return self._judge(path, cwds, "replace")
 
     def remove(self, path: str, cwds: Collection[str]) -> str:
-        """Return why the file or folder must not be removed or moved away (AUT-215)."""
-        return self._judge(path, cwds, removes=True)
+        """Return why the file or folder must not be removed or moved away (AUT-215).
 
-    def enter(self, path: str, cwds: Collection[str]) -> tuple[str, frozenset[str]]:
-        """Return why a script must not enter the folder, and the folders it may be in afterwards.
+        A link is removed itself; its target does not matter.
+        """
+        return self._judge(path, cwds, "remove")
+
+    def enter(self, path: str, cwds: Collection[str]) -> frozenset[str]:
+        """Return the folders that a script may be in after entering the folder.
 
         Every folder may be entered and read. If the path cannot be resolved the set is empty, and
         no relative path can be written from there.
         """
-        if path.startswith("~"):
-            return "", frozenset()
-        if reason := unusable(path):
-            return reason, frozenset()
+        if unusable(path):
+            return frozenset()
         places: set[str] = set()
         for cwd in [""] if os.path.isabs(path) else cwds:
             joined = os.path.join(cwd, path)
             if self._is_scratch(real_path(joined)) and self._leaves_project(path, cwd):
-                return "", frozenset()
+                return frozenset()
             # For `..` bash uses the logical path, `cd -P` and the kernel the real one.
             places |= {os.path.normpath(joined), real_path(joined)}
-        return "", frozenset(places) if len(places) <= _MOST_FOLDERS else frozenset()
+        return frozenset(places) if len(places) <= _MOST_FOLDERS else frozenset()
 
     def resolve(self, path: str, cwd: str) -> str:
         """Return the target of the path: links of existing parts resolved, the rest as written."""
@@ -111,6 +125,14 @@ class Paths:
             top = os.path.dirname(top)  # noqa: PTH120
         return (top != "/" and is_below(place, top)) or self._is_scratch(place)
 
+    def places(self) -> dict[str, str]:
+        """Return the places of the protected and read-only paths by name, without git's folder."""
+        found = {name: os.path.join(self.project, name) for name in self._names.values()}
+        found.pop(".git", None)
+        found |= {os.path.relpath(forms[0], self.project): forms[0] for forms in self._entries}
+        found |= {entry: forms[0] for entry, forms in self._read_only}
+        return {name: place for name, place in found.items() if place not in self._granted}
+
     def is_granted(self, path: str, cwd: str) -> bool:
         """Return whether the role was granted the path explicitly."""
         place = self.resolve(path, cwd)
@@ -121,7 +143,7 @@ class Paths:
 
         Use it for text that may or may not be a path: everything that is not protected is allowed.
         """
-        if unusable(path):
+        if unusable(path) or not self._policy.judges_paths:
             return ""
         for cwd in cwds or (self.project,):
             full = os.path.join(cwd, path)
@@ -131,33 +153,39 @@ class Paths:
                     return reason
         return ""
 
-    def _judge(self, path: str, cwds: Collection[str], *, removes: bool) -> str:
+    def _judge(self, path: str, cwds: Collection[str], use: _Use) -> str:
+        if not self._policy.judges_paths:
+            return ""
         if reason := unusable(path):
             return reason
         if os.path.isabs(path):
-            return self._judge_in(path, "", removes=removes)
+            return self._judge_in(path, "", use)
         if not cwds:
             return (
                 f"It is not known in which folder '{path}' would be written: use an absolute path"
                 f" below {self.project}, or change the folder in a call of its own"
             )
-        return next(filter(None, (self._judge_in(path, cwd, removes=removes) for cwd in cwds)), "")
+        return next(filter(None, (self._judge_in(path, cwd, use) for cwd in cwds)), "")
 
-    def _judge_in(self, path: str, cwd: str, *, removes: bool) -> str:
+    def _judge_in(self, path: str, cwd: str, use: _Use) -> str:
         full = os.path.join(cwd, path)
         if not os.path.isabs(full):
             return f"Path '{path}' is relative to '{cwd}', which is no absolute path"
-        # Both the file and a link to it: a write may follow or replace the link.
         plain = os.path.normpath(full)
-        ends = dict.fromkeys((real_path(full), real_path(plain)))
-        if any(os.path.islink(end) for end in ends if not end.startswith(("/proc/", "/dev/"))):
+        entries = (real_link(full), real_link(plain))
+        # A write may follow or replace a link. `link/` is the folder that it leads to.
+        follows = use in ("write", "output") or path.endswith("/")
+        ends = (real_path(full), real_path(plain)) if follows else ()
+        known = ends or map(os.path.dirname, entries)
+        if any(os.path.islink(end) for end in known if not end.startswith(("/proc/", "/dev/"))):
             return "Symlink target escapes project directory: it leads in a circle"
         escape = (
             f"Path '{path}' escapes project directory: write below {self.project},"
             " or in the temporary folder with an absolute path"
         )
-        for place in dict.fromkeys((*ends, real_link(full), real_link(plain))):
-            if reason := self._judge_place(path, place, escape, removes=removes):
+        removes = use == "remove"
+        for place in dict.fromkeys((*ends, *entries)):
+            if reason := self._judge_place(path, place, escape, use):
                 return reason
             if self._is_scratch(place) and (
                 self._leaves_project(path, cwd)
@@ -166,16 +194,16 @@ class Paths:
                 return escape
         return ""
 
-    def _judge_place(self, path: str, place: str, escape: str, *, removes: bool) -> str:
+    def _judge_place(self, path: str, place: str, escape: str, use: _Use) -> str:
         if any(is_below(place, granted) for granted in self._granted):
             return ""
         if reason := self._protection(path, place):
             return reason
         if is_below(place, self.project):
-            return self._permission(path, place) or (self._loss(path, place) if removes else "")
-        if not self._is_scratch(place):
-            return escape
-        return self._loss(path, place) if removes else ""
+            reason = "" if use == "output" else self._permission(path, place)
+        else:
+            reason = "" if self._is_scratch(place) else escape
+        return reason or (self._loss(path, place) if use == "remove" else "")
 
     def _protection(self, path: str, place: str) -> str:
         """Return why the place is protected, or ""."""

@@ -51,6 +51,14 @@ class Policy(NamedTuple):
     not be written, and nothing may be pushed."""
     variables: tuple[str, ...] = ()
     """Environment variables as `NAME=value`: commands can rely on them and may not change them."""
+    confined: bool = False
+    """True if a sandbox certainly limits what every program of the session can write; then level
+    `roles` leaves the paths of writes to it and judges acts alone."""
+
+    @property
+    def judges_paths(self) -> bool:
+        """True if the guard judges the paths of writes."""
+        return self.level == "full" or not self.confined
 
     def known(self) -> dict[str, str]:
         """Return the variables by name."""
@@ -84,6 +92,7 @@ class Policy(NamedTuple):
             raise ValueError("a variable has no value")
         if data["level"] not in ("roles", "full") or data["mode"] not in ("run", "sync"):
             raise ValueError("unknown level or mode")
-        if not isinstance(data["allow_destructive"], bool):
-            raise ValueError("allow_destructive is neither true nor false")
+        for key in ("allow_destructive", "confined"):
+            if not isinstance(data[key], bool):
+                raise ValueError(f"{key} is neither true nor false")
         return cls(**data)

@@ -8,7 +8,7 @@ from cuggino.guard.commands.assignments import assignment_reason
 from cuggino.guard.commands.base import Site
 from cuggino.guard.shell.tree import Redirect
 
-_WRITING = frozenset((">", ">>", ">|", "<>", "&>", "&>>"))
+WRITING = frozenset((">", ">>", ">|", "<>", "&>", "&>>", ">&"))
 _DESCRIPTOR = re.compile(r"\d*-?")
 
 
@@ -32,7 +32,7 @@ def redirect_reason(redirect: Redirect, site: Site) -> str:
         return ""
     if redirect.operator == "<":
         return ""
-    if redirect.operator in _WRITING or redirect.operator == ">&":
+    if redirect.operator in WRITING:
         if target.value == "":
             return "The target of the redirection is empty: name a file"
         return site.write(target)

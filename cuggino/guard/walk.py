@@ -262,8 +262,8 @@ class _Walker:
         if name is not None and self.functions.has(name):
             return "", self.called(name, cwds)
         if going := mover(words):
-            reason, places, is_sure = moved(going, site, self.visited)
-            return reason, (places, frozenset() if is_sure else cwds)
+            places, is_sure = moved(going, site, self.visited)
+            return "", (places, frozenset() if is_sure else cwds)
         reason = self.rules.judge(words, site)
         if name == "unset":
             self.functions.forget(words[1:])

@@ -22,7 +22,7 @@ from cuggino.config import (
 )
 from cuggino.edited_files import InvalidFile, validated
 from cuggino.errors import ConfigError
-from cuggino.events import RunStarted, ToolCall
+from cuggino.events import RunStarted, SandboxChosen, ToolCall
 from cuggino.guard import (
     PERMISSIONS,
     Level,
@@ -60,7 +60,8 @@ def audit_run(
     """Emit every tool call of a recorded run with the verdict of the current configuration; cold.
 
     A call is judged by the policy of the role that made it, and as made in the project's folder:
-    where the agent had changed to is not recorded. A run of the deliver loop is judged at level
+    where the agent had changed to is not recorded. At level `roles` the paths of writes are judged
+    only if no sandbox confined the role. A run of the deliver loop is judged at level
     `full` by its own recorded settings and the current `.autonoe/agent.json`.
 
     Args:
@@ -92,21 +93,25 @@ class _Audit:
         self._session = Session(journal.stem, Workspace(root).wip)
         self._policies: dict[PermissionSet, Policy] = {}
         self._apart: tuple[Path, ...] = ()
+        self._confined: frozenset[str] = frozenset()
 
     def calls(self) -> Iterator[JudgedCall]:
-        for entry in iter_entries(self._journal, only=("RunStarted", "ToolCall")):
+        for entry in iter_entries(self._journal, only=("RunStarted", "SandboxChosen", "ToolCall")):
             match entry.event:
                 case RunStarted() as started:
                     self._begin(started)
+                case SandboxChosen() as chosen:
+                    self._confined = frozenset(chosen.held)
                 case ToolCall() as call:
                     role = self._role(entry.stage)
+                    confined = (entry.stage or "").partition("#")[0] in self._confined
                     yield JudgedCall(
                         seq=entry.seq,
                         at=entry.at,
                         stage=entry.stage,
                         role=role,
                         call=call,
-                        verdict=self._judge(call, role),
+                        verdict=self._judge(call, role, confined),
                     )
                 case _:
                     pass
@@ -151,12 +156,13 @@ class _Audit:
             return "audit"
         return PERMISSIONS.get(name, self._default)
 
-    def _judge(self, call: ToolCall, role: PermissionSet) -> Verdict:
+    def _judge(self, call: ToolCall, role: PermissionSet, confined: bool) -> Verdict:
         if role not in self._policies:
             self._policies[role] = self._policy(role, self._level or "roles")
         if not isinstance(call.input, dict):
             return denied(call.name, "its input is no object")
-        return judge_call(self._policies[role], call.name, call.input, str(self._root))
+        policy = self._policies[role]._replace(confined=confined)
+        return judge_call(policy, call.name, call.input, str(self._root))
 
     def _policy(self, role: PermissionSet, level: Level) -> Policy:
         if self._agent is not None:

@@ -50,7 +50,7 @@ def spawn_options(
     `writes_specs` lets the sandbox write the specifications. `written` are files and folders that
     the run itself writes during the session, besides those of the `session`. `agent` works as the
     role, in a view if it supports that, and delivers its files in the `folder`. `drafts` as in
-    `SpawnOptions`.
+    `SpawnOptions`. A `guard` leaves the paths of writes to a view that certainly confines the role.
 
     Raises:
         ConfigError: the sandbox is required, and cannot be enforced.
@@ -61,6 +61,10 @@ def spawn_options(
     boundary = boundary_for(options, role, agent)
     view: RoleView | None = None
     if boundary.engine != "none":
+        held = boundary.holds(role)
+        if guard is not None:
+            same_home = home_of({**os.environ, **options.env}) == home_of(os.environ)
+            guard = guard._replace(confined=held and same_home)
         view = role_view(
             role,
             project=options.cwd,
@@ -69,7 +73,7 @@ def spawn_options(
             hide=options.sandbox_hide,
             show=options.sandbox_show,
         )
-        if boundary.holds(role) and not (options.sandbox_domains or options.limits_network):
+        if held and not (options.sandbox_domains or options.limits_network):
             sandbox = None  # one around single commands would keep git from working
     env: dict[str, str] = {**options.env, "CUGGINO_ROLE": role}
     if session is not None:

@@ -51,11 +51,12 @@ def command() -> None:
     and the files that its tools write. The setting "guard" in .cuggino.json is "roles" (the
     default), "full" or "off".
 
-    Both levels deny git that discards work or pushes, publishing, and plain writes to files that
-    are not the role's. "full" guarantees that no command line names an unlisted program. The guard
-    cannot limit an interpreter, a test, a build or a git hook that is allowed to run: these can do
-    anything that you may. The sandbox is the boundary. Where there is none ("cuggino doctor"), the
-    guard is advice, and verification after each session is what protects.
+    Both levels deny git that discards work or pushes, and publishing. Where no sandbox confines the
+    role, and always at "full", they also deny visible writes to files that are not the role's.
+    "check" judges as without a sandbox. "full" guarantees that no command line names an unlisted
+    program. The guard cannot limit an interpreter, a test, a build or a git hook that is allowed to
+    run: these can do anything that you may. The sandbox is the boundary. Where there is none
+    ("cuggino doctor"), the guard is advice, and verification after each session is what protects.
     """
 
 

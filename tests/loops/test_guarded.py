@@ -138,6 +138,33 @@ def test_the_agents_own_sandbox_is_for_what_no_view_holds(
 
 
 @pytest.mark.parametrize(
+    ("engine", "agent", "expected"),
+    [
+        ("bubblewrap", Viewed, ["planning", "implementing", "reviewing"]),
+        ("landlock", Viewed, ["planning", "reviewing"]),
+        ("none", Viewed, []),
+        ("bubblewrap", Guarded, []),
+    ],
+)
+def test_the_guard_leaves_paths_to_a_view_that_holds(
+    engine: Engine,
+    agent: type[InMemoryAgent],
+    expected: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It judges the paths of writes for every other role, and with the sandbox turned off."""
+    monkeypatch.setattr(boundary, "_probed", lambda *_: Boundary(engine=engine))
+
+    def confined(**config: Any) -> list[str]:
+        guards = {role: one.guard for role, one in sessions(tmp_path, agent, **config).items()}
+        return [role for role, guard in guards.items() if guard and guard.confined]
+
+    assert expected == confined()
+    assert [] == confined(sandbox=False)
+
+
+@pytest.mark.parametrize(
     ("origin", "limited"), [(None, False), ({"network": False}, True), ({"network": True}, False)]
 )
 def test_imported_items_keep_the_agents_own_sandbox(

@@ -1,4 +1,4 @@
-"""Level `roles`: actions that no file sandbox sees, and the everyday writes of `direct`.
+"""Level `roles`: actions that no file sandbox sees, and writes where no sandbox prevents them.
 
 Programs that start others are searched for these actions; other programs are not judged. An action
 that is hidden on purpose, such as in a script, is not found.
@@ -9,13 +9,16 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from cuggino.guard import direct
 from cuggino.guard.commands.base import Call, Rules, Site, first, plain_word
+from cuggino.guard.commands.files import PROGRAMS, files_reason
 from cuggino.guard.commands.git_slot import variable_reason
+from cuggino.guard.commands.outputs import QUIET, outputs_reason
+from cuggino.guard.commands.processes import ENDERS, ending_reason
 from cuggino.guard.commands.publishing import SENDERS, sending_reason
 from cuggino.guard.commands.shells import SHELLS
 from cuggino.guard.commands.wordlist import words
-from cuggino.guard.shell.tree import Command, Word
+from cuggino.guard.redirects import WRITING
+from cuggino.guard.shell.tree import Command, Redirect, Word
 
 STARTERS = frozenset(
     words(
@@ -28,7 +31,7 @@ STARTERS = frozenset(
 )
 """Programs that start other programs named in their arguments."""
 
-_WATCHED = SHELLS | SENDERS | direct.NAMES | {"git", "eval", "python", "python3"}
+_WATCHED = SHELLS | SENDERS | PROGRAMS.keys() | ENDERS | {"git", "eval", "python", "python3"}
 _JOINED = frozenset(("eval", "alias", "trap"))
 _WITH_TEXT = frozenset(words("su runuser script flock npx mise"))
 _PRINTS = re.compile(r"\s*(echo|printf|cat\s*<<)")
@@ -56,18 +59,24 @@ def act_reason(words: tuple[Word, ...], site: Site) -> str:
         return _texts(args, site) or _document(call)
     if name in _JOINED:
         return _joined(call)
+    if name in ENDERS:
+        return ending_reason(call)
     set_to = tuple((word.value or "").partition("=")[0] for word in args if "=" in word.text)
     if reason := variable_reason(set_to, site):
         return reason
     if reason := sending_reason(call):
         return reason
     if name in STARTERS:
-        text = _texts(args, site) if name in _WITH_TEXT else ""
-        return text or _started(_after_exec(args) if name in _FINDERS else args, site)
+        reason = _texts(args, site) if name in _WITH_TEXT else ""
+        reason = reason or _started(_after_exec(args) if name in _FINDERS else args, site)
+        if reason or name in _FINDERS:
+            return reason
     if name.startswith("python"):
         module = next((at for at, word in enumerate(args) if word.value == "-m"), len(args))
         return act_reason(args[module + 1 :], site)
-    return direct.written_reason(name, args, site) if name in direct.NAMES else ""
+    if not site.policy.judges_paths or name in QUIET:
+        return ""
+    return files_reason(call) if name in PROGRAMS else outputs_reason(call)
 
 
 def _assigned(words: tuple[Word, ...], site: Site) -> str:
@@ -145,4 +154,14 @@ def _allow(_what: object, _site: Site) -> str:
     return ""
 
 
-RULES = Rules(act_reason, _remember, direct.redirect_reason, _allow, _allow, _allow)
+def _redirect(redirect: Redirect, site: Site) -> str:
+    target = redirect.target
+    text = target.value or ""
+    if redirect.operator not in WRITING or target.value == "":
+        return ""
+    if (redirect.operator == ">&" and text.rstrip("-").isdigit()) or text == "-":
+        return ""
+    return site.write(target)
+
+
+RULES = Rules(act_reason, _remember, _redirect, _allow, _allow, _allow)

@@ -97,73 +97,81 @@ class Site(NamedTuple):
         """The folders, or none if any is unknown."""
         return self.cwds if UNKNOWN not in self.cwds else frozenset()
 
+    @property
+    def is_lenient(self) -> bool:
+        """True if targets known only at run time may be written."""
+        return self.is_open or not self.is_full
+
     def write(self, word: Word) -> str:
         """Return why the program must not write the file that the word names."""
-        if word.value is None and self.is_open:
-            return self._open(word)
-        if reason := unclear(word, "written"):
-            return reason
+        if word.value is None:
+            return self._unclear(word, "written")
         if word.has_glob:
             return (
                 f"It cannot be told which files '{word.text}' names: write the target without"
                 " wildcards"
             )
-        return self.write_path(word.value or "")
+        return self._unclear(word, "written") or self.write_path(word.value or "")
 
     def write_path(self, path: str) -> str:
         """Return why the program must not write the path."""
-        if reason := self.paths.write(path, self.known):
+        return self._checked(self.paths.write, path) or self._follow(path)
+
+    def output(self, word: Word) -> str:
+        """Return why the value of an option is no place to write; of any role at level `roles`."""
+        if self.is_full or word.value is None:
+            return self.write(word)
+        reason = self._unclear(word, "written")
+        return reason or self._checked(self.paths.output, word.value or "")
+
+    def put(self, word: Word) -> str:
+        """Return why the program must not replace what the word names, such as a link itself."""
+        path = word.value or ""
+        if word.value is None or word.has_glob or path.endswith("/"):
+            return self.write(word)
+        if reason := self._unclear(word, "written"):
             return reason
-        for place in self._places(path):
-            if reason := self._trailed(path, place):
-                return reason
-            self.trail.written.append(place)
-        return ""
+        return self._checked(self.paths.replace, path) or self._follow(path)
 
     def remove(self, word: Word) -> str:
         """Return why the program must not remove, or move away, the path that the word names."""
-        if word.value is None and self.is_open:
-            self.trail.is_shaken = True
-            return self._open(word)
-        if reason := unclear(word, "removed or changed"):
+        if reason := self._unclear(word, "removed or changed"):
             return reason
         path = word.value or ""
-        if not word.has_glob:
+        if word.value is None:
+            reasons = ""
+        elif not word.has_glob:
             reasons = self._remove_path(path)
         else:
             reasons = (
-                pattern_reason(path)
+                self._pattern(path)
                 or self._everything(path)
                 or first(map(self._remove_path, self.matches(path)))
             )
-        if not reasons:
+        if not reasons and self.is_full:
             self.trail.is_shaken = True
         return reasons
+
+    def change(self, word: Word) -> str:
+        """Return why the program must not change existing files; wildcards may name several."""
+        if word.value is None or not word.has_glob:
+            return self.write(word)
+        path = word.value
+        return (
+            self._unclear(word, "changed")
+            or self._pattern(path)
+            or first(map(self.write_path, self.matches(path)))
+        )
 
     def trailed(self, path: str) -> str:
         """Return why the path may lead through a link that the same input made."""
         return first(self._trailed(path, place) for place in self._places(path))
 
-    def _open(self, word: Word) -> str:
-        """Judge the known beginning of a target."""
-        if word.has_tilde or "$HOME" in word.text or "${HOME" in word.text:
-            return unclear(word._replace(has_tilde=True, value=""), "written")
-        return self.paths.write(f"{word.prefix}x", self.known) if word.prefix else ""
-
-    def _everything(self, pattern: str) -> str:
-        folder, name = os.path.split(pattern.rstrip("/"))
-        if name.strip("*") or self.paths.project not in self._places(folder or "."):
-            return ""
-        return f"'{pattern}' matches the whole project; list the files to delete"
-
-    def change(self, word: Word) -> str:
-        """Return why the program must not change existing files; wildcards may name several."""
-        if not word.has_glob or (word.value is None and self.is_open):
-            return self.write(word)
-        if reason := unclear(word, "changed"):
-            return reason
-        path = word.value or ""
-        return pattern_reason(path) or first(map(self.write_path, self.matches(path)))
+    def is_folder(self, path: str) -> bool:
+        """Return whether the path is certainly an existing folder."""
+        if not path or (not os.path.isabs(path) and UNKNOWN in self.cwds):  # noqa: PTH117
+            return False
+        return all(os.path.isdir(os.path.join(cwd, path)) for cwd in self.known or ("/",))  # noqa: PTH112, PTH118
 
     def matches(self, pattern: str) -> list[str]:
         """Return the files that the pattern matches now, and one that it could match."""
@@ -174,10 +182,43 @@ class Site(NamedTuple):
             found += glob.glob(pattern, root_dir=cwd or None)[:1000]  # noqa: PTH207
         return list(dict.fromkeys(found))
 
+    def _unclear(self, word: Word, done: str) -> str:
+        """Return why the path that the word names is unknown, or bad as far as it is known."""
+        if not self.policy.judges_paths:
+            return ""
+        if word.value is not None or not self.is_lenient:
+            return unclear(word, done)
+        if word.has_tilde or "$HOME" in word.text or "${HOME" in word.text:
+            return unclear(word._replace(has_tilde=True, value=""), done)
+        return self._checked(self.paths.write, f"{word.prefix}x") if word.prefix else ""
+
+    def _checked(self, check: Callable[[str, frozenset[str]], str], path: str) -> str:
+        """Return the reason of a check of the paths; level `roles` checks what is known."""
+        is_known = path and "{}" not in path and (self.known or os.path.isabs(path))  # noqa: PTH117
+        return check(path, self.known) if self.is_full or is_known else ""
+
+    def _follow(self, path: str) -> str:
+        for place in self._places(path):
+            if reason := self._trailed(path, place):
+                return reason
+            self.trail.written.append(place)
+        return ""
+
+    def _pattern(self, pattern: str) -> str:
+        return pattern_reason(pattern) if self.is_full else ""
+
+    def _everything(self, pattern: str) -> str:
+        folder, name = os.path.split(pattern.rstrip("/"))
+        if name.strip("*") or self.paths.project not in self._places(folder or "."):
+            return ""
+        return f"'{pattern}' matches the whole project; list the files to delete"
+
     def _remove_path(self, path: str) -> str:
-        if reason := self.paths.remove(path, self.known):
+        if reason := self._checked(self.paths.remove, path):
             return reason
-        return self.trailed(path)
+        # The link itself may go; what it leads to is not known yet.
+        places = (place for place in self._places(path) if place not in self.trail.made)
+        return first(self._trailed(path, place) for place in places)
 
     def _places(self, path: str) -> list[str]:
         if os.path.isabs(path):  # noqa: PTH117

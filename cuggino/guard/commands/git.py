@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 
 from cuggino.guard.commands.base import UNKNOWN, Call, Judge, Site, first, plain_word
+from cuggino.guard.commands.git_paths import Taken, protected_reason, taken_away
 from cuggino.guard.commands.git_settings import address_reason, config, overridden
 from cuggino.guard.commands.git_slot import elsewhere
 from cuggino.guard.commands.git_syntax import dangerous, parse
 from cuggino.guard.commands.git_tree import TREE, discarding, paths_of
-from cuggino.guard.commands.options import Option, Parsed, Syntax, parse_options
+from cuggino.guard.commands.options import Parsed, Syntax, parse_options
 from cuggino.guard.commands.wordlist import words
 
 _GLOBAL = Syntax(
@@ -101,17 +102,20 @@ def git(call: Call) -> str:
         return "git must not start a pager: leave -p out"
     if not given.operands:
         return ""
-    site = call.site
-    for option in given.options:
-        if option.name == "-C":
-            moved = _moved(site, option)
-            if isinstance(moved, str):
-                return moved
-            site = moved
+    site = _moved(call.site, given)
     name = given.operands[0]
     if name.value is None or name.has_glob:
         return f"It cannot be told which git command '{name.text}' is: write it out"
-    return _command(call, Call(name.value, given.operands[1:], site))
+    return _command(Call(name.value, given.operands[1:], site), given)
+
+
+def taken(call: Call) -> Taken:
+    """Return which protected paths a command line of git would take away."""
+    given = parse_options(call.args, _GLOBAL)
+    if not given.operands or given.operands[0].value is None:
+        return Taken()
+    sub = Call(given.operands[0].value, given.operands[1:], _moved(call.site, given))
+    return taken_away(sub, parse(sub), given)
 
 
 def _act(call: Call, given: Parsed) -> str:
@@ -124,35 +128,24 @@ def _act(call: Call, given: Parsed) -> str:
     if name is None:
         return f"It cannot be told which git command '{given.operands[0].text}' is: write it out"
     sub = Call(name, given.operands[1:], call.site)
-    if call.site.policy.apart and (reason := _elsewhere(sub, given)):
+    inside = sub._replace(site=_moved(call.site, given))
+    parsed = parse(sub)
+    changes = call.site.policy.apart and (name in ("config", "fetch") or _limited(sub))
+    if changes and (reason := elsewhere(inside, parsed, given)):
         return reason
     if call.site.is_limited and (reason := _limited(sub)):
         return reason
-    return discarding(sub, parse(sub))
+    return discarding(sub, parsed) or protected_reason(inside, parsed, given)
 
 
-def _elsewhere(sub: Call, given: Parsed) -> str:
-    """Return why git must not change a repository other than the slot's, or ""."""
-    if sub.name not in ("config", "fetch") and not _limited(sub):  # it only reads
-        return ""
-    site = sub.site
-    for option in given.options:
-        if option.name == "-C":
-            moved = _moved(site, option)
-            if isinstance(moved, str):
-                return moved
-            site = moved
-    return elsewhere(sub._replace(site=site), parse(sub), given)
-
-
-def _moved(site: Site, option: Option) -> Site | str:
-    folder = option.value
-    if folder is None or folder.value is None:
-        return site._replace(cwds=frozenset({UNKNOWN}))
-    reason, cwds = site.paths.enter(folder.value, site.known)
-    if reason:
-        return reason
-    return site._replace(cwds=cwds or frozenset({UNKNOWN}))
+def _moved(site: Site, given: Parsed) -> Site:
+    """Return the site in the folder of `-C`."""
+    for folder in (option.value for option in given.options if option.name == "-C"):
+        cwds: frozenset[str] = frozenset()
+        if folder is not None and folder.value is not None:
+            cwds = site.paths.enter(folder.value, site.known)
+        site = site._replace(cwds=cwds or frozenset({UNKNOWN}))
+    return site
 
 
 def _is_foreign(site: Site) -> bool:
@@ -160,7 +153,7 @@ def _is_foreign(site: Site) -> bool:
     return site.is_full and any(not site.paths.is_inside(cwd, "/") for cwd in site.known)
 
 
-def _command(call: Call, sub: Call) -> str:
+def _command(sub: Call, before: Parsed) -> str:
     name, site = sub.name, sub.site
     if _is_foreign(site) and name not in ("clone", "version", "help"):
         return "git must not run in a folder outside the project: its settings may start programs"
@@ -188,7 +181,11 @@ def _command(call: Call, sub: Call) -> str:
     if name == "config":
         return config(sub)
     judge = TREE.get(name)
-    reason = discarding(sub, given) or (judge(sub, given) if judge is not None else "")
+    reason = (
+        discarding(sub, given)
+        or (judge(sub, given) if judge is not None else "")
+        or protected_reason(sub, given, before)
+    )
     if name in _SWAPS and not reason:
         _note(sub, given)
     return reason

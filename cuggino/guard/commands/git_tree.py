@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 
 from cuggino.guard.commands.base import Call, first, plain_word
+from cuggino.guard.commands.git_paths import WHOLE
 from cuggino.guard.commands.options import Parsed
 from cuggino.guard.shell.tree import Word
 
@@ -39,12 +40,8 @@ def _discards(sub: Call, what: str) -> str:
     )
 
 
-_WHOLE = frozenset({".", "./", ":/", ":", "*", ":/*", ":(top)", ":(top)*", "**"})
-"""Pathspecs of the whole tree."""
-
-
 def _is_whole(sub: Call, given: Parsed) -> bool:
-    if any(word.value in _WHOLE for word in (*given.operands, *paths_of(sub))):
+    if any(word.value in WHOLE for word in (*given.operands, *paths_of(sub))):
         return True
     top = os.path.normpath(sub.site.policy.project)
     return any(word.value and os.path.normpath(word.value) == top for word in given.operands)
@@ -222,32 +219,12 @@ def clean(sub: Call, given: Parsed) -> str:
         return "git clean must not ask: name what should go"
     if given.has("-n", "--dry-run") or not given.has("-f", "--force"):
         return ""
-    return _pathspecs(sub, given.operands, removes=True) if given.operands else _untracked(sub)
-
-
-def _untracked(sub: Call) -> str:
-    """Return why protected files could be among the untracked ones."""
-    top = sub.site.paths.project
-    try:
-        with open(os.path.join(top, ".gitignore"), encoding="utf-8") as file:  # noqa: PTH118, PTH123
-            ignored = {line.strip().strip("/").removesuffix("/*") for line in file}
-    except (OSError, ValueError):
-        ignored = set()
-    for name in sub.site.policy.protected:
-        exists = os.path.lexists(os.path.join(top, name))  # noqa: PTH118
-        if name != ".git" and exists and name not in ignored:
-            return f"git {sub.name} would take {name} away too: name the files and folders it means"
-    return ""
+    return _pathspecs(sub, given.operands, removes=True)
 
 
 def stash(sub: Call, given: Parsed) -> str:
-    """Deny stashing ignored or protected files."""
-    verb = given.operands[0].value if given.operands else "push"
-    if given.has("-a", "--all"):
-        return "git stash must not take ignored files away: leave --all out"
-    if given.has("-u", "--include-untracked") and verb in ("push", "save"):
-        return _untracked(sub) if not paths_of(sub) else ""
-    return ""
+    """Deny stashing ignored files."""
+    return "git stash must not take ignored files away: leave --all out" * given.has("-a", "--all")
 
 
 def update_ref(sub: Call, given: Parsed) -> str:

@@ -7,10 +7,9 @@ import re
 from cuggino.guard.commands.artefacts import is_artefact
 from cuggino.guard.commands.base import Call, Site, first
 from cuggino.guard.commands.names import program
-from cuggino.guard.commands.outputs import outputs_reason
+from cuggino.guard.commands.outputs import QUIET, outputs_reason
 from cuggino.guard.commands.publishing import habits_reason, sending_reason
 from cuggino.guard.commands.table import KNOWN, is_tool, judges_of
-from cuggino.guard.commands.wordlist import words as names
 from cuggino.guard.profiles import DESTRUCTIVE
 from cuggino.guard.shell.tree import Word
 
@@ -60,7 +59,7 @@ def judge(words: tuple[Word, ...], site: Site) -> str:
     call = Call(name, words[1:], site)
     if reason := first(judge(call) for judge in judges_of(name)):
         return reason
-    if not is_tool(name) or name in _QUIET:
+    if not is_tool(name) or name in QUIET:
         return sending_reason(call)
     return sending_reason(call) or habits_reason(call) or outputs_reason(call)
 
@@ -77,16 +76,6 @@ def _is_artefact(word: Word) -> bool:
     text = word.value if word.value is not None else _HERE.sub("", word.text.strip('"'))
     is_scratch = text.startswith("/tmp/") or _SCRATCH.fullmatch(text) is not None
     return is_scratch or ("$" not in text and is_artefact(text))
-
-
-_QUIET = frozenset(
-    names(
-        "ls pwd cat head tail wc grep diff cut tr tac which ps lsof echo sleep cd true false"
-        " : exit return break continue shift type times jobs disown umask let dirs pushd popd"
-        " egrep fgrep npx bunx uvx pnpx"
-    )
-)
-"""Programs that write nothing, even if their options suggest it."""
 
 
 def _unlisted(name: str, word: Word, site: Site) -> str:

@@ -8,6 +8,7 @@ from cuggino.guard.commands.arithmetic import calculated, calculates, kept_reaso
 from cuggino.guard.commands.assignments import assignment_reason
 from cuggino.guard.commands.base import Call, Rules, Site
 from cuggino.guard.commands.builtins import arithmetic_reason, test
+from cuggino.guard.commands.files import PROGRAMS
 from cuggino.guard.commands.judge import judge
 from cuggino.guard.commands.prefixes import hidden_reason, loosen, prefix_reason
 from cuggino.guard.commands.table import KNOWN
@@ -53,7 +54,13 @@ def _function(name: str, site: Site) -> str:
     """Return why a function may not have the name: it means something else to the guard."""
     if not _NAME.fullmatch(name):
         return f"A function must have a plain name, not '{name}'"
-    if name in site.listed or name in KNOWN or name in BUILTINS or _is_called_by_shells(name):
+    if (
+        name in site.listed
+        or name in KNOWN
+        or name in PROGRAMS
+        or name in BUILTINS
+        or _is_called_by_shells(name)
+    ):
         return f"A function must not take the name '{name}', which means something else: rename it"
     return ""
 

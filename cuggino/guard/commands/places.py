@@ -21,8 +21,8 @@ def mover(words: tuple[Word, ...]) -> tuple[Word, ...]:
 
 def moved(
     words: tuple[Word, ...], site: Site, visited: frozenset[str]
-) -> tuple[str, frozenset[str], bool]:
-    """Return why it is denied, the possible folders after it, and whether it certainly succeeds."""
+) -> tuple[frozenset[str], bool]:
+    """Return the possible folders after it, and whether it certainly succeeds."""
     name = words[0].value
     unknown = frozenset({UNKNOWN})
     args = list(words[1:])
@@ -30,22 +30,22 @@ def moved(
         if args.pop(0).value == "--":
             break
     if name == "popd":
-        return "", visited | site.cwds, False
+        return visited | site.cwds, False
     if len(args) != 1:
-        return "", unknown, False
+        return unknown, False
     word = args[0]
     start = word.value if word.value is not None else word.prefix
     if word.value is None or word.has_glob or word.has_tilde or start.startswith(("-", "+")):
-        return "", unknown, False
+        return unknown, False
     if not word.value:
-        return "", site.cwds, False
+        return site.cwds, False
     is_known = os.path.isabs(word.value) or bool(site.known)  # noqa: PTH117
-    reason, cwds = site.paths.enter(word.value, site.known)
+    cwds = site.paths.enter(word.value, site.known)
     if not is_known or not cwds:
-        return reason, unknown, False
+        return unknown, False
     is_sure = (
         not site.trail.is_shaken
         and not site.trail.is_swapped
         and all(os.path.isdir(place) for place in cwds)  # noqa: PTH112
     )
-    return reason, cwds, is_sure
+    return cwds, is_sure

@@ -7,6 +7,7 @@ from collections.abc import Collection
 
 from cuggino.guard.commands.base import Call, Judge, first
 from cuggino.guard.commands.files import unsure
+from cuggino.guard.commands.wordlist import words
 
 _MODE = re.compile(r"[0-7]{3,4}|[ugoa]*[+-][rwx]+")
 _PLUS_X = re.compile(r"[ugoa]*\+x")
@@ -84,6 +85,32 @@ def pkill(call: Call) -> str:
     if call.site.is_open:
         words = [word.partition(" ")[0] for word in words]
     return pkill_reason(words, call.site.pkill_targets)
+
+
+ENDERS = frozenset(words("kill pkill killall killall5 shutdown reboot halt poweroff"))
+"""Programs that may end the processes of others."""
+_OF_OTHERS = frozenset(words("-u -U -v --euid --uid --user --inverse"))
+_OTHERS = re.compile(
+    r"(.*/)?(cuggino|claude|codex|gemini|opencode|copilot|bwrap|sshd|systemd|init)"
+)
+
+
+def ending_reason(call: Call) -> str:
+    """Return why level `roles` denies ending processes: they are not the session's own."""
+    if call.site.is_destructive:
+        return ""
+    texts = [word.value or "" for word in call.args]
+    if call.name == "kill":
+        return kill(call)
+    if call.name not in ("pkill", "killall"):
+        return f"{call.name} is not allowed: it ends what others run; allowDestructive allows it"
+    for text in texts:
+        if text in _OF_OTHERS or _OTHERS.fullmatch(text) or text in (".", ".*"):
+            return (
+                f"{call.name} must not be given '{text}': it ends processes that are not the"
+                " session's own; name a program that it started"
+            )
+    return ""
 
 
 def kill(call: Call) -> str:

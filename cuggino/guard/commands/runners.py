@@ -5,25 +5,30 @@ from __future__ import annotations
 import re
 
 from cuggino.guard.commands.base import Call, Judge, plain_word
+from cuggino.guard.commands.files import PROGRAMS
 from cuggino.guard.commands.options import Syntax, parse_options
 from cuggino.guard.commands.table import MODULES
 from cuggino.guard.commands.wordlist import words
 from cuggino.guard.shell.tree import Word
 
 _PACKAGE = re.compile(r"@?[\w.-]+(?:/[\w.-]+)?(?:@[\w.^~*<>=-]+|==[\w.*]+|\[[\w,-]+\])*", re.ASCII)
-SYSTEM = frozenset(
-    program
-    for module, programs in MODULES.items()
-    if module in ("shells", "files", "changes", "text", "wrappers", "containers")
-    for program in programs
-) | frozenset(
-    words(
-        "cp mv ln install rsync sudo su doas ssh scp sftp nc ncat netcat socat telnet ftp"
-        " kill killall pkill chmod reboot shutdown halt poweroff mount umount mkfs fdisk"
-        " systemctl service launchctl crontab at osascript open xdg-open docker podman kubectl"
-        " perl lua tclsh vi vim nano emacs ed ex less more man gdb eval source passwd useradd"
-        " usermod chpasswd iptables find git python python3 node ruby php deno bun make gcc cc"
-        " security defaults diskutil dscl twine chattr chflags setfacl setfattr xattr compress"
+SYSTEM = (
+    frozenset(
+        program
+        for module, programs in MODULES.items()
+        if module in ("shells", "changes", "text", "wrappers", "containers")
+        for program in programs
+    )
+    | frozenset(PROGRAMS)
+    | frozenset(
+        words(
+            "cp mv ln install rsync sudo su doas ssh scp sftp nc ncat netcat socat telnet ftp"
+            " kill killall pkill chmod reboot shutdown halt poweroff mount umount mkfs fdisk"
+            " systemctl service launchctl crontab at osascript open xdg-open docker podman kubectl"
+            " perl lua tclsh vi vim nano emacs ed ex less more man gdb eval source passwd useradd"
+            " usermod chpasswd iptables find git python python3 node ruby php deno bun make gcc cc"
+            " security defaults diskutil dscl twine chattr chflags setfacl setfattr xattr compress"
+        )
     )
 )
 

@@ -6,20 +6,19 @@ import importlib
 from types import MappingProxyType
 
 from cuggino.guard.commands.base import Judge
+from cuggino.guard.commands.files import PROGRAMS, files_reason
 from cuggino.guard.commands.wordlist import words
 
 MODULES: dict[str, tuple[str, ...]] = {
     "git": ("git",),
     "find": words("find gfind"),
-    "copying": words("cp gcp mv"),
-    "files": words("rm rmdir unlink mkdir touch tee"),
     "changes": words(
         "ln link mknod rename prename setfacl chattr compress 7za 7zr 7zz install rsync scp dd"
         " truncate shred split csplit mkfifo chown chgrp gzip gunzip bzip2 bunzip2 xz unxz zstd tar"
         " gtar bsdtar unzip zip 7z patch gpatch curl wget sqlite3 mktemp dos2unix unix2dos base64"
         " xxd ctags gcc g++ cc c++ clang clang++ ld ar strip objcopy cmake sed gsed"
     ),
-    "text": words("sort gsort uniq tree date awk gawk mawk nawk jq rg fd fdfind"),
+    "text": words("date awk gawk mawk nawk jq rg fd fdfind"),
     "processes": words("chmod pkill kill"),
     "containers": words("docker docker-compose podman"),
     "shells": words(
@@ -61,7 +60,7 @@ TOOLS = frozenset(("runners", "inline"))
 
 def judges_of(name: str) -> list[Judge]:
     """Return the rules for the program's arguments."""
-    found: list[Judge] = []
+    found: list[Judge] = [files_reason] if name in PROGRAMS else []
     for module in KNOWN.get(name, ()):
         judges = importlib.import_module(f"cuggino.guard.commands.{module}").JUDGES
         found.append(judges[name])
@@ -70,4 +69,4 @@ def judges_of(name: str) -> list[Judge]:
 
 def is_tool(name: str) -> bool:
     """Return whether the rules for any tool of a language apply, as without a module."""
-    return name not in KNOWN or not TOOLS.isdisjoint(KNOWN[name])
+    return not TOOLS.isdisjoint(KNOWN[name]) if name in KNOWN else name not in PROGRAMS

@@ -17,47 +17,6 @@ _FD_ATTACHED = re.compile(r"-[^-dteESocjC]*[xX].|--exec")
 _AWK_FILE = re.compile(r"(?:print|printf)\b[^;}\n]*>{1,2}\s*([^;}\n]+)")
 
 
-def sort(call: Call) -> str:
-    """Judge the output of `sort -o` (AUT-214)."""
-    given = parse_options(
-        call.args,
-        Syntax(
-            short="kotST",
-            long=("key", "output", "field-separator", "buffer-size", "temporary-directory",
-                  "compress-program", "files0-from", "batch-size", "parallel", "random-source",
-                  "sort"),
-            flags=("check", "stable", "unique", "merge", "reverse", "numeric-sort"),
-        ),
-    )  # fmt: skip
-    if given.has("--compress-program"):
-        return "sort must not start another program: leave --compress-program out"
-    written = given.values("-o", "--output", "-T", "--temporary-directory")
-    if given.has("-o") and not given.values("-o"):
-        return "sort -o needs the file it writes"
-    return first(map(call.site.write, written)) or unclear_words(call, given)
-
-
-def uniq(call: Call) -> str:
-    """Judge the second operand of `uniq`, which is written."""
-    given = parse_options(
-        call.args, Syntax(short="fsw", long=("skip-fields", "skip-chars", "check-chars"))
-    )
-    if any(word.has_glob for word in given.operands):
-        return "uniq writes its second file: name its files without wildcards"
-    return first(map(call.site.write, given.operands[1:])) or unclear_words(call, given)
-
-
-def tree(call: Call) -> str:
-    """Judge the output of `tree -o`."""
-    given = parse_options(
-        call.args,
-        Syntax(short="LPIoHT", long=("filelimit", "charset", "timefmt", "sort", "output")),
-    )
-    if given.has("-R"):
-        return "tree -R writes a page into every folder: leave -R out"
-    return first(map(call.site.write, given.values("-o", "--output"))) or unclear_words(call, given)
-
-
 def date(call: Call) -> str:
     """Deny setting the clock."""
     given = parse_options(
@@ -145,10 +104,6 @@ def fd(call: Call) -> str:
 
 
 JUDGES: dict[str, Judge] = {
-    "sort": sort,
-    "gsort": sort,
-    "uniq": uniq,
-    "tree": tree,
     "date": date,
     "awk": awk,
     "gawk": awk,

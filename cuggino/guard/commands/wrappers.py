@@ -151,9 +151,7 @@ def env(call: Call) -> str:
         if folder.value is None:
             site = site._replace(cwds=frozenset({UNKNOWN}))
         else:
-            reason, cwds = site.paths.enter(folder.value, site.known)
-            if reason:
-                return reason
+            cwds = site.paths.enter(folder.value, site.known)
             site = site._replace(cwds=cwds or frozenset({UNKNOWN}))
     words = given.operands
     if words and words[0].value == "-":  # it stands for -i

@@ -77,6 +77,30 @@ SAYS = (
 )
 
 
+ENDS = (
+    *("kill -9 -1", "kill -- -1", "pkill -u root", "pkill -f cuggino", "pkill -9 claude"),
+    *(
+        "killall -u me",
+        "killall5",
+        "sudo reboot",
+        "bash -c 'pkill .'",
+        "shutdown now",
+        "pkill -v x",
+    ),
+)
+ENDS_OWN = (
+    *("kill 123", "kill -9 %1", "kill -1 123", "kill $PID", "pkill -f vite", "pkill node"),
+    *("killall node", "pkill -f 'next dev'", "kill $(cat .pid)", "xargs kill", "kill -l"),
+)
+
+
+def test_processes_of_others_are_not_ended(project: str) -> None:
+    """Those that a session may have started can be."""
+    policy = Policy(project, level="roles")
+    assert [] == allowed(ENDS, policy)
+    assert [] == denied(ENDS_OWN, policy)
+
+
 @pytest.mark.parametrize("level", ["roles", "full"])
 def test_publishing_needs_permission(level: Level, project: str) -> None:
     """Publishing needs a person's decision, at both levels."""

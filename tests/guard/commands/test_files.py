@@ -34,10 +34,42 @@ FINE = (
         "touch -r .git a",
     ),
 )
+MORE = (
+    *("gcc -o .git/x a.c", "tar xf a.tar -C .git", "sort -o .git/x a", "uniq a .git/x"),
+    *("git checkout main -- .specs", "curl -so .git/x u", "wget -O .git/x u", "tsc --outDir .git"),
+    *("gem install --install-dir /etc x", "gem install -i /etc x", "pip install -t /etc x"),
+    *(
+        "python -m pip install --target=/etc x",
+        "npm --prefix /etc install",
+        "cargo install --root /",
+    ),
+    *("make install DESTDIR=/opt", "uv pip install --target /etc x", "pytest --basetemp=/etc/x"),
+    *("bundle install --bindir=/etc", "yarn --modules-folder /etc", "go build -o /etc/x"),
+    *("unzip a -d /etc", "black .git/x.py", "echo x > .git/$f", 'rm -rf "$HOME/x"'),
+)
 OBSCURE = (
-    *("gcc -o .git/x a.c", "tar xf a.tar -C .git", "dd of=.git/x", "awk '{print > \".git/x\"}' a"),
-    *("python -c \"open('.git/x', 'w')\"", "vim -es -c wq .git/config", "sort -o .git/x a"),
-    *("git checkout main -- .specs", 'f=.git/x; echo > "$f"', "rsync -a a .git", "PATH=. ls"),
+    *("dd of=.git/x", "awk '{print > \".git/x\"}' a", "vim -es -c wq .git/config", "PATH=. ls"),
+    *("python -c \"open('.git/x', 'w')\"", 'f=.git/x; echo > "$f"', "rsync -a a .git"),
+)
+LINKS = (
+    *("rm link", "rm -f ./link", "unlink link", "mv link src/link", "mv src/a file", "rm file"),
+    *("ln -sfn src link", "ln -sfT src link", "ln -sf src/a file"),
+    *("git rm link", "rm -r link loop", "ln -s ../docs src/docs", "ln -s nowhere src/x"),
+    *("ln -s x y && rm y", "rm loop", "cp src/a new"),
+)
+THROUGH = (
+    *("rm -r link/", "rm link/x", "rm -rf link/*", "mv src/a link/", "mv link/x a", "cp a link"),
+    *(
+        "ln -sf src link",
+        "mv src/a link",
+        "ln -sf src link/../x",
+        "ln -s /etc x",
+        "ln -st . /etc",
+        "ln -s ../../up src/x",
+        "ln /etc/x a",
+    ),
+    *("echo x > link", "echo x > file", "mv src/a link/x", "tee file", "ln -s ../.git src/x"),
+    *("ln -s ../../gone x && echo y > x", "rmdir link/x", "ln -s $PWD/a /etc/x", "ln -sr ../up x"),
 )
 
 
@@ -46,6 +78,10 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Create a project with specifications."""
     folder = make_project(tmp_path_factory.mktemp("direct") / "home" / "project")
     (folder / ".specs").mkdir()
+    (folder / "link").symlink_to("/etc")
+    (folder / "file").symlink_to("/etc/hosts")
+    (folder / "loop").symlink_to("loop")
+    (folder.parent / "up").mkdir()
     return folder
 
 
@@ -71,6 +107,31 @@ def test_the_same_programs_work_elsewhere(project: Path) -> None:
     """Reading, other files, and targets that are known only at run time are allowed."""
     policy = implementing(project)
     assert [] == [command for command in FINE if reason_of(command, policy)]
+
+
+def test_options_that_name_an_output_are_explained(project: Path) -> None:
+    """So are the files and folders that programs write by an option."""
+    policy = implementing(project)
+    assert [*MORE] == [command for command in MORE if reason_of(command, policy)]
+
+
+def test_a_link_is_removed_or_replaced_itself(project: Path) -> None:
+    """What acts on a link may do so wherever it leads; what goes through it is judged there."""
+    policy = implementing(project)
+    assert [] == [command for command in LINKS if reason_of(command, policy)]
+    assert [*THROUGH] == [command for command in THROUGH if reason_of(command, policy)]
+    full = Policy(str(project), allow_destructive=True, extra_commands=("extended", "unlink"))
+    assert [] == [command for command in LINKS if reason_of(command, full) and "git" not in command]
+    assert [*THROUGH] == [command for command in THROUGH if reason_of(command, full)]
+
+
+def test_paths_are_left_to_a_sandbox_that_confines_the_session(project: Path) -> None:
+    """Then actions alone are judged."""
+    policy = implementing(project)._replace(confined=True)
+    commands = (*(write.format(".git/x") for write in WRITES), *MORE, *THROUGH, *ELSEWHERE)
+    assert [] == [command for command in commands if reason_of(command, policy)]
+    acts = ("git push", "npm publish", "git reset --hard", "gh repo delete x", "git stash drop")
+    assert [*acts] == [command for command in acts if reason_of(command, policy)]
 
 
 def test_what_is_not_obvious_is_left_to_the_sandbox(project: Path) -> None:
