@@ -6,21 +6,24 @@ At level `full` what is not known is denied. Level `roles` judges what is spelle
 from __future__ import annotations
 
 import os
+import re
 from typing import Literal, NamedTuple, TypeAlias
 
 from cuggino.guard.commands.base import Call, Site, first, plain_word, unclear
 from cuggino.guard.commands.options import Parsed, Syntax, parse_options
+from cuggino.guard.commands.outputs import outputs_reason
 from cuggino.guard.commands.wordlist import words
 from cuggino.guard.shell.tree import Word
 
-_Use: TypeAlias = Literal["none", "write", "remove", "copy", "move", "link"]
+_Use: TypeAlias = Literal["none", "write", "output", "remove", "copy", "move", "link", "any"]
 
 
 class Files(NamedTuple):
     """The arguments in which a program names the files that it changes."""
 
     use: _Use = "none"
-    """What happens to its operands: the last of those that are copied or linked is the target."""
+    """What happens to its operands: the last of those that are copied or linked is the target. With
+    `any`, level `full` lets no argument name a protected file."""
     syntax: Syntax = Syntax()
     skips: int = 0
     """Number of operands before the files."""
@@ -74,7 +77,16 @@ _TAR = Files(
     targets=("-C", "--directory"),
     is_open=True,
 )
+_ANY = words(
+    "link mknod rename prename setfacl chattr compress 7za 7zr 7zz 7z rsync scp dd shred split"
+    " csplit mkfifo chown chgrp gzip gunzip bzip2 bunzip2 xz unxz zstd zip patch gpatch sqlite3"
+    " mktemp dos2unix unix2dos base64 xxd ctags gcc g++ cc c++ clang clang++ ld ar strip objcopy"
+    " cmake"
+)
+_PARTS = r"[\s=:,@'\"()|]+"
 PROGRAMS: dict[str, Files] = {
+    **dict.fromkeys(_ANY, Files("any", is_open=True)),
+    **dict.fromkeys(words("venv virtualenv compileall py_compile"), Files("output")),
     "rm": Files("remove", Syntax(flags=_RM), never=("--no-preserve-root",),
                 least=(1, "at least one file path")),
     "rmdir": Files("remove"),
@@ -92,6 +104,7 @@ PROGRAMS: dict[str, Files] = {
     "sed": Files("write", Syntax("efl", words("expression file line-length"), attached="i"), 1,
                  only=("-i", "--in-place"), replaces=words("-e -f --expression --file"),
                  is_open=True),
+    "gsed": Files("write", only=("-i", "--in-place"), skips=1, is_open=True),
     "sort": _SORT,
     "gsort": _SORT,
     "uniq": Files("write", Syntax("fsw", words("skip-fields skip-chars check-chars")), 1),
@@ -125,6 +138,10 @@ def files_reason(call: Call) -> str:
     if row is _TAR and not _extracts(call):
         targets = []
     match row.use:
+        case "any":
+            reason = outputs_reason(call)
+        case "output":
+            reason = first(map(site.output, files))
         case "write":
             reason = first(site.change(word) for word in files if not _exists(call, given, word))
         case "remove":
@@ -134,7 +151,18 @@ def files_reason(call: Call) -> str:
             targets = []
         case _:
             reason = ""
+    if site.is_full and row.is_open and (not row.only or given.has(*row.only)):
+        reason = reason or first(_guarded(word, site) for word in call.args)
     return reason or first(map(site.write, targets)) or unclear_words(call, given)
+
+
+def _guarded(word: Word, site: Site) -> str:
+    """Return why an argument of any kind must not name a protected path."""
+    text = word.value if word.value is not None else word.prefix
+    named = [text, *re.split(_PARTS, text)]
+    if text.startswith("-") and not text.startswith("--"):
+        named.append(text[2:])
+    return first(site.paths.guards(path, site.known) for path in dict.fromkeys(named) if path)
 
 
 def _form(call: Call, row: Files, given: Parsed) -> str:

@@ -9,7 +9,7 @@ from cuggino.guard.commands.git_paths import Taken, protected_reason, taken_away
 from cuggino.guard.commands.git_settings import address_reason, config, overridden
 from cuggino.guard.commands.git_slot import elsewhere
 from cuggino.guard.commands.git_syntax import dangerous, parse
-from cuggino.guard.commands.git_tree import TREE, discarding, paths_of
+from cuggino.guard.commands.git_tree import discarding, listed_reason, paths_of
 from cuggino.guard.commands.options import Parsed, Syntax, parse_options
 from cuggino.guard.commands.wordlist import words
 
@@ -180,11 +180,8 @@ def _command(sub: Call, before: Parsed) -> str:
         return ""
     if name == "config":
         return config(sub)
-    judge = TREE.get(name)
     reason = (
-        discarding(sub, given)
-        or (judge(sub, given) if judge is not None else "")
-        or protected_reason(sub, given, before)
+        discarding(sub, given) or listed_reason(sub, given) or protected_reason(sub, given, before)
     )
     if name in _SWAPS and not reason:
         _note(sub, given)

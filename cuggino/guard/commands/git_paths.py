@@ -248,7 +248,7 @@ class _Tree:
         return tuple(
             name
             for name, place in self.places.items()
-            if self._is_there(name, scope)
+            if (self._is_there(name, scope) or self._is_named(specs, place))
             and any(self._reach(specs, scope, place, real_path(cwd)) for cwd in self._cwds)
         )
 
@@ -260,6 +260,17 @@ class _Tree:
         if not positive:
             return bool(specs) or (scope.is_whole and not scope.specs)
         return any(spec.reaches(place, cwd, top) for spec in positive)
+
+    def _is_named(self, specs: list[_Pathspec], place: str) -> bool:
+        """Return whether a pathspec is the path itself, or one in it."""
+        return any(
+            is_below(os.path.normpath(os.path.join(base, spec.pattern)), place)  # noqa: PTH118
+            for spec in specs
+            for base in map(
+                real_path, self._cwds if not spec.is_top else map(self._top, self._cwds)
+            )
+            if spec.pattern and not spec.excludes
+        )
 
     def _is_there(self, name: str, scope: _Scope) -> bool:
         if scope.brings or (scope.tracked and self.is_tracked(name)):

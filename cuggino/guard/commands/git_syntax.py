@@ -8,200 +8,82 @@ from cuggino.guard.commands.base import Call
 from cuggino.guard.commands.options import Parsed, Syntax, parse_options
 from cuggino.guard.commands.wordlist import words
 
-
-def _syntax(short: str, long: str = "", flags: str = "", attached: str = "") -> Syntax:
-    """Return a `Syntax` with the long options given as text."""
-    return Syntax(short, words(long), words(flags), attached=attached)
-
-
-_LOG = _syntax(
-    "nSGLOUIlM",
-    "output grep author committer since until after before format max-count skip diff-filter"
-    " unified inter-hunk-context word-diff-regex src-prefix dst-prefix line-prefix date glob"
-    " exclude encoding",
-    "ext-diff output-indicator-new output-indicator-old output-indicator-context exit-code"
-    " oneline graph all stat patch pretty grep-reflog format-patch full-diff follow"
-    " function-context find-renames",
-)
-_SYNTAX: dict[str, Syntax] = {
-    "commit": _syntax(
-        "mFCct",
-        "message file author date reuse-message reedit-message fixup squash cleanup trailer"
-        " template pathspec-from-file",
-        "no-verify amend all signoff allow-empty no-edit verbose quiet edit reset-author only"
-        " include verify",
-        attached="Su",
-    ),
-    "tag": _syntax(
-        "mFu",
-        "message file local-user sort format contains cleanup points-at merged no-merged trailer",
-        "list delete force annotate edit sign verify",
-        attached="n",
-    ),
-    "merge": _syntax(
-        "msXF",
-        "message strategy strategy-option file into-name cleanup",
-        "no-verify ff-only no-ff squash abort continue",
-        attached="S",
-    ),
-    "pull": _syntax(
-        "sXoj",
-        "strategy strategy-option upload-pack depth jobs refmap server-option shallow-since",
-        "rebase force all ff-only prune tags autostash unshallow",
-        attached="rS",
-    ),
-    "fetch": _syntax(
-        "oj",
-        "upload-pack depth jobs refmap server-option deepen shallow-since negotiation-tip",
-        "force all prune tags unshallow update-head-ok dry-run",
-    ),
-    "push": _syntax(
-        "o",
-        "receive-pack exec repo push-option recurse-submodules",
-        "force force-with-lease force-if-includes mirror delete prune all tags follow-tags"
-        " set-upstream dry-run no-verify atomic verify porcelain progress",
-    ),
-    "clone": _syntax(
-        "bocuj",
-        "upload-pack template config branch origin depth jobs filter reference"
-        " reference-if-able revision separate-git-dir shallow-since server-option bundle-uri",
-        "recursive recurse-submodules single-branch bare mirror local no-checkout shared"
-        " sparse quiet",
-    ),
-    "init": _syntax(
-        "b",
-        "template initial-branch separate-git-dir object-format ref-format",
-        "bare quiet",
-    ),
-    "ls-remote": _syntax(
-        "o",
-        "upload-pack exec sort server-option",
-        "heads tags refs exit-code symref branches",
-    ),
-    "archive": _syntax(
-        "o",
-        "output remote exec prefix format add-file mtime add-virtual-file",
-        "list verbose worktree-attributes",
-    ),
-    "rebase": _syntax(
-        "sXxC",
-        "exec onto strategy strategy-option empty whitespace keep-base",
-        "interactive edit-todo continue abort skip quit autostash autosquash root"
-        " rebase-merges no-verify signoff update-refs",
-        attached="rS",
-    ),
-    "grep": _syntax(
-        "efABCm",
-        "max-depth max-count threads color context",
-        "open-files-in-pager or only-matching files-with-matches ext-grep textconv untracked",
-        attached="O",
-    ),
-    "format-patch": _syntax(
-        "novUlM",
-        "output grep author committer since until after before format max-count skip"
-        " diff-filter unified inter-hunk-context word-diff-regex src-prefix dst-prefix"
-        " line-prefix date glob exclude encoding output-directory suffix subject-prefix"
-        " start-number to cc in-reply-to from base signature",
-        "ext-diff output-indicator-new output-indicator-old output-indicator-context"
-        " exit-code oneline graph all stat patch pretty grep-reflog format-patch full-diff"
-        " follow function-context find-renames stdout",
-    ),
-    "checkout": _syntax(
-        "bB",
-        "orphan conflict pathspec-from-file",
-        "force ours theirs merge patch track detach quiet",
-        attached="t",
-    ),
-    "switch": _syntax(
-        "cC",
-        "create force-create orphan conflict",
-        "force discard-changes detach merge track guess",
-    ),
-    "restore": _syntax(
-        "s",
-        "source conflict pathspec-from-file",
-        "staged worktree ours theirs patch overlay",
-    ),
-    "reset": _syntax("", "pathspec-from-file", "hard soft mixed keep merge patch"),
-    "rm": _syntax("", "pathspec-from-file", "cached force dry-run ignore-unmatch"),
-    "add": _syntax("", "chmod pathspec-from-file", "all patch edit force update"),
-    "stash": _syntax(
-        "m",
-        "message pathspec-from-file",
-        "all include-untracked keep-index patch staged quiet index",
-    ),
-    "clean": _syntax("e", "exclude", "force dry-run interactive quiet"),
-    "branch": _syntax(
-        "u",
-        "set-upstream-to contains sort format points-at merged",
-        "delete force move copy edit-description unset-upstream list all remotes show-current"
-        " verbose",
-        attached="t",
-    ),
-    "worktree": _syntax(
-        "bB",
-        "reason expire orphan",
-        "force detach checkout lock track porcelain quiet",
-    ),
-    "apply": _syntax(
-        "pC",
-        "directory exclude include build-fake-ancestor whitespace",
-        "unsafe-paths check stat index cached reverse 3way reject unidiff-zero numstat"
-        " summary recount",
-    ),
-    "am": _syntax(
-        "pC",
-        "directory exclude include patch-format whitespace empty",
-        "interactive continue abort skip 3way signoff quiet reject",
-        attached="S",
-    ),
-    "submodule": _syntax(
-        "b",
-        "branch name reference depth jobs",
-        "init recursive remote quiet force merge rebase checkout progress all",
-    ),
-    "notes": _syntax(
-        "mFCc",
-        "message file ref reuse-message reedit-message",
-        "",
-    ),
-    "bundle": _syntax("", "version", "all progress quiet"),
-    "bisect": _syntax("", "term-new term-old term-good term-bad", "no-checkout"),
-    "cherry-pick": _syntax(
-        "msX",
-        "mainline strategy strategy-option cleanup",
-        "edit no-commit continue abort skip signoff",
-        attached="S",
-    ),
-    "revert": _syntax(
-        "msX",
-        "mainline strategy strategy-option cleanup",
-        "edit no-edit no-commit continue abort skip",
-        attached="S",
-    ),
-    "merge-file": _syntax(
-        "L",
-        "marker-size diff-algorithm",
-        "stdout object-id ours theirs union diff3 zdiff3 quiet",
-    ),
-    "interpret-trailers": _syntax(
-        "",
-        "where if-exists if-missing trailer",
-        "in-place trim-empty only-trailers only-input unfold parse no-divider",
-    ),
-    "fast-export": _syntax(
-        "MC",
-        "export-marks import-marks import-marks-if-exists refspec anonymize-map",
-        "all signed-tags tag-of-filtered-object no-data full-tree reencode",
-    ),
-    "gc": _syntax("", "", "prune aggressive auto quiet no-prune"),
-}
-for _name in ("log", "show", "diff", "shortlog", "whatchanged", "range-diff", "rev-list",
-              "diff-tree", "diff-index", "diff-files", "reflog"):  # fmt: skip
-    _SYNTAX[_name] = _LOG
-_SYNTAX["blame"] = _SYNTAX["annotate"] = _syntax("LSCM", "since contents date abbrev output")
-_SYNTAX["stash"] = _SYNTAX["stash"]._replace(long=(*_SYNTAX["stash"].long, "output"))
-_OTHER = _syntax("", "output")
+_TABLE = """
+commit: mFCct|message file author date reuse-message reedit-message fixup squash cleanup trailer
+  template pathspec-from-file|no-verify amend all signoff allow-empty no-edit verbose quiet edit
+  reset-author only include verify|Su
+tag: mFu|message file local-user sort format contains cleanup points-at merged no-merged
+  trailer|list delete force annotate edit sign verify|n
+merge: msXF|message strategy strategy-option file into-name cleanup|no-verify ff-only no-ff
+  squash abort continue|S
+pull: sXoj|strategy strategy-option upload-pack depth jobs refmap server-option
+  shallow-since|rebase force all ff-only prune tags autostash unshallow|rS
+fetch: oj|upload-pack depth jobs refmap server-option deepen shallow-since negotiation-tip|force
+  all prune tags unshallow update-head-ok dry-run
+push: o|receive-pack exec repo push-option recurse-submodules|force force-with-lease
+  force-if-includes mirror delete prune all tags follow-tags set-upstream dry-run no-verify
+  atomic verify porcelain progress
+clone: bocuj|upload-pack template config branch origin depth jobs filter reference
+  reference-if-able revision separate-git-dir shallow-since server-option bundle-uri|recursive
+  recurse-submodules single-branch bare mirror local no-checkout shared sparse quiet
+init: b|template initial-branch separate-git-dir object-format ref-format|bare quiet
+ls-remote: o|upload-pack exec sort server-option|heads tags refs exit-code symref branches
+archive: o|output remote exec prefix format add-file mtime add-virtual-file|list verbose
+  worktree-attributes
+rebase: sXxC|exec onto strategy strategy-option empty whitespace keep-base|interactive edit-todo
+  continue abort skip quit autostash autosquash root rebase-merges no-verify signoff
+  update-refs|rS
+grep: efABCm|max-depth max-count threads color context|open-files-in-pager or only-matching
+  files-with-matches ext-grep textconv untracked|O
+format-patch: novUlM|output grep author committer since until after before format max-count skip
+  diff-filter unified inter-hunk-context word-diff-regex src-prefix dst-prefix line-prefix date
+  glob exclude encoding output-directory suffix subject-prefix start-number to cc in-reply-to
+  from base signature|ext-diff output-indicator-new output-indicator-old
+  output-indicator-context exit-code oneline graph all stat patch pretty grep-reflog
+  format-patch full-diff follow function-context find-renames stdout
+checkout: bB|orphan conflict pathspec-from-file|force ours theirs merge patch track detach
+  quiet|t
+switch: cC|create force-create orphan conflict|force discard-changes detach merge track guess
+restore: s|source conflict pathspec-from-file|staged worktree ours theirs patch overlay
+reset: |pathspec-from-file|hard soft mixed keep merge patch
+rm: |pathspec-from-file|cached force dry-run ignore-unmatch
+add: |chmod pathspec-from-file|all patch edit force update
+stash: m|message pathspec-from-file output|all include-untracked keep-index patch staged quiet
+  index
+clean: e|exclude|force dry-run interactive quiet
+branch: u|set-upstream-to contains sort format points-at merged|delete force move copy
+  edit-description unset-upstream list all remotes show-current verbose|t
+worktree: bB|reason expire orphan|force detach checkout lock track porcelain quiet
+apply: pC|directory exclude include build-fake-ancestor whitespace|unsafe-paths check stat index
+  cached reverse 3way reject unidiff-zero numstat summary recount
+am: pC|directory exclude include patch-format whitespace empty|interactive continue abort skip
+  3way signoff quiet reject|S
+submodule: b|branch name reference depth jobs|init recursive remote quiet force merge rebase
+  checkout progress all
+notes: mFCc|message file ref reuse-message reedit-message
+bundle: |version|all progress quiet
+bisect: |term-new term-old term-good term-bad|no-checkout
+cherry-pick: msX|mainline strategy strategy-option cleanup|edit no-commit continue abort skip
+  signoff|S
+revert: msX|mainline strategy strategy-option cleanup|edit no-edit no-commit continue abort
+  skip|S
+merge-file: L|marker-size diff-algorithm|stdout object-id ours theirs union diff3 zdiff3 quiet
+interpret-trailers: |where if-exists if-missing trailer|in-place trim-empty only-trailers
+  only-input unfold parse no-divider
+fast-export: MC|export-marks import-marks import-marks-if-exists refspec anonymize-map|all
+  signed-tags tag-of-filtered-object no-data full-tree reencode
+gc: ||prune aggressive auto quiet no-prune
+log show diff shortlog whatchanged range-diff rev-list diff-tree diff-index diff-files reflog:
+  nSGLOUIlM|output grep author committer since until after before format max-count skip
+  diff-filter unified inter-hunk-context word-diff-regex src-prefix dst-prefix line-prefix date
+  glob exclude encoding|ext-diff output-indicator-new output-indicator-old
+  output-indicator-context exit-code oneline graph all stat patch pretty grep-reflog
+  format-patch full-diff follow function-context find-renames
+blame annotate: LSCM|since contents date abbrev output
+"""
+"""By subcommand: letters with a value, long options with one, long ones without, and letters whose
+value is attached."""
+_OTHER = Syntax(long=("output",))
 
 _RUNS = {
     "--upload-pack": (), "--receive-pack": (), "--exec": ("log", "grep", "commit", "tag"),
@@ -234,7 +116,13 @@ _VARIABLE = re.compile(rf"\"\$(?:(\w+)|\{{(\w+)\}}){_REST}\"{_REST}")
 
 def parse(sub: Call) -> Parsed:
     """Parse the options and operands of a subcommand."""
-    return parse_options(sub.args, _SYNTAX.get(sub.name, _OTHER))
+    row = rf"^(?:[a-z -]* )?{re.escape(sub.name)}(?: [a-z -]*)?: (.*(?:\n  .*)*)"
+    found = re.search(row, _TABLE, re.MULTILINE)
+    if found is None:
+        return parse_options(sub.args, _OTHER)
+    columns = [*found[1].replace("\n", "").split("|"), "", "", ""]
+    syntax = Syntax(columns[0].strip(), words(columns[1]), words(columns[2]), attached=columns[3])
+    return parse_options(sub.args, syntax)
 
 
 def dangerous(sub: Call, given: Parsed) -> str:

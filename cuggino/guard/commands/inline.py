@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 
-from cuggino.guard.commands.base import Call, Judge, first
+from cuggino.guard.commands.base import Call, Judge
+from cuggino.guard.commands.files import PROGRAMS, files_reason
 from cuggino.guard.commands.publishing import SENDERS, sending_reason
 from cuggino.guard.commands.wordlist import words
 from cuggino.guard.shell.tree import Word
@@ -42,8 +43,6 @@ _PROGRAMS = frozenset(
     words("pip black isort ruff autopep8 coverage pytest mypy flake8 virtualenv uv poetry")
 )
 """Programs that are modules as well."""
-_WRITING_MODULES = frozenset(words("venv compileall py_compile"))
-"""Modules that write beside, or into, each of their operands."""
 _WITH_VALUE = {
     "python": "WXmQ", "node": "rC", "ruby": "rICEFTSWx", "php": "cdfStz", "perl": "IMmFD0",
 }  # fmt: skip
@@ -91,18 +90,11 @@ def _module(call: Call) -> str:
     name, rest = texts[at] or "", call.args[at + 1 :]
     if name in SENDERS:
         return sending_reason(Call(name, rest, call.site))
+    if name in PROGRAMS:
+        return files_reason(Call(name, rest, call.site))
     if name in _PROGRAMS and name in call.site.listed:
         return call.site.judge((call.args[at], *rest), call.site)
-    operands = [word for word in rest if not (word.value or word.prefix).startswith("-")]
-    if name in ("zipfile", "tarfile"):
-        makes = any(word.value in ("-c", "--create") for word in rest)
-        extracts = any(word.value in ("-e", "--extract") for word in rest)
-        operands = operands[:1] if makes else operands[1:2] if extracts else []
-    elif name == "json.tool":
-        operands = operands[1:]
-    elif name not in _WRITING_MODULES:
-        return ""
-    return first(map(call.site.change, operands))
+    return ""
 
 
 def _letters(text: str, letters: str, with_value: str, args: list[Word]) -> list[str]:

@@ -116,20 +116,16 @@ def _is_output(name: str) -> bool:
 
 
 def _guarded(call: Call, index: int) -> str:
-    """Return why the value of any option may not be a protected path."""
+    """Return why the value of an unknown option may not be a protected path."""
     text = call.args[index].value or ""
     name, equals, value = text.partition("=")
     if not text.startswith("-") or re.search(_LOOKS, name):
         return ""
+    named = re.split(r"[=:]", value) if equals else []  # `--cov-report=KIND:FILE`
     is_short = text[:2] in ("-o", "-O") and call.name not in _OWN_O
-    named = [value] if equals else []
-    if is_short and len(text) > 2:
-        named.append(text[2:])
-    is_output = (is_short and len(text) == 2) or re.fullmatch(_ANY_OUTPUT, text) is not None
-    if is_output and index + 1 < len(call.args):
-        named.append(call.args[index + 1].value or "")
-    # `--dump-section NAME=FILE`, `--cov-report KIND:FILE`
-    named += [part for path in named for part in re.split(r"[=:]", path)[1:]]
+    if is_short or re.fullmatch(_ANY_OUTPUT, text):
+        after = next((word.value or "" for word in call.args[index + 1 :]), "")
+        named += re.split(r"[=:]", text[2:] if is_short and text[2:] else after)
     return first(call.site.paths.guards(path, call.site.known) for path in named if path)
 
 

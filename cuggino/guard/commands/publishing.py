@@ -136,11 +136,7 @@ def habits_reason(call: Call) -> str:
         for word in own:
             if re.match(r"--(script-shell|node-options|globalconfig|userconfig|init-module)", word):
                 return _no(call, word, "it decides which programs are started")
-    return (
-        _environments(call, operands)
-        or _pip(call, own, operands)
-        or _compilers(call, own, operands)
-    )
+    return _pip(call, own, operands) or _compilers(call, own, operands)
 
 
 _INSTALLS = frozenset(
@@ -170,20 +166,6 @@ def _pip(call: Call, own: list[str], operands: list[str]) -> str:
         places = (place for option, place in pairs if option in _CONDA_PLACES)
         return first(call.site.write(Word(place, place or None)) for place in places)
     return ""
-
-
-def _environments(call: Call, operands: list[str]) -> str:
-    """Judge the folder of a virtual environment."""
-    made: list[str] = []
-    if call.name == "virtualenv":
-        made = operands
-    elif call.name == "uv" and operands[:1] == ["venv"]:
-        made = operands[1:]
-    elif call.name.startswith("python"):
-        words = [word.value or "" for word in call.args]
-        if words[:2] == ["-m", "venv"] or words[:2] == ["-m", "virtualenv"]:
-            made = [word for word in words[2:] if not word.startswith("-")]
-    return first(call.site.write(Word(place, place or None)) for place in made)
 
 
 def _compilers(call: Call, own: list[str], operands: list[str]) -> str:

@@ -16,13 +16,13 @@ SYSTEM = (
     frozenset(
         program
         for module, programs in MODULES.items()
-        if module in ("shells", "changes", "text", "wrappers", "containers")
+        if module in ("shells", "text", "wrappers", "containers")
         for program in programs
     )
     | frozenset(PROGRAMS)
     | frozenset(
         words(
-            "cp mv ln install rsync sudo su doas ssh scp sftp nc ncat netcat socat telnet ftp"
+            "sudo su doas ssh scp sftp nc ncat netcat socat telnet ftp"
             " kill killall pkill chmod reboot shutdown halt poweroff mount umount mkfs fdisk"
             " systemctl service launchctl crontab at osascript open xdg-open docker podman kubectl"
             " perl lua tclsh vi vim nano emacs ed ex less more man gdb eval source passwd useradd"

@@ -12,13 +12,10 @@ from cuggino.guard.commands.wordlist import words
 MODULES: dict[str, tuple[str, ...]] = {
     "git": ("git",),
     "find": words("find gfind"),
-    "changes": words(
-        "ln link mknod rename prename setfacl chattr compress 7za 7zr 7zz install rsync scp dd"
-        " truncate shred split csplit mkfifo chown chgrp gzip gunzip bzip2 bunzip2 xz unxz zstd tar"
-        " gtar bsdtar unzip zip 7z patch gpatch curl wget sqlite3 mktemp dos2unix unix2dos base64"
-        " xxd ctags gcc g++ cc c++ clang clang++ ld ar strip objcopy cmake sed gsed"
+    "text": words(
+        "jq rg sed gsed sqlite3 tar gtar bsdtar rsync zip unzip 7z wget install split strip date"
+        " awk gawk mawk nawk fd fdfind"
     ),
-    "text": words("date awk gawk mawk nawk jq rg fd fdfind"),
     "processes": words("chmod pkill kill"),
     "containers": words("docker docker-compose podman"),
     "shells": words(

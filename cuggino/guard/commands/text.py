@@ -1,4 +1,4 @@
-"""Programs that mostly print, and the options with which they write or run something."""
+"""Programs that start others by an option, or have a language of their own that does."""
 
 from __future__ import annotations
 
@@ -7,22 +7,48 @@ import re
 from cuggino.guard.commands.base import Call, Judge, first
 from cuggino.guard.commands.files import unclear_words, unsure
 from cuggino.guard.commands.options import Syntax, parse_options
+from cuggino.guard.commands.wordlist import words
 from cuggino.guard.shell.tree import Word
 
-_AWK_RUN = re.compile(
-    r"\bsystem\s*\(|\|\s*(?:&\s*)?\"|\"\s*\|(?!\|)|\|&|\bgetline\b.*\||@load|@include"
+_STARTS = "it starts another program by that; leave it out"
+_ARCHIVERS = words("tar gtar bsdtar rsync zip unzip 7z wget install split strip")
+_STARTING = (
+    r"--(to-command|use-compress|checkpoint-action|rsh|rsync-path|remote-opt|filter=|strip-prog"
+    r"|unzip-command|use-askpass|info-script|new-volume-script|rmt-command)"
 )
-_FD_RUNS = re.compile(r"-[^-dteESocjC]*[xX]|--exec(-batch)?")
-_FD_ATTACHED = re.compile(r"-[^-dteESocjC]*[xX].|--exec")
-_AWK_FILE = re.compile(r"(?:print|printf)\b[^;}\n]*>{1,2}\s*([^;}\n]+)")
+_PATTERNS: dict[str, tuple[str, str]] = {
+    "jq": ("--output", "it only prints; redirect its output to a file of the project"),
+    "rg": (r"--(pre(?!tty)|hostname-bin)", _STARTS),
+    **dict.fromkeys(
+        ("sed", "gsed"),
+        (r"(?!-)(?:(\d+|\$|/[^/]*/)?\s*e(\s|$)|s(.).*\2.*\2[gpIiMm\d]*e)", _STARTS),
+    ),
+    "sqlite3": (r"(?i)\s*\.(sh|sy|lo|exc|(on|ou|im)\w*\s+[\"']?\|)", _STARTS),
+    **dict.fromkeys(_ARCHIVERS, (_STARTING, _STARTS)),
+}
+"""The beginning of arguments that are denied, with the reason."""
+_AWK_RUN = r"\bsystem\s*\(|\|\s*(?:&\s*)?\"|\"\s*\|(?!\|)|\|&|\bgetline\b.*\||@load|@include"
+_FD_RUNS = r"-[^-dteESocjC]*[xX]|--exec(-batch)?"
+_FD_ATTACHED = r"-[^-dteESocjC]*[xX].|--exec"
+
+
+def pattern(call: Call) -> str:
+    """Deny arguments by which the program starts another one."""
+    denied, why = _PATTERNS[call.name]
+    if call.name == "sed" and call.args and not (call.args[0].value or call.args[0].prefix):
+        return unsure("sed", call.args[0])
+    for word in call.args:
+        if re.match(denied, word.value or word.prefix):
+            return f"{call.name} must not be given '{word.text}': {why}"
+    return ""
 
 
 def date(call: Call) -> str:
     """Deny setting the clock."""
     given = parse_options(
         call.args,
-        Syntax(short="dfrsv", long=("date", "file", "reference", "set",
-               "iso-8601", "rfc-3339"), flags=("utc", "universal"), attached="I"),
+        Syntax("dfrsv", words("date file reference set iso-8601 rfc-3339"),
+               words("utc universal"), attached="I"),
     )  # fmt: skip
     formats = [word for word in given.operands if not (word.value or word.prefix).startswith("+")]
     if given.has("-s", "--set") or (formats and not given.has("-j", "-f", "-r", "-v")):
@@ -31,86 +57,46 @@ def date(call: Call) -> str:
 
 
 def awk(call: Call) -> str:
-    """Judge what an awk program writes; deny those that run others."""
+    """Deny awk programs that run others; judge the files of options."""
     given = parse_options(
         call.args,
-        Syntax(short="fFvieElW", permutes=False, attached="dDopL",
-               long=("file", "field-separator", "assign", "source", "include", "exec", "load")),
+        Syntax("fFvieElW", words("file field-separator assign source include exec load"),
+               permutes=False, attached="dDopL"),
     )  # fmt: skip
     programs, files = given.values("-e", "--source"), given.operands
     if not programs and not given.has("-f", "--file", "-E", "--exec"):
         programs, files = list(files[:1]), files[1:]
-    if any("inplace" in word.text for word in given.values("-i", "--include")) and (
-        reason := first(map(call.site.change, files))
-    ):
-        return reason
+    in_place = any("inplace" in word.text for word in given.values("-i", "--include"))
     written = given.values("-d", "-o", "-p", "--dump-variables", "--pretty-print", "--profile")
-    written += [_behind(word) for word in given.values("-W") if "=" in word.text]
-    if reason := first(map(call.site.write, written)):
+    if reason := first(map(call.site.change, (*written, *(files if in_place else ())))):
         return reason
     if any("/" in (word.value or "/") for word in given.values("-l", "--load")):
         return f"{call.name} must not load a library: leave -l out"
     for program in programs:
         if program.value is None:
             return unsure(call.name, program)
-        if _AWK_RUN.search(program.value):
+        if re.search(_AWK_RUN, program.value):
             return f"{call.name} must not run other programs from within its own: use a pipe"
-        for match in _AWK_FILE.finditer(program.value):
-            name = match[1].strip()
-            if not re.fullmatch(r'"[^"\\]*"', name):
-                if call.site.is_open:
-                    continue
-                return f"It cannot be told which file {call.name} writes by '{name}'"
-            if reason := call.site.write_path(name[1:-1]):
-                return reason
-    return ""
-
-
-def _behind(word: Word) -> Word:
-    """Return the text after `=`."""
-    known = None if word.value is None else word.value.partition("=")[2]
-    return word._replace(value=known, prefix=word.prefix.partition("=")[2])
-
-
-def jq(call: Call) -> str:
-    """Deny options of `jq` that look like an output."""
-    for word in call.args:
-        if (word.value or "").startswith("--output"):
-            return "jq only prints: redirect its output to a file of the project"
-    return ""
-
-
-def ripgrep(call: Call) -> str:
-    """Deny `rg --pre`, which runs a program."""
-    for word in call.args:
-        if re.match(r"--(pre(?!tty)|hostname-bin)", word.value or word.prefix):
-            return "rg must not start another program: leave --pre out"
     return ""
 
 
 def fd(call: Call) -> str:
     """Judge the program of `fd -x` and `-X`, also among other letters: `-Hx`."""
-    args = call.args
-    for index, word in enumerate(args):
-        if _FD_RUNS.fullmatch(word.value or ""):
+    for index, word in enumerate(call.args):
+        if re.fullmatch(_FD_RUNS, word.value or ""):
             inner = tuple(
                 Word("{}", None) if "{" in (given.value or "") else given
-                for given in args[index + 1 :]
+                for given in call.args[index + 1 :]
             )
             return call.site.judge((*inner, Word("{}", None)), call.site)
-        if _FD_ATTACHED.match(word.value or ""):
+        if re.match(_FD_ATTACHED, word.value or ""):
             return "Give the program that fd starts as words of their own behind -x"
     return ""
 
 
 JUDGES: dict[str, Judge] = {
+    **dict.fromkeys(_PATTERNS, pattern),
     "date": date,
-    "awk": awk,
-    "gawk": awk,
-    "mawk": awk,
-    "nawk": awk,
-    "jq": jq,
-    "rg": ripgrep,
-    "fd": fd,
-    "fdfind": fd,
+    **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), awk),
+    **dict.fromkeys(("fd", "fdfind"), fd),
 }
