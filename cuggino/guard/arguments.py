@@ -15,10 +15,8 @@ from cuggino.guard.commands.wordlist import words
 from cuggino.guard.files import judge_file, values
 from cuggino.guard.paths import Paths
 from cuggino.guard.policy import Policy
+from cuggino.guard.tools import OWN_SERVERS
 from cuggino.guard.verdict import Part
-
-OWN_SERVERS = ("mcp__autonoe-deliverable__", "mcp__cuggino-")
-"""Prefixes of cuggino's own tools."""
 
 _READS = re.compile(
     r"(get|read|list|search|find|query|fetch|view|show|describe|stat|grep|glob|tree|count|check|"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 Level: TypeAlias = Literal["roles", "full"]
 """`roles`: any program may run; files of tools by the role. `full`: only listed programs too."""
@@ -78,21 +78,17 @@ class Policy(NamedTuple):
         data: Any = json.loads(text)
         if not isinstance(data, dict) or set(data) != set(cls._fields):
             raise ValueError("no policy of this version")
-        lists = ("profiles", "extra_commands", "pkill_targets", "protected", "read_only")
-        for key in (*lists, "writable", "granted", "rules", "apart", "variables"):
-            value = data[key]
-            if value is None and key in ("profiles", "writable", "rules"):
-                continue
-            if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-                raise ValueError(f"{key} is no list of texts")
-            data[key] = tuple(value)
-        if not all(isinstance(data[key], str) for key in ("project", "role")):
-            raise ValueError("project or role is no text")
+        for key, value in data.items():
+            default = cls._field_defaults.get(key, "")
+            if isinstance(default, str | bool):
+                if type(value) is not type(default):
+                    raise ValueError(f"{key} is no {type(default).__name__}")
+            elif value is not None or default is not None:
+                if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+                    raise ValueError(f"{key} is no list of texts")
+                data[key] = tuple(value)
         if not all("=" in variable for variable in data["variables"]):
             raise ValueError("a variable has no value")
-        if data["level"] not in ("roles", "full") or data["mode"] not in ("run", "sync"):
+        if data["level"] not in get_args(Level) or data["mode"] not in get_args(Mode):
             raise ValueError("unknown level or mode")
-        for key in ("allow_destructive", "confined"):
-            if not isinstance(data[key], bool):
-                raise ValueError(f"{key} is neither true nor false")
         return cls(**data)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from types import MappingProxyType
-from typing import Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from cuggino.guard.paths import NOTE
 from cuggino.guard.places import fold
 from cuggino.guard.policy import PROTECTED, Level, Policy
+
+if TYPE_CHECKING:  # the hook, which starts for every call, does without it
+    from pathlib import Path
 
 Role: TypeAlias = Literal[
     "planning",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from cuggino.guard.commands.wordlist import words
 from cuggino.guard.paths import Paths
 from cuggino.guard.policy import Policy
 from cuggino.guard.verdict import Verdict, denied
@@ -21,47 +22,19 @@ READERS = frozenset({"Read", "Grep", "Glob", "LS", "NotebookRead"})
 """Tools that read the given files."""
 
 HARMLESS = READERS | frozenset(
-    {
-        "TodoRead",
-        "TodoWrite",
-        "WebFetch",
-        "WebSearch",
-        "LSP",
-        "BashOutput",
-        "KillShell",
-        "KillBash",
-        "TaskOutput",
-        "TaskStop",
-        "AgentOutputTool",
-        "Agent",
-        "Task",
-        "TaskCreate",
-        "TaskGet",
-        "TaskList",
-        "TaskUpdate",
-        "ListAgents",
-        "SendMessage",
-        "Workflow",
-        "Skill",
-        "SlashCommand",
-        "ToolSearch",
-        "ReportFindings",
-        "StructuredOutput",
-        "AskUserQuestion",
-        "EnterPlanMode",
-        "ExitPlanMode",
-        "ExitWorktree",
-        "ListMcpResourcesTool",
-        "ReadMcpResourceTool",
-        "CronCreate",
-        "CronDelete",
-        "CronList",
-        "ScheduleWakeup",
-        "Sleep",
-        "PushNotification",
-    }
+    words(
+        "TodoRead TodoWrite WebFetch WebSearch LSP BashOutput KillShell KillBash TaskOutput"
+        " TaskStop AgentOutputTool Agent Task TaskCreate TaskGet TaskList TaskUpdate"
+        " ListAgents SendMessage Workflow Skill SlashCommand ToolSearch ReportFindings"
+        " StructuredOutput AskUserQuestion EnterPlanMode ExitPlanMode ExitWorktree"
+        " ListMcpResourcesTool ReadMcpResourceTool CronCreate CronDelete CronList ScheduleWakeup"
+        " Sleep PushNotification"
+    )
 )
 """Tools that read or plan. Calls of agents that they start are judged separately."""
+
+OWN_SERVERS = ("mcp__autonoe-deliverable__", "mcp__cuggino-")
+"""Prefixes of cuggino's own tools."""
 
 _REFUSED = {
     "PowerShell": "PowerShell commands cannot be judged here: use Bash",

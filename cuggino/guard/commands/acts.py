@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from cuggino.guard.commands.base import Call, Rules, Site, first, plain_word
+from cuggino.guard.commands.base import WRITING, Call, Rules, Site, first, plain_word
 from cuggino.guard.commands.files import PROGRAMS, files_reason
 from cuggino.guard.commands.git_slot import variable_reason
 from cuggino.guard.commands.outputs import QUIET, outputs_reason
@@ -17,7 +17,6 @@ from cuggino.guard.commands.processes import ENDERS, ending_reason
 from cuggino.guard.commands.publishing import SENDERS, sending_reason
 from cuggino.guard.commands.shells import SHELLS
 from cuggino.guard.commands.wordlist import words
-from cuggino.guard.redirects import WRITING
 from cuggino.guard.shell.tree import Command, Redirect, Word
 
 STARTERS = frozenset(

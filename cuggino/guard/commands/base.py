@@ -14,6 +14,8 @@ UNKNOWN = ""
 """Stands for an unknown folder."""
 
 GLOB = "*?["
+WRITING = frozenset((">", ">>", ">|", "<>", "&>", "&>>", ">&"))
+"""Redirections that write."""
 
 
 class Trail:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from cuggino.guard.commands.artefacts import is_artefact
-from cuggino.guard.commands.base import UNKNOWN, Call, Judge, first, plain_word
+from cuggino.guard.commands.base import UNKNOWN, Call, first, plain_word
 from cuggino.guard.commands.options import may_split
 from cuggino.guard.commands.wordlist import words
 from cuggino.guard.shell.tree import Word
@@ -144,6 +144,3 @@ def _run(call: Call, name: str, inner: list[Word], roots: list[Word]) -> str:
     if name.endswith("dir"):
         site = site._replace(cwds=site.cwds | {UNKNOWN})
     return site.judge(tuple(words), site._replace(is_fed=True))
-
-
-JUDGES: dict[str, Judge] = {"find": find, "gfind": find}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from cuggino.guard.commands.base import UNKNOWN, Call, Judge, Site, first, plain_word
+from cuggino.guard.commands.base import UNKNOWN, Call, Site, first, plain_word
 from cuggino.guard.commands.git_paths import Taken, protected_reason, taken_away
 from cuggino.guard.commands.git_settings import address_reason, config, overridden
 from cuggino.guard.commands.git_slot import elsewhere
@@ -258,6 +258,3 @@ def _output(sub: Call, given: Parsed) -> str:
         written += given.operands
     written += given.values("--export-marks")
     return first(map(sub.site.write, written))
-
-
-JUDGES: dict[str, Judge] = {"git": git}

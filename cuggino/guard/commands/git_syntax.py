@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from cuggino.guard.commands.base import Call
-from cuggino.guard.commands.options import Parsed, Syntax, parse_options
+from cuggino.guard.commands.options import Parsed, Syntax, parse_options, row_of
 from cuggino.guard.commands.wordlist import words
 
 _TABLE = """
@@ -116,13 +116,10 @@ _VARIABLE = re.compile(rf"\"\$(?:(\w+)|\{{(\w+)\}}){_REST}\"{_REST}")
 
 def parse(sub: Call) -> Parsed:
     """Parse the options and operands of a subcommand."""
-    row = rf"^(?:[a-z -]* )?{re.escape(sub.name)}(?: [a-z -]*)?: (.*(?:\n  .*)*)"
-    found = re.search(row, _TABLE, re.MULTILINE)
-    if found is None:
+    row = row_of(_TABLE, sub.name)
+    if row is None:
         return parse_options(sub.args, _OTHER)
-    columns = [*found[1].replace("\n", "").split("|"), "", "", ""]
-    syntax = Syntax(columns[0].strip(), words(columns[1]), words(columns[2]), attached=columns[3])
-    return parse_options(sub.args, syntax)
+    return parse_options(sub.args, Syntax(row[0], words(row[1]), words(row[2]), attached=row[3]))
 
 
 def dangerous(sub: Call, given: Parsed) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from cuggino.guard.commands.base import Call, Judge
+from cuggino.guard.commands.base import Call
 from cuggino.guard.commands.files import PROGRAMS, files_reason
 from cuggino.guard.commands.publishing import SENDERS, sending_reason
 from cuggino.guard.commands.wordlist import words
@@ -150,9 +150,3 @@ def _names(name: str, code: str) -> bool:
         return True
     joined = re.sub(r"[\"']\s*\+\s*[\"']", "", code)
     return bool(re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", joined, re.IGNORECASE))
-
-
-JUDGES: dict[str, Judge] = dict.fromkeys(
-    ("python", "python2", "python3", "node", "bun", "deno", "ruby", "php", "perl", "irb",
-     *(f"python3.{minor}" for minor in range(6, 20))), interpreter,
-)  # fmt: skip

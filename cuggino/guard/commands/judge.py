@@ -9,7 +9,7 @@ from cuggino.guard.commands.base import Call, Site, first
 from cuggino.guard.commands.names import program
 from cuggino.guard.commands.outputs import QUIET, outputs_reason
 from cuggino.guard.commands.publishing import habits_reason, sending_reason
-from cuggino.guard.commands.table import KNOWN, is_tool, judges_of
+from cuggino.guard.commands.table import is_tool, judges_of, programs_of
 from cuggino.guard.profiles import DESTRUCTIVE
 from cuggino.guard.shell.tree import Word
 
@@ -82,6 +82,6 @@ def _unlisted(name: str, word: Word, site: Site) -> str:
     reason = f"Command '{name}' is not in the allowlist"
     if name in DESTRUCTIVE and site.policy.mode == "run":
         return f"{reason}: {_HINTS[name]}"
-    if "shells" in KNOWN.get(name, ()) or name in ("alias", "enable", "coproc"):
+    if name in programs_of("shells") or name in ("alias", "enable", "coproc"):
         return f"{reason}: write the commands themselves"
     return f"{reason}: {_HINTS.get(name, 'use a listed program, or the tools for files')}"

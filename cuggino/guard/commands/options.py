@@ -39,6 +39,18 @@ class Option(NamedTuple):
     """The word it is in."""
 
 
+def row_of(table: str, name: str) -> list[str] | None:
+    """Return the columns of the row of a name in a table like `NAME NAME: COLUMN|COLUMN`, or None.
+
+    Rows go on in lines that begin with blanks; missing columns are empty.
+    """
+    row = rf"^(?:[\w. -]* )?{re.escape(name)}(?: [\w. -]*)?:(.*(?:\n  .*)*)"
+    found = re.search(row, table, re.MULTILINE)
+    if found is None:
+        return None
+    return [*(column.strip() for column in found[1].replace("\n", "").split("|")), *[""] * 7]
+
+
 class Parsed(NamedTuple):
     """The parsed arguments of a command."""
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from cuggino.guard.commands.base import Call, Judge, first
+from cuggino.guard.commands.base import Call, first
 from cuggino.guard.commands.files import unsure
 from cuggino.guard.commands.wordlist import words
 
-_MODE = re.compile(r"[0-7]{3,4}|[ugoa]*[+-][rwx]+")
-_PLUS_X = re.compile(r"[ugoa]*\+x")
-_SIGNAL = re.compile(r"-(\d{1,2}|(SIG)?[A-Z]{2,6}\d?)")
-_PKILL_FLAGS = re.compile(r"-[fxe]+|--(full|exact|echo)")
+_MODE = r"[0-7]{3,4}|[ugoa]*[+-][rwx]+"
+_PLUS_X = r"[ugoa]*\+x"
+_SIGNAL = r"-(\d{1,2}|(SIG)?[A-Z]{2,6}\d?)"
+_PKILL_FLAGS = r"-[fxe]+|--(full|exact|echo)"
 
 
 def chmod_reason(args: Collection[str]) -> str:
@@ -25,7 +25,7 @@ def chmod_reason(args: Collection[str]) -> str:
     mode, *files = words
     if mode.isdigit():
         return "chmod numeric modes are not allowed: use +x, or leave the mode as it is"
-    if not _PLUS_X.fullmatch(mode):
+    if not re.fullmatch(_PLUS_X, mode):
         return f"chmod mode '{mode}' is not allowed, only +x variants permitted"
     for file in files:
         if file.startswith("-"):
@@ -47,7 +47,7 @@ def pkill_reason(args: Collection[str], targets: Collection[str]) -> str:
             names.append(word)
         elif word == "--":
             return "pkill must not be given '--': name the process only"
-        elif not (_PKILL_FLAGS.fullmatch(word) or _SIGNAL.fullmatch(word)):
+        elif not (re.fullmatch(_PKILL_FLAGS, word) or re.fullmatch(_SIGNAL, word)):
             named = next((rest for rest in words if not rest.startswith("-")), "")
             if named and named not in targets:
                 return f"pkill target '{named}' is not allowed, only dev processes permitted"
@@ -64,7 +64,7 @@ def pkill_reason(args: Collection[str], targets: Collection[str]) -> str:
 
 def chmod(call: Call) -> str:
     """Allow `+x` on files that may be changed; with `extended` also other plain modes."""
-    if call.site.is_open and call.args and _MODE.fullmatch(call.args[0].value or ""):
+    if call.site.is_open and call.args and re.fullmatch(_MODE, call.args[0].value or ""):
         return first(map(call.site.change, call.args[1:]))
     for word in call.args:
         if word.value is None or (word.has_glob and word.value.startswith(("-", "+"))):
@@ -90,9 +90,7 @@ def pkill(call: Call) -> str:
 ENDERS = frozenset(words("kill pkill killall killall5 shutdown reboot halt poweroff"))
 """Programs that may end the processes of others."""
 _OF_OTHERS = frozenset(words("-u -U -v --euid --uid --user --inverse"))
-_OTHERS = re.compile(
-    r"(.*/)?(cuggino|claude|codex|gemini|opencode|copilot|bwrap|sshd|systemd|init)"
-)
+_OTHERS = r"(.*/)?(cuggino|claude|codex|gemini|opencode|copilot|bwrap|sshd|systemd|init)"
 
 
 def ending_reason(call: Call) -> str:
@@ -105,7 +103,7 @@ def ending_reason(call: Call) -> str:
     if call.name not in ("pkill", "killall"):
         return f"{call.name} is not allowed: it ends what others run; allowDestructive allows it"
     for text in texts:
-        if text in _OF_OTHERS or _OTHERS.fullmatch(text) or text in (".", ".*"):
+        if text in _OF_OTHERS or re.fullmatch(_OTHERS, text) or text in (".", ".*"):
             return (
                 f"{call.name} must not be given '{text}': it ends processes that are not the"
                 " session's own; name a program that it started"
@@ -115,10 +113,7 @@ def ending_reason(call: Call) -> str:
 
 def kill(call: Call) -> str:
     """Allow single processes and jobs; not all processes of the user at once."""
-    words = [word.value or "" for word in call.args if not _SIGNAL.fullmatch(word.value or "")]
+    words = [word.value or "" for word in call.args if not re.fullmatch(_SIGNAL, word.value or "")]
     if "-1" in words or [word.value for word in call.args[1:]].count("-1"):
         return "kill must not end all processes: name the process or the job"
     return ""
-
-
-JUDGES: dict[str, Judge] = {"chmod": chmod, "pkill": pkill, "kill": kill}

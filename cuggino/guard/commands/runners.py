@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import re
 
-from cuggino.guard.commands.base import Call, Judge, plain_word
+from cuggino.guard.commands.base import Call, plain_word
 from cuggino.guard.commands.files import PROGRAMS
-from cuggino.guard.commands.options import Syntax, parse_options
-from cuggino.guard.commands.table import MODULES
+from cuggino.guard.commands.options import Syntax, parse_options, row_of
+from cuggino.guard.commands.table import programs_of
 from cuggino.guard.commands.wordlist import words
 from cuggino.guard.shell.tree import Word
 
 _PACKAGE = re.compile(r"@?[\w.-]+(?:/[\w.-]+)?(?:@[\w.^~*<>=-]+|==[\w.*]+|\[[\w,-]+\])*", re.ASCII)
 SYSTEM = (
-    frozenset(
-        program
-        for module, programs in MODULES.items()
-        if module in ("shells", "text", "wrappers", "containers")
-        for program in programs
-    )
+    programs_of("shells", "text", "wrappers", "containers")
     | frozenset(PROGRAMS)
     | frozenset(
         words(
@@ -52,57 +47,73 @@ def inner(call: Call, words: tuple[Word, ...]) -> str:
     return f"{call.name} must start a package by its plain name, not '{name}'"
 
 
-def _skip(words: tuple[Word, ...], short: str, long: tuple[str, ...]) -> tuple[Word, ...]:
-    return parse_options(words, Syntax(short, long, permutes=False)).operands
+_TABLE = """
+uv: run||pmwC
+poetry: run||CP
+pdm: run||p
+hatch rye pipenv symfony: run
+bundle bundler yarnpkg: exec
+conda: run||np
+composer: exec||d
+yarn: exec|dlx
+pnpm: exec|dlx|CF
+npm: |exec x|Cpwc
+bun: |x
+pipx: |run
+tox: exec e||ec
+mise: exec x||CEjc
+"""
+"""By package manager: verbs that start a program of the project, verbs that start a package, and
+letters that take a value behind the former."""
+_RUN = Syntax(
+    "",
+    words(
+        "with python package module extra group env-file env name prefix with-requirements"
+        " with-editable directory project index index-url gemfile cwd no-group only-group filter"
+        " upgrade-package refresh command cd jobs working-dir"
+    ),
+    words(
+        "no-sync frozen locked isolated no-project all-extras quiet dev no-dev active exact script"
+        " all-groups live-stream no-capture-output keep-file-descriptors no-install-project"
+    ),
+    permutes=False,
+)
+_NPX = Syntax(
+    "pw",
+    words(
+        "package call from with python spec index-url node-options shell registry cache workspace"
+        " prefix userconfig script-shell with-requirements with-editable index pip-args env-file"
+    ),
+    words("yes no no-install quiet bun isolated silent"),
+    permutes=False,
+)
 
 
 def npx(call: Call) -> str:
     """Judge the program that `npx`, `bunx`, `uvx` or `pipx run` starts."""
-    given = parse_options(
-        call.args,
-        Syntax("pcn" if call.name in ("npx", "npm") else "pw",
-               ("package", "call", "from", "with", "python", "spec", "index-url", "node-options",
-                "shell", "registry", "cache", "workspace", "prefix", "userconfig", "script-shell",
-                "with-requirements", "with-editable", "index", "pip-args", "env-file"),
-               ("yes", "no", "no-install", "quiet", "bun", "isolated", "silent"), permutes=False),
-    )  # fmt: skip
+    short = "pcn" if call.name in ("npx", "npm") else "pw"
+    given = parse_options(call.args, _NPX._replace(short=short))
     if given.has("--shell", "--script-shell", "--node-options", "-n", "--userconfig"):
         return f"{call.name} must not be told how to start programs: leave that option out"
-    for code in given.values("-c", "--call"):
-        if code.value is None:
-            return f"It cannot be told what {call.name} -c runs: write the command out"
-        return call.site.judge_text(code.value, call.site)
-    return inner(call, given.operands)
+    return _code(call, given.values("-c", "--call")) or inner(call, given.operands)
 
 
-_RUN_SHORT = {
-    "uv": "pmwC", "conda": "np", "poetry": "CP", "pdm": "p", "tox": "ec", "pnpm": "CF",
-    "npm": "Cpwc", "mise": "CEjc", "composer": "d",
-}  # fmt: skip
-"""Letters that take a value behind `run` or `exec`; `-n` is one for conda alone."""
-
-
-def run(call: Call, words: tuple[Word, ...]) -> str:
+def _run(call: Call, words: tuple[Word, ...], short: str) -> str:
     """Judge the command of `uv run`, `poetry run`, `bundle exec` and similar ones."""
-    given = parse_options(
-        words,
-        Syntax(_RUN_SHORT.get(call.name, ""),
-               ("with", "python", "package", "module", "extra", "group", "env-file", "env", "name",
-                "prefix", "with-requirements", "with-editable", "directory", "project", "index",
-                "index-url", "gemfile", "cwd", "no-group", "only-group", "filter",
-                "upgrade-package", "refresh", "command", "cd", "jobs", "working-dir"),
-               ("no-sync", "frozen", "locked", "isolated", "no-project", "all-extras", "quiet",
-                "dev", "no-dev", "active", "exact", "script", "all-groups", "live-stream",
-                "no-capture-output", "keep-file-descriptors", "no-install-project"),
-               permutes=False),
-    )  # fmt: skip
+    given = parse_options(words, _RUN._replace(short=short))
     if given.has("-m", "--module") and call.name == "uv":
         return ""
-    for code in given.values("-c", "--command") if call.name == "mise" else ():
+    codes = given.values("-c", "--command") if call.name == "mise" else []
+    return _code(call, codes) or inner(call, given.operands)
+
+
+def _code(call: Call, codes: list[Word]) -> str:
+    for code in codes:
         if code.value is None:
             return f"It cannot be told what {call.name} -c runs: write the command out"
-        return call.site.judge_text(code.value, call.site)
-    return inner(call, given.operands)
+        if reason := call.site.judge_text(code.value, call.site):
+            return reason
+    return ""
 
 
 def _after(call: Call, verb: str) -> tuple[Word, ...] | None:
@@ -121,15 +132,6 @@ def _after(call: Call, verb: str) -> tuple[Word, ...] | None:
     return None
 
 
-_RUN = {
-    "uv": ("run",), "poetry": ("run",), "pdm": ("run",), "hatch": ("run",), "bundle": ("exec",),
-    "bundler": ("exec",), "conda": ("run",), "composer": ("exec",), "yarn": ("exec",),
-    "pnpm": ("exec",), "tox": ("exec", "e"), "rye": ("run",), "pipenv": ("run",),
-    "mise": ("exec", "x"), "symfony": ("run",), "yarnpkg": ("exec",),
-}  # fmt: skip
-_NPX = {
-    "npm": ("exec", "x"), "pnpm": ("dlx",), "yarn": ("dlx",), "bun": ("x",), "pipx": ("run",),
-}  # fmt: skip
 _OWN_WORDS = frozenset(words("env exec install ln node patch rm unlink"))
 """Subcommands of package managers that are also names of system programs."""
 
@@ -139,32 +141,32 @@ _SCRIPT_NAMES = frozenset(words("watch open compress service patch time date sor
 
 def manager(call: Call) -> str:
     """Judge what a package manager starts."""
-    for verb in _RUN.get(call.name, ()):
-        if (words := _after(call, verb)) is not None:
-            return run(call, words)
-    for verb in _NPX.get(call.name, ()):
-        if (words := _after(call, verb)) is not None:
-            return npx(call._replace(args=words))
-    if call.name == "uv" and (words := _after(call, "tool")) and words[0].value == "run":
-        return npx(call._replace(args=words[1:]))
-    if call.name in ("pnpm", "yarn", "bun"):
-        operands = _skip(call.args, "CwF", ("dir", "cwd", "filter", "prefix"))
-        if len(operands) > 2 and operands[0].value == "workspace":
-            operands = operands[2:]
-        if len(operands) > 1 and operands[0].value in ("run", "exec"):
-            operands = operands[1:]
-            if operands[0].value in SYSTEM - _SCRIPT_NAMES:
-                return inner(call, operands)
-        elif operands and operands[0].value in SYSTEM - _OWN_WORDS - _SCRIPT_NAMES:
-            return inner(call, operands)
-    return ""
+    runs, starts, short, *_ = row_of(_TABLE, call.name) or [""] * 3
+    for verb in words(runs):
+        if (after := _after(call, verb)) is not None:
+            return _run(call, after, short)
+    for verb in words(starts):
+        if (after := _after(call, verb)) is not None:
+            return npx(call._replace(args=after))
+    if call.name == "uv" and (after := _after(call, "tool")) and after[0].value == "run":
+        return npx(call._replace(args=after[1:]))
+    if call.name not in ("pnpm", "yarn", "bun"):
+        return ""
+    syntax = Syntax("CwF", ("dir", "cwd", "filter", "prefix"), permutes=False)
+    operands = parse_options(call.args, syntax).operands
+    if len(operands) > 2 and operands[0].value == "workspace":
+        operands = operands[2:]
+    is_run = len(operands) > 1 and operands[0].value in ("run", "exec")
+    operands = operands[is_run:]
+    system = SYSTEM - _SCRIPT_NAMES - (frozenset() if is_run else _OWN_WORDS)
+    return inner(call, operands) if operands and operands[0].value in system else ""
 
 
 def rustup(call: Call) -> str:
     """Judge the command of `rustup run TOOLCHAIN COMMAND`."""
     args = tuple(word for word in call.args if not (word.value or "").startswith("+"))
     words = _after(call._replace(args=args), "run")
-    started = _skip(words, "", ())[1:] if words else ()
+    started = parse_options(words or (), Syntax(permutes=False)).operands[1:]
     return call.site.judge(started, call.site) if started else ""
 
 
@@ -181,11 +183,3 @@ def go(call: Call) -> str:
         if reason := call.site.judge(started, call.site):
             return reason
     return ""
-
-
-JUDGES: dict[str, Judge] = {
-    **dict.fromkeys(("npx", "bunx", "uvx", "pnpx"), npx),
-    **dict.fromkeys({*_RUN, *_NPX}, manager),
-    "rustup": rustup,
-    "go": go,
-}

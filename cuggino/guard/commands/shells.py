@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from cuggino.guard.commands.base import UNKNOWN, Call, Judge, first
+from cuggino.guard.commands.base import UNKNOWN, Call, first
 from cuggino.guard.commands.options import Syntax, parse_options
 from cuggino.guard.commands.wordlist import words
 from cuggino.guard.shell.tree import Word
@@ -107,13 +107,3 @@ def watch(call: Call) -> str:
     if not given.operands or any(word.value is None for word in given.operands):
         return "It cannot be told what watch runs: write the command out"
     return call.site.judge_text(" ".join(word.value or "" for word in given.operands), call.site)
-
-
-JUDGES: dict[str, Judge] = {
-    **dict.fromkeys(SHELLS, shell),
-    "eval": evaluate,
-    "source": source,
-    ".": source,
-    "trap": trap,
-    "watch": watch,
-}

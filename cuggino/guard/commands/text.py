@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from cuggino.guard.commands.base import Call, Judge, first
+from cuggino.guard.commands.base import Call, first
 from cuggino.guard.commands.files import unclear_words, unsure
 from cuggino.guard.commands.options import Syntax, parse_options
 from cuggino.guard.commands.wordlist import words
@@ -92,11 +92,3 @@ def fd(call: Call) -> str:
         if re.match(_FD_ATTACHED, word.value or ""):
             return "Give the program that fd starts as words of their own behind -x"
     return ""
-
-
-JUDGES: dict[str, Judge] = {
-    **dict.fromkeys(_PATTERNS, pattern),
-    "date": date,
-    **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), awk),
-    **dict.fromkeys(("fd", "fdfind"), fd),
-}

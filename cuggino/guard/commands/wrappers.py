@@ -3,116 +3,75 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
-from cuggino.guard.commands.assignments import assignment_reason
-from cuggino.guard.commands.base import UNKNOWN, Call, Judge, Site
-from cuggino.guard.commands.options import Syntax, parse_options
+from cuggino.guard.commands.base import UNKNOWN, Call, Site
+from cuggino.guard.commands.options import Syntax, parse_options, row_of
+from cuggino.guard.commands.variables import assignment_reason
 from cuggino.guard.commands.wordlist import words
 from cuggino.guard.shell.tree import Word
 
 _NAME = re.compile(r"[A-Za-z_]\w*\+?=", re.ASCII)
 
 
-class Wrapper(NamedTuple):
-    """The syntax of a wrapper."""
-
-    short: str = ""
-    long: tuple[str, ...] = ()
-    flags: tuple[str, ...] = ()
-    skips: int = 0
-    """Number of the wrapper's operands before the command."""
-    attached: str = ""
-    takes_assignments: bool = False
-    refuses: tuple[str, ...] = ()
-    """Options with which it may not be used."""
-    written: tuple[str, ...] = ()
-    """Options whose value is written."""
-    alone: str = "denied"
-    """Without a command: `denied`, or `fine`."""
-
-
-_WRAPPERS: dict[str, Wrapper] = {
-    "timeout": Wrapper("ks", ("kill-after", "signal"), ("foreground", "preserve-status"), 1),
-    "nohup": Wrapper(),
-    "time": Wrapper("fo", ("format", "output"), ("append", "portability", "verbose", "quiet"),
-                    written=("-o", "--output")),
-    "nice": Wrapper("n", ("adjustment",)),
-    "ionice": Wrapper("cnpPu", ("class", "classdata", "pid"), ("ignore",)),
-    "chrt": Wrapper("TPDp", ("sched-runtime", "sched-period", "sched-deadline"), (), 1),
-    "taskset": Wrapper("", (), ("cpu-list", "all-tasks", "pid"), 1),
-    "stdbuf": Wrapper("ioe", ("input", "output", "error")),
-    "setsid": Wrapper("", (), ("ctty", "fork", "wait")),
-    "caffeinate": Wrapper("tw"),
-    "unbuffer": Wrapper(),
-    "strace": Wrapper("aeEoOpsSuxXIbP", ("output", "trace", "user", "attach"),
-                      written=("-o", "--output")),
-    "ltrace": Wrapper("aeDFlnopsuwx", ("output", "where"), written=("-o", "--output")),
-    "xvfb-run": Wrapper("efnps", ("error-file", "auth-file", "server-num", "server-args"),
-                        written=("-e", "-f", "--error-file", "--auth-file")),
-    "dbus-run-session": Wrapper("", ("config-file", "dbus-daemon"), refuses=("--dbus-daemon",)),
-    "cross-env": Wrapper(takes_assignments=True),
-    "dotenv": Wrapper("efvc", ()),
-    "flock": Wrapper("wEc", ("timeout", "wait", "conflict-exit-code", "command"), (), 1,
-                     refuses=("-c", "--command")),
-    "sudo": Wrapper("ugpCDhrRtTU", ("user", "group", "prompt", "chdir", "chroot", "host", "role",
-                    "type"), ("login", "shell", "edit", "preserve-env"), takes_assignments=True,
-                    refuses=("-s", "-i", "-e", "-R", "-D", "--shell", "--login", "--edit",
-                             "--chroot", "--chdir")),
-    "doas": Wrapper("uC", refuses=("-s",)),
-    "valgrind": Wrapper(alone="fine"),
-    "eatmydata": Wrapper(),
-    "fakeroot": Wrapper("lsibf", ("lib", "faked"), written=("-s",), alone="fine"),
-    "faketime": Wrapper("p", ("date-prog",), ("exclude-monotonic",), 1),
-    "rlwrap": Wrapper("bCDfgHlOPqsStwzeM", written=("-H", "-l"), alone="fine"),
-    "ccache": Wrapper("dFkMoxX", alone="fine"),
-    "sccache": Wrapper(alone="fine"),
-    "distcc": Wrapper(alone="fine"),
-    "bear": Wrapper("oc", ("output", "config"), ("append", "verbose"),
-                    written=("-o", "--output"), alone="fine"),
-    "busybox": Wrapper(alone="fine"),
-    "toybox": Wrapper(alone="fine"),
-}  # fmt: skip
-_OPAQUE = frozenset(
-    words(
-        "su runuser chroot unshare nsenter systemd-run script expect parallel pkexec setpriv"
-        " capsh start-stop-daemon batch at crontab"
-    )
-)
+_TABLE = """
+timeout gtimeout: ks|kill-after signal|foreground preserve-status|1
+nohup unbuffer eatmydata:
+time: fo|format output|append portability verbose quiet||-o --output
+nice: n|adjustment
+ionice: cnpPu|class classdata pid|ignore
+chrt: TPDp|sched-runtime sched-period sched-deadline||1
+taskset: ||cpu-list all-tasks pid|1
+stdbuf: ioe|input output error
+setsid: ||ctty fork wait
+caffeinate: tw
+strace: aeEoOpsSuxXIbP|output trace user attach|||-o --output
+ltrace: aeDFlnopsuwx|output where|||-o --output
+xvfb-run: efnps|error-file auth-file server-num server-args|||-e -f --error-file --auth-file
+dbus-run-session: |config-file dbus-daemon||||--dbus-daemon
+cross-env: ||||||sets
+dotenv: efvc
+flock: wEc|timeout wait conflict-exit-code command||1||-c --command
+sudo: ugpCDhrRtTU|user group prompt chdir chroot host role type|login shell edit preserve-env|||
+  -s -i -e -R -D --shell --login --edit --chroot --chdir|sets
+doas: uC|||||-s
+valgrind sccache distcc busybox toybox: ||||||alone
+fakeroot: lsibf|lib faked|||-s||alone
+faketime: p|date-prog|exclude-monotonic|1
+rlwrap: bCDfgHlOPqsStwzeM||||-H -l||alone
+ccache: dFkMoxX||||||alone
+bear: oc|output config|append verbose||-o --output||alone
+"""
+"""By wrapper: letters with a value, long options with one, long ones without, the number of its
+operands before the command, options whose value is written, options with which it may not be used,
+and whether it `sets` variables before the command or is fine `alone`."""
 
 
 def wrapped(call: Call) -> str:
     """Judge the command after a wrapper's own options."""
-    wrapper = _WRAPPERS[call.name.removeprefix("g") if call.name == "gtimeout" else call.name]
-    given = parse_options(
-        call.args,
-        Syntax(
-            wrapper.short, wrapper.long, wrapper.flags, permutes=False, attached=wrapper.attached
-        ),
-    )
-    if given.has(*wrapper.refuses):
+    short, long, flags, skips, written, refuses, marks, *_ = row_of(_TABLE, call.name) or [""] * 7
+    given = parse_options(call.args, Syntax(short, words(long), words(flags), permutes=False))
+    if given.has(*words(refuses)):
         return f"{call.name} must only start a command that stands in words of its own behind it"
-    for written in given.values(*wrapper.written):
-        if (written.value or "").startswith(("|", "!")):
-            return f"{call.name} must write into a file: leave '{written.text}' out"
-        if reason := call.site.write(written):
+    for word in given.values(*words(written)):
+        if (word.value or "").startswith(("|", "!")):
+            return f"{call.name} must write into a file: leave '{word.text}' out"
+        if reason := call.site.write(word):
             return reason
-    words = given.operands
-    lock = words[0].value if call.name == "flock" and words else None
+    operands = given.operands
+    lock = operands[0].value if call.name == "flock" and operands else None
     if lock and (reason := call.site.paths.guards(lock, call.site.known)):
         return reason
-    if not words and given.has("--version", "--help"):
+    if not operands and given.has("--version", "--help"):
         return ""
-    own = (*words[: wrapper.skips], *given.values(*(option.name for option in given.options)))
-    if any(word.value is None and "$(" in word.text for word in own) or any(
-        is_many(word) for word in own
-    ):
+    count = int(skips or 0)
+    own = (*operands[:count], *given.values(*(option.name for option in given.options)))
+    if any((word.value is None and "$(" in word.text) or is_many(word) for word in own):
         return f"It cannot be told which command {call.name} starts: write its arguments out"
-    return _start(call, words[wrapper.skips :], wrapper)
+    return _start(call, operands[count:], marks)
 
 
-def _start(call: Call, words: tuple[Word, ...], wrapper: Wrapper) -> str:
-    while wrapper.takes_assignments and words and _NAME.match(words[0].value or words[0].prefix):
+def _start(call: Call, words: tuple[Word, ...], marks: str) -> str:
+    while marks == "sets" and words and _NAME.match(words[0].value or words[0].prefix):
         if reason := variable(words[0], call.site):
             return reason
         words = words[1:]
@@ -120,7 +79,7 @@ def _start(call: Call, words: tuple[Word, ...], wrapper: Wrapper) -> str:
         text = words[1].value if len(words) > 1 else None
         return call.site.judge_text(text, call.site) if text else "It is not known what flock runs"
     if not words:
-        return "" if wrapper.alone == "fine" else f"{call.name} needs a command that it starts"
+        return "" if marks == "alone" else f"{call.name} needs a command that it starts"
     return call.site.judge(words, call.site)
 
 
@@ -211,16 +170,3 @@ def xargs(call: Call) -> str:
 def opaque(call: Call) -> str:
     """Deny programs that start others in ways that cannot be judged."""
     return f"{call.name} starts programs in a way that cannot be judged: start them directly"
-
-
-JUDGES: dict[str, Judge] = {
-    **dict.fromkeys((*_WRAPPERS, "gtimeout"), wrapped),
-    **dict.fromkeys(_OPAQUE, opaque),
-    "env": env,
-    "genv": env,
-    "command": command,
-    "builtin": command,
-    "exec": command,
-    "xargs": xargs,
-    "gxargs": xargs,
-}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cuggino.guard.commands.assignments import assignment_reason
+from cuggino.guard.commands.variables import assignment_reason
 from cuggino.guard.commands.wordlist import words
 from cuggino.guard.policy import Policy
 from tests.guard.commands.listed import allowed, denied
