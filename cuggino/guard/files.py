@@ -33,9 +33,9 @@ def judge_file(policy: Policy, paths: Paths, path: str, cwd: str) -> str:
 
     Backslashes count as separators too and a drive letter is skipped; the path is judged both ways.
     """
-    if not policy.judges_paths:
-        return ""
     cwds = (cwd,) if cwd else ()
+    if not policy.judges_paths:
+        return paths.guards(path, cwds)
     windows = path.replace("\\", "/")
     if _DRIVE.match(path):
         # On this system it is also a relative path that contains the drive letter.

@@ -23,7 +23,7 @@ from cuggino.guard.places import (
     temporary_folders,
     unusable,
 )
-from cuggino.guard.policy import Policy
+from cuggino.guard.policy import PROTECTED, Policy
 
 NOTE = ".autonoe-note.md"
 """The only file that a session in `sync` mode may write (AUT-223)."""
@@ -45,7 +45,8 @@ _HINTS = {
 class Paths:
     """The path rules of a policy. Reads the disk and changes nothing.
 
-    Nothing is denied if the policy leaves the paths of writes to a sandbox.
+    If the policy leaves the paths of writes to a sandbox, only those are judged that an agent's
+    guard has added for its own files, such as its log of verdicts, which can be written there.
 
     `cwds` are the absolute folders in which the writing program may be running. A relative path
     must be allowed in each of them and is denied when there is none. Methods return the reason for
@@ -60,6 +61,10 @@ class Paths:
         found = temporary_folders() if temporary is None else temporary
         self._temporary = tuple(dict.fromkeys(real_path(os.path.abspath(path)) for path in found))
         protected = [name for entry in policy.protected if (name := entry.strip("/"))]
+        if not policy.judges_paths:
+            protected = [name for name in protected if name not in PROTECTED]
+        self.is_idle = not (policy.judges_paths or protected)
+        """True if no path is denied."""
         self._names = {fold(name): name for name in protected if "/" not in name}
         self._entries = [self._place(name) for name in protected if "/" in name]
         self._read_only = [(entry, self._place(entry)) for entry in policy.read_only]
@@ -143,7 +148,7 @@ class Paths:
 
         Use it for text that may or may not be a path: everything that is not protected is allowed.
         """
-        if unusable(path) or not self._policy.judges_paths:
+        if unusable(path):
             return ""
         for cwd in cwds or (self.project,):
             full = os.path.join(cwd, path)
@@ -155,7 +160,7 @@ class Paths:
 
     def _judge(self, path: str, cwds: Collection[str], use: _Use) -> str:
         if not self._policy.judges_paths:
-            return ""
+            return self.guards(path, cwds)
         if reason := unusable(path):
             return reason
         if os.path.isabs(path):

@@ -245,3 +245,17 @@ def test_relative_paths_without_a_folder_are_denied(project: Path) -> None:
     relative = tools.judge(policy, "Write", {"file_path": "a"}, "", shfmt=SHFMT)
     absolute = tools.judge(policy, "Write", {"file_path": f"{project}/a"}, "", shfmt=SHFMT)
     assert ["deny", "allow"] == [relative.decision, absolute.decision]
+
+
+def test_a_sandbox_that_confines_the_session_decides_about_files(project: Path) -> None:
+    """The guard's own files stay its own, and level `full` judges every path."""
+    policy = role_policy("reviewing", project=project, level="roles")._replace(confined=True)
+    own = policy._replace(protected=(*policy.protected, "verdicts-1.log"))
+    call = {"file_path": f"{project}/src/a.py"}
+    log = {"file_path": "/tmp/verdicts-1.log"}
+    found = [
+        tools.judge(one, "Write", data, str(project), shfmt=SHFMT).decision
+        for one in (own, own._replace(confined=False), own._replace(level="full"))
+        for data in (call, log)
+    ]
+    assert ["allow", *["deny"] * 5] == found

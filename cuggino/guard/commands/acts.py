@@ -73,7 +73,7 @@ def act_reason(words: tuple[Word, ...], site: Site) -> str:
     if name.startswith("python"):
         module = next((at for at, word in enumerate(args) if word.value == "-m"), len(args))
         return act_reason(args[module + 1 :], site)
-    if not site.policy.judges_paths or name in QUIET:
+    if site.paths.is_idle or name in QUIET:
         return ""
     return files_reason(call) if name in PROGRAMS else outputs_reason(call)
 

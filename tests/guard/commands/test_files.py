@@ -130,6 +130,10 @@ def test_paths_are_left_to_a_sandbox_that_confines_the_session(project: Path) ->
     policy = implementing(project)._replace(confined=True)
     commands = (*(write.format(".git/x") for write in WRITES), *MORE, *THROUGH, *ELSEWHERE)
     assert [] == [command for command in commands if reason_of(command, policy)]
+    own = policy._replace(protected=(*policy.protected, "verdicts-1.log"))
+    assert reason_of("echo x >> /tmp/a/verdicts-1.log", own)
+    assert reason_of("rm -f /tmp/a/verdicts-1.log", own)
+    assert "" == reason_of("echo x > .git/x && rm -rf .specs", own)
     acts = ("git push", "npm publish", "git reset --hard", "gh repo delete x", "git stash drop")
     assert [*acts] == [command for command in acts if reason_of(command, policy)]
 
