@@ -161,8 +161,10 @@ class PolicyCheck:
         *,
         same_version: bool,
     ) -> None:
-        self._now = options.guard
         self._then = _recorded_policy(session, places)
+        # A replay writes nothing in a view; the recorded session may have been confined to one.
+        confined = self._then is not None and self._then.confined
+        self._now = options.guard and options.guard._replace(confined=confined)
         self._was_guarded = session.began.guard is not None
         self._same_version = same_version
         self._cwd = options.cwd

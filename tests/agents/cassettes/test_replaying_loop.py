@@ -148,7 +148,7 @@ def test_a_looser_policy(tmp_path: Path) -> None:
     for number, agent in enumerate((ScriptedAgent(scenario), None, None)):
         project = make_project(str(tmp_path / f"p{number}"))
         (project / "sub").mkdir()
-        changes = {"guard": "off"} if number == 2 else {}
+        changes = {"guard": "off"} if number == 2 else {"sandbox": False}
         runtime = Runtime.live(
             cwd=project,
             config=quick(project, **changes),
