@@ -63,8 +63,8 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         "trust": _room("errors files config prompts processes git"),
         "storage": _room("events errors protection files edited_files domain", "pydantic filelock"),
         "agents": _room(
-            "programs _version events errors files guard sandbox config domain processes operators "
-            "git",
+            "programs _version events errors protection files guard sandbox config domain "
+            "processes operators git",
             "pydantic pydantic_core reactivex copilot",
         ),
         "stages": _room(

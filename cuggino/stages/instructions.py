@@ -87,7 +87,8 @@ def _keep(contents: dict[str, bytes], folder: Path) -> None:
     part = folder.with_name(f"{folder.name}.part")
     with storing("keep instructions", folder):
         remove(part)
-        (part / _FIRST).mkdir(parents=True)
+        part.mkdir()  # not its parents: a workspace that is gone ends the run
+        (part / _FIRST).mkdir()
         (part / _EMPTY).touch()
         for name, content in contents.items():
             write_atomic(part / _FIRST / name, [content], sync=False)

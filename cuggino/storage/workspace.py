@@ -227,10 +227,8 @@ class Workspace:
         source, target = Session(session_id, other.wip), Session(session_id, self.wip)
         with storing("move session", self.wip):
             self.wip.mkdir(parents=True, exist_ok=True)
-            pairs = zip(
-                (*source.folders, *source.files), (*target.folders, *target.files), strict=True
-            )
-            for old, new in pairs:
+            moved = ((*one.folders, one.instructions, *one.files) for one in (source, target))
+            for old, new in zip(*moved, strict=True):
                 if old.exists() and not is_linked(other.wip):
                     shutil.move(old, new)
 

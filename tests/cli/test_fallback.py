@@ -105,7 +105,7 @@ class TestRun:
         """The fallback has the write permissions of the role and no more."""
         scenarios(ready, a=PLANS + HALF, b=IMPLEMENTS.replace("whole.txt", ".specs/login.md"))
         typed(ready, '{"agent": "scripted:a.toml", "fallback": ["scripted:b.toml"]}')
-        main(["run", "--focus", "x", "--json"])
+        main(["run", "--focus", "x", "--json", "--no-sandbox"])
         events = said()
         assert 1 == len(fallen(events))
         assert 1 == sum(isinstance(event, ev.GuardDenied) for event in events)
@@ -141,7 +141,7 @@ class TestRun:
         [
             (
                 '{"agents": {"reviwing": "claude"}}',
-                '.cuggino.json: unknown role "reviwing" in "agents"',
+                '.cuggino.json: unknown key "reviwing" in "agents"',
             ),
             (
                 '{"agents": {"reviewing": "cladue"}}',

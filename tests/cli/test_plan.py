@@ -46,7 +46,7 @@ def test_a_session_is_started(project: Path, name: str) -> None:
     assert ["--dangerously-skip-permissions", "--settings"] == flags
     assert "--append-system-prompt-file" == last
     hook = json.loads(settings)["hooks"]["PreToolUse"][0]["hooks"][0]["args"]
-    (policy,) = (json.loads(word) for word in hook if '"project"' in word)
+    policy = json.loads(json.loads(hook[-1])["policy"])
     assert ("pm", ["docs/specs"]) == (policy["role"], policy["writable"])
     prompt = told["system"]
     paths = ["spec-issues", "backlog", "tbd", "memory.md"]

@@ -203,11 +203,11 @@ def test_named_paths(
 @pytest.mark.parametrize(
     ("hide", "said"),
     [
-        ([".ssh"], 'must be whole paths such as "~/.ssh" or "/srv/keys"'),
-        (["~/.ssh "], 'must be whole paths such as "~/.ssh" or "/srv/keys"'),
-        (["/"], "/ cannot be hidden, as every program reads it"),
-        (["/usr/"], "/usr/ cannot be hidden, as every program reads it"),
-        (["."], 'must be whole paths such as "~/.ssh" or "/srv/keys"'),
+        ([".ssh"], 'must be a whole path such as "~/.ssh" or "/srv/keys"'),
+        (["~/.ssh "], 'must be a whole path such as "~/.ssh" or "/srv/keys"'),
+        (["/"], '"/": cannot be hidden, as every program reads it'),
+        (["/usr/"], '"/usr/": cannot be hidden, as every program reads it'),
+        (["."], 'must be a whole path such as "~/.ssh" or "/srv/keys"'),
         (["PROJECT"], "sandboxHide names the project itself: "),
     ],
 )

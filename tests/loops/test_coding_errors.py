@@ -54,7 +54,8 @@ class TestErrors:
         seen = t.record(second.run(), until=5)
         assert [WorkspaceLocked] == [type(value) for _, _, value in seen]
         assert [] == second.agent.spawned
-        assert {".md", ".planning"} == {f.name[36:] for f in first.workspace.wip.iterdir()}
+        left = {file.name[36:] for file in first.workspace.wip.iterdir()}
+        assert {".md", ".planning", ".instructions"} == left
         running.dispose()
         t.scheduler.advance_to(9)
         first.assert_released()

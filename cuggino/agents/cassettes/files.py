@@ -10,9 +10,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from cuggino.agents.cassettes.cassette import CommitMade, FileState
 from cuggino.agents.cassettes.masking import Places, Writing
 from cuggino.errors import CassetteError, ProcessError
 from cuggino.git import EXECUTABLE, LINK, NONE, Git, differences
+from cuggino.protection import own_write
 
 MOST_COMMITS = 100
 """Maximum number of commits recorded per tool call; the last ones count."""
@@ -126,6 +128,9 @@ def _texts(said: bytes) -> list[str]:
 
 FILE_LIMIT = 5 * 1024 * 1024
 """Maximum bytes of a file recorded with its content."""
+
+_LISTS = re.compile(r"\.autonoe/status\.json|\.cuggino/wip/[^/]+\.verified\.json")
+"""What the deliverable tools of a run write."""
 
 _OWN_FOLDERS = (".cuggino", ".autonoe", ".lopen")
 _OF_CUGGINO = (".cuggino/journal", ".cuggino/lock", ".cuggino/.gitignore")
@@ -286,7 +291,10 @@ def _put(file: Path, state: FileState, filled: Callable[[str], str], path: str) 
         data = base64.b64decode(state.base64)
     else:
         data = filled(state.text or "").encode("utf-8", "surrogatepass")
-    file.write_bytes(data)
+    # The tools of the run wrote these lists, not the agent.
+    is_own = _LISTS.fullmatch(path) is not None
+    with own_write(file, data) if is_own else nullcontext():
+        file.write_bytes(data)
     mode = stat.S_IMODE(file.stat().st_mode)
     bits = mode & 0o444
     file.chmod(mode | bits >> 2 if state.executable else mode & ~0o111)
