@@ -333,8 +333,8 @@ def test_hostile_settings(kind: type[RealProgram], make: Any) -> None:
         story = _run(project)
         (chosen,) = story.of(ev.SandboxChosen)
         assert ("planning", "implementing", "reviewing") == chosen.held
-        # Qwen Code obeys such settings, Kimi writes in git's worktrees without asking anyway.
-        assert bool(story.of(ev.GuardDenied)) is (kind is Vibe)
+        # The guard leaves to the view which files are written.
+        assert [] == story.of(ev.GuardDenied)
 
 
 def _run(project: Site) -> Story:

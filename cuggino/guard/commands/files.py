@@ -83,6 +83,8 @@ _ANY = words(
     " mktemp dos2unix unix2dos base64 xxd ctags gcc g++ cc c++ clang clang++ ld ar strip objcopy"
     " cmake"
 )
+_SED_WRITES = r"(.*[/;}\dIMg\s])?[wW]\s.*"
+"""A script of `sed` that writes."""
 _PARTS = r"[\s=:,@'\"()|]+"
 PROGRAMS: dict[str, Files] = {
     **dict.fromkeys(_ANY, Files("any", is_open=True)),
@@ -151,7 +153,12 @@ def files_reason(call: Call) -> str:
             targets = []
         case _:
             reason = ""
-    if site.is_full and row.is_open and (not row.only or given.has(*row.only)):
+    writes = (
+        not row.only
+        or given.has(*row.only)
+        or any(re.fullmatch(_SED_WRITES, word.value or "", re.DOTALL) for word in call.args)
+    )
+    if site.is_full and row.is_open and writes:
         reason = reason or first(_guarded(word, site) for word in call.args)
     return reason or first(map(site.write, targets)) or unclear_words(call, given)
 

@@ -275,8 +275,10 @@ class _Tree:
     def _is_there(self, name: str, scope: _Scope) -> bool:
         if scope.brings or (scope.tracked and self.is_tracked(name)):
             return True
-        if not scope.untracked or not os.path.lexists(self.places[name]):
+        if not os.path.lexists(self.places[name]):
             return False
+        if self.site.is_full or not scope.untracked:  # level `full` does not rely on the index
+            return self.site.is_full
         return scope.ignored or not self._is_ignored(name)
 
     def is_tracked(self, name: str) -> bool:

@@ -167,6 +167,8 @@ def _pip(call: Call, own: list[str], operands: list[str]) -> str:
         is_pip = own[:1] == ["pip"]
         if is_pip and own[1:2] == ["config"]:
             return _no(call, "config", "it changes settings of the user")
+    if call.name == "uv" and operands[:1] == ["venv"]:
+        return first(call.site.write(Word(place, place or None)) for place in operands[1:])
     names = {text.partition("=")[0] for text in own}
     outside = sorted(names & {"--user", "--root", "--python"})
     if is_pip and outside and call.name != "uv":

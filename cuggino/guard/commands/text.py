@@ -77,6 +77,9 @@ def awk(call: Call) -> str:
             return unsure(call.name, program)
         if re.search(_AWK_RUN, program.value):
             return f"{call.name} must not run other programs from within its own: use a pipe"
+        named = re.findall(r">\s*\"([^\"\\]+)\"", program.value)
+        if reason := first(map(call.site.write_path, named)):
+            return reason
     return ""
 
 
