@@ -14,8 +14,7 @@ from collections.abc import Iterator, Mapping
 from cuggino.guard.commands.wordlist import words
 from cuggino.guard.files import judge_file, values
 from cuggino.guard.paths import Paths
-from cuggino.guard.policy import Policy
-from cuggino.guard.tools import OWN_SERVERS
+from cuggino.guard.policy import OWN_SERVERS, Policy
 from cuggino.guard.verdict import Part
 
 _READS = re.compile(

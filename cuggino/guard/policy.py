@@ -17,6 +17,9 @@ PROTECTED = (".autonoe", ".cuggino", ".cuggino.json", ".git", ".claude", ".mcp.j
 cuggino itself runs the commands in `.cuggino.json`, outside of the guard.
 """
 
+OWN_SERVERS = ("mcp__autonoe-deliverable__", "mcp__cuggino-")
+"""Prefixes of cuggino's own tools."""
+
 
 class Policy(NamedTuple):
     """The rules of one session. Built once and passed to the hook as JSON; paths are absolute."""

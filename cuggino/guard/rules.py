@@ -12,8 +12,8 @@ import re
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
-from cuggino.guard.policy import Policy
-from cuggino.guard.tools import FILE_TOOLS, HARMLESS, OWN_SERVERS, READERS, SHELLS
+from cuggino.guard.policy import OWN_SERVERS, Policy
+from cuggino.guard.tools import FILE_TOOLS, HARMLESS, READERS, SHELLS
 from cuggino.guard.verdict import Verdict, denied
 
 _ASKED = frozenset({"WebFetch", "WebSearch", "Workflow", "Skill", "SlashCommand", "ExitPlanMode"})

@@ -33,9 +33,6 @@ HARMLESS = READERS | frozenset(
 )
 """Tools that read or plan. Calls of agents that they start are judged separately."""
 
-OWN_SERVERS = ("mcp__autonoe-deliverable__", "mcp__cuggino-")
-"""Prefixes of cuggino's own tools."""
-
 _REFUSED = {
     "PowerShell": "PowerShell commands cannot be judged here: use Bash",
     "EnterWorktree": "Only the project's own folder is looked at: work there, on its branch",
