@@ -9,6 +9,7 @@ from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SerialDisposable
 from reactivex.internal.exceptions import DisposedException
 
+from cuggino.operators.loop_scheduler import LoopScheduler
 from cuggino.operators.mistakes import require_stream
 from cuggino.operators.scheduler import serial
 
@@ -127,11 +128,15 @@ class Crossing(abc.ObserverBase[T]):
             finally:
                 released.set()
 
+        last: abc.DisposableBase = Disposable()
         try:
+            if isinstance(self._lane, LoopScheduler):
+                last = self._lane.at_end(release)  # which drops what is scheduled
             self._lane.schedule(release)
         except DisposedException:  # the lane has ended: nothing else runs
             release()
         released.wait()
+        last.dispose()
 
     def _elsewhere(self) -> bool:
         return threading.get_ident() != self._thread

@@ -12,6 +12,7 @@ from reactivex.disposable import Disposable
 from cuggino.operators import LoopScheduler, on_loop
 from cuggino.operators.on_loop import within_loop
 from cuggino.testing import Marbles, no_leaks
+from tests.processes.subscribers import eventually
 
 WAIT = 10.0
 
@@ -168,6 +169,29 @@ def test_dispose_after_the_lane_has_ended_still_releases() -> None:
     assert started.wait(WAIT)
     lane.close()
     subscription.dispose()
+    assert released.is_set()
+
+
+def test_dispose_while_the_lane_ends_still_releases() -> None:
+    """A lane that ends before it comes to the release does not hold up who disposes."""
+    lane = LoopScheduler()
+    began, goes_on, released = (threading.Event() for _ in range(3))
+    source = rx.never().pipe(ops.finally_action(released.set))
+
+    def hold(*_: object) -> None:
+        began.set()
+        goes_on.wait(WAIT)
+
+    subscription = on_loop(source).subscribe(scheduler=lane)
+    lane.schedule(hold)
+    assert began.wait(WAIT)
+    other = threading.Thread(target=subscription.dispose)
+    other.start()
+    assert eventually(lambda: bool(lane._ready))
+    lane.dispose()
+    goes_on.set()
+    other.join(WAIT)
+    assert not other.is_alive()
     assert released.is_set()
 
 

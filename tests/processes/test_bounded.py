@@ -66,7 +66,7 @@ def test_an_interruption(tmp_path: Path) -> None:
 
     def interrupt() -> None:
         assert eventually((tmp_path / "begun").exists)
-        signal.raise_signal(signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
 
     person = threading.Thread(target=interrupt)
     person.start()
