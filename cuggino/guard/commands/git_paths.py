@@ -44,6 +44,8 @@ class _Scope(NamedTuple):
     ignored: bool = False
     brings: bool = False
     """True if it may write files that are not there yet."""
+    is_literal: bool = False
+    """True if it takes paths, which are no pathspecs."""
 
 
 class Taken(NamedTuple):
@@ -88,9 +90,10 @@ def protected_reason(sub: Call, given: Parsed, before: Parsed) -> str:
     lost = taken_away(sub, given, before).lost if sub.site.policy.judges_paths else ()
     if not lost:
         return ""
+    excluded = f", or add ':(top,exclude){lost[0]}' if it takes pathspecs"
     return (
         f"git {sub.name} would take {', '.join(lost[:3])} away, which must stay: name the other"
-        f" files, or add ':(top,exclude){lost[0]}' if it takes pathspecs"
+        f" files{'' if sub.name == 'clean' else excluded}"
     )
 
 
@@ -119,8 +122,14 @@ def _scope_of(sub: Call, given: Parsed, before: Parsed) -> _Scope | None:
             )
         case "clean":
             ignored = given.has("-x", "-X")
-            specs = tuple(map(_widened, operands)) if given.has("-d") else operands
-            scope = _Scope(specs or _HERE, tracked=False, untracked=True, ignored=ignored)
+            specs, is_whole = operands or _HERE, False
+            if given.has("-d"):
+                specs = tuple(map(_widened, specs))
+                # With an exclusion, git takes ignored folders anywhere.
+                is_whole = any(map(_is_exclusion, specs))
+            scope = _Scope(
+                () if is_whole else specs, is_whole, tracked=False, untracked=True, ignored=ignored
+            )
             acts = given.has("-f", "--force", "-i", "--interactive") or before.has("-c")
             return scope if acts and not is_rehearsed else None
         case "restore":
@@ -142,16 +151,18 @@ def _scope_of(sub: Call, given: Parsed, before: Parsed) -> _Scope | None:
             scope = _Scope(() if is_whole else operands or _HERE, is_whole)
             return None if given.has("--cached") or is_rehearsed else scope
         case "mv":
-            scope = _Scope((*operands, *_inside(operands)), untracked=True, brings=True)
+            scope = _Scope(
+                (*operands, *_inside(operands)), untracked=True, brings=True, is_literal=True
+            )
             return None if is_rehearsed else scope
         case "worktree" if verb in ("add", "move", "remove"):
-            return _Scope(rest, untracked=True, brings=True)
+            return _Scope(rest, untracked=True, brings=True, is_literal=True)
         case "checkout-index":
             return _Scope(operands, given.has("-a", "--all"), brings=True)
         case "sparse-checkout" if verb not in ("list", "disable", "check-rules"):
             return _Scope(is_whole=True)
         case "submodule" if verb == "add":
-            return _Scope(rest, untracked=True, brings=True)
+            return _Scope(rest, untracked=True, brings=True, is_literal=True)
         case name if name in _MOVES:
             return _Scope(moves=True)
         case _:
@@ -243,7 +254,7 @@ class _Tree:
     def named(self, scope: _Scope) -> tuple[str, ...]:
         """Return the names of the protected paths in the scope."""
         specs = [spec for spec in map(_Pathspec.of, scope.specs) if spec is not None]
-        if self._is_literal:
+        if self._is_literal or scope.is_literal:
             specs = [_Pathspec(word.value or "\0") for word in scope.specs]
         return tuple(
             name

@@ -107,6 +107,9 @@ def site_of(project: Path) -> Site:
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @example(line=((), "clean -ffdX", "", ["\\.autonoe"]))
+@example(line=((), "clean -ffdX", "", ["src", ":^docs"]))
+@example(line=(("-C", "src"), "clean -fdx", "", [":(top).autonoe", ":!src"]))
+@example(line=((), "mv", "", ["{root}/docs", ":^docs"]))
 @example(line=((), "checkout other", "", [":!src"]))
 @example(line=(("-C", "docs/specs"), "rm -rf", "", []))
 @given(line=LINES)
