@@ -48,7 +48,7 @@ class Program:
     def read(self) -> dict[str, Any]:
         line = sys.stdin.readline()
         if not line:
-            time.sleep(self.script.get("lingers", 0))
+            time.sleep(self.script.get("lingers", 0))  # the script asks for it
             sys.exit(0)
         self.log.write(line)
         self.log.flush()
@@ -121,7 +121,7 @@ class Program:
                 case {"leave": command}:
                     subprocess.Popen(["/bin/sh", "-c", command], start_new_session=True)
                 case {"sleep": seconds}:
-                    time.sleep(seconds)
+                    time.sleep(seconds)  # the script asks for it
                 case {"exit": code}:
                     sys.stderr.write("it broke\n")
                     sys.stderr.flush()
