@@ -255,11 +255,16 @@ class ExpectedFiles:
         return _folder(name)
 
     def _covers(self, name: str) -> bool:
+        """Return whether `_now` can find it: it is inside, not exempt, and behind no link."""
         if name not in self._paths and not name.startswith(self._inside):
             return False
-        while name and name not in self._exempt:
-            name = _folder(name)
-        return not name
+        if name in self._exempt:
+            return False
+        while name := _folder(name):
+            print_ = self._prints.get(name)
+            if name in self._exempt or (print_ is not None and print_.kind == stat.S_IFLNK):
+                return False
+        return True
 
     def _now(self) -> dict[str, PathPrint]:
         """Return the prints of all that exists."""

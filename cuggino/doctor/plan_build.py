@@ -8,14 +8,15 @@ from pathlib import Path
 from cuggino.config import PLAN_BUILD_CONFIG_FILE, load_plan_build_config
 from cuggino.doctor.result import CheckResult
 from cuggino.errors import ConfigError
+from cuggino.sandbox import home_of
 from cuggino.storage import JobStore
 
 
 def jobs(folder: Path, env: Mapping[str, str]) -> Iterator[CheckResult]:
     """Check settings and jobs, in a project that uses the loop."""
     store = JobStore(folder)
-    home = env.get("HOME")
-    user = Path(home) / PLAN_BUILD_CONFIG_FILE if home else None
+    home = home_of(env)
+    user = None if home is None else home / PLAN_BUILD_CONFIG_FILE
     try:
         load_plan_build_config(folder, user=user)
         store.check()

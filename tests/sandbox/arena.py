@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
+import psutil
 import pytest
 
 import cuggino
@@ -20,7 +21,8 @@ from cuggino.sandbox import Boundary, Enclosure, RoleView, ViewRole, make_grante
 from tests.git_project import GitProject, make_once
 from tests.limits import LIMIT
 
-ROOT = Path(cuggino.__file__).parents[1]
+PACKAGES = [str(Path(module.__file__ or "").parents[1]) for module in (cuggino, psutil)]
+"""The folders that hold cuggino and what its sandbox imports."""
 OTHER = 1000
 """An ordinary user, as whom root runs some commands."""
 
@@ -184,7 +186,7 @@ def other_user() -> tuple[str, ...]:
     if python is None or switch is None:
         pytest.skip("setpriv or the system's python3 is missing")
     words = (switch, f"--reuid={OTHER}", f"--regid={OTHER}", "--clear-groups", python)
-    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import cuggino.sandbox.view"
+    code = f"import sys; sys.path[1:1] = {PACKAGES!r}; import cuggino.sandbox.view"
     tried = subprocess.run([*words, "-B", "-c", code], capture_output=True, timeout=LIMIT)
     if tried.returncode != 0:
         pytest.skip(f"user {OTHER} cannot import cuggino: {tried.stderr.decode()[-200:]}")
@@ -193,7 +195,7 @@ def other_user() -> tuple[str, ...]:
 
 _ENCLOSE = """
 import json, sys
-sys.path.insert(0, sys.argv[1])
+sys.path[1:1] = json.loads(sys.argv[1])
 from pathlib import Path
 from cuggino.sandbox import probe, role_view
 role, project, home, folder, state = sys.argv[2:]
@@ -219,7 +221,7 @@ def enclosed_as_other(arena: Arena, role: ViewRole) -> Enclosure:
             folder.chmod(folder.stat().st_mode | stat.S_IXOTH)  # pytest's own folders
     places = (arena.project, arena.home, arena.folder, arena.state)
     said = subprocess.run(
-        [*user, "-B", "-c", _ENCLOSE, str(ROOT), role, *map(str, places)],
+        [*user, "-B", "-c", _ENCLOSE, json.dumps(PACKAGES), role, *map(str, places)],
         env={**os.environ, "XDG_STATE_HOME": str(own)},
         capture_output=True,
         timeout=LIMIT,

@@ -281,3 +281,15 @@ def test_own_writes_are_no_changes(work: GitProject) -> None:
         write_atomic(work.root / ".cuggino/new/folder/file", "x")
 
     assert [VERDICT] == session(work.root, "coding", write)
+
+
+@pytest.mark.parametrize("name", [".cuggino", ".cuggino/journal"])
+def test_own_writes_behind_a_link_of_a_person(work: GitProject, tmp_path: Path, name: str) -> None:
+    """A user may keep the workspace elsewhere: what lies behind the link is not compared."""
+    kept = work.root / name
+    kept.mkdir(exist_ok=True)
+    kept.rename(tmp_path / "elsewhere")
+    kept.symlink_to(tmp_path / "elsewhere")
+    file = work.root / ".cuggino/journal/run.jsonl"
+    assert [VERDICT] == session(work.root, "planning", lambda: write_atomic(file, "{}"))
+    assert "{}" == file.read_text()
