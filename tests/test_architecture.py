@@ -67,6 +67,9 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
             "processes operators git",
             "pydantic pydantic_core reactivex copilot",
         ),
+        "gate": _room(
+            "errors events files guard domain agents.base operators processes", "pydantic"
+        ),
         "stages": _room(
             "events errors protection files guard sandbox config domain agents.base prompts "
             "operators folders processes git storage",

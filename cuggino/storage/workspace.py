@@ -30,6 +30,7 @@ _IGNORED = """# What belongs to runs of cuggino on this machine.
 /browser/
 /control/
 /digests/
+/flakes.json
 /journal/
 /lock
 /lock.json
@@ -43,7 +44,7 @@ _IGNORED = """# What belongs to runs of cuggino on this machine.
 """
 _AT_HOME = (
     *("spec_issues", "backlog", "tbd", "archive", "parked"),
-    *("control", "journal", "memory", "origins", "prompts", "proposals", "_setup"),
+    *("control", "flakes", "journal", "memory", "origins", "prompts", "proposals", "_setup"),
 )
 """The folders and files of a project that its slots share."""
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -80,6 +81,8 @@ class Workspace:
         """Dismissed findings, for the audit agent."""
         self.unverified_jobs = self.folder / "unverified-jobs.json"
         """The jobs of the plan/build loop that no run has verified."""
+        self.flakes = self.folder / "flakes.json"
+        """The flaky tests of the project's check."""
         self.prompts = self.folder / "prompts"
         self._setup = self.folder / "setup.sha256"
         self._lock = WorkspaceLock(self.folder)
