@@ -91,6 +91,7 @@ class TestBuilding:
             "command_timeout": 5.0,
             "gate": "block",
             "gate_paths": ["ci/**"],
+            "baseline": "must-pass",
             "commit": True,
             "push": "origin/main",
             "model": "small",

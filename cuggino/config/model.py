@@ -209,9 +209,14 @@ class LoopSettings(_Settings):
     """End the run when the setup command fails."""
     setup_keeps_running: bool = False
     """Leave what the setup command starts in the background running until the run ends."""
-    gate: Literal["context", "block"] = "context"
-    """`block`: an approval counts only if the check command before that review exited with 0, and
-    the check itself is unchanged, unless the focus or a specification asks for the change."""
+    gate: Literal["context", "block", "clean"] = "context"
+    """`context`: the check command's output informs agents, and an approval counts without it.
+    `block`: an approval counts only if the check command before that review exited with 0, and the
+    check itself is unchanged, unless the focus or a specification asks for the change. `clean`: the
+    same, and the last check runs on a clean checkout of HEAD."""
+    baseline: Literal["run", "skip", "must-pass"] = "run"
+    """The check command before the first agent: `run` reports what fails already, which then blocks
+    no approval; `skip` leaves it out; `must-pass` ends the run if it fails."""
     gate_paths: list[str] = Field(default=[])
     """Additional files that the check depends on, as paths or globs in the project: `tests/**`."""
     commit: bool = False
@@ -221,8 +226,11 @@ class LoopSettings(_Settings):
 
     @model_validator(mode="after")
     def _gate_needs_a_check(self) -> Self:
-        if self.gate == "block" and self.check_command is None:
-            raise ValueError('"gate": "block" requires a "checkCommand"')
+        if self.check_command is None:
+            if self.gate != "context":
+                raise ValueError(f'"gate": "{self.gate}" requires a "checkCommand"')
+            if self.baseline == "must-pass":
+                raise ValueError('"baseline": "must-pass" requires a "checkCommand"')
         return self
 
 

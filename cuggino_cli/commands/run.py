@@ -19,6 +19,7 @@ from cuggino_cli.options.supervision import (
     AGENT_HELP,
     CODING_ROLES,
     dirty_option,
+    gate_options,
     policy_options,
     warn_if_loose,
     with_policies,
@@ -55,6 +56,7 @@ from cuggino_cli.options.trusting import check_trust
 @click.option("--review", metavar="FILE", help="Your own review, for the first planning agent.")
 @click.option("--slow", is_flag=True, help="Review after every task.")
 @click.option("--agent", "-a", metavar="NAME", help=AGENT_HELP, shell_complete=agent_names)
+@gate_options
 @dirty_option
 @policy_options
 @recording_options

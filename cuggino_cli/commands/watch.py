@@ -20,6 +20,7 @@ from cuggino_cli.options.supervision import (
     CODING_ROLES,
     Command,
     dirty_option,
+    gate_options,
     policy_options,
     warn_if_loose,
     with_options,
@@ -78,6 +79,7 @@ def _slot_options(command: Command) -> Command:
 @click.option("--agent", "-a", metavar="NAME", help=AGENT_HELP, shell_complete=agent_names)
 @_slot_options
 @cluster_options
+@gate_options
 @dirty_option
 @policy_options
 @recording_options

@@ -124,6 +124,25 @@ def dirty_option(command: Command) -> Command:
     return option(command)
 
 
+def gate_options(command: Command) -> Command:
+    """Add `--gate` and `--baseline`, for a loop with a check command; None unless given."""
+    return with_options(
+        command,
+        click.option(
+            "--gate",
+            type=click.Choice(["context", "block", "clean"]),
+            help="Whether a failing check command blocks an approval; clean: also on a checkout "
+            "of HEAD.",
+        ),
+        click.option(
+            "--baseline",
+            type=click.Choice(["run", "skip", "must-pass"]),
+            help="The check command before the first agent: run it, skip it, or end unless it "
+            "passes.",
+        ),
+    )
+
+
 def policy_options(command: Command) -> Command:
     """Add `--budget`, `--max-tokens`, `--max-duration`, `--wait-for-quota`, `--max-retries`.
 

@@ -134,6 +134,8 @@ def test_an_unknown_key_without_a_suggestion_lists_all(tmp_path: Path, key: str)
         ("commandTimeout", 1e300),
         ("commitTimeout", None),
         ("gate", "hard"),
+        ("baseline", True),
+        ("baseline", "block"),
         ("push", "origin"),
         ("push", "/main"),
         ("push", "origin/+main"),
@@ -192,12 +194,14 @@ def test_a_url_is_not_shown(tmp_path: Path, value: Any) -> None:
 
 
 def test_the_gate_needs_a_check(tmp_path: Path) -> None:
-    """`gate: block` without a check command, or with a blank one, is rejected."""
-    for text in ('{"gate": "block"}', '{"gate": "block", "checkCommand": " "}'):
-        error = refused(tmp_path, text)
-        assert '"gate": "block" requires a "checkCommand"' in error.message
-    write(tmp_path, '{"gate": "block", "checkCommand": "make check"}')
-    assert "block" == load_config(tmp_path).gate
+    """A gate that decides needs a check command that is not blank, and so does `must-pass`."""
+    for setting in ('"gate": "block"', '"gate": "clean"', '"baseline": "must-pass"'):
+        for text in (f"{{{setting}}}", f'{{{setting}, "checkCommand": " "}}'):
+            assert f'{setting} requires a "checkCommand"' in refused(tmp_path, text).message
+    for gate in ("block", "clean"):
+        write(tmp_path, f'{{"gate": "{gate}", "checkCommand": "make", "baseline": "must-pass"}}')
+        config = load_config(tmp_path)
+        assert (gate, "must-pass") == (config.gate, config.baseline)
 
 
 GATED = {"commit": True, "checkCommand": "make check"}
@@ -294,7 +298,8 @@ class TestSaving:
             check_command=shown,
             setup_strict=st.booleans(),
             command_timeout=st.none() | seconds,
-            gate=st.sampled_from(["context", "block"]),
+            gate=st.sampled_from(["context", "block", "clean"]),
+            baseline=st.sampled_from(["run", "skip", "must-pass"]),
             commit=st.booleans(),
             commit_timeout=seconds,
             audit=st.booleans(),

@@ -101,7 +101,7 @@ class Gate:
         Files of the check have changed, and neither the focus, a specification nor the reviewer
         names them.
         """
-        if changed is None or self._options.gate != "block":
+        if changed is None or not self._options.approval_is_checked:
             return None
         paths = tuple(path for path in changed.check if not is_named(path, verdict.content))
         return _changed_check_review(paths) if paths else None

@@ -19,6 +19,11 @@ class CodingOptions(LoopSettings, ReviewSettings, CommandSettings, CommitSetting
     """Review after every task, not only when the plan is done."""
 
     @property
+    def approval_is_checked(self) -> bool:
+        """Whether an approval counts only if the check command passes."""
+        return self.check_command is not None and self.gate != "context"
+
+    @property
     def roles(self) -> tuple[Role, ...]:
         """The roles of the agents that the loop runs."""
         return ("planning", "implementing", "reviewing")
@@ -38,6 +43,7 @@ class LoopRunOptions(CodingOptions, RunOptions):
         "setup_strict",
         "gate",
         "gate_paths",
+        "baseline",
         "commit",
         "push",
         "progress_patience",

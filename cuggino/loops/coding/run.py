@@ -255,7 +255,7 @@ class CodingRun(Story):
         if not isinstance(verdict, Approved):
             return verdict
         code = check.exit_code if check is not None else None
-        if self._options.gate == "block" and check is not None and code != 0:
+        if self._options.approval_is_checked and check is not None and code != 0:
             return (yield from self._void(n, failed_check_review(check), code))
         if own := self._gate.judged(verdict, changed):
             return (yield from self._void(n, own, code))
