@@ -1,9 +1,9 @@
 """Slots: clones of the project where items are worked on, and what lands from them."""
 
 from cuggino.stages.slots.candidates import publish_candidate
-from cuggino.stages.slots.checking import Gate, Red, branch_names
-from cuggino.stages.slots.copying import included_files
-from cuggino.stages.slots.folder import GATE, Slot, slot_home, slots_of
+from cuggino.stages.slots.checking import Gate, Red, branch_names, clean_check_stage
+from cuggino.stages.slots.copying import included_files, missing_ignored
+from cuggino.stages.slots.folder import GATE, Slot, check_folder, slot_home, slots_of
 from cuggino.stages.slots.keeping import NotKept, known_refs, numbered
 from cuggino.stages.slots.landing import LandOn, Trunk
 from cuggino.stages.slots.listing import (
@@ -55,6 +55,8 @@ __all__ = [
     "base_ref",
     "branch_names",
     "candidate_ref",
+    "check_folder",
+    "clean_check_stage",
     "clean_slots",
     "config_text",
     "contains",
@@ -64,6 +66,7 @@ __all__ = [
     "kept_ref",
     "known_refs",
     "list_slots",
+    "missing_ignored",
     "numbered",
     "prepare_slot",
     "publish_candidate",

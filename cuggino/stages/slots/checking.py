@@ -1,4 +1,4 @@
-"""The gate: the tree where candidates are merged, and the commands that check them there."""
+"""The gate: a clean checkout of merged work, and the commands that check it there."""
 
 from __future__ import annotations
 
@@ -7,25 +7,27 @@ import shutil
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from types import MappingProxyType
+from typing import Literal, NamedTuple, TypeVar
 
-from reactivex import Observable, of, operators as ops
+from reactivex import Observable
 
 from cuggino.errors import ProcessError
 from cuggino.events import (
     CheckCommandOutput,
     CheckCommandStarted,
     CommandOutputEvent,
+    Event,
     SetupCommandOutput,
     SetupCommandStarted,
     WatchCandidate,
     WatchSentBack,
 )
 from cuggino.files import storing
-from cuggino.operators import Flow, ask, forward, pause
+from cuggino.operators import Flow, ask, emit, flow, forward, pause
 from cuggino.sandbox import Views
 from cuggino.stages.acts import act
-from cuggino.stages.command import Shell, command_stage, shell_with
+from cuggino.stages.command import Shell, command_stage, enclosed_shell, shell_with
 from cuggino.stages.repository import commit_message
 from cuggino.stages.slots.folder import Slot
 from cuggino.stages.slots.gate_tree import GateTree, Merged, NotMerged
@@ -36,6 +38,9 @@ ITEM = "Item"
 """The trailer of a landing's commit that names its item."""
 _BRANCHES = 100
 """Maximum number of branches of one item."""
+_NONE: Mapping[str, str] = MappingProxyType({})
+
+Output = TypeVar("Output", SetupCommandOutput, CheckCommandOutput)
 
 
 class Red(NamedTuple):
@@ -64,9 +69,9 @@ class Red(NamedTuple):
 class Gate:
     """The gate tree of a project, and the commands that have to pass in it.
 
-    `gate_folder` has no other use. Commands run with `shell`, or in a plain one with the variables
-    of slot 0 and `env`. The project's hooks run when candidates are merged, in the view
-    of commands.
+    `gate_folder` has no other use. Commands run with `shell`; without one, in the view of commands
+    if there are `views`, with the variables of slot 0 and `env`. The project's hooks run when
+    candidates are merged, in that view, too.
     """
 
     def __init__(
@@ -77,7 +82,7 @@ class Gate:
         check_command: str,
         setup_command: str | None = None,
         shell: Shell | None = None,
-        env: Mapping[str, str] | None = None,
+        env: Mapping[str, str] = _NONE,
         specs: str | None = ".specs",
         timeout: float = 600.0,
         command_timeout: float | None = None,
@@ -88,7 +93,7 @@ class Gate:
         self.check_command = check_command
         self._setup_command = setup_command
         self._shell = shell
-        self._env = env or {}
+        self._env = env
         self._specs = specs
         self._timeout = timeout
         self._command_timeout = command_timeout
@@ -113,39 +118,54 @@ class Gate:
             views=self._views,
         )
 
+    def check(self, commit: str, n: int = 1) -> Observable[Event]:
+        """Run the setup and the check on a clean checkout of the commit (`clean_check_stage`)."""
+        return flow(lambda: self._check(commit, n))
+
     def test(self, merged: Merged, n: int) -> Flow[Red | None]:
         """Run the setup and the check on the merged work; return why it does not land, or None."""
+        output = yield from forward(self.check(merged.commit, n), name="check")
+        assert isinstance(output, CommandOutputEvent)
+        if output.exit_code != 0:
+            is_setup = isinstance(output, SetupCommandOutput)
+            return Red("setup" if is_setup else "check", output.output)
+        _, gate = yield from self.located()
+        changed = yield from gate.changed(merged.commit)
+        if not changed:
+            return None
+        command = "setup or check command" if self._setup_command else "check command"
+        words = (
+            f"The {command} changes files that git tracks, so that what it tests is not what would "
+            f"land: {', '.join(changed[:10])}. Commit what it writes, or let git ignore it."
+        )
+        return Red("changed-files", words, changed)
+
+    def _check(self, commit: str, n: int) -> Flow[None]:
         place, gate = yield from self.located()
+        yield from gate.take(commit)
         yield from gate.furnish()
         yield from self._copy_specs(place, gate)
-        outputs = gate.folder / ".git"
         if self._setup_command:
-            started = SetupCommandStarted(iteration=n, command=self._setup_command)
-            stage = self._stage(SetupCommandOutput, self._setup_command, n, place, gate, outputs)
-            setup = yield from forward(of(started).pipe(ops.concat(stage)), name="setup")
-            if red := (yield from _judged(gate, merged, "setup", setup)):
-                return red
-        check_started = CheckCommandStarted(iteration=n, command=self.check_command)
-        stage = self._stage(CheckCommandOutput, self.check_command, n, place, gate, outputs)
-        check = yield from forward(of(check_started).pipe(ops.concat(stage)), name="check")
-        return (yield from _judged(gate, merged, "check", check))
+            yield from emit(SetupCommandStarted(iteration=n, command=self._setup_command))
+            setup = self._stage(SetupCommandOutput, self._setup_command, n, place)
+            output = yield from forward(setup, name="setup")
+            if output is not None and output.exit_code != 0:
+                return
+        yield from emit(CheckCommandStarted(iteration=n, command=self.check_command))
+        check = self._stage(CheckCommandOutput, self.check_command, n, place)
+        yield from forward(check, name="check")
 
-    def _stage(
-        self,
-        kind: type[Any],
-        command: str,
-        n: int,
-        place: Place,
-        gate: GateTree,
-        outputs: Path,
-    ) -> Observable[Any]:
+    def _stage(self, kind: type[Output], command: str, n: int, place: Place) -> Observable[Output]:
+        slot = self._slot(place)
+        env = {**slot.env, **self._env}
+        default = shell_with(env) if self._views is None else enclosed_shell(self._views, env)
         return command_stage(
             kind,
             command,
-            shell=self._shell or shell_with({**self._slot(place).env, **self._env}),
-            cwd=gate.folder / place.layout.prefix,
+            shell=self._shell or default,
+            cwd=slot.folder,
             iteration=n,
-            output_file=outputs / f"cuggino-{kind.__name__}",
+            output_file=slot.root / ".git" / f"cuggino-{kind.__name__}",
             timeout=self._command_timeout,
         )
 
@@ -163,28 +183,61 @@ class Gate:
             yield from pause(0)
 
 
+def clean_check_stage(
+    project: Path,
+    *,
+    commit: str,
+    check_command: str,
+    folder: Path,
+    setup_command: str | None = None,
+    shell: Shell | None = None,
+    env: Mapping[str, str] = _NONE,
+    views: Views | None = None,
+    specs: str | None = ".specs",
+    iteration: int = 1,
+    command_timeout: float | None = None,
+) -> Observable[Event]:
+    """Run the setup and the check on a clean checkout of a commit of the project. Cold.
+
+    ::
+
+        [SetupCommandStarted SetupCommandOutput] CheckCommandStarted CheckCommandOutput|
+
+    The last event is the `CheckCommandOutput`, or the `SetupCommandOutput` of a setup that fails.
+    Any commit object will do; it needs no ref.
+
+    `folder` is a gate tree (`GateTree`, `check_folder`) that nothing else uses at that time. It is
+    a repository of its own that shares the project's objects, without remotes and branches. What a
+    killed process has left there is repaired. It gets the submodules, the files that
+    `.worktreeinclude` names, and the specifications that git does not have. It stays, with the
+    ignored files of the commands, as their caches make the next check quick; `cuggino slots clean`
+    removes it.
+
+    Commands run with `shell`; without one, in the view of commands if there are `views`.
+
+    Errors: `ConfigError` without a repository, or if the folder is in other use; `ProcessError`
+    and `StorageError` if the commit cannot be checked out.
+    """
+    gate = Gate(
+        project,
+        folder,
+        check_command=check_command,
+        setup_command=setup_command,
+        shell=shell,
+        env=env,
+        specs=specs,
+        command_timeout=command_timeout,
+        views=views,
+    )
+    return gate.check(commit, iteration)
+
+
 def _copy_missing(source: Path, target: Path, names: list[str]) -> None:
     for name in names:
         if not os.path.lexists(target / name):
             with storing("copy", source / name):
                 target.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(source / name, target / name, follow_symlinks=False)
-
-
-def _judged(
-    gate: GateTree, merged: Merged, command: Literal["setup", "check"], output: object
-) -> Flow[Red | None]:
-    assert isinstance(output, CommandOutputEvent)
-    if output.exit_code != 0:
-        return Red(command, output.output)
-    changed = yield from gate.changed(merged.commit)
-    if not changed:
-        return None
-    words = (
-        f"The {command} command changes files that git tracks, so that what it tests is not what "
-        f"would land: {', '.join(changed[:10])}. Commit what it writes, or let git ignore it."
-    )
-    return Red("changed-files", words, changed)
 
 
 def check_is_there(candidate: WatchCandidate, place: Place) -> Flow[None]:

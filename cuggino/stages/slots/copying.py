@@ -7,17 +7,25 @@ import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import BinaryIO
 
 from cuggino.errors import ProcessFailed
 from cuggino.files import remove, storing
-from cuggino.git import Git, layout_of
+from cuggino.git import STATUS, Git, changed_files, layout_of
 from cuggino.operators import Flow, pause
+from cuggino.sandbox import Views, top_of
 from cuggino.stages.slots.folder import Slot
 
 INCLUDED = ".worktreeinclude"
 """Patterns, as in `.gitignore`, of ignored files that a slot needs too, such as `.env`."""
+
+_CACHES = (
+    *("__pycache__", "*.py[co]", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"),
+    *("*.egg-info", ".coverage", ".cache", ".gradle", ".DS_Store"),
+)
+"""Names of ignored files that no check depends on."""
 
 _CHUNK = 1 << 20
 _SLICE = 64
@@ -63,6 +71,32 @@ def included_files(git: Git) -> Flow[list[str]]:
         if error.child_exit_code != 1:  # none of them
             raise
         return []
+
+
+def missing_ignored(
+    project: Path, folder: Path, *, views: Views | None = None
+) -> Flow[tuple[str, ...]]:
+    """Return the ignored files of the project that a checkout of it in `folder` lacks.
+
+    A folder that git ignores as a whole is one entry, with a slash at its end. Caches of compilers
+    and tests are left out.
+
+    Raises:
+        ProcessError: git cannot read the project.
+    """
+    project = project.resolve()
+    words = (*STATUS, "--ignored=traditional", "--untracked-files=normal", "--", ".")
+    listed = yield from Git(cwd=project, views=views).must(*words)
+    within = project.relative_to(top_of(project)).as_posix()
+    prefix = "" if within == "." else f"{within}/"
+    ignored = [one for one in changed_files(listed.fields) if one.state == "!!"]
+    paths = [one.path.removeprefix(prefix) for one in ignored]
+    return tuple(path for path in paths if not (_is_cache(path) or os.path.lexists(folder / path)))
+
+
+def _is_cache(path: str) -> bool:
+    name = Path(path).name
+    return path.startswith(".cuggino/") or any(fnmatch(name, cache) for cache in _CACHES)
 
 
 def copy_lfs(slot: Slot) -> Flow[None]:

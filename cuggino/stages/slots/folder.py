@@ -13,7 +13,9 @@ from cuggino.git import Git
 from cuggino.sandbox import Views, home_of, top_of
 
 GATE = "gate"
-"""The name of the gate tree, beside the slots."""
+"""The name of the gate tree where candidates are merged, beside the slots."""
+CHECK = "check"
+"""The name of the gate tree where the work of a run is checked; that of a slot has its number."""
 
 _FIRST_PORT, _PORTS = 20_000, 100
 
@@ -81,6 +83,19 @@ def slot_home(project: Path, slot_folder: str | None = None) -> Path:
     if home.exists() and not home.is_dir():
         raise ConfigError(f"the slot folder {home} is not a folder")
     return home
+
+
+def check_folder(home: Path, slot: int | None = None) -> Path:
+    """Return the gate tree for the work of a run in the project, or in a slot.
+
+    `home` is the folder of all slots (`slot_home`).
+    """
+    return home / (CHECK if slot is None else f"{CHECK}-{slot}")
+
+
+def is_gate_tree(folder: Path) -> bool:
+    """Return whether a folder beside the slots is named like a gate tree."""
+    return folder.name in (GATE, CHECK) or folder.name.removeprefix(f"{CHECK}-").isdecimal()
 
 
 def _expanded(folder: str) -> Path:

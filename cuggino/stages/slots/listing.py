@@ -17,7 +17,7 @@ from cuggino.git import Git
 from cuggino.operators import Flow, ask, emit, flow, pause
 from cuggino.processes import process_output
 from cuggino.sandbox import Views
-from cuggino.stages.slots.folder import GATE, Slot, slot_home, slot_in
+from cuggino.stages.slots.folder import Slot, is_gate_tree, slot_home, slot_in
 from cuggino.stages.slots.keeping import known_refs, left_in
 from cuggino.stages.slots.record import SlotRecord, record_of, record_path
 from cuggino.stages.slots.refs import CANDIDATES, KEPT, TRUNK, base_ref, item_of
@@ -33,7 +33,7 @@ class SlotFolder:
     """A folder in the slot folder of a project."""
 
     kind: SlotFolderKind
-    """`slot`; `gate`: the gate tree; `aside`: a slot that was set aside with work in it; `remains`:
+    """`slot`; `gate`: a gate tree; `aside`: a slot that was set aside with work in it; `remains`:
     leftovers of a killed process."""
     folder: Path
     number: int = 0
@@ -152,12 +152,17 @@ def _folder(
 ) -> Flow[SlotFolder | None]:
     """Describe a folder; None for one that is not a slot of this project."""
     name = path.name
-    if name.endswith(_REMAINS) or name == GATE:
-        kind: SlotFolderKind = "gate" if name == GATE else "remains"
+    if name.endswith(_REMAINS):
         size = yield from _size(path)
-        return SlotFolder(kind=kind, folder=path, size=size, busy=busy)
+        return SlotFolder(kind="remains", folder=path, size=size, busy=busy)
     record = record_of(path)
-    if record is None or record.project != str(git.cwd):
+    if record is None:
+        return None
+    owner = Path(record.project)
+    if is_gate_tree(path) and (owner == git.cwd or owner.is_relative_to(path.parent)):
+        size = yield from _size(path)
+        return SlotFolder(kind="gate", folder=path, size=size, busy=busy)
+    if owner != git.cwd:
         return None
     size = yield from _size(path)
     if name.startswith(_ASIDE):

@@ -168,6 +168,7 @@ def test_hooks_and_check_in_an_enclosure(work: Landings) -> None:
     signer.chmod(0o755)
     for name, value in (("gpg.program", str(signer)), ("commit.gpgSign", "true")):
         work.git("config", name, value)
+    work.commit("Ignore", {".gitignore": "hooked\n"})
     attack = f"touch {work.project.root}/escaped"
     work.project.hook("pre-merge-commit", f"{attack}; touch hooked; exit 0")
     views = Views()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,13 @@ def cleaned(project: SlottedProject, **options: Any) -> SlotsCleaned:
     result = run(clean_slots(project.root, **options))
     assert isinstance(result, SlotsCleaned)
     return result
+
+
+def gate_tree(folder: Path, project: Path) -> None:
+    """Make a folder that is recorded as the gate tree of the project."""
+    folder.mkdir()
+    record = {"project": str(project), "config": ""}
+    folder.with_name(f"{folder.name}.json").write_text(json.dumps(record))
 
 
 def names(folders: Any) -> list[str]:
@@ -93,9 +101,11 @@ class TestListing:
         assert (used.slot(3).root / ".git" / "config").read_text() == "[user]\n\tname = mine\n"
 
     def test_other_folders(self, used: SlottedProject, tmp_path: Path) -> None:
-        """The gate tree, set-aside slots and remains are recognized; other folders are not ours."""
+        """Gate trees, set-aside slots and remains are recognized; other folders are not ours."""
         home = used.slot().root.parent
-        for name in ("gate", "slot-9.new", "slot-1.gone", "mine", "slot-7"):
+        gate_tree(home / "gate", used.root)
+        gate_tree(home / "check-2", used.slot(2).folder)
+        for name in ("check", "check-3", "slot-9.new", "slot-1.gone", "mine", "slot-7"):
             (home / name).mkdir()
         inner = used.slot(1).folder / "inner"
         inner.mkdir()
@@ -107,6 +117,7 @@ class TestListing:
         kinds = {folder.folder.name: folder.kind for folder in listed(used).folders}
         assert kinds == {
             "gate": "gate",
+            "check-2": "gate",
             "slot-1": "slot",
             "slot-2": "slot",
             "slot-3": "slot",
@@ -167,8 +178,12 @@ class TestCleaning:
         (home / "slot-8.gone" / "mod").mkdir(parents=True)
         (home / "slot-8.gone" / "mod" / "file").write_text("x")
         (home / "slot-8.gone" / "mod").chmod(0o555)
-        (home / "gate").mkdir()
-        assert set(names(cleaned(used).folders)) == {"gate", "slot-1", "slot-2", "slot-8.gone"}
+        gate_tree(home / "gate", used.root)
+        gate_tree(home / "check", used.root)
+        assert set(names(cleaned(used).folders)) == {
+            *("check", "gate", "slot-1", "slot-2", "slot-8.gone"),
+        }
+        assert not (home / "check.json").exists()
         assert not (home / "slot-8.gone").exists()
 
     def test_nothing(self, project: SlottedProject) -> None:
