@@ -57,7 +57,7 @@ from cuggino.events.forge import (
     WatchReportFailed,
     WatchSourceFailed,
 )
-from cuggino.events.gate import ApprovalBlocked, GateChanged
+from cuggino.events.gate import ApprovalBlocked, CheckFlaky, GateChanged
 from cuggino.events.implementing_markers import Done, NoMoreWork, Note, Progress
 from cuggino.events.journal import (
     JournalEvent,
@@ -207,6 +207,7 @@ __all__ = [
     "BuildVerified",
     "CheckCommandOutput",
     "CheckCommandStarted",
+    "CheckFlaky",
     "ClusterWorker",
     "CommandOutputEvent",
     "CommandStartedEvent",

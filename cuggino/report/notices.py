@@ -15,6 +15,7 @@ from cuggino.events import (
     BranchChanged,
     BudgetWarning,
     BuildVerified,
+    CheckFlaky,
     CommitFailed,
     ContradictoryMarkers,
     ControlIgnored,
@@ -245,6 +246,8 @@ def describe(event: Event) -> tuple[str, Tone, str] | None:
             return "Task limit", "warning", f"{counted(limit, 'task')} on one plan"
         case GateChanged(paths=paths):
             return "Check changed", "warning", f"changed or removed: {', '.join(paths)}"
+        case CheckFlaky(message=message):
+            return "Flaky check", "warning", message
         case SpecsChanged(paths=paths):
             return "Specs changed", "warning", f"{', '.join(paths)}; planned again"
         case ApprovalBlocked(changed=paths) if paths:

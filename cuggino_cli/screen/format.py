@@ -16,6 +16,7 @@ from cuggino.events import (
     BranchChanged,
     BudgetWarning,
     CheckCommandOutput,
+    CheckFlaky,
     CommandOutputEvent,
     CommandStartedEvent,
     CommitFailed,
@@ -215,6 +216,8 @@ def _phase_shown(event: LoopPhaseEvent, verbosity: Verbosity) -> Shown | None:
             return always(
                 "warning", f"[Loop] Files that approvals depend on changed: {', '.join(paths)}"
             )
+        case CheckFlaky(message=message):
+            return always("warning", f"[Check] Flaky: {message}")
         case SpecsChanged(paths=paths):
             return always(
                 "warning", f"[Loop] Specifications changed: {', '.join(paths)}; replanning"

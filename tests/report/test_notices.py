@@ -102,6 +102,12 @@ SAID: tuple[tuple[ev.Event, str, str], ...] = (
     (ev.LoopMaxIterations(iteration=3, max_iterations=3), "Iterations used up", "3 iterations"),
     (ev.TaskLimitReached(iteration=1, max_tasks=9), "Task limit", "9 tasks on one plan"),
     (ev.ApprovalBlocked(iteration=1, exit_code=2), "Approval blocked", "exited with 2"),
+    (ev.CheckFlaky(iteration=1), "Flaky check", "failed, then passed on the same files"),
+    (
+        ev.CheckFlaky(iteration=1, tests=tuple("abcdefg"), times=3),
+        "Flaky check",
+        "files: a, b, c, d, e and 2 more; 3 times lately",
+    ),
     (ev.CommitFailed(iteration=1, message="no name"), "Commit failed", "no name"),
     (ev.PushFailed(iteration=1, message="no remote"), "Push failed", "no remote"),
     (ev.NotificationFailed(message="HTTP 500"), "Notification failed", "HTTP 500"),

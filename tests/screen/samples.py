@@ -71,6 +71,7 @@ _OF_ONE: dict[type[ev.Event], dict[str, Any]] = {
         "sync": False,
     },
     ev.ApprovalBlocked: {"exit_code": 1, "changed": []},
+    ev.CheckFlaky: {"tests": ["test_a"], "times": 2},
     ev.CommitPerformed: {"left": []},
     ev.DeliverSessionEnded: {"session": 1, "cost_usd": 0.5, "duration": 60.0},
     ev.DeliverSessionStarted: {"session": 1, "instruction": "coding"},

@@ -138,6 +138,11 @@ def replaced(**fields: Any) -> ev.Event:
         ),
         (
             FULL,
+            ev.CheckFlaky(iteration=1, tests=("test_a",)),
+            "[Check] Flaky: failed, then passed on the same files: test_a",
+        ),
+        (
+            FULL,
             ev.TaskLimitReached(iteration=1, max_tasks=50),
             "\n[Loop] Task limit (50) reached",
         ),

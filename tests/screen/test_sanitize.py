@@ -100,6 +100,7 @@ def test_hostile_event_is_inert(cls: type[Event]) -> None:
         "left": [HOSTILE],
         "left_out": [(HOSTILE, HOSTILE)],
         "skipping": [HOSTILE],
+        "tests": [HOSTILE],
         "weakened": [HOSTILE],
         "paths": [HOSTILE],
         "findings": [HOSTILE],

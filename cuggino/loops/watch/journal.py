@@ -9,6 +9,7 @@ from typing import Any
 from cuggino.domain import Attempts
 from cuggino.errors import StorageError
 from cuggino.events import (
+    CheckFlaky,
     CommandOutputEvent,
     CommandStartedEvent,
     Event,
@@ -55,7 +56,7 @@ SLOTS = "slots"
 _OF_RUNS = (
     SupervisionEvent | SessionEnded | Steered | UsageUpdate | LoopTerminalEvent | WatchLoopEvent
 )
-_COMMANDS = CommandStartedEvent | CommandOutputEvent
+_AT_GATE = CommandStartedEvent | CommandOutputEvent | CheckFlaky
 
 
 class WatchRecorder:
@@ -84,7 +85,7 @@ class WatchRecorder:
         stage = self._stage if staged else None
         if stage in (ITEM, SLOTS):
             wanted = isinstance(event, _OF_RUNS) and not isinstance(event, RunResumed)
-            wanted = wanted or (isinstance(event, _COMMANDS) and event.item == self._landing)
+            wanted = wanted or (isinstance(event, _AT_GATE) and event.item == self._landing)
         else:
             wanted = not isinstance(event, PingEvent | MessageDelta)
         if wanted:
