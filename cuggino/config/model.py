@@ -245,9 +245,9 @@ class WatchSettings(LoopSettings):
     """Attempts at a failing backlog item before it is parked."""
     retry_seconds: Seconds = 60.0
     """Seconds before the second attempt; doubled for each further one, up to an hour."""
-    on_max_iterations: Literal["complete", "park"] = "complete"
-    """Without an approval after the last iteration, `complete` archives the item, `park` parks
-    it."""
+    on_max_iterations: Literal["complete", "park"] = "park"
+    """Without an approval after the last iteration, `park` parks the item, `complete` archives it;
+    from slots only approved work lands, so that the item is always parked."""
     slots: int = Field(default=1, ge=1, le=400)
     """The number of items that `watch` works on at once, each in its own clone; more than one
     requires `commit` and `checkCommand`."""

@@ -99,7 +99,7 @@ class LandingQueue:
     def after(self, event: Event) -> LandingQueue:
         """Return the queue after an event of the watch, running or recorded."""
         match event:
-            case WatchCandidate(filename=name):
+            case WatchCandidate(filename=name, approved=True):
                 return self.add(name)
             case WatchLanding(filename=name):
                 return self.begin(name)

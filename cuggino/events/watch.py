@@ -194,7 +194,7 @@ class WatchSlotsChanged(WatchLoopEvent):
 
 
 class WatchCandidate(WatchLoopEvent):
-    """The work on an item is done in its slot, and waits for its landing."""
+    """The work on an item is done in its slot, and waits for its landing if it is approved."""
 
     filename: str
     slot: int
@@ -203,6 +203,9 @@ class WatchCandidate(WatchLoopEvent):
     """The commit on which the work was built."""
     attempt: int
     """Counted from 1; each earlier return or failure was one."""
+    approved: bool = True
+    """False if the iterations were used up without an approval. Such work never lands: its item is
+    parked."""
 
 
 class WatchLanding(WatchLoopEvent):

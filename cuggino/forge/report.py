@@ -183,6 +183,8 @@ def _retried(report: Report, event: WatchItemRetry) -> Report:
 
 
 def _made(report: Report, event: WatchCandidate) -> Report:
+    if not event.approved:
+        return report
     return report.now("working", "It is done, and waits to land.")._but(commit=event.commit)
 
 

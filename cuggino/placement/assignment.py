@@ -90,7 +90,6 @@ class Assignment(_Model):
     """The private ignore patterns of the repository."""
     candidate: WatchCandidate | None = None
     sent_back: WatchSentBack | None = None
-    unapproved: bool = False
     files: tuple[Carried, ...] = ()
     """Files of the project: specifications, and files that `.worktreeinclude` names."""
     state: tuple[Carried, ...] = ()

@@ -277,7 +277,6 @@ class Cluster:
                 exclude=exclude + "".join(f"/{path}\n" for path in ignored),
                 candidate=work.returned.candidate if work.returned else None,
                 sent_back=work.returned.sent_back if work.returned else None,
-                unapproved=work.unapproved,
                 files=carry(_of_project(cwd, options.specs_path, [*included, *of_agents])),
                 state=carry(state),
                 limits=self._limits_at(here.now),

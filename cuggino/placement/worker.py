@@ -246,7 +246,6 @@ class _RemoteAttempt:
             base=given.base,
             number=given.number,
             returned=returned,
-            unapproved=given.unapproved,
             control=control,
         )
 

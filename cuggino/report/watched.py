@@ -184,7 +184,7 @@ class WatchedItems:
                 if event.worker:
                     self._put_on(name, event.worker, at)
             case WatchCandidate(filename=name, commit=commit):
-                self._settle(name, "queued", "", at)
+                self._settle(name, "queued" if event.approved else "max_iterations", "", at)
                 # A resumed attempt is not another one, and others were those of an earlier watch.
                 self._put(name, at, candidate=commit, slot=event.slot, attempts=event.attempt)
             case WatchLanding(filename=name):

@@ -810,6 +810,8 @@ def _workers(self: Activity, event: WatchWorkers, _at: datetime) -> Activity:
 
 
 def _candidate(self: Activity, event: WatchCandidate, at: datetime) -> Activity:
+    if not event.approved:
+        return self
     return self._moved(
         event.filename, place="queue", slot=event.slot, commit=event.commit, stage_began=at
     )

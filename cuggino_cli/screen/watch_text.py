@@ -211,6 +211,10 @@ def _retry(event: WatchItemRetry) -> str:
 def _landing(event: WatchCandidate | WatchLanding | WatchLanded | WatchSentBack) -> Shown:
     name = event.filename
     match event:
+        case WatchCandidate(commit=commit, approved=False):
+            return always(
+                "warning", f"[Watch] Not approved, so it does not land: {name} ({commit[:7]})"
+            )
         case WatchCandidate(commit=commit):
             return always("watch", f"[Watch] Candidate: {name} ({commit[:7]})")
         case WatchLanding(commit=commit, trunk=trunk):

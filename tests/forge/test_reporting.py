@@ -199,6 +199,16 @@ def test_an_hour_of_outage(tmp_path: Path) -> None:
     assert {"edit the comment on issue 7"} == set(waits)
 
 
+def test_unapproved_work_does_not_wait_to_land(tmp_path: Path) -> None:
+    """The comment says so only of approved work."""
+    here = machine(tmp_path)
+    here.begins()
+    here.emit(CANDIDATE.model_copy(update={"approved": False}), after=10)
+    assert "waits to land" not in here.body()
+    here.emit(CANDIDATE, after=100)
+    assert "waits to land" in here.body()
+
+
 def test_a_removed_comment_is_written_anew_once(tmp_path: Path) -> None:
     """A person who removes it again is not contradicted."""
     here = machine(tmp_path)

@@ -42,7 +42,7 @@ class Home:
         self.slots = slots_of(project.root, None, 3)
         self.base = self.head()
         self.ledger = Ledger()
-        self.publish: Callable[[Slot, str], Observable[Any]] = self._publish
+        self.publish: Callable[[Slot, str, bool], Observable[Any]] = self._publish
 
     def _make(self) -> None:
         self.project.write(".gitignore", ".cuggino\n")
@@ -89,7 +89,7 @@ class Home:
             work,
             place,
             prepare=partial(self._prepare, prepared),
-            publish=lambda slot, base, **_: self.publish(slot, base),
+            publish=lambda slot, base, approved, **_: self.publish(slot, base, approved),
         )
         seen: list[Event] = []
         try:
@@ -104,13 +104,18 @@ class Home:
         preparing = prepare_slot(slot, base=base, item=self.name, resume=resume)
         return preparing.pipe(ops.do_action(on_completed=then))
 
-    def _publish(self, slot: Slot, base: str) -> Observable[Any]:
+    def _publish(self, slot: Slot, base: str, approved: bool) -> Observable[Any]:
         def make() -> WatchCandidate:
             commit = commit_at(slot.root / ".git", "HEAD")
             assert commit is not None
             fetch_into(self.project.root / ".git", slot.root / ".git", candidate_ref(self.name))
             return WatchCandidate(
-                filename="a.md", slot=slot.number, commit=commit, base=base, attempt=1
+                filename="a.md",
+                slot=slot.number,
+                commit=commit,
+                base=base,
+                attempt=1,
+                approved=approved,
             )
 
         return act(make)

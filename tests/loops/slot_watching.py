@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +13,7 @@ from reactivex.subject import Subject
 
 from cuggino import events as ev
 from cuggino.loops import (
+    LoopRunOptions,
     Placement,
     Returned,
     Services,
@@ -20,13 +22,15 @@ from cuggino.loops import (
     Work,
 )
 from cuggino.loops.frame.companions import Companion
+from cuggino.loops.frame.journal import open_journal
 from cuggino.loops.watch.here import Here
+from cuggino.loops.watch.journal import SLOTS
 from cuggino.loops.watch.slots import Places
 from cuggino.operators import Flow, ask, emit, flow, pause
 from cuggino.operators.supervision import QuotaGate
 from cuggino.stages import clock
 from cuggino.stages.slots import Slot, slots_of
-from cuggino.storage import Workspace
+from cuggino.storage import Workspace, new_run_id
 from cuggino.testing import AgentRun, InMemoryAgent, Marbles, Seen
 
 Outcome = str | Exception
@@ -159,6 +163,18 @@ class ScriptedTrunk:
         return concat(pause_of(self.follow_seconds), of(*self.follows))
 
 
+def leave_killed(slots: SlotWatching, *happened: ev.Event) -> None:
+    """Write the journal of a killed watch; its item 1.md has the text `task`."""
+    at = datetime(2026, 1, 2, tzinfo=UTC)
+    digest = hashlib.sha256(b"task").hexdigest()
+    run = LoopRunOptions(focus="a", cwd=slots.folder, item=f"1.md {digest}", slot=2)
+    open_journal(slots.workspace, run, new_run_id(), None, at=at).close()
+    before = open_journal(slots.workspace, slots.options, new_run_id(), None, at=at)
+    for event in happened:
+        before.append(event, at=at, stage=SLOTS)
+    before.close()
+
+
 def seconds_of(moment: datetime) -> float:
     """Return the virtual second."""
     return (moment - datetime.fromtimestamp(0, UTC)).total_seconds()
@@ -284,16 +300,20 @@ class SlotWatching:
             case "spec_issue":
                 file = self.workspace.write_spec_issue("unclear")
                 return [ev.LoopSpecIssue(iteration=1, content="unclear", filename=file)]
-            case "max_iterations":
-                return [ev.LoopMaxIterations(iteration=3, max_iterations=3)]
             case _:
-                commit = f"{name}-{number}"
-                return [
-                    ev.LoopApproved(iteration=1),
-                    ev.WatchCandidate(
-                        filename=name, slot=slot.number, commit=commit, base=base, attempt=number
-                    ),
-                ]
+                is_approved = outcome == "candidate"
+                end: ev.LoopTerminalEvent = ev.LoopApproved(iteration=1)
+                if not is_approved:
+                    end = ev.LoopMaxIterations(iteration=3, max_iterations=3)
+                made = ev.WatchCandidate(
+                    filename=name,
+                    slot=slot.number,
+                    commit=f"{name}-{number}",
+                    base=base,
+                    attempt=number,
+                    approved=is_approved,
+                )
+                return [end, made]
 
     def at(self, when: float, do: Callable[[], object], folder: Path | None = None) -> None:
         """Do something at a virtual second; a change of `folder` is reported."""

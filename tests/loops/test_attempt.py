@@ -167,22 +167,32 @@ def test_a_slot_that_is_taken_keeps_the_run_of_its_item(home: Home) -> None:
     assert ({"b.txt", "c.txt"} <= set(files), "x.txt" in files) == (True, False)
 
 
-def test_a_candidate_that_was_not_published(home: Home) -> None:
-    """An approved run is not repeated when its process was killed just then."""
+BAD = [Say("<REQUEST_CHANGES>Data loss.</REQUEST_CHANGES>")]
+
+
+@pytest.mark.parametrize(("review", "approved"), [(GOOD, True), (BAD, False)])
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_candidate_knows_whether_it_is_approved(
+    home: Home, review: list[Any], approved: bool, killed: bool
+) -> None:
+    """A run whose process was killed before its candidate was published is not repeated."""
     sessions: dict[str, list[Any]] = {
         "planning": [PLAN],
         "implementing": [work("b.txt")],
-        "reviewing": [GOOD],
+        "reviewing": [review],
     }
-    failing = home.publish
-    home.publish = lambda *_: throw(KilledForTest())
-    _, _, error = home.attempt(sessions)
-    assert isinstance(error, KilledForTest)
-    home.publish = failing
-    agent, seen, error = home.attempt({})
+    options = {"max_iterations": 1}
+    publish = home.publish
+    if killed:
+        home.publish = lambda *_: throw(KilledForTest())
+        _, _, error = home.attempt(sessions, options=options)
+        assert isinstance(error, KilledForTest)
+        home.publish = publish
+    agent, seen, error = home.attempt({} if killed else sessions, options=options)
     assert error is None
-    assert ["WatchCandidate"] == names(seen)
-    assert [] == agent.spawned
+    assert isinstance(seen[-1], ev.WatchCandidate)
+    assert approved == seen[-1].approved
+    assert (0 if killed else 3) == len(agent.spawned)
     assert "b.txt" in home.project.git("ls-tree", "--name-only", "refs/cuggino/candidates/a.md")
 
 

@@ -40,9 +40,14 @@ MOST = 4
 """Failures, or returns, after which the world parks an item."""
 
 
-def candidate(start: Start) -> ev.WatchCandidate:
+def candidate(start: Start, *, approved: bool = True) -> ev.WatchCandidate:
     return ev.WatchCandidate(
-        filename=start.name, slot=start.slot, commit="c", base="b", attempt=start.number
+        filename=start.name,
+        slot=start.slot,
+        commit="c",
+        base="b",
+        attempt=start.number,
+        approved=approved,
     )
 
 
@@ -101,6 +106,7 @@ class World:
                 assert name not in self.running, "an item never runs twice at once"
                 assert self.landing is None or self.landing.name != name
                 assert name not in self.state.queue.waiting
+                assert not self.state.works.get(name, ItemWork()).is_unapproved
                 assert len(self.running) < self.state.limit.active, "more than there is room for"
                 assert slot not in {start.slot for start in self.running.values()}
                 assert 1 <= slot <= self.state.limit.slots
@@ -113,6 +119,7 @@ class World:
                 work = self.state.works[name]
                 assert work.waits_to_land
                 assert work.candidate == made
+                assert made.approved, "only approved work lands"
                 self.landing = decision
                 self.events.append(ev.WatchLanding(filename=name, commit="c", trunk="t"))
             case Look():
@@ -163,6 +170,11 @@ class World:
             case "issue":
                 self.tell(Served(name))
                 self.kept.append(name)
+            case "unapproved":
+                self.happened(candidate(start, approved=False))
+                self.tell(Served(name))
+                self.look()
+                self.park(name)
             case _:
                 raise AssertionError(outcome)
         del self.running[name]
@@ -190,7 +202,7 @@ class World:
         self.tell(LandingEnded())
 
 
-ENDS = st.sampled_from(["candidate"] * 6 + ["fail", "overload", "skip", "issue"])
+ENDS = st.sampled_from(["candidate"] * 6 + ["fail", "overload", "skip", "issue", "unapproved"])
 LANDINGS = st.sampled_from(["landed"] * 3 + ["back", "back", "fail"])
 
 
@@ -348,6 +360,17 @@ def test_three_that_wait_hold_new_items_back() -> None:
     state, _ = next_step(state, Forgotten("c"))
     _, decisions = next_step(state, Listed(("f",)))
     assert [one.name for one in decisions if isinstance(one, Start)] == ["f"]
+
+
+def test_unapproved_work_neither_lands_nor_begins_again() -> None:
+    """Until its item is forgotten, as when it is parked."""
+    made = candidate(Start("a", 1), approved=False)
+    state, _ = next_step(PoolState(limit=SlotLimit(2)), Happened("a", made))
+    state, decisions = next_step(state, Listed(("a",)))
+    assert (Finish(),) == decisions
+    state, _ = next_step(state, Forgotten("a"))
+    _, decisions = next_step(state, Listed(("a",)))
+    assert (Start("a", 1),) == decisions
 
 
 def test_another_text_begins_anew() -> None:

@@ -12,7 +12,7 @@ from reactivex import never, operators as ops, timer
 
 from cuggino import errors, events as ev
 from cuggino.storage import list_journals
-from tests.loops.slot_watching import SlotWatching
+from tests.loops.slot_watching import SlotWatching, leave_killed
 
 SHORT = {
     "WatchProcessingItem": "work",
@@ -155,6 +155,32 @@ class TestSentBack:
             "its work is in refs/cuggino/candidates/1.md"
         )
         assert [1, 2, 3] == [number for _, _, number, _ in slots.tried]
+
+    def test_unapproved_work_does_not_land(self, tmp_path: Path) -> None:
+        """Its item is parked with the reason and its work; others go on."""
+        slots = watching(
+            tmp_path, "1.md", "2.md", attempts={"1.md": [(5.0, "max_iterations")]}, max_attempts=3
+        )
+        seen = slots.play(100)
+        (parked,) = events(seen, ev.WatchItemParked)
+        assert (
+            "1.md",
+            "not approved within 3 iterations; its work is in refs/cuggino/candidates/1.md",
+        ) == (parked.filename, parked.reason)
+        assert ["2.md"] == slots.trunk.landed
+        assert ["1.md", "2.md"] == [name for name, *_ in slots.tried]
+
+    @pytest.mark.parametrize("recorded", [True, False])
+    def test_unapproved_work_of_a_killed_watch(self, tmp_path: Path, recorded: bool) -> None:
+        """It does not land either, also if the version of that watch did not record it."""
+        slots = watching(tmp_path, "1.md", journal=True)
+        end = ev.LoopMaxIterations(iteration=3, max_iterations=3, item="1.md")
+        made = ev.WatchCandidate(
+            filename="1.md", slot=1, commit="c", base="b", attempt=1, approved=not recorded
+        )
+        leave_killed(slots, ev.WatchProcessingItem(filename="1.md", slot=1), end, made)
+        assert ["0: parked, idle"] == short(slots.story(100))
+        assert [] == slots.trunk.landed
 
     @pytest.mark.parametrize("when", ["at work", "landing"])
     def test_its_work_is_named_after_failures_too(self, tmp_path: Path, when: str) -> None:

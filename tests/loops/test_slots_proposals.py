@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +10,8 @@ from reactivex import concat, never, operators as ops, timer
 
 from cuggino import events as ev
 from cuggino.errors import ForgeRefused, ProcessError
-from cuggino.loops import LoopRunOptions
-from cuggino.loops.frame.journal import open_journal
-from cuggino.loops.watch.journal import SLOTS
-from cuggino.storage import list_journals, new_run_id
-from tests.loops.slot_watching import SlotWatching
+from cuggino.storage import list_journals
+from tests.loops.slot_watching import SlotWatching, leave_killed
 from tests.loops.test_slots import SHORT, events, short, watching
 from tests.loops.test_slots_recorded import left
 
@@ -306,28 +301,17 @@ class TestJournal:
         found = left(tmp_path, WORK, END, MADE, LANDING, other)
         assert ("1.md",) == found.queue.waiting
 
-    def killed(self, slots: SlotWatching, *ended: Any) -> None:
-        """Leave what a killed watch has left, whose item was proposed."""
-        at = datetime(2026, 1, 2, tzinfo=UTC)
-        digest = hashlib.sha256(b"task").hexdigest()
-        run = LoopRunOptions(focus="a", cwd=slots.folder, item=f"1.md {digest}", slot=2)
-        open_journal(slots.workspace, run, new_run_id(), None, at=at).close()
-        before = open_journal(slots.workspace, slots.options, new_run_id(), None, at=at)
-        for event in [WORK, END, MADE, LANDING, OPENED, *ended]:
-            before.append(event, at=at, stage=SLOTS)
-        before.close()
-
     def test_one_lands_here_when_nothing_is_proposed_any_more(self, tmp_path: Path) -> None:
         """The setting `landOn` was changed between two watches."""
         slots = watching(tmp_path, "1.md", journal=True, is_proposing=False)
-        self.killed(slots)
+        leave_killed(slots, WORK, END, MADE, LANDING, OPENED)
         assert ["0: landing 1", "1: landed 1, done 1, idle"] == short(slots.story(80))
 
     @pytest.mark.parametrize("ended", [[], [BACK], [LANDED]])
     def test_the_next_watch_goes_on(self, tmp_path: Path, ended: list[Any]) -> None:
         """It waits, works on, or puts away, wherever the one before was killed."""
         slots = proposing(tmp_path, "1.md", journal=True, proposals={"1.md": [(50.0, "merged")]})
-        self.killed(slots, *ended)
+        leave_killed(slots, WORK, END, MADE, LANDING, OPENED, *ended)
         story = short(slots.story(80))
         expected = {
             0: ["0: idle", "50: landed 1, done 1, idle"],

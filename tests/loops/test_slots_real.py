@@ -15,6 +15,7 @@ from cuggino import events as ev
 from cuggino.errors import ConfigError, Interrupted, LoopError
 from cuggino.loops import Returned
 from cuggino.processes.process_tree import Ladder, ProcessTree
+from cuggino.stages.slots import TRUNK, candidate_ref
 from cuggino.storage.journal import list_journals, read_journal
 from tests.git_project import isolate_git
 from tests.limits import LIMIT
@@ -193,6 +194,27 @@ class TestPieces:
         landed = [*cuggino.iterate(runtime.land(made))]
         assert ["1.md"] == [e.filename for e in landed if isinstance(e, ev.WatchItemRetained)]
         assert (project.workspace.backlog / "1.md").exists()
+
+    def test_rejected_work_does_not_land(self, tmp_path: Path) -> None:
+        """Its check is green, but its reviewer asks for changes in each iteration."""
+        project = SlotProject(tmp_path, max_iterations=1)
+        scenario = project.work / "scenario.toml"
+        rejected = "<REQUEST_CHANGES>Data loss.</REQUEST_CHANGES>"
+        scenario.write_text(
+            scenario.read_text().replace("<APPROVED>As specified.</APPROVED>", rejected)
+        )
+        project.item("1", "echo 1 >word1.txt")
+        begin = project.git.git("rev-parse", "main")
+        events = project.watch()
+        ref = candidate_ref("1.md")
+        (parked,) = [event for event in events if isinstance(event, ev.WatchItemParked)]
+        assert parked.reason.endswith(f"not approved within 1 iterations; its work is in {ref}")
+        assert "1\n" == project.git.git("show", f"{ref}:word1.txt")
+        assert begin == project.git.git("rev-parse", "main") == project.git.git("rev-parse", TRUNK)
+        made = next(event for event in events if isinstance(event, ev.WatchCandidate))
+        with pytest.raises(ConfigError, match=r"the work on 1\.md is not approved"):
+            cuggino.run(project.runtime().land(made))
+        assert begin == project.git.git("rev-parse", TRUNK)
 
     def test_an_item_that_is_not_there(self, tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match=r"9\.md is not in the backlog"):

@@ -156,7 +156,8 @@ class TestRetries:
 class TestEndings:
     def test_the_archive_keeps_the_item_with_its_outcome(self, tmp_path: Path) -> None:
         """A finished item is in the archive, as it was, with its outcome in the name."""
-        watching = Watching(tmp_path, loops=[(1, "approved"), (1, "max_iterations")])
+        loops: list[Any] = [(1, "approved"), (1, "max_iterations")]
+        watching = Watching(tmp_path, loops=loops, on_max_iterations="complete")
         watching.write(0, "001.md", "one")
         watching.write(0, "002.md", "two")
         watching.play(100)
@@ -164,9 +165,9 @@ class TestEndings:
         assert ["one", "two"] == [path.read_text() for path in archived]
         assert ["-approved-001.md", "-max-iterations-002.md"] == [p.name[36:] for p in archived]
 
-    def test_max_iterations_can_park(self, tmp_path: Path) -> None:
-        """With `on_max_iterations: park` an item that was not approved waits for a person."""
-        watching = Watching(tmp_path, loops=[(1, "max_iterations")], on_max_iterations="park")
+    def test_unapproved_work_is_parked(self, tmp_path: Path) -> None:
+        """An item that was not approved waits for a person."""
+        watching = Watching(tmp_path, loops=[(1, "max_iterations")])
         watching.write(0, "001.md")
         parked = values(watching, 100, ev.WatchItemParked)
         assert [("001.md", "not approved within 3 iterations")] == [

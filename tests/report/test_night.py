@@ -224,6 +224,8 @@ def test_outcomes_of_items() -> None:
     """The outcome of an item follows its latest event."""
     begun = ev.WatchProcessingItem(filename="a")
     limit = ("item", ev.LoopMaxIterations(iteration=3, max_iterations=3))
+    made = ev.WatchCandidate(filename="a", slot=1, commit="c", base="b", attempt=1, approved=False)
+    assert [("a", "max_iterations", "")] == watched(begun, limit, made)
     issue = ("item", ev.LoopSpecIssue(iteration=1, content="Which?", filename="x.md"))
     stalled = ("item", ev.LoopStalled(iteration=1, reason="no_progress", message="nothing"))
     retry = ev.WatchItemRetry(filename="a", message="busy", attempt=1, max_attempts=3, retry_in=9)

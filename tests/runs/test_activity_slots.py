@@ -118,6 +118,15 @@ def test_from_candidate_to_landing() -> None:
     assert ([one.item for one in activity.items], activity.done) == (["b.md"], 1)
 
 
+def test_unapproved_work_waits_for_no_landing() -> None:
+    """It is never in the queue; its item is parked."""
+    refused = CANDIDATE.model_copy(update={"approved": False})
+    activity = after(*BEGUN, refused)
+    assert () == activity.queue
+    activity = after(ev.WatchItemParked(filename="a.md", reason="not approved"), start=activity)
+    assert (["b.md"], 1) == ([one.item for one in activity.items], activity.parked)
+
+
 def test_an_item_is_sent_back() -> None:
     """It waits for a slot and keeps its returns while it is worked on again."""
     back = ev.WatchSentBack(filename="a.md", reason="conflict", paths=("x",), returns=1)

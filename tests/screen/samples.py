@@ -112,7 +112,7 @@ _OF_ONE: dict[type[ev.Event], dict[str, Any]] = {
     ev.VerificationEnded: {"findings": ["no test"], "failures": {"J1": 1}},
     ev.Steered: {"to": "prompt"},
     ev.StopAsked: {"now": False},
-    ev.WatchCandidate: {"slot": 1, "attempt": 1},
+    ev.WatchCandidate: {"slot": 1, "attempt": 1, "approved": True},
     ev.WatchFollowDelayed: {"paths": ["a.py"]},
     ev.WatchFollowHealed: {"restored": 3},
     ev.WatchLanded: {"nothing": False},

@@ -125,6 +125,13 @@ def replaced(**fields: Any) -> ev.Event:
         # CRLF is one line ending, also where an output is cut.
         (FULL, check("a\r\n" * 250 + "b"), "[Check] Output:\n" + "a\n" * 250 + "..."),
         (FULL, ev.ToolResult(name="t", output="a\r\nb"), "    1→a\n    2→b"),
+        (
+            FULL,
+            ev.WatchCandidate(
+                filename="a.md", slot=1, commit="0123456789", base="b", attempt=1, approved=False
+            ),
+            "[Watch] Not approved, so it does not land: a.md (0123456)",
+        ),
         # The loop.
         (
             FULL,

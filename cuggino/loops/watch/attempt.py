@@ -50,7 +50,7 @@ class Publish(Protocol):
     """Makes the candidate of the work in a slot, as `publish_candidate`."""
 
     def __call__(
-        self, slot: Slot, *, item: str, base: str, attempt: int
+        self, slot: Slot, *, item: str, base: str, attempt: int, approved: bool
     ) -> Observable[WatchEvent]: ...
 
 
@@ -65,8 +65,8 @@ def attempt(
 
     `services` are those of the project. Journal, backlog, issues, quota, ledger and control are the
     project's, the rest is the slot's. Ends with `WatchCandidate`, or with the `LoopTerminalEvent`
-    of a run without a result that may land; `unapproved` work may land if its iterations are used
-    up. Errors are those of the coding loop and of git.
+    of a run without a result. The candidate of a run whose iterations are used up is not
+    `approved`. Errors are those of the coding loop and of git.
 
     A `returned` item begins at its candidate, with the trunk merged into it: after a conflict it is
     reviewed, otherwise planned again, with the output of the check.
@@ -134,17 +134,20 @@ class _Attempt:
             record = found.record
             if found.folder != self._slot.folder:
                 record = yield from self._taken_over(found)
-            yield from self._published(record)
+            is_approved = found.run is not None and found.run.state == "approved"
+            yield from self._published(record, approved=is_approved)
             return
         else:
             record, last = yield from self._gone_on(found)
-        if self._may_land(last):
-            yield from self._published(record)
+        if isinstance(last, LoopApproved | LoopMaxIterations):
+            yield from self._published(record, approved=isinstance(last, LoopApproved))
 
-    def _published(self, record: AttemptRecord) -> Flow[None]:
+    def _published(self, record: AttemptRecord, *, approved: bool) -> Flow[None]:
         """Make the candidate. When it has been emitted, the slot has nothing left to report."""
         work = self._work
-        published = self._publish(self._slot, item=work.name, base=record.base, attempt=work.number)
+        published = self._publish(
+            self._slot, item=work.name, base=record.base, attempt=work.number, approved=approved
+        )
         yield from forward(published)
         yield from ask(act(lambda: write_attempt(self._desk, record._replace(published=True))))
 
@@ -181,14 +184,9 @@ class _Attempt:
     def _is_done(self, found: _Found) -> bool:
         """Return whether only the candidate is missing."""
         run = found.run
-        states = ("approved", "max_iterations") if self._work.unapproved else ("approved",)
         is_same = found.record.number == self._work.number
+        states = ("approved", "max_iterations")
         return is_same and run is not None and not run.resumable and run.state in states
-
-    def _may_land(self, last: object) -> bool:
-        return isinstance(last, LoopApproved) or (
-            self._work.unapproved and isinstance(last, LoopMaxIterations)
-        )
 
     def _begun(self) -> Flow[tuple[AttemptRecord, object]]:
         """Prepare the slot, and run the loop from the beginning."""

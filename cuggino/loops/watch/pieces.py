@@ -56,7 +56,6 @@ def attempt_item(
             base=base,
             number=number,
             returned=returned,
-            unapproved=options.on_max_iterations == "complete",
         )
         yield from forward(work_placed(places.placement, work))
 

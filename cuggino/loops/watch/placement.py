@@ -41,8 +41,6 @@ class Work:
     """Counts the attempts at the item."""
     returned: Returned | None = None
     """The reason why its candidate did not land."""
-    unapproved: bool = False
-    """True if work may land without an approval when its iterations are used up."""
     ledger: Ledger | None = None
     """Counts what all attempts spend."""
     control: Control | None = None

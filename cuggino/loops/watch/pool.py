@@ -60,10 +60,10 @@ def pool(
     listed does, so an item that has landed or failed must not be listed.
 
     `attempt` gets a `Start` (item, slot, number, what was sent back) and its candidate is the last
-    `WatchCandidate` that it emits. `land` gets a `Land` (item, candidate) and emits `WatchLanded`,
-    `WatchProposed`, or `WatchSentBack`: then the item is attempted again, before others. One that
-    was sent back twice has the gate to itself. The queue is kept short: when three candidates
-    wait, no new item begins.
+    `WatchCandidate` that it emits; one that is not approved never lands. `land` gets a `Land`
+    (item, candidate) and emits `WatchLanded`, `WatchProposed`, or `WatchSentBack`: then the item is
+    attempted again, before others. One that was sent back twice has the gate to itself. The queue
+    is kept short: when three candidates wait, no new item begins.
 
     Completes when nothing is at work and nothing that is listed can begin. Errors: those of all the
     streams; one releases everything.

@@ -54,7 +54,13 @@ class ItemWork:
     @property
     def waits_to_land(self) -> bool:
         """Return whether the candidate only has to pass the gate."""
-        return self.candidate is not None and self.sent_back is None and self.proposed is None
+        is_candidate = self.candidate is not None and not self.is_unapproved
+        return is_candidate and self.sent_back is None and self.proposed is None
+
+    @property
+    def is_unapproved(self) -> bool:
+        """Return whether the candidate may not land, as nobody has approved it."""
+        return self.candidate is not None and not self.candidate.approved
 
     @property
     def returned(self) -> Returned | None:
@@ -254,7 +260,7 @@ def next_step(state: PoolState, fact: Fact) -> tuple[PoolState, tuple[Decision, 
     Only after `Listed` does anything begin: nothing does from an old list. Of the items listed,
     those sent back more often begin first; each has one attempt at a time, in a slot of its own, as
     long as `limit` has room and the queue is short. Candidates land one at a time, in the order of
-    `LandingQueue`.
+    `LandingQueue`. An item whose candidate is not approved neither lands nor begins again.
     """
     match fact:
         case Listed(holds_back=True):
@@ -293,6 +299,8 @@ def _listed(state: PoolState, listed: Listed) -> tuple[PoolState, tuple[Decision
     decisions: list[Decision] = []
     for name in queue.first(listed.ready):
         if state.is_active(name):
+            continue
+        if state.work_of(name).is_unapproved:
             continue
         if state.waits_to_land(name):
             queue = queue.add(name)

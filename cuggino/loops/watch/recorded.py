@@ -57,7 +57,10 @@ def state_after(events: Iterable[Event]) -> PoolState:
             case WatchProcessingItem(filename=name, slot=slot) if slot:
                 works[name] = replace(works.get(name, ItemWork()), slot=slot)
             case WatchCandidate(filename=name):
-                works[name] = works.get(name, ItemWork()).after(event)
+                work = works.get(name, ItemWork())
+                if isinstance(work.end, LoopMaxIterations):  # earlier versions did not record it
+                    event = event.model_copy(update={"approved": False})
+                works[name] = work.after(event)
             case (
                 LoopTerminalEvent(item=str(name))
                 | WatchProposed(filename=name)

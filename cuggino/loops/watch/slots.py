@@ -193,6 +193,8 @@ class SlotWatch(Story):
         for name, work in self._state.value.works.items():
             if work.has_landed:
                 yield from self._put_away(name, work)
+            elif work.is_unapproved:
+                yield from self._park(name, _why_unapproved(work))
             elif self._run.resumed is None and work.candidate is not None:
                 yield from emit(work.candidate)
                 if (ended := work.sent_back or work.proposed) is not None:
@@ -369,6 +371,8 @@ class SlotWatch(Story):
         items.succeeded(name)
         if isinstance(last, LoopSpecIssue):
             self._issues[last.filename] = name
+        elif (work := self._state.value.work_of(name)).is_unapproved:
+            yield from self._park(name, _why_unapproved(work))
         elif isinstance(last, LoopTerminalEvent):
             yield from self._park(name, (yield from items.finished(name, options, last)))
 
@@ -383,7 +387,6 @@ class SlotWatch(Story):
             base=base,
             number=known.number,
             returned=known.returned,
-            unapproved=self._options.on_max_iterations == "complete",
             ledger=self._run.supervision.ledger,
             control=control,
         )
@@ -589,6 +592,10 @@ def _ends_all(error: CugginoError) -> bool:
 def _hits_every_item(error: CugginoError) -> bool:
     """Return whether other items would fail, too: of the watch's folders, one cannot be written."""
     return hits_every_item(error) or isinstance(error, StorageError | WorkspaceLocked)
+
+
+def _why_unapproved(work: ItemWork) -> str:
+    return "not approved" if work.end is None else work.end.message
 
 
 def _why_parked(last: WatchSentBack) -> str:

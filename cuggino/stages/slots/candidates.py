@@ -21,7 +21,7 @@ from cuggino.stages.slots.submodules import unknown_commits
 
 
 def publish_candidate(
-    slot: Slot, *, item: str, base: str, attempt: int
+    slot: Slot, *, item: str, base: str, attempt: int, approved: bool = True
 ) -> Observable[WatchWorkKept | WatchCandidate]:
     """Store the current commit of the slot as the candidate of the item; emits `WatchCandidate`.
 
@@ -29,17 +29,18 @@ def publish_candidate(
 
         [WatchWorkKept] WatchCandidate
 
-    Only commits count; uncommitted files stay in the slot. The objects are fetched into the user's
-    repository, those of LFS too, and the ref of an earlier candidate moves. An earlier one that
-    this one does not contain is kept first. Can be killed at any time and called again.
+    One that is not `approved` never lands. Only commits count; uncommitted files stay in the slot.
+    The objects are fetched into the user's repository, those of LFS too, and the ref of an earlier
+    candidate moves. An earlier one that this one does not contain is kept first. Can be killed at
+    any time and called again.
 
     Errors: `ProcessError` from git, for a submodule with a commit that only the slot has, or for a
     repository that the work has made in the slot, whose files would be lost with it.
     """
-    return flow(lambda: _publish(slot, item, base, attempt))
+    return flow(lambda: _publish(slot, item, base, attempt, approved))
 
 
-def _publish(slot: Slot, item: str, base: str, attempt: int) -> Flow[None]:
+def _publish(slot: Slot, item: str, base: str, attempt: int, approved: bool) -> Flow[None]:
     record = yield from slot_record(slot)
     yield from reset_settings(slot, record)
     commit = (yield from slot.git.must("rev-parse", "HEAD^{commit}")).text
@@ -66,7 +67,14 @@ def _publish(slot: Slot, item: str, base: str, attempt: int) -> Flow[None]:
     if earlier != commit:
         yield from slot.project_git.fetch(slot.root, f"+HEAD:{ref}")
     yield from emit(
-        WatchCandidate(filename=item, slot=slot.number, commit=commit, base=base, attempt=attempt)
+        WatchCandidate(
+            filename=item,
+            slot=slot.number,
+            commit=commit,
+            base=base,
+            attempt=attempt,
+            approved=approved,
+        )
     )
 
 

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, TypeVar
 
 from reactivex import Observable
 
-from cuggino.errors import ProcessError
+from cuggino.errors import ConfigError, ProcessError
 from cuggino.events import (
     CheckCommandOutput,
     CheckCommandStarted,
@@ -240,12 +240,18 @@ def _copy_missing(source: Path, target: Path, names: list[str]) -> None:
                 shutil.copy2(source / name, target / name, follow_symlinks=False)
 
 
-def check_is_there(candidate: WatchCandidate, place: Place) -> Flow[None]:
-    """Check that the repository has the candidate.
+def check_candidate(candidate: WatchCandidate, place: Place) -> Flow[None]:
+    """Check that the candidate is approved, and that the repository has it.
 
     Raises:
-        ProcessError: the candidate is missing.
+        ConfigError: nobody has approved it.
+        ProcessError: it is missing.
     """
+    if not candidate.approved:
+        raise ConfigError(
+            f"the work on {candidate.filename} is not approved, so it cannot land",
+            hint=f"see it with: git diff {candidate.base[:12]} {candidate.commit[:12]}",
+        )
     if not (yield from commit_named(candidate.commit, place.git)):
         raise ProcessError(
             "git", f"the candidate of {candidate.filename} is gone: {candidate.commit}"

@@ -33,7 +33,7 @@ from cuggino.stages.slots.checking import (
     Gate,
     Red,
     branch_names,
-    check_is_there,
+    check_candidate,
     landing_message,
     one_line,
 )
@@ -424,7 +424,7 @@ class Trunk:
                 is_announced = True
             landed = yield from self._landed_before(place, candidate, trunk)
             if landed is None:
-                yield from check_is_there(candidate, place)
+                yield from check_candidate(candidate, place)
                 merged, red = yield from self._merge(place, gate, candidate, trunk, title)
                 if red is not None:
                     yield from emit(red.sent_back(filename, returns))

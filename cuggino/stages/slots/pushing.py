@@ -27,7 +27,7 @@ from cuggino.git import (
     ssh_environment,
 )
 from cuggino.operators import Flow, pause
-from cuggino.stages.slots.checking import Gate, Red, check_is_there, landing_message
+from cuggino.stages.slots.checking import Gate, Red, check_candidate, landing_message
 from cuggino.stages.slots.gate_tree import NotMerged
 from cuggino.stages.slots.position import commit_named, contains, move_refs
 from cuggino.stages.slots.refs import TARGET, candidate_ref
@@ -146,7 +146,7 @@ class RemoteBranches:
             ProcessError: git fails for a reason unrelated to the candidate.
         """
         place, gate = yield from self._gate.located()
-        yield from check_is_there(candidate, place)
+        yield from check_candidate(candidate, place)
         message = landing_message(candidate.filename, title)
         before = yield from gate.take(target)
         merged = yield from gate.merge(candidate.commit, message, only=True)
