@@ -27,6 +27,7 @@ from cuggino.errors import ConfigError
 from cuggino.events import Event, LoopEvent
 from cuggino.files import state_folder
 from cuggino.forge import Look, Source, beside_watch, import_once, landing_of, redacting, sources_of
+from cuggino.gate import GitWork
 from cuggino.guard import Level, Role
 from cuggino.guard_audit import JudgedCall
 from cuggino.logins import Login, LoginMemory, check_logins, logins_of
@@ -58,7 +59,6 @@ from cuggino.stages import (
     UndoPlan,
     Workplace,
     act,
-    changed_tests,
     clean_slots,
     control_commands,
     find_snapshot,
@@ -149,7 +149,7 @@ class Runtime:
             prompts=Prompts(workspace.prompts),
             snapshots=_snapshots(folder, config),
             fingerprint=partial(fingerprint_stage, views=views),
-            changed_tests=partial(changed_tests, views=views),
+            work=GitWork.of(folder, workspace.snapshots, views=views, hide=config.sandbox_hide),
             control=control_commands(control),
             control_folder=control,
             shows_plans=True,

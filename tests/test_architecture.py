@@ -68,16 +68,17 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
             "pydantic pydantic_core reactivex copilot",
         ),
         "gate": _room(
-            "errors events files guard domain agents.base operators processes", "pydantic"
+            "errors events files guard sandbox domain agents.base operators processes git",
+            "pydantic reactivex",
         ),
         "stages": _room(
-            "events errors protection files guard sandbox config domain agents.base prompts "
+            "events errors protection files guard sandbox config domain agents.base gate prompts "
             "operators folders processes git storage",
             "pydantic reactivex",
         ),
         "loops": _room(
             "programs events errors files guard sandbox config domain prompts "
-            "operators git storage agents.base stages",
+            "operators git storage agents.base gate stages",
             "pydantic reactivex",
         ),
         "edges": _room("operators", "reactivex"),
@@ -121,8 +122,8 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         "project_manager": _room("errors sandbox config prompts storage agents"),
         "runtime": _room(
             "events errors files guard sandbox config domain prompts operators "
-            "storage agents stages loops notify telemetry logins wakefulness control preflight "
-            "runs doctor guard_audit project_manager forge",
+            "storage agents gate stages loops notify telemetry logins wakefulness control "
+            "preflight runs doctor guard_audit project_manager forge",
             "reactivex pydantic",
         ),
         "placement": _room(

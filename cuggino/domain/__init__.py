@@ -49,17 +49,6 @@ from cuggino.domain.front_matter import (
     split_front_matter,
     with_held,
 )
-from cuggino.domain.gate_files import (
-    PathChange,
-    PathState,
-    begins_test,
-    files_of_command,
-    has_test_name,
-    is_named,
-    is_test_file,
-    path_changes,
-    skips_tests,
-)
 from cuggino.domain.job_verification import (
     CommandCheck,
     CommandRun,
@@ -75,6 +64,12 @@ from cuggino.domain.job_verification import (
 from cuggino.domain.jobs import BLOCKED, IN_PROGRESS, MOST_JOBS, PARTIAL, Job, Jobs
 from cuggino.domain.landing_queue import LandingQueue
 from cuggino.domain.progress import ProgressWatch
+from cuggino.domain.project_paths import (
+    PathChange,
+    PathState,
+    is_test_file,
+    path_changes,
+)
 from cuggino.domain.quota import QUOTA_SCHEDULE, is_quota_answer, is_quota_text, parse_reset
 from cuggino.domain.ready import ReadyOrder, ready_order
 from cuggino.domain.repetition import RepetitionWatch
@@ -151,7 +146,6 @@ __all__ = [
     "after_of",
     "agent_tool",
     "begins_session",
-    "begins_test",
     "budget_exceeded",
     "cleaned",
     "cooldown_end",
@@ -160,14 +154,11 @@ __all__ = [
     "failure_note",
     "fallback_reason",
     "files_named",
-    "files_of_command",
     "finding_as_markdown",
-    "has_test_name",
     "held_of",
     "hits_every_item",
     "is_full_disk",
     "is_marked_imported",
-    "is_named",
     "is_overload",
     "is_quota_answer",
     "is_quota_text",
@@ -188,7 +179,6 @@ __all__ = [
     "recorded_cooldowns",
     "safe_title",
     "shown_to_agents",
-    "skips_tests",
     "split_front_matter",
     "task_titles",
     "title_of",

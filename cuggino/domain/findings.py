@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import TypeAlias
 
-from cuggino.domain.gate_files import PathState, is_test_file
+from cuggino.domain.project_paths import PathState, is_test_file
 
 SAME_WORDS = 0.6
 """Share of common words (Dice) from which two findings are the same."""

@@ -10,6 +10,7 @@ from cuggino.events.base import Event, UnknownEvent
 from cuggino.events.command import (
     CheckCommandOutput,
     CheckCommandStarted,
+    Checked,
     CommandOutputEvent,
     CommandStartedEvent,
     SetupCommandOutput,
@@ -57,7 +58,17 @@ from cuggino.events.forge import (
     WatchReportFailed,
     WatchSourceFailed,
 )
-from cuggino.events.gate import ApprovalBlocked, CheckFlaky, GateChanged
+from cuggino.events.gate import (
+    ApprovalBlocked,
+    Baseline,
+    CheckFlaky,
+    CheckUnmeasured,
+    CheckVerdict,
+    CheckWeakened,
+    Deviation,
+    GateChanged,
+    NotInCommit,
+)
 from cuggino.events.implementing_markers import Done, NoMoreWork, Note, Progress
 from cuggino.events.journal import (
     JournalEvent,
@@ -201,6 +212,7 @@ __all__ = [
     "AgentRetry",
     "ApprovalBlocked",
     "Approved",
+    "Baseline",
     "BranchChanged",
     "BudgetKind",
     "BudgetWarning",
@@ -208,6 +220,10 @@ __all__ = [
     "CheckCommandOutput",
     "CheckCommandStarted",
     "CheckFlaky",
+    "CheckUnmeasured",
+    "CheckVerdict",
+    "CheckWeakened",
+    "Checked",
     "ClusterWorker",
     "CommandOutputEvent",
     "CommandStartedEvent",
@@ -232,6 +248,7 @@ __all__ = [
     "DeliverableState",
     "DeliverableStatusChanged",
     "DeliverablesListed",
+    "Deviation",
     "DirtyFilesCommitted",
     "DirtyFilesKept",
     "Done",
@@ -264,6 +281,7 @@ __all__ = [
     "MessageDelta",
     "NoMoreWork",
     "NoProgress",
+    "NotInCommit",
     "Note",
     "NotificationFailed",
     "PauseAsked",

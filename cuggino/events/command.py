@@ -1,13 +1,36 @@
 """Events of the setup and check commands."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Literal, TypeAlias
+
 from cuggino.events.base import category_guard
 from cuggino.events.loop import LoopPhaseEvent
+
+Checked: TypeAlias = Literal["work", "start", "copy", "commit"]
+"""What a check command runs on: the work tree; a copy of it with the tests and check files of the
+start; a copy as it is; a clean checkout of the current commit."""
+
+
+_ON: Mapping[Checked, str] = MappingProxyType(
+    {
+        "work": "",
+        "start": " (with the tests and check files of the start)",
+        "copy": " (again, in a copy)",
+        "commit": " (on a clean checkout)",
+    }
+)
 
 
 class CommandStartedEvent(LoopPhaseEvent, category=True):
     """Category: a setup or check command is about to run."""
 
     command: str
+
+    @property
+    def title(self) -> str:
+        """The command in words."""
+        return self.command
 
 
 class SetupCommandStarted(CommandStartedEvent):
@@ -16,6 +39,13 @@ class SetupCommandStarted(CommandStartedEvent):
 
 class CheckCommandStarted(CommandStartedEvent):
     """The check command is about to run."""
+
+    on: Checked = "work"
+
+    @property
+    def title(self) -> str:
+        """The command, and what it runs on unless that is the work."""
+        return f"{self.command}{_ON[self.on]}"
 
 
 class CommandOutputEvent(LoopPhaseEvent, category=True):
@@ -37,6 +67,8 @@ class SetupCommandOutput(CommandOutputEvent):
 
 class CheckCommandOutput(CommandOutputEvent):
     """The check command has ended; its output is given to the next agent (CUG-042)."""
+
+    on: Checked = "work"
 
 
 is_command_output_event = category_guard(CommandOutputEvent)

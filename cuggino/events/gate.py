@@ -1,21 +1,115 @@
-"""Events about the files and the check that an approval depends on."""
+"""Events of the gate: what the check says, and what an approval depends on."""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Literal, TypeAlias, assert_never
 
 from cuggino.events.loop import LoopPhaseEvent
 
 _NAMED = 5
-"""The tests that a message names."""
+"""The tests and files that a message names."""
+
+
+class Baseline(LoopPhaseEvent):
+    """The check has run before the first agent: what is red now does not block an approval."""
+
+    exit_code: int
+    failing: tuple[str, ...] = ()
+    """The failing tests, if the output tells them apart."""
+    seconds: float = 0.0
+    """The time that it took."""
+
+    @property
+    def message(self) -> str:
+        """The event in words."""
+        if self.exit_code == 0:
+            return f"passes before the first agent, in {self.seconds:.0f} s"
+        what = _listed(self.failing) or f"exit code {self.exit_code}"
+        return f"fails before the first agent, in {self.seconds:.0f} s: {what}"
 
 
 class GateChanged(LoopPhaseEvent):
-    """Files that an approval depends on have changed since the start; the reviewer is informed."""
+    """Files that may decide the check have changed since the start; the reviewer is informed."""
 
     paths: tuple[str, ...]
-    """Files that the check command names or `gatePaths` lists, specifications, and tests that are
-    removed or newly skipped."""
+    """Tests, scripts and settings, what `gatePaths` lists, and specifications."""
     check: tuple[str, ...] = ()
-    """Files of the check that neither the focus nor a specification asks to change."""
+    """In journals of 0.2.0: files of the check that nobody asked to change."""
     weakened: tuple[str, ...] = ()
-    """Test files with fewer tests, or more skip markers, than at the start."""
+    """In journals of 0.2.0: test files with fewer tests, or more skip markers."""
+
+
+class CheckWeakened(LoopPhaseEvent):
+    """The check passes on the work, but fails with the tests and check files of the start.
+
+    An approval has to answer it with the clause of the specification that wants the change.
+    """
+
+    id: str
+    """Such as `C1`; the same for the same failures."""
+    paths: tuple[str, ...]
+    """The files that hide the failure: those that were put back for this check."""
+    failing: tuple[str, ...] = ()
+    """The tests that fail then, if the output tells them apart."""
+    output: str = ""
+    """The end of the output."""
+
+    @property
+    def message(self) -> str:
+        """The event in words."""
+        what = f": {_listed(self.failing)}" if self.failing else ""
+        files = _listed(self.paths)
+        return f"{self.id}: fails with the versions of the start of {files}{what}"
+
+
+class CheckUnmeasured(LoopPhaseEvent):
+    """Nobody knows what the changed tests and check files hide.
+
+    The check fails in a copy of the project even with them, or no copy can be made.
+    """
+
+    paths: tuple[str, ...]
+
+    @property
+    def message(self) -> str:
+        """The event in words."""
+        return f"cannot be run in a copy, so nobody knows what changed with {_listed(self.paths)}"
+
+
+Deviation: TypeAlias = Literal["missing", "removed", "nested", "ignored", "branch"]
+"""Why the current commit is not the work: it lacks files; it has files that the work tree lacks;
+folders are repositories of their own; git ignores files; HEAD is elsewhere than on the branch."""
+
+
+class NotInCommit(LoopPhaseEvent):
+    """The current commit differs from the work that was checked."""
+
+    reason: Deviation
+    paths: tuple[str, ...] = ()
+    """Files; the branch of the start, if HEAD has left it."""
+    mended: bool = False
+    """True if it was put right: committed, or back on the branch."""
+
+    @property
+    def message(self) -> str:
+        """The event in words."""
+        what = _DEVIATIONS[self.reason].format(paths=_listed(self.paths))
+        return f"{what}; put right" if self.mended else what
+
+
+class CheckVerdict(LoopPhaseEvent):
+    """The gate lets an approval count; `ApprovalBlocked` if not."""
+
+    verdict: Literal["passed", "known"]
+    """`known`: red, but only with failures from before the first agent."""
+    failing: tuple[str, ...] = ()
+    """The tests that failed before and now."""
+
+    @property
+    def message(self) -> str:
+        """The event in words."""
+        what = f": {_listed(self.failing)}" if self.failing else ""
+        return f"{_VERDICTS[self.verdict]}{what}"
 
 
 class CheckFlaky(LoopPhaseEvent):
@@ -31,20 +125,60 @@ class CheckFlaky(LoopPhaseEvent):
     @property
     def message(self) -> str:
         """The event in words."""
-        tests = ", ".join(self.tests[:_NAMED])
-        if (more := len(self.tests) - _NAMED) > 0:
-            tests += f" and {more} more"
+        tests = _listed(self.tests)
         often = f"; {self.times} times lately" if self.times > 1 else ""
         return f"failed, then passed on the same files{f': {tests}' if tests else ''}{often}"
 
 
 class ApprovalBlocked(LoopPhaseEvent):
-    """With `gate: block`, an approval was rejected.
-
-    The check before it had failed, or files of the check itself were changed although neither the
-    focus nor a specification asks for that.
-    """
+    """With `gate: block` or `clean`, an approval does not count."""
 
     exit_code: int | None
     changed: tuple[str, ...] = ()
-    """Those files."""
+    """Files with which the check is weaker than at the start, or that the commit lacks."""
+    reason: Literal["check", "weakened", "not_committed", "clean"] = "check"
+    """The check failed, or fails with the files of the start, or on a clean checkout; or the commit
+    lacks work."""
+    failing: tuple[str, ...] = ()
+    """The failing tests, if the output tells them apart."""
+
+    @property
+    def message(self) -> str:
+        """The event in words."""
+        match self.reason:
+            case "weakened":
+                return f"the check fails with the versions of the start of {_listed(self.changed)}"
+            case "not_committed":
+                return f"the commit lacks work: {_listed(self.changed)}"
+            case "clean":
+                return f"the check exited with {self.exit_code} on a clean checkout"
+            case "check" if self.changed:  # of 0.2.0
+                return f"the check was changed ({_listed(self.changed)})"
+            case "check" if self.exit_code is None:
+                return "the check failed"
+            case "check":
+                return f"the check exited with {self.exit_code}"
+            case _:
+                assert_never(self.reason)
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{more}"
+
+
+_DEVIATIONS: Mapping[Deviation, str] = MappingProxyType(
+    {
+        "missing": "HEAD lacks {paths}",
+        "removed": "the work tree lacks {paths}, which HEAD has",
+        "nested": "HEAD cannot hold repositories of their own: {paths}",
+        "ignored": "git ignores {paths}",
+        "branch": "HEAD has left the branch {paths}",
+    }
+)
+_VERDICTS = MappingProxyType(
+    {
+        "passed": "passes, so the approval counts",
+        "known": "fails as before the first agent, so the approval counts",
+    }
+)

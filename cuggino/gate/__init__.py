@@ -1,17 +1,36 @@
-"""The gate: what the check of a project means.
+"""The gate: what a check means, and what an approval depends on.
 
-Pure rules on its command and its output, and the ledger of flaky tests.
+`judge_check` compares a check with the one before the first agent, `may_decide` names the files
+that may weaken it, and `GitWork` runs it with their versions of the start and finds what the
+current commit lacks of the work. `failures_in` tells failing tests apart, `why_it_cannot_fail`
+finds commands that always pass, and `Flakes` counts tests that fail now and then.
 """
 
+from cuggino.gate.answers import is_answered
 from cuggino.gate.cannot_fail import why_it_cannot_fail
+from cuggino.gate.decisive import may_decide
 from cuggino.gate.failures import Failures, failures_in, new_since, same
 from cuggino.gate.flakes import Flake, Flakes, read_flakes, write_flakes
+from cuggino.gate.verdict import CheckResult, Repeats, hidden_failures, judge_check
+from cuggino.gate.work import GitWork, NoWork, Shell, Standing, State, Work
 
 __all__ = [
+    "CheckResult",
     "Failures",
     "Flake",
     "Flakes",
+    "GitWork",
+    "NoWork",
+    "Repeats",
+    "Shell",
+    "Standing",
+    "State",
+    "Work",
     "failures_in",
+    "hidden_failures",
+    "is_answered",
+    "judge_check",
+    "may_decide",
     "new_since",
     "read_flakes",
     "same",

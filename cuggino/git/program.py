@@ -278,7 +278,7 @@ class Git:
         writes: Sequence[Path] = (),
     ) -> _Call:
         command = command_of(args)
-        is_apart = _is_apart(command, args)
+        is_apart = _is_apart(command, args, env)
         enclosure: Enclosure | None = None
         if self.views is not None and not is_apart:
             if hooks:
@@ -324,10 +324,13 @@ def _answer(stream: Observable[bytes]) -> Flow[Said]:
     return Said(0, b"".join(printed))
 
 
-def _is_apart(command: str, args: Sequence[str]) -> bool:
-    """Return whether the command looks at no file of the work tree, and starts no filter."""
+def _is_apart(command: str, args: Sequence[str], env: Mapping[str, str]) -> bool:
+    """Return whether the command looks at no file of the work tree, and starts no filter.
+
+    Writing the index of a work tree compares files that changed at the same time, by their filters.
+    """
     if command == "update-index":
-        return "--index-info" in args
+        return "--index-info" in args and "GIT_INDEX_FILE" in env
     return command in _APART and "--filters" not in args
 
 

@@ -18,6 +18,7 @@ from cuggino.events import (
     Approved,
     CheckCommandOutput,
     CheckCommandStarted,
+    CheckWeakened,
     CommitPerformed,
     CommitSeen,
     DeliverableStatusChanged,
@@ -469,7 +470,7 @@ class _Results:
                 if commit_hash in self._commits:
                     known = self._commits[commit_hash]
                     self._commits[commit_hash] = replace(known, pushed_to=remote)
-            case SetupCommandStarted(command=command) | CheckCommandStarted(command=command):
+            case SetupCommandStarted(title=command) | CheckCommandStarted(title=command):
                 self._begun[_key(entry)] = (command, entry.at)
             case SetupCommandOutput() | CheckCommandOutput():
                 command, since = self._begun.pop(_key(entry), ("", None))
@@ -516,10 +517,10 @@ def _finding(event: Event) -> tuple[str, Tone, str] | None:
             return "Approved", "good", text
         case RequestChanges(content=text):
             return "Changes requested", "warning", text
-        case ApprovalBlocked(changed=paths) if paths:
-            return "Approval blocked", "warning", f"The check was changed: {', '.join(paths)}."
-        case ApprovalBlocked(exit_code=code):
-            return "Approval blocked", "warning", f"The check before it exited with {code}."
+        case ApprovalBlocked(message=message):
+            return "Approval blocked", "warning", f"{message[:1].upper()}{message[1:]}."
+        case CheckWeakened(message=message, output=output):
+            return "Check weakened", "warning", f"{message}\n\n{output}"
         case SpecIssue(content=text):
             return "Spec issue", "bad", text
         case LoopSpecIssue(filename=filename) if filename:

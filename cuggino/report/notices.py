@@ -12,10 +12,13 @@ from cuggino.events import (
     AgentReplaced,
     AgentRetry,
     ApprovalBlocked,
+    Baseline,
     BranchChanged,
     BudgetWarning,
     BuildVerified,
     CheckFlaky,
+    CheckUnmeasured,
+    CheckWeakened,
     CommitFailed,
     ContradictoryMarkers,
     ControlIgnored,
@@ -38,6 +41,7 @@ from cuggino.events import (
     McpServerFailed,
     NoProgress,
     NotificationFailed,
+    NotInCommit,
     PauseEnded,
     PlanBuildEnded,
     PlanBuildEvent,
@@ -250,10 +254,16 @@ def describe(event: Event) -> tuple[str, Tone, str] | None:
             return "Flaky check", "warning", message
         case SpecsChanged(paths=paths):
             return "Specs changed", "warning", f"{', '.join(paths)}; planned again"
-        case ApprovalBlocked(changed=paths) if paths:
-            return "Approval blocked", "warning", f"the check was changed: {', '.join(paths)}"
-        case ApprovalBlocked(exit_code=code):
-            return "Approval blocked", "warning", f"the check before it exited with {code}"
+        case ApprovalBlocked(message=message):
+            return "Approval blocked", "warning", message
+        case Baseline(message=message, exit_code=code):
+            return "Check at the start", "warning" if code else "neutral", message
+        case CheckWeakened(message=message):
+            return "Check weakened", "warning", message
+        case CheckUnmeasured(message=message):
+            return "Check not measured", "warning", message
+        case NotInCommit(message=message):
+            return "Not in the commit", "warning", message
         case CommitFailed(message=message):
             return "Commit failed", "bad", message
         case PushFailed(message=message):

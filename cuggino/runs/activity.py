@@ -647,7 +647,7 @@ def _setup(self: Activity, event: SetupCommandStarted, at: datetime) -> Activity
 
 
 def _check(self: Activity, event: CheckCommandStarted, at: datetime) -> Activity:
-    return self._called(RunningTool(name="Check", target=event.command[:_TARGET], since=at))
+    return self._called(RunningTool(name="Check", target=event.title[:_TARGET], since=at))
 
 
 def _command_ended(self: Activity, _event: object, _at: datetime) -> Activity:

@@ -66,6 +66,13 @@ class Views:
             make_granted(view)
         return boundary.enclose(view)
 
+    def of_copy(self, project: Path, *, reads: Sequence[Path] = ()) -> Enclosure | None:
+        """Return the reviewer's view if what a command writes to the project vanishes there."""
+        boundary = _boundary(project)
+        if boundary is None or not boundary.overlay:
+            return None
+        return self.of_role("reviewing", project, reads=reads)
+
     def of_git(
         self, folder: Path, *, writes: Sequence[Path] = (), configures: bool = False
     ) -> Enclosure | None:

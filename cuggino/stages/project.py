@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -12,6 +12,7 @@ from reactivex import Observable, concat, defer, empty, of, operators as ops
 from cuggino.events import (
     CheckCommandOutput,
     CheckCommandStarted,
+    Checked,
     CommandOutputEvent,
     Event,
     PushPerformed,
@@ -20,6 +21,8 @@ from cuggino.events import (
     SnapshotFailed,
     SnapshotTaken,
 )
+from cuggino.gate import GitWork, State
+from cuggino.operators import Flow, ask, emit, flow, forward
 from cuggino.processes import KeptProcesses
 from cuggino.sandbox import ViewRole
 from cuggino.stages.command import Shell, command_stage, keeping_shell, must_succeed
@@ -109,6 +112,54 @@ def check_stage(place: Workplace, command: str | None, *, iteration: int = 1) ->
     return concat(started, defer(start))
 
 
+def copy_check_stage(
+    place: Workplace,
+    command: str,
+    start: State,
+    paths: Sequence[str] = (),
+    *,
+    iteration: int = 1,
+) -> Observable[Event]:
+    """Run the check command in a copy of the project, where `paths` are as at the start.
+
+    ::
+
+        command:           --x-|
+        copy_check_stage:  S---(O|)
+
+    Emits `CheckCommandStarted` and `CheckCommandOutput`, as `check_stage`, with `on="start"`, or
+    `on="copy"` without paths. What the command writes vanishes: the copy is the reviewer's view if
+    that is copy-on-write, otherwise a temporary folder. Nothing is emitted where no copy can be
+    made, as with a shell of one's own.
+
+    Errors: `StorageError`.
+    """
+    on: Checked = "start" if paths else "copy"
+
+    def run() -> Flow[None]:
+        shell: Shell | None = None
+        work = place.services.work
+        if place.is_verified or not isinstance(work, GitWork):
+            shell = yield from ask(work.copy(start, paths, env=place.options.env))
+        if shell is None:
+            return
+        yield from emit(CheckCommandStarted(iteration=iteration, command=command, on=on))
+        stage = command_stage(
+            CheckCommandOutput,
+            command,
+            shell=shell,
+            cwd=place.options.cwd,
+            iteration=iteration,
+            output_file=place.session.copy_check_file,
+            timeout=place.command_timeout,
+        )
+        in_time: Observable[Any] = place.supervision.in_time(stage)
+        told: Observable[Any] = in_time.pipe(ops.map(lambda event: _on(event, on)))
+        yield from forward(_verified(place, told, "check", enclosed=True))
+
+    return flow(run)
+
+
 def commit_stage(
     place: Workplace,
     message: str,
@@ -176,6 +227,10 @@ def snapshot_stage(place: Workplace, stage: str) -> Observable[SnapshotTaken | S
     Nothing is emitted without a git repository.
     """
     return place.services.snapshots.take(place.session.id, stage)
+
+
+def _on(event: Any, on: Checked) -> Any:
+    return event.model_copy(update={"on": on}) if isinstance(event, CheckCommandOutput) else event
 
 
 def _command(

@@ -5,18 +5,16 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from reactivex import Observable, operators as ops
 
-from cuggino.domain import begins_test, has_test_name, is_test_file, skips_tests
 from cuggino.errors import ProcessError, WorkNotCommitted
 from cuggino.events import (
     CommitFailed,
@@ -73,27 +71,6 @@ _MOST_COMMITS = 200
 
 Commits = Callable[[Path, "str | None"], Observable[list[list[str]]]]
 """Lists the commits since one, as `commits_since` does."""
-
-_PLAIN_DIFF = (
-    *("diff", "--no-ext-diff", "--no-textconv", "--no-color", "--src-prefix=a/", "--dst-prefix=b/"),
-)
-"""A diff that no configuration changes."""
-_LIKE_A_TEST = (
-    "[tT]est|it[ .(]|[sS]kip|xfail|xpected|only|todo|fixme|failing|pending|gnore|[dD]is|[xf]des"
-)
-"""Matches at least the lines that count, so that git prints few files."""
-
-
-class ChangedTests(NamedTuple):
-    """Files below a folder that have changed since a commit."""
-
-    removed: Sequence[str]
-    """All files that are gone, not merely renamed.
-
-    A test that is renamed so that it is none any more counts as gone.
-    """
-    weakened: Sequence[str]
-    """Test files that still exist, with fewer tests, or more skipped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -602,57 +579,3 @@ def _commits(cwd: Path, base: str | None) -> Flow[None]:
         listed = said.output.decode("utf-8", "replace").split("\n")
     lines = [line.partition(" ") for line in reversed(listed)]
     yield from emit([[commit, subject] for commit, _, subject in lines if commit])
-
-
-def changed_tests(
-    cwd: Path, base: str | None, *, views: Views | None = None
-) -> Observable[ChangedTests]:
-    """Emit the files removed below `cwd`, and the tests weakened there, since the commit `base`.
-
-    Both are empty without a `base`, without a repository or when git fails.
-    """
-    return flow(lambda: _changed_tests(Git(cwd=cwd, views=views), base))
-
-
-def _changed_tests(git: Git, base: str | None) -> Flow[None]:
-    gone: list[str] = []
-    weakened: list[str] = []
-    with suppress(ProcessError):
-        words = ("--diff-filter=DMR", "--name-status", "-z")
-        fields = iter((yield from _diff_since(git, base, *words)).split("\0"))
-        kept: list[str] = []
-        for status in filter(None, fields):
-            old = next(fields)
-            name = next(fields) if status.startswith("R") else old
-            if status == "D" or has_test_name(name) < has_test_name(old):
-                gone.append(old)
-            else:
-                kept.append(name)
-        if any(map(is_test_file, kept)):
-            weakened = yield from _weakened(git, base)
-    yield from emit(ChangedTests(gone, weakened))
-
-
-def _diff_since(git: Git, base: str | None, *words: str) -> Flow[str]:
-    if base is None:
-        return ""
-    command = (*_PLAIN_DIFF, "--find-renames", "--relative", *words, base, "--")
-    return (yield from git.must(*command)).output.decode("utf-8", "replace")
-
-
-def _weakened(git: Git, base: str | None) -> Flow[list[str]]:
-    words = ("--unified=0", "--diff-filter=MR", f"-G{_LIKE_A_TEST}")
-    patch = yield from _diff_since(git, base, *words)
-    skips: Counter[str] = Counter()
-    tests: Counter[str] = Counter()
-    path, before = "", ""
-    for line in patch.split("\n"):
-        if line.startswith("+++ ") and before.startswith("--- "):
-            path = line.removeprefix("+++ b/").rstrip("\t")
-        elif line.startswith(("+", "-")):
-            change = 1 if line[0] == "+" else -1
-            skips[path] += change * skips_tests(line[1:])
-            tests[path] += change * begins_test(line[1:])
-        before = line
-    weaker = {path for path, more in skips.items() if more > 0 or tests[path] < 0}
-    return sorted(filter(is_test_file, weaker))

@@ -12,16 +12,15 @@ from reactivex import Observable, empty, just, never
 from cuggino.agents.base import LlmAgent
 from cuggino.events import ControlEvent
 from cuggino.folders import folder_changes
+from cuggino.gate import NoWork, Work
 from cuggino.operators.supervision import QuotaGate
 from cuggino.prompts import Prompts
 from cuggino.stages.command import Shell, shell_lines
 from cuggino.stages.fingerprint import fingerprint_stage
 from cuggino.stages.repository import (
-    ChangedTests,
     Commit,
     Commits,
     Repository,
-    changed_tests,
     commits_since,
 )
 from cuggino.stages.snapshot import NoSnapshots, Snapshots
@@ -80,7 +79,8 @@ class Services:
     an agent need no event."""
     save: Callable[[], Observable[object]] | None = None
     """Keeps the work elsewhere, before each session of an agent."""
-    changed_tests: Callable[[Path, str | None], Observable[ChangedTests]] = changed_tests
+    work: Work = field(default_factory=NoWork)
+    """The files of the project, as the gate compares them."""
 
     def project_state(
         self, cwd: Path, *, exclude: tuple[Path, ...], plan: Path | None = None

@@ -40,6 +40,8 @@ class Session:
         """Copies of the files that instruct agents, as the run found them."""
         self.check_file = folder / f"{session_id}.check.txt"
         """The whole output of the latest check command."""
+        self.copy_check_file = folder / f"{session_id}.copy.txt"
+        """The whole output of the latest check command in a copy of the project."""
         self.setup_file = folder / f"{session_id}.setup.txt"
         """The whole output of the latest setup command."""
         self.verified_file = folder / f"{session_id}.verified.json"
@@ -58,7 +60,7 @@ class Session:
     @property
     def outputs(self) -> tuple[Path, ...]:
         """The files that commands of the run fill."""
-        return self.check_file, self.setup_file
+        return self.check_file, self.copy_check_file, self.setup_file
 
     @property
     def folders(self) -> tuple[Path, ...]:

@@ -13,10 +13,14 @@ from cuggino.events import (
     AgentReplaced,
     AgentRetry,
     ApprovalBlocked,
+    Baseline,
     BranchChanged,
     BudgetWarning,
     CheckCommandOutput,
     CheckFlaky,
+    CheckUnmeasured,
+    CheckVerdict,
+    CheckWeakened,
     CommandOutputEvent,
     CommandStartedEvent,
     CommitFailed,
@@ -45,6 +49,7 @@ from cuggino.events import (
     McpServerFailed,
     MessageDelta,
     NoProgress,
+    NotInCommit,
     PauseAsked,
     PauseEnded,
     PingEvent,
@@ -195,9 +200,9 @@ def _phase_shown(event: LoopPhaseEvent, verbosity: Verbosity) -> Shown | None:
             return always("phase", "[Reviewing] Starting...", above=True)
         case PlanWritten(text=text):
             return verbose("prose", text)
-        case CommandStartedEvent(command=command):
+        case CommandStartedEvent(title=title):
             name = "Setup" if isinstance(event, SetupCommandStarted) else "Check"
-            return normal("command", f"[{name}] Running: {first_line(command)}")
+            return normal("command", f"[{name}] Running: {first_line(title)}")
         case SetupCommandOutput():
             return _command("Setup", event, verbosity)
         case CheckCommandOutput():
@@ -216,18 +221,22 @@ def _phase_shown(event: LoopPhaseEvent, verbosity: Verbosity) -> Shown | None:
             return always(
                 "warning", f"[Loop] Files that approvals depend on changed: {', '.join(paths)}"
             )
+        case Baseline(message=message) as baseline:
+            return normal("command" if baseline.exit_code == 0 else "caution", f"[Check] {message}")
+        case CheckWeakened(message=message) | CheckUnmeasured(message=message):
+            return always("warning", f"[Check] {message}", above=True)
+        case NotInCommit(message=message):
+            return always("warning", f"[Commit] {message}", above=True)
+        case CheckVerdict(message=message):
+            return normal("command", f"[Check] {message}")
         case CheckFlaky(message=message):
             return always("warning", f"[Check] Flaky: {message}")
         case SpecsChanged(paths=paths):
             return always(
                 "warning", f"[Loop] Specifications changed: {', '.join(paths)}; replanning"
             )
-        case ApprovalBlocked(changed=paths) if paths:
-            told = f"[Loop] Approval does not count: the check was changed ({', '.join(paths)})"
-            return always("warning", told, above=True)
-        case ApprovalBlocked(exit_code=code):
-            reason = "the check failed" if code is None else f"the check exited with {code}"
-            return always("warning", f"[Loop] Approval does not count: {reason}", above=True)
+        case ApprovalBlocked(message=message):
+            return always("warning", f"[Loop] Approval does not count: {message}", above=True)
         case LoopApproved():
             return always("success", "[Loop] Implementation approved!", above=True)
         case LoopMaxIterations(max_iterations=limit):

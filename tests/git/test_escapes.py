@@ -21,6 +21,7 @@ from reactivex import Observable, defer, empty
 from cuggino import run
 from cuggino.errors import CugginoError, RoleViolation
 from cuggino.events import CommitFailed, CommitPerformed, RoleViolated, SnapshotTaken
+from cuggino.gate import GitWork
 from cuggino.git import Git, commit_of
 from cuggino.notify import CommandNotifier
 from cuggino.operators import flow
@@ -29,7 +30,6 @@ from cuggino.sandbox.view import shared_objects
 from cuggino.stages import (
     GitRepository,
     GitSnapshots,
-    changed_tests,
     commit_to,
     fingerprint_stage,
     verified,
@@ -164,7 +164,12 @@ def look(project: GitProject, views: Views | None) -> list[Any]:
     run(fingerprint_stage(root, exclude=(), plan=None, views=views))
     project.write("work.txt", "work\n")
     run(commit_to(repository, "Work", iteration=1), events.append)
-    run(changed_tests(root, head, views=views))
+    work = GitWork.of(root, root / ".cuggino/snapshots", views=views)
+    start = run(work.state(head))
+    assert start is not None
+    run(work.changed(start))
+    run(work.standing(start, checked=None, exclude=(".cuggino",)))
+    run(work.stage(["work.txt"]))
     run(snapshots.take("run", "reviewing-1"), events.append)
     run(fingerprint_stage(root, exclude=(), plan=None, views=views))
     return events

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from reactivex import Observable, defer, from_iterable, just, throw
+from reactivex import Observable, defer, empty, from_iterable, just, throw
 
 from cuggino import events as ev
 from cuggino.agents.base import Role
 from cuggino.errors import ProcessFailed
+from cuggino.gate import Shell, Standing, State, Work
 from cuggino.loops import LoopRunOptions, LoopService, Services
 from cuggino.operators.supervision import QuotaGate
 from cuggino.prompts import Prompts
-from cuggino.stages import ChangedTests, Commit
+from cuggino.stages import Commit
 from cuggino.storage import Workspace
 from cuggino.testing import AgentRun, InMemoryAgent, Marbles, Seen
 
@@ -62,6 +63,53 @@ def marbles(**events: Any) -> Marbles:
             **events,
         }
     )
+
+
+class FakeWork(Work):
+    """The files of a project as a test wants them."""
+
+    def __init__(self) -> None:
+        self.changes: list[str] = []
+        """Files that differ from the start."""
+        self.copies: list[Observable[bytes]] = []
+        """What the check does in each copy of the project."""
+        self.put_back: list[list[str]] = []
+        """The files of the start in each of these copies."""
+        self.standings: list[Standing] = []
+        """What the commit lacks, each time that this is asked; the last one for ever."""
+        self.staged: list[str] = []
+
+    def state(self, commit: str | None = None) -> Observable[State | None]:
+        return just({"tree": "t0", "head": "h0", "branch": None, "ignored": {}, "listed": []})
+
+    def changed(self, start: State) -> Observable[State]:
+        return just({"paths": list(self.changes), "ignored": [], "tree": "t1"})
+
+    def copy(
+        self, start: State, paths: Sequence[str], *, env: Mapping[str, str]
+    ) -> Observable[Shell | None]:
+        if not self.copies:
+            return just(None)
+        self.put_back.append(list(paths))
+        stream = self.copies.pop(0)
+        return just(lambda _command, _cwd: stream)
+
+    def standing(
+        self, start: State, *, checked: str | None, exclude: Sequence[str]
+    ) -> Observable[Standing]:
+        more = len(self.standings) > 1
+        found = self.standings.pop(0) if more else next(iter(self.standings), Standing())
+        return just(found)
+
+    def stage(self, paths: Sequence[str]) -> Observable[Any]:
+        self.staged += paths
+        return empty()
+
+    def as_commit(self) -> Observable[str | None]:
+        return just(None)
+
+    def return_to(self, branch: str) -> Observable[bool]:
+        return just(False)
 
 
 class MarbleRepository:
@@ -118,10 +166,7 @@ class CodingLoop:
         self.gate = gate or QuotaGate()
         self.repository = MarbleRepository(*(commits or ()), pushes=pushes or ())
         self.ran: list[str] = []
-        self.removed: list[str] = []
-        """Files that have been removed since the start."""
-        self.weakened: list[str] = []
-        """Test files with fewer tests or more skip markers."""
+        self.work = FakeWork()
         self._commands = {name: iter(streams) for name, streams in (commands or {}).items()}
         self._fingerprints = iter(fingerprints)
         self.service = LoopService(
@@ -132,15 +177,19 @@ class CodingLoop:
                 prompts=Prompts(),
                 shell=self._shell,
                 gate=self.gate,
-                changed_tests=lambda *_: just(ChangedTests(self.removed, self.weakened)),
+                work=self.work,
                 fingerprint=lambda *_, **__: defer(lambda _: just(next(self._fingerprints))),
             )
         )
 
     def run(self, **options: Any) -> Observable[ev.LoopEvent]:
-        """The loop; commands are named `setup` and `check`."""
-        given = {"focus": "the page", "cwd": self.folder, **options}
+        """The loop, without a check before the first agent; commands are `setup` and `check`."""
+        given = {"focus": "the page", "cwd": self.folder, "baseline": "skip", **options}
         return self.service.run(LoopRunOptions(**given))
+
+    def can_run(self, command: str, *streams: Observable[Any]) -> None:
+        """Let another command play these streams."""
+        self._commands[command] = iter(streams)
 
     def prompts(self, role: Role) -> list[str]:
         """Return the system prompts of the role's sessions."""

@@ -167,7 +167,7 @@ class TestGate:
             "ReviewingStart CheckCommandStarted CheckCommandOutput Approved ApprovalBlocked "
             "IterationStart"
         ) in tags(seen)
-        assert tags(seen).endswith("Approved LoopApproved")
+        assert tags(seen).endswith("Approved CheckVerdict LoopApproved")
         blocked = next(value for _, _, value in seen if value and value.tag == "ApprovalBlocked")
         assert (1, 1) == (blocked.iteration, blocked.exit_code)
         first, second = loop.prompts("planning")
@@ -178,7 +178,7 @@ class TestGate:
         """A failed check before an implementing agent blocks no approval."""
         loop = self.gated(tmp_path, 1, 0)
         seen = marbles().record(loop.run(check_command="check", gate="block"))
-        assert tags(seen).endswith("CheckCommandOutput Approved LoopApproved")
+        assert tags(seen).endswith("CheckCommandOutput Approved CheckVerdict LoopApproved")
 
     def test_the_gate_does_not_touch_other_verdicts(self, tmp_path: Path) -> None:
         """Requested changes stay what they are when the check has failed."""

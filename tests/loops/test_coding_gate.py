@@ -1,22 +1,43 @@
-"""The files that an approval rests on: changed during a run, by an agent or by a person."""
+"""The gate of the coding loop in virtual time: what an approval depends on."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
-from reactivex import Observable, concat, defer, empty, of, operators as ops
+from reactivex import Observable, concat, defer, empty, of
 
-from cuggino import run
-from cuggino.events import ApprovalBlocked, Event, GateChanged, SpecsChanged
-from cuggino.stages import ChangedTests, changed_tests
-from tests.git_project import GitProject, isolate_git
-from tests.loops.coding_loop import CodingLoop, marbles, says, tags
+from cuggino.events import (
+    ApprovalBlocked,
+    Baseline,
+    CheckFlaky,
+    CheckUnmeasured,
+    CheckVerdict,
+    CheckWeakened,
+    Event,
+    GateChanged,
+    LoopApproved,
+    LoopMaxIterations,
+    LoopStalled,
+    NotInCommit,
+    SpecsChanged,
+)
+from cuggino.gate import Standing
+from tests.loops.coding_loop import CodingLoop, fails, marbles, says, tags
 
-CHECK = "./check.sh"
+E = TypeVar("E", bound=Event)
+
+CHECK = "make test"
+RED = b"FAILED tests/test_a.py::test_a - assert 1 == 2\n1 failed in 0.01s\n"
+OTHER = b"FAILED tests/test_b.py::test_b - assert 1 == 2\n1 failed in 0.01s\n"
+SPEC = "The function f returns 2 from now on, and test_a says so."
+
+
+def red(output: bytes = RED) -> Observable[bytes]:
+    """A check that fails with this output."""
+    return concat(of(output), fails(1))
 
 
 def changing(action: Callable[[], object], said: object) -> Observable[Any]:
@@ -30,207 +51,251 @@ def changing(action: Callable[[], object], said: object) -> Observable[Any]:
 
 
 def loop(
-    folder: Path,
-    change: Callable[[], object],
-    *reviews: Event,
-    meanwhile: Callable[[], object] = lambda: None,
+    folder: Path, *checks: Observable[bytes], reviews: tuple[str, ...] = ("yes",)
 ) -> CodingLoop:
-    """A loop whose first implementing agent makes a change, and a person `meanwhile`."""
+    """A loop with an honest specification, whose agents say that they are done."""
     t = marbles()
-    (folder / "check.sh").write_text("make test\n", encoding="utf-8")
-    done = t.events["d"]
-    return CodingLoop(
+    times = len(reviews)
+    played = CodingLoop(
         folder,
-        planning=[of(t.events["c"])] * len(reviews),
-        implementing=[changing(change, done), *[of(done)] * (len(reviews) - 1)],
-        reviewing=[of(review) for review in reviews],
-        commands={CHECK: [changing(meanwhile, b"fine"), *[of(b"fine")] * 2 * len(reviews)]},
+        planning=[of(t.events["c"])] * times,
+        implementing=[of(t.events["d"])] * times,
+        reviewing=[of(says("APPROVED", text)) for text in reviews],
+        commands={CHECK: list(checks)},
+        commits=[empty()] * 10,
     )
+    (folder / ".specs" / "a.md").write_text(SPEC, encoding="utf-8")
+    return played
 
 
-def story(played: CodingLoop, **options: Any) -> tuple[str, list[Event]]:
-    """Run the loop; return the names of its events, and the events."""
-    seen = marbles().record(played.run(check_command=CHECK, **options))
-    return tags(seen), [value for _, kind, value in seen if kind == "next"]
+def story(played: CodingLoop, **options: Any) -> list[Event]:
+    """Run the loop with `gate: block`; return its events."""
+    given = {"check_command": CHECK, "gate": "block", **options}
+    return [value for _, kind, value in marbles().record(played.run(**given)) if kind == "next"]
 
 
-def weaken(folder: Path) -> Callable[[], object]:
-    return lambda: (folder / "check.sh").write_text("exit 0\n", encoding="utf-8")
+def names_of(events: list[Event]) -> str:
+    return tags([(0.0, "next", event) for event in events])
 
 
-class TestTheCheckItself:
-    def test_reported(self, tmp_path: Path) -> None:
-        """A changed check is an event and is reported to the reviewer, who decides."""
-        played = loop(tmp_path, weaken(tmp_path), says("APPROVED", "yes"))
-        names, events = story(played)
-        expected = GateChanged(iteration=1, paths=("check.sh",), check=("check.sh",))
-        assert [expected] == [event for event in events if isinstance(event, GateChanged)]
-        assert "`check.sh`" in played.prompts("reviewing")[0]
-        assert "ReviewingStart GateChanged CheckCommandStarted" in names
-        assert names.endswith("Approved LoopApproved")
+def kinds(events: list[Event], wanted: type[E]) -> list[E]:
+    return [event for event in events if isinstance(event, wanted)]
 
-    def test_unexplained(self, tmp_path: Path) -> None:
-        """With `gate: block`, an unexplained change of the check blocks the approval."""
-        played = loop(tmp_path, weaken(tmp_path), says("APPROVED", "a"), says("APPROVED", "b"))
-        names, events = story(played, gate="block", max_iterations=2)
-        blocked = ApprovalBlocked(iteration=1, exit_code=0, changed=("check.sh",))
-        assert blocked in events
-        assert names.endswith("ApprovalBlocked LoopMaxIterations")
-        assert "`check.sh`" in played.prompts("planning")[1]
 
-    def test_restored(self, tmp_path: Path) -> None:
-        """A check that is as it was again blocks nothing."""
-        played = loop(tmp_path, weaken(tmp_path), says("APPROVED", "a"), says("APPROVED", "b"))
+class TestBaseline:
+    def test_what_was_red_before_does_not_block(self, tmp_path: Path) -> None:
+        """The planner is told, and the first implementing agent gets that output."""
+        played = loop(tmp_path, red(), red())
+        events = story(played, baseline="run")
+        assert [Baseline(iteration=1, exit_code=1, failing=("tests/test_a.py::test_a",))] == kinds(
+            events, Baseline
+        )
+        verdict = CheckVerdict(iteration=1, verdict="known", failing=("tests/test_a.py::test_a",))
+        assert [verdict] == kinds(events, CheckVerdict)
+        assert isinstance(events[-1], LoopApproved)
+        assert "tests/test_a.py::test_a" in played.prompts("planning")[0]
+        assert "exited with code 1" in played.prompts("implementing")[0]
+        assert [CHECK] * 2 == played.ran
 
-        def restore(event: Event) -> None:
-            if isinstance(event, ApprovalBlocked):
-                (tmp_path / "check.sh").write_text("make test\n", encoding="utf-8")
+    def test_a_new_failure_blocks(self, tmp_path: Path) -> None:
+        """Beside an old one, too."""
+        events = story(loop(tmp_path, red(), red(RED + OTHER)), baseline="run", max_iterations=1)
+        [blocked] = kinds(events, ApprovalBlocked)
+        assert "tests/test_b.py::test_b" in blocked.failing
 
-        running = played.run(check_command=CHECK, gate="block")
-        seen = marbles().record(running.pipe(ops.do_action(restore)))
-        assert tags(seen).endswith("Approved LoopApproved")
+    def test_failures_that_cannot_be_told_apart(self, tmp_path: Path) -> None:
+        """A check that is red as a whole may be red for what is to be done: it has to pass."""
+        events = story(loop(tmp_path, red(b"no\n"), red(b"no\n")), baseline="run", max_iterations=1)
+        assert 1 == len(kinds(events, ApprovalBlocked))
 
-    @pytest.mark.parametrize("where", ["focus", "specification", "approval"])
-    def test_explained(self, tmp_path: Path, where: str) -> None:
-        """A change that the focus, a specification or the reviewer names is approved."""
-        text = "check.sh now runs the new tests, too"
-        approval = text if where == "approval" else "yes"
-        played = loop(tmp_path, weaken(tmp_path), says("APPROVED", approval))
-        if where == "specification":
-            (tmp_path / ".specs" / "a.md").write_text(text, encoding="utf-8")
-        focus = {"focus": text} if where == "focus" else {}
-        names, _ = story(played, gate="block", **focus)
-        assert names.endswith(
-            "GateChanged CheckCommandStarted CheckCommandOutput Approved LoopApproved"
+    def test_must_pass(self, tmp_path: Path) -> None:
+        """With `must-pass` no agent is paid for when it fails."""
+        events = story(loop(tmp_path, red()), baseline="must-pass")
+        assert [Baseline, LoopStalled] == [type(event) for event in events[-2:]]
+        [stalled] = kinds(events, LoopStalled)
+        assert ("check", True) == (stalled.reason, "test_a" in stalled.message)
+
+    def test_after_the_setup(self, tmp_path: Path) -> None:
+        """The setup command runs before it, and not again in the first iteration."""
+        played = loop(tmp_path, of(b"ok"), of(b"ok"))
+        played.can_run("setup", of(b"ready"))
+        names = tags(
+            [(0.0, "next", e) for e in story(played, baseline="run", setup_command="setup")]
+        )
+        assert names.startswith(
+            "SetupCommandStarted SetupCommandOutput CheckCommandStarted CheckCommandOutput "
+            "Baseline IterationStart PlanningStart PlanComplete ImplementingStart Done "
+            "ReviewingStart"
         )
 
-    def test_explained_by_the_agent_itself(self, tmp_path: Path) -> None:
-        """A specification that changes during the run explains nothing."""
 
-        def explain() -> None:
-            (tmp_path / ".specs" / "a.md").write_text("check.sh is easier now", encoding="utf-8")
+class TestWeakened:
+    """The check passes, but fails with the versions of the start of what has changed."""
 
-        played = loop(tmp_path, weaken(tmp_path), says("APPROVED", "yes"), meanwhile=explain)
-        names, _ = story(played, gate="block", max_iterations=1)
-        assert "ApprovalBlocked" in names
-        assert "LoopApproved" not in names
+    CHANGED = ("tests/test_a.py",)
 
-    def test_names_and_files_that_are_no_text(self, tmp_path: Path) -> None:
-        """A specification with bytes for a name, or without a readable end, ends no run."""
-        spec = tmp_path / ".specs" / os.fsdecode(b"na\xffve.md")
-        again = [says("APPROVED", "yes")] * 2
-        played = loop(tmp_path, lambda: None, *again, meanwhile=lambda: spec.write_bytes(b"\xff"))
-        (tmp_path / ".specs" / "gone.md").symlink_to("nowhere")
-        (tmp_path / ".specs" / "zero.md").symlink_to("/dev/zero")
-        names, _ = story(played, journal=True)
-        assert "GateChanged" in names
-        assert names.endswith("Approved LoopApproved")
+    def played(
+        self, folder: Path, *copies: Observable[bytes], reviews: tuple[str, ...]
+    ) -> CodingLoop:
+        checks = [of(b"fine")] * (2 * len(reviews))
+        played = loop(folder, *checks, reviews=reviews)
+        played.work.changes = [*self.CHANGED, "src/app.py"]
+        played.work.copies = list(copies)
+        return played
 
-    def test_listed_paths(self, tmp_path: Path) -> None:
-        """`gatePaths` adds files, by a glob too; a new file counts."""
-        (tmp_path / "ci").mkdir()
-        played = loop(tmp_path, (tmp_path / "ci" / "new.yml").touch, says("APPROVED", "yes"))
-        _, events = story(played, gate_paths=["ci/*.yml"])
-        assert GateChanged(iteration=1, paths=("ci/new.yml",), check=("ci/new.yml",)) in events
+    def test_unanswered(self, tmp_path: Path) -> None:
+        """The reviewer is told of the finding; an approval without an answer is void."""
+        played = self.played(tmp_path, red(), of(b"fine"), reviews=("yes",))
+        events = story(played, max_iterations=1)
+        [weakened] = kinds(events, CheckWeakened)
+        assert ("C1", self.CHANGED) == (weakened.id, weakened.paths)
+        assert [list(self.CHANGED), []] == played.work.put_back
+        [blocked] = kinds(events, ApprovalBlocked)
+        assert "weakened" == blocked.reason
+        assert "C1" in played.prompts("reviewing")[0]
+        assert isinstance(events[-1], LoopMaxIterations)
 
+    def test_answered_with_the_clause(self, tmp_path: Path) -> None:
+        """Honest work changes tests: an approval that quotes the specification counts."""
+        answer = "Good.\nC1: `The function f returns 2 from now on`"
+        played = self.played(tmp_path, red(), of(b"fine"), reviews=(answer,))
+        assert isinstance(story(played)[-1], LoopApproved)
 
-def test_removed_tests(tmp_path: Path) -> None:
-    """Tests that are gone are reported; other files are not."""
-    played = loop(tmp_path, lambda: None, says("APPROVED", "yes"))
-    played.removed = ["src/a.py", "tests/test_a.py"]
-    _, events = story(played, gate="block")
-    assert GateChanged(iteration=1, paths=("tests/test_a.py",)) in events
+    def test_a_change_that_hides_nothing(self, tmp_path: Path) -> None:
+        """It is told, and voids nothing."""
+        played = self.played(tmp_path, of(b"fine"), reviews=("yes",))
+        events = story(played)
+        assert [GateChanged(iteration=1, paths=self.CHANGED)] == kinds(events, GateChanged)
+        assert [] == [*kinds(events, CheckWeakened), *kinds(events, CheckUnmeasured)]
+        assert isinstance(events[-1], LoopApproved)
 
+    @pytest.mark.parametrize("copies", [(), (red(), red())], ids=["no copy", "red in any copy"])
+    def test_not_measured(self, tmp_path: Path, copies: tuple[Observable[bytes], ...]) -> None:
+        """Where a copy tells nothing, that is said, and the approval counts."""
+        events = story(self.played(tmp_path, *copies, reviews=("yes",)))
+        assert [CheckUnmeasured(iteration=1, paths=self.CHANGED)] == kinds(events, CheckUnmeasured)
+        assert isinstance(events[-1], LoopApproved)
 
-def test_skipped_tests(tmp_path: Path) -> None:
-    """Newly skipped tests are reported, and the reviewer's prompt names them."""
-    played = loop(tmp_path, lambda: None, says("APPROVED", "yes"))
-    played.weakened = ["tests/test_a.py"]
-    _, events = story(played, gate="block")
-    expected = GateChanged(iteration=1, paths=("tests/test_a.py",), weakened=("tests/test_a.py",))
-    assert expected in events
-    assert "newly skipped in, `tests/test_a.py`" in played.prompts("reviewing")[0]
+    def test_three_times(self, tmp_path: Path) -> None:
+        """The run ends when agents do not put it right."""
+        copies = [red(), of(b"fine")] * 3
+        events = story(self.played(tmp_path, *copies, reviews=("yes",) * 4))
+        assert isinstance(events[-1], LoopStalled)
+        assert 3 == len(kinds(events, ApprovalBlocked))
 
-
-def test_weakened_since_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Test files that gain skip markers or lose tests are found, committed or not."""
-    isolate_git(monkeypatch, tmp_path / "home")
-    project = GitProject(tmp_path / "project")
-    project.git("config", "diff.noprefix", "true")
-    marker = "@pytest.mark.skip\n"
-    test = "def test_a():\n    assert one()\n"
-    old = {
-        "tests/test_ü a.py": test,
-        "tests/test_b.py": test,
-        "tests/test_moved.py": marker + test + test,
-        "tests/test_freed.py": marker + test,
-        "tests/test_emptied.py": test,
-        "tests/test_renamed.py": test,
-        "src/app.py": test,
-        "web/a.test.ts": "it('a', f)\n",
-    }
-    new = {
-        "tests/test_ü a.py": marker + test,
-        "tests/test_b.py": test.replace("one", "skip"),
-        "tests/test_moved.py": test + marker + test,
-        "tests/test_freed.py": test,
-        "tests/test_emptied.py": "",
-        "tests/test_renamed.py": test.replace("test_a", "test_other"),
-        "src/app.py": marker + test,
-        "web/a.test.ts": "it.only('a', f)\n",
-    }
-    for files in (old, new):
-        for name, text in files.items():
-            project.write(name, text)
-        project.git("add", "-A")
-        project.git("commit", "--quiet", "--message=x")
-    base = project.git("rev-parse", "HEAD~1").strip()
-    expected = ["tests/test_emptied.py", "tests/test_ü a.py", "web/a.test.ts"]
-    assert ChangedTests([], expected) == run(changed_tests(project.root, base))
-    project.git("reset", "--quiet", "--soft", "HEAD~1")
-    assert ChangedTests([], expected) == run(changed_tests(project.root, base))
-    below = ["test_emptied.py", "test_ü a.py"]
-    assert ChangedTests([], below) == run(changed_tests(project.root / "tests", base))
+    def test_told_only_with_context(self, tmp_path: Path) -> None:
+        """With `gate: context` the reviewer decides."""
+        played = self.played(tmp_path, red(), of(b"fine"), reviews=("yes",))
+        events = story(played, gate="context")
+        assert 1 == len(kinds(events, CheckWeakened))
+        assert isinstance(events[-1], LoopApproved)
 
 
-def test_removed_since_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Removed files are found, committed or not, and tests whose new name is not one of a test."""
-    isolate_git(monkeypatch, tmp_path / "home")
-    project = GitProject(tmp_path / "project")
-    for name in ("one", "two", "three"):
-        project.write(f"tests/test_{name}.py", f"{name}\n" * 20)
-    project.git("add", "-A")
-    project.git("commit", "--quiet", "--message=begin")
-    base = project.git("rev-parse", "HEAD").strip()
-    project.write("tests/test_four.py", "four\n" * 20)
-    project.git("add", "-A")
-    project.git("commit", "--quiet", "--message=four")
-    base = project.git("rev-parse", "HEAD").strip()
-    project.git("mv", "tests/test_one.py", "tests/test_1.py")
-    project.git("mv", "tests/test_four.py", "tests/old_four.py")
-    project.git("rm", "--quiet", "tests/test_two.py")
-    project.git("commit", "--quiet", "--message=less")
-    (project.root / "tests" / "test_three.py").unlink()
-    gone = ["test_four.py", "test_three.py", "test_two.py"]
-    whole = [f"tests/{name}" for name in gone]
-    assert ChangedTests(whole, []) == run(changed_tests(project.root, base))
-    assert ChangedTests(gone, []) == run(changed_tests(project.root / "tests", base))
-    nothing = ChangedTests([], [])
-    assert nothing == run(changed_tests(project.root, None)) == run(changed_tests(tmp_path, base))
+class TestRed:
+    def test_flaky(self, tmp_path: Path) -> None:
+        """A new failure that does not come again in a copy is a flake, and costs no session."""
+        played = loop(tmp_path, of(b"fine"), red())
+        played.work.copies = [of(b"fine")]
+        events = story(played)
+        [flaky] = kinds(events, CheckFlaky)
+        assert ("tests/test_a.py::test_a",) == flaky.tests
+        assert isinstance(events[-1], LoopApproved)
+
+    def test_not_repeated(self, tmp_path: Path) -> None:
+        """A failure that the check before the work had, too, is no flake."""
+        played = loop(tmp_path, red(), red())
+        played.work.copies = [of(b"fine")]
+        events = story(played, max_iterations=1)
+        assert [] == kinds(events, CheckFlaky)
+        assert 1 == len(kinds(events, ApprovalBlocked))
+
+    def test_unfixable(self, tmp_path: Path) -> None:
+        """The third time that the same failure blocks an approval ends the run, with it."""
+        events = story(loop(tmp_path, *[red()] * 8, reviews=("yes",) * 4))
+        assert 3 == len(kinds(events, ApprovalBlocked))
+        assert isinstance(events[-1], LoopStalled)
+        assert ("check", True) == (events[-1].reason, "test_a" in events[-1].message)
+
+    def test_another_failure_is_progress(self, tmp_path: Path) -> None:
+        """The count begins anew."""
+        checks = [red(), red(), red(), red(), red(OTHER), red(OTHER), red(OTHER), red(OTHER)]
+        events = story(loop(tmp_path, *checks, reviews=("yes",) * 4), max_iterations=4)
+        assert 4 == len(kinds(events, ApprovalBlocked))
+        assert isinstance(events[-1], LoopMaxIterations)
+
+
+class TestCommitted:
+    """The commit is compared with the work that was checked."""
+
+    def played(self, folder: Path, *standings: Standing, reviews: int = 1) -> CodingLoop:
+        played = loop(folder, *[of(b"fine")] * 2 * reviews, reviews=("yes",) * reviews)
+        played.work.standings = list(standings)
+        return played
+
+    def test_mended(self, tmp_path: Path) -> None:
+        """What git's index hid is staged and committed."""
+        played = self.played(tmp_path, Standing(missing=("a.txt",)), Standing())
+        events = story(played, commit=True)
+        assert ["a.txt"] == played.work.staged
+        told = NotInCommit(iteration=1, reason="missing", paths=("a.txt",), mended=True)
+        assert [told] == kinds(events, NotInCommit)
+        assert isinstance(events[-1], LoopApproved)
+
+    @pytest.mark.parametrize(
+        ("standing", "reason"),
+        [
+            (Standing(missing=("a.txt",)), "missing"),
+            (Standing(nested=("src/",)), "nested"),
+        ],
+    )
+    def test_lacking(self, tmp_path: Path, standing: Standing, reason: str) -> None:
+        """What cannot be mended voids the approval, and ends the run the third time."""
+        events = story(self.played(tmp_path, standing, reviews=4), commit=True)
+        assert {reason} == {event.reason for event in kinds(events, NotInCommit)}
+        assert 3 == len(kinds(events, ApprovalBlocked))
+        assert isinstance(events[-1], LoopStalled)
+
+    @pytest.mark.parametrize(
+        ("standing", "paths"),
+        [
+            (Standing(ignored=("a.log", "node_modules/", "pkg/__pycache__/")), ("a.log",)),
+            (Standing(removed=("a.txt",)), ("a.txt",)),
+        ],
+    )
+    def test_told(self, tmp_path: Path, standing: Standing, paths: tuple[str, ...]) -> None:
+        """What need not be wrong is told; generated folders are no news."""
+        events = story(self.played(tmp_path, standing), commit=True)
+        assert [paths] == [event.paths for event in kinds(events, NotInCommit)]
+        assert isinstance(events[-1], LoopApproved)
+
+    def test_without_commits(self, tmp_path: Path) -> None:
+        """Nothing is compared."""
+        events = story(self.played(tmp_path, Standing(missing=("a.txt",))))
+        assert [] == kinds(events, NotInCommit)
+        assert isinstance(events[-1], LoopApproved)
 
 
 class TestSpecifications:
+    def played(self, folder: Path, *reviews: Event, spec: Path) -> CodingLoop:
+        """A loop during whose first check a person changes a specification."""
+        t = marbles()
+        write = changing(lambda: spec.write_text("more", encoding="utf-8"), b"fine")
+        return CodingLoop(
+            folder,
+            planning=[of(t.events["c"])] * 2,
+            implementing=[of(t.events["d"])] * 2,
+            reviewing=[of(review) for review in reviews],
+            commands={CHECK: [write, *[of(b"fine")] * 3]},
+        )
+
     def test_changed_before_the_next_round(self, tmp_path: Path) -> None:
         """The prompts of the next planner and of the reviewer name the changed specifications."""
         spec = tmp_path / ".specs" / "new.md"
-        played = loop(
-            tmp_path,
-            lambda: None,
-            says("REQUEST_CHANGES", "redo"),
-            says("APPROVED", "yes"),
-            meanwhile=lambda: spec.write_text("more", encoding="utf-8"),
+        played = self.played(
+            tmp_path, says("REQUEST_CHANGES", "redo"), says("APPROVED", "yes"), spec=spec
         )
-        names, events = story(played)
+        events = story(played)
+        names = names_of(events)
         assert SpecsChanged(iteration=2, paths=(".specs/new.md",)) in events
         assert GateChanged(iteration=1, paths=(".specs/new.md",)) in events
         assert 1 == names.count("SpecsChanged") == names.count("GateChanged")
@@ -242,14 +307,8 @@ class TestSpecifications:
     def test_approved_meanwhile(self, tmp_path: Path) -> None:
         """An approval of work that was planned by older specifications leads to another round."""
         spec = tmp_path / ".specs" / "new.md"
-        played = loop(
-            tmp_path,
-            lambda: None,
-            says("APPROVED", "a"),
-            says("APPROVED", "b"),
-            meanwhile=lambda: spec.write_text("more", encoding="utf-8"),
-        )
-        names, _ = story(played)
-        assert "Approved SpecsChanged IterationStart" in names
-        assert names.endswith("Approved LoopApproved")
+        played = self.played(tmp_path, says("APPROVED", "a"), says("APPROVED", "b"), spec=spec)
+        names = names_of(story(played))
+        assert "Approved CheckVerdict SpecsChanged IterationStart" in names
+        assert names.endswith("Approved CheckVerdict LoopApproved")
         assert "`.specs/new.md`" in played.prompts("planning")[1]

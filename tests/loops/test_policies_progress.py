@@ -159,9 +159,9 @@ class TestReviews:
             commands={"check": [fails(1) for _ in range(8)]},
         )
         options = {"check_command": "check", "gate": "block", "review_patience": 2}
-        seen = t.record(loop.run(max_iterations=4, **options))
+        seen = t.record(loop.run(max_iterations=2, **options))
         assert [] == events_of(seen, LoopStalled)
-        assert 4 == [tag for _, tag in course(seen)].count("ApprovalBlocked")
+        assert 2 == [tag for _, tag in course(seen)].count("ApprovalBlocked")
         assert "LoopMaxIterations" == course(seen)[-1][1]
 
     def test_fewer_failures_are_progress(self, tmp_path: Path) -> None:

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import psutil
-import pydantic
 import pytest
 
 from cuggino import events as ev
@@ -38,7 +37,7 @@ from tests.real_copilot import Copilot
 from tests.real_gemini import MODEL as GEMINI_MODEL, Gemini
 from tests.real_opencode import OpenCode
 from tests.real_program import CACHE, RealProgram, nothing_leaks
-from tests.sandbox.arena import OTHER, ROOT, needs_bubblewrap, needs_visible
+from tests.sandbox.arena import OTHER, PACKAGES, needs_bubblewrap, needs_visible
 
 pytestmark = pytest.mark.real_agent
 
@@ -297,7 +296,7 @@ def _python_of(folder: Path) -> Path:
         pytest.skip("only root can run a command as another user, by setpriv and python3")
     subprocess.run([system, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=LIMIT)
     (site_packages,) = folder.glob("lib/python*/site-packages")
-    (site_packages / "here.pth").write_text(f"{ROOT}\n{Path(pydantic.__file__).parents[1]}\n")
+    (site_packages / "here.pth").write_text("\n".join(PACKAGES))
     python = folder / "bin" / "python3"
     words = [*USERS["other"], str(python), "-B", "-c", "import cuggino_cli, pydantic"]
     tried = subprocess.run(words, capture_output=True, timeout=LIMIT)

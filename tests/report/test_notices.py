@@ -102,6 +102,19 @@ SAID: tuple[tuple[ev.Event, str, str], ...] = (
     (ev.LoopMaxIterations(iteration=3, max_iterations=3), "Iterations used up", "3 iterations"),
     (ev.TaskLimitReached(iteration=1, max_tasks=9), "Task limit", "9 tasks on one plan"),
     (ev.ApprovalBlocked(iteration=1, exit_code=2), "Approval blocked", "exited with 2"),
+    (ev.Baseline(iteration=1, exit_code=0, seconds=2), "Check at the start", "in 2 s"),
+    (ev.Baseline(iteration=1, exit_code=3), "Check at the start", "in 0 s: exit code 3"),
+    (
+        ev.CheckWeakened(iteration=1, id="C1", paths=("tests/a.py",), failing=("a", "b")),
+        "Check weakened",
+        "C1: fails with the versions of the start of tests/a.py: a, b",
+    ),
+    (ev.CheckUnmeasured(iteration=1, paths=("a.sh",)), "Check not measured", "a.sh"),
+    (
+        ev.NotInCommit(iteration=1, reason="missing", paths=("a",), mended=True),
+        "Not in the commit",
+        "HEAD lacks a; put right",
+    ),
     (ev.CheckFlaky(iteration=1), "Flaky check", "failed, then passed on the same files"),
     (
         ev.CheckFlaky(iteration=1, tests=tuple("abcdefg"), times=3),

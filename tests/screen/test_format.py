@@ -32,7 +32,9 @@ VERBOSE_ONLY = (
 FROM_NORMAL = (
     ev.ToolCall,
     ev.LlmMarkerEvent,
+    ev.Baseline,
     ev.CheckCommandOutput,
+    ev.CheckVerdict,
     ev.SetupCommandOutput,
     ev.CommandStartedEvent,
     ev.CommitPerformed,

@@ -94,6 +94,7 @@ def test_hostile_event_is_inert(cls: type[Event]) -> None:
         "markers": [(HOSTILE, HOSTILE)],
         "issues": [HOSTILE],
         "failed": [HOSTILE],
+        "failing": [HOSTILE],
         "held": [HOSTILE],
         "not_held": [HOSTILE],
         "joined": [HOSTILE],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
@@ -12,9 +13,7 @@ from reactivex import Observable, concat
 
 from cuggino.agents.base import Role
 from cuggino.events import (
-    ApprovalBlocked,
     Approved,
-    CheckCommandOutput,
     CommitFailed,
     CommitPerformed,
     Done,
@@ -37,7 +36,7 @@ from cuggino.events import (
     TaskLimitReached,
 )
 from cuggino.loops.coding.convergence import REPLAN, Convergence
-from cuggino.loops.coding.gate import Gate, OwnReview, failed_check_review, gate_section
+from cuggino.loops.coding.gate import Gate, OwnReview
 from cuggino.loops.coding.merging import (
     TRIES,
     Conflicts,
@@ -53,7 +52,6 @@ from cuggino.stages import (
     KeptProcesses,
     Turn,
     act,
-    check_stage,
     commit_stage,
     implementing_stage,
     must_commit,
@@ -65,7 +63,7 @@ from cuggino.stages import (
 )
 from cuggino.storage import WORKSPACE_FOLDER, finished_stages
 
-Verdict: TypeAlias = Approved | RequestChanges | OwnReview | SpecIssue | NoProgress
+Verdict: TypeAlias = Approved | RequestChanges | OwnReview | SpecIssue | NoProgress | LoopStalled
 """How an iteration ended."""
 
 
@@ -95,9 +93,12 @@ class CodingRun(Story):
             apart=options.apart,
         )
         self._convergence = Convergence(options)
-        self._gate = Gate(self._place, options)
+        old = run.resumed is not None and "baseline" not in run.resumed.started.options
+        self._gate = Gate(self._place, options, is_old=old)
         self._kept = KeptProcesses()
         self._before = _Before()
+        self._is_set_up = False
+        """True if the setup command has run before the first plan, for the check there."""
         self._uncommitted: str | None = None
         """The message of the latest commit, if it failed; the next one would also contain that
         work."""
@@ -127,7 +128,9 @@ class CodingRun(Story):
 
     def _until_done(self) -> Flow[LoopTerminalEvent]:
         options, review = self._options, self._options.review
-        yield from self._begin()
+        ended = yield from self._begin()
+        if ended is not None:
+            return ended
         for n in range(1, options.max_iterations + 1):
             yield from emit(IterationStart(iteration=n, max_iterations=options.max_iterations))
             verdict = yield from self._iteration(n, review)
@@ -141,8 +144,12 @@ class CodingRun(Story):
                     self._convergence.approved()
                     review = yield from self._gate.approved(n)
                     if review is None:
-                        yield from self._commit_the_rest(n)
-                        return LoopApproved(iteration=n)
+                        own = yield from self._committed(n)
+                        if own is None:
+                            return LoopApproved(iteration=n)
+                        if isinstance(own, LoopStalled):
+                            return own
+                        review = own.content
                 case RequestChanges(content=content):
                     review = yield from self._review_text(content)
                     ending = yield from self._convergence.reviewed(
@@ -161,8 +168,11 @@ class CodingRun(Story):
             iteration=options.max_iterations, max_iterations=options.max_iterations
         )
 
-    def _begin(self) -> Flow[None]:
-        """Record the state before the first agent, and merge what the options ask for."""
+    def _begin(self) -> Flow[LoopStalled | None]:
+        """Record the state before the first agent, and merge what the options ask for.
+
+        Returns why the run ends at once, or None.
+        """
         options, repository = self._options, self._services.repository
         baseline, dirty, conflicts = self._before
         if options.commit:
@@ -175,6 +185,11 @@ class CodingRun(Story):
         self._before = _Before(baseline, dirty, conflicts)
         yield from self._convergence.begin(self._fingerprint())
         yield from self._gate.begin(options.merge)
+        if options.merge is not None or not self._gate.has_baseline:
+            return None
+        yield from self._setup(1)
+        self._is_set_up = True
+        return (yield from self._gate.baseline())
 
     def _iteration(self, n: int, review: str | None) -> Flow[Verdict | LoopTerminalEvent]:
         """Plan, implement and review; a run with a merge begins with resolving its conflicts."""
@@ -189,7 +204,8 @@ class CodingRun(Story):
         plan = yield from self._plan(n, review)
         if isinstance(plan, SpecIssue):
             return plan
-        yield from self._setup(n)
+        if not (n == 1 and self._is_set_up):
+            yield from self._setup(n)
         return (yield from self._work_off_the_plan(n))
 
     def _work_off_the_plan(self, n: int) -> Flow[Verdict]:
@@ -227,7 +243,7 @@ class CodingRun(Story):
         return plan
 
     def _implement(self, n: int) -> Flow[Progress | Done | NoMoreWork | SpecIssue]:
-        check = yield from self._check(n)
+        check = yield from self._gate.check_before_work(n)
         turn = yield from self._turn("implementing")
         stage = implementing_stage(self._place, check=check, turn=turn)
         work = yield from forward(stage, name="implementing")
@@ -238,34 +254,38 @@ class CodingRun(Story):
 
     def _review(self, n: int, *, finished: bool = True) -> Flow[Verdict]:
         yield from emit(ReviewingStart(iteration=n))
-        changed = yield from self._gate.review(n)
+        changed = yield from self._gate.changed(n)
         yield from ask(act(self._session.clear_review), name="clear-review")
-        check = yield from self._check(n)
+        check = yield from self._gate.check_before_review(n, changed)
         turn = yield from self._turn("reviewing")
         stage = reviewing_stage(
             self._place,
             check=check,
             baseline=self._before.baseline,
             finished=finished,
-            news=f"{gate_section(changed)}{conflicts_section(self._before.conflicts)}",
+            news=f"{self._gate.section()}{conflicts_section(self._before.conflicts)}",
             turn=turn,
         )
         verdict = yield from forward(stage, name="reviewing")
         assert isinstance(verdict, Approved | RequestChanges | SpecIssue)
         if not isinstance(verdict, Approved):
             return verdict
-        code = check.exit_code if check is not None else None
-        if self._options.approval_is_checked and check is not None and code != 0:
-            return (yield from self._void(n, failed_check_review(check), code))
-        if own := self._gate.judged(verdict, changed):
-            return (yield from self._void(n, own, code))
-        return verdict
-
-    def _void(self, n: int, review: OwnReview, code: int | None) -> Flow[OwnReview]:
-        """Replace an approval that does not count by a review of the loop itself."""
-        yield from emit(ApprovalBlocked(iteration=n, exit_code=code, changed=review.changed))
+        own = yield from self._gate.judged(n, verdict, check)
+        if own is None:
+            return verdict
         yield from ask(act(self._session.clear_review), name="clear-review")
-        return review
+        return own
+
+    def _committed(self, n: int) -> Flow[OwnReview | LoopStalled | None]:
+        """Commit what is left of approved work; return why the approval does not count, or None."""
+        yield from self._commit_the_rest(n)
+        commit = partial(self._commit, n, "Commit what git's index hid", "commit-rest")
+        own = yield from self._gate.committed(n, commit)
+        if own is None:
+            own = yield from self._gate.clean(n)
+        if isinstance(own, OwnReview):
+            yield from ask(act(self._session.clear_review), name="clear-review")
+        return own
 
     def _resolve(self, n: int) -> Flow[SpecIssue | LoopStalled | None]:
         """Resolve the conflicts of the merge, if there are any; return why the run ends."""
@@ -307,14 +327,6 @@ class CodingRun(Story):
             is_first=n == 1 and options.merge is None,
             kept=self._kept if options.setup_keeps_running else None,
         )
-
-    def _check(self, n: int) -> Flow[CheckCommandOutput | None]:
-        command = self._options.check_command
-        if not command:
-            return None
-        check = yield from forward(check_stage(self._place, command, iteration=n), name="check")
-        assert isinstance(check, CheckCommandOutput)
-        return check
 
     def _commit(self, n: int, message: str, name: str = "commit") -> Flow[None]:
         if not self._options.commit:

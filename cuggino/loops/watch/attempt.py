@@ -19,6 +19,7 @@ from cuggino.events import (
     WatchEvent,
     WatchSentBack,
 )
+from cuggino.gate import GitWork
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.coding.service import LoopService
 from cuggino.loops.frame.resuming import latest_run_of, resumed_options
@@ -85,12 +86,14 @@ def slot_services(services: Services, options: LoopRunOptions) -> Services:
     A custom repository that cannot be opened in another folder (`Moves`) stays as it is.
     """
     desk = services.workspace.desk(options.cwd)
-    repository, snapshots = services.repository, services.snapshots
+    repository, snapshots, work = services.repository, services.snapshots, services.work
     if isinstance(repository, Moves):
         repository = repository.at(options.cwd, views=views_of(options))
     if isinstance(snapshots, GitSnapshots):
         snapshots = snapshots.at(options.cwd, desk.snapshots, views=views_of(options))
-    return replace(services, workspace=desk, repository=repository, snapshots=snapshots)
+    if isinstance(work, GitWork):
+        work = work.at(options.cwd, desk.snapshots, views=views_of(options))
+    return replace(services, workspace=desk, repository=repository, snapshots=snapshots, work=work)
 
 
 def recorded_slots(home: Workspace, slots: Sequence[Slot]) -> dict[str, int]:

@@ -76,8 +76,8 @@ class WatchService:
 
         Waiting events come on a change of state only, and none when work can begin at once. The
         first item by name is taken. It leaves the backlog for `archive/` when it was approved and
-        was not edited meanwhile; a spec issue keeps it. One that is not approved when its iterations
-        are used up is parked (`on_max_iterations`). An item
+        was not edited meanwhile; a spec issue keeps it. One that is not approved when its
+        iterations are used up is parked (`on_max_iterations`). An item
         whose run fails is tried again after growing pauses, others first; after `max_attempts` it
         is parked with the reason. A failure that would hit every item (a usage limit, no login, no
         agent) parks none: all of them wait. Nothing that a person wrote is ever removed.

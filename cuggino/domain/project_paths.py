@@ -1,0 +1,45 @@
+"""Paths of a project: their changes, and which of them are tests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Literal, NamedTuple, TypeAlias
+
+PathState: TypeAlias = Mapping[str, str]
+"""Paths, relative to the project, with a digest of their content each."""
+
+_TEST_FOLDERS = frozenset({"__tests__", "e2e", "spec", "test", "tests"})
+_TEST_FILE = re.compile(
+    r"(test_.+|.+_test|.+[.-](test|spec)|.+_spec|.*[a-z0-9]Tests?|conftest)\.\w+$"
+)
+
+
+class PathChange(NamedTuple):
+    """The change of a path between two states."""
+
+    path: str
+    kind: Literal["added", "changed", "removed"]
+
+
+def path_changes(before: PathState, after: PathState) -> tuple[PathChange, ...]:
+    """Return the changes between two states, sorted by path."""
+    changes: list[PathChange] = []
+    for path in sorted({*before, *after}):
+        if path not in before:
+            changes.append(PathChange(path, "added"))
+        elif path not in after:
+            changes.append(PathChange(path, "removed"))
+        elif before[path] != after[path]:
+            changes.append(PathChange(path, "changed"))
+    return tuple(changes)
+
+
+def is_test_file(path: str) -> bool:
+    """Return whether a path looks like a test, by the usual names of folders and files."""
+    parts = PurePosixPath(path).parts
+    return (
+        not _TEST_FOLDERS.isdisjoint(parts[:-1])
+        or _TEST_FILE.match(PurePosixPath(path).name) is not None
+    )
