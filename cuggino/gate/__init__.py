@@ -1,6 +1,6 @@
 """The gate: what a check means, and what an approval depends on.
 
-`judge_check` compares a check with the one before the first agent, `may_decide` names the files
+`judge_check` compares a check with the one before the first agent, `deciding_files` names the files
 that may weaken it, and `GitWork` runs it with their versions of the start and finds what the
 current commit lacks of the work. `failures_in` tells failing tests apart, `why_it_cannot_fail`
 finds commands that always pass, and `Flakes` counts tests that fail now and then.
@@ -8,7 +8,7 @@ finds commands that always pass, and `Flakes` counts tests that fail now and the
 
 from cuggino.gate.answers import is_answered
 from cuggino.gate.cannot_fail import why_it_cannot_fail
-from cuggino.gate.decisive import may_decide
+from cuggino.gate.decisive import deciding_files, ran_nothing
 from cuggino.gate.failures import Failures, failures_in, new_since, same
 from cuggino.gate.flakes import Flake, Flakes, read_flakes, write_flakes
 from cuggino.gate.verdict import CheckResult, Repeats, hidden_failures, judge_check
@@ -26,12 +26,13 @@ __all__ = [
     "Standing",
     "State",
     "Work",
+    "deciding_files",
     "failures_in",
     "hidden_failures",
     "is_answered",
     "judge_check",
-    "may_decide",
     "new_since",
+    "ran_nothing",
     "read_flakes",
     "same",
     "why_it_cannot_fail",

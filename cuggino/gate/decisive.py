@@ -1,56 +1,86 @@
-"""Which files of a project may decide whether its check passes, beside the work itself.
+"""Which changed files may decide whether the check passes, beside the work itself.
 
-No rule can know that, so it errs on the side of too many: what they do is measured, by running the
-check with the versions of the start.
+No rule can know that. What these files do is measured, by running the check with the versions of
+the start, so a file too many costs one answer of the reviewer at most.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
 from cuggino.domain import is_test_file
 
-_SOURCES = """
-c cc clj cljs cpp cs cu cxx dart el elm erl ex exs f90 fs go groovy h hpp hs java jl js jsx kt kts
-lua m ml mm mjs mts nim php pl pm proto py pyi pyx r rb rkt rs sass scala scm scss sql svelte swift
-ts tsx vb vue wat zig
+_ENDINGS = """
+bash bat bazel bzl cfg cmake conf env gradle ini kdl ksh mak mk nix properties ps1 sh toml zsh
 """
-_CONTENT = """
-adoc avif bmp csv css eot flac gif htm html ico ipynb jpeg jpg less md mdx mp3 mp4 ogg otf pdf png
-po pot rst svg tex tsv ttf txt wasm wav webm webp woff woff2 xhtml
-"""
-_WORK = frozenset((_SOURCES + _CONTENT).split())
-"""Endings of source code, and of what is neither code nor a setting."""
+_SETTINGS = frozenset(_ENDINGS.split())
+"""Endings of scripts and settings."""
 _PROGRAM_NAMES = """
-_pytest behave compileall coverage doctest flake8 mypy nose2 nox pylint pyright pytest ruff tox
-unittest
+_pytest behave cargo compileall coverage deno doctest flake8 go jest just make mocha mypy node nose2
+nox npm npx pnpm pylint pyright pytest python python3 ruff tox unittest vitest yarn
 """
 _PROGRAMS = frozenset(_PROGRAM_NAMES.split())
-"""Modules that check: the project's own would take their place."""
+"""Programs and modules that check: the project's own would take their place."""
+_IN_THEIR_PLACE = re.compile(
+    r"^\.|^(?:conftest|noxfile|sitecustomize|usercustomize)\.py$|^(?:setup|tox)\.cfg$"
+    r"|^(?:pyproject|pytest)\.toml$|^(?:pytest|tox)\.ini$|\.config\.\w+$|^(?:GNU)?makefile$"
+)
+"""Names of files that change how programs check as soon as they exist."""
 _BY_NAME = re.compile(
     r"(?:^|[._-])(?:check|checks|ci|lint|qa|selftest|spec|test|tests|verify)(?:[._-]|$)"
-    r"|\.config\.\w+$|^\.\w+rc\.[cm]?[jt]s$|^(?:gulpfile|gruntfile|jakefile)\."
-    r"|^(?:conftest|noxfile|setup|sitecustomize|usercustomize)\.py$",
+    r"|\.config\.\w+$|^(?:gulpfile|gruntfile|jakefile)\.|^(?:conftest|noxfile|setup)\.py$"
+    r"|^(?:composer|deno|package|project|tsconfig.*|turbo|nx)\.json$|^(?:build|phpunit|pom)\.xml"
+    r"|^(?:docker-)?compose.*\.ya?ml$|^taskfile\.ya?ml$|^rakefile|file$",
+    re.IGNORECASE,
+)
+_NOTHING_RAN = re.compile(
+    r"no tests ran|collected 0 items|ran 0 tests|no tests? (?:files )?found|no test files",
     re.IGNORECASE,
 )
 
 
-def may_decide(path: str, *, patterns: Sequence[str] = ()) -> bool:
-    """Return whether a file may decide what the check command says, whatever the work is.
+def deciding_files(
+    changed: Iterable[str],
+    added: Iterable[str],
+    *,
+    had_tests: bool,
+    patterns: Sequence[str] = (),
+) -> tuple[str, ...]:
+    """Return the files that may decide what the check says, whatever the work is, sorted.
 
-    These are tests; everything that is neither source code nor text, such as scripts, settings and
-    files without an ending; modules that take the place of a program that checks (`pytest.py`); and
-    what the `patterns` name.
+    Of the `changed` and removed ones these are tests, scripts, settings, files without an ending,
+    and what `patterns` names. Of the `added` ones they are tests, and files that change how
+    programs check as soon as they exist, such as `conftest.py` or `pytest.py`: but only if the
+    start had tests, as there was nothing to weaken otherwise.
     """
+    found = {path for path in changed if _decides(path, patterns)}
+    for path in added:
+        parts = PurePosixPath(path).parts
+        stems = {parts[0].removesuffix(".py"), parts[-1]}
+        is_theirs = bool(_IN_THEIR_PLACE.search(parts[-1])) or not stems.isdisjoint(_PROGRAMS)
+        is_named = any(_matches(path, pattern) for pattern in patterns)
+        if is_named or is_theirs or (had_tests and is_test_file(path)):
+            found.add(path)
+    return tuple(sorted(found))
+
+
+def ran_nothing(output: str) -> bool:
+    """Return whether a check says that it has found no test to run."""
+    return _NOTHING_RAN.search(output) is not None
+
+
+def _decides(path: str, patterns: Sequence[str]) -> bool:
     name = PurePosixPath(path).name
     ending = name.rpartition(".")[2].lower() if "." in name.lstrip(".") else ""
     return (
         is_test_file(path)
+        or name.startswith(".")
+        or ending in _SETTINGS
+        or ending == ""
         or _BY_NAME.search(name) is not None
-        or ending not in _WORK
         or PurePosixPath(path).parts[0].removesuffix(".py") in _PROGRAMS
         or any(_matches(path, pattern) for pattern in patterns)
     )

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from reactivex import Observable, just
 
+from cuggino.domain import is_test_file
 from cuggino.errors import ProcessError
 from cuggino.files import storing
 from cuggino.git import (
@@ -22,6 +23,7 @@ from cuggino.git import (
     WorkTree,
     current_branch,
     diff_trees,
+    files_of,
     is_ancestor,
     joined,
     read_file,
@@ -38,6 +40,16 @@ State: TypeAlias = Mapping[str, Any]
 
 _MOST_IGNORED, _LARGEST_IGNORED = 500, 256 * 1024
 """The number and the bytes of ignored files whose content is kept."""
+
+
+_UNCHANGED: State = {
+    "changed": [],
+    "added": [],
+    "ignored": [],
+    "listed": [],
+    "had_tests": False,
+    "tree": None,
+}
 
 
 class Standing(NamedTuple):
@@ -60,10 +72,12 @@ class Work(Protocol):
         """Emit the work as it is now, or as in a commit; None where nothing can be compared."""
 
     def changed(self, start: State) -> Observable[State]:
-        """Emit the `paths` that differ from the start, and the `tree` as it is.
+        """Emit what differs from the start, and the `tree` as it is.
 
-        Among the paths are ignored files; `ignored` are those of them that the start did not have.
-        All are relative to the project.
+        `changed` are files that the start had too, in another version, or removed and not moved
+        elsewhere; `added` are new ones. Ignored files are among both, and the new ones in `ignored`
+        as well. `had_tests` tells whether the start had any; `listed` are all ignored files and
+        folders, from the top of the repository. Other paths are relative to the project.
         """
 
     def copy(
@@ -104,7 +118,7 @@ class NoWork:
 
     def changed(self, start: State) -> Observable[State]:
         """Emit no file."""
-        return just({"paths": [], "ignored": [], "tree": None})
+        return just(_UNCHANGED)
 
     def copy(
         self, start: State, paths: Sequence[str], *, env: Mapping[str, str]
@@ -198,20 +212,27 @@ class GitWork:
         return flow(lambda: self._changed(start))
 
     def _changed(self, start: State) -> Flow[None]:
-        found: list[str] = []
-        ignored: list[str] = []
-        tree: str | None = None
+        found: State = _UNCHANGED
         with suppress(ProcessError, OSError):
             now = yield from self._now()
-            tree = now["tree"]
             prefix = (yield from self._work.layout()).prefix
             changes = yield from diff_trees(self._work.git, start["tree"], now["tree"])
+            new = {change.blob for change in changes if change.state == "A"}
+            kept = [c for c in changes if not (c.state == "D" and c.blob_before in new)]
             before, after = start["ignored"], now["ignored"]
-            apart = (path for path in {*before, *after} if before.get(path) != after.get(path))
-            names = sorted({*(change.path for change in changes), *apart})
-            found = [name.removeprefix(prefix) for name in names if name.startswith(prefix)]
-            ignored = [name for name in found if f"{prefix}{name}" in after.keys() - before.keys()]
-        yield from emit({"paths": found, "ignored": ignored, "tree": tree})
+            ignored = after.keys() - before.keys()
+            others = {path for path in before if before[path] != after.get(path)}
+            added = {change.path for change in kept if change.state == "A"} | ignored
+            files = yield from files_of(self._work.git, start["tree"])
+            found = {
+                "changed": _below(prefix, {c.path for c in kept if c.state != "A"} | others),
+                "added": _below(prefix, added),
+                "ignored": _below(prefix, ignored),
+                "had_tests": any(is_test_file(file.path) for file in files),
+                "tree": now["tree"],
+                "listed": now["listed"],
+            }
+        yield from emit(found)
 
     def copy(
         self, start: State, paths: Sequence[str], *, env: Mapping[str, str]
@@ -397,6 +418,10 @@ class GitWork:
                 yield from git.must("symbolic-ref", *why, "HEAD", ref)
                 is_there = True
         yield from emit(is_there)
+
+
+def _below(prefix: str, paths: Iterable[str]) -> list[str]:
+    return sorted(path.removeprefix(prefix) for path in paths if path.startswith(prefix))
 
 
 _COPY = 'mkdir -- "$2" && { cp -pR -- "$1/." "$2" >/dev/null 2>&1; true; }'

@@ -4,40 +4,74 @@ from __future__ import annotations
 
 import pytest
 
-from cuggino.gate import may_decide
+from cuggino.gate import deciding_files, ran_nothing
 
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        *("tests/test_a.py", "src/a.test.ts", "conftest.py", "tests/data.txt"),
-        *("check.sh", "lib/t.sh", "tools/chk", "Makefile", "build.mk", "ci/py.ini", "a.yml"),
-        *("package.json", ".npmrc", ".env", ".gitattributes", "pyproject.toml", "setup.py"),
-        *("jest.config.ts", ".eslintrc.js", "gulpfile.js", "tools/verify_all.py", "ci-check.js"),
-        *("pytest.py", "pytest/__main__.py", "sitecustomize.py", "pkg/noxfile.py"),
-    ],
+CHANGED = (
+    *("tests/test_a.py", "src/a.test.ts", "conftest.py", "tests/data.txt"),
+    *("check.sh", "lib/t.sh", "tools/chk", "Makefile", "build.mk", "ci/py.ini", "Taskfile.yml"),
+    *("package.json", ".npmrc", ".env", ".gitattributes", "pyproject.toml", "setup.py"),
+    *("jest.config.ts", ".eslintrc.js", "gulpfile.js", "tools/verify_all.py", "ci-check.js"),
+    *("pytest.py", "pytest/__main__.py", "pkg/noxfile.py", "pom.xml"),
 )
-def test_deciding(path: str) -> None:
-    assert may_decide(path)
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        *("src/app.py", "app.js", "pkg/m.go", "lib/latest.rs", "a.sql", "src/pytest_helper.py"),
-        *("README.md", "docs/page.html", "logo.png", "a.txt", "data.csv", "src/tox_parser.py"),
-    ],
+ADDED = (
+    *("tests/test_a.py", "tests/conftest.py", "setup.cfg", "pytest.toml", ".pytest.ini"),
+    *("pytest.py", "unittest/case.py", "sitecustomize.py", "tools/make", "GNUmakefile", ".npmrc"),
+    *("vitest.config.ts", "pyproject.toml"),
 )
+WORK = (
+    *("src/app.py", "app.js", "pkg/m.go", "lib/latest.rs", "a.sql", "src/pytest_helper.py"),
+    *("README.md", "docs/page.html", "logo.png", "a.txt", "data.csv", "src/tox_parser.py"),
+    *("data.json", "locales/de.yml"),
+)
+
+
+@pytest.mark.parametrize("path", CHANGED)
+def test_changed(path: str) -> None:
+    """Tests, scripts and settings that the start had in another version."""
+    assert (path,) == deciding_files([path], [], had_tests=False)
+
+
+@pytest.mark.parametrize("path", ADDED)
+def test_added(path: str) -> None:
+    """Tests, and what changes how programs check as soon as it exists."""
+    assert (path,) == deciding_files([], [path], had_tests=True)
+
+
+@pytest.mark.parametrize("path", ["correct", "run.sh", "Makefile", "package.json", *WORK])
+def test_added_work(path: str) -> None:
+    """New scripts and build files are the work: nothing was there to be weakened."""
+    assert () == deciding_files([], [path], had_tests=True)
+
+
+def test_the_first_tests() -> None:
+    """Without any at the start, new tests can weaken nothing."""
+    assert () == deciding_files([], ["tests/test_a.py", "src/a_test.go"], had_tests=False)
+
+
+@pytest.mark.parametrize("path", WORK)
 def test_work(path: str) -> None:
     """Source code and text are the work, unless a pattern names them."""
-    assert not may_decide(path)
-    assert may_decide(path, patterns=[path])
+    assert () == deciding_files([path], [], had_tests=True)
+    assert (path,) == deciding_files([path], [path], had_tests=True, patterns=[path])
+
+
+@pytest.mark.parametrize("pattern", ["ci", "./ci/", "ci/*.py"])
+def test_patterns(pattern: str) -> None:
+    """A folder names all below it, a glob what it matches."""
+    paths = ["ci/run.py", "src/run.py"]
+    assert ("ci/run.py",) == deciding_files(paths, paths, had_tests=False, patterns=[pattern])
 
 
 @pytest.mark.parametrize(
-    ("pattern", "path"), [("ci", "ci/run.py"), ("./ci/", "ci/run.py"), ("ci/*.py", "ci/run.py")]
+    ("output", "nothing"),
+    [
+        ("no tests ran in 0.01s", True),
+        ("Ran 0 tests in 0.000s", True),
+        ("No test files found, exiting with code 1", True),
+        ("1 failed in 0.01s", False),
+        ("Ran 10 tests in 0.1s", False),
+    ],
 )
-def test_patterns(pattern: str, path: str) -> None:
-    """A folder names all below it, a glob what it matches."""
-    assert may_decide(path, patterns=[pattern])
-    assert not may_decide("src/run.py", patterns=[pattern])
+def test_ran_nothing(output: str, nothing: bool) -> None:
+    """A check that finds no test says nothing about the work."""
+    assert nothing == ran_nothing(output)

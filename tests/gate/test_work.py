@@ -50,7 +50,7 @@ def state(work: GitWork) -> State:
 def changed(work: GitWork, start: State) -> list[str]:
     found = run(work.changed(start))
     assert found is not None
-    return list(found["paths"])
+    return sorted([*found["changed"], *found["added"]])
 
 
 def test_changed(work: GitWork, project: GitProject) -> None:
@@ -64,6 +64,18 @@ def test_changed(work: GitWork, project: GitProject) -> None:
     project.write("out/b", "built\n")
     (project.root / "app.py").unlink()
     assert [".env", "a.log", "app.py", "tests/test_a.py"] == changed(work, start)
+
+
+def test_moved(work: GitWork, project: GitProject) -> None:
+    """A file that was moved as it was has not changed; the start had tests."""
+    start = state(work)
+    (project.root / "tests/unit").mkdir()
+    (project.root / "tests/test_a.py").rename(project.root / "tests/unit/test_a.py")
+    project.write("b.log", "new\n")
+    found = run(work.changed(start))
+    assert found is not None
+    assert ([], ["b.log", "tests/unit/test_a.py"]) == (found["changed"], found["added"])
+    assert (["b.log"], True) == (found["ignored"], found["had_tests"])
 
 
 def test_a_commit_as_the_start(work: GitWork, project: GitProject) -> None:

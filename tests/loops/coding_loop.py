@@ -83,7 +83,7 @@ class FakeWork(Work):
         return just({"tree": "t0", "head": "h0", "branch": None, "ignored": {}, "listed": []})
 
     def changed(self, start: State) -> Observable[State]:
-        return just({"paths": list(self.changes), "ignored": [], "tree": "t1"})
+        return just({"changed": list(self.changes), "had_tests": True, "tree": "t1"})
 
     def copy(
         self, start: State, paths: Sequence[str], *, env: Mapping[str, str]

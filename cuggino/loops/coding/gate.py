@@ -40,10 +40,11 @@ from cuggino.gate import (
     Repeats,
     Standing,
     State,
+    deciding_files,
     hidden_failures,
     is_answered,
     judge_check,
-    may_decide,
+    ran_nothing,
 )
 from cuggino.git import current_branch
 from cuggino.loops.coding.options import LoopRunOptions
@@ -158,8 +159,10 @@ class Gate:
         result = CheckResult.of(check.exit_code, check.output)
         work = self._known.work
         if work is not None:  # what the check itself writes never counts
-            after = yield from ask(self._services.work.state(), name="baseline-state")
-            work = {**work, "listed": (after or work)["listed"]}
+            after = yield from ask(self._services.work.changed(work), name="baseline-state")
+            found = after or {}
+            written = [*found.get("changed", ()), *found.get("added", ())]
+            work = {**work, "written": written, "listed": found.get("listed", work["listed"])}
         self._known = replace(self._known, baseline=result, unused=check, last=result, work=work)
         yield from emit(
             Baseline(
@@ -446,9 +449,9 @@ class Gate:
         is_hidden, failing = hidden_failures(result, other)
         if not is_hidden:
             return
-        if result.passed:  # a check that fails in every copy tells nothing
+        if result.passed:  # a check that fails in every copy, or finds no test, tells nothing
             plain = yield from self._in_a_copy(n, (), "check-copy")
-            if plain is None or plain.exit_code != 0:
+            if plain is None or plain.exit_code != 0 or ran_nothing(at_start.output):
                 yield from emit(CheckUnmeasured(iteration=n, paths=changed))
                 return
         about = failing or (other.failures.digest,)
@@ -517,24 +520,26 @@ class Gate:
 
     def _compared(self, known: _Known) -> Flow[None]:
         options = self._options
-        changed: list[str] = []
+        deciding: list[str] = []
         tree: str | None = None
         if known.work is not None and options.check_command and not self._is_old:
-            apart = (*self._apart(), options.specs_path)
+            apart = (*self._apart(), options.specs_path, *known.work.get("written", ()))
             now = yield from ask(self._services.work.changed(known.work))
             tree = (now or {}).get("tree")
-            paths = (now or {}).get("paths", ())
+            found = now or {}
+            changed, added = found.get("changed", ()), found.get("added", ())
             # What the run has hidden from git, by other rules than at the start, may decide, too.
-            has_rules = any(PurePosixPath(path).name == ".gitignore" for path in paths)
-            hidden = set((now or {}).get("ignored", ()) if has_rules else ())
-            changed = [
-                path
-                for path in paths
-                if (path in hidden or may_decide(path, patterns=options.gate_paths))
-                and not any(path == name or path.startswith(f"{name}/") for name in apart)
-            ]
+            has_rules = any(PurePosixPath(path).name == ".gitignore" for path in (*changed, *added))
+            hidden = found.get("ignored", ()) if has_rules else ()
+            paths = deciding_files(
+                changed,
+                added,
+                had_tests=found.get("had_tests", False),
+                patterns=(*options.gate_paths, *hidden),
+            )
+            deciding = [path for path in paths if not any(_is_in(path, name) for name in apart)]
         specs = state_of_paths(options.cwd, [options.specs_path])
-        yield from emit({"changed": changed, "specs": specs, "tree": tree})
+        yield from emit({"changed": deciding, "specs": specs, "tree": tree})
 
 
 def _failed_check(check: CheckCommandOutput) -> str:
@@ -567,6 +572,10 @@ def _reason(result: CheckResult, output: str) -> str:
 def _on_commit(event: Any) -> Any:
     is_check = isinstance(event, CheckCommandStarted | CheckCommandOutput)
     return event.model_copy(update={"on": "commit"}) if is_check else event
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(f"{folder}/")
 
 
 def _as_lists(standing: Standing) -> dict[str, list[str]]:
