@@ -15,10 +15,11 @@ from hypothesis import example, given, settings, strategies as st
 
 from cuggino.events import Event, ToolCall
 from cuggino.operators.markers import LineTags
-from cuggino.operators.markers.tags import Tag
+from cuggino.operators.markers.quoting import Quotes, Tag
 from tests.operators.written import (
     LINES,
     MARKDOWN_TEXTS,
+    QUOTED_TEXTS,
     cut,
     delta,
     flat,
@@ -69,8 +70,9 @@ def _is_shallow(text: str, at: int) -> bool:
     return re.fullmatch(" {0,3}", re.split("[\r\n]", text[:at])[-1]) is not None
 
 
-def opening_tags(*pieces: str) -> list[int]:
-    reader, tags = LineTags(NAMES), list[Tag]()
+def opening_tags(*pieces: str, quotes: Quotes | None = None) -> list[int]:
+    """Return where the tags that count open; by default, those by the rules of Markdown."""
+    reader, tags = LineTags(NAMES, quotes=quotes), list[Tag]()
     for piece in pieces:
         reader, found = reader.feed(piece)
         tags += found
@@ -104,10 +106,14 @@ def test_markdown_decides_what_counts(text: str) -> None:
 
 
 @settings(max_examples=5 * MANY)
-@given(MARKDOWN_TEXTS, st.lists(st.integers(0, 99), max_size=30))
+@given(QUOTED_TEXTS, st.lists(st.integers(0, 99), max_size=30))
 def test_it_may_come_in_any_pieces(text: str, places: list[int]) -> None:
-    """The pieces of a text decide nothing."""
+    """The pieces of a text decide nothing, and quoting only takes tags away."""
     assert opening_tags(text) == opening_tags(*split(text, places)) == opening_tags(*text)
+    counted = opening_tags(text, quotes=Quotes())
+    assert counted == opening_tags(*split(text, places), quotes=Quotes())
+    assert counted == opening_tags(*text, quotes=Quotes())
+    assert [*filter(counted.__contains__, opening_tags(text))] == counted
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ from hypothesis import example, given, strategies as st
 
 from cuggino.operators.markers.reading import Piece, Reading
 from cuggino.operators.markers.tags import FreeTags, LineTags
-from tests.operators.written import MARKDOWN_TEXTS, split
+from tests.operators.written import QUOTED_TEXTS, split
 
 FRESH = Reading(FreeTags(frozenset({"NOTE"})), LineTags(frozenset({"DONE"})))
 TEXTS = st.lists(
-    st.sampled_from(["<NOTE>", "</NOTE>", "<NOTE>n</NOTE>"]) | MARKDOWN_TEXTS, max_size=6
+    st.sampled_from(["<NOTE>", "</NOTE>", "<NOTE>n</NOTE>"]) | QUOTED_TEXTS, max_size=6
 ).map("".join)
 
 

@@ -41,6 +41,15 @@ MARKUP = st.sampled_from(
     ]
 )
 MARKDOWN_TEXTS = st.lists(MARKUP, max_size=16).map("".join)
+QUOTING = st.sampled_from(
+    [
+        *("\n<thinking>\n", "<thinking>", "</thinking>", "<Vec>", "</Vec>", "<>", "</>", "<Vec/>"),
+        *('"' * 3, "'" * 3, 'x = "', "'", "a: |\n", "a: >\n  ", "so::\n\n  ", "return (\n", "\n)"),
+        *("<<EOF\n", "\nEOF\n", "<<x", "\nx", "\\begin{v}", "\\end{v}", "{code}", "/*", "*/"),
+    ]
+)
+QUOTED_TEXTS = st.lists(MARKUP | QUOTING, max_size=16).map("".join)
+"""Texts with tags and literals that quote."""
 
 
 def delta(text: str, message_id: str = "m", **fields: Any) -> MessageDelta:

@@ -62,6 +62,7 @@ def extract_markers(
 
     A tag in `at_line_start` counts only where it begins a line of Markdown text, or follows such a
     marker: after at most three spaces, and outside code (indented code too), block quotes and HTML.
+    Nor does it count inside another tag (`<thinking>`), or in code that is shown without a fence.
     `cuggino help markers` has all the rules.
 
     For a message that also arrives in deltas (`MessageDelta`), a marker and the text before it are
@@ -70,8 +71,8 @@ def extract_markers(
     part, while the text that follows could still turn it into text or content: while an earlier tag
     of another name is open; after unmatched backticks, until the paragraph ends; in a line that
     begins with a backtick fence, until the line ends; one of `at_line_start`, and all after it,
-    until its paragraph ends. A marker that `at_end` accepts, and all after it, wait for the end of
-    the part.
+    until its paragraph ends, or its part where something before it may quote it. A marker that
+    `at_end` accepts, and all after it, wait for the end of the part.
 
     Deltas come out trimmed and without markers. A possible beginning of a marker is held back.
 
@@ -80,9 +81,9 @@ def extract_markers(
     and `scan` see one event; a marker may span several.)
     """
     line_names = frozenset(at_line_start).intersection(tags)
-    rules = _Rules(
-        tags, at_end, Reading(FreeTags(frozenset(tags) - line_names), LineTags(line_names))
-    )
+    free_names = frozenset(tags) - line_names
+    fresh = Reading(FreeTags(free_names), LineTags(line_names, others=free_names))
+    rules = _Rules(tags, at_end, fresh)
 
     def operator(source: Observable[Event]) -> Observable[Event]:
         def subscribe(

@@ -105,6 +105,11 @@ class Blocks(NamedTuple):
     html_end: re.Pattern[str] | None = None
     """The end of the current HTML block; None for a blank line."""
 
+    @property
+    def is_indented_code(self) -> bool:
+        """True after a line of code without a fence."""
+        return self.leaf is _Leaf.CODE
+
     def read(self, line: str) -> tuple[Blocks, Line]:
         """Return the blocks after the next line, without its line ending, and how it is read."""
         if line[:1].isalpha() and not self.containers:

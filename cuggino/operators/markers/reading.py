@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from cuggino.operators.markers.tags import Chain, FreeTags, LineTags, Tag, joined, unrolled
+from cuggino.operators.markers.quoting import Tag
+from cuggino.operators.markers.tags import Chain, FreeTags, LineTags, joined, unrolled
 
 
 class Piece(NamedTuple):

@@ -7,11 +7,12 @@ decides; it does not matter how the text is split into pieces.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from cuggino.operators.markers.markdown import Blocks, Kind, Line, code_and_html
+from cuggino.operators.markers.quoting import Quotes, Tag, Written, may_quote
 
 T = TypeVar("T")
 
@@ -34,17 +35,6 @@ def joined(pieces: Chain[str]) -> str:
     if pieces is None:
         return ""
     return pieces[1] if pieces[0] is None else "".join(unrolled(pieces))
-
-
-class Tag(NamedTuple):
-    """A tag, as offsets into the text."""
-
-    start: int
-    end: int
-    name: str
-    closes: bool
-    after: int | None = None
-    """The end of a closing tag; this tag counts only if that one has closed a marker."""
 
 
 class _Run(NamedTuple):
@@ -273,12 +263,13 @@ _DEEPEST = 3
 """Most spaces before a tag that opens its line."""
 
 
-class _Written(NamedTuple):
+class _Line(NamedTuple):
     """A line of a paragraph: its place, its text without tags, and the tags that may count."""
 
     start: int
     text: str
     tags: list[Tag]
+    is_quoted: bool = False
 
 
 class _Patterns(NamedTuple):
@@ -315,8 +306,10 @@ class LineTags(NamedTuple):
     code, in a comment, or in another tag of HTML. Paragraphs are those of CommonMark, with two
     exceptions: these tags are words, and only HTML's own names begin a block of HTML.
 
-    A tag is returned when its paragraph ends. Until a tag opens a line, the lines are not even
-    read.
+    Nor does a tag count that an open tag or literal quotes (`Quotes`), unless `quotes` is None.
+
+    A tag is returned when its paragraph ends; behind what may quote it, when the part ends. Until a
+    tag opens a line, the lines are not even read.
     """
 
     names: frozenset[str]
@@ -327,15 +320,29 @@ class LineTags(NamedTuple):
     is_reading: bool = False
     start: int = 0
     blocks: Blocks = Blocks()
-    paragraph: Chain[_Written] = None
+    paragraph: Chain[_Line] = None
     """The lines of the open paragraph."""
     pending: int | None = None
     """The start of the first tag in it."""
     last: int = -1
-    """The start of the last returned tag."""
+    """The start of the last tag of a paragraph that has ended."""
+    others: frozenset[str] = frozenset()
+    """Markers that count anywhere, and quote nothing."""
+    quotes: Quotes | None = Quotes()
+    """What the earlier parts leave open."""
+    written: Chain[Written] = None
+    """The lines of this part, from the first paragraph that has ended on."""
+    tags: Chain[Tag] = None
+    """The tags in them."""
+    may_quote: bool = False
+    """True if something before may quote the next tag."""
+    held: int | None = None
+    """The start of the first tag that waits for the end of the part."""
 
     def sure(self, end: int) -> int:
         """Return the offset before which no text after this end adds a tag."""
+        if self.held is not None:
+            return self.held
         if self.is_reading:
             return self.start if self.pending is None else self.pending
         half = _patterns_of(self.names).half.search(self.recent) if "<" in self.recent else None
@@ -354,7 +361,9 @@ class LineTags(NamedTuple):
         patterns = _patterns_of(self.names)
         recent = self.recent + piece
         is_reading = ">" in piece and patterns.trigger.search(recent) is not None
-        reader = LineTags(self.names, recent[-patterns.longest :], unread, is_reading)
+        reader = self._replace(
+            recent=recent[-patterns.longest :], unread=unread, is_reading=is_reading
+        )
         return reader._read_lines() if is_reading else (reader, [])
 
     def finish(self) -> tuple[LineTags, list[Tag]]:
@@ -364,11 +373,29 @@ class LineTags(NamedTuple):
         """
         if not self.is_reading:
             return self, []
-        end, found = self._read([(self.start, joined(self.unread))])
-        if end.pending is not None:
-            found += [tag for tag in _outside_code(end.paragraph) if tag.start > end.last]
-        last = found[-1].start if found else self.last
-        return self._replace(paragraph=None, pending=None, last=last), found
+        whole, found = self._read([(self.start, joined(self.unread))])
+        whole, rest = whole._end_paragraph()
+        found += rest
+        quotes = self.quotes
+        if quotes is not None and (whole.tags is not None or whole.may_quote):
+            quotes, counted = quotes.read(unrolled(whole.written), unrolled(whole.tags))
+            if whole.held is not None:
+                found += [tag for tag in counted if tag.start >= whole.held]
+            if self.unread is not None and self.unread[1]:  # the next part continues this line
+                before, _ = self._end_paragraph()
+                quotes, _ = (self.quotes or quotes).read(
+                    unrolled(before.written), unrolled(before.tags)
+                )
+        return self._replace(
+            paragraph=None,
+            pending=None,
+            last=whole.last,
+            quotes=quotes,
+            written=None,
+            tags=None,
+            may_quote=quotes is not None and quotes.is_open,
+            held=None,
+        ), found
 
     def _read_lines(self) -> tuple[LineTags, list[Tag]]:
         text, at = joined(self.unread), 0
@@ -381,41 +408,85 @@ class LineTags(NamedTuple):
 
     def _read(self, lines: Iterable[tuple[int, str]]) -> tuple[LineTags, list[Tag]]:
         """Read lines, each with its offset; return the tags of the paragraphs that they end."""
-        blocks, paragraph, pending = self.blocks, self.paragraph, self.pending
-        found: list[Tag] = []
+        reader, found = self, list[Tag]()
         for start, text in lines:
             masked = _any_tag(self.names).sub(_mask, text) if "<" in text else text
-            blocks, line = blocks.read(masked)
+            blocks, line = reader.blocks.read(masked)
             if line.begins:
-                if pending is not None:
-                    found += _outside_code(paragraph)
-                paragraph = pending = None
+                reader, decided = reader._end_paragraph()
+                found += decided
+            paragraph, pending, written = reader.paragraph, reader.pending, reader.written
             if line.kind is Kind.TEXT or line.kind is Kind.HTML:
                 tags = [*_tags_in(text, start, line, self.names)] if masked != text else []
                 if tags and pending is None:
                     pending = tags[0].start
                 content = masked.lstrip(" \t>") if line.is_quoted else masked
-                written = _Written(start + len(text) - len(content), content, tags)
-                paragraph = (paragraph, written)
-        found = [tag for tag in found if tag.start > self.last]
-        last = found[-1].start if found else self.last
-        return self._replace(blocks=blocks, paragraph=paragraph, pending=pending, last=last), found
+                at = start + len(text) - len(content)
+                paragraph = (paragraph, _Line(at, content, tags, line.is_quoted))
+            elif line.kind is Kind.NOTHING or blocks.is_indented_code:
+                written = (written, Written(start, masked, is_code=line.kind is Kind.RAW))
+            reader = reader._replace(
+                blocks=blocks, paragraph=paragraph, pending=pending, written=written
+            )
+        return reader, found
+
+    def _end_paragraph(self) -> tuple[LineTags, list[Tag]]:
+        """Return the reader after the paragraph, and those of its tags that nothing may quote."""
+        if self.paragraph is None:
+            return self, []
+        lines = unrolled(self.paragraph)
+        regions = [*code_and_html("\n".join(line.text for line in lines))]
+        found = [tag for tag in _outside(lines, regions) if tag.start > self.last]
+        written, tags, held = self.written, self.tags, self.held
+        suspects = self.may_quote
+        for line in _blanked(lines, regions, self.others):
+            written = (written, line)
+            suspects = suspects or may_quote(line.text)
+        for tag in found:
+            tags = (tags, tag)
+        if found and held is None and suspects and self.quotes is not None:
+            held = found[0].start
+        return self._replace(
+            paragraph=None,
+            pending=None,
+            last=found[-1].start if found else self.last,
+            written=written,
+            tags=tags,
+            may_quote=suspects,
+            held=held,
+        ), (found if held is None else [])
 
 
-def _outside_code(paragraph: Chain[_Written]) -> Iterator[Tag]:
-    """Yield the tags of a paragraph outside of code and HTML."""
-    lines = unrolled(paragraph)
-    regions = code_and_html("\n".join(line.text for line in lines))
-    region = next(regions, None)
+def _outside(lines: Sequence[_Line], regions: Iterable[tuple[int, int]]) -> Iterator[Tag]:
+    """Yield the tags of a paragraph outside of its code and HTML, the `regions` of its text."""
+    places = iter(regions)
+    region = next(places, None)
     at = 0
     for line in lines:
         for tag in line.tags:
             place = tag.start - line.start + at
             while region is not None and region[1] <= place:
-                region = next(regions, None)
+                region = next(places, None)
             if region is None or region[0] > place:
                 yield tag
         at += len(line.text) + 1
+
+
+def _blanked(
+    lines: Sequence[_Line], regions: Iterable[tuple[int, int]], others: frozenset[str]
+) -> Iterator[Written]:
+    """Yield the lines of a paragraph without quotes, code, comments and other markers."""
+    text = "\n".join(" " * len(line.text) if line.is_quoted else line.text for line in lines)
+    pieces, at = list[str](), 0
+    for start, end in regions:
+        if text[start] == "`" or text.startswith(("<!", "<?"), start):
+            pieces += [text[at:start], re.sub(r"[^\n]", " ", text[start:end])]
+            at = end
+    blanked = "".join([*pieces, text[at:]])
+    if others:
+        blanked = _any_tag(others).sub(_mask, blanked)
+    for line, words in zip(lines, blanked.split("\n"), strict=True):
+        yield Written(line.start, words)
 
 
 def _mask(tag: re.Match[str]) -> str:
