@@ -67,6 +67,7 @@ from cuggino.stages import (
     list_slots,
     undo_plan,
     undo_stage,
+    work_left,
 )
 from cuggino.storage import (
     WORKSPACE_FOLDER,
@@ -150,6 +151,7 @@ class Runtime:
             snapshots=_snapshots(folder, config),
             fingerprint=partial(fingerprint_stage, views=views),
             work=GitWork.of(folder, workspace.snapshots, views=views, hide=config.sandbox_hide),
+            work_left=partial(work_left, views=views),
             control=control_commands(control),
             control_folder=control,
             shows_plans=True,

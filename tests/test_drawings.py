@@ -332,7 +332,17 @@ EXAMPLES: dict[str, list[Example]] = {
                 liveness(idle=5, stage=9, nudge=lambda _: s[1], replace=lambda _: s[2])
             ),
             {"N": ev.AgentNudged, "R": ev.AgentReplaced},
-        )
+        ),
+        plays(
+            lambda s: s[0].pipe(
+                liveness(
+                    ends=lambda event: event == LETTERS["d"],
+                    remind=lambda: s[1],
+                    replace=lambda _: s[2],
+                )
+            ),
+            {"N": ev.AgentNudged(no_marker=True), "R": ev.AgentReplaced(no_marker=True)},
+        ),
     ],
     "operators.supervision.liveness:repetition_limit": [
         plays(

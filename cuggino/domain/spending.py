@@ -17,6 +17,7 @@ SESSION_BEGINS = frozenset(
         "AgentNudged",
         "AgentReplaced",
         "AgentRetry",
+        "ApprovalQuestioned",
         "DeliverSessionStarted",
         "ImplementingStart",
         "PlanBuildPhaseStarted",

@@ -161,7 +161,14 @@ from cuggino.events.session import (
 )
 from cuggino.events.snapshot import SnapshotFailed, SnapshotTaken
 from cuggino.events.spending import BudgetKind, BudgetWarning, StageCost
-from cuggino.events.stall import AgentNudged, AgentReplaced, ContradictoryMarkers, NoProgress
+from cuggino.events.stall import (
+    AgentNudged,
+    AgentReplaced,
+    ApprovalQuestioned,
+    ContradictoryMarkers,
+    NoProgress,
+    StageInferred,
+)
 from cuggino.events.supervision import SupervisionEvent, is_supervision_event
 from cuggino.events.tool import GuardDenied, ToolCall, ToolResult
 from cuggino.events.usage import Usage
@@ -211,6 +218,7 @@ __all__ = [
     "AgentReplaced",
     "AgentRetry",
     "ApprovalBlocked",
+    "ApprovalQuestioned",
     "Approved",
     "Baseline",
     "BranchChanged",
@@ -330,6 +338,7 @@ __all__ = [
     "SpecsChanged",
     "StageCost",
     "StageFinished",
+    "StageInferred",
     "StageStarted",
     "SteerAsked",
     "Steered",

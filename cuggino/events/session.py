@@ -45,3 +45,7 @@ class SessionEnded(LlmAgentEvent):
     num_turns: int | None = None
     session_id: str | None = None
     """The id with which the session can be resumed."""
+    exit_code: int | None = None
+    """The exit code of a program that failed after a good result; None otherwise."""
+    truncated: bool = False
+    """True if the last message was cut at the token limit."""

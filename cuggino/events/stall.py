@@ -6,7 +6,10 @@ from cuggino.events.supervision import SupervisionEvent
 
 
 class AgentNudged(SupervisionEvent):
-    """An agent was silent, took too long or repeated itself; its session is resumed."""
+    """An agent was silent, took too long, repeated itself or forgot its marker.
+
+    Its session is resumed.
+    """
 
     idle: float | None = None
     """Seconds without an event; None if the stage timed out."""
@@ -14,15 +17,45 @@ class AgentNudged(SupervisionEvent):
     """The running tool, if any, or the one that was called repeatedly."""
     repeated: int | None = None
     """The number of equal calls of the tool in a row; None for another reason."""
+    no_marker: bool = False
+    """True if the session ended without a marker that ends its stage."""
 
 
 class AgentReplaced(SupervisionEvent):
-    """An agent stalled, again after a nudge if it got one; a new agent starts the stage again."""
+    """An agent stalled or forgot its marker, again after a nudge if it got one.
+
+    A new agent starts the stage again, with the last words and the changes of this one.
+    """
 
     idle: float | None = None
     """Seconds without an event; None if the stage timed out."""
     tool: str | None = None
     repeated: int | None = None
+    no_marker: bool = False
+    """True if the session ended without a marker that ends its stage."""
+
+
+class StageInferred(SupervisionEvent):
+    """No agent of a stage gave its marker, so its files decide how it ended.
+
+    A plan file is a plan, new work is progress, and a review file with findings is a request for
+    changes. Emitted before the marker that they stand for.
+    """
+
+    phase: str
+    """`planning`, `implementing`, `reviewing`."""
+    counted: str
+    """The tag that counts, such as `PROGRESS`."""
+
+
+class ApprovalQuestioned(SupervisionEvent):
+    """An approval does not count as it is; the reviewer is asked once, in the same session.
+
+    Without a clean answer, or a session to ask, it is a request for changes.
+    """
+
+    objections: tuple[str, ...]
+    """What contradicts the approval, each as a clause."""
 
 
 class ContradictoryMarkers(SupervisionEvent):

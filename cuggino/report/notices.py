@@ -12,6 +12,7 @@ from cuggino.events import (
     AgentReplaced,
     AgentRetry,
     ApprovalBlocked,
+    ApprovalQuestioned,
     Baseline,
     BranchChanged,
     BudgetWarning,
@@ -62,6 +63,7 @@ from cuggino.events import (
     SnapshotFailed,
     SnapshotTaken,
     SpecsChanged,
+    StageInferred,
     Steered,
     StopAsked,
     TaskLimitReached,
@@ -198,6 +200,10 @@ def describe(event: Event) -> tuple[str, Tone, str] | None:
         case ContradictoryMarkers(counted=counts, markers=markers):
             said = "; ".join(f"{tag}: {content}" for tag, content in markers)
             return "Contradictory markers", "warning", f"{counts} counts ({said})"
+        case ApprovalQuestioned(objections=objections):
+            return "Approval questioned", "warning", "; ".join(objections)
+        case StageInferred(counted=counts):
+            return "Marker forgotten", "warning", f"{counts} counts, as the files of the stage show"
         case StopAsked(now=now):
             return "Stopped", "neutral", "at once" if now else "after the stage"
         case SkipAsked(item=item):
@@ -391,6 +397,8 @@ def _end(ended: DeliverEnded) -> tuple[str, Tone, str] | None:
 
 
 def _stall(event: AgentNudged | AgentReplaced) -> str:
+    if event.no_marker:
+        return "ended without a marker"
     if event.repeated is not None:
         return f"called {event.tool} {counted(event.repeated, 'time')} with the same result"
     if event.idle is None:

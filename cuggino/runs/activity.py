@@ -1024,6 +1024,7 @@ _FOLDS: Mapping[str, Fold] = MappingProxyType(
         "UsageUpdate": _spent,
         "AgentNudged": _began_again,
         "AgentReplaced": _began_again,
+        "ApprovalQuestioned": _began_again,
         "AgentRetry": _retry,
         "AgentFellBack": _fell_back,
         "RoleViolated": _spent,

@@ -15,7 +15,7 @@ from cuggino.folders import (
 )
 from cuggino.processes import KeptProcesses, interrupt_processes, orphans_gone
 from cuggino.stages.acts import act, clock, lane
-from cuggino.stages.agent import LINGER, agent_stage, agent_story
+from cuggino.stages.agent import LINGER, Evidence, agent_stage, agent_story
 from cuggino.stages.audit import AUDIT_VARIABLES, audit_stage
 from cuggino.stages.command import (
     Shell,
@@ -30,6 +30,7 @@ from cuggino.stages.command import (
 )
 from cuggino.stages.control import control_commands
 from cuggino.stages.fingerprint import fingerprint_stage
+from cuggino.stages.handover import handover, work_left
 from cuggino.stages.instructions import with_first_instructions
 from cuggino.stages.merging import Merge, go_on_merging, merge_under_way
 from cuggino.stages.options import StageOptions
@@ -110,6 +111,7 @@ __all__ = [
     "CommitEvent",
     "Commits",
     "Earlier",
+    "Evidence",
     "GitRepository",
     "GitSnapshots",
     "KeptProcesses",
@@ -164,6 +166,7 @@ __all__ = [
     "fingerprint_stage",
     "folder_changes",
     "go_on_merging",
+    "handover",
     "implementing_stage",
     "interrupt_processes",
     "keeping_shell",
@@ -196,4 +199,5 @@ __all__ = [
     "verified_commit",
     "watch_file_count",
     "with_first_instructions",
+    "work_left",
 ]

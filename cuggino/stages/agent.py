@@ -2,35 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
-from reactivex import Observable
+from reactivex import Observable, just, operators as ops
 
 from cuggino.agents.base import LlmAgent, SpawnOptions
 from cuggino.domain import Spending, most_cautious
-from cuggino.errors import LlmSessionError, LoopError
+from cuggino.errors import BudgetExceeded, LlmSessionError, LoopError, QuotaExceeded
 from cuggino.events import (
+    AgentReplaced,
+    ApprovalQuestioned,
+    Approved,
     Event,
     LlmAgentEvent,
     LlmMarkerEvent,
     LlmTerminalMarkerEvent,
     MessageDelta,
     PingEvent,
+    RequestChanges,
     SessionEnded,
     StageCost,
+    StageInferred,
     Steered,
     SupervisionEvent,
     UsageUpdate,
     is_llm_terminal_marker_event,
 )
+from cuggino.gate import LastWord, objections, question, requested_changes
 from cuggino.operators import Flow, emit, extract_markers, flow, forward, until_terminal
 from cuggino.operators.markers import MarkerTags
-from cuggino.stages.endings import contradictions, endings_of, reminder, terminal_tags
+from cuggino.stages.endings import Statement, contradictions, endings_of, reminder, terminal_tags
 from cuggino.stages.sessions import Sessions
 from cuggino.stages.supervision import Supervision
 
 LINGER = 30.0
 """Seconds after the terminal marker in which an agent may deliver its result."""
+
+
+def no_facts() -> Flow[LlmTerminalMarkerEvent | None]:
+    """Return None: nothing but the agent knows how the stage ended."""
+    yield from ()
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What the files of a stage say, besides its agent."""
+
+    record: Callable[[LastWord], LastWord] = lambda word: word
+    """Adds to an approval what the files say about it."""
+    facts: Callable[[], Flow[LlmTerminalMarkerEvent | None]] = no_facts
+    """Returns the marker that the files stand for if no agent gave one; None without any."""
+    left: Callable[[], Observable[str]] = lambda: just("")
+    """Emits the work that an agent has left, for the one that replaces it."""
+    review: str = ""
+    """The name of the review file, for the reviewer."""
+
+
+_NO_EVIDENCE = Evidence()
 
 
 def agent_stage(
@@ -42,18 +72,26 @@ def agent_stage(
     on_marker: Callable[[LlmMarkerEvent], None],
     linger: float = LINGER,
     supervision: Supervision | None = None,
+    evidence: Evidence = _NO_EVIDENCE,
 ) -> Observable[LlmAgentEvent | LlmMarkerEvent | SupervisionEvent]:
     """Spawn the agent, read its markers, and end with its terminal marker as the last event.
 
     Each marker is passed to `on_marker` as it is emitted: as soon as it is complete, a terminal one
     with its message. A terminal marker counts only at the start of a line of text (`at_line_start`
-    of `extract_markers`), and never after an error result. After the terminal marker the agent has
-    `linger` seconds to exit (its cost comes with its result), then its processes are terminated. A
-    message from a person in that time (`Steered`) voids the terminal markers, and the session
-    continues. If terminal markers differ, the most cautious one counts, and `ContradictoryMarkers`
-    is emitted. An agent that ends without a terminal marker is asked once more for one, if it can
-    resume its session. `StageCost` is emitted before the terminal marker or the error if the cost
-    is known.
+    of `extract_markers`), never inside what quotes it or after an error result. After it the agent
+    has `linger` seconds to exit (its cost comes with its result), then its processes are
+    terminated. A message from a person in that time (`Steered`) voids the terminal markers, and the
+    session continues. If terminal markers differ, the most cautious one counts, and
+    `ContradictoryMarkers` is emitted. If the cost is known, `StageCost` is emitted before the
+    terminal marker or the error.
+
+    An agent that ends without a terminal marker is asked once more for one, if it can resume its
+    session (`AgentNudged`), then replaced by another one that gets what it found (`AgentReplaced`).
+    Then the `evidence` decides (`StageInferred`).
+
+    `Approved` counts only as the last word of the session (`cuggino.gate`). If something
+    contradicts it, `ApprovalQuestioned` is emitted instead, and the agent is asked once in the same
+    session. Without a clean answer it is `RequestChanges`.
 
     `supervision` adds retries, quota waits, timeouts and budgets.
 
@@ -69,6 +107,7 @@ def agent_stage(
             on_marker=on_marker,
             linger=linger,
             supervision=supervision,
+            evidence=evidence,
         )
     )
 
@@ -83,15 +122,28 @@ def agent_story(
     before_marker: Callable[[LlmMarkerEvent], Iterable[Event]] = lambda _marker: (),
     linger: float = LINGER,
     supervision: Supervision | None = None,
+    evidence: Evidence = _NO_EVIDENCE,
 ) -> Flow[LlmTerminalMarkerEvent]:
     """Run `agent_stage` within a flow; return its terminal marker.
 
     The events from `before_marker` are emitted before each marker.
     """
     stage = _AgentStage(
-        agent, options, phase, tags, on_marker, before_marker, linger, supervision or Supervision()
+        agent,
+        options,
+        phase,
+        tags,
+        on_marker,
+        before_marker,
+        linger,
+        supervision or Supervision(),
+        evidence,
     )
     return stage.run()
+
+
+def _ends_stage(event: object) -> bool:
+    return is_llm_terminal_marker_event(event) or isinstance(event, ApprovalQuestioned)
 
 
 class _AgentStage:
@@ -105,6 +157,7 @@ class _AgentStage:
         before_marker: Callable[[LlmMarkerEvent], Iterable[Event]],
         linger: float,
         supervision: Supervision,
+        evidence: Evidence,
     ) -> None:
         self._phase = phase
         self._tags = tags
@@ -112,40 +165,108 @@ class _AgentStage:
         self._before_marker = before_marker
         self._linger = linger
         self._supervision = supervision
-        self._sessions = Sessions(agent, options, read=self._read, budget=supervision.remaining)
+        self._evidence = evidence
+        self._sessions = Sessions(
+            agent,
+            options,
+            read=self._read,
+            budget=supervision.remaining,
+            choose=self._choose,
+            left=evidence.left,
+        )
+        self._statement = Statement()
+        self._is_questioned = False
+        self._is_replaced = False
+        """True once an agent was replaced that had forgotten its marker."""
         self._last: Event | None = None
         self._spent = Spending()
         self._duration = 0.0
 
     def run(self) -> Flow[LlmTerminalMarkerEvent]:
         try:
-            last = yield from forward(self._around(self._sessions.first()))
-            if not is_llm_terminal_marker_event(last) and self._sessions.can_be_resumed:
-                again = self._sessions.resumed(reminder(self._tags))
-                last = yield from forward(self._around(again))
+            last = yield from forward(self._around(self._sessions.first(), is_first=True))
+            if isinstance(last, ApprovalQuestioned):
+                return (yield from self._question(last.objections))
         except LlmSessionError as error:
-            yield from emit(*self._cost())
             outcome = self._sessions.outcome
+            is_limit = isinstance(error, BudgetExceeded | QuotaExceeded)
+            if outcome is None and self._is_replaced and not is_limit:
+                inferred = yield from self._inferred()
+                if inferred is not None:
+                    return inferred
+            if isinstance(outcome, ApprovalQuestioned):
+                yield from emit(outcome)
+                return (yield from self._end(self._changes(outcome.objections)))
+            yield from emit(*self._cost())
             yield from emit(*contradictions(self._phase, self._sessions.endings))
             if is_llm_terminal_marker_event(outcome):  # cut off after its terminal marker
                 self._on_marker(outcome)
                 yield from emit(*self._before_marker(outcome), outcome)
                 return outcome
             raise LoopError(self._phase, error.message, cause=error) from error
-        if not is_llm_terminal_marker_event(last):
-            yield from emit(*self._cost())
-            raise LoopError(self._phase, self._without_marker(), cause=None)
-        return last
+        if is_llm_terminal_marker_event(last):
+            return last
+        inferred = yield from self._inferred()
+        if inferred is not None:
+            return inferred
+        yield from emit(*self._cost())
+        raise LoopError(self._phase, self._without_marker(), cause=None)
 
-    def _around(self, session: Observable[Event]) -> Observable[Event]:
-        return self._supervision.around(self._sessions, session, looks=[self._look])
+    def _inferred(self) -> Flow[LlmTerminalMarkerEvent | None]:
+        """End the stage with the marker that its files stand for, if they do."""
+        marker = yield from self._evidence.facts()
+        if marker is None:
+            return None
+        yield from emit(StageInferred(phase=self._phase, counted=marker.tag_name()))
+        return (yield from self._end(marker))
+
+    def _question(self, reasons: Sequence[str]) -> Flow[LlmTerminalMarkerEvent]:
+        """Ask the agent about its approval, in the same session; return what counts then."""
+        if self._sessions.can_be_resumed and not self._statement.has_failed:
+            self._is_questioned = True
+            again = self._sessions.resumed(question(reasons, review=self._evidence.review))
+            answer: Event | None
+            try:
+                answer = yield from forward(self._around(again))
+            except (BudgetExceeded, QuotaExceeded):
+                raise
+            except LlmSessionError:
+                answer = self._sessions.outcome
+            if is_llm_terminal_marker_event(answer):
+                return answer
+            if isinstance(answer, ApprovalQuestioned):
+                reasons = answer.objections
+        return (yield from self._end(self._changes(reasons)))
+
+    def _changes(self, reasons: Sequence[str]) -> RequestChanges:
+        review = self._evidence.record(LastWord()).review
+        return RequestChanges(content=requested_changes(reasons, review=review))
+
+    def _end(self, marker: LlmTerminalMarkerEvent) -> Flow[LlmTerminalMarkerEvent]:
+        """End the stage with a marker that its agent did not give."""
+        yield from emit(*self._marks(marker), marker)
+        return marker
+
+    def _around(self, session: Observable[Event], *, is_first: bool = False) -> Observable[Event]:
+        return self._supervision.around(
+            self._sessions,
+            session,
+            looks=[self._look],
+            ends=_ends_stage if is_first else None,
+            remind=self._reminded,
+        )
+
+    def _reminded(self) -> Observable[Event] | None:
+        if not self._sessions.can_be_resumed:
+            return None
+        return self._sessions.resumed(reminder(self._tags))
 
     def _read(self, session: Observable[Event]) -> Observable[Event]:
         ending: Callable[[Observable[Event]], Observable[Event]] = until_terminal(
             is_llm_terminal_marker_event,
             linger=self._linger,
             settle=lambda event: isinstance(event, SessionEnded),
-            choose=lambda _endings: most_cautious(self._sessions.endings),
+            choose=lambda _endings: self._choose(self._sessions.endings),
             on_terminal=self._note,
             reopen=self._is_told,
         )
@@ -156,7 +277,26 @@ class _AgentStage:
             at_line_start=terminal_tags(self._tags),
             at_end=is_llm_terminal_marker_event,
         )
-        return session.pipe(markers, ending)
+        self._statement = Statement()
+        return session.pipe(markers, ops.do_action(self._hear, self._fail), ending)
+
+    def _hear(self, event: Event) -> None:
+        self._statement = self._statement.add(event)
+
+    def _fail(self, error: Exception) -> None:
+        self._statement = self._statement.failed(error)
+
+    def _choose(self, endings: Sequence[Event]) -> Event:
+        """Return the most cautious ending; an approval that something contradicts is questioned."""
+        marker = most_cautious(endings)
+        if not isinstance(marker, Approved):
+            return marker
+        approvals = (ending for ending in endings if isinstance(ending, Approved))
+        word = self._evidence.record(self._statement.last_word(approvals))
+        if self._is_questioned:
+            word = replace(word, unticked=0)  # the agent has been asked about them
+        reasons = objections(word)
+        return ApprovalQuestioned(objections=reasons) if reasons else marker
 
     def _note(self, event: Event) -> None:
         self._sessions.endings += endings_of(event, self._tags)
@@ -166,6 +306,7 @@ class _AgentStage:
         is_told = isinstance(event, Steered) and event.to == "session"
         if is_told:
             self._sessions.endings = []
+            self._statement = Statement()
         return is_told
 
     def _look(self, event: Event) -> Iterable[Event]:
@@ -174,6 +315,8 @@ class _AgentStage:
                 return ()
             case LlmMarkerEvent():
                 return self._marks(event)
+            case AgentReplaced(no_marker=True):
+                self._is_replaced = True
             case UsageUpdate() | SupervisionEvent():
                 pass
             case SessionEnded():

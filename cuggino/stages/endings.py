@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from cuggino.domain import most_cautious
-from cuggino.events import ContradictoryMarkers, Event, LlmMarkerEvent, is_llm_terminal_marker_event
+from cuggino.events import (
+    AgentMessage,
+    Approved,
+    ContradictoryMarkers,
+    Event,
+    LlmMarkerEvent,
+    MessageDelta,
+    PingEvent,
+    SessionEnded,
+    Thinking,
+    UsageUpdate,
+    is_llm_terminal_marker_event,
+)
+from cuggino.gate import LastWord
 from cuggino.operators.markers import LineTags, MarkerTags
 
 
@@ -46,4 +60,56 @@ def contradictions(phase: str, endings: Sequence[Event]) -> Iterator[Contradicto
             phase=phase,
             counted=most_cautious(markers).tag_name(),
             markers=tuple((marker.tag_name(), marker.content) for marker in markers),
+        )
+
+
+class Statement(NamedTuple):
+    """What a session says around its last approval: a fold over its events."""
+
+    is_approved: bool = False
+    before: str = ""
+    """The text directly before the approval."""
+    after: str = ""
+    """All text after it."""
+    error: str = ""
+    exit_code: int | None = None
+    is_cut: bool = False
+
+    def add(self, event: Event) -> Statement:
+        """Return the statement after the next event of the session."""
+        match event:
+            case Approved():
+                return self._replace(is_approved=True, after="")
+            case AgentMessage(parent_tool_use_id=None, text=text) if self.is_approved:
+                return self._replace(after=f"{self.after}\n{text}".strip())
+            case AgentMessage(parent_tool_use_id=None, text=text):
+                return self._replace(before=text)
+            case SessionEnded(outcome=outcome):
+                ended = self._replace(exit_code=event.exit_code, is_cut=event.truncated)
+                return ended if outcome == "completed" else ended.failed(outcome)
+            case MessageDelta() | PingEvent() | Thinking() | UsageUpdate():
+                return self
+            case _ if self.is_approved:
+                return self
+            case _:
+                return self._replace(before="")
+
+    def failed(self, error: object) -> Statement:
+        """Return the statement after the session has failed."""
+        return self._replace(error=str(error)) if self.is_approved else self
+
+    @property
+    def has_failed(self) -> bool:
+        """True if the session failed after its approval: asking it again changes nothing."""
+        return bool(self.error or self.exit_code)
+
+    def last_word(self, approvals: Iterable[Approved]) -> LastWord:
+        """Return the approval of the session as a `LastWord`."""
+        return LastWord(
+            contents=tuple(approval.content for approval in approvals),
+            before=self.before,
+            after=self.after,
+            error=self.error,
+            exit_code=self.exit_code,
+            is_cut=self.is_cut,
         )

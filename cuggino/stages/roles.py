@@ -22,6 +22,7 @@ from cuggino.events import (
     CheckCommandOutput,
     Done,
     LlmMarkerEvent,
+    LlmTerminalMarkerEvent,
     LoopEvent,
     NoMoreWork,
     Note,
@@ -31,10 +32,11 @@ from cuggino.events import (
     RequestChanges,
     SpecIssue,
 )
+from cuggino.gate import LastWord, has_findings
 from cuggino.guard import PERMISSIONS, Policy
-from cuggino.operators import Flow, flow, marker_tags
+from cuggino.operators import Flow, ask, flow, marker_tags
 from cuggino.prompts import Prompts
-from cuggino.stages.agent import agent_story
+from cuggino.stages.agent import Evidence, agent_story
 from cuggino.stages.spawning import spawn_options
 from cuggino.stages.workplace import Workplace
 from cuggino.storage import check_specs
@@ -129,6 +131,7 @@ def implementing_stage(
     place: Workplace,
     *,
     check: CheckCommandOutput | None = None,
+    before: str = "",
     turn: Turn = UNCOUNTED,
 ) -> Observable[LoopEvent]:
     """Do one task of the plan in the session file.
@@ -142,8 +145,9 @@ def implementing_stage(
     after the last one, `NoMoreWork` without one, or `SpecIssue`. All markers are appended to the
     session file.
 
-    `check` is the outcome of the check command, for the agent's prompt. Options, disposal and
-    errors as in `planning_stage`.
+    `check` is the outcome of the check command, for the agent's prompt. `before` is the state of
+    the project before (`Workplace.state`): without a marker, new work is `Progress`; by default,
+    uncommitted work is. Options, disposal and errors as in `planning_stage`.
     """
     task = _Task(
         role="implementing",
@@ -151,6 +155,7 @@ def implementing_stage(
             "Do the next task of the plan in {session_path} by the specifications in {specs_path}."
         ),
         variables={"check": _check_section(check)},
+        before=before,
     )
     return flow(lambda: _story(place, task, turn))
 
@@ -212,6 +217,7 @@ def reviewing_stage(
             "baseline": _baseline_line(baseline) + news,
             "scope": "" if finished else _UNFINISHED,
         },
+        is_final=finished,
     )
     return flow(lambda: _story(place, task, turn))
 
@@ -225,6 +231,10 @@ class _Task:
     variables: Mapping[str, str]
     template: str | None = None
     """The template of its system prompt, if it is not that of the role."""
+    before: str = ""
+    """The state of the project before it."""
+    is_final: bool = False
+    """True for a review of the whole plan."""
 
 
 def _story(place: Workplace, task: _Task, turn: Turn) -> Flow[None]:
@@ -258,11 +268,53 @@ def _story(place: Workplace, task: _Task, turn: Turn) -> Flow[None]:
         before_marker=plan_of,
         linger=place.linger,
         supervision=place.supervision,
+        evidence=_evidence(place, task),
     )
     if not isinstance(marker, role_markers(role)):
         raise LoopError(role, f"unexpected end of the agent: {marker}")
     if isinstance(marker, PlanComplete):
         session.commit_plan()
+
+
+def _evidence(place: Workplace, task: _Task) -> Evidence:
+    """Return what the files of the stage say, besides its agent."""
+    session = place.session
+
+    def record(word: LastWord) -> LastWord:
+        unticked, reported = session.tasks() if task.is_final else (0, 0)
+        review = session.written_review()
+        return replace(word, review=review, unticked=unticked, reported=reported)
+
+    return Evidence(
+        record=record,
+        facts=lambda: _facts(place, task),
+        left=lambda: place.services.work_left(place.options.cwd),
+        review=os.path.relpath(session.review_file, place.options.cwd),
+    )
+
+
+def _facts(place: Workplace, task: _Task) -> Flow[LlmTerminalMarkerEvent | None]:
+    """Return the marker that the files of the stage stand for; None without any."""
+    session = place.session
+    match task.role:
+        case "planning" if session.plan_text():
+            return PlanComplete(content="The agent wrote a plan, and ended without a marker.")
+        case "reviewing" if has_findings(review := session.written_review()):
+            return RequestChanges(content=review)
+        case "implementing":
+            if task.before:
+                is_new = (yield from ask(place.state())) != task.before
+            else:
+                is_new = bool((yield from ask(place.services.work_left(place.options.cwd))))
+            return Progress(content=_UNREPORTED) if is_new else None
+        case _:
+            return None
+
+
+_UNREPORTED = (
+    "Work that was not reported\n\nThe agent changed the project, and ended without a marker. See "
+    "how far it came before you go on."
+)
 
 
 def _spawn_options(place: Workplace, task: _Task, turn: Turn) -> SpawnOptions:

@@ -17,6 +17,7 @@ from cuggino.operators.supervision import QuotaGate
 from cuggino.prompts import Prompts
 from cuggino.stages.command import Shell, shell_lines
 from cuggino.stages.fingerprint import fingerprint_stage
+from cuggino.stages.handover import work_left
 from cuggino.stages.repository import (
     Commit,
     Commits,
@@ -81,6 +82,8 @@ class Services:
     """Keeps the work elsewhere, before each session of an agent."""
     work: Work = field(default_factory=NoWork)
     """The files of the project, as the gate compares them."""
+    work_left: Callable[[Path], Observable[str]] = work_left
+    """Emits the uncommitted changes, for an agent that takes over."""
 
     def project_state(
         self, cwd: Path, *, exclude: tuple[Path, ...], plan: Path | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -12,9 +12,10 @@ from reactivex import Observable, defer, just, operators as ops
 from cuggino.agents.base import LlmAgent, SpawnOptions
 from cuggino.domain import most_cautious
 from cuggino.errors import AgentFailed, RoleViolation
-from cuggino.events import AgentFellBack, Event, SessionEnded, SupervisionEvent
-from cuggino.operators import catch_tag
+from cuggino.events import AgentFellBack, AgentMessage, Event, SessionEnded, SupervisionEvent
+from cuggino.operators import Flow, ask, catch_tag, flow, forward
 from cuggino.operators.supervision import QuotaWaits
+from cuggino.stages.handover import handover
 from cuggino.stages.verification import verified
 
 MOST_VIOLATIONS = 3
@@ -27,7 +28,8 @@ class Sessions:
     """The sessions of a stage, spawned one at a time; remembers how to resume the last.
 
     `read` is applied to each session: it reads the markers and ends it. `budget` returns the US
-    dollars that are left when a session is spawned.
+    dollars that are left when a session is spawned. `choose` returns the outcome of several
+    terminal markers. `left` emits the work that an agent has left, for the one that replaces it.
     """
 
     def __init__(
@@ -37,7 +39,13 @@ class Sessions:
         *,
         read: Callable[[Observable[Event]], Observable[Event]],
         budget: Callable[[], float | None] = lambda: None,
+        choose: Callable[[Sequence[Event]], Event] = most_cautious,
+        left: Callable[[], Observable[str]] = lambda: just(""),
     ) -> None:
+        self._choose = choose
+        self._left = left
+        self._words: list[AgentMessage] = []
+        """The parts of the agent's last message."""
         self._agent = agent
         self._options = options
         self._read = read
@@ -52,8 +60,8 @@ class Sessions:
 
     @property
     def outcome(self) -> Event | None:
-        """The most cautious terminal marker; None without one."""
-        return most_cautious(self.endings) if self.endings else None
+        """What the terminal markers amount to; None without one."""
+        return self._choose(self.endings) if self.endings else None
 
     @property
     def can_resume(self) -> bool:
@@ -76,19 +84,40 @@ class Sessions:
 
     def fresh(self, _error: Exception | None = None) -> Observable[Event]:
         """Start a new session with the same prompt."""
-        if self.outcome is not None:
-            return just(self.outcome)
+        return self._fresh(self._options.prompt)
+
+    def replaced(self, _error: Exception | None = None) -> Observable[Event]:
+        """Start a new session that also gets what the last one found: its words and its work."""
+        outcome = self.outcome
+        if outcome is not None:
+            return just(outcome)
+        words = "".join(part.text for part in self._words)
+
+        def story() -> Flow[None]:
+            changes = (yield from ask(self._left())) or ""
+            found = handover(words, changes)
+            yield from forward(self._fresh(f"{self._options.prompt}\n\n{found}"))
+
+        return flow(story)
+
+    def _fresh(self, prompt: str) -> Observable[Event]:
+        outcome = self.outcome
+        if outcome is not None:
+            return just(outcome)
         self._begun = False
+        self._words = []
         self._id = str(uuid.uuid4()) if self._options.session_id is not None else None
-        return self._spawn(replace(self._options, session_id=self._id, resume_session_id=None))
+        options = replace(self._options, prompt=prompt, session_id=self._id, resume_session_id=None)
+        return self._spawn(options)
 
     def again(self, error: Exception) -> Observable[Event]:
         """Resume the session after this failure, or start a fresh one where that is impossible.
 
         A session that was cut off after its terminal marker is complete.
         """
-        if self.outcome is not None:
-            return just(self.outcome)
+        outcome = self.outcome
+        if outcome is not None:
+            return just(outcome)
         if not self.can_be_resumed:
             return self.fresh()
         reason = " ".join(str(error).split())[:_LONGEST_REASON]
@@ -143,8 +172,14 @@ class Sessions:
         match event:
             case SessionEnded(session_id=session_id):
                 self._id = session_id or self._id
-            case AgentFellBack() if self.outcome is not None:
+            case AgentFellBack() if self.endings:
                 return False  # after its terminal marker
+            case AgentMessage(parent_tool_use_id=None):
+                self._begun = True
+                last = self._words[-1].message_id if self._words else None
+                if event.message_id is None or event.message_id != last:
+                    self._words = []
+                self._words.append(event)
             case _:
                 self._begun = True
         return True

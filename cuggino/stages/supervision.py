@@ -99,6 +99,8 @@ class Supervision:
         first: Observable[Event],
         *,
         looks: Sequence[Look] = (),
+        ends: Callable[[Any], bool] | None = None,
+        remind: Callable[[], Observable[Event] | None] = lambda: None,
     ) -> Observable[Event]:
         """Return `first`, one of the `sessions`, supervised.
 
@@ -106,7 +108,8 @@ class Supervision:
         them, so that they cost no retry and restore none; the budget is outermost. Successors of a
         session are supervised alike. When the retries are used up, the fallback agent starts with
         its own retries. Without one, the failure is the error. The first session of a resumed
-        run continues the counts of the earlier process. `looks` are those of `within_budget`.
+        run continues the counts of the earlier process. `looks` are those of `within_budget`,
+        `ends` and `remind` those of `liveness`.
         """
         earlier = self.earlier.take()
         remedies, retries = Remedies(), Retries(earlier.retries)
@@ -119,8 +122,10 @@ class Supervision:
             stage=self.stage_timeout,
             times=self.repetition_limit,
             nudge=sessions.again if sessions.can_resume else None,
-            replace=sessions.fresh,
+            replace=sessions.replaced,
             remedies=remedies,
+            ends=ends,
+            remind=remind,
         )
 
         def attempt(agent: Observable[Event]) -> Flow[None]:

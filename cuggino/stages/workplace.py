@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
+from reactivex import Observable
+
 from cuggino.agents.base import SpawnOptions
 from cuggino.operators import Flow
 from cuggino.operators.supervision import Ledger
@@ -18,7 +20,7 @@ from cuggino.stages.options import StageOptions
 from cuggino.stages.services import Services
 from cuggino.stages.spawning import commands_shell, plain_shell, protected_from_commands
 from cuggino.stages.supervision import Supervision, supervision_of
-from cuggino.storage import Session, new_run_id
+from cuggino.storage import WORKSPACE_FOLDER, Session, new_run_id
 
 Begin: TypeAlias = Callable[[SpawnOptions], Flow[SpawnOptions]]
 """Runs before each agent, within its stage; returns the options of its session."""
@@ -119,6 +121,12 @@ class Workplace:
         return protected_from_commands(
             self.options, stage, session=self.session, role=role, enclosed=enclosed
         )
+
+    def state(self) -> Observable[str]:
+        """Emit the fingerprint of the project and its plan, without the specifications."""
+        exclude = (Path(self.options.specs_path), Path(WORKSPACE_FOLDER))
+        plan = self.session.session_file
+        return self.services.project_state(self.options.cwd, exclude=exclude, plan=plan)
 
     def prepare(self) -> None:
         """Create the files of the session, unless the workplace is open.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from contextlib import suppress
 from pathlib import Path
@@ -151,6 +152,24 @@ class Session:
             self.review_file.write_text(fallback, encoding="utf-8", errors="replace")
         return fallback
 
+    def written_review(self) -> str:
+        """Return what the reviewing agent has written; "" if there is nothing to read."""
+        try:
+            return _text(self.review_file).strip()
+        except (OSError, ValueError):
+            return ""
+
+    def tasks(self) -> tuple[int, int]:
+        """Return the unticked tasks of the plan, and the reports of implementing agents since."""
+        try:
+            text = _text(self.session_file)
+        except (OSError, ValueError):
+            return 0, 0
+        plan, heading, log = text.partition(f"\n{PROGRESS_LOG}\n")
+        if not heading:
+            return 0, 0
+        return len(_UNTICKED.findall(_FENCED.sub("", plan))), len(_REPORTS.findall(log))
+
     def remove(self) -> None:
         wip = self.session_file.parent
         older = (wip / f"{self.id}.plan.md", wip / f"{self.id}.review.md")
@@ -162,6 +181,11 @@ class Session:
             with storing("remove session", folder):
                 if folder.is_dir() and not folder.is_symlink():
                     shutil.rmtree(folder)
+
+
+_UNTICKED = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+\[ \]", re.MULTILINE)
+_FENCED = re.compile(r"^[ \t]*(`{3,}|~{3,}).*?^[ \t]*\1[`~]*[ \t]*$", re.MULTILINE | re.DOTALL)
+_REPORTS = re.compile(r"^<(?:PROGRESS|DONE|NO_MORE_WORK)>$", re.MULTILINE)
 
 
 def _text(path: Path) -> str:

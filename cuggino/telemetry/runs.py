@@ -13,6 +13,7 @@ from cuggino.events import (
     AgentNudged,
     AgentReplaced,
     AgentRetry,
+    ApprovalQuestioned,
     CheckCommandOutput,
     CheckCommandStarted,
     CommandOutputEvent,
@@ -327,6 +328,8 @@ class _Work:
                 self._cut_off(now, "nudged")
             case AgentReplaced():
                 self._cut_off(now, "replaced")
+            case ApprovalQuestioned():
+                self._cut_off(now, "questioned")
             case RoleViolated():
                 self._cut_off(now, "role_violated")
             case QuotaWaiting():

@@ -13,6 +13,7 @@ from cuggino.events import (
     AgentReplaced,
     AgentRetry,
     ApprovalBlocked,
+    ApprovalQuestioned,
     Baseline,
     BranchChanged,
     BudgetWarning,
@@ -75,6 +76,7 @@ from cuggino.events import (
     SnapshotTaken,
     SpecsChanged,
     StageCost,
+    StageInferred,
     SteerAsked,
     Steered,
     StopAsked,
@@ -426,6 +428,8 @@ def supervision_shown(event: SupervisionEvent) -> Shown | None:
             return always("warning", waiting)
         case QuotaLifted(waited=waited):
             return always("warning", f"[Agent] Resuming after {format_duration(waited)}")
+        case AgentNudged(no_marker=True):
+            return always("warning", "[Agent] Ended without a marker: resuming its session")
         case AgentNudged(repeated=int(times), tool=str(tool)):
             return always("warning", f"[Agent] {_repeated(tool, times)}: resuming its session")
         case AgentNudged(idle=None):
@@ -433,6 +437,8 @@ def supervision_shown(event: SupervisionEvent) -> Shown | None:
         case AgentNudged(idle=float(idle), tool=tool):
             silent = f"silent for {format_duration(idle)}{_during(tool)}"
             return always("warning", f"[Agent] {silent}: resuming its session")
+        case AgentReplaced(no_marker=True):
+            return always("warning", "[Agent] Ended without a marker: starting a fresh agent")
         case AgentReplaced(repeated=int(times), tool=str(tool)):
             return always("warning", f"[Agent] {_repeated(tool, times)}: starting a fresh agent")
         case AgentReplaced(idle=None):
@@ -444,6 +450,12 @@ def supervision_shown(event: SupervisionEvent) -> Shown | None:
             return always("warning", _fallen_back(event))
         case ContradictoryMarkers():
             return always("warning", _contradiction(event))
+        case ApprovalQuestioned(objections=objections):
+            reasons = clip(inert("; ".join(objections)), 500)
+            return always("warning", f"[Agent] The approval is questioned: {reasons}")
+        case StageInferred(counted=counted):
+            text = f"[Agent] Ended without a marker; its files count as {inert(counted)}"
+            return always("warning", text)
         case NoProgress():
             return always("caution", _standstill(event))
         case RunResumed():

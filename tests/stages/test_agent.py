@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reactivex import Observable, operators as ops, throw
+from reactivex import Observable, just, operators as ops, throw
 
 from cuggino import errors, events as ev
 from cuggino.agents.base import SpawnOptions
-from cuggino.operators import marker_tags
-from cuggino.stages import agent_stage
+from cuggino.operators import Flow, marker_tags
+from cuggino.stages import Evidence, Supervision, agent_stage
 from cuggino.testing import InMemoryAgent, Marbles
 
 DONE = ev.Done(content="all")
@@ -36,6 +36,8 @@ def drawn(**events: Any) -> Marbles:
             "f": ev.SessionEnded(outcome="failed"),
             "N": NOTE,
             "D": DONE,
+            "M": ev.AgentNudged(no_marker=True),
+            "A": ev.AgentReplaced(no_marker=True),
             "S": ev.AgentMessage(text="so:"),
             **events,
         }
@@ -46,8 +48,17 @@ class Session:
     """An agent stage over drawn sessions, with its inputs and outputs."""
 
     def __init__(
-        self, *streams: Observable[Any], can_resume: bool = False, linger: float = 5
+        self,
+        *streams: Observable[Any],
+        can_resume: bool = False,
+        linger: float = 5,
+        facts: ev.LlmTerminalMarkerEvent | None = None,
+        supervision: Supervision | None = None,
     ) -> None:
+        def files() -> Flow[ev.LlmTerminalMarkerEvent | None]:
+            yield from ()
+            return facts
+
         self.agent = InMemoryAgent({"implementing": streams}, can_resume=can_resume)
         self.markers: list[ev.LlmMarkerEvent] = []
         self.stream = agent_stage(
@@ -64,6 +75,8 @@ class Session:
             tags=TAGS,
             on_marker=self.markers.append,
             linger=linger,
+            supervision=supervision,
+            evidence=Evidence(facts=files, left=lambda: just("+1")),
         )
 
     def error(self, t: Marbles) -> errors.CugginoError:
@@ -120,7 +133,7 @@ class TestEnding:
         t.check(session.stream, "---w-t---------s($Z|)")
         assert [later] == session.markers
         t = drawn(w=ev.Steered(text="also B", to="session"))
-        session = Session(t.cold("-e-d-w-a-s|"))
+        session = Session(t.cold("-e-d-w-a-s|"), t.cold("|"))
         error = session.error(t)
         assert "ended without emitting a marker" in error.message
 
@@ -232,7 +245,7 @@ class TestContradictions:
         """A marker that failed to count before a reminder contradicts nothing."""
         t = drawn(x=ev.AgentMessage(text="not <PROGRESS>more</PROGRESS> yet"))
         session = Session(t.cold("x|"), t.cold("d|"), can_resume=True)
-        t.check(session.stream, "x-(D|)")
+        t.check(session.stream, "xM(D|)")
 
 
 class TestAfterAFailure:
@@ -274,7 +287,7 @@ class TestWhereAMarkerCounts:
         """The reminder explains where a marker counts, and the answer to it counts."""
         t = drawn(q=ev.AgentMessage(text=text))
         session = Session(t.cold("q-s|"), t.cold("d-s|"), can_resume=True)
-        t.check(session.stream, "q-s--s(€D|)")
+        t.check(session.stream, "q-sM-s(€D|)")
         assert "at the very beginning of a line" in session.agent.spawned[1].prompt
         assert [DONE] == session.markers
 
@@ -285,7 +298,7 @@ class TestAskedOnceMore:
         t = drawn()
         first, second = t.cold("a--s|"), t.cold("a-d-s|")
         session = Session(first, second, can_resume=True)
-        t.check(session.stream, "a--sa---s(€D|)")
+        t.check(session.stream, "a--s(Ma)---s(€D|)")
         t.check_subscriptions(first, "^---!")
         t.check_subscriptions(second, "----^----!")
         reminder = session.agent.spawned[1]
@@ -298,22 +311,66 @@ class TestAskedOnceMore:
         """An agent that reported no session id is resumed by the id it was started with."""
         t = drawn()
         session = Session(t.cold("a|"), t.cold("d|"), can_resume=True)
-        t.check(session.stream, "a-(D|)")
+        t.check(session.stream, "aM(D|)")
         assert "s-1" == session.agent.spawned[1].resume_session_id
 
     def test_it_is_asked_only_once(self) -> None:
-        """Without a marker in the second session either, the stage fails."""
+        """Silent again it is replaced by an agent that gets its words and its work."""
         t = drawn()
-        session = Session(t.cold("a|"), t.cold("t|"), t.cold("d|"), can_resume=True)
-        assert "(last event: ToolCall)" in session.error(t).message
-        assert 2 == len(session.agent.spawned)
+        session = Session(t.cold("a|"), t.cold("t|"), t.cold("-d|"), can_resume=True)
+        t.check(session.stream, "a(Mt)A-(D|)")
+        _, _, fresh = session.agent.spawned
+        assert fresh.resume_session_id is None
+        assert fresh.session_id not in (None, "s-1")
+        assert fresh.prompt.startswith("Do it.\n\nAnother agent worked on this before you")
+        assert "Its last words:\n\n> hi" in fresh.prompt
+        assert "What is not committed now:\n\n```diff\n+1\n```" in fresh.prompt
 
-    def test_an_agent_that_cannot_resume_is_not_asked(self) -> None:
-        """If sessions cannot be resumed, the stage fails after the first."""
+    def test_the_files_decide_at_last(self) -> None:
+        """If the fresh agent forgets it too, the files of the stage say how it ended."""
+        t = drawn(
+            I=ev.StageInferred(phase="implementing", counted="PROGRESS"),
+            P=ev.Progress(content="work"),
+        )
+        sessions = [t.cold("a|"), t.cold("a|"), t.cold("as|")]
+        session = Session(*sessions, can_resume=True, facts=ev.Progress(content="work"))
+        t.check(session.stream, "a(Ma)(Aa)s(I$P|)")
+        assert [ev.Progress(content="work")] == session.markers
+
+    def test_the_files_decide_although_the_last_agent_fails(self) -> None:
+        """A fresh agent that fails says nothing about the work of the first."""
+        t = drawn(
+            error=errors.AgentFailed("crashed", reason="crash"),
+            I=ev.StageInferred(phase="implementing", counted="PROGRESS"),
+            P=ev.Progress(content="work"),
+        )
+        session = Session(t.cold("a|"), t.cold("#"), facts=ev.Progress(content="work"))
+        t.check(session.stream, "a(AIP|)")
+        t = drawn(error=errors.QuotaExceeded("limit"))
+        session = Session(t.cold("a|"), t.cold("#"), facts=ev.Progress(content="work"))
+        assert 12 == session.error(t).code
+
+    def test_without_facts_it_is_an_error(self) -> None:
+        """The stage fails once the reminder and the fresh agent are used up."""
+        t = drawn()
+        session = Session(t.cold("a|"), t.cold("a|"), t.cold("t|"), can_resume=True)
+        assert "(last event: ToolCall)" in session.error(t).message
+        assert 3 == len(session.agent.spawned)
+
+    def test_an_agent_that_cannot_resume_is_replaced(self) -> None:
+        """If sessions cannot be resumed, a fresh agent takes over at once."""
         t = drawn()
         session = Session(t.cold("a|"), t.cold("d|"))
-        session.error(t)
-        assert 1 == len(session.agent.spawned)
+        t.check(session.stream, "aA(D|)")
+
+    def test_a_fresh_agent_is_reminded_if_the_first_was_not(self) -> None:
+        """Each remedy is used once, whatever it was needed for first."""
+        t = drawn(R=ev.AgentReplaced(idle=3.0))
+        supervision = Supervision(idle_timeout=3)
+        sessions = [t.cold("a---"), t.cold("----"), t.cold("a|"), t.cold("d|")]
+        session = Session(*sessions, can_resume=True, supervision=supervision)
+        t.events["N"] = ev.AgentNudged(idle=3.0)
+        t.check(session.stream, "a--N--(Ra)M(D|)")
 
     def test_an_agent_that_failed_is_not_asked(self) -> None:
         """A failed session is an error at once."""
@@ -326,7 +383,7 @@ class TestAskedOnceMore:
         """Disposed in the second session, that one is released."""
         t = drawn()
         second = t.cold("-----")
-        t.check(Session(t.cold("a|"), second, can_resume=True).stream, "a", dispose_at=4)
+        t.check(Session(t.cold("a|"), second, can_resume=True).stream, "aM", dispose_at=4)
         t.check_subscriptions(second, "-^--!")
 
 
@@ -345,7 +402,7 @@ class TestErrors:
     def test_words_for_a_missing_marker(self, diagram: str, words: str) -> None:
         """The error names the phase and the last event, pings and results aside (CUG-034)."""
         t = drawn()
-        error = Session(t.cold(diagram)).error(t)
+        error = Session(t.cold(diagram), t.cold(diagram)).error(t)
         assert isinstance(error, errors.LoopError)
         assert f"Loop error in implementing phase: {words}" == error.message
         assert ("implementing", None, 1) == (error.phase, error.cause, error.code)

@@ -78,7 +78,7 @@ class Played:
 
         return rx.defer(play)
 
-    again = fresh = first
+    again = fresh = replaced = first
 
     def fall_back(self, error: Exception) -> Observable[ev.Event]:
         if not self._fallbacks or not isinstance(error, LlmSessionError):

@@ -359,11 +359,14 @@ def stream_json(
             now = lane.now
             conclude(
                 observer,
-                lambda: reader().end(
-                    exit_code=exit_code,
-                    stderr_tail=stderr_tail,
-                    duration=(now - started).total_seconds(),
-                    now=now.timestamp(),
+                lambda: _with_exit_code(
+                    exit_code,
+                    *reader().end(
+                        exit_code=exit_code,
+                        stderr_tail=stderr_tail,
+                        duration=(now - started).total_seconds(),
+                        now=now.timestamp(),
+                    ),
                 ),
                 limit=lambda: reader().limit,
                 failure=failure,
@@ -398,6 +401,15 @@ def stream_json(
         return CompositeDisposable(subscription, Disposable(talk.close))
 
     return Observable(subscribe)
+
+
+def _with_exit_code(
+    exit_code: int, ended: SessionEnded, error: LlmSessionError | None
+) -> tuple[SessionEnded, LlmSessionError | None]:
+    """Add the exit code of a program that failed after a good result."""
+    if exit_code and error is None:
+        ended = ended.model_copy(update={"exit_code": exit_code})
+    return ended, error
 
 
 def read_lines(

@@ -490,6 +490,8 @@ class _Messages:
         return bool(self._held or self._asked)
 
 
+_CUT = frozenset({"max_tokens", "model_context_window_exceeded"})
+"""Reasons for which the API cuts a message."""
 _REFUSALS = 2
 """Refused logins in a row that end a session."""
 
@@ -533,6 +535,8 @@ class ClaudeSession:
         """Refused logins in a row."""
         self._meter = UsageMeter()
         self._num_turns: int | None = None
+        self._stop_reason: str | None = None
+        """Why the last message of the main conversation ended."""
         self._writing = _Writing()
         self._messages = _Messages()
         self._questions: list[Json] = []
@@ -610,7 +614,9 @@ class ClaudeSession:
             if self._messages.are_asked and (told := self._messages.told(raw)):
                 self._result = None
                 return [*told, *self.feed(line, now=now)]
-            said = [] if self._has_failed else self._writing.read(_with_surrogates(line, raw))
+            self._note_stop(raw)
+            is_void = self._has_failed or self._is_foreign(raw)
+            said = [] if is_void else self._writing.read(_with_surrogates(line, raw))
             return [self._alive(now), *said, *self._counted(raw)]
         events = to_events(raw, now=now)
         if self._guard:
@@ -626,7 +632,9 @@ class ClaudeSession:
                 if raw.get("parent_tool_use_id") is None:
                     self._api_error = raw if is_api_error(raw) else None
                     self._keeps = not self._drafts
-                if self._has_failed:
+                    message = dict_or_empty(raw.get("message"))
+                    self._stop_reason = text_or_none(message.get("stop_reason"))
+                if self._has_failed or self._is_foreign(raw):
                     events = [event for event in events if not isinstance(event, AgentMessage)]
                 events = [*self._unfinished(events), *events]
             case "user":
@@ -717,8 +725,25 @@ class ClaudeSession:
             duration=duration,
             num_turns=self._num_turns,
             session_id=self.session_id,
+            truncated=self._is_truncated,
         )
         return ended, error
+
+    @property
+    def _is_truncated(self) -> bool:
+        reason = text_or_none((self._result or {}).get("stop_reason")) or self._stop_reason
+        return reason in _CUT
+
+    def _is_foreign(self, raw: Json) -> bool:
+        """Return whether the line belongs to another session."""
+        other = text_or_none(raw.get("session_id"))
+        return None not in (other, self.session_id) and other != self.session_id
+
+    def _note_stop(self, raw: Json) -> None:
+        event = dict_or_empty(raw.get("event"))
+        if event.get("type") == "message_delta" and raw.get("parent_tool_use_id") is None:
+            reason = dict_or_empty(event.get("delta")).get("stop_reason")
+            self._stop_reason = text_or_none(reason) or self._stop_reason
 
     def _alive(self, now: float) -> PingEvent:
         if self._ping is None or self._ping.timestamp != now:

@@ -293,6 +293,7 @@ class OpenCodeSession:
             usage=self._usage,
             duration=duration,
             num_turns=self._turns or None,
+            truncated=self._reason == "length",
             session_id=self.session_id,
         )
         return ended, error

@@ -54,8 +54,9 @@ the next prompt.
 broken one, and `error = "connection_failed"` without a status an unreachable one.
 
 A resumed session plays the `reminder` of its run if it is asked for a missing marker, else
-`resumed`. Without `resumed` it plays the steps after the one at which it was ended. If none are
-left, or if another process started the session, it plays all steps of the run.
+`resumed`, as when it is asked about an approval. Without `resumed` it plays the steps after the
+one at which it was ended. If none are left, or if another process started the session, it plays all
+steps of the run.
 """
 
 from __future__ import annotations

@@ -43,22 +43,23 @@ class Convergence:
         self._findings: ReviewLedger | None = None
         """The findings of reviews; None before the first one that asks for changes."""
         self._replanned = False
-        self._state = ""
+        self.state = ""
+        """The fingerprint of the project before the next agent; "" if it is not watched."""
         self.changed = False
         """True if the last implementing agent changed the project or its plan."""
 
     def begin(self, fingerprint: Observable[str]) -> Flow[None]:
         """Record the state before the first agent works."""
         if self._progress is not None:
-            self._state = (yield from ask(fingerprint, name="fingerprint")) or ""
-            self._progress.start(self._state)
+            self.state = (yield from ask(fingerprint, name="fingerprint")) or ""
+            self._progress.start(self.state)
 
     def worked(self, fingerprint: Observable[str]) -> Flow[NoProgress | None]:
         """Compare the project after an agent; emit and return `NoProgress` at a standstill."""
         if self._progress is None:
             return None
         now = (yield from ask(fingerprint, name="fingerprint")) or ""
-        self.changed, self._state = now != self._state, now
+        self.changed, self.state = now != self.state, now
         found = standstill(self._progress, now, action="stop" if self._replanned else "replan")
         if found is not None:
             self._replanned = True

@@ -61,7 +61,7 @@ from cuggino.stages import (
     reviewing_stage,
     setup_stage,
 )
-from cuggino.storage import WORKSPACE_FOLDER, finished_stages
+from cuggino.storage import finished_stages
 
 Verdict: TypeAlias = Approved | RequestChanges | OwnReview | SpecIssue | NoProgress | LoopStalled
 """How an iteration ended."""
@@ -245,7 +245,8 @@ class CodingRun(Story):
     def _implement(self, n: int) -> Flow[Progress | Done | NoMoreWork | SpecIssue]:
         check = yield from self._gate.check_before_work(n)
         turn = yield from self._turn("implementing")
-        stage = implementing_stage(self._place, check=check, turn=turn)
+        before = self._convergence.state
+        stage = implementing_stage(self._place, check=check, before=before, turn=turn)
         work = yield from forward(stage, name="implementing")
         assert isinstance(work, Progress | Done | NoMoreWork | SpecIssue)
         if isinstance(work, Progress | Done):
@@ -367,10 +368,7 @@ class CodingRun(Story):
 
     def _fingerprint(self) -> Observable[str]:
         """Emit the fingerprint of the project and its plan."""
-        options = self._options
-        exclude = (Path(options.specs_path), Path(WORKSPACE_FOLDER))
-        plan = self._session.session_file
-        return self._services.project_state(options.cwd, exclude=exclude, plan=plan)
+        return self._place.state()
 
     def _review_text(self, content: str) -> Flow[str]:
         """Return the review file if the reviewer wrote one, else the marker's text (CUG-036)."""

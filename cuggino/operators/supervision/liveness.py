@@ -1,6 +1,6 @@
 """`idle_timeout`, `stage_timeout`, `repetition_limit`: nudge an agent, replace it, then fail.
 
-`liveness` is all three as one operator.
+`liveness` is all three as one operator, and gives an agent that ends too early the same ladder.
 """
 
 from __future__ import annotations
@@ -36,23 +36,32 @@ Instead: TypeAlias = Callable[[AgentStalled], Observable[Any]]
 `Any`, so that the operators accept a stream of any type within a `pipe`.
 """
 
+Remind: TypeAlias = Callable[[], "Observable[Any] | None"]
+"""Resumes the session of an agent that ended too early; None if that is impossible."""
+
 
 @dataclass(slots=True)
 class Remedies:
-    """The remedies already used for an agent that hangs: at most one nudge and one replacement.
+    """The remedies already used for an agent: at most one nudge, one reminder, one replacement.
 
     A used remedy is never restored, so a stage always ends. Operators that share one object share
     its remedies; create one for each run of a stage.
     """
 
     nudged: bool = False
+    reminded: bool = False
+    """True if a session was resumed that had ended too early."""
     replaced: bool = False
     since: datetime | None = None
     """When the last remedy was used, by the scheduler's clock."""
 
     def __str__(self) -> str:
         """Name what was tried, for a sentence; empty if nothing was."""
-        tried = ["a nudge"] * self.nudged + ["a fresh agent"] * self.replaced
+        tried = [
+            *["a nudge"] * self.nudged,
+            *["a reminder"] * self.reminded,
+            *["a fresh agent"] * self.replaced,
+        ]
         return " and ".join(tried)
 
 
@@ -175,6 +184,8 @@ def liveness(
     nudge: Instead | None = None,
     replace: Instead | None = None,
     remedies: Remedies | None = None,
+    ends: Callable[[Any], bool] | None = None,
+    remind: Remind = lambda: None,
 ) -> Callable[[Observable[T]], Observable[T | SupervisionEvent]]:
     """Apply `idle_timeout`, `stage_timeout` and `repetition_limit` as one operator.
 
@@ -187,12 +198,23 @@ def liveness(
 
     Each remedy starts the agent's silence, time and count anew. The limits are those of
     `idle_timeout(idle=idle, tool=tool)`, `stage_timeout(stage)` and `repetition_limit(times)`,
-    which validate them. (RxPY's `timeout` has one limit and no remedy.)
+    which validate them.
+
+    With `ends`, an agent that completes without an event which that accepts gets the same ladder:
+    `AgentNudged` and `remind()`, then `AgentReplaced` and `replace(error)`, each with `no_marker`;
+    after that the stream completes::
+
+        source:             a|                        ends: d
+        remind():            b|
+        replace(error):       d|
+        liveness:           a(Nb)(Rd)|                N: AgentNudged, R: AgentReplaced
+
+    (RxPY's `timeout` has one limit and no remedy.)
     """
     limits = _Limits(_delta(idle), _delta(tool), _delta(stage), times)
 
     def operator(source: Observable[T]) -> Observable[T | SupervisionEvent]:
-        if idle is None and stage is None and times is None:
+        if idle is None and stage is None and times is None and ends is None:
             return source
 
         def subscribe(
@@ -200,7 +222,9 @@ def liveness(
             scheduler: abc.SchedulerBase | None = None,
         ) -> abc.DisposableBase:
             lane, shared = serial(scheduler), Remedies() if remedies is None else remedies
-            return _Ladder(source, observer, lane, limits, nudge, replace, shared).begin()
+            return _Ladder(
+                source, observer, lane, limits, nudge, replace, shared, ends, remind
+            ).begin()
 
         return Observable(subscribe)
 
@@ -245,7 +269,13 @@ class _Ladder(abc.DisposableBase, Generic[T]):
         nudge: Instead | None,
         replace: Instead | None,
         remedies: Remedies,
+        ends: Callable[[Any], bool] | None,
+        remind: Remind,
     ) -> None:
+        self._ends = ends
+        self._remind = remind
+        self._is_complete = ends is None
+        """True once the agent has done what it was asked for, so that it may end."""
         self._source = source
         self._observer = observer
         self._lane = lane
@@ -287,6 +317,8 @@ class _Ladder(abc.DisposableBase, Generic[T]):
         self._heard = self._lane.now
         if self._changes(event):
             self._arm()
+        if self._ends is not None and self._ends(event):
+            self._is_complete = True
         self._send(event)
 
     def _changes(self, event: Any) -> bool:
@@ -325,9 +357,30 @@ class _Ladder(abc.DisposableBase, Generic[T]):
             self._observer.on_error(error)
 
     def _on_completed(self) -> None:
-        if not self._closed:
+        if self._closed:
+            return
+        if self._is_complete:
             self.dispose()
             self._observer.on_completed()
+        else:
+            # On the lane, as an agent may end within its `subscribe`.
+            self._due = None
+            self._timer.disposable = self._lane.schedule(self._ended_early)
+
+    def _ended_early(self, _scheduler: abc.SchedulerBase, _state: object = None) -> None:
+        remedies = self._remedies
+        error = AgentStalled("the agent ended without a marker that ends its stage")
+        agent = None if remedies.reminded else self._remind()
+        if agent is not None:
+            remedies.reminded = True
+            self._instead(AgentNudged(no_marker=True), lambda _error: agent, error)
+        elif not remedies.replaced:
+            remedies.replaced = True
+            again = self._replace or (lambda _error: self._source)
+            self._instead(AgentReplaced(no_marker=True), again, error)
+        else:
+            self._is_complete = True
+            self._on_completed()
 
     def _deadline(self) -> datetime | None:
         """Return when the agent is given up if nothing changes; None for never."""

@@ -1,0 +1,187 @@
+"""The rule by which an approval counts: it is the last word of a session that nothing contradicts.
+
+It needs no knowledge of agents: a stage fills a `LastWord` with what it has seen.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+_LONGEST = 200
+"""Characters quoted of what an agent wrote."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastWord:
+    """An approval, and what the session and its record say besides it."""
+
+    contents: tuple[str, ...] = ()
+    """The texts of its approvals."""
+    before: str = ""
+    """The text directly before the last one, in the same message."""
+    after: str = ""
+    """What the agent wrote after it, in this message or a later one."""
+    error: str = ""
+    """The error with which the session ended."""
+    exit_code: int | None = None
+    """The exit code of the agent's program, if known."""
+    is_cut: bool = False
+    """True if the last message was cut at the token limit."""
+    review: str = ""
+    """The review file that the session wrote."""
+    unticked: int = 0
+    """The tasks of the plan that are not ticked."""
+    reported: int = 0
+    """The implementing sessions that reported a task since the plan was written."""
+
+
+def objections(word: LastWord) -> tuple[str, ...]:
+    """Return why the approval does not count as it is, each reason as a clause; () if it does."""
+    return tuple(_objections(word))
+
+
+def _objections(word: LastWord) -> Iterator[str]:
+    for content in dict.fromkeys(filter(is_contradictory, word.contents)):
+        yield f"the approval contradicts itself: {_quoted(content)}"
+    if is_draft(word.before):
+        yield f"it is introduced as a draft: {_quoted(word.before.splitlines()[-1])}"
+    if re.search(r"\w", word.after):
+        yield f"more text follows the approval: {_quoted(word.after)}"
+    if word.error:
+        yield f"the session then ended with an error: {_quoted(word.error)}"
+    if word.exit_code:
+        yield f"the agent's program ended with exit code {word.exit_code}"
+    if word.is_cut:
+        yield "the last message was cut at the token limit"
+    if has_findings(word.review):
+        yield f"the review file has findings: {_quoted(word.review)}"
+    if word.unticked > word.reported:
+        yield (
+            f"{_count(word.unticked, 'task')} of the plan not ticked, and "
+            f"{_count(word.reported, 'session')} reported a task"
+        )
+
+
+def question(reasons: Sequence[str], *, review: str = "") -> str:
+    """Return the prompt that asks a reviewer for its verdict again; `review` names its file."""
+    listed = "\n".join(f"- {reason}" for reason in reasons)
+    file = f" Delete the review file {review} if its findings no longer stand." if review else ""
+    return (
+        "Your approval does not count yet, because something contradicts it:\n\n"
+        f"{listed}\n\n"
+        "Look at each of these points again. Then answer with your verdict as the last line of "
+        "your message, at the very beginning of that line and outside of other tags and code: "
+        "<APPROVED>...</APPROVED> if the work matches the specifications all the same, else "
+        f"<REQUEST_CHANGES>...</REQUEST_CHANGES>.{file}"
+    )
+
+
+def requested_changes(reasons: Sequence[str], *, review: str = "") -> str:
+    """Return the review that replaces an approval that does not count.
+
+    The text of the `review` file is that review, if it has findings.
+    """
+    if has_findings(review):
+        return review.strip()
+    return f"The reviewer approved, but the approval does not count: {'; '.join(reasons)}."
+
+
+_CLAUSES = re.compile(r"[.,;:!?\n()]+|\s-+\s|\b(?:but|however|although|though|except|yet|while)\b")
+_NEGLIGIBLE = re.compile(
+    r"\b(?:no|none|not an?|nothing|zero|0|without|neither|nor|never|any|longer|fixed|resolved|"
+    r"used to|previously|earlier|before|formerly|would|could|should|may|might|if|when|whether|once|"
+    r"expected|catch(?:es)?|cover(?:s|ed)?|handle[sd]?|report(?:s|ed)?)\b"
+)
+"""Words with which a clause about a failure is none about this work."""
+_FAILS = re.compile(
+    r"\b(?:\d+|some|several|many|few|most|all|one|two|three|more|the|unit|of)?\s*"
+    r"(?:tests?|checks?|cases?|specs?|suites?|builds?|assertions?|requirements?|criteria)\s+"
+    r"(?:(?:is|are|was|were|still|now|do|does)\s+)*"
+    r"(?:fail(?:s|ed|ing)?|broken|red|missing|unmet|unfinished|not\s+\w+|n't\s+\w+|remain)\b"
+    r"|\b\d+\s+(?:fail(?:ures?|ed|ing)|errors?)\b"
+    r"|\b(?:is|are|still|remains?)\s+(?:missing|incomplete|broken|unfinished|unimplemented|failing)\b"
+    r"|\b(?:blocking|blockers?)\b"
+)
+_REFUSES = re.compile(
+    r"\b(?:not|never|cannot|(?:ca|wo|do|does|did|is|are|was|were)n't|unable\s+to)\s+"
+    r"(?:\w+\s+){0,2}?"
+    r"(?:approv\w*|accept\w*|done|complete\w*|ready|finished|implemented|met|match\w*|pass\w*|"
+    r"satisf\w*|correct|work\w*|compile\w*|build\w*)\b"
+    r"|\b(?:disapprov\w*|unapproved|(?:i|we)\s+(?:\w+\s+)?(?:reject|decline))\b"
+    r"|\bchanges?\s+(?:are\s+|is\s+)?(?:requested|required|needed|necessary)\b"
+    r"|^\s*(?:not|no|never|nope|pending|todo|wip|draft|rejected|declined)\s*$"
+)
+_DOUBLE = re.compile(r"\b(?:nothing|none|no\s+\w+)\b")
+"""Words that turn a refusal into its opposite: "nothing that does not match"."""
+
+
+def is_contradictory(content: str) -> bool:
+    """Return whether the text of an approval says that the work is not approved or fails.
+
+    A small rule on words of negation and failure, clause by clause: the agent is asked, so it errs
+    towards doubt only where the words are plain.
+    """
+    clauses = _CLAUSES.split(content.lower().replace("\u2019", "'"))
+    for index, clause in enumerate(clauses):
+        if _REFUSES.search(clause) and not _DOUBLE.search(clause):
+            return True
+        if _FAILS.search(clause) and not _NEGLIGIBLE.search(clause):
+            return True
+        is_bare = clause.strip() in ("not", "no")
+        if is_bare and index + 1 < len(clauses):
+            return True
+    return False
+
+
+_HYPOTHETICAL = re.compile(
+    r"\b(?:would|could|might|if|unless|pretend|suppose|imagine|hypothetical\w*|example|e\.g|draft|"
+    r"template|placeholder|format|syntax|sample|instead of|rather than|not)\b",
+    re.IGNORECASE,
+)
+_SPEAKER = re.compile(r"\s*(?:Human|User|System|Developer|Prompt)\s*:", re.IGNORECASE)
+
+
+def is_draft(before: str) -> bool:
+    """Return whether the line before a marker introduces it as something that is not meant."""
+    lines = before.strip().splitlines()
+    if not lines:
+        return False
+    line = lines[-1].strip()
+    return bool(
+        (line.endswith((":", "...", "\u2026")) and _HYPOTHETICAL.search(line))
+        or _SPEAKER.match(line)
+    )
+
+
+_NO_FINDINGS = re.compile(
+    r"(?:(?:there (?:are|is|were) )?(?:no|none|nothing|zero|0|without)\b.{0,100}"
+    r"|n/?a|all (?:is |are )?(?:good|fine|well|ok(?:ay)?|met|done)\b.{0,100}"
+    r"|(?:lgtm|approved?|ok(?:ay)?)\b.{0,100}"
+    r"|(?:the |all )?(?:work|project|code|implementation|requirements?|specifications?)\b.{0,60}"
+    r"(?:match(?:es)?|meets?|satisf\w+|conforms?|compl\w+|met)\b.{0,100})[.!]?",
+    re.IGNORECASE,
+)
+
+
+def has_findings(review: str) -> bool:
+    """Return whether a review file has findings: any text, but a heading and "No findings."."""
+    lines = (line.strip(" \t*_>-#|`") for line in review.splitlines() if not _is_heading(line))
+    return any(
+        re.search(r"\w", line) and (is_contradictory(line) or not _NO_FINDINGS.fullmatch(line))
+        for line in lines
+    )
+
+
+def _is_heading(line: str) -> bool:
+    return line.lstrip().startswith("#")
+
+
+def _quoted(text: str) -> str:
+    words = " ".join(text.split())
+    return f'"{words if len(words) <= _LONGEST else words[: _LONGEST - 3] + "..."}"'
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
