@@ -105,10 +105,10 @@ _FAILS = re.compile(
     r"|\b(?:blocking|blockers?)\b"
 )
 _REFUSES = re.compile(
-    r"\b(?:not|never|cannot|(?:ca|wo|do|does|did|is|are|was|were)n't|unable\s+to)\s+"
+    r"\b(?:not|never|cannot|(?:ca|wo|do|does|did|is|are|was|were)n't|unable\s+to)\s+(?!only\b)"
     r"(?:\w+\s+){0,2}?"
     r"(?:approv\w*|accept\w*|done|complete\w*|ready|finished|implemented|met|match\w*|pass\w*|"
-    r"satisf\w*|correct|work\w*|compile\w*|build\w*)\b"
+    r"satisf\w*|ok(?:ay)?|good|fine|right|correct|work\w*|compile\w*|build\w*)\b"
     r"|\b(?:disapprov\w*|unapproved|(?:i|we)\s+(?:\w+\s+)?(?:reject|decline))\b"
     r"|\bchanges?\s+(?:are\s+|is\s+)?(?:requested|required|needed|necessary)\b"
     r"|^\s*(?:not|no|never|nope|pending|todo|wip|draft|rejected|declined)\s*$"

@@ -451,7 +451,7 @@ def supervision_shown(event: SupervisionEvent) -> Shown | None:
         case ContradictoryMarkers():
             return always("warning", _contradiction(event))
         case ApprovalQuestioned(objections=objections):
-            reasons = clip(inert("; ".join(objections)), 500)
+            reasons = clip(inert(" ".join("; ".join(objections).split())), 500)
             return always("warning", f"[Agent] The approval is questioned: {reasons}")
         case StageInferred(counted=counted):
             text = f"[Agent] Ended without a marker; its files count as {inert(counted)}"

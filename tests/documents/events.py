@@ -80,7 +80,10 @@ _AGENT = """\
 
 In a loop, a marker is emitted in place of its tag: the text before it, the marker, the text after
 it. A terminal marker ends the stage; of different ones the most cautious counts, after
-`ContradictoryMarkers`.
+`ContradictoryMarkers`. An approval that something contradicts is replaced by `ApprovalQuestioned`,
+and the session is resumed once. A session without a terminal marker is followed by `AgentNudged`
+and, if it is silent again, by `AgentReplaced`; then `StageInferred` precedes the marker that the
+files of the stage stand for.
 """
 
 _RUN = """\

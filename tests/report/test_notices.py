@@ -32,6 +32,13 @@ SAID: tuple[tuple[ev.Event, str, str], ...] = (
     (ev.AgentNudged(idle=600, tool="Bash"), "Agent nudged", "silent for 10 m in the tool Bash"),
     (ev.AgentReplaced(), "Agent replaced", "its time ran out"),
     (ev.AgentReplaced(idle=60), "Agent replaced", "silent for 1 m"),
+    (ev.AgentReplaced(no_marker=True), "Agent replaced", "ended without a marker"),
+    (ev.ApprovalQuestioned(objections=("a", "b")), "Approval questioned", "a; b"),
+    (
+        ev.StageInferred(phase="planning", counted="PLAN_COMPLETE"),
+        "Marker forgotten",
+        "PLAN_COMPLETE counts, as the files of the stage show",
+    ),
     (
         ev.AgentFellBack(role="r", from_agent="a", to_agent="b", reason="not_found", message="why"),
         "Another agent",

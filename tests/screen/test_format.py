@@ -175,6 +175,26 @@ def replaced(**fields: Any) -> ev.Event:
             "[Agent] Contradictory markers, REQUEST_CHANGES counts"
             " (APPROVED: ok; REQUEST_CHANGES: a b)",
         ),
+        (
+            QUIET,
+            ev.ApprovalQuestioned(objections=("it is introduced as a draft", 'more "text"\n')),
+            '[Agent] The approval is questioned: it is introduced as a draft; more "text"',
+        ),
+        (
+            QUIET,
+            ev.StageInferred(phase="implementing", counted="PROGRESS"),
+            "[Agent] Ended without a marker; its files count as PROGRESS",
+        ),
+        (
+            QUIET,
+            nudged(no_marker=True),
+            "[Agent] Ended without a marker: resuming its session",
+        ),
+        (
+            QUIET,
+            replaced(no_marker=True),
+            "[Agent] Ended without a marker: starting a fresh agent",
+        ),
         # What an agent reports at every verbosity: limits, denials and failures.
         (
             ALL,

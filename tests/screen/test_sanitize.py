@@ -97,6 +97,7 @@ def test_hostile_event_is_inert(cls: type[Event]) -> None:
         "failing": [HOSTILE],
         "held": [HOSTILE],
         "not_held": [HOSTILE],
+        "objections": [HOSTILE],
         "joined": [HOSTILE],
         "left": [HOSTILE],
         "left_out": [(HOSTILE, HOSTILE)],
