@@ -94,12 +94,16 @@ class TestReviewers:
         )
         streams = t.cold("--r-|"), t.cold("---y|")
         place = workplace(
-            tmp_path, AgentRun(streams[0], review="first"), AgentRun(streams[1], review="second")
+            tmp_path,
+            AgentRun(streams[0], review="first"),
+            AgentRun(streams[1], review="No findings."),
         )
         one, two = place.reviewers(2)
         reviews = merge(reviewing_stage(one), reviewing_stage(two))
         t.check(reviews, "----(RY|)")
-        assert ["first", "second"] == [each.session.review_file.read_text() for each in (one, two)]
+        assert ["first", "No findings."] == [
+            each.session.review_file.read_text() for each in (one, two)
+        ]
         assert one.session.session_file == two.session.session_file
         assert one.session.review_file == place.session.review_file
 
