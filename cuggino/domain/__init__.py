@@ -85,7 +85,7 @@ from cuggino.domain.spending import (
     budget_exceeded,
 )
 from cuggino.domain.termination import DeliverProgress, Terminate, decide_delivery
-from cuggino.domain.titles import task_titles, title_of, without_file
+from cuggino.domain.titles import task_titles, title_of, unticked_tasks, without_file
 from cuggino.domain.untrusted import (
     LONGEST_FOREIGN,
     cleaned,
@@ -184,6 +184,7 @@ __all__ = [
     "title_of",
     "tool_named",
     "touches_ci",
+    "unticked_tasks",
     "when_to_fall_back",
     "with_facts",
     "with_findings",

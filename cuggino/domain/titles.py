@@ -13,6 +13,8 @@ _TASK = re.compile(
     re.MULTILINE | re.IGNORECASE,
 )
 _BOX = re.compile(r"^(?:[-*+]|\d+[.)])[ \t]+\[[ xX]\][ \t]+(?P<title>.*)$", re.MULTILINE)
+_UNTICKED = re.compile(r"^(?:[-*+]|\d+[.)])[ \t]+\[ \]", re.MULTILINE)
+_CODE = re.compile(r"^[ \t]*(`{3,}|~{3,}).*?(?:^[ \t]*\1|\Z)", re.MULTILINE | re.DOTALL)
 _LONGEST = 120
 _MOST_TASKS = 200
 
@@ -45,3 +47,20 @@ def task_titles(plan: str) -> tuple[str, ...]:
     found = [match for match in found if match["marks"] == found[0]["marks"]]
     found = found or list(_BOX.finditer(plan))
     return tuple(match["title"].strip().rstrip("#").strip() for match in found[:_MOST_TASKS])
+
+
+def unticked_tasks(plan: str) -> int:
+    """Return how many tasks of a plan have an unticked box.
+
+    A task is a section `Task N: title`, with all of its boxes; elsewhere each box is one. Boxes in
+    code and below another box are no tasks.
+    """
+    text = _CODE.sub("", plan)
+    heads = list(_TASK.finditer(text))
+    heads = [head for head in heads if head["marks"] == heads[0]["marks"]]
+    if not heads:
+        return len(_UNTICKED.findall(text))
+    starts = [head.start() for head in heads]
+    sections = (text[a:b] for a, b in zip(starts, [*starts[1:], len(text)], strict=True))
+    before = len(_UNTICKED.findall(text[: starts[0]]))
+    return before + sum(_UNTICKED.search(section) is not None for section in sections)

@@ -8,6 +8,7 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
+from cuggino.domain import unticked_tasks
 from cuggino.errors import SessionError
 from cuggino.events import LlmMarkerEvent
 from cuggino.files import read_regular, storing, write_atomic
@@ -168,7 +169,7 @@ class Session:
         plan, heading, log = text.partition(f"\n{PROGRESS_LOG}\n")
         if not heading:
             return 0, 0
-        return len(_UNTICKED.findall(_FENCED.sub("", plan))), len(_REPORTS.findall(log))
+        return unticked_tasks(plan), len(_REPORTS.findall(log))
 
     def remove(self) -> None:
         wip = self.session_file.parent
@@ -183,8 +184,6 @@ class Session:
                     shutil.rmtree(folder)
 
 
-_UNTICKED = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+\[ \]", re.MULTILINE)
-_FENCED = re.compile(r"^[ \t]*(`{3,}|~{3,}).*?^[ \t]*\1[`~]*[ \t]*$", re.MULTILINE | re.DOTALL)
 _REPORTS = re.compile(r"^<(?:PROGRESS|DONE|NO_MORE_WORK)>$", re.MULTILINE)
 
 

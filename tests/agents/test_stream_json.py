@@ -82,6 +82,23 @@ def stream_words(tmp_path: Path, *words: str) -> tuple[list[str], Exception | No
     return seen, None
 
 
+class Answered(Letters):
+    """A session that is answered, whatever the exit code."""
+
+    @override
+    def end(self, **_: Any) -> tuple[ev.SessionEnded, LlmSessionError | None]:
+        return ev.SessionEnded(outcome="completed"), None
+
+
+@pytest.mark.parametrize(("code", "expected"), [("0", None), ("3", 3)])
+def test_exit_code_after_an_answer(tmp_path: Path, code: str, expected: int | None) -> None:
+    """A program that fails after a good result is no error, and its exit code is kept."""
+    seen: list[ev.LlmAgentEvent] = []
+    words = ("sh", "-c", f"echo mx; exit {code}")
+    cuggino.run(letters(tmp_path, *words, session=Answered), seen.append)
+    assert ev.SessionEnded(outcome="completed", exit_code=expected) == seen[-1]
+
+
 def test_simultaneous_keepalives_are_merged(tmp_path: Path) -> None:
     """Consecutive keepalives become one."""
     assert (["p", "SessionEnded"], None) == stream_words(tmp_path, "p", "p", "p")

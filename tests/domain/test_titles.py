@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cuggino.domain import task_titles, title_of, without_file
+from cuggino.domain import task_titles, title_of, unticked_tasks, without_file
 from tests.report.nights import PLAN
 from tests.vectors import each
 
@@ -46,3 +46,20 @@ def test_text_of_a_focus() -> None:
     """The sentence that names the file of a focus is removed, and nothing else."""
     assert "# A" == without_file("The file `a.md`, with this content:\n\n# A")
     assert " The file `a.md` is wrong." == without_file(" The file `a.md` is wrong.")
+
+
+@each(
+    "plan,count",
+    [
+        ("", 0),
+        ("# Plan\n\n- [ ] a\n- [x] b\n* [ ] c\n1. [ ] d\n", 3),
+        ("## Task 1: a\n- [ ] one\n- [ ] two\n## Task 2: b\n- [x] one\n- [ ] two\n", 2),
+        ("## Task 1: a\n- [x] one\n## Task 2: b\nno box\n", 0),
+        ("- [ ] first\n\n## Task 1: a\n- [ ] one\n### Task 1: sub\n- [ ] two\n", 2),
+        ("## Tasks\n- [ ] a\n  - [ ] a.1\n- [ ] b\n", 2),
+        ("```\n- [ ] a\n```\n- [ ] b\n~~~\n- [ ] c\n", 1),
+    ],
+)
+def test_unticked_tasks(plan: str, count: int) -> None:
+    """A section of a task counts once, whatever its boxes; elsewhere each box counts."""
+    assert count == unticked_tasks(plan)

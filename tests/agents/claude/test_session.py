@@ -129,6 +129,46 @@ def test_an_exit_code_after_the_answer_is_no_failure() -> None:
     assert (ended.outcome, error) == ("completed", None)
 
 
+def _said(**fields: Any) -> dict[str, Any]:
+    block = {"type": "text", "text": "<APPROVED>ok</APPROVED>"}
+    return {"type": "assistant", "message": {"id": "m", "content": [block], **fields}}
+
+
+def _stopped(reason: str, **fields: Any) -> dict[str, Any]:
+    event = {"type": "message_delta", "delta": {"stop_reason": reason}}
+    return {"type": "stream_event", "event": event, **fields}
+
+
+@pytest.mark.parametrize(
+    ("raws", "is_cut"),
+    [
+        ([_said(), result()], False),
+        ([_said(stop_reason="max_tokens"), result()], True),
+        ([_said(), _stopped("max_tokens"), result()], True),
+        ([_said(), _stopped("model_context_window_exceeded"), result()], True),
+        ([_said(), _stopped("max_tokens"), _said(), _stopped("end_turn"), result()], False),
+        ([_said(), _stopped("max_tokens", parent_tool_use_id="t"), result()], False),
+        ([_said(), _stopped("end_turn"), result(stop_reason="max_tokens")], True),
+    ],
+)
+def test_a_message_that_was_cut(raws: list[dict[str, Any]], is_cut: bool) -> None:
+    """The last message of the main conversation decides, or what the result says of it."""
+    ended, _ = end(*raws, exit_code=0)
+    assert is_cut == ended.truncated
+
+
+@pytest.mark.parametrize(("other", "count"), [("s", 1), ("OTHER", 0), (None, 1)])
+def test_the_text_of_another_session(other: str | None, count: int) -> None:
+    """Text with another session id is not the agent's."""
+    session = ClaudeSession()
+    lines = (
+        {"type": "system", "subtype": "init", "session_id": "s"},
+        _said() | {"session_id": other},
+    )
+    events = [e for raw in lines for e in session.feed(json.dumps(raw).encode(), now=0.0)]
+    assert count == sum(isinstance(event, AgentMessage) for event in events)
+
+
 def test_a_failed_answer_is_not_saved_by_a_later_one() -> None:
     """A successful background task does not hide the failure of the main answer."""
     _, error = end(api_error(500), result(), exit_code=0)
