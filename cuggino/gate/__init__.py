@@ -3,7 +3,8 @@
 `judge_check` compares a check with the one before the first agent, `deciding_files` names the files
 that may weaken it, and `GitWork` runs it with their versions of the start and finds what the
 current commit lacks of the work. `failures_in` tells failing tests apart, `why_it_cannot_fail`
-finds commands that always pass, `objections` what contradicts an approval, and `Flakes` counts tests that fail now and then.
+finds commands that always pass, `objections` what contradicts an approval, and `Flakes` counts
+tests that fail now and then.
 """
 
 from cuggino.gate.answers import is_answered

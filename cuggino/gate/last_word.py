@@ -31,6 +31,8 @@ class LastWord:
     """True if the last message was cut at the token limit."""
     review: str = ""
     """The review file that the session wrote."""
+    unanswered: tuple[str, ...] = ()
+    """Findings about the work that it should have answered, each as a clause."""
     unticked: int = 0
     """The tasks of the plan that are not ticked."""
     reported: int = 0
@@ -57,6 +59,7 @@ def _objections(word: LastWord) -> Iterator[str]:
         yield "the last message was cut at the token limit"
     if has_findings(word.review):
         yield f"the review file has findings: {_quoted(word.review)}"
+    yield from word.unanswered
     if word.unticked > word.reported:
         yield (
             f"{_count(word.unticked, 'task')} of the plan not ticked, and "

@@ -8,7 +8,7 @@ and the reviewer writes a review file.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -189,6 +189,7 @@ def reviewing_stage(
     baseline: str | None = None,
     finished: bool = True,
     news: str = "",
+    unanswered: Callable[[str], Sequence[str]] = lambda _approval: (),
     turn: Turn = UNCOUNTED,
 ) -> Observable[LoopEvent]:
     """Judge the work against the specifications; the agent may change nothing.
@@ -203,7 +204,8 @@ def reviewing_stage(
 
     `check` is the outcome of the check command, `baseline` the commit that the work started from.
     Without `finished` the rest of the plan is still to be done. `news` is another section of the
-    prompt, about changed tests for example. Other options, disposal and errors as in
+    prompt, about changed tests for example, and `unanswered` returns what an approval with this
+    text leaves open: the agent is asked about it. Other options, disposal and errors as in
     `planning_stage`.
     """
     task = _Task(
@@ -218,6 +220,7 @@ def reviewing_stage(
             "scope": "" if finished else _UNFINISHED,
         },
         is_final=finished,
+        unanswered=unanswered,
     )
     return flow(lambda: _story(place, task, turn))
 
@@ -235,6 +238,8 @@ class _Task:
     """The state of the project before it."""
     is_final: bool = False
     """True for a review of the whole plan."""
+    unanswered: Callable[[str], Sequence[str]] = lambda _approval: ()
+    """Returns what an approval with this text leaves open."""
 
 
 def _story(place: Workplace, task: _Task, turn: Turn) -> Flow[None]:
@@ -283,7 +288,10 @@ def _evidence(place: Workplace, task: _Task) -> Evidence:
     def record(word: LastWord) -> LastWord:
         unticked, reported = session.tasks() if task.is_final else (0, 0)
         review = session.written_review()
-        return replace(word, review=review, unticked=unticked, reported=reported)
+        unanswered = tuple(task.unanswered("\n".join((word.before, *word.contents))))
+        return replace(
+            word, review=review, unanswered=unanswered, unticked=unticked, reported=reported
+        )
 
     return Evidence(
         record=record,

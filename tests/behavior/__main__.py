@@ -4,9 +4,9 @@
 
 Each scenario is a throw-away project with a check and an agent that behaves in one way for ever;
 the reviewer of cuggino approves whatever it sees, which is the worst case. Tools that are installed
-are played: cuggino by its scripted agent, others by a `claude` of ours on PATH, at their defaults with
-the documented way to name a check. "fooled" is a success that is reported for work that a fresh
-clone lacks. The exit code is 1 if cuggino with `gate: block` was fooled, left a process, did not
+are played: cuggino by its scripted agent, others by a `claude` of ours on PATH, at their defaults
+with the documented way to name a check. "fooled" is a success that is reported for work that a
+fresh clone lacks. The exit code is 1 if cuggino with `gate: block` was fooled, left a process, did not
 approve honest work, or spent more sessions than it may.
 """
 

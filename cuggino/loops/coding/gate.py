@@ -32,6 +32,7 @@ from cuggino.events import (
     GateChanged,
     LoopStalled,
     NotInCommit,
+    RequestChanges,
     SpecsChanged,
 )
 from cuggino.files import read_regular
@@ -251,48 +252,43 @@ class Gate:
 
     # -- after the review
 
-    def objections(self, verdict: Approved) -> tuple[str, ...]:
-        """Return what the approval leaves unanswered, for the reviewer to be asked about."""
+    def unanswered(self, approval: str) -> tuple[str, ...]:
+        """Return what an approval leaves open, for the reviewer to be asked about."""
         weakened = self._known.weakened
         if weakened is None or not self._options.approval_is_checked:
             return ()
-        if self._is_answered(weakened, verdict.content):
+        if self._is_answered(weakened, approval):
             return ()
         return (
-            f"{weakened.id} is not answered: with {_listed(weakened.paths)} as at the start of the "
-            "run, the check fails. Quote, word for word, the clause of the specification that "
-            f"wants this change (`{weakened.id}: ...`), or request changes",
+            f"{_open(weakened)}: with {_listed(weakened.paths)} as at the start of the run, the "
+            "check fails. Quote, word for word, the clause of the specification that wants this change "
+            f"(`{weakened.id}: ...`), or request changes",
         )
 
     def judged(
-        self, n: int, verdict: Approved, check: CheckCommandOutput | None
+        self, n: int, verdict: Approved | RequestChanges, check: CheckCommandOutput | None
     ) -> Flow[OwnReview | LoopStalled | None]:
         """Emit the verdict on an approval; return what replaces one that does not count."""
-        if check is None:
+        if check is None or not self._options.approval_is_checked:
             return None
-        known = self._known
-        result = CheckResult.of(check.exit_code, check.output)
-        kind = judge_check(result, known.baseline)
-        weakened = known.weakened
-        if weakened is not None and self._is_answered(weakened, verdict.content):
-            weakened = None
-        if not self._options.approval_is_checked:
-            return None
-        if kind == "failed":
-            blocked = ApprovalBlocked(
-                iteration=n, exit_code=check.exit_code, failing=result.failing
-            )
-            return (yield from self.blocked(blocked, _failed_check(check), result, check.output))
-        if weakened is not None:
-            blocked = ApprovalBlocked(
+        weakened = self._known.weakened
+        if isinstance(verdict, RequestChanges):  # also in the place of an approval without answer
+            if weakened is None or _open(weakened) not in verdict.content:
+                return None
+            event = ApprovalBlocked(
                 iteration=n,
                 exit_code=check.exit_code,
                 changed=weakened.paths,
                 reason="weakened",
                 failing=weakened.failing,
             )
-            hidden = CheckResult.of(1, weakened.output)
-            return (yield from self.blocked(blocked, _weakened(weakened), hidden, weakened.output))
+            result = CheckResult.of(1, weakened.output)
+            return (yield from self.blocked(event, _weakened(weakened), result, weakened.output))
+        result = CheckResult.of(check.exit_code, check.output)
+        kind = judge_check(result, self._known.baseline)
+        if kind == "failed":
+            event = ApprovalBlocked(iteration=n, exit_code=check.exit_code, failing=result.failing)
+            return (yield from self.blocked(event, _failed_check(check), result, check.output))
         yield from emit(CheckVerdict(iteration=n, verdict=kind, failing=result.failing))
         return None
 
@@ -557,6 +553,10 @@ def _weakened(weakened: CheckWeakened) -> str:
         "change was quoted, so the approval does not count. Restore the check, and make it "
         f"pass. Its output was:\n\n{weakened.output}"
     )
+
+
+def _open(weakened: CheckWeakened) -> str:
+    return f"{weakened.id} is not answered"
 
 
 def _reason(result: CheckResult, output: str) -> str:

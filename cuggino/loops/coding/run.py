@@ -265,11 +265,12 @@ class CodingRun(Story):
             baseline=self._before.baseline,
             finished=finished,
             news=f"{self._gate.section()}{conflicts_section(self._before.conflicts)}",
+            unanswered=self._gate.unanswered,
             turn=turn,
         )
         verdict = yield from forward(stage, name="reviewing")
         assert isinstance(verdict, Approved | RequestChanges | SpecIssue)
-        if not isinstance(verdict, Approved):
+        if isinstance(verdict, SpecIssue):
             return verdict
         own = yield from self._gate.judged(n, verdict, check)
         if own is None:
