@@ -18,6 +18,7 @@ imported from a public module, and from nothing below one:
 - `cuggino.events`: the events, one base class per category
 - `cuggino.files`: atomic reading and writing of files
 - `cuggino.forge`: GitHub and GitLab, trackers, and landing through pull requests
+- `cuggino.gate`: what a check means: failing tests, commands that cannot fail, flaky tests
 - `cuggino.git`: git in a view, the work tree, and what keeps a repository from commits
 - `cuggino.guard`: the verdicts on tool calls
 - `cuggino.guard_audit`: the guard asked about tool calls outside a run

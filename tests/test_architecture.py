@@ -111,7 +111,7 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         ),
         "control": _room("errors events files processes storage"),
         "doctor": _room(
-            "errors operators processes edges guard sandbox config git storage agents logins "
+            "errors operators processes edges guard sandbox config git storage agents gate logins "
             "wakefulness notify runs forge",
             "pydantic reactivex",
         ),

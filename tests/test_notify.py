@@ -109,6 +109,12 @@ class TestMessages:
                 "no use\n",
             ),
             (ev.WatchItemCompleted(filename="a.md"), "item", "Done: a", ""),
+            (
+                ev.WatchItemCompleted(filename="a.md", checked=False),
+                "item",
+                "Done, unchecked: a",
+                "",
+            ),
             (at(3), "quota", LIMIT_TITLE, "five_hour. It resets at 2030-01-02 03"),
             (ev.RateLimited(status="rejected"), "quota", LIMIT_TITLE, "Wait."),
             (ev.QuotaWaiting(remaining=60.0), "quota", LIMIT_TITLE, "goes on"),

@@ -81,6 +81,8 @@ class RunSummary:
 
     outcome: RunOutcome | None = None
     """None while the run is in progress."""
+    checked: bool | None = None
+    """For an approval: whether the check command decided (`LoopApproved`)."""
     rounds: int = 0
     """Iterations begun; sessions in the deliver loop."""
     tasks: int = 0
@@ -154,8 +156,8 @@ class RunSummary:
                 return replace(self, gate_changed=paths)
             case HistoryRewritten(base=base):
                 return replace(self, lost_base=base)
-            case LoopApproved():
-                return self.ended("approved")
+            case LoopApproved(checked=checked):
+                return replace(self, outcome="approved", checked=checked)
             case LoopMaxIterations():
                 return self.ended("max_iterations")
             case LoopStalled(filenames=names):

@@ -61,6 +61,8 @@ from cuggino.events.forge import (
 from cuggino.events.gate import (
     ApprovalBlocked,
     Baseline,
+    CheckCannotFail,
+    CheckDoesNotDecide,
     CheckFlaky,
     CheckUnmeasured,
     CheckVerdict,
@@ -93,6 +95,7 @@ from cuggino.events.loop_end import (
     LoopSpecIssue,
     LoopStalled,
     LoopTerminalEvent,
+    checked_of,
     is_loop_terminal_event,
 )
 from cuggino.events.loop_event import LoopEvent
@@ -142,7 +145,14 @@ from cuggino.events.repository import (
     DirtyFilesKept,
     HistoryRewritten,
 )
-from cuggino.events.result import KnownState, RunOutcome, RunResult, RunState, is_resumable
+from cuggino.events.result import (
+    KnownState,
+    RunOutcome,
+    RunResult,
+    RunState,
+    is_resumable,
+    shown_state,
+)
 from cuggino.events.resumed import RunResumed
 from cuggino.events.retry import AgentFellBack, AgentRetry, QuotaLifted, QuotaWaiting
 from cuggino.events.reviewing_markers import Approved, RequestChanges, ToBeDiscussed
@@ -225,8 +235,10 @@ __all__ = [
     "BudgetKind",
     "BudgetWarning",
     "BuildVerified",
+    "CheckCannotFail",
     "CheckCommandOutput",
     "CheckCommandStarted",
+    "CheckDoesNotDecide",
     "CheckFlaky",
     "CheckUnmeasured",
     "CheckVerdict",
@@ -397,6 +409,7 @@ __all__ = [
     "WatchTrunkMoved",
     "WatchWorkKept",
     "WatchWorkers",
+    "checked_of",
     "dump_event",
     "dump_event_bytes",
     "event_type",
@@ -415,4 +428,5 @@ __all__ = [
     "is_supervision_event",
     "is_watch_loop_event",
     "parse_event",
+    "shown_state",
 ]

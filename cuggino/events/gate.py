@@ -5,6 +5,25 @@ from types import MappingProxyType
 from typing import Literal, TypeAlias, assert_never
 
 from cuggino.events.loop import LoopPhaseEvent
+from cuggino.events.supervision import SupervisionEvent
+
+
+class CheckCannotFail(SupervisionEvent):
+    """A command whose exit code decides always succeeds; emitted once by each process of a run."""
+
+    command: str
+    why: str
+    """The reason, as a clause such as "`|| true` hides the failure of `make test`"."""
+
+
+class CheckDoesNotDecide(SupervisionEvent):
+    """With `gate: context`, an approval counts even if the check command fails.
+
+    Emitted once by each process of a run; not for slots, where the check decides what lands.
+    """
+
+    command: str
+
 
 _NAMED = 5
 """The tests and files that a message names."""

@@ -54,6 +54,8 @@ class RunEnded(JournalEvent):
     state: RunState
     message: str = ""
     """The error, if any."""
+    checked: bool | None = None
+    """For an approval: whether the check command decided (`LoopApproved`)."""
 
 
 is_journal_event = category_guard(JournalEvent)

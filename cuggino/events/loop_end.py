@@ -15,6 +15,10 @@ class LoopTerminalEvent(LoopPhaseEvent, RunResult, category=True):
 class LoopApproved(LoopTerminalEvent):
     """The reviewer approved: the work matches the specification."""
 
+    checked: bool | None = None
+    """Whether the check command decided, too: False with `gate: context` or without a check. None
+    in journals of older versions, and in a slot, where the landing checks the work."""
+
     @property
     def outcome(self) -> RunOutcome:
         return "approved"
@@ -67,6 +71,11 @@ class LoopStalled(LoopTerminalEvent):
     @property
     def outcome(self) -> RunOutcome:
         return "stalled"
+
+
+def checked_of(event: object) -> bool | None:
+    """Return whether the check command decided on an approval; None for other events."""
+    return event.checked if isinstance(event, LoopApproved) else None
 
 
 def is_loop_terminal_event(event: object) -> TypeIs[LoopTerminalEvent]:

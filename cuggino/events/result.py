@@ -55,6 +55,11 @@ _EXIT_CODES: Mapping[RunOutcome, int] = {
 }
 
 
+def shown_state(state: str, checked: bool | None) -> str:
+    """Return the state that views show: `unchecked` for an approval that no check decided on."""
+    return "unchecked" if state == "approved" and checked is False else state
+
+
 def is_resumable(state: KnownState) -> bool:
     """Return whether another process can resume a run in this state."""
     return state in _RESUMABLE

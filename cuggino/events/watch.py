@@ -43,6 +43,8 @@ class WatchItemCompleted(WatchLoopEvent):
     """A backlog item is finished and was archived."""
 
     filename: str
+    checked: bool | None = None
+    """Whether the check command decided on its approval (`LoopApproved`)."""
 
 
 class WatchItemRetained(WatchLoopEvent):

@@ -234,7 +234,8 @@ def _landed(report: Report, event: WatchLanded) -> Report:
 
 
 def _completed(report: Report, event: WatchItemCompleted) -> Report:
-    return report if report.state == "landed" else report.now("landed")
+    note = "Approved, unchecked: no check decided." if event.checked is False else ""
+    return report if report.state == "landed" else report.now("landed", note)
 
 
 def _retained(report: Report, event: WatchItemRetained) -> Report:

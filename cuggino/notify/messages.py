@@ -28,6 +28,7 @@ from cuggino.events import (
     WatchItemParked,
     WatchItemRetry,
     WatchSpecIssueWaiting,
+    shown_state,
 )
 from cuggino.notify.night import Night
 
@@ -36,8 +37,9 @@ BODY_LIMIT = 1500
 
 _TITLE_LIMIT = 150
 
-_ENDS: Mapping[RunOutcome, str] = {
+_ENDS: Mapping[str, str] = {
     "approved": "Approved",
+    "unchecked": "Approved, unchecked",
     "planned": "Planned",
     "failed": "Failed",
     "spec_issue": "A spec issue waits for you",
@@ -82,8 +84,9 @@ def message_for(event: Event, night: Night | None = None) -> Message | None:
             return _message("spec_issue", title, "\n".join(filter(None, asked)))
         case WatchItemRetry(login=True, message=message):
             return _message("login", "Log in to continue", message)
-        case WatchItemCompleted(filename=name):
-            return _message("item", f"Done: {night.title(name)}", "")
+        case WatchItemCompleted(filename=name, checked=checked):
+            how = ", unchecked" if checked is False else ""
+            return _message("item", f"Done{how}: {night.title(name)}", "")
         case WatchItemParked(filename=name, reason=reason):
             body = f"{reason}\nIt is in .cuggino/parked/ now."
             return _message("parked", f"Parked: {night.title(name)}", body)
@@ -137,7 +140,8 @@ def _end(outcome: RunOutcome, reason: str, night: Night, now: datetime, *, subje
     if outcome in _OCCASIONS:
         occasions.add(_OCCASIONS[outcome])
     subject = night.counts() if night.summary.in_watch else subject
-    title = f"{_ENDS[outcome]}: {subject}" if subject else _ENDS[outcome]
+    end = _ENDS[shown_state(outcome, night.summary.checked)]
+    title = f"{end}: {subject}" if subject else end
     body = "\n".join(filter(None, [reason, *night.facts(now)]))
     return Message(frozenset(occasions), title, body)
 

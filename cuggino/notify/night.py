@@ -71,8 +71,9 @@ class Night:
                 titles = {**self.titles, name: title}
                 at_work = {**others, name: title}
                 night = replace(night, titles=titles, at_work=at_work, issues=issues)
-            case WatchItemCompleted(filename=name):
-                night = night._without(name, done=(*self.done, self.title(name)))
+            case WatchItemCompleted(filename=name, checked=checked):
+                how = " (unchecked)" if checked is False else ""
+                night = night._without(name, done=(*self.done, self.title(name) + how))
             case WatchItemParked(filename=name, reason=reason):
                 entry = (self.title(name), reason)
                 night = night._without(name, parked=(*self.parked, entry))

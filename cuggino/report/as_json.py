@@ -143,6 +143,7 @@ def _identity(report: RunReport) -> dict[str, Any]:
         "run_id": report.run_id,
         "kind": report.kind,
         "state": report.state,
+        "checked": report.checked,
         "message": report.message,
         "started": report.start.isoformat(),
         "last": report.end.isoformat(),
@@ -153,7 +154,8 @@ def _item(item: NightItem) -> dict[str, Any]:
     return {
         "item": item.item.name,
         "title": item.title,
-        "state": item.item.state,
+        "state": "approved" if item.item.state == "unchecked" else item.item.state,
+        "checked": False if item.item.state == "unchecked" else None,
         "outcome": item.outcome[0],
         "reason": item.item.reason,
         "attempts": item.item.attempts,

@@ -49,6 +49,8 @@ class Process:
     state: ReportState
     reason: DeliverExit | None = None
     """The reason for the end of the deliver loop, if it ended."""
+    checked: bool | None = None
+    """For an approval: whether the check command decided (`LoopApproved`)."""
     message: str = ""
     command: str = ""
 
@@ -290,6 +292,7 @@ class RoleSpent:
 ItemState = Literal[
     "working",
     "approved",
+    "unchecked",
     "max_iterations",
     "spec_issue",
     "stalled",
@@ -305,7 +308,8 @@ ItemState = Literal[
     "sent_back",
     "landed",
 ]
-"""The state of a backlog item; `failed` will be retried, `edited` was changed meanwhile.
+"""The state of a backlog item; `unchecked` is approved without a check that decides, `failed` will
+be retried, `edited` was changed meanwhile.
 
 With slots, the candidate of a `queued` item waits to land, and that of a `sent_back` one did not
 land; a `landed` item is about to be put away.
@@ -556,6 +560,11 @@ class RunReport:
     def reason(self) -> DeliverExit | None:
         """The reason that the deliver loop ended; None in progress and for other loops."""
         return self.processes[-1].reason if self.processes else None
+
+    @property
+    def checked(self) -> bool | None:
+        """For an approval: whether the check command decided (`LoopApproved`)."""
+        return self.processes[-1].checked if self.processes else None
 
     @property
     def lines(self) -> tuple[int, int] | None:

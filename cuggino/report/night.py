@@ -84,7 +84,7 @@ class NightItem:
     @property
     def is_done(self) -> bool:
         """Return whether it was finished and archived, or is about to be."""
-        return self.item.state in ("approved", "max_iterations", "landed")
+        return self.item.state in ("approved", "unchecked", "max_iterations", "landed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,8 @@ from cuggino.events import (
     BranchChanged,
     BudgetWarning,
     BuildVerified,
+    CheckCannotFail,
+    CheckDoesNotDecide,
     CheckFlaky,
     CheckUnmeasured,
     CheckWeakened,
@@ -90,7 +92,7 @@ from cuggino.events import (
     WatchWorkKept,
 )
 from cuggino.report.model import Notice, Tone
-from cuggino.report.wording import LONGEST, counted, duration, money, number
+from cuggino.report.wording import LONGEST, counted, duration, first_line, money, number
 from cuggino.storage.journal import Entry
 
 
@@ -214,6 +216,11 @@ def describe(event: Event) -> tuple[str, Tone, str] | None:
             return "Paused", "neutral", f"for {duration(seconds)}"
         case ControlIgnored(source=source, reason=reason):
             return "Command ignored", "warning", f"{source}: {reason}"
+        case CheckCannotFail(command=command, why=why):
+            return "Check cannot fail", "warning", f"{first_line(command)}: {why}"
+        case CheckDoesNotDecide(command=command):
+            told = "an approval counts even if it fails"
+            return "Check does not decide", "warning", f"{first_line(command)}: {told}"
         case SandboxChosen() as chosen:
             return "Sandbox", "warning" if chosen.not_held else "neutral", _confined(chosen)
         case RoleViolated(void=False, role=role, paths=paths):

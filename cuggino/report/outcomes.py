@@ -13,6 +13,7 @@ OUTCOMES: Final[Mapping[ItemState, tuple[str, Tone]]] = MappingProxyType(
         "working": ("at work", "neutral"),
         "landing": ("landing", "neutral"),
         "approved": ("done", "good"),
+        "unchecked": ("done, unchecked", "warning"),
         "landed": ("landed", "good"),
         "queued": ("waits to land", "neutral"),
         "proposed": ("proposed", "neutral"),

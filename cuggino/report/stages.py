@@ -58,9 +58,10 @@ class Processes:
                 self._end = entry.at
             case DeliverEnded(reason=reason, error=error):
                 self._present = replace(self._present, reason=reason, message=error)
-            case RunEnded(state=state, message=message):
+            case RunEnded(state=state, message=message, checked=checked):
+                message = message or self._present.message
                 self._present = replace(
-                    self._present, state=state, message=message or self._present.message
+                    self._present, state=state, message=message, checked=checked
                 )
             case _:
                 pass

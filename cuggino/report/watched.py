@@ -37,6 +37,7 @@ from cuggino.events import (
     WatchSlotPrepared,
     WatchWorkers,
     WatchWorkKept,
+    checked_of,
 )
 from cuggino.report.model import (
     ItemState,
@@ -97,8 +98,9 @@ class WatchedItems:
         match event:
             case WatchProcessingItem():
                 self._begin(event, at)
-            case WatchItemCompleted(filename=name):
-                done: ItemState = "max_iterations" if name in self._unapproved else "approved"
+            case WatchItemCompleted(filename=name, checked=checked):
+                done: ItemState = "approved" if checked is not False else "unchecked"
+                done = "max_iterations" if name in self._unapproved else done
                 self._settle(name, done, "", at)
             case WatchItemParked(filename=name, reason=reason):
                 self._settle(name, "parked", reason, at)
@@ -147,6 +149,7 @@ class WatchedItems:
             return
         state = next((state for cls, state in _RESULTS if isinstance(event, cls)), None)
         if state is not None:
+            state = "unchecked" if checked_of(event) is False else state
             reason = getattr(event, "content", "") or getattr(event, "message", "")
             self._put(name, entry.at, state=state, reason=reason)
             if state == "max_iterations":

@@ -9,7 +9,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from cuggino.events import DeliverExit, RunState, Usage
+from cuggino.events import DeliverExit, RunState, Usage, shown_state
 from cuggino.storage.journal import Delivery
 
 _SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
@@ -71,6 +71,7 @@ def standing(delivery: Delivery | None, *, is_sync: bool = False) -> str:
 
 _STATES: Final = {
     "approved": ("approved", "good"),
+    "unchecked": ("approved, unchecked", "warning"),
     "ended": ("ended", "neutral"),
     "spec_issue": ("spec issue", "warning"),
     "max_iterations": ("iterations used up", "warning"),
@@ -92,9 +93,11 @@ _REASONS: Final = {
 """Labels for reasons of the deliver loop, shown instead of the state."""
 
 
-def state_of(state: RunState | str, reason: DeliverExit | str | None = None) -> tuple[str, str]:
+def state_of(
+    state: RunState | str, reason: DeliverExit | str | None = None, checked: bool | None = None
+) -> tuple[str, str]:
     """Return the word for a state and its tone."""
-    known = _REASONS.get((state, reason or "")) or _STATES.get(state)
+    known = _REASONS.get((state, reason or "")) or _STATES.get(shown_state(state, checked))
     return known or (state.replace("_", " "), "neutral")
 
 

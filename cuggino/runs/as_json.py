@@ -17,6 +17,7 @@ def run_json(run: RecordedRun) -> dict[str, Any]:
     return {
         "run_id": started.run_id,
         "state": run.state,
+        "checked": run.checked,
         "resumable": run.resumable,
         "kind": started.kind,
         "command": started.command,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from cuggino.errors import RunNotFound, StorageError
-from cuggino.events import RunResumed, RunStarted, RunState, is_resumable
+from cuggino.events import RunResumed, RunStarted, RunState, is_resumable, shown_state
 from cuggino.storage import LockOwner, Workspace
 from cuggino.storage.journal import (
     Delivery,
@@ -41,6 +41,16 @@ class RecordedRun:
     digest: JournalDigest
     """Its beginning, its end and its totals."""
     state: RunStatus
+
+    @property
+    def checked(self) -> bool | None:
+        """For an approval: whether the check command decided (`LoopApproved`)."""
+        return self.digest.ended.checked if self.digest.ended is not None else None
+
+    @property
+    def shown_state(self) -> str:
+        """The state that views show: `unchecked` for an approval that no check decided on."""
+        return shown_state(self.state, self.checked)
 
     @property
     def id(self) -> str:

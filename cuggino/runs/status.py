@@ -43,6 +43,8 @@ class LastRun:
     run_id: str
     state: RunStatus | Literal["unreadable"]
     """Its outcome; `killed` if it did not report an end."""
+    checked: bool | None = None
+    """For an approval: whether the check command decided (`LoopApproved`)."""
     at: datetime
     """The time of its last entry, or of its journal."""
     started: RunStarted | None = None
@@ -177,6 +179,7 @@ def _last_run(runs: Runs, path: Path) -> LastRun:
     return LastRun(
         run_id=path.stem,
         state=state,
+        checked=last.event.checked if isinstance(last.event, RunEnded) else None,
         at=last.at,
         started=first.event,
         activity=activity,
@@ -346,6 +349,7 @@ def _last_json(last: LastRun) -> dict[str, Any]:
         "run_id": last.run_id,
         "kind": last.started.kind if last.started else None,
         "state": last.state,
+        "checked": last.checked,
         "focus": last.started.focus if last.started else None,
         "message": last.message or None,
         "since": _time(last.activity.began),

@@ -58,6 +58,7 @@ from cuggino.events import (
     WatchProcessingItem,
     WatchProposed,
     WatchSentBack,
+    checked_of,
 )
 from cuggino.telemetry.agents import SessionSpan
 from cuggino.telemetry.kit import Attributes, Kit
@@ -125,6 +126,8 @@ class RunSpans:
                 self._own.end_stage(now)
                 self._outcome = event.outcome
                 self._root.set_attribute("cuggino.run.exit_code", event.exit_code)
+                if (checked := checked_of(event)) is not None:
+                    self._root.set_attribute("cuggino.run.checked", checked)
             case WatchProcessingItem(filename=name, slot=slot) if slot:
                 self._end_item(name, now)
                 work = self._items[name] = _Work(self._kit, self._root, self._own.agent_of)

@@ -455,7 +455,7 @@ class BoardReader:
                     title=self._title(folder / found[0]) if shown else "",
                     state="done",
                     issue_url=self._origins.page(found["name"]) if shown else "",
-                    note="not approved" if found["outcome"] == "max-iterations" else "",
+                    note=_note_of_done(found["outcome"], run),
                     run_id=run.id if run else "",
                     cost_usd=run.totals.cost_usd if run else None,
                     seconds=run.totals.duration if run else None,
@@ -474,6 +474,13 @@ class BoardReader:
                 issue = self._questions.get(key, partial(_issue_of, run.path))
                 asked[issue] = item_name(run.started.item)
         return {issue: item for issue, item in asked.items() if issue in names}
+
+
+def _note_of_done(outcome: str, run: RecordedRun | None) -> str:
+    """Return what is to be known about the approval of an archived item."""
+    if outcome == "max-iterations":
+        return "not approved"
+    return "approved, unchecked" if run is not None and run.checked is False else ""
 
 
 def item_name(item: str | None) -> str:
@@ -643,7 +650,7 @@ def _run_line(run: RecordedRun) -> RunLine:
         run_id=run.id,
         title=title_of_run(run.started),
         kind=run.started.kind,
-        state=run.state,
+        state=run.shown_state,
         began=run.digest.began,
         seconds=totals.duration,
         cost_usd=totals.cost_usd,

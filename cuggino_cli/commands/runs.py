@@ -105,7 +105,7 @@ def show(run_id: str, as_json: bool, color: ColorMode) -> int:
     lines.print(
         run_fragments(
             run.started,
-            state=delivery_state(run.state, delivery),
+            state=delivery_state(run.shown_state, delivery),
             at=run.digest.began,
             totals=run.totals,
             stages=recorded_stages(run.journal),
@@ -230,7 +230,7 @@ def _row(run: RecordedRun | UnreadableRun) -> Row:
         focus = delivery_focus(delivery, started)
     return Row(
         id=run.short_id,
-        state=delivery_state(run.state, delivery),
+        state=delivery_state(run.shown_state, delivery),
         started=run.digest.began,
         seconds=totals.duration,
         iterations=totals.rounds or (None if started.kind == "watch" else 0),

@@ -17,7 +17,9 @@ from cuggino.events import (
     Baseline,
     BranchChanged,
     BudgetWarning,
+    CheckCannotFail,
     CheckCommandOutput,
+    CheckDoesNotDecide,
     CheckFlaky,
     CheckUnmeasured,
     CheckVerdict,
@@ -239,6 +241,8 @@ def _phase_shown(event: LoopPhaseEvent, verbosity: Verbosity) -> Shown | None:
             )
         case ApprovalBlocked(message=message):
             return always("warning", f"[Loop] Approval does not count: {message}", above=True)
+        case LoopApproved(checked=False):
+            return always("caution", "[Loop] Implementation approved, unchecked", above=True)
         case LoopApproved():
             return always("success", "[Loop] Implementation approved!", above=True)
         case LoopMaxIterations(max_iterations=limit):
@@ -384,6 +388,12 @@ def supervision_shown(event: SupervisionEvent) -> Shown | None:
             return verbose("prose", f"[Snapshot] {stage}")
         case SnapshotFailed(stage=stage, message=message):
             return always("warning", f"[Snapshot] None before {stage}: {inert(message)}")
+        case CheckCannotFail(command=command, why=why):
+            told = f"`{clip(inert(first_line(command)), 100)}` cannot fail: {clip(inert(why), 300)}"
+            return always("warning", f"[Check] {told}")
+        case CheckDoesNotDecide(command=command):
+            told = f"An approval counts even if `{clip(inert(first_line(command)), 100)}` fails"
+            return always("warning", f"[Check] {told} (gate: context)")
         case SandboxChosen(not_held=()):
             return normal("prose", f"[Sandbox] {_confined(event)}")
         case SandboxChosen():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
+from cuggino.events import shown_state
 from cuggino.runs import Activity, LastRun, ProjectStatus, Waiting
 from cuggino_cli.screen.columns import cut
 from cuggino_cli.screen.fragments import Fragment, Label, joined
@@ -216,7 +217,8 @@ def _cost(activity: Activity) -> Iterator[Fact]:
 
 
 def _last(last: LastRun) -> Iterator[Fact]:
-    word = STATES[last.state][1] if last.state in STATES else last.state
+    state = shown_state(last.state, last.checked)
+    word = STATES[state][1] if state in STATES else state
     kind = f"cuggino {last.started.kind}" if last.started is not None else "run"
     how = "was killed" if last.state == "killed" else word
     yield "Last", f"{kind} {last.run_id}: {how}, {last.at.astimezone():%Y-%m-%d %H:%M}"

@@ -21,6 +21,7 @@ STATES: dict[str, tuple[Label, str]] = {
     "running": ("progress", "running"),
     "killed": ("warning", "killed"),
     "approved": ("success", "approved"),
+    "unchecked": ("caution", "approved, unchecked"),
     "all_passed": ("success", "passed"),
     "all_verified": ("success", "verified"),
     "all_blocked": ("caution", "all blocked"),

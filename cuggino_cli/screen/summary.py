@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import assert_never
 
-from cuggino.events import DeliverablesListed
-from cuggino.runs import RunOutcome, RunSummary
+from cuggino.events import DeliverablesListed, shown_state
+from cuggino.runs import RunSummary
 from cuggino_cli.screen.fragments import Fragment, Label
 from cuggino_cli.screen.text import format_duration, format_tokens
 
-_OUTCOMES: dict[RunOutcome | None, tuple[Label, str]] = {
+_OUTCOMES: dict[str | None, tuple[Label, str]] = {
     "approved": ("success", "Approved"),
+    "unchecked": ("caution", "Approved, unchecked"),
     "spec_issue": ("problem", "Stopped at a spec issue"),
     "max_iterations": ("caution", "Max iterations reached"),
     "stalled": ("problem", "Stalled"),
@@ -42,7 +43,7 @@ def summary_fragments(
         journaled: the run has a journal and can be resumed.
         spec_issues_folder: the folder of spec issues, as displayed.
     """
-    label, outcome = _OUTCOMES[summary.outcome]
+    label, outcome = _OUTCOMES[summary.outcome and shown_state(summary.outcome, summary.checked)]
     fragments = [Fragment("plain", "\n"), Fragment(label, f"[Summary] {outcome}")]
     for name, text in _rows(summary, duration_s):
         fragments += _row("prose", name, text)
@@ -102,7 +103,8 @@ def _next_steps(
     resuming = hint or _how_to_resume(summary, journaled)
     match summary.outcome:
         case "approved":
-            return [_review(summary)]
+            settle = 'set checkCommand and "gate": "block", so that a check decides'
+            return [_review(summary), *([settle] if summary.checked is False else [])]
         case "spec_issue":
             file = f"{spec_issues_folder}/{summary.spec_issue_file}"
             return [f"read {file} and clarify the specs", "delete the file, then run again"]

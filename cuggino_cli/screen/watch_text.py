@@ -67,8 +67,9 @@ def watch_shown(event: WatchLoopEvent) -> Shown | None:
         case WatchProcessingItem(filename=filename, slot=slot):
             where = f" (slot {slot})" if slot else ""
             return always("watch", f"[Watch] Processing: {filename}{where}")
-        case WatchItemCompleted(filename=filename):
-            return always("watch", f"[Watch] Completed: {filename}")
+        case WatchItemCompleted(filename=filename, checked=checked):
+            how = ", unchecked" if checked is False else ""
+            return always("watch", f"[Watch] Completed{how}: {filename}")
         case WatchItemRetained(filename=filename):
             retained = f"[Watch] Retained: {filename} (content changed during loop)"
             return always("watch", retained)

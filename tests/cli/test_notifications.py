@@ -50,7 +50,7 @@ def test_run(project: Path, server: Server) -> None:
     configure(project, to=server.url, command="cat >received")
     assert 0 == main(["run", "--focus", "# Login page\n\nas specified", "--quiet"])
     (posted,) = server.posted
-    assert "cuggino (project): Approved: Login page" == posted["title"]
+    assert "cuggino (project): Approved, unchecked: Login page" == posted["title"]
     received = (project / "received").read_text()
     assert f"{posted['title']}\n\n{posted['message']}\n" == received
 

@@ -66,6 +66,7 @@ def test_list_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert {
         "run_id": ONE,
         "state": "approved",
+        "checked": None,
         "resumable": False,
         "kind": "run",
         "command": "cuggino run",

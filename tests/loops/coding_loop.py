@@ -56,7 +56,7 @@ def marbles(**events: Any) -> Marbles:
             "K": ev.CommitPerformed(iteration=1, commit_hash="abc", message="one"),
             "F": ev.CommitFailed(iteration=1, message="hook"),
             "B": ev.ApprovalBlocked(iteration=1, exit_code=1),
-            "L": ev.LoopApproved(iteration=1),
+            "L": ev.LoopApproved(iteration=1, checked=False),
             "2": ev.IterationStart(iteration=2, max_iterations=10),
             "Q": ev.PlanningStart(iteration=2),
             "X": ev.LoopMaxIterations(iteration=1, max_iterations=1),

@@ -498,6 +498,7 @@ class CodingProcess(Process):
             "journal": True,
             "setup_command": "setup",
             "check_command": "check",
+            "gate": "block" if changed.get("check_command", "check") else "context",
             "progress_patience": 2,
             "review_patience": 2,
             **changed,

@@ -232,7 +232,7 @@ class SlotWatching:
             audit=bool(audits),
             slots=slots,
             commit=True,
-            check_command="true",
+            check_command="check",
             **options,
         )
         here = Here(

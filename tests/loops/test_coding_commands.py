@@ -39,7 +39,7 @@ class TestCommands:
         )
         seen = t.record(loop.run(setup_command="setup", check_command="check"))
         assert (
-            "IterationStart PlanningStart PlanComplete "
+            "CheckDoesNotDecide IterationStart PlanningStart PlanComplete "
             "SetupCommandStarted SetupCommandOutput "
             "ImplementingStart CheckCommandStarted CheckCommandOutput Progress "
             "ImplementingStart CheckCommandStarted CheckCommandOutput Done "

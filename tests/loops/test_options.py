@@ -10,6 +10,7 @@ import pytest
 from cuggino import Runtime
 from cuggino.config import Config
 from cuggino.errors import ConfigError
+from cuggino.events import CheckCannotFail, CheckDoesNotDecide, Event
 from cuggino.loops import DeliverRunOptions, LoopRunOptions, PlanBuildOptions, WatchRunOptions
 
 UNUSED: list[tuple[type[Any], dict[str, Any], str]] = [
@@ -26,6 +27,34 @@ UNUSED: list[tuple[type[Any], dict[str, Any], str]] = [
     (LoopRunOptions, {"focus": "x", "audit": True}, "the coding loop has no option audit"),
     (WatchRunOptions, {"focus": "x"}, "the watch has no option focus"),
 ]
+
+
+UNDECIDED = CheckDoesNotDecide(command="make")
+ALWAYS = CheckCannotFail(command="true", why="`true` always succeeds")
+SLOTS = {"slots": 2, "commit": True}
+
+NOTICES: list[tuple[type[Any], dict[str, Any], list[Event]]] = [
+    (LoopRunOptions, {"focus": "x"}, []),
+    (LoopRunOptions, {"focus": "x", "check_command": "make"}, [UNDECIDED]),
+    (LoopRunOptions, {"focus": "x", "check_command": "make", "slot": 1}, []),
+    (LoopRunOptions, {"focus": "x", "check_command": "make", "gate": "block"}, []),
+    (LoopRunOptions, {"focus": "x", "check_command": "make", "gate": "clean"}, []),
+    (LoopRunOptions, {"focus": "x", "check_command": "true", "gate": "block"}, [ALWAYS]),
+    (WatchRunOptions, {"check_command": "make"}, [UNDECIDED]),
+    (WatchRunOptions, {"check_command": "make", **SLOTS}, []),
+    (WatchRunOptions, {"check_command": "true", **SLOTS}, [ALWAYS]),
+    (DeliverRunOptions, {}, []),
+    (PlanBuildOptions, {"verify_build": "make", "verify_test": "true"}, [ALWAYS]),
+    (PlanBuildOptions, {"verify_build": "true", "verify_test": "true"}, [ALWAYS]),
+]
+"""What each process of a run reports about its check commands."""
+
+
+@pytest.mark.parametrize(("model", "given", "events"), NOTICES)
+def test_notices(
+    model: type[Any], given: dict[str, Any], events: list[Event], tmp_path: Path
+) -> None:
+    assert events == list(model(cwd=tmp_path, **given).notices())
 
 
 @pytest.mark.parametrize(("model", "given", "message"), UNUSED)

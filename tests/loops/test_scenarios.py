@@ -11,7 +11,13 @@ from reactivex import Observable, concat, empty, from_iterable, of, operators as
 
 from cuggino.agents.base import SpawnOptions
 from cuggino.errors import AgentFailed, CugginoError, LoopError, ProcessError, ProcessFailed
-from cuggino.events import AgentReplaced, CommandStartedEvent, Event, LoopSpecIssue
+from cuggino.events import (
+    AgentReplaced,
+    CheckDoesNotDecide,
+    CommandStartedEvent,
+    Event,
+    LoopSpecIssue,
+)
 from cuggino.loops import LoopRunOptions, LoopService, Services
 from cuggino.prompts import Prompts
 from cuggino.stages import Commit
@@ -150,7 +156,7 @@ def test_scenario(row: dict[str, Any], tmp_path: Path) -> None:
             assert re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.md", stored.filename)
             event["filename"] = stored.filename
     # The original neither announces its commands nor replaces an agent.
-    own = CommandStartedEvent | AgentReplaced
+    own = CommandStartedEvent | CheckDoesNotDecide | AgentReplaced
     events = [event for event in played.events if not isinstance(event, own)]
     spawned = [one for one in played.agent.spawned if "Another agent worked" not in one.prompt]
     assert [event["_tag"] for event in expected] == [event.tag for event in events]

@@ -238,6 +238,11 @@ def test_outcomes_of_items() -> None:
     assert [("a", "approved", "")] == watched(
         begun, retry, begun, ev.WatchItemCompleted(filename="a")
     )
+    for checked, state in ((True, "approved"), (False, "unchecked")):
+        approved = ("item", ev.LoopApproved(iteration=1, checked=checked))
+        done = ev.WatchItemCompleted(filename="a", checked=checked)
+        assert [("a", state, "")] == watched(begun, approved)
+        assert [("a", state, "")] == watched(begun, approved, done)
     parked = ev.WatchItemParked(filename="a", reason="nothing")
     assert [("a", "parked", "nothing")] == watched(begun, stalled, parked)
     assert ["edited"] == [one[1] for one in watched(begun, ev.WatchItemRetained(filename="a"))]

@@ -69,6 +69,16 @@ SAID: tuple[tuple[ev.Event, str, str], ...] = (
     (ev.PauseEnded(seconds=60), "Paused", "for 1 m"),
     (ev.ControlIgnored(source="x.json", reason="why"), "Command ignored", "x.json: why"),
     (
+        ev.CheckCannotFail(command="make || true\n", why="`|| true` hides the failure of `make`"),
+        "Check cannot fail",
+        "make || true: `|| true` hides the failure of `make`",
+    ),
+    (
+        ev.CheckDoesNotDecide(command="make"),
+        "Check does not decide",
+        "make: an approval counts even if it fails",
+    ),
+    (
         ev.SandboxChosen(engine="bubblewrap+overlay", held=("planning", "implementing")),
         "Sandbox",
         "bubblewrap+overlay confines planning, implementing",

@@ -41,7 +41,7 @@ def drawn(**more: Any) -> dict[str, Any]:
         "D": ev.Done(content="all of it"),
         "A": ev.Approved(content="fine"),
         "C": ev.CommitPerformed(iteration=1, commit_hash="abc1234", message="Do it"),
-        "z": ev.LoopApproved(iteration=1),
+        "z": ev.LoopApproved(iteration=1, checked=True),
         **more,
     }
 
@@ -65,6 +65,7 @@ def test_a_run() -> None:
         "cuggino.run.resumed": False,
         "cuggino.run.exit_code": 0,
         "cuggino.run.outcome": "approved",
+        "cuggino.run.checked": True,
         "cuggino.cost_usd": 1.0,
     } == root.attributes
     assert ("commit",) == root.events

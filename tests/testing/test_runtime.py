@@ -38,7 +38,7 @@ class TestTime:
         assert [60.0 * n for n in range(302)][:301] == story.times(ev.QuotaWaiting)
         assert 5 * HOUR + 60 == story.one(ev.QuotaLifted).waited
         assert (5 * HOUR + 60, True) == (story.ended_at, story.completed)
-        assert ev.LoopApproved(iteration=1) == story.last
+        assert ev.LoopApproved(iteration=1, checked=False) == story.last
 
     def test_retries_back_off(self, tmp_path: Path) -> None:
         """An overloaded service is retried after 5, 10 and 20 seconds, plus or minus a fifth."""

@@ -6,7 +6,8 @@ from pydantic import Field
 
 from cuggino.agents.base import Role
 from cuggino.config import CommandSettings, CommitSettings, LoopSettings, ReviewSettings
-from cuggino.loops.frame.options import RunOptions
+from cuggino.events import CheckDoesNotDecide, Event
+from cuggino.loops.frame.options import RunOptions, checks_that_cannot_fail
 from cuggino.stages import LINGER
 
 
@@ -22,6 +23,18 @@ class CodingOptions(LoopSettings, ReviewSettings, CommandSettings, CommitSetting
     def approval_is_checked(self) -> bool:
         """Whether an approval counts only if the check command passes."""
         return self.check_command is not None and self.gate != "context"
+
+    @property
+    def is_checked_later(self) -> bool:
+        """Whether the check decides when the work lands, as in a slot."""
+        return False
+
+    def notices(self) -> tuple[Event, ...]:
+        """Return what each process of a run reports about the check command."""
+        found: tuple[Event, ...] = checks_that_cannot_fail(self.check_command)
+        if self.check_command and not (self.approval_is_checked or self.is_checked_later):
+            found = (*found, CheckDoesNotDecide(command=self.check_command))
+        return found
 
     @property
     def roles(self) -> tuple[Role, ...]:
@@ -69,6 +82,11 @@ class LoopRunOptions(CodingOptions, RunOptions):
     """The slot whose folder is `cwd`; None in the project itself."""
     apart: tuple[Path, ...] = ()
     """Folders of others, if `cwd` is a slot: the folder of all slots, and the user's repository."""
+
+    @property
+    def is_checked_later(self) -> bool:
+        return self.slot is not None
+
     merge: str | None = None
     """A commit to merge into the work first. An agent resolves conflicts; without a `review`, the
     reviewer is the next one."""

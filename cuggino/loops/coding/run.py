@@ -146,7 +146,10 @@ class CodingRun(Story):
                     if review is None:
                         own = yield from self._committed(n)
                         if own is None:
-                            return LoopApproved(iteration=n)
+                            checked = (
+                                None if options.is_checked_later else options.approval_is_checked
+                            )
+                            return LoopApproved(iteration=n, checked=checked)
                         if isinstance(own, LoopStalled):
                             return own
                         review = own.content

@@ -50,7 +50,8 @@ class LoopService:
             setup: SetupCommandStarted SetupCommandOutput
             check: CheckCommandStarted CheckCommandOutput
 
-        `SandboxChosen` comes first where an agent can be confined. In a git repository
+        `SandboxChosen` comes first where an agent can be confined, then `CheckCannotFail` and
+        `CheckDoesNotDecide` where they apply. In a git repository
         `SnapshotTaken` precedes the events of each agent.
 
         Ends with a `LoopTerminalEvent`, or with an error: `LoopError` when an agent failed,

@@ -159,15 +159,16 @@ def _run(services: Services, options: RunOptions, make: MakeStory, frame: Frame)
         )
         made = make(run)
         story = (yield from made) if isinstance(made, Generator) else made
+        notices = (*([chosen] if chosen is not None else []), *options.notices())
         with nullcontext() if frame.control is not None else _obeyed(run, story):
             if options.journal:
-                yield from _recorded(run, story, frame, chosen, earlier)
+                yield from _recorded(run, story, frame, notices, earlier)
             else:
-                yield from _told(run, story, frame, chosen)
+                yield from _told(run, story, frame, notices)
 
 
 def _recorded(
-    run: Run, story: Story, frame: Frame, chosen: Event | None, earlier: _Earlier
+    run: Run, story: Story, frame: Frame, notices: Sequence[Event], earlier: _Earlier
 ) -> Flow[None]:
     """Run the story with a journal, which has its last entry when the run is over."""
     session, here, resumed = run.session, run.lane, earlier.journal
@@ -179,7 +180,7 @@ def _recorded(
     session.keep = True
     recorder = frame.recorder(journal, resumed)
     with concluded(journal, recorder, here, resumed):
-        yield from _told(run, story, frame, chosen, journal=journal, recorder=recorder)
+        yield from _told(run, story, frame, notices, journal=journal, recorder=recorder)
     session.keep = story.is_resumable
 
 
@@ -187,21 +188,21 @@ def _told(
     run: Run,
     story: Story,
     frame: Frame,
-    chosen: Event | None,
+    notices: Sequence[Event],
     *,
     journal: Journal | None = None,
     recorder: JournalRecorder | None = None,
 ) -> Flow[None]:
-    """Run the story with its companions; first report the sandbox and what came before."""
+    """Run the story with its companions; first report its notices and what came before."""
     news, announce = announcing(journal, run.lane)
     with run.control.announced(announce) as unsaid:
         if journal is not None:
             if frame.known is not None and run.earlier is not None:
                 yield from emit(run.earlier)
-            for event in (*([chosen] if chosen is not None else []), *unsaid):
+            for event in (*notices, *unsaid):
                 journal.append(event, at=run.lane.now)
-        is_new = chosen is not None and frame.ledger is None  # else another run has reported it
-        yield from emit(*([chosen] if is_new else []), *unsaid)
+        is_own = frame.ledger is None  # else another run has reported them
+        yield from emit(*(notices if is_own else ()), *unsaid)
         yield from unlocked(run)
         yield from story.opening()
         stages = flow(story.run, recorder=recorder)

@@ -33,6 +33,7 @@ from cuggino.events import (
     SandboxChosen,
     StageFinished,
     StageStarted,
+    checked_of,
     is_journal_event,
 )
 from cuggino.git import current_branch
@@ -172,15 +173,16 @@ def concluded(
 ) -> Iterator[None]:
     """Append the last entry when the block is left, and close the journal."""
 
-    def end(state: RunState, message: str = "") -> None:
-        journal.append(RunEnded(state=state, message=message), at=lane.now)
+    def end(state: RunState, message: str = "", checked: bool | None = None) -> None:
+        journal.append(RunEnded(state=state, message=message, checked=checked), at=lane.now)
 
     try:
         if resumed is not None:
             journal.append(RunContinued(), at=lane.now)
         yield
         last = kept.last
-        end(last.state if isinstance(last, RunResult) else "ended")
+        state = last.state if isinstance(last, RunResult) else "ended"
+        end(state, checked=checked_of(last))
     except Exception as error:
         state = state_of(error)
         message = error.message if isinstance(error, CugginoError) else repr(error)

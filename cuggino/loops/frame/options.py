@@ -7,10 +7,18 @@ from pydantic import model_validator
 
 from cuggino.agents.base import Role
 from cuggino.errors import ConfigError
+from cuggino.events import CheckCannotFail, Event
+from cuggino.gate import why_it_cannot_fail
 from cuggino.stages import StageOptions
 
 RunKind: TypeAlias = Literal["run", "watch", "deliver", "loop"]
 """The loop of a run, as its journal names it; `loop` is the plan/build loop."""
+
+
+def checks_that_cannot_fail(*commands: str | None) -> tuple[CheckCannotFail, ...]:
+    """Return an event for each command that decides although it always succeeds."""
+    reasons = {command: why_it_cannot_fail(command) for command in commands if command}
+    return tuple(CheckCannotFail(command=it, why=why) for it, why in reasons.items() if why)
 
 
 class RunOptions(StageOptions):
@@ -38,6 +46,10 @@ class RunOptions(StageOptions):
     @abstractmethod
     def roles(self) -> tuple[Role, ...]:
         """The roles of the agents that the loop runs."""
+
+    def notices(self) -> tuple[Event, ...]:
+        """Return what each process of a run reports before its first stage."""
+        return ()
 
     @model_validator(mode="before")
     @classmethod

@@ -8,7 +8,8 @@ from pydantic import Field
 
 from cuggino.agents.base import Role
 from cuggino.config import CommandSettings, CommitSettings, PlanBuildSettings
-from cuggino.loops.frame.options import RunOptions
+from cuggino.events import Event
+from cuggino.loops.frame.options import RunOptions, checks_that_cannot_fail
 
 
 class PlanBuildOptions(RunOptions, CommandSettings, CommitSettings, PlanBuildSettings):
@@ -48,6 +49,10 @@ class PlanBuildOptions(RunOptions, CommandSettings, CommitSettings, PlanBuildSet
     """Seconds between two iterations."""
     max_retries: int = Field(default=3, ge=0)
     """Consecutive failed sessions that are retried before the run ends."""
+
+    def notices(self) -> tuple[Event, ...]:
+        """Return what each process of a run reports about the verification commands."""
+        return checks_that_cannot_fail(self.verify_build, self.verify_test)
 
     @property
     def roles(self) -> tuple[Role, ...]:

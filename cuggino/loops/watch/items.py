@@ -39,6 +39,7 @@ from cuggino.events import (
     WatchLoopEvent,
     WatchPolling,
     WatchProcessingItem,
+    checked_of,
 )
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.frame.run import Run
@@ -271,7 +272,7 @@ class Items:
         moved = yield from ask(act(lambda: self.backlog.archive(name, outcome, digest)))
         if moved:
             self.attempts.forget(name)
-            yield from emit(WatchItemCompleted(filename=name))
+            yield from emit(WatchItemCompleted(filename=name, checked=checked_of(last)))
         elif self.backlog.is_there(name):
             if self.attempts.edited(name):
                 return f"it was edited during each of {self._options.max_attempts} runs"

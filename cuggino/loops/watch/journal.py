@@ -34,6 +34,7 @@ from cuggino.events import (
     WatchProcessingItem,
     WatchProposed,
     WatchSentBack,
+    checked_of,
 )
 from cuggino.operators.flow import Recorded
 from cuggino.storage import (
@@ -130,7 +131,8 @@ def conclude_runs(workspace: Workspace) -> None:
             name, _, digest = run.started.item.rpartition(" ")
             if isinstance(last.event, LoopSpecIssue) or Backlog(workspace).digest(name) != digest:
                 journal = Journal.open(path)
-                journal.append(RunEnded(state=last.event.state), at=last.at)
+                ended = RunEnded(state=last.event.state, checked=checked_of(last.event))
+                journal.append(ended, at=last.at)
                 journal.close()
 
 

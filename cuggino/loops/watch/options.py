@@ -17,6 +17,10 @@ class WatchRunOptions(CodingOptions, WatchSettings, RunOptions):
     command: str = "cuggino watch"
 
     @property
+    def is_checked_later(self) -> bool:
+        return self.slots > 1
+
+    @property
     def roles(self) -> tuple[Role, ...]:
         """The roles of the agents that the loop runs."""
         return (*super().roles, "audit") if self.audit else super().roles
