@@ -6,6 +6,7 @@ Nothing is changed. Every result comes as soon as its check is done.
 """
 
 from cuggino.doctor.agents import AgentReport, AgentState, inspect_agents
+from cuggino.doctor.clean_checkout import CleanTrial, try_clean_checkout
 from cuggino.doctor.machine import check_machine
 from cuggino.doctor.project import doctor
 from cuggino.doctor.result import CheckResult, CheckStatus
@@ -15,7 +16,9 @@ __all__ = [
     "AgentState",
     "CheckResult",
     "CheckStatus",
+    "CleanTrial",
     "check_machine",
     "doctor",
     "inspect_agents",
+    "try_clean_checkout",
 ]

@@ -25,6 +25,7 @@ from cuggino.doctor.sandbox import hidden, in_views, logins, sandbox, sandbox_of
 from cuggino.doctor.session_files import session_files
 from cuggino.doctor.slots import slots
 from cuggino.errors import ConfigError, CugginoError, ProcessError
+from cuggino.gate import why_it_cannot_fail
 from cuggino.git import (
     Git,
     commit_obstacles,
@@ -319,11 +320,19 @@ def check_command(folder: Path, config: Config) -> CheckResult:
     found = _shell_command("check command", config.check_command, folder=folder)
     if found.status == "problem":
         return found
-    if config.gate == "block":
-        return CheckResult("ok", f"{found.what} (an approval counts only if it passes)")
-    return CheckResult(
-        "ok", found.what, f'set "gate" to "block" in {CONFIG_FILE} to approve only if it passes'
-    )
+    if why := why_it_cannot_fail(config.check_command):
+        hint = "let it exit with an error if something is wrong"
+        return CheckResult("note", f"{found.what} (it cannot fail: {why})", hint)
+    if config.gate == "context" and config.slots > 1:
+        return CheckResult("ok", f"{found.what} (it decides what lands)")
+    if config.gate == "context":
+        return CheckResult(
+            "note",
+            f"{found.what} (an approval counts even if it fails)",
+            f'set "gate" to "block" in {CONFIG_FILE} to approve only if it passes',
+        )
+    where = " on a clean checkout of HEAD, too" if config.gate == "clean" else ""
+    return CheckResult("ok", f"{found.what} (an approval counts only if it passes{where})")
 
 
 def _shell_command(name: str, command: str, *, folder: Path) -> CheckResult:

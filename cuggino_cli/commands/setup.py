@@ -53,6 +53,19 @@ GATE = Question(
 )
 """Asked only when there is a check command."""
 
+CLEAN = Question(
+    field="gate",
+    flag="--gate",
+    message="Run the last check on a clean checkout of HEAD, too (it passes there; recommended)",
+    parse=lambda text: "clean" if yes_or_no(text) else "block",
+    show=lambda value: y_or_n(value == "clean"),
+    toggle=True,
+)
+"""Asked only when the gate is on and the check passes on a clean checkout."""
+
+_TRIAL_S = 60.0
+"""Seconds for the trial of the check on a clean checkout."""
+
 QUESTIONS = (
     Question(
         field="specs_path",
@@ -104,8 +117,9 @@ QUESTIONS = (
     epilog=manual(
         ("cuggino setup", "Ask six or seven questions."),
         (
-            'cuggino setup --yes --check-command "make test" --gate block --commit',
-            "For scripts: ask nothing.",
+            'cuggino setup --yes --check-command "make test" --commit',
+            "For scripts: ask nothing. The gate is `clean` if the check passes on a clean checkout "
+            "within a minute, else `block`.",
         ),
         ("cuggino setup --yes --guard full", "Change one setting, keep the others."),
         exits="0 saved, 2 nothing was saved, 130 interrupted.",
@@ -118,8 +132,9 @@ QUESTIONS = (
 @click.option("--check-command", metavar="COMMAND", help='Run before each review; "" for none.')
 @click.option(
     "--gate",
-    type=click.Choice(["context", "block"]),
-    help="Whether a failing check command blocks an approval.",
+    type=click.Choice(["context", "block", "clean"]),
+    help="Whether a failing check command blocks an approval; clean: also on a checkout of HEAD. "
+    "Default: what a trial of the check recommends.",
 )
 @click.option(
     "--guard",
@@ -151,7 +166,11 @@ def command(yes: bool, **flags: Any) -> int:
     if existing.problem is not None:
         _note(f"{existing.problem.message}; using the defaults.")
     if not yes:
-        given = _ask_rest(existing, given)
+        given = _ask_rest(folder, existing, given)
+    command = str(given.get("check_command") or "").strip()
+    if yes and command and "gate" not in given and existing.config.gate == "context":
+        given["gate"] = _gate_of_trial(folder, existing.config, given, asks=False)
+    _note_if_it_cannot_fail(command)
     config = _settled(folder, existing.config, given)
     if existing.problem is not None and existing.content.strip():
         kept = keep_beside(folder, existing.content)
@@ -264,7 +283,9 @@ def _note(text: str) -> None:
     click.echo(inert(text), err=True)
 
 
-def _ask_rest(existing: ExistingConfig, given: Mapping[str, Value]) -> dict[str, Value]:
+def _ask_rest(
+    folder: Path, existing: ExistingConfig, given: Mapping[str, Value]
+) -> dict[str, Value]:
     """Return the given settings with the answers to the remaining questions."""
     values = dict(given)
     terminal = console.on_terminal()
@@ -281,12 +302,42 @@ def _ask_rest(existing: ExistingConfig, given: Mapping[str, Value]) -> dict[str,
             if question is GATE and existing.new:
                 default = "block"
             values[question.field] = ask(question, default)
+            if question is GATE and values["gate"] == "block":
+                values["gate"] = _gate_of_trial(folder, existing.config, values, asks=True)
     except (KeyboardInterrupt, EOFError):
         _note("Nothing was saved.")
         raise click.Abort from None
     if missing:
         raise click.UsageError(f"No terminal to ask on: pass --yes or {', '.join(missing)}.")
     return values
+
+
+def _gate_of_trial(
+    folder: Path, config: Config, given: Mapping[str, Value], *, asks: bool
+) -> Value:
+    """Return the gate for the given check command: what a trial of it on HEAD recommends.
+
+    If the check passes on a clean checkout, `clean`, unless the answer is no; else `block`.
+    """
+    from cuggino.doctor import try_clean_checkout
+
+    settled = _settled(folder, config, {**given, "gate": "block"})
+    _note("Trying the check command on a clean checkout of HEAD...")
+    trial = try_clean_checkout(folder, settled, limit=_TRIAL_S)
+    took = f"{trial.seconds:.0f} s"
+    if trial.passed:
+        _note(f'It passes there, in {took}: "gate": "clean" costs that once more per approval.')
+        return ask(CLEAN, "clean") if asks else "clean"
+    missing = f"; the checkout lacks {', '.join(trial.missing)}" if trial.missing else ""
+    _note(f'"gate" is "block", not "clean": {trial.reason}{missing} ({took}).')
+    return "block"
+
+
+def _note_if_it_cannot_fail(command: str) -> None:
+    from cuggino.gate import why_it_cannot_fail
+
+    if why := why_it_cannot_fail(command):
+        _note(f"The check command cannot fail: {why}.")
 
 
 def _settled(folder: Path, config: Config, given: Mapping[str, Value]) -> Config:
@@ -304,7 +355,7 @@ def _settled(folder: Path, config: Config, given: Mapping[str, Value]) -> Config
     raw |= {to_camel(name): value for name, value in given.items()}
     raw["specsPath"] = str(raw["specsPath"]).strip()
     has_check = bool(str(raw["checkCommand"] or "").strip())
-    if raw["gate"] == "block" and not has_check and "gate" not in given:
+    if raw["gate"] != "context" and not has_check and "gate" not in given:
         raw["gate"] = "context"
         _note("The gate was turned off: there is no check command.")
     hint = "nothing was saved; correct the option"

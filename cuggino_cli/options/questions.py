@@ -47,7 +47,7 @@ def yes_or_no(text: str) -> bool:
 
 def y_or_n(value: Value) -> str:
     """Format a setting as `y` or `n`."""
-    return "y" if value in (True, "block") else "n"
+    return "y" if value in (True, "block", "clean") else "n"
 
 
 def ask(question: Question, default: Value) -> Value:

@@ -204,12 +204,24 @@ def test_command_missing(ready: Path) -> None:
 
 def test_gate_advice(ready: Path) -> None:
     """A check command that does not decide comes with the advice to make it a gate."""
-    loose = checks.check_command(ready, Config(check_command="true"))
-    assert ("ok", "check command: true") == (loose.status, loose.what)
+    loose = checks.check_command(ready, Config(check_command="sh a"))
+    told = "check command: sh a (an approval counts even if it fails)"
+    assert ("note", told) == (loose.status, loose.what)
     assert loose.hint is not None
     assert '"gate" to "block"' in loose.hint
-    strict = checks.check_command(ready, Config(check_command="true", gate="block"))
-    assert strict == CheckResult("ok", "check command: true (an approval counts only if it passes)")
+    expected = "check command: sh a (an approval counts only if it passes"
+    for gate, ending in (("block", ")"), ("clean", " on a clean checkout of HEAD, too)")):
+        config = Config.model_validate({"checkCommand": "sh a", "gate": gate})
+        strict = checks.check_command(ready, config)
+        assert CheckResult("ok", f"{expected}{ending}") == strict
+    landing = checks.check_command(ready, Config(check_command="sh a", slots=2, commit=True))
+    assert CheckResult("ok", "check command: sh a (it decides what lands)") == landing
+
+
+def test_a_check_that_cannot_fail(ready: Path) -> None:
+    found = checks.check_command(ready, Config(check_command="sh a || true", gate="block"))
+    assert found.status == "note"
+    assert "(it cannot fail: `|| true` hides the failure of `sh a`)" in found.what
 
 
 def test_a_push_without_commits(ready: Path) -> None:
