@@ -20,7 +20,7 @@ from cuggino.doctor.notifications import notifications
 from cuggino.doctor.other_agents import labeled, other_agents
 from cuggino.doctor.plan_build import jobs
 from cuggino.doctor.project_code import NOT_STARTED, why_not_started
-from cuggino.doctor.result import CheckResult
+from cuggino.doctor.result import NEVER_FAILS, CheckResult
 from cuggino.doctor.sandbox import hidden, in_views, logins, sandbox, sandbox_of_agent
 from cuggino.doctor.session_files import session_files
 from cuggino.doctor.slots import slots
@@ -321,8 +321,7 @@ def check_command(folder: Path, config: Config) -> CheckResult:
     if found.status == "problem":
         return found
     if why := why_it_cannot_fail(config.check_command):
-        hint = "let it exit with an error if something is wrong"
-        return CheckResult("note", f"{found.what} (it cannot fail: {why})", hint)
+        return CheckResult("note", f"{found.what} (it cannot fail: {why})", NEVER_FAILS)
     if config.gate == "context" and config.slots > 1:
         return CheckResult("ok", f"{found.what} (it decides what lands)")
     if config.gate == "context":

@@ -16,3 +16,7 @@ class CheckResult:
     """`note` is worth knowing but prevents nothing."""
     what: str
     hint: str | None = None
+
+
+NEVER_FAILS = "let the command exit with an error if something is wrong"
+"""The hint for a check command that cannot fail."""

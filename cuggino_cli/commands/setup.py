@@ -115,7 +115,7 @@ QUESTIONS = (
 @click.command(
     "setup",
     epilog=manual(
-        ("cuggino setup", "Ask six or seven questions."),
+        ("cuggino setup", "Ask six to eight questions."),
         (
             'cuggino setup --yes --check-command "make test" --commit',
             "For scripts: ask nothing. The gate is `clean` if the check passes on a clean checkout "

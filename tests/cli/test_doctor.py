@@ -13,6 +13,7 @@ from cuggino.agents.base.guard import find_bash
 from cuggino.config import Config, save_config
 from cuggino.doctor import checks
 from cuggino.doctor.guard import HONEST
+from cuggino.doctor.plan_build import jobs
 from cuggino.doctor.result import CheckResult
 from cuggino.guard.shell.shfmt import find_shfmt
 from cuggino.wakefulness import sleep_prevention
@@ -222,6 +223,16 @@ def test_a_check_that_cannot_fail(ready: Path) -> None:
     found = checks.check_command(ready, Config(check_command="sh a || true", gate="block"))
     assert found.status == "note"
     assert "(it cannot fail: `|| true` hides the failure of `sh a`)" in found.what
+
+
+def test_a_verification_command_that_cannot_fail(ready: Path) -> None:
+    """The commands of the plan/build loop are looked at, too."""
+    (ready / ".lopen").mkdir()
+    settings = '{"verify.build": "make", "verify.test": "make test; echo done"}'
+    (ready / ".lopen/loop-config.json").write_text(settings, encoding="utf-8")
+    (found,) = jobs(ready, {})
+    assert found.status == "note"
+    assert "verify.test: make test; echo done (it cannot fail: its exit code" in found.what
 
 
 def test_a_push_without_commits(ready: Path) -> None:
