@@ -317,11 +317,15 @@ def _gate_of_trial(
 ) -> Value:
     """Return the gate for the given check command: what a trial of it on HEAD recommends.
 
-    If the check passes on a clean checkout, `clean`, unless the answer is no; else `block`.
+    If the check passes on a clean checkout, and could fail there, `clean`, unless the answer is no;
+    else `block`.
     """
     from cuggino.doctor import try_clean_checkout
+    from cuggino.gate import why_it_cannot_fail
 
     settled = _settled(folder, config, {**given, "gate": "block"})
+    if why_it_cannot_fail(settled.check_command or ""):
+        return "block"  # a trial would prove nothing
     _note("Trying the check command on a clean checkout of HEAD...")
     trial = try_clean_checkout(folder, settled, limit=_TRIAL_S)
     took = f"{trial.seconds:.0f} s"
