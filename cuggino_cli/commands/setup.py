@@ -118,8 +118,7 @@ QUESTIONS = (
         ("cuggino setup", "Ask six to eight questions."),
         (
             'cuggino setup --yes --check-command "make test" --commit',
-            "For scripts: ask nothing. The gate is `clean` if the check passes on a clean checkout "
-            "within a minute, else `block`.",
+            "For scripts: ask nothing, and take the recommended gate.",
         ),
         ("cuggino setup --yes --guard full", "Change one setting, keep the others."),
         exits="0 saved, 2 nothing was saved, 130 interrupted.",
