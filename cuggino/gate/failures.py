@@ -119,7 +119,7 @@ _UNITTEST_COUNTS = re.compile(r"FAILED \(((?:[a-z ]+=\d+(?:, )?)+)\)")
 def _unittest(lines: Sequence[str]) -> _Found:
     names = [found[1] for line in lines if (found := _UNITTEST.fullmatch(line))]
     counts = [found[1] for line in lines if (found := _UNITTEST_COUNTS.fullmatch(line))]
-    wanted = re.compile(r"(?:failures|errors|unexpected successes)=(\d+)")
+    wanted = re.compile(r"(?:^|, )(?:failures|errors|unexpected successes)=(\d+)")
     return _Found(names, sum(int(n) for text in counts for n in wanted.findall(text)))
 
 

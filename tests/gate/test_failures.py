@@ -219,6 +219,10 @@ OTHER = {
         "======\nERROR: setUpClass (tests.test_a.U)\n------\nRan 0 tests\n\nFAILED (errors=1)\n",
         {"setUpClass (tests.test_a.U)"},
     ),
+    "expected failures": (
+        "FAIL: test_a (t.T.test_a)\n\nFAILED (failures=1, skipped=2, expected failures=3)\n",
+        {"test_a (t.T.test_a)"},
+    ),
     "log lines": (
         "ERROR app.db - connection refused\nERROR: could not find a version\n"
         "FAIL\n2026-01-01 ERROR root:app.py:3 no\n",
@@ -239,7 +243,9 @@ OTHER = {
 
 @pytest.mark.parametrize(("output", "names"), OTHER.values(), ids=OTHER)
 def test_documented_formats(output: str, names: set[str]) -> None:
-    assert names == failures_in(output).names
+    found = failures_in(output)
+    assert names == found.names
+    assert found.is_complete
 
 
 @pytest.mark.parametrize(
