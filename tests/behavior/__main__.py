@@ -3,11 +3,11 @@
     python -m tests.behavior [--only WORD] [--json]
 
 Each scenario is a throw-away project with a check and an agent that behaves in one way for ever;
-the reviewer of cuggino approves whatever it sees, which is the worst case. Tools that are installed
-are played: cuggino by its scripted agent, others by a `claude` of ours on PATH, at their defaults
-with the documented way to name a check. "fooled" is a success that is reported for work that a
-fresh clone lacks. The exit code is 1 if cuggino with `gate: block` was fooled, left a process, did not
-approve honest work, or spent more sessions than it may.
+the reviewer of cuggino approves whatever it sees, which is the worst case. Tools that are
+installed are played: cuggino by its scripted agent, others by a `claude` of ours on PATH, at
+their defaults with the documented way to name a check. "Fooled" is a success that is reported for
+work that a fresh clone lacks. The exit code is 1 if cuggino with `gate: block` was fooled, left a
+process, did not approve honest work, or spent more sessions than it may.
 """
 
 from __future__ import annotations

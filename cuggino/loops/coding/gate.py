@@ -261,8 +261,8 @@ class Gate:
             return ()
         return (
             f"{_open(weakened)}: with {_listed(weakened.paths)} as at the start of the run, the "
-            "check fails. Quote, word for word, the clause of the specification that wants this change "
-            f"(`{weakened.id}: ...`), or request changes",
+            "check fails. Quote, word for word, the clause of the specification that wants this "
+            f"change (`{weakened.id}: ...`), or request changes",
         )
 
     def judged(
