@@ -11,7 +11,7 @@ from cuggino.gate.answers import is_answered
 from cuggino.gate.cannot_fail import why_it_cannot_fail
 from cuggino.gate.decisive import deciding_files, ran_nothing
 from cuggino.gate.failures import Failures, failures_in, new_since, same
-from cuggino.gate.flakes import Flake, Flakes, read_flakes, write_flakes
+from cuggino.gate.flakes import Flake, Flakes, add_flake, read_flakes, write_flakes
 from cuggino.gate.last_word import LastWord, has_findings, objections, question, requested_changes
 from cuggino.gate.verdict import CheckResult, Repeats, hidden_failures, judge_check
 from cuggino.gate.work import GitWork, NoWork, Shell, Standing, State, Work
@@ -29,6 +29,7 @@ __all__ = [
     "Standing",
     "State",
     "Work",
+    "add_flake",
     "deciding_files",
     "failures_in",
     "has_findings",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated
@@ -55,6 +55,17 @@ def read_flakes(path: Path) -> Flakes:
         return Flakes.model_validate_json(read_regular(path, biggest=_BIGGEST))
     except (OSError, ValueError):
         return Flakes()
+
+
+def add_flake(path: Path, names: Collection[str], *, now: datetime) -> int:
+    """Record flaky tests in the ledger; return how often the one seen most often was flaky.
+
+    Raises:
+        StorageError: it cannot be written.
+    """
+    flakes = read_flakes(path).seen(names, now=now)
+    write_flakes(path, flakes)
+    return max(flakes.tests[name[:_LONGEST_NAME]].times for name in names)
 
 
 def write_flakes(path: Path, flakes: Flakes) -> None:
