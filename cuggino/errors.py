@@ -31,6 +31,7 @@ CugginoError
 ├── PlaceGone                   the worker of an attempt is gone
 │   └── Fenced                  another attempt has taken its item over
 ├── ClusterLost                 no worker can be reached any more
+├── CheckUnusable               the check fails where agents work, whatever they do
 ├── LoopError                   a failed stage of a loop, with its cause
 ├── RunNotFound                 an id matches no recorded run, or several
 ├── Interrupted                 a person interrupted the run
@@ -290,6 +291,12 @@ class BudgetExceeded(LlmSessionError):
     """A budget of money, tokens or time that is used up."""
 
     exit_code = 13
+
+
+class CheckUnusable(CugginoError):
+    """A check that no agent could make pass, so that none was started."""
+
+    exit_code = 14
 
 
 class LoopError(CugginoError):

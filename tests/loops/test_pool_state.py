@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
 from hypothesis import given, settings, strategies as st
 
 from cuggino import events as ev
@@ -371,6 +372,36 @@ def test_unapproved_work_neither_lands_nor_begins_again() -> None:
     state, _ = next_step(state, Forgotten("a"))
     _, decisions = next_step(state, Listed(("a",)))
     assert (Start("a", 1),) == decisions
+
+
+FAILS = "FAILED tests/test_a.py::test_{0} - no\n1 failed in {1}s\n"
+
+
+@pytest.mark.parametrize(
+    ("outputs", "expected"),
+    [
+        pytest.param([FAILS.format("a", 1), FAILS.format("a", 2)], False, id="twice"),
+        pytest.param([FAILS.format("a", n) for n in range(3)], True, id="three times"),
+        pytest.param([FAILS.format(name, 1) for name in "aba"], False, id="others between"),
+        pytest.param([FAILS.format(name, 1) for name in "baaa"], True, id="after another"),
+        pytest.param(["at 0x7f01: gone in 1.5s"] * 3, True, id="same output"),
+        pytest.param([None] * 5, False, id="conflicts"),
+        pytest.param(["x", None, "x", "x"], False, id="a conflict between"),
+    ],
+)
+def test_the_same_failure_is_unfixable(outputs: list[str | None], expected: bool) -> None:
+    """Three returns in a row with it are enough, in this process or as recorded."""
+    recorded: list[ev.Event] = []
+    state = PoolState()
+    for output in outputs:
+        made = candidate(Start("a", 1))
+        reason: Any = "conflict" if output is None else "check"
+        sent = ev.WatchSentBack(filename="a", reason=reason, output=output or "", returns=1)
+        for event in (made, sent):
+            recorded.append(event)
+            state, _ = next_step(state, Happened("a", event))
+    assert expected == state.works["a"].is_unfixable
+    assert state.works["a"].repeats == state_after(recorded).works["a"].repeats
 
 
 def test_another_text_begins_anew() -> None:

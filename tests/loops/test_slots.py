@@ -151,8 +151,8 @@ class TestSentBack:
         slots = watching(tmp_path, "1.md", landings={"1.md": ["check"] * 9}, max_attempts=3)
         (parked,) = events(slots.play(100), ev.WatchItemParked)
         assert parked.reason == (
-            "sent back 3 times; the check command fails at the gate; "
-            "its work is in refs/cuggino/candidates/1.md"
+            "the check command fails at the gate in the same way 3 times, although agents worked "
+            "on it: no; its work is in refs/cuggino/candidates/1.md"
         )
         assert [1, 2, 3] == [number for _, _, number, _ in slots.tried]
 

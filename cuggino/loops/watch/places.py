@@ -58,6 +58,7 @@ def places_of(
         specs=options.specs_path,
         command_timeout=options.command_timeout,
         views=views_of(at_gate),
+        flakes=services.workspace.flakes,
     )
     proposing = landing(services.workspace, gate) if landing is not None else None
     if proposing is None and options.land_on == "pr":
@@ -74,6 +75,7 @@ def places_of(
     return Places(
         placement=placement or here,
         trunk=trunk,
+        gate=gate,
         folder=home,
         proposing=proposing,
     )

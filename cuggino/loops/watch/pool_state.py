@@ -16,9 +16,13 @@ from cuggino.events import (
     WatchProposed,
     WatchSentBack,
 )
+from cuggino.gate import CheckResult, Repeats
 
 T = TypeVar("T")
 
+
+_MOST_REPEATS = 3
+"""The returns with the same failure after which an item is parked."""
 
 OF_ITEMS = (LoopTerminalEvent, WatchCandidate, WatchProposed, WatchSentBack, WatchLanded)
 """The events that change the state of an item."""
@@ -50,6 +54,8 @@ class ItemWork:
     """The pull request that has the candidate."""
     has_landed: bool = False
     """True if the item has landed but was not put away."""
+    repeats: Repeats = field(default_factory=Repeats)
+    """How often in a row it was sent back with the same failure."""
 
     @property
     def waits_to_land(self) -> bool:
@@ -61,6 +67,11 @@ class ItemWork:
     def is_unapproved(self) -> bool:
         """Return whether the candidate may not land, as nobody has approved it."""
         return self.candidate is not None and not self.candidate.approved
+
+    @property
+    def is_unfixable(self) -> bool:
+        """Return whether the same failure came back, although agents worked on it in between."""
+        return self.repeats.result is not None and self.repeats.times >= _MOST_REPEATS
 
     @property
     def returned(self) -> Returned | None:
@@ -84,8 +95,10 @@ class ItemWork:
                 return replace(made, sent_back=None, proposed=None)
             case WatchProposed():
                 return replace(self, proposed=event)
-            case WatchSentBack():
-                return replace(self, sent_back=event, proposed=None)
+            case WatchSentBack(reason=reason):
+                result = None if reason == "conflict" else CheckResult.of(1, event.output)
+                repeats = self.repeats.add(reason, result)
+                return replace(self, sent_back=event, proposed=None, repeats=repeats)
             case WatchLanded():
                 return replace(self, has_landed=True)
             case _:

@@ -77,10 +77,10 @@ class WatchService:
         Waiting events come on a change of state only, and none when work can begin at once. The
         first item by name is taken. It leaves the backlog for `archive/` when it was approved and
         was not edited meanwhile; a spec issue keeps it. One that is not approved when its
-        iterations are used up is parked (`on_max_iterations`). An item
-        whose run fails is tried again after growing pauses, others first; after `max_attempts` it
-        is parked with the reason. A failure that would hit every item (a usage limit, no login, no
-        agent) parks none: all of them wait. Nothing that a person wrote is ever removed.
+        iterations are used up is parked (`on_max_iterations`). An item whose run fails is tried
+        again after growing pauses, others first; after `max_attempts` it is parked with the reason.
+        A failure that would hit every item (a usage limit, no login, no agent) parks none: all of
+        them wait. Nothing that a person wrote is ever removed.
 
         With more than one slot, or with a `placement` on other machines, several items are at work
         at once, each in a clone of the project, and land one after the other::
@@ -90,7 +90,8 @@ class WatchService:
             WatchLanding [check] WatchSentBack, and the item is worked on again
             WatchLanding [check] WatchProposed ... WatchLanded WatchItemCompleted
 
-        The events of items are interleaved, and carry their `item`. A spec issue stops its item and
+        The check runs first, on a clean checkout as in an untouched slot (`baseline`). The events
+        of items are interleaved, and carry their `item`. A spec issue stops its item and
         those after it; the failure of an item ends no other. An item whose work is proposed waits
         beside all others, until its pull request is merged or sends it back.
 
@@ -100,7 +101,8 @@ class WatchService:
         A full disk stops the work: `WatchDiskFull` is emitted, and the watch continues, as after a
         kill, when there is room (see `waits_for_room`).
 
-        Errors: `WorkspaceLocked`; `StorageError` when an item could not be moved, or the journal
+        Errors: `WorkspaceLocked`; `CheckUnusable` if the check passes in the project, but not in an
+        untouched slot; `StorageError` when an item could not be moved, or the journal
         or the files of a run not be written for another reason; `BudgetExceeded` when the
         budget of all agents is spent; `Interrupted` after an item of `interrupt`.
         """

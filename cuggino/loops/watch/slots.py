@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from operator import methodcaller
 from pathlib import Path
+from types import MappingProxyType
 from typing import Protocol
 
 from reactivex import Observable, abc, operators as ops, timer
@@ -45,10 +46,12 @@ from cuggino.events import (
     WatchSlotsChanged,
     WatchWorkKept,
 )
+from cuggino.gate import Repeats
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.frame.commands import Commands
 from cuggino.loops.frame.control import Control
 from cuggino.loops.frame.run import Run, Story
+from cuggino.loops.watch.baseline import baseline_stage
 from cuggino.loops.watch.items import Claim, Items, Listing, ends_the_watch
 from cuggino.loops.watch.journal import SLOTS
 from cuggino.loops.watch.options import WatchRunOptions
@@ -78,8 +81,10 @@ from cuggino.operators.managed import Subscription
 from cuggino.operators.mapcat import mapcat
 from cuggino.operators.merge_now import merge_now
 from cuggino.stages import Changes, act, interrupt_processes
-from cuggino.stages.slots import candidate_ref
+from cuggino.stages.slots import Gate, candidate_ref
 
+_NAMED, _LONGEST = 5, 300
+"""The tests and the characters of a failure that the reason of a parked item names."""
 _FOLLOW_AGAIN = 30.0
 """Seconds after which a delayed branch is moved again even if nothing has changed."""
 
@@ -131,6 +136,8 @@ class Places:
     """The folder of the slots and the gate tree on this machine."""
     proposing: Proposing | None = None
     """The trunk, if items land through pull requests."""
+    gate: Gate | None = None
+    """The gate, if the check runs before the first agent."""
 
 
 class SlotWatch(Story):
@@ -156,6 +163,7 @@ class SlotWatch(Story):
         self._state = StateRef(replace(left or PoolState(), limit=limit))
         self._issues: dict[str, str] = {}
         """The items that wait for a person, by the files of their spec issues."""
+        self._is_measured = False
         self._delayed: WatchFollowDelayed | None = None
         self._follows: Subject[bool] = Subject()
         """Emits False when the user's branch has followed, or could not."""
@@ -175,6 +183,7 @@ class SlotWatch(Story):
             yield from control.stand_still()
             now = self._run.lane.now
             if (yield from ask(act(partial(self._can_begin, now)))):
+                yield from self._measure()
                 yield from emit(*items.notices())
                 yield from self._follow()  # for attempts to begin at the latest commit
                 yield from forward(self._working(), name=SLOTS)
@@ -184,6 +193,16 @@ class SlotWatch(Story):
                     beside = (self._proposals.beside(), self._places.placement.news)
                     waiting = items.waiting(self._situation)
                     yield from forward(waiting.pipe(alongside(following, *beside)))
+
+    def _measure(self) -> Flow[None]:
+        """Run the check before the first agent, once."""
+        gate, options = self._places.gate, self._options
+        if gate is None or self._is_measured or options.baseline == "skip":
+            return
+        self._is_measured = True
+        commit = yield from ask(self._places.trunk.head())
+        stage = baseline_stage(self._run.services, options, gate, commit or "")
+        yield from forward(stage, name="baseline")
 
     def _restored(self) -> Flow[None]:
         """Put away what has landed, and record what has not if this is another watch's journal."""
@@ -487,7 +506,10 @@ class SlotWatch(Story):
             yield from self._park(name, (yield from self._items.failed(name, error)))
 
     def _unless_exhausted(self, name: str, last: WatchSentBack) -> Flow[None]:
-        if self._state.value.queue.is_exhausted(name, self._options.max_attempts):
+        work = self._state.value.work_of(name)
+        if work.is_unfixable:
+            yield from self._park(name, _why_unfixable(last, work.repeats))
+        elif self._state.value.queue.is_exhausted(name, self._options.max_attempts):
             yield from self._park(name, _why_parked(last))
 
     # What is proposed.
@@ -598,16 +620,33 @@ def _why_unapproved(work: ItemWork) -> str:
     return "not approved" if work.end is None else work.end.message
 
 
+def _why_unfixable(last: WatchSentBack, repeats: Repeats) -> str:
+    assert repeats.result is not None
+    lines = [line.strip() for line in last.output.splitlines() if line.strip()]
+    what = ", ".join(repeats.result.failing[:_NAMED]) or (lines[-1] if lines else "no output")
+    return (
+        f"{_WHAT_FAILS[last.reason]} in the same way {repeats.times} times, although agents worked "
+        f"on it: {what[:_LONGEST]}"
+    )
+
+
+_WHAT_FAILS: Mapping[str, str] = MappingProxyType(
+    {
+        "check": "the check command fails at the gate",
+        "setup": "the setup command fails at the gate",
+        "changed-files": "the check command changes files",
+        "ci": "a job of its pull request fails",
+        "review": "a review of its pull request asks for changes",
+    }
+)
+
+
 def _why_parked(last: WatchSentBack) -> str:
     match last.reason:
         case "conflict":
             why = f"it conflicts with what has landed: {', '.join(last.paths)}"
         case "changed-files":
-            why = f"the check command changes files: {', '.join(last.paths)}"
-        case "ci":
-            why = "a job of its pull request fails"
-        case "review":
-            why = "a review of its pull request asks for changes"
+            why = f"{_WHAT_FAILS[last.reason]}: {', '.join(last.paths)}"
         case reason:
-            why = f"the {reason} command fails at the gate"
+            why = _WHAT_FAILS[reason]
     return f"sent back {last.returns} times; {why}"

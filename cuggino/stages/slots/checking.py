@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeVar
 
-from reactivex import Observable
+from reactivex import Observable, operators as ops
 
-from cuggino.errors import ConfigError, ProcessError
+from cuggino.errors import ConfigError, ProcessError, StorageError
 from cuggino.events import (
     CheckCommandOutput,
     CheckCommandStarted,
+    CheckFlaky,
     CommandOutputEvent,
     Event,
     SetupCommandOutput,
@@ -24,10 +26,11 @@ from cuggino.events import (
     WatchSentBack,
 )
 from cuggino.files import storing
+from cuggino.gate import CheckResult, add_flake, judge_check
 from cuggino.operators import Flow, ask, emit, flow, forward, pause
 from cuggino.sandbox import Views
-from cuggino.stages.acts import act
-from cuggino.stages.command import Shell, command_stage, enclosed_shell, shell_with
+from cuggino.stages.acts import act, clock
+from cuggino.stages.command import TIMED_OUT, Shell, command_stage, enclosed_shell, shell_with
 from cuggino.stages.repository import commit_message
 from cuggino.stages.slots.folder import Slot
 from cuggino.stages.slots.gate_tree import GateTree, Merged, NotMerged
@@ -38,6 +41,8 @@ ITEM = "Item"
 """The trailer of a landing's commit that names its item."""
 _BRANCHES = 100
 """Maximum number of branches of one item."""
+_SHOWN = 4_000
+"""Characters of an output that an event shows."""
 _NONE: Mapping[str, str] = MappingProxyType({})
 
 Output = TypeVar("Output", SetupCommandOutput, CheckCommandOutput)
@@ -87,6 +92,7 @@ class Gate:
         timeout: float = 600.0,
         command_timeout: float | None = None,
         views: Views | None = None,
+        flakes: Path | None = None,
     ) -> None:
         self._project = project.resolve()
         self._gate_folder = gate_folder
@@ -98,7 +104,12 @@ class Gate:
         self._timeout = timeout
         self._command_timeout = command_timeout
         self._views = views
+        self._flakes = flakes
         self._known: tuple[Place, GateTree] | None = None
+        self._red: set[str] = set()
+        """The trees on which the check has failed twice."""
+        self.baseline: CheckResult | None = None
+        """The check on what has landed: what fails there does not keep others from landing."""
 
     def located(self) -> Flow[tuple[Place, GateTree]]:
         """Return the repository and the gate tree, without creating it."""
@@ -122,16 +133,60 @@ class Gate:
         """Run the setup and the check on a clean checkout of the commit (`clean_check_stage`)."""
         return flow(lambda: self._check(commit, n))
 
+    def settled(self, commit: str, n: int = 1) -> Flow[CommandOutputEvent]:
+        """Run the setup and the check; return the output that counts.
+
+        A check that fails with other failures than the baseline runs once more, unless it has done
+        so on the same tree. If it passes then, `CheckFlaky` is emitted.
+        """
+        output = yield from forward(self.check(commit, n), name="check")
+        assert isinstance(output, CommandOutputEvent)
+        _, gate = yield from self.located()
+        is_final = isinstance(output, SetupCommandOutput) or output.exit_code == TIMED_OUT
+        if is_final or self._counts(output):
+            return output
+        tree = yield from gate.tree_of(commit)
+        if tree in self._red:
+            return output
+        again = yield from forward(self.check(commit, n), name="check")
+        assert isinstance(again, CommandOutputEvent)
+        if self._counts(again):
+            tests = CheckResult.of(output.exit_code, output.output).failing
+            times = yield from self._noted(tests)
+            yield from emit(
+                CheckFlaky(iteration=n, tests=tests, times=times, output=output.output[-_SHOWN:])
+            )
+        else:
+            self._red.add(tree)
+        return again
+
+    def _counts(self, output: CommandOutputEvent) -> bool:
+        """Return whether the command has passed, or has no failure that is new."""
+        if output.exit_code == 0 or isinstance(output, SetupCommandOutput):
+            return output.exit_code == 0
+        result = CheckResult.of(output.exit_code, output.output)
+        return judge_check(result, self.baseline) != "failed"
+
+    def _noted(self, tests: tuple[str, ...]) -> Flow[int]:
+        """Record a flake in the ledger; return how often the same was seen."""
+        now = yield from ask(clock())
+        if self._flakes is None or now is None:
+            return 1
+        path, names = self._flakes, tests or (self.check_command,)
+        with suppress(StorageError):
+            return (yield from ask(act(lambda: add_flake(path, names, now=now)))) or 1
+        return 1
+
     def test(self, merged: Merged, n: int) -> Flow[Red | None]:
         """Run the setup and the check on the merged work; return why it does not land, or None."""
-        output = yield from forward(self.check(merged.commit, n), name="check")
-        assert isinstance(output, CommandOutputEvent)
-        if output.exit_code != 0:
+        output = yield from self.settled(merged.commit, n)
+        if not self._counts(output):
             is_setup = isinstance(output, SetupCommandOutput)
             return Red("setup" if is_setup else "check", output.output)
         _, gate = yield from self.located()
         changed = yield from gate.changed(merged.commit)
         if not changed:
+            self.baseline = CheckResult.of(output.exit_code, output.output)
             return None
         command = "setup or check command" if self._setup_command else "check command"
         words = (
@@ -151,9 +206,9 @@ class Gate:
             output = yield from forward(setup, name="setup")
             if output is not None and output.exit_code != 0:
                 return
-        yield from emit(CheckCommandStarted(iteration=n, command=self.check_command))
+        yield from emit(CheckCommandStarted(iteration=n, command=self.check_command, on="commit"))
         check = self._stage(CheckCommandOutput, self.check_command, n, place)
-        yield from forward(check, name="check")
+        yield from forward(check.pipe(ops.map(_on_commit)), name="check")
 
     def _stage(self, kind: type[Output], command: str, n: int, place: Place) -> Observable[Output]:
         slot = self._slot(place)
@@ -181,6 +236,10 @@ class Gate:
             there = target / Path(folder).relative_to(source)
             yield from ask(act(partial(_copy_missing, Path(folder), there, names)))
             yield from pause(0)
+
+
+def _on_commit(output: CheckCommandOutput) -> CheckCommandOutput:
+    return output.model_copy(update={"on": "commit"})
 
 
 def clean_check_stage(

@@ -146,6 +146,10 @@ class GateTree:
         commit, tree = (yield from self._git.must(*words)).text.split()
         return Merged(commit, tree)
 
+    def tree_of(self, commit: str) -> Flow[str]:
+        """Return the tree of a commit that the gate tree has."""
+        return (yield from self._git.must("rev-parse", f"{commit}^{{tree}}")).text
+
     def furnish(self) -> Flow[None]:
         """Add what git does not check out: submodules, and files that `.worktreeinclude` names.
 

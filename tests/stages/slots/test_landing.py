@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cuggino import run
 from cuggino.errors import ConfigError, ProcessError
-from cuggino.events import WatchLanded, WatchSentBack
+from cuggino.events import CheckFlaky, WatchLanded, WatchSentBack
+from cuggino.gate import CheckResult, read_flakes
 from cuggino.stages.slots import TRUNK, Gate, Trunk, candidate_ref
 from tests.git_project import GitProject
 from tests.stages.slots.landings import Landings, events, tags
@@ -211,3 +213,108 @@ class TestLanding:
         empty = GitProject(tmp_path / "empty")
         with pytest.raises(ConfigError, match="require a commit"):
             events(Trunk(Gate(empty.root, tmp_path / "g", check_command="true")).open())
+
+
+FLAKY = """
+echo run >> ../runs
+n=$(wc -l < ../runs)
+[ "$n" -gt {0} ] && exit 0
+echo "FAILED tests/test_a.py::test_clock - assert 1 == 2"
+echo "1 failed in 0.1s"
+exit 1
+"""
+"""Fails in its first runs."""
+
+
+class TestFlakes:
+    @pytest.mark.parametrize(
+        ("failures", "expected"),
+        [(0, ["WatchLanded"]), (1, ["CheckFlaky", "WatchLanded"]), (2, ["WatchSentBack"])],
+    )
+    def test_a_red_check_runs_once_more(
+        self, work: Landings, failures: int, expected: list[str]
+    ) -> None:
+        """One that passes then lands, and is told; one that fails again is sent back."""
+        trunk = work.opened(check_command=FLAKY.format(failures))
+        happened = events(trunk.land(work.candidate("a.md", {"a.txt": "a\n"})))
+        told = [tag for tag in tags(happened) if tag in ("CheckFlaky", *expected)]
+        assert expected == told
+        assert min(failures + 1, 2) == len((work.root / "runs").read_text().split())
+        for event in happened:
+            if isinstance(event, CheckFlaky):
+                assert (("tests/test_a.py::test_clock",), 1) == (event.tests, event.times)
+                assert "assert 1 == 2" in event.output
+
+    def test_the_same_tree_is_not_tried_again(self, work: Landings) -> None:
+        """Two runs have failed on it, so a third failure is no flake."""
+        trunk = work.opened(check_command=FLAKY.format(9))
+        for attempt in (1, 2):
+            candidate = work.candidate("a.md", {"a.txt": "a\n"}, attempt=attempt)
+            assert "WatchSentBack" == events(trunk.land(candidate))[-1].tag
+        assert 3 == len((work.root / "runs").read_text().split())
+
+    @pytest.mark.parametrize(
+        ("options", "runs"),
+        [
+            pytest.param({"command_timeout": 0.2, "check_command": "sleep 60"}, 1, id="hangs"),
+            pytest.param({"setup_command": "exit 1"}, 0, id="setup"),
+        ],
+    )
+    def test_others_run_once(self, work: Landings, options: dict[str, Any], runs: int) -> None:
+        """A check that takes too long, and a setup command, are not repeated."""
+        trunk = work.opened(**options)
+        happened = events(trunk.land(work.candidate("a.md", {"a.txt": "a\n"})))
+        assert "WatchSentBack" == happened[-1].tag
+        assert runs == tags(happened).count("CheckCommandStarted")
+
+    def test_flakes_are_counted(self, work: Landings, tmp_path: Path) -> None:
+        """The ledger has each test, over several landings."""
+        ledger = tmp_path / "flakes.json"
+        check = "runs=$(echo x >> ../n; wc -l < ../n); [ $((runs % 2)) = 0 ]"
+        trunk = work.opened(check_command=check, flakes=ledger)
+        happened = [
+            event
+            for name in "ab"
+            for event in events(trunk.land(work.candidate(f"{name}.md", {f"{name}.txt": "1\n"})))
+        ]
+        assert [1, 2] == [event.times for event in happened if isinstance(event, CheckFlaky)]
+        assert [2] == [flake.times for flake in read_flakes(ledger).tests.values()]
+
+
+class TestBaseline:
+    CHECK = """
+for one in red-*; do echo "FAILED tests/$one.py::test - no"; done
+echo "$(ls red-* | wc -l) failed in 1s"
+! ls red-* >/dev/null 2>&1
+"""
+    """Each of these files is a failing test."""
+
+    def trunk(self, work: Landings) -> Trunk:
+        """Return a trunk with a failure that was there before."""
+        work.commit("Broken", {"red-old": ""})
+        gate = Gate(work.project.root, work.root / "gate", check_command=self.CHECK)
+        trunk = Trunk(gate)
+        events(trunk.open())
+        gate.baseline = CheckResult.of(1, "FAILED tests/red-old.py::test - no\n1 failed in 2s\n")
+        return trunk
+
+    @pytest.mark.parametrize(
+        ("file", "runs", "expected"),
+        [("fine", 1, "WatchLanded"), ("red-new", 2, "WatchSentBack")],
+    )
+    def test_only_new_failures_count(
+        self, work: Landings, file: str, runs: int, expected: str
+    ) -> None:
+        """What was red before does not keep an item from landing."""
+        happened = events(self.trunk(work).land(work.candidate("a.md", {file: "a\n"})))
+        assert expected == happened[-1].tag
+        assert runs == tags(happened).count("CheckCommandStarted")
+
+    def test_what_an_item_has_repaired_stays_so(self, work: Landings) -> None:
+        """The next one may not bring the old failure back."""
+        trunk = self.trunk(work)
+        assert (
+            "WatchLanded" == events(trunk.land(work.candidate("a.md", {"red-old": None})))[-1].tag
+        )
+        again = work.candidate("b.md", {"red-old": ""})
+        assert "WatchSentBack" == events(trunk.land(again))[-1].tag
