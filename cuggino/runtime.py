@@ -425,9 +425,9 @@ class Runtime:
 
         For a watch of one's own: `cuggino.loops.pool` runs several, each in its own slot, and lands
         their candidates with `land`. Begins at what has landed. Ends with `WatchCandidate`, or with
-        the `LoopTerminalEvent` of a run that was not approved. `returned` is a candidate that was
-        sent back, with the reason, and `number` counts the attempts of the item. An unfinished
-        attempt is resumed.
+        the `LoopTerminalEvent` of a run without a result. A candidate whose iterations were used up
+        is not `approved`, and cannot land. `returned` is a candidate that was sent back, with the
+        reason, and `number` counts the attempts of the item. An unfinished attempt is resumed.
 
         Errors: `ConfigError` without the item, `commit` and `check_command`; those of `run`.
         """

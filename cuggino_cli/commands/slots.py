@@ -31,8 +31,9 @@ _SHORT = 12
 def command() -> None:
     """List the clones that `cuggino watch --slots` works in, and clean them up.
 
-    Slots are folders beside the project ("slotFolder"), used again with their caches. Work that has
-    not landed is never removed: it stays in its slot, or under refs in refs/cuggino/kept/ and
+    Slots are folders beside the project ("slotFolder"), used again with their caches. So are gate
+    trees, the clean checkouts where merged or committed work is checked. Work that has not landed
+    is never removed: it stays in its slot, or under refs in refs/cuggino/kept/ and
     refs/cuggino/candidates/.
     """
 
@@ -128,7 +129,7 @@ def _lines(listing: SlotListing) -> Iterator[str]:
 def _line(folder: SlotFolder) -> str:
     from cuggino_cli.options.naming import one_line
 
-    state = {"gate": "the gate tree", "remains": "left by a killed process"}.get(folder.kind, "")
+    state = {"gate": "a gate tree", "remains": "left by a killed process"}.get(folder.kind, "")
     if folder.busy:
         state = "a run is at work" if folder.kind == "slot" else state
     elif folder.unlanded:

@@ -74,15 +74,22 @@ class TestCommit:
         """The commands run in the project's folder of the checkout."""
         assert (0, "util.py\n") == outcome(project, "ls", within="lib")
 
-    def test_a_slot(self, project: SlottedProject) -> None:
-        """A commit that only a slot has is checked in the slot's own gate tree."""
+    @pytest.mark.parametrize("views", [None, Views()])
+    def test_a_slot(self, project: SlottedProject, views: Views | None) -> None:
+        """A commit that only a slot has is checked in the slot's own gate tree, in a view, too."""
+        if views is not None:
+            needs_bubblewrap(project.root)
         slot = project.slot(1)
         project.prepare(slot)
         (slot.folder / "app.py").write_text("two\n")
         commit = project.commit("work", slot.root)
         folder = check_folder(slot.root.parent, 1)
         stage = clean_check_stage(
-            slot.folder, commit=commit, folder=folder, check_command="cat app.py"
+            slot.folder,
+            commit=commit,
+            folder=folder,
+            check_command="git show HEAD:app.py",
+            views=views,
         )
         assert "two\n" == last_of(events(stage)).output
 
