@@ -92,6 +92,7 @@ class TestBuilding:
             "gate": "block",
             "gate_paths": ["ci/**"],
             "baseline": "must-pass",
+            "slot_folder": "../slots",
             "commit": True,
             "push": "origin/main",
             "model": "small",

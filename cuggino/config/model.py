@@ -219,6 +219,9 @@ class LoopSettings(_Settings):
     no approval; `skip` leaves it out; `must-pass` ends the run if it fails."""
     gate_paths: list[str] = Field(default=[])
     """Additional files that the check depends on, as paths or globs in the project: `tests/**`."""
+    slot_folder: _Folder | None = None
+    """The folder of clean checkouts and of slots, outside the project; default:
+    `../<project>.cuggino-slots`."""
     commit: bool = False
     """Commit after each task, without the specifications and `.cuggino/`."""
     push: _RemoteBranch | None = None
@@ -251,8 +254,6 @@ class WatchSettings(LoopSettings):
     slots: int = Field(default=1, ge=1, le=400)
     """The number of items that `watch` works on at once, each in its own clone; more than one
     requires `commit` and `checkCommand`."""
-    slot_folder: _Folder | None = None
-    """The folder of these clones, outside the project; default: `../<project>.cuggino-slots`."""
     land_on: Literal["follow", "branch", "pr"] = "follow"
     """The destination of items that passed the check: `follow` fast-forwards your branch, `branch`
     makes a branch per item, and `pr` a pull request per item; the last two require more than one
