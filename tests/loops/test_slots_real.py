@@ -126,7 +126,7 @@ def test_conflicts_and_red_gates(tmp_path: Path, most: int) -> None:
 @pytest.mark.real_agent
 def test_journal_of_landings(tmp_path: Path) -> None:
     """The journal of the watch holds the check of each landing, and of no attempt."""
-    project = SlotProject(tmp_path, journal=True)
+    project = SlotProject(tmp_path, journal=True, baseline="skip")
     for name in "12":
         project.item(name, f"echo {name} >word{name}.txt")
     project.watch()
@@ -237,7 +237,7 @@ class TestEndings:
         closed = tmp_path / "closed"
         closed.touch()
         check = f'[ "$CUGGINO_SLOT" != 0 ] || [ ! -f {closed} ] || sleep 600'
-        project = SlotProject(tmp_path, slots=3, check_command=check)
+        project = SlotProject(tmp_path, slots=3, check_command=check, baseline="skip")
         for name in "123":
             project.item(name, f"echo {name} >word{name}.txt")
         interrupt = Subject[object]()
@@ -269,7 +269,7 @@ class TestEndings:
         (tmp_path / "linger.py").write_text(LINGERS)
         linger = f'"{sys.executable}" "{tmp_path}/linger.py" "{place}"'
         check = f'[ "$CUGGINO_SLOT" != 0 ] || [ ! -d "{place}" ] || {linger} gate'
-        project = SlotProject(tmp_path, slots=3, check_command=check)
+        project = SlotProject(tmp_path, slots=3, check_command=check, baseline="skip")
         project.item("1", "echo 1 >word1.txt")
         for name in "234":
             project.item(
