@@ -17,6 +17,7 @@ from reactivex import Observable, defer, timer
 from cuggino.errors import ProcessError
 from cuggino.files import read_regular, readable
 from cuggino.git import (
+    EACH_REF,
     STATUS,
     Contents,
     Git,
@@ -44,6 +45,9 @@ _SAMPLE = 1024 * 1024
 
 _LEFT_OUT = frozenset({b"node_modules", b"bower_components", b"__pycache__", b"venv"})
 """Generated folders, skipped where no git knows what to ignore."""
+
+_HIDDEN = re.compile(rb"\.(?:git|hypothesis|nox|tox|.*cache)")
+"""Folders that git and tests fill."""
 
 _TELLTALES = frozenset({b"CACHEDIR.TAG", b"pyvenv.cfg"})
 """Files that mark their folder as a cache or a virtual environment."""
@@ -105,6 +109,33 @@ def fingerprint_stage(
     return defer(lambda _: flow(run).pipe(interrupt_when(timer(timeout), _random())))
 
 
+def trace_stage(
+    cwd: Path, *, exclude: tuple[Path, ...], views: Views | None = None, timeout: float = 60.0
+) -> Observable[str]:
+    """Emit 16 hexadecimal digits that identify what agents may leave beside the fingerprint.
+
+    These are the tags of the repository, empty folders, and files that git ignores. Caches and
+    generated folders do not count: tests fill them whatever an agent does. Files that count in the
+    fingerprint count here, too. `exclude` and failures as in `fingerprint_stage`.
+    """
+    root = cwd.absolute()
+    excluded = tuple(root / path for path in exclude)
+    work = WorkTree(root, root / _INDEX, views=views)
+
+    def run() -> Flow[None]:
+        try:
+            tags = b""
+            if work.is_in_repository():
+                tags = (yield from Git(cwd=root, views=views).run(*EACH_REF, "refs/tags")).output
+            files = yield from _of_folder(root, excluded, is_whole=True)
+            trace = hashlib.sha256(b"%b+%b" % (files, tags)).hexdigest()[:DIGITS]
+        except Exception:  # even a defect must not end the loop
+            trace = _random()
+        yield from emit(trace)
+
+    return defer(lambda _: flow(run).pipe(interrupt_when(timer(timeout), _random())))
+
+
 def _random() -> str:
     return secrets.token_hex(DIGITS // 2)
 
@@ -114,8 +145,17 @@ def checked_items(plan: str) -> tuple[int, ...]:
 
     Code blocks and everything from the heading `# Progress Log` on do not count.
     """
-    checked = []
-    number, fence = 0, ""
+    return tuple(number for number, is_checked in enumerate(_boxes(plan)) if is_checked)
+
+
+def count_open_items(plan: str) -> int:
+    """Return how many boxes of a Markdown plan are not checked."""
+    return sum(not is_checked for is_checked in _boxes(plan))
+
+
+def _boxes(plan: str) -> Iterator[bool]:
+    """Yield for each box of the plan whether it is checked."""
+    fence = ""
     for line in plan.splitlines():
         if found := _FENCE.match(line):
             if not fence:
@@ -127,10 +167,7 @@ def checked_items(plan: str) -> tuple[int, ...]:
         elif _LOG.match(line):
             break
         elif box := _BOX.match(line):
-            if box[1] in "xX":
-                checked.append(number)
-            number += 1
-    return tuple(checked)
+            yield box[1] in "xX"
 
 
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})(.*)")
@@ -277,8 +314,10 @@ def _state_of(file: Path) -> bytes:
     return f"{mode} {blob_name(content)}".encode()
 
 
-def _of_folder(folder: Path, exclude: tuple[Path, ...]) -> Flow[bytes]:
+def _of_folder(folder: Path, exclude: tuple[Path, ...], *, is_whole: bool = False) -> Flow[bytes]:
     """Return the digest of all files below the folder, except hidden and generated folders.
+
+    If it `is_whole`, empty folders count, and hidden ones that are no cache.
 
     Raises:
         OSError: the folder itself cannot be read.
@@ -303,8 +342,11 @@ def _of_folder(folder: Path, exclude: tuple[Path, ...]) -> Flow[bytes]:
             if path in excluded:
                 continue
             if is_folder:
-                if not name.startswith(b".") and name not in _LEFT_OUT:
+                is_hidden = name.startswith(b".") if not is_whole else _HIDDEN.fullmatch(name)
+                if not is_hidden and name not in _LEFT_OUT:
                     waiting.append(path)
+                    if is_whole:
+                        files.append((path, b"folder"))
                 continue
             try:
                 status = (folder / os.fsdecode(path)).lstat()

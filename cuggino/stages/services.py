@@ -16,7 +16,7 @@ from cuggino.gate import NoWork, Work
 from cuggino.operators.supervision import QuotaGate
 from cuggino.prompts import Prompts
 from cuggino.stages.command import Shell, shell_lines
-from cuggino.stages.fingerprint import fingerprint_stage
+from cuggino.stages.fingerprint import fingerprint_stage, trace_stage
 from cuggino.stages.handover import work_left
 from cuggino.stages.repository import (
     Commit,
@@ -67,6 +67,7 @@ class Services:
     gate: QuotaGate = field(default_factory=QuotaGate)
     """The gate where all loops wait for a usage limit to be lifted."""
     fingerprint: Fingerprint = fingerprint_stage
+    trace: Fingerprint = trace_stage
     changes: Changes = folder_changes
     commits: Commits = commits_since
     control: Observable[ControlEvent] = field(default_factory=never)
@@ -90,3 +91,7 @@ class Services:
     ) -> Observable[str]:
         """Emit the fingerprint of the project without the agent's own files."""
         return self.fingerprint(cwd, exclude=(*exclude, *self.agent.own_files), plan=plan)
+
+    def project_trace(self, cwd: Path, *, exclude: tuple[Path, ...]) -> Observable[str]:
+        """Emit the digest of what is no part of the fingerprint, without the agent's own files."""
+        return self.trace(cwd, exclude=(*exclude, *self.agent.own_files))

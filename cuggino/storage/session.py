@@ -85,6 +85,12 @@ class Session:
         with storing("read session", self.session_file):
             return self.session_file.stat().st_size if self.session_file.exists() else 0
 
+    def text_since(self, size: int) -> str:
+        """Return what was appended to the session file after its first `size` bytes."""
+        with storing("read session", self.session_file), suppress(FileNotFoundError, ValueError):
+            return read_regular(self.session_file)[size:].decode("utf-8", "replace")
+        return ""
+
     def rewind(self, size: int) -> None:
         """Truncate the file to `size`, because the stage that appended starts again."""
         with storing("rewind session", self.session_file):

@@ -32,6 +32,7 @@ from cuggino.stages import (
     GitSnapshots,
     commit_to,
     fingerprint_stage,
+    trace_stage,
     verified,
 )
 from tests.git_project import GitProject
@@ -162,6 +163,7 @@ def look(project: GitProject, views: Views | None) -> list[Any]:
     run(repository.dirty())
     run(snapshots.take("run", "implementing-1"), events.append)
     run(fingerprint_stage(root, exclude=(), plan=None, views=views))
+    run(trace_stage(root, exclude=(), views=views))
     project.write("work.txt", "work\n")
     run(commit_to(repository, "Work", iteration=1), events.append)
     work = GitWork.of(root, root / ".cuggino/snapshots", views=views)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,9 @@ from reactivex import Observable, defer, just, operators as ops
 
 from cuggino.events import LoopStalled, NoProgress
 from cuggino.loops.coding.convergence import REPLAN
+from cuggino.stages import act
 from cuggino.testing import AgentRun
-from tests.loops.coding_loop import CodingLoop, fails
+from tests.loops.coding_loop import CodingLoop, fails, says
 from tests.loops.supervised_loop import SupervisedMarbles, course, events_of
 
 REVIEW = """
@@ -104,6 +106,45 @@ class TestProgress:
             "AAABBBC",
             implementing=[*(t.agent("(g|)") for _ in range(5)), t.agent("(d|)")],
             reviewing=[t.agent("(y|)")],
+        )
+        seen = t.record(loop.run(progress_patience=3))
+        assert [] == events_of(seen, NoProgress)
+        assert "LoopApproved" == course(seen)[-1][1]
+
+    def test_tasks_that_only_look(self, tmp_path: Path) -> None:
+        """Agents that change nothing, each with another report, are no standstill."""
+        t = SupervisedMarbles()
+        t.events |= {str(n): says("NOTE", f"verified part {n}") for n in range(6)}
+        implementing = [*(t.agent(f"({n}g|)") for n in range(6)), t.agent("(d|)")]
+        loop = loop_of(
+            tmp_path, t, "A" * 7 + "B", implementing=implementing, reviewing=[t.agent("(y|)")]
+        )
+        seen = t.record(loop.run(progress_patience=5))
+        assert [] == events_of(seen, NoProgress)
+        assert "LoopApproved" == course(seen)[-1][1]
+
+    def test_new_words_for_nothing(self, tmp_path: Path) -> None:
+        """An agent that always finds new words for having done nothing is stopped."""
+        t = SupervisedMarbles()
+        t.events |= {str(n): says("NOTE", f"more to do: {n}") for n in range(9)}
+        implementing = [t.agent(f"({n}g|)") for n in range(9)]
+        loop = loop_of(tmp_path, t, "A" * 10, implementing=implementing)
+        seen = t.record(loop.run(progress_patience=2))
+        agents = [event.agents for _, event in events_of(seen, NoProgress)]
+        assert ([2, 2], "LoopStalled") == (agents, course(seen)[-1][1])
+        assert 7 == [tag for _, tag in course(seen)].count("ImplementingStart")
+
+    def test_folders_without_files(self, tmp_path: Path) -> None:
+        """Agents with the same report that make empty folders are no standstill."""
+        t = SupervisedMarbles()
+
+        def makes(name: str) -> Observable[Any]:
+            made = act(partial((tmp_path / name).mkdir))
+            return made.pipe(ops.flat_map(lambda _: t.agent("(g|)")))
+
+        implementing = [*map(makes, "wxyz"), t.agent("(d|)")]
+        loop = loop_of(
+            tmp_path, t, "AAAAAB", implementing=implementing, reviewing=[t.agent("(y|)")]
         )
         seen = t.record(loop.run(progress_patience=3))
         assert [] == events_of(seen, NoProgress)

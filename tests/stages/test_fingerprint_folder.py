@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,9 +12,14 @@ import pytest
 from cuggino import run
 from cuggino.operators import Flow, LoopScheduler, on_loop, pause
 from cuggino.stages import fingerprint as fingerprint_module
-from cuggino.stages.fingerprint import checked_items, fingerprint_stage
+from cuggino.stages.fingerprint import (
+    checked_items,
+    count_open_items,
+    fingerprint_stage,
+    trace_stage,
+)
 from cuggino.testing import no_leaks
-from tests.git_project import GitProject, is_alive
+from tests.git_project import EXCLUDED, GitProject, is_alive
 from tests.processes.subscribers import eventually
 from tests.stages.fingerprints import LATER, fill, fingerprint
 
@@ -230,6 +237,71 @@ class TestPlan:
     def test_what_a_checked_box_is(self, plan: str, expected: tuple[int, ...]) -> None:
         """List items with a checked box count by position, outside of code and of the log."""
         assert expected == checked_items(plan)
+
+    @pytest.mark.parametrize(
+        ("plan", "expected"),
+        [
+            ("", 0),
+            ("- [x] a\n- [ ] b\n  - [ ] c\n", 2),
+            ("```\n- [ ] code\n```\n# Progress Log\n- [ ] b", 0),
+        ],
+    )
+    def test_open_items(self, plan: str, expected: int) -> None:
+        """List items with an empty box are the open items of a plan."""
+        assert expected == count_open_items(plan)
+
+
+class TestTrace:
+    """What agents leave that no commit would hold."""
+
+    @pytest.mark.parametrize("is_repository", [True, False])
+    @pytest.mark.parametrize(
+        ("change", "is_seen"),
+        [
+            (lambda root: (root / "empty").mkdir(), True),
+            (lambda root: (root / "build.log").write_text("2"), True),
+            (lambda root: (root / "a.txt").touch(), False),
+            (lambda root: _write(root / "__pycache__" / "a.pyc"), False),
+            (lambda root: _write(root / ".cache" / "a"), False),
+            (lambda root: _write(root / ".data" / "a"), True),
+            (lambda root: _write(root / ".cuggino" / "a"), False),
+        ],
+    )
+    def test_what_counts(
+        self,
+        filled: GitProject,
+        change: Callable[[Path], object],
+        is_seen: bool,
+        is_repository: bool,
+    ) -> None:
+        """Empty folders and ignored files count, caches and other hidden folders do not."""
+        if not is_repository:
+            shutil.rmtree(filled.root / ".git")
+        before = trace(filled.root)
+        assert before == trace(filled.root)
+        change(filled.root)
+        assert is_seen == (before != trace(filled.root))
+
+    def test_a_tag_counts(self, filled: GitProject) -> None:
+        """A new tag counts, a new branch does not."""
+        before = trace(filled.root)
+        filled.git("branch", "other")
+        assert before == trace(filled.root)
+        filled.git("tag", "v1")
+        assert before != trace(filled.root)
+
+    def test_a_failure_equals_nothing(self, tmp_path: Path) -> None:
+        """An unreadable project has a new trace each time, and is not an error."""
+        assert trace(tmp_path / "missing") != trace(tmp_path / "missing")
+
+
+def trace(folder: Path) -> str | None:
+    return run(trace_stage(folder, exclude=EXCLUDED))
+
+
+def _write(file: Path) -> None:
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("x")
 
 
 class TestFailure:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import TypedDict
 
 from reactivex import Observable
 
@@ -19,9 +21,9 @@ from cuggino.domain import (
 from cuggino.events import LoopStalled, NoProgress
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.frame.standstill import described, progress_watch, standstill
-from cuggino.operators import Flow, ask, emit
-from cuggino.stages import act, state_of_paths
-from cuggino.storage import Workspace
+from cuggino.operators import Flow, ask, emit, flow
+from cuggino.stages import act, count_open_items, state_of_paths
+from cuggino.storage import Session, Workspace
 
 REPLAN = (
     "The last agents worked and nothing changed in the project, or it went back and forth between "
@@ -29,6 +31,30 @@ REPLAN = (
     "first. If the specification itself cannot be met, say so as a spec issue."
 )
 """The instruction to the planning agent after a standstill, in place of a review."""
+
+
+class Trace(TypedDict):
+    """What an agent left besides the state of the project."""
+
+    trace: str
+    tasks: int
+    """The open items of the plan."""
+
+
+def trace_of(session: Session, since: int, project: Observable[str]) -> Observable[Trace]:
+    """Emit the trace of an agent; the session file had `since` bytes before it.
+
+    It is made of the markers of the agent, and of what it left in the project outside of the
+    fingerprint (`project`).
+    """
+
+    def run() -> Flow[None]:
+        left = yield from ask(project)
+        report = session.text_since(since)
+        digest = hashlib.sha256(f"{left}\n{report}".encode()).hexdigest()
+        yield from emit(Trace(trace=digest, tasks=count_open_items(session.text_since(0))))
+
+    return flow(run)
 
 
 class Convergence:
@@ -52,15 +78,26 @@ class Convergence:
         """Record the state before the first agent works."""
         if self._progress is not None:
             self.state = (yield from ask(fingerprint, name="fingerprint")) or ""
-            self._progress.start(self.state)
+            self._progress = self._progress.started(self.state)
 
-    def worked(self, fingerprint: Observable[str]) -> Flow[NoProgress | None]:
-        """Compare the project after an agent; emit and return `NoProgress` at a standstill."""
+    def worked(
+        self, fingerprint: Observable[str], trace: Observable[Trace]
+    ) -> Flow[NoProgress | None]:
+        """Compare the project after an agent; emit and return `NoProgress` at a standstill.
+
+        An agent that changed nothing is judged by its `trace`. A run that an earlier version began
+        has none.
+        """
         if self._progress is None:
             return None
         now = (yield from ask(fingerprint, name="fingerprint")) or ""
         self.changed, self.state = now != self.state, now
-        found = standstill(self._progress, now, action="stop" if self._replanned else "replan")
+        left = None if self.changed else (yield from ask(trace, name="trace"))
+        if left is None:
+            self._progress = self._progress.after(now)
+        else:
+            self._progress = self._progress.after(now, trace=left["trace"], tasks=left["tasks"])
+        found = standstill(self._progress, action="stop" if self._replanned else "replan")
         if found is not None:
             self._replanned = True
             yield from emit(found)

@@ -35,7 +35,7 @@ from cuggino.events import (
     SpecIssue,
     TaskLimitReached,
 )
-from cuggino.loops.coding.convergence import REPLAN, Convergence
+from cuggino.loops.coding.convergence import REPLAN, Convergence, Trace, trace_of
 from cuggino.loops.coding.gate import Gate, OwnReview
 from cuggino.loops.coding.merging import (
     TRIES,
@@ -99,6 +99,8 @@ class CodingRun(Story):
         self._before = _Before()
         self._is_set_up = False
         """True if the setup command has run before the first plan, for the check there."""
+        self._log_size = 0
+        """The length of the session file before the latest implementing agent."""
         self._uncommitted: str | None = None
         """The message of the latest commit, if it failed; the next one would also contain that
         work."""
@@ -219,7 +221,7 @@ class CodingRun(Story):
             work = yield from self._implement(n)
             if isinstance(work, SpecIssue):
                 return work
-            standstill = yield from self._convergence.worked(self._fingerprint())
+            standstill = yield from self._convergence.worked(self._fingerprint(), self._trace())
             if standstill is not None:
                 return standstill
             if isinstance(work, NoMoreWork) and self._convergence.changed:
@@ -248,6 +250,7 @@ class CodingRun(Story):
     def _implement(self, n: int) -> Flow[Progress | Done | NoMoreWork | SpecIssue]:
         check = yield from self._gate.check_before_work(n)
         turn = yield from self._turn("implementing")
+        self._log_size = turn.log_size or 0
         before = self._convergence.state
         stage = implementing_stage(self._place, check=check, before=before, turn=turn)
         work = yield from forward(stage, name="implementing")
@@ -373,6 +376,16 @@ class CodingRun(Story):
     def _fingerprint(self) -> Observable[str]:
         """Emit the fingerprint of the project and its plan."""
         return self._place.state()
+
+    def _trace(self) -> Observable[Trace]:
+        """Emit what the latest implementing agent left besides the fingerprint."""
+        project = self._services.project_trace(self._options.cwd, exclude=self._apart)
+        return trace_of(self._session, self._log_size, project)
+
+    @property
+    def _apart(self) -> tuple[Path, ...]:
+        """The paths that are no work of an agent."""
+        return Path(self._options.specs_path), Path(WORKSPACE_FOLDER)
 
     def _review_text(self, content: str) -> Flow[str]:
         """Return the review file if the reviewer wrote one, else the marker's text (CUG-036)."""

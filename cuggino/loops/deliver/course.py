@@ -123,11 +123,14 @@ class Course:
     def begin(self, files: str) -> None:
         """Note the state of the project before the first session."""
         if self._progress is not None:
-            self._progress.start(self._state(files))
+            self._progress = self._progress.started(self._state(files))
 
     def moved(self, files: str) -> NoProgress | None:
         """Compare the project after a session; return the standstill that ends the run, or None."""
-        found = standstill(self._progress, self._state(files))
+        if self._progress is None:
+            return None
+        self._progress = self._progress.after(self._state(files))
+        found = standstill(self._progress)
         if found is not None:
             self.error = described(found, "sessions")
         return found

@@ -64,6 +64,7 @@ ADDED_STAGES = frozenset(
         "gate-specs",
         "head-start",
         "history",
+        "trace",
         "verify-start",
     }
 )

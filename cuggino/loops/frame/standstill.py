@@ -29,13 +29,12 @@ def progress_watch(patience: int | None) -> ProgressWatch | None:
 
 
 def standstill(
-    progress: ProgressWatch | None, state: str, *, action: Literal["replan", "stop"] = "stop"
+    progress: ProgressWatch, *, action: Literal["replan", "stop"] = "stop"
 ) -> NoProgress | None:
-    """Return the standstill that the state of the project shows after an agent, or None."""
-    kind = progress.observe(state) if progress is not None else None
-    if progress is None or kind is None:
+    """Return the standstill after the latest agent, or None."""
+    if progress.standstill is None:
         return None
-    return NoProgress(kind=kind, agents=progress.agents, action=action)
+    return NoProgress(kind=progress.standstill, agents=progress.agents, action=action)
 
 
 def described(found: NoProgress, agents: str) -> str:

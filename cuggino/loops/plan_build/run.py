@@ -131,7 +131,7 @@ class PlanBuildRun(Story):
 
     def _build(self) -> Flow[_Over]:
         if self._progress is not None:
-            self._progress.start((yield from self._acts.state()))
+            self._progress = self._progress.started((yield from self._acts.state()))
         while True:
             yield from self._acts.unless_stopped()
             if (yield from self._acts.is_done()):
@@ -247,7 +247,8 @@ class PlanBuildRun(Story):
         """Return "stalled" if the latest iterations changed nothing (LOP-065)."""
         if self._progress is None:
             return None
-        found = standstill(self._progress, (yield from self._acts.state()))
+        self._progress = self._progress.after((yield from self._acts.state()))
+        found = standstill(self._progress)
         if found is None:
             return None
         yield from emit(found)
