@@ -33,13 +33,7 @@ from cuggino.domain.fallback import (
     recorded_cooldowns,
     when_to_fall_back,
 )
-from cuggino.domain.findings import (
-    Finding,
-    ReviewLedger,
-    files_named,
-    finding_as_markdown,
-    parse_findings,
-)
+from cuggino.domain.findings import Finding, finding_as_markdown, parse_findings
 from cuggino.domain.front_matter import (
     after_of,
     held_of,
@@ -73,6 +67,14 @@ from cuggino.domain.project_paths import (
 from cuggino.domain.quota import QUOTA_SCHEDULE, is_quota_answer, is_quota_text, parse_reset
 from cuggino.domain.ready import ReadyOrder, ready_order
 from cuggino.domain.repetition import RepetitionWatch
+from cuggino.domain.review_ledger import (
+    Judgment,
+    LedgerEntry,
+    NamedFiles,
+    ReviewLedger,
+    files_named,
+    judged,
+)
 from cuggino.domain.run_summary import RunSummary
 from cuggino.domain.schedule import Duration, Schedule, parse_duration
 from cuggino.domain.slot_limit import SlotLimit, is_overload
@@ -126,7 +128,10 @@ __all__ = [
     "Job",
     "JobFacts",
     "Jobs",
+    "Judgment",
     "LandingQueue",
+    "LedgerEntry",
+    "NamedFiles",
     "PathChange",
     "PathState",
     "ProgressWatch",
@@ -163,6 +168,7 @@ __all__ = [
     "is_quota_answer",
     "is_quota_text",
     "is_test_file",
+    "judged",
     "limited",
     "most_cautious",
     "needs_login",

@@ -1,34 +1,13 @@
-"""The findings of reviews: parsing, comparing, and detecting that reviews no longer converge."""
+"""The findings of a review: what it asks for, where, and whether a specification demands it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
-from itertools import pairwise
-from typing import TypeAlias
-
-from cuggino.domain.project_paths import PathState, is_test_file
-
-SAME_WORDS = 0.6
-"""Share of common words (Dice) from which two findings are the same."""
-
-SAME_LETTERS = 0.8
-"""Share of common letter pairs, for findings of fewer than three words."""
-
-SAME_TITLE = 0.75
-"""Share of common words in the first lines, for findings in the same file."""
 
 MAX_FINDINGS = 200
 """The most findings parsed per review; more would not change the result."""
-
-_COMPARED = 2000
-"""Characters of a finding that are compared."""
-
-
-NamedFiles: TypeAlias = Mapping[str, PathState]
-"""The files that each name in a review refers to, each with a digest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +18,37 @@ class Finding:
     """The reviewer's text; its first line is the title."""
     where: str | None = None
     """A path in the project, possibly with `:line`."""
+    is_improvement: bool = False
+    """True if the review lists it as an improvement, which no specification demands."""
+
+    @property
+    def id(self) -> str | None:
+        """The id by which the text refers to a finding of an earlier review, such as `F3`."""
+        found = _ID.match(self.what)
+        return f"F{found[1]}" if found else None
+
+    @property
+    def text(self) -> str:
+        """The reviewer's text without the id."""
+        return _ID.sub("", self.what, count=1)
+
+    @property
+    def title(self) -> str:
+        """The first line as plain text of at most 100 characters, without id and label."""
+        first = _LABEL.sub("", self.text.strip(), count=1).partition("\n")[0]
+        plain = " ".join(re.sub(r"[*_`#]+|^\W{0,3}\d{1,3}[.):]\s", "", first).split())
+        return f"{plain[:99].rstrip()}…" if len(plain) > 100 else plain
+
+    @property
+    def clause(self) -> str:
+        """The line that names what a specification demands; "" without one."""
+        return next(filter(_CLAUSE.search, self.what.splitlines()), "").strip()
+
+    @property
+    def reason(self) -> str:
+        """Why it has to be done, after `Reason:`; "" without one."""
+        found = _REASON.search(self.what)
+        return found[1] if found else ""
 
 
 def parse_findings(review: str) -> tuple[Finding, ...]:
@@ -50,7 +60,8 @@ def parse_findings(review: str) -> tuple[Finding, ...]:
     and code blocks are ignored. A review without any of these is one finding; an empty one has
     none.
 
-    `where` is the place that a finding names, or the heading above it.
+    `where` is the place that a finding names, or the heading above it. Findings below the heading
+    `Improvements`, and those that begin with `Improvement:`, are improvements.
     """
     entries = entries_of(review)
     findings = [_finding(entry) for entry in entries[:MAX_FINDINGS]]
@@ -61,270 +72,30 @@ def parse_findings(review: str) -> tuple[Finding, ...]:
 
 
 def _finding(entry: ReviewEntry) -> Finding:
-    return Finding("\n".join(entry.lines), place_in(*entry.lines) or place_in(entry.heading))
+    what = "\n".join(entry.lines)
+    where = place_in(*entry.lines) or place_in(entry.heading)
+    is_labeled = _LABEL.match(_ID.sub("", what, count=1)) is not None
+    return Finding(what, where, entry.is_improvement or is_labeled)
 
 
-def files_named(findings: Iterable[Finding]) -> tuple[str, ...]:
-    """Return the files and folders that the findings name, without line numbers, sorted."""
-    return tuple(sorted({name for finding in findings for name in _names(finding)}))
-
-
-def same(a: Finding, b: Finding) -> bool:
-    """Return whether two findings of different reviews are about the same thing.
-
-    If both name a place, it must be the same file, ignoring lines; `app.py` equals `src/app.py`.
-    Numbers, case, endings and stop words are ignored. Twice the common words over all words (Dice)
-    must be at least 0.6, or 0.75 in the first lines alone if both name the same file. With fewer
-    than three words in either, letter pairs are compared instead and must reach 0.8.
-    """
-    return likeness(a, b) > 0
-
-
-def likeness(a: Finding, b: Finding) -> float:
-    """Return the similarity of two findings, up to 1; 0 if they are not the same."""
-    first, second = _profile(a), _profile(b)
-    if a.where and b.where and not _same_place(first.path, second.path):
-        return 0.0
-    if a.what == b.what:
-        return 1.0
-    if min(len(first.words), len(second.words)) < 3:
-        share = _dice(first.letters, second.letters)
-        return share if share >= SAME_LETTERS else 0.0
-    if (share := _dice(first.words, second.words)) >= SAME_WORDS:
-        return share
-    titles = (first.title, second.title) if a.where and b.where else ()
-    if titles and min(map(len, titles)) >= 3 and _dice(*titles) >= SAME_TITLE:
-        return SAME_WORDS
-    return 0.0
-
-
-def finding_as_markdown(finding: Finding, *, reviews: int | None = None) -> str:
-    """Return a file with the findings that a person has to decide; `reviews` repeated them."""
-    title, _, rest = finding.what.strip().partition("\n")
-    plain = " ".join(re.sub(r"[*_`#]+|^\W{0,3}\d{1,3}[.):]\s", "", title).split())
-    cut = len(plain) > 100
-    parts = [f"# {plain[:99].rstrip()}…" if cut else f"# {plain or 'Finding'}"]
+def finding_as_markdown(finding: Finding, *, is_improvement: bool = False) -> str:
+    """Return a file with a finding for a person to decide."""
+    parts = [f"# {finding.title or 'Finding'}"]
     if finding.where:
         parts.append(f"Where: `{finding.where}`")
-    if cut or rest:
+    if "\n" in finding.what.strip() or finding.title.endswith("…"):
         parts.append(finding.what.strip())
-    times = f"{reviews} reviews in a row" if reviews else "Reviews"
-    parts.append(
-        f"{times} requested this, and no plan resolved it. Decide what is right: fix the code, or "
-        "change the specification. Then delete this file."
-    )
+    parts.append(_IMPROVEMENT_ADVICE if is_improvement else _ADVICE)
     return "\n\n".join(parts) + "\n"
 
 
-@dataclass(frozen=True, slots=True)
-class Stalled:
-    """A row of reviews with the same findings."""
-
-    findings: tuple[Finding, ...]
-    """The findings, worded as in the latest review."""
-    reviews: int
-    """Reviews in a row with exactly these findings."""
-
-
-@dataclass(slots=True)
-class ReviewLedger:
-    """The findings of the latest review, each with the number of reviews in a row that repeated it.
-
-    A finding is repeated when it is the same (`same`), the files that it names have not changed
-    since, and no count in it has fallen. One that names no file, or only tests, is repeated when
-    its whole text is. None is repeated when a count beside the findings has fallen ("12 tests fail"
-    above a list). So work that makes progress is not a stall, however similar its reviews are.
-
-    It depends only on the reviews since the last approval and the files that they named, so that
-    replaying a run's reviews gives the same ledger.
-    """
-
-    patience: int
-    _open: tuple[tuple[Finding, int], ...] = field(default=(), init=False)
-    _files: PathState | None = field(default=None, init=False)
-    _still: int = field(default=0, init=False)
-    _beside: tuple[int, ...] = field(default=(), init=False)
-    """The counts beside the findings."""
-
-    def __post_init__(self) -> None:
-        if self.patience < 1:
-            raise ValueError("patience must be at least 1")
-
-    @property
-    def open(self) -> tuple[tuple[Finding, int], ...]:
-        """The findings of the latest review, each with its number of reviews in a row."""
-        return self._open
-
-    @property
-    def named(self) -> tuple[str, ...]:
-        """The files that the latest review names."""
-        return files_named(finding for finding, _count in self._open)
-
-    def add(self, review: str, files: NamedFiles | None = None) -> Stalled | None:
-        """Add a review that requests changes.
-
-        `files` are those that it names, as they are now; when they are unknown, as in a run of
-        version 0.1.0, the texts alone are compared. Returns `Stalled` if the last `patience`
-        reviews had the same findings, none resolved and none new.
-        """
-        findings = parse_findings(review)
-        beside = _counts_beside(findings, review)
-        has_fallen = files is not None and _has_fallen(self._beside, beside)
-        before = _matches(
-            findings,
-            () if has_fallen else tuple(finding for finding, _count in self._open),
-            lambda new, old: _is_repeated(new, old, files, self._files),
-        )
-        self._beside = beside
-        self._files = None
-        if files is not None:
-            self._files = {path: of for state in files.values() for path, of in state.items()}
-        settled, new = len(before) < len(self._open), len(before) < len(findings)
-        self._still = 1 if settled or new or not self._open else self._still + 1
-        self._open = tuple(
-            (finding, self._open[before[index]][1] + 1 if index in before else 1)
-            for index, finding in enumerate(findings)
-        )
-        if findings and self._still >= self.patience:
-            return Stalled(findings, self._still)
-        return None
-
-    def approved(self) -> None:
-        """Forget all findings after an approval."""
-        self._open, self._still, self._files, self._beside = (), 0, None, ()
-
-
-def _is_repeated(
-    new: Finding, old: Finding, files: NamedFiles | None, before: PathState | None
-) -> bool:
-    """Return whether nothing has come of a finding since the review before."""
-    if files is None or before is None:
-        return files is None and before is None
-    names = [name for name in _names(new) if name in files]
-    if all(map(is_test_file, names)) and _plain(new) != _plain(old):
-        return False
-    now = {path: digest for name in names for path, digest in files[name].items()}
-    known = now.keys() & before.keys()
-    is_unchanged = bool(known or not now) and all(now[path] == before[path] for path in known)
-    return is_unchanged and not _has_fallen(_counts(old), _counts(new))
-
-
-@lru_cache(maxsize=2 * MAX_FINDINGS)
-def _names(finding: Finding) -> tuple[str, ...]:
-    places = [place for line in finding.what.splitlines() for place in _places(line)]
-    named = (*places, *([finding.where] if finding.where else []))
-    return tuple(_LINE_NUMBER.sub("", place).removeprefix("./").rstrip("/") for place in named)
-
-
-def _plain(finding: Finding) -> str:
-    return " ".join(finding.what.split())
-
-
-def _counts(finding: Finding) -> tuple[int, ...]:
-    """Return the numbers in the text that may be counts: no line numbers, no parts of names."""
-    text = _ORDINAL.sub("", finding.what[:_COMPARED])
-    return tuple(int(found) for found in _COUNT.findall(text))
-
-
-def _counts_beside(findings: Iterable[Finding], review: str) -> tuple[int, ...]:
-    """Return the counts in the lines of the review that belong to no finding."""
-    told = "\n".join(finding.what for finding in findings)
-    # Whole lines are found faster than parts of megabytes of text.
-    whole_lines = {_without_bullet(line) for line in told.split("\n")}
-    beside: list[str] = []
-    size = 0
-    for line in map(_without_bullet, prose_lines(review)):
-        if line.startswith("|") or line in whole_lines or line in told:
-            continue
-        beside.append(line)
-        size += len(line) + 1
-        if size > _COMPARED:
-            break
-    return _counts(Finding("\n".join(beside)))
-
-
-def _without_bullet(line: str) -> str:
-    return _BULLET.sub("", line).rstrip()
-
-
-def _has_fallen(before: tuple[int, ...], now: tuple[int, ...]) -> bool:
-    return any(later < earlier for earlier, later in zip(before, now, strict=False))
-
-
-def _matches(
-    findings: tuple[Finding, ...],
-    earlier: tuple[Finding, ...],
-    is_repeated: Callable[[Finding, Finding], bool],
-) -> dict[int, int]:
-    """Match each finding to an earlier one, the most similar first, each used once."""
-    pairs = [
-        (share, finding == other, -abs(new - old), -new, -old)
-        for new, finding in enumerate(findings)
-        for old, other in enumerate(earlier)
-        if (share := likeness(finding, other)) > 0 and is_repeated(finding, other)
-    ]
-    found: dict[int, int] = {}
-    taken: set[int] = set()
-    for _share, _equal, _distance, new, old in sorted(pairs, reverse=True):
-        if -new not in found and -old not in taken:
-            found[-new] = -old
-            taken.add(-old)
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Profile:
-    """The compared parts of a finding."""
-
-    path: str
-    words: frozenset[str]
-    title: frozenset[str]
-    letters: frozenset[str]
-
-
-@lru_cache(maxsize=2 * MAX_FINDINGS)
-def _profile(finding: Finding) -> _Profile:
-    text = finding.what[:_COMPARED]
-    path = _LINE_NUMBER.sub("", finding.where or "")
-    plain = re.sub(r"[\W\d_]+", " ", text.lower()).strip()
-    return _Profile(
-        path=path.removeprefix("./").rstrip("/"),
-        words=frozenset(_stems(text)),
-        title=frozenset(_stems(text.partition("\n")[0])),
-        letters=frozenset(a + b for a, b in pairwise(f" {plain} ")) if plain else frozenset(),
-    )
-
-
-def _same_place(a: str, b: str) -> bool:
-    return a == b or a.endswith(f"/{b}") or b.endswith(f"/{a}")
-
-
-def _dice(a: frozenset[str], b: frozenset[str]) -> float:
-    return 2 * len(a & b) / (len(a) + len(b)) if a or b else 0.0
-
-
-def _stems(text: str) -> Iterator[str]:
-    """Return the stems of the meaningful words; single characters for scripts without spaces."""
-    for word in (_ASCII_WORD if text.isascii() else _WORD).findall(text.lower()):
-        if word.isdigit() or word in _LITTLE:
-            continue
-        stem = re.sub(r"(?:ing|ed|es|s)$", "", word) if len(word) > 4 else word
-        yield stem[:6]
-
-
-_LINE_NUMBER = re.compile(r"(?::\d[\d:,-]*|#L\d+(?:-L?\d+)?)$")
-_ORDINAL = re.compile(r"^\W{0,3}\d{1,3}[.):]\s")
-_BULLET = re.compile(r"^[\s#*_>+-]*(?:\d{1,3}[.):]\s+)?")
-_COUNT = re.compile(r"(?<!line )(?<!lines )(?<![\w.:/#@-])\d{1,9}(?![\w:-]|/\D|\.\d)")
-_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_\u3040-\u30ff\u3400-\u9fff]+")
-_ASCII_WORD = re.compile(r"[^\W_]+")  # compiled in a hundredth of the time
-_LITTLE = frozenset(
-    re.findall(
-        r"\w+",
-        "a an and are as at be but by can do does for from had has have if in into is it its of on "
-        "or should so still than that the their then there these this to was were when which while "
-        "will with would line lines",
-    )
+_ADVICE = (
+    "Reviews requested this, and no plan resolved it. Decide what is right: fix the code, or "
+    "change the specification. Then delete this file."
+)
+_IMPROVEMENT_ADVICE = (
+    "A review suggested this, and no specification demands it, so it held nothing up. To have it "
+    "done, write it into a specification or a backlog item. Then delete this file."
 )
 
 
@@ -335,6 +106,7 @@ class ReviewEntry:
     lines: list[str]
     heading: str = ""
     """The heading of the section that contains an item or a row."""
+    is_improvement: bool = False
 
 
 @dataclass(slots=True)
@@ -343,6 +115,8 @@ class _Section:
     level: int = 0
     is_parent: bool = False
     """A deeper heading follows; the text before it is an introduction."""
+    improvements: int = 0
+    """The level of the heading `Improvements` that it is below, or is itself; 0 without one."""
     body: list[str] = field(default_factory=list)
     items: list[list[str]] = field(default_factory=list)
 
@@ -353,6 +127,10 @@ class _Section:
         return number is not None and not any(
             kind.fullmatch(self._name) for kind in (_NEUTRAL, _REVIEW, _LIST)
         )
+
+    @property
+    def lists_improvements(self) -> bool:
+        return _IMPROVEMENTS.fullmatch(self._name) is not None
 
     @property
     def is_neutral(self) -> bool:
@@ -370,14 +148,15 @@ class _Section:
 
     def entries(self) -> Iterator[ReviewEntry]:
         if self.items and not self.is_numbered:
-            yield from (ReviewEntry(item, self.title) for item in self.items)
+            for item in self.items:
+                yield ReviewEntry(item, self.title, self.improvements > 0)
         elif (
             (self.body or self.is_numbered)
             and not self.is_parent
             and self.title
             and not _REVIEW.fullmatch(self._name)
         ):
-            yield ReviewEntry([self.title, *self.body])
+            yield ReviewEntry([self.title, *self.body], is_improvement=self.improvements > 0)
 
 
 def entries_of(review: str) -> list[ReviewEntry]:
@@ -385,6 +164,11 @@ def entries_of(review: str) -> list[ReviewEntry]:
     sections = _sections(review)
     entries = [e for s in sections if not s.is_neutral for e in s.entries()]
     return entries or [ReviewEntry(item, s.title) for s in sections for item in s.items]
+
+
+def lists_findings(review: str) -> bool:
+    """Return whether the review lists findings, rather than being one piece of prose."""
+    return bool(entries_of(review))
 
 
 def prose_lines(review: str) -> Iterator[str]:
@@ -409,9 +193,9 @@ def place_in(*lines: str) -> str | None:
     precedence over documents, such as the specification that they violate.
     """
     for line in lines:
-        if _PLACE.match(line) and (place := next(_places(line), None)):
+        if _PLACE.match(line) and (place := next(places_in(line), None)):
             return place
-    return min((place for line in lines for place in _places(line)), key=_rank, default=None)
+    return min((place for line in lines for place in places_in(line)), key=_rank, default=None)
 
 
 def _rank(place: str) -> int:
@@ -419,7 +203,8 @@ def _rank(place: str) -> int:
     return (0 if line else 1) + (2 if path.endswith((".md", ".txt", ".rst")) else 0)
 
 
-def _places(line: str) -> Iterator[str]:
+def places_in(line: str) -> Iterator[str]:
+    """Yield the paths that a line of a review names, as it writes them."""
     text = line[:2000]
     for quoted, bare in _TOKEN.findall(_URL.sub(" ", text) if "://" in text else text):
         token = (quoted or bare).rstrip(".,:;!?").removeprefix("./")
@@ -458,7 +243,10 @@ def _sections(review: str) -> list[_Section]:
                 section.body.append(title)
             else:
                 section.is_parent = below
-                section = _Section(title, level)
+                above = section.improvements if level > section.improvements else 0
+                section = _Section(title, level, improvements=above)
+                if section.lists_improvements and not above:
+                    section.improvements = level
                 sections.append(section)
         elif text.startswith("|"):
             item = None
@@ -525,9 +313,20 @@ _LIST = re.compile(
     r"(?:(?:open|remaining|new|other|minor|major|critical|blocking|main) )?"
     r"(?:findings?|issues?|problems?|defects?|bugs?|gaps?|mismatch(?:es)?|differences|deviations"
     r"|(?:required |requested )?changes(?: required| requested)?|(?:what is )?missing|blockers?"
-    r"|must fix|should fix|critical|major|minor|high|medium|low)",
+    r"|must fix|should fix|critical|major|minor|high|medium|low"
+    r"|required(?: by (?:the )?spec(?:ification)?s?)?|improvements?)",
     re.IGNORECASE,
 )
+_IMPROVEMENTS = re.compile(r"improvements?", re.IGNORECASE)
+_ID = re.compile(r"\A\W{0,4}F(\d{1,4})\b[\s\W]{0,4}")
+_LABEL = re.compile(
+    r"\A\W{0,4}improvements?\W{0,2}?(?:[:\])]|\s[-\u2013\u2014]\s)\W{0,3}", re.IGNORECASE
+)
+_CLAUSE = re.compile(
+    r"(?i:(?<![\w./])(?:spec(?:ification)?s?|requirements?|clause)\b(?![./]\w)"
+    r"|\w\.(?:md|rst|txt)\b)|§|\b[A-Z]{2,}-\d+\b"
+)
+_REASON = re.compile(r"(?:^|[\s(*_-])(?:reason|why)\W{0,3}:\W{0,3}(\w.*)", re.IGNORECASE)
 _FIELD = re.compile(
     r"\W{0,2}(?:place|where|location|files?|spec(?:ification)?s?|requirements?|expected|actual"
     r"|code|found|observed|severity|priority|fix|suggest(?:ion|ed fix)|recommendation|impact|why"

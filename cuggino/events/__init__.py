@@ -114,7 +114,7 @@ from cuggino.events.message import (
     UsageUpdate,
     UserMessage,
 )
-from cuggino.events.plan import PlanWritten, SpecsChanged, TaskLimitReached
+from cuggino.events.plan import ImprovementsKept, PlanWritten, SpecsChanged, TaskLimitReached
 from cuggino.events.plan_build import (
     BuildVerified,
     CommitSeen,
@@ -280,6 +280,7 @@ __all__ = [
     "HistoryRewritten",
     "HookFailed",
     "ImplementingStart",
+    "ImprovementsKept",
     "InstructionsChanged",
     "IterationStart",
     "JobBlocked",

@@ -36,6 +36,7 @@ from cuggino.events import (
     GateChanged,
     HistoryRewritten,
     HookFailed,
+    ImprovementsKept,
     InstructionsChanged,
     JobBlocked,
     JobVerified,
@@ -265,6 +266,10 @@ def describe(event: Event) -> tuple[str, Tone, str] | None:
             return "Check changed", "warning", f"changed or removed: {', '.join(paths)}"
         case CheckFlaky(message=message):
             return "Flaky check", "warning", message
+        case ImprovementsKept(findings=findings, filenames=names, approves=approves):
+            what = f"{counted(len(findings), 'improvement')} that no specification demands"
+            then = "; nothing else was left, so the work counts as approved" if approves else ""
+            return "Improvements", "neutral", "\n".join((f"{what}{then}", *names))
         case SpecsChanged(paths=paths):
             return "Specs changed", "warning", f"{', '.join(paths)}; planned again"
         case ApprovalBlocked(message=message):

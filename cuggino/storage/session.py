@@ -150,10 +150,9 @@ class Session:
     def review_text(self, fallback: str) -> str:
         """Return the review that the agent wrote; without one, write and return `fallback`."""
         with storing("read review", self.review_file):
-            with suppress(FileNotFoundError, ValueError):
-                text = _text(self.review_file)
-                if text.strip():
-                    return text
+            text = self.written_review()
+            if text.strip():
+                return text
             self.review_file.unlink(missing_ok=True)  # a pipe would block who writes to it
             self.review_file.parent.mkdir(exist_ok=True)
             self.review_file.write_text(fallback, encoding="utf-8", errors="replace")

@@ -40,6 +40,7 @@ from cuggino.events import (
     GuardDenied,
     HistoryRewritten,
     ImplementingStart,
+    ImprovementsKept,
     InstructionsChanged,
     IterationStart,
     LlmAgentEvent,
@@ -219,6 +220,8 @@ def _phase_shown(event: LoopPhaseEvent, verbosity: Verbosity) -> Shown | None:
             return normal("commit", f"[Push] {commit} → {remote}", above=True)
         case PushFailed(message=message):
             return always("failure", f"[Push] Failed: {message}", above=True)
+        case ImprovementsKept():
+            return always("warning", _improvements(event))
         case TaskLimitReached(max_tasks=limit):
             return always("warning", f"[Loop] Task limit ({limit}) reached", above=True)
         case GateChanged(paths=paths):
@@ -570,6 +573,14 @@ def _standstill(event: NoProgress) -> str:
     what = "changed nothing" if event.kind == "unchanged" else "returned to an earlier state"
     then = "planning again" if event.action == "replan" else "stopping"
     return f"[Loop] No progress: {event.agents} agents in a row {what}; {then}"
+
+
+def _improvements(event: ImprovementsKept) -> str:
+    count = len(event.findings)
+    kept = f"{count} improvement{'s' * (count != 1)} that no specification demands"
+    where = f", kept in .cuggino/tbd: {', '.join(event.filenames)}" if event.filenames else ""
+    then = "; the review counts as an approval" if event.approves else ""
+    return f"[Loop] {kept}{where}{then}"
 
 
 def _resumed(event: RunResumed) -> str:

@@ -89,7 +89,8 @@ files of the stage stand for.
 _RUN = """\
 `RequestChanges` instead of `Approved` is followed by the next `IterationStart`, or by
 `LoopMaxIterations` after the last one; so is an `Approved` that does not count, after
-`ApprovalBlocked`. A `SpecIssue` of any agent is followed by `LoopSpecIssue`, the last event.
+`ApprovalBlocked`. A `RequestChanges` for nothing but improvements counts as `Approved`, after
+`ImprovementsKept`. A `SpecIssue` of any agent is followed by `LoopSpecIssue`, the last event.
 `CommitFailed` and `PushFailed` replace `CommitPerformed` and `PushPerformed`. `TaskLimitReached`
 precedes an early review. `LoopStalled` ends a loop without progress.
 """

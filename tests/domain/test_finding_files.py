@@ -7,11 +7,11 @@ from cuggino.domain.findings import Finding, finding_as_markdown
 
 def test_a_file_for_a_person() -> None:
     """The file has a title, the location, the reviewer's text, and the next steps."""
-    text = finding_as_markdown(Finding("1. **No check**\nof `x`", "src/a.py:3"), reviews=3)
+    text = finding_as_markdown(Finding("1. **No check**\nof `x`", "src/a.py:3"))
     assert (
-        "# No check\n\nWhere: `src/a.py:3`\n\n1. **No check**\nof `x`\n\n3 reviews in a row "
-        "requested this, and no plan resolved it. Decide what is right: fix the code, or "
-        "change the specification. Then delete this file.\n"
+        "# No check\n\nWhere: `src/a.py:3`\n\n1. **No check**\nof `x`\n\nReviews requested "
+        "this, and no plan resolved it. Decide what is right: fix the code, or change the "
+        "specification. Then delete this file.\n"
     ) == text
 
 
@@ -34,3 +34,10 @@ def test_a_line_is_not_repeated() -> None:
 def test_a_title_without_words() -> None:
     """A finding of nothing but punctuation gets a generic title."""
     assert finding_as_markdown(Finding("***")).startswith("# Finding\n")
+
+
+def test_an_improvement() -> None:
+    """The file of an improvement has neither id nor label, and other next steps."""
+    finding = Finding("F3: [improvement] Shorter names", "src/a.py")
+    text = finding_as_markdown(finding, is_improvement=True)
+    assert text.startswith("# Shorter names\n\nWhere: `src/a.py`\n\nA review suggested this")

@@ -11,8 +11,8 @@ from cuggino.domain.findings import (
     Finding,
     finding_as_markdown,
     parse_findings,
-    same,
 )
+from cuggino.domain.review_ledger import same
 from tests.vectors import each
 
 LIST = """# Review of round 2

@@ -3,33 +3,49 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, strategies as st
 
-from cuggino.domain.findings import ReviewLedger, Stalled, parse_findings
+from cuggino.domain.findings import parse_findings
+from cuggino.domain.review_ledger import NamedFiles, ReviewLedger, Stalled, judged
 from tests.domain.test_findings import MARKDOWN
 from tests.limits import LIMIT
 from tests.vectors import each
 
 
-def add_all(reviews: list[str], *, patience: int = 3) -> list[int]:
+def ledgers(
+    reviews: list[str], *, patience: int = 3, files: Sequence[NamedFiles | None] | None = None
+) -> list[ReviewLedger]:
+    """Return the ledger after each review; `files` are those that each names."""
+    steps = [ReviewLedger(patience)]
+    for review, named in zip(reviews, files or [None] * len(reviews), strict=True):
+        steps.append(steps[-1].after(review, files=named))
+    return steps[1:]
+
+
+def stalls(
+    reviews: list[str], files: Sequence[NamedFiles] | None = None, *, patience: int = 3
+) -> list[int]:
     """Return the reviews, counted from 1, after which the ledger has stalled."""
-    ledger = ReviewLedger(patience)
-    return [n for n, review in enumerate(reviews, start=1) if ledger.add(review) is not None]
+    steps = enumerate(ledgers(reviews, patience=patience, files=files), start=1)
+    return [n for n, ledger in steps if ledger.stalled is not None]
 
 
-def stalls(reviews: list[str], files: list[dict[str, dict[str, str]]]) -> list[int]:
-    """Return the same for reviews with the files that they name."""
-    ledger = ReviewLedger(3)
-    told = enumerate(zip(reviews, files, strict=True), start=1)
-    return [n for n, (review, named) in told if ledger.add(review, named) is not None]
+def repeats(reviews: list[str], *, patience: int = 3) -> list[int]:
+    """Return how many reviews in a row have each open finding of the last."""
+    return [entry.repeats for entry in ledgers(reviews, patience=patience)[-1].open]
 
 
 A = "- The email is not validated anywhere, `src/app.py:3`"
 A2 = "- Emails: validated nowhere still (`src/app.py:17`), anywhere in the code"
 B = "- The list of users is not sorted by name, `src/list.py`"
 C = "- No help text for the option `--verbose`"
+
+REVIEWS = st.lists(
+    st.sampled_from([A, A2, B, C, f"{A}\n{B}", f"{A2}\n- Improvement: {C[2:]}", ""]), max_size=12
+)
 
 
 class TestLedger:
@@ -53,53 +69,45 @@ class TestLedger:
     )
     def test_when_it_stalls(self, reviews: list[str], expected: list[int]) -> None:
         """Three reviews with the same findings, none settled and none new, are a stall."""
-        assert expected == add_all(reviews)
+        assert expected == stalls(reviews)
 
     def test_the_stall(self) -> None:
         """The stall has the latest text of each finding and the number of reviews with it."""
-        ledger = ReviewLedger(2)
-        assert ledger.add(A) is None
-        assert Stalled(parse_findings(A2), 2) == ledger.add(A2)
-        assert Stalled(parse_findings(A), 3) == ledger.add(A)
+        first, second, third = ledgers([A, A2, A], patience=2)
+        assert first.stalled is None
+        assert Stalled(parse_findings(A2), 2) == second.stalled
+        assert Stalled(parse_findings(A), 3) == third.stalled
 
     def test_it_counts_reviews_per_finding(self) -> None:
         """Each open finding has the number of consecutive reviews with it."""
-        ledger = ReviewLedger(3)
-        for review in (A, f"{B}\n{A}", f"{B}\n{A2}\n{C}"):
-            ledger.add(review)
-        assert [2, 3, 1] == [count for _finding, count in ledger.open]
-        ledger.add(A)
-        assert [4] == [count for _finding, count in ledger.open]
+        reviews = [A, f"{B}\n{A}", f"{B}\n{A2}\n{C}"]
+        assert [2, 3, 1] == repeats(reviews)
+        assert [4] == repeats([*reviews, A])
 
     def test_the_most_similar_one_matches(self) -> None:
         """Of two findings similar to an earlier one, the closer one matches, in either order."""
         vague = "- The email of a user is nowhere validated, and neither are phone and address"
         exact = "- The email of a user is nowhere validated, neither is the phone"
         for review in (f"{vague}\n{exact}", f"{exact}\n{vague}"):
-            ledger = ReviewLedger(3)
-            ledger.add(exact)
-            ledger.add(review)
-            assert {exact[2:]: 2, vague[2:]: 1} == {
-                finding.what: count for finding, count in ledger.open
+            ledger = ledgers([exact, review])[-1]
+            assert {exact[2:]: ("F1", 2), vague[2:]: ("F2", 1)} == {
+                entry.finding.what: (entry.id, entry.repeats) for entry in ledger.open
             }
 
     def test_two_findings_are_not_one(self) -> None:
         """An earlier finding matches once; a second similar one is new."""
-        ledger = ReviewLedger(2)
-        ledger.add(f"{B}\n{A}")
-        assert ledger.add(f"{A}\n{A2}") is None
-        assert [2, 1] == [count for _finding, count in ledger.open]
-        ledger.add(A)
-        assert [3] == [count for _finding, count in ledger.open]
+        reviews = [f"{B}\n{A}", f"{A}\n{A2}"]
+        assert [] == stalls(reviews, patience=2)
+        assert [2, 1] == repeats(reviews)
+        assert [3] == repeats([*reviews, A])
 
-    def test_an_approval_clears_it(self) -> None:
-        """After an approval the ledger is empty."""
-        ledger = ReviewLedger(3)
-        ledger.add(A)
-        ledger.add(A)
-        ledger.approved()
-        assert ReviewLedger(3) == ledger
-        assert ledger.add(A) is None
+    def test_an_approval_settles_all(self) -> None:
+        """After an approval no finding is open, and none is repeated."""
+        ledger = ledgers([A, A])[-1].approved()
+        assert () == ledger.open
+        assert ["settled"] == [entry.state for entry in ledger.entries]
+        (entry,) = ledger.after(A).open
+        assert ("F1", 1) == (entry.id, entry.repeats)
 
     def test_falling_counts_are_progress(self) -> None:
         """Reviews that count fewer and fewer failures are no stall, however alike."""
@@ -168,12 +176,11 @@ class TestLedger:
 
     def test_a_run_of_an_earlier_version(self) -> None:
         """Reviews without files are compared by text; the first with files repeats none."""
+        named = {"src/app.py": {"src/app.py": "1"}}
         ledger = ReviewLedger(2)
-        assert ledger.add(A) is None
-        assert ledger.add(A) is not None
-        files = {"src/app.py": {"src/app.py": "1"}}
-        assert ledger.add(A, files) is None
-        assert ledger.add(A, files) is not None
+        for files, is_stalled in ((None, False), (None, True), (named, False), (named, True)):
+            ledger = ledger.after(A, files=files)
+            assert is_stalled == (ledger.stalled is not None)
 
     def test_patience_is_positive(self) -> None:
         """A patience below one review is rejected."""
@@ -184,19 +191,14 @@ class TestLedger:
     def test_the_same_review_always_stalls(self, review: str, patience: int) -> None:
         """A repeated review stalls at its `patience`-th time, unless it is blank."""
         expected = [patience] if review.strip() else []
-        assert expected == add_all([review] * patience, patience=patience)
+        assert expected == stalls([review] * patience, patience=patience)
 
-    @given(
-        st.lists(st.sampled_from([A, A2, B, C, f"{A}\n{B}", ""]), max_size=12), st.integers(0, 12)
-    )
-    def test_a_replay_gives_the_same_ledger(self, reviews: list[str], cut: int) -> None:
-        """A ledger restored from recorded reviews behaves like the original."""
-        first, second = ReviewLedger(2), ReviewLedger(2)
-        answers = [first.add(review) for review in reviews]
-        for review in reviews[:cut]:
-            second.add(review)
-        assert answers[cut:] == [second.add(review) for review in reviews[cut:]]
+    @given(REVIEWS)
+    def test_a_replay_gives_the_same_ledger(self, reviews: list[str]) -> None:
+        """The same reviews lead to equal ledgers, and a review changes no earlier ledger."""
+        first, second = ledgers(reviews, patience=2), ledgers(reviews, patience=2)
         assert first == second
+        assert [ledger.stalled for ledger in first] == [ledger.stalled for ledger in second]
 
     @pytest.mark.real_agent
     @each(
@@ -216,8 +218,169 @@ class TestLedger:
     def test_a_large_review_is_fast(self, line: str) -> None:
         """Megabytes of findings of any form take a few seconds at most."""
         review = "\n".join(line.format(n=n) for n in range(500))
-        ledger = ReviewLedger(2)
         began = time.monotonic()
-        ledger.add(review)
-        assert ledger.add(review) is not None
+        assert [2] == stalls([review, review], patience=2)
         assert time.monotonic() - began < LIMIT
+
+
+FORMAT = """# Review
+
+## Required by the specification
+
+- `src/app.py:3`: the email is not validated
+  - Spec: `.specs/users.md`, section 2
+
+## Improvements
+
+- `src/list.py`: the sorting could be faster
+
+### 2. Names
+
+of variables are short, `src/names.py`
+"""
+
+
+def states(ledger: ReviewLedger) -> dict[str, str]:
+    return {entry.id: entry.state for entry in ledger.entries}
+
+
+class TestIds:
+    @each(
+        "reviews, expected",
+        [
+            ([f"{A}\n{B}"], {"F1": "open", "F2": "open"}),
+            ([A, B, A2], {"F1": "open", "F2": "settled"}),
+            ([f"{A}\n{B}", f"{B}\n{C}"], {"F1": "settled", "F2": "open", "F3": "open"}),
+            ([A, "", C, A], {"F1": "open", "F2": "settled"}),
+            # The id that a finding gives counts, unless it names another file.
+            ([A, "- F1: quite other words, `src/app.py`"], {"F1": "open"}),
+            ([A, "- **F1** quite other words"], {"F1": "open"}),
+            ([A, f"- F1: {B[2:]}"], {"F1": "settled", "F2": "open"}),
+            ([A, f"- F7: {B[2:]}"], {"F1": "settled", "F2": "open"}),
+            # Short texts about one file are not the same.
+            (
+                ["- Improvement: `src/a.py`: shorter names", "- `src/a.py`: the loop is odd"],
+                {"F1": "kept", "F2": "open"},
+            ),
+            (
+                ["- `src/a.py`: shorter names", B, "- `src/a.py`: the loop is odd"],
+                {"F1": "settled", "F2": "settled", "F3": "open"},
+            ),
+            ([FORMAT], {"F1": "open", "F2": "kept", "F3": "kept"}),
+            ([f"- Improvement: {A[2:]}", A], {"F1": "open"}),
+            ([A, f"- Improvement: {A[2:]}"], {"F1": "kept"}),
+        ],
+    )
+    def test_ids_and_states(self, reviews: list[str], expected: dict[str, str]) -> None:
+        """A finding keeps its id when it comes back; new ones get the next."""
+        assert expected == states(ledgers(reviews)[-1])
+
+    @given(REVIEWS)
+    def test_ids_are_stable(self, reviews: list[str]) -> None:
+        """Ids are in order and never lost, and each stays with one file."""
+        before: dict[str, str] = {}
+        for ledger in ledgers(reviews):
+            files = {
+                entry.id: (entry.finding.where or "").partition(":")[0] for entry in ledger.entries
+            }
+            assert [f"F{n + 1}" for n in range(len(ledger.entries))] == sorted(files)
+            assert before.items() <= files.items()
+            before = files
+
+    @given(REVIEWS)
+    def test_the_latest_review_is_what_is_open(self, reviews: list[str]) -> None:
+        """Each finding of the latest review is open or an improvement; no other is open."""
+        for review, ledger in zip(reviews, ledgers(reviews), strict=True):
+            blocking, improvements, _ = ledger.judgment
+            assert ledger.open == blocking
+            found = {entry.finding for entry in (*blocking, *improvements)}
+            assert set(parse_findings(review)) == found
+
+
+class TestJudgment:
+    """What blocks the work, from the second review on."""
+
+    OLD = ReviewLedger(3).after(A)
+
+    @each(
+        "review, changed, blocking, improvements",
+        [
+            (A2, ["src/app.py"], ["F1"], []),
+            (B, ["src/app.py"], [], ["F2"]),
+            (B, ["src/app.py", "src/list.py"], ["F2"], []),
+            (B, None, ["F2"], []),
+            # Nothing was done for F1, so that this may be F1 in other words.
+            (B, [], ["F2"], []),
+            (B, ["src/other.py"], ["F2"], []),
+            (f"{B}\n  Reason: it was hidden by F1", ["src/app.py"], ["F2"], []),
+            (f"{B}\n  - Spec: sorted by name", ["src/app.py"], ["F2"], []),
+            (f"{B}, against users.md", ["src/app.py"], ["F2"], []),
+            (f"{B} (REQ-12)", ["src/app.py"], ["F2"], []),
+            (C, ["src/app.py"], ["F2"], []),
+            ("- `tests/test_app.py`: test_a fails", ["src/app.py"], ["F2"], []),
+            ("- `src/`: the names are odd", ["src/app.py"], ["F2"], []),
+            ("- `lib/`: the names are odd", ["src/app.py"], [], ["F2"]),
+            ("- `list.py` is not sorted", ["src/app.py", "src/list.py"], ["F2"], []),
+            ("The list is not sorted, see src/list.py", ["src/app.py"], ["F2"], []),
+            (f"- Improvement: {A2[2:]}", ["src/app.py"], [], ["F1"]),
+            (f"{A}\n{B}", ["src/app.py"], ["F1"], ["F2"]),
+            ("", ["src/app.py"], [], []),
+        ],
+    )
+    def test_of_a_second_review(
+        self,
+        review: str,
+        changed: list[str] | None,
+        blocking: list[str],
+        improvements: list[str],
+    ) -> None:
+        """New findings on old ground need a clause or a reason; known ones do not."""
+        judgment = judged(review, self.OLD, changed=changed)
+        assert blocking == [entry.id for entry in judgment.blocking]
+        assert improvements == [entry.id for entry in judgment.improvements]
+        assert (bool(improvements) and not blocking) == judgment.is_approval
+
+    def test_an_improvement_stays_one(self) -> None:
+        """A finding that was put off blocks when its file changes, not when it is repeated."""
+        ledger = self.OLD.after(B, changed=["src/app.py"])
+        assert judged(B, ledger, changed=[]).is_approval
+        assert not judged(B, ledger, changed=["src/list.py"]).is_approval
+        assert not judged(f"{B}\n  Reason: users wait", ledger, changed=[]).is_approval
+
+    @each(
+        "review, expected",
+        [
+            ("## Improvements\n\n- `src/a.py`: names", True),
+            ("All is done.\n\n## Improvements\n\n- `src/a.py`: names", True),
+            ("Two tests fail.\n\n## Improvements\n\n- `src/a.py`: names", False),
+            ("F1 still blocks.\n\n- Improvement: names", False),
+            ("- [improvement] names", True),
+            ("- **Improvement:** names", True),
+            ("- **Improvement** \u2014 names", True),
+            ("- (improvement) names", True),
+            ("- Improvement-related names", False),
+            ("- Improvement of the parser is missing", False),
+            ("## Minor\n\n- names", False),
+            (FORMAT, False),
+            ("redo", False),
+            ("", False),
+        ],
+    )
+    def test_an_approval_with_improvements(self, review: str, expected: bool) -> None:
+        """Improvements alone approve, in the format only, and if nothing else is reported."""
+        assert expected == judged(review, ReviewLedger()).is_approval
+
+    def test_improvements_are_no_stall(self) -> None:
+        """Improvements neither make a stall nor prevent one."""
+        names = "- Improvement: the names are short"
+        assert [] == stalls([names] * 4)
+        assert [3] == stalls([A, f"{A}\n{names}", A])
+
+    @given(REVIEWS)
+    def test_it_is_the_judgment_of_the_ledger(self, reviews: list[str]) -> None:
+        """Judging a review first and entering it later agree."""
+        ledger = ReviewLedger()
+        for review in reviews:
+            judgment = judged(review, ledger, changed=["src/list.py"])
+            ledger = ledger.after(review, changed=["src/list.py"])
+            assert judgment == ledger.judgment

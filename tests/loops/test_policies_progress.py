@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 from reactivex import Observable, defer, just, operators as ops
 
-from cuggino.events import LoopStalled, NoProgress
+from cuggino.events import ImprovementsKept, LoopStalled, NoProgress
+from cuggino.gate import State
+from cuggino.loops import LoopService
 from cuggino.loops.coding.convergence import REPLAN
 from cuggino.stages import act
 from cuggino.testing import AgentRun
-from tests.loops.coding_loop import CodingLoop, fails, says
+from tests.loops.coding_loop import CodingLoop, FakeWork, fails, says
 from tests.loops.supervised_loop import SupervisedMarbles, course, events_of
 
 REVIEW = """
@@ -246,3 +250,118 @@ class TestReviews:
         ((_, stalled),) = events_of(seen, LoopStalled)
         assert ((), 2) == (stalled.filenames, len(stalled.findings))
         assert [] == list(loop.workspace.tbd.iterdir())
+
+
+IMPROVEMENTS = """
+## Improvements
+
+- `src/page.py`: the title could be shorter
+"""
+
+
+class ChangingWork(FakeWork):
+    """The work of a project where these files have changed before each review but the first."""
+
+    def __init__(self, *changes: list[str]) -> None:
+        super().__init__()
+        self._states = (f"{number}" for number in count())
+        self._changes = iter(changes)
+
+    def state(self, commit: str | None = None) -> Observable[State | None]:
+        number = next(self._states)
+        return just({"tree": f"t{number}", "head": f"h{number}", "ignored": {}, "listed": []})
+
+    def changed(self, start: State) -> Observable[State]:
+        return just({"paths": next(self._changes), "ignored": [], "tree": "t"})
+
+
+def with_changes(loop: CodingLoop, *changes: list[str]) -> CodingLoop:
+    """Return the loop in a project with these changes between reviews."""
+    work = ChangingWork(*changes)
+    loop.service = LoopService(replace(loop.service.services, work=work))
+    return loop
+
+
+class TestImprovements:
+    def test_they_alone_approve(self, tmp_path: Path) -> None:
+        """A review that requests only improvements approves; they are stored for a person."""
+        t = SupervisedMarbles()
+        loop = CodingLoop(tmp_path, **rounds(t, IMPROVEMENTS))
+        seen = t.record(loop.run())
+        assert ["ImprovementsKept", "LoopApproved"] == [tag for _, tag in course(seen)[-2:]]
+        ((_, kept),) = events_of(seen, ImprovementsKept)
+        assert kept.approves
+        assert ("`src/page.py`: the title could be shorter",) == kept.findings
+        (text,) = [(loop.workspace.tbd / name).read_text() for name in kept.filenames]
+        assert "no specification demands it" in text
+        loop.assert_released()
+
+    def test_the_check_decides_all_the_same(self, tmp_path: Path) -> None:
+        """With `gate: block` a failed check voids that approval, too."""
+        t = SupervisedMarbles()
+        loop = CodingLoop(
+            tmp_path, **rounds(t, IMPROVEMENTS), commands={"check": [fails(1), fails(1)]}
+        )
+        seen = t.record(loop.run(max_iterations=1, check_command="check", gate="block"))
+        assert ["ApprovalBlocked", "LoopMaxIterations"] == [tag for _, tag in course(seen)[-2:]]
+
+    def test_with_an_approval(self, tmp_path: Path) -> None:
+        """Improvements beside an approval are stored; findings there are not taken for such."""
+        t = SupervisedMarbles()
+        for review, kept in ((IMPROVEMENTS, 1), (REVIEW, 0)):
+            loop = CodingLoop(
+                tmp_path,
+                planning=[t.agent("(c|)")],
+                implementing=[t.agent("(d|)")],
+                reviewing=[AgentRun(t.agent("(y|)"), review=review)],
+            )
+            seen = t.record(loop.run())
+            assert kept == len(events_of(seen, ImprovementsKept))
+            assert "LoopApproved" == course(seen)[-1][1]
+
+    def test_they_are_not_planned(self, tmp_path: Path) -> None:
+        """The planner gets the whole review, and is told which findings are improvements."""
+        t = SupervisedMarbles()
+        loop = CodingLoop(tmp_path, **rounds(t, f"{REVIEW}{IMPROVEMENTS}", REVIEW))
+        seen = t.record(loop.run(max_iterations=2))
+        assert [False] == [event.approves for _, event in events_of(seen, ImprovementsKept)]
+        _, second = loop.prompts("planning")
+        assert "the password is written to the log" in second
+        assert "plan nothing for it; it is kept for a person: src/page.py: the title" in second
+
+    def test_the_reviewer_gets_the_ledger(self, tmp_path: Path) -> None:
+        """From the second review on the reviewer gets the findings and what has changed."""
+        t = SupervisedMarbles()
+        fewer = "- `src/page.py`: the title is missing"
+        loop = with_changes(
+            CodingLoop(tmp_path, **rounds(t, REVIEW, fewer, fewer)), ["src/login.py"], []
+        )
+        t.record(loop.run(max_iterations=3))
+        first, second, third = loop.prompts("reviewing")
+        assert "reviewed before" not in first
+        assert "these files have changed: `src/login.py`. See `git diff t0 t1`" in second
+        assert "`git log h0..HEAD`" in second
+        assert "- F1 (open) `src/login.py`: src/login.py: the password is written" in second
+        assert "Since the latest review nothing has changed." in third
+        assert "- F1 (settled)" in third
+        assert "- F2 (open, 2 reviews in a row) `src/page.py`" in third
+
+    def test_a_new_finding_on_old_ground(self, tmp_path: Path) -> None:
+        """It needs a clause or a reason; without one it ends as an improvement."""
+        t = SupervisedMarbles()
+        new = "- `src/other.py`: the name of the function is odd"
+        for addition, approves in (("", True), ("\n  Reason: nobody can call it", False)):
+            loop = with_changes(
+                CodingLoop(tmp_path, **rounds(t, REVIEW, f"{new}{addition}")),
+                ["src/login.py", "src/page.py"],
+            )
+            seen = t.record(loop.run(max_iterations=2))
+            assert approves == (course(seen)[-1][1] == "LoopApproved")
+
+    def test_a_changed_specification_makes_new_ground(self, tmp_path: Path) -> None:
+        """After a change of the specifications any file may be wrong."""
+        t = SupervisedMarbles()
+        new = "- `src/other.py`: the name of the function is odd"
+        loop = with_changes(CodingLoop(tmp_path, **rounds(t, REVIEW, new)), [".specs/a.md"])
+        seen = t.record(loop.run(max_iterations=2))
+        assert [] == events_of(seen, ImprovementsKept)

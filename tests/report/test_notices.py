@@ -117,6 +117,11 @@ SAID: tuple[tuple[ev.Event, str, str], ...] = (
     ),
     (ev.LoopStalled(iteration=1, reason="no_progress", message="why"), "Stalled", "why"),
     (ev.LoopMaxIterations(iteration=3, max_iterations=3), "Iterations used up", "3 iterations"),
+    (
+        ev.ImprovementsKept(iteration=1, findings=("x", "y"), filenames=("a.md",), approves=True),
+        "Improvements",
+        "2 improvements that no specification demands; nothing else was left",
+    ),
     (ev.TaskLimitReached(iteration=1, max_tasks=9), "Task limit", "9 tasks on one plan"),
     (ev.ApprovalBlocked(iteration=1, exit_code=2), "Approval blocked", "exited with 2"),
     (ev.Baseline(iteration=1, exit_code=0, seconds=2), "Check at the start", "in 2 s"),

@@ -121,6 +121,7 @@ _OF_ONE: dict[type[ev.Event], dict[str, Any]] = {
     ev.DirtyFilesKept: {"paths": ["a.py"]},
     ev.PauseEnded: {"seconds": 60.0},
     ev.SnapshotTaken: {"left_out": []},
+    ev.ImprovementsKept: {"findings": ["x"], "filenames": ["x.md"], "approves": True},
     ev.SpecsChanged: {"paths": [".specs/a.md"]},
     ev.VerificationEnded: {"findings": ["no test"], "failures": {"J1": 1}},
     ev.Steered: {"to": "prompt"},

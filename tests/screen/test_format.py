@@ -146,6 +146,17 @@ def replaced(**fields: Any) -> ev.Event:
             "\n[Loop] Approval does not count: the check failed",
         ),
         (
+            QUIET,
+            ev.ImprovementsKept(iteration=1, findings=("x",), filenames=("a.md",), approves=True),
+            "[Loop] 1 improvement that no specification demands, kept in .cuggino/tbd: a.md; the "
+            "review counts as an approval",
+        ),
+        (
+            QUIET,
+            ev.ImprovementsKept(iteration=1, findings=("x", "y")),
+            "[Loop] 2 improvements that no specification demands",
+        ),
+        (
             FULL,
             ev.CheckFlaky(iteration=1, tests=("test_a",)),
             "[Check] Flaky: failed, then passed on the same files: test_a",

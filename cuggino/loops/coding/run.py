@@ -156,10 +156,8 @@ class CodingRun(Story):
                             return own
                         review = own.content
                 case RequestChanges(content=content):
-                    review = yield from self._review_text(content)
-                    ending = yield from self._convergence.reviewed(
-                        n, review, self._services.workspace
-                    )
+                    review = self._convergence.to_plan(content)
+                    ending = yield from self._convergence.reviewed(n, self._services.workspace)
                 case OwnReview(content=content):
                     self._convergence.approved()
                     review = yield from self._review_text(content)
@@ -263,6 +261,7 @@ class CodingRun(Story):
         yield from emit(ReviewingStart(iteration=n))
         changed = yield from self._gate.changed(n)
         yield from ask(act(self._session.clear_review), name="clear-review")
+        earlier = yield from self._convergence.review(self._services.work)
         check = yield from self._gate.check_before_review(n, changed)
         turn = yield from self._turn("reviewing")
         stage = reviewing_stage(
@@ -270,12 +269,13 @@ class CodingRun(Story):
             check=check,
             baseline=self._before.baseline,
             finished=finished,
-            news=f"{self._gate.section()}{conflicts_section(self._before.conflicts)}",
+            news=f"{self._gate.section()}{conflicts_section(self._before.conflicts)}{earlier}",
             unanswered=self._gate.unanswered,
             turn=turn,
         )
         verdict = yield from forward(stage, name="reviewing")
         assert isinstance(verdict, Approved | RequestChanges | SpecIssue)
+        verdict = yield from self._judged(n, verdict)
         if isinstance(verdict, SpecIssue):
             return verdict
         own = yield from self._gate.judged(n, verdict, check)
@@ -283,6 +283,19 @@ class CodingRun(Story):
             return verdict
         yield from ask(act(self._session.clear_review), name="clear-review")
         return own
+
+    def _judged(
+        self, n: int, verdict: Approved | RequestChanges | SpecIssue
+    ) -> Flow[Approved | RequestChanges | SpecIssue]:
+        """Return what the verdict counts as: improvements block nothing."""
+        if isinstance(verdict, RequestChanges):
+            review = yield from self._review_text(verdict.content)
+            return (yield from self._convergence.judged(n, review, self._services.workspace))
+        if isinstance(verdict, Approved):
+            read = act(self._session.written_review)
+            review = (yield from ask(read, name="approved-review")) or ""
+            yield from self._convergence.praised(n, review, self._services.workspace)
+        return verdict
 
     def _committed(self, n: int) -> Flow[OwnReview | LoopStalled | None]:
         """Commit what is left of approved work; return why the approval does not count, or None."""

@@ -54,6 +54,7 @@ from cuggino.storage.journal import DigestFold
 
 ADDED_STAGES = frozenset(
     {
+        "approved-review",
         "commit-base",
         "commit-rest",
         "dirty",
@@ -64,6 +65,7 @@ ADDED_STAGES = frozenset(
         "gate-specs",
         "head-start",
         "history",
+        "review-files",
         "trace",
         "verify-start",
     }
