@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from reactivex import Observable, concat, defer, just
 
 from cuggino import events as ev
 from cuggino.errors import AgentFailed, StorageError
 from cuggino.storage import scan_journal
 from cuggino.storage.jobs import JobStore
+from tests.loops.coding_loop import fails
 from tests.loops.plan_build_loop import (
     JOBS,
     PlanBuildLoop,
@@ -147,6 +150,47 @@ def test_own_commands_succeed(tmp_path: Path) -> None:
     assert "`test` exited with 0" in asked.prompt
 
 
+def flaky(codes: Iterable[int], output: bytes = b"FAILED a.py::test_a") -> Observable[bytes]:
+    """A command that prints this and exits with the next of the codes each time it runs."""
+    left = iter(codes)
+
+    def run(_scheduler: object) -> Observable[bytes]:
+        code = next(left)
+        return just(output) if code == 0 else concat(just(output), fails(code))
+
+    return defer(run)
+
+
+def test_a_flaky_command(tmp_path: Path) -> None:
+    """A command that passes when it is repeated has passed, and no job is sent back."""
+    project = PlanBuildLoop(tmp_path, [LAST], files=OPEN, shells={"test": flaky([2, 0])})
+    story = project.run(verify_after_iteration=False, verify_test="test")
+    assert [("J1", True)] == story.verdicts
+    assert [("a.py::test_a",)] == [event.tests for event in story.of(ev.CheckFlaky)]
+    assert 1 == len(story.of(ev.CheckCommandStarted))
+
+
+def test_the_same_failure_is_not_repeated(tmp_path: Path) -> None:
+    """A command that failed in the same way after the iteration before runs once."""
+    shells = {"test": flaky([2, 2, 2, 0])}
+    project = PlanBuildLoop(tmp_path, [DONE, DONE, LAST], files=OPEN, shells=shells)
+    story = project.run(verify_after_iteration=False, verify_test="test")
+    assert [("J1", False), ("J1", False), ("J1", True)] == story.verdicts
+    assert [] == story.of(ev.CheckFlaky)
+
+
+@pytest.mark.parametrize(("command", "count"), [("make test || true", 1), ("make test", 0)])
+def test_a_command_that_cannot_fail(command: str, count: int, tmp_path: Path) -> None:
+    """A command whose exit code proves nothing is told once."""
+    project = PlanBuildLoop(tmp_path, [DONE, LAST], files=OPEN, shells={command: 0})
+    story = project.run(verify_after_iteration=False, verify_build=command)
+    assert "complete" == story.ended.reason
+    told = [warning for warning in story.warnings if "cannot fail" in warning]
+    assert [f"`{command}` cannot fail, so it proves nothing: "] * count == [
+        warning.partition("`|| true`")[0] for warning in told
+    ]
+
+
 def test_without_verifying_agents(tmp_path: Path) -> None:
     """Without verifying agents only the facts decide, and no needless command is run."""
     project = PlanBuildLoop(tmp_path, [Turn(), DONE, LAST], [], files=OPEN, shells={"make": 0})
@@ -181,7 +225,7 @@ def test_a_journal_with_both_commands_in_one_stage(tmp_path: Path) -> None:
     ]
     lines = [json.dumps(entry) for entry in (*entries[:begin], *added)]
     path.write_text("".join(f"{line}\n" for line in lines))
-    second = PlanBuildLoop(tmp_path, [], files=has(True, J1="done"))
+    second = PlanBuildLoop(tmp_path, [], files=has(True, J1="done"), shells={"test": 1})
     stream = second.service.run(
         second.options(**options, max_sessions=1), resume=scan_journal(path)
     )

@@ -5,12 +5,13 @@ Sources: requirements LOP-090 to LOP-099.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from reactivex import Observable, just, operators as ops
+from reactivex import Observable, from_iterable, just, operators as ops
 
 from cuggino.domain import (
     BLOCKED,
@@ -30,6 +31,7 @@ from cuggino.events import (
     BuildVerified,
     CheckCommandOutput,
     CheckCommandStarted,
+    CheckFlaky,
     JobBlocked,
     JobVerified,
     PlanBuildWarning,
@@ -37,6 +39,7 @@ from cuggino.events import (
     dump_event,
     parse_event,
 )
+from cuggino.gate import failures_in, same, why_it_cannot_fail
 from cuggino.loops.frame.run import Run
 from cuggino.loops.plan_build.judge import judged
 from cuggino.loops.plan_build.options import PlanBuildOptions
@@ -65,6 +68,8 @@ class GateVerdict(NamedTuple):
     """The number of consecutive failures of each job, by id."""
     accepted: frozenset[str] = frozenset()
     """The ids of the jobs that are done and need no further verification."""
+    runs: Mapping[str, CommandRun] = MappingProxyType({})
+    """The latest run of each of the project's commands."""
 
 
 class _Claim(NamedTuple):
@@ -88,6 +93,7 @@ class JobGate:
         self._options = options
         self._store = JobStore(run.services.workspace.root)
         self._findings: list[str] = []
+        self._ran_before: Mapping[str, CommandRun] = {}
 
     def run(
         self, before: GateVerdict, commits: tuple[str, ...] = (), *, iterated: bool
@@ -95,10 +101,10 @@ class JobGate:
         """Verify the build after an iteration, and each job that is done and not yet accepted.
 
         `before` is the last verdict, `commits` the subjects of the commits of the iteration. Emits
-        `CheckCommandStarted`, the events of the verifying agents, `BuildVerified`, `JobVerified`
-        and `JobBlocked`; last `VerificationEnded`. If no iteration has ended, the build is not
-        verified, and nothing is emitted without a job to verify. With a broken jobs file no job is
-        verified (LOP-073).
+        `CheckCommandStarted`, `CheckFlaky`, the events of the verifying agents, `BuildVerified`,
+        `JobVerified` and `JobBlocked`; last `VerificationEnded`. If no iteration has ended, the
+        build is not verified, and nothing is emitted without a job to verify. With a broken jobs
+        file no job is verified (LOP-073).
 
         Raises:
             QuotaExceeded, BudgetExceeded: and any error that every session would meet.
@@ -106,9 +112,10 @@ class JobGate:
             Interrupted: a person has stopped it.
         """
         counts = FailureCounts(dict(before.failures))
+        self._ran_before = before.runs
         accepted, claims = yield from self._claimed(before.accepted)
         if not iterated and not claims:
-            return GateVerdict((), counts.counts, accepted)
+            return GateVerdict((), counts.counts, accepted, before.runs)
         wants_build = iterated and self._options.verify_after_iteration
         runs = yield from self._commands(build=wants_build or bool(claims), tests=bool(claims))
         if wants_build:
@@ -130,7 +137,8 @@ class JobGate:
         yield from emit(
             VerificationEnded(findings=tuple(self._findings), failures=dict(counts.counts))
         )
-        return GateVerdict(tuple(self._findings), counts.counts, accepted)
+        latest = {**before.runs, **{run.command: run for run in runs}}
+        return GateVerdict(tuple(self._findings), counts.counts, accepted, latest)
 
     def _claimed(self, accepted: frozenset[str]) -> Flow[tuple[frozenset[str], list[_Claim]]]:
         """Return the jobs that are still accepted, and those done that are not."""
@@ -162,23 +170,50 @@ class JobGate:
             wanted.append(("tests", self._options.verify_test))
         if not wanted:
             return ()
-        ran: list[tuple[int, str]] = []
+        yield from self._warned(command for _, command in wanted)
+        ran: list[CommandRun] = []
         while len(ran) < len(wanted):  # version 0.1.0 ran all of them in one stage
-            command = wanted[len(ran)][1]
-            started = CheckCommandStarted(iteration=self._iteration, command=command)
+            started = CheckCommandStarted(iteration=self._iteration, command=wanted[len(ran)][1])
             yield from forward(just(started), name="verify-start")
-            for code, output, *violations in (yield from self._ran(command)):
-                ran.append((code, output))
-                yield from emit(*(parse_event(line) for line in violations))
-        return tuple(
-            CommandRun(check=check, command=command, exit_code=code, output=output)
-            for (check, command), (code, output) in zip(wanted, ran, strict=True)
-        )
+            for code, output in (yield from self._ran(started.command, "verify-commands")):
+                check, command = wanted[len(ran)]
+                ran.append(CommandRun(check=check, command=command, exit_code=code, output=output))
+        runs: list[CommandRun] = []
+        for run in ran:
+            runs.append((yield from self._repeated(run)))
+        return tuple(runs)
 
-    def _ran(self, command: str) -> Flow[list[Any]]:
-        """Run the command; return its exit code, output and violations, as a list of one."""
+    def _ran(self, command: str, name: str) -> Flow[list[tuple[int, str]]]:
+        """Run the command; return its exit code and output, as a list of one."""
         stage: Observable[list[Any]] = flow(lambda: self._run_command(command))
-        return (yield from ask(stage, name="verify-commands")) or []
+        outcomes = (yield from ask(stage, name=name)) or []
+        for _code, _output, *violations in outcomes:
+            yield from emit(*(parse_event(line) for line in violations))
+        return [(code, output) for code, output, *_ in outcomes]
+
+    def _warned(self, commands: Iterable[str]) -> Flow[None]:
+        """Warn once of each command that cannot fail: its exit code proves nothing."""
+        told = [
+            PlanBuildWarning(message=f"`{command}` cannot fail, so it proves nothing: {reason}")
+            for command in commands
+            if command not in self._ran_before and (reason := why_it_cannot_fail(command))
+        ]
+        if told:
+            yield from forward(from_iterable(told), name="verify-warnings")
+
+    def _repeated(self, run: CommandRun) -> Flow[CommandRun]:
+        """Repeat a command that failed in a new way: one that then passes is flaky."""
+        before = self._ran_before.get(run.command)
+        if run.succeeded or (before is not None and _failed_alike(before, run)):
+            return run
+        for code, output in (yield from self._ran(run.command, "verify-again")):
+            if code == 0:
+                tests = tuple(sorted(failures_in(run.output).names))
+                yield from emit(
+                    CheckFlaky(iteration=self._iteration, tests=tests, output=run.output)
+                )
+                return replace(run, exit_code=code, output=output)
+        return run
 
     def _run_command(self, command: str) -> Flow[None]:
         run = self._run
@@ -301,6 +336,11 @@ class JobGate:
 
         self._store.change(step)
         return ""
+
+
+def _failed_alike(before: CommandRun, now: CommandRun) -> bool:
+    """Return whether both runs of a command failed in the same way."""
+    return not before.succeeded and same(failures_in(before.output), failures_in(now.output))
 
 
 def _told(claim: _Claim, result: VerificationResult) -> JobVerified:
