@@ -61,7 +61,7 @@ from cuggino.stages import (
     reviewing_stage,
     setup_stage,
 )
-from cuggino.storage import finished_stages
+from cuggino.storage import WORKSPACE_FOLDER, finished_stages
 
 Verdict: TypeAlias = Approved | RequestChanges | OwnReview | SpecIssue | NoProgress | LoopStalled
 """How an iteration ended."""
