@@ -6,6 +6,7 @@ own (`<thinking>`), and show code without a fence.
 
 from __future__ import annotations
 
+import math
 import re
 from bisect import bisect_left
 from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -62,9 +63,9 @@ class Quotes(NamedTuple):
         return reader.state, counted
 
 
-def may_quote(line: str) -> bool:
-    """Return whether a tag or literal may open in the line; cheap, and sometimes wrong."""
-    return _SUSPECT.search(line) is not None
+def may_quote(text: str) -> bool:
+    """Return whether a tag or literal may open in the text; cheap, and sometimes wrong."""
+    return _SUSPECT.search(text) is not None
 
 
 _EMPTY = re.compile("area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr")
@@ -98,10 +99,10 @@ _TOKEN = re.compile(
     r"|(?P<line>\n)"
 )
 _SUSPECT = re.compile(
-    r"<[A-Za-z>]|[\"'`(\[{]\s*$|:\s+[|>]|\"\"\"|'''|::|<<|\\begin|#\+|\{(?:code|noformat|quote)"
-    r"|\[(?:code|quote|spoiler|pre|=*\[)|/\*|\bR\"|\br#|[=(\[{,:+]\s*\w{0,2}[\"'`]"
-    r"|\b(?:return|echo|printf?|puts)\s+[\"'`]",
-    re.IGNORECASE,
+    r"<[A-Za-z>]|[\"'`(\[{][ \t]*$|:[ \t]+[|>]|\"\"\"|'''|::|<<|\\begin|#\+"
+    r"|\{(?:code|noformat|quote)|\[(?:code|quote|spoiler|pre|=*\[)|/\*|\bR\"|\br#"
+    r"|[=(\[{,:+][ \t]*\w{0,2}[\"'`]|\b(?:return|echo|printf?|puts)[ \t]+[\"'`]",
+    re.IGNORECASE | re.MULTILINE,
 )
 _STRING = re.compile(r"(?:[=(\[{,:+]\s*|\b(?:return|echo|printf?|puts)\s+)[A-Za-z]{0,2}\Z")
 """Code that a string follows."""
@@ -125,8 +126,9 @@ class _Reader:
         self._code: set[int] = set()
         """The places of the lines that are indented code."""
         self._tags: list[tuple[int, Tag]] = []
-        """The tags of markers, each with its place in the text."""
-        self._next = self._at = self._void_until = 0
+        """The tags of markers, each with its place in the text; negative before its lines."""
+        self._next = self._at = 0
+        self._void_until = -math.inf
         self._missing: set[str] = set()
         """Ends that follow nowhere."""
         self._closings = _places(_CLOSING_TAG.finditer(text), "name")
@@ -154,7 +156,7 @@ class _Reader:
         while not self._literal and (token := _TOKEN.search(self._text, self._at)) is not None:
             skipped = yield from self._markers(token.start())
             if skipped is not None:
-                self._at = skipped
+                self._at = max(self._at, skipped)
                 continue
             self._at = token.end()
             start = self._text.rfind("\n", 0, token.start()) + 1
@@ -282,7 +284,9 @@ class _Reader:
 
     def _end_line(self, start: int, end: int) -> None:
         """Begin a block that the line from `start` to `end` introduces."""
-        line = self._text[start:end]
+        line = self._text[start:end].rstrip()
+        if ":" not in line and line[-1:] not in _CLOSING:
+            return
         indent = len(line) - len(line.lstrip())
         if _SCALAR.match(line):
             self._void_to(self._block_end(end, indent, is_loose=True))
@@ -351,7 +355,8 @@ class _Reader:
         return place if place <= limit else -1
 
     def _void_to(self, place: int) -> None:
-        self._at = self._void_until = max(self._at, place)
+        self._at = max(self._at, place)
+        self._void_until = self._at
 
     def _line_end(self, at: int) -> int:
         end = self._text.find("\n", at)

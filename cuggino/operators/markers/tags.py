@@ -331,7 +331,7 @@ class LineTags(NamedTuple):
     quotes: Quotes | None = Quotes()
     """What the earlier parts leave open."""
     written: Chain[Written] = None
-    """The lines of this part, from the first paragraph that has ended on."""
+    """The lines of this part, from the first paragraph on in which something may quote."""
     tags: Chain[Tag] = None
     """The tags in them."""
     may_quote: bool = False
@@ -409,13 +409,16 @@ class LineTags(NamedTuple):
     def _read(self, lines: Iterable[tuple[int, str]]) -> tuple[LineTags, list[Tag]]:
         """Read lines, each with its offset; return the tags of the paragraphs that they end."""
         reader, found = self, list[Tag]()
+        blocks, paragraph, pending = self.blocks, self.paragraph, self.pending
         for start, text in lines:
             masked = _any_tag(self.names).sub(_mask, text) if "<" in text else text
-            blocks, line = reader.blocks.read(masked)
-            if line.begins:
-                reader, decided = reader._end_paragraph()
-                found += decided
-            paragraph, pending, written = reader.paragraph, reader.pending, reader.written
+            blocks, line = blocks.read(masked)
+            if line.begins and paragraph is not None:
+                if pending is not None or reader._suspects(paragraph):
+                    reader = reader._replace(paragraph=paragraph, pending=pending)
+                    reader, decided = reader._end_paragraph()
+                    found += decided
+                paragraph = pending = None
             if line.kind is Kind.TEXT or line.kind is Kind.HTML:
                 tags = [*_tags_in(text, start, line, self.names)] if masked != text else []
                 if tags and pending is None:
@@ -423,29 +426,37 @@ class LineTags(NamedTuple):
                 content = masked.lstrip(" \t>") if line.is_quoted else masked
                 at = start + len(text) - len(content)
                 paragraph = (paragraph, _Line(at, content, tags, line.is_quoted))
-            elif line.kind is Kind.NOTHING or blocks.is_indented_code:
-                written = (written, Written(start, masked, is_code=line.kind is Kind.RAW))
-            reader = reader._replace(
-                blocks=blocks, paragraph=paragraph, pending=pending, written=written
-            )
-        return reader, found
+            elif reader.may_quote and (line.kind is Kind.NOTHING or blocks.is_indented_code):
+                written = Written(start, masked, is_code=line.kind is Kind.RAW)
+                reader = reader._replace(written=(reader.written, written))
+        return reader._replace(blocks=blocks, paragraph=paragraph, pending=pending), found
+
+    def _suspects(self, paragraph: Chain[_Line]) -> bool:
+        """Return whether something up to the end of the paragraph may quote a tag."""
+        if self.quotes is None or self.may_quote:
+            return self.may_quote
+        while paragraph is not None:
+            paragraph, (_, text, *_) = paragraph
+            if may_quote(_any_tag(self.others).sub(_mask, text) if "<" in text else text):
+                return True
+        return False
 
     def _end_paragraph(self) -> tuple[LineTags, list[Tag]]:
         """Return the reader after the paragraph, and those of its tags that nothing may quote."""
         if self.paragraph is None:
             return self, []
+        suspects = self._suspects(self.paragraph)
         lines = unrolled(self.paragraph)
         regions = [*code_and_html("\n".join(line.text for line in lines))]
         found = [tag for tag in _outside(lines, regions) if tag.start > self.last]
         written, tags, held = self.written, self.tags, self.held
-        suspects = self.may_quote
-        for line in _blanked(lines, regions, self.others):
-            written = (written, line)
-            suspects = suspects or may_quote(line.text)
+        if suspects:
+            for line in _blanked(lines, regions, self.others):
+                written = (written, line)
+            if found and held is None:
+                held = found[0].start
         for tag in found:
             tags = (tags, tag)
-        if found and held is None and suspects and self.quotes is not None:
-            held = found[0].start
         return self._replace(
             paragraph=None,
             pending=None,
