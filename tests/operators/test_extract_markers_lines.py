@@ -116,6 +116,16 @@ def test_it_may_come_in_any_pieces(text: str, places: list[int]) -> None:
     assert [*filter(counted.__contains__, opening_tags(text))] == counted
 
 
+@settings(max_examples=5 * MANY)
+@given(QUOTED_TEXTS)
+def test_what_is_before_in_paragraphs_of_its_own(text: str) -> None:
+    """Plain text and a whole marker before a text quote nothing in it."""
+    before = "Some words.\n\n<DONE>a</DONE>\n\n"
+    alone = opening_tags(text, quotes=Quotes())
+    expected = [before.index("<"), *(len(before) + place for place in alone)]
+    assert expected == opening_tags(before + text, quotes=Quotes())
+
+
 @pytest.mark.parametrize(
     "text",
     [
