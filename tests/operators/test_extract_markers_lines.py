@@ -118,6 +118,7 @@ def test_it_may_come_in_any_pieces(text: str, places: list[int]) -> None:
 
 @settings(max_examples=5 * MANY)
 @given(QUOTED_TEXTS)
+@example("<DONE>a: |\n```")
 def test_what_is_before_in_paragraphs_of_its_own(text: str) -> None:
     """Plain text and a whole marker before a text quote nothing in it."""
     before = "Some words.\n\n<DONE>a</DONE>\n\n"

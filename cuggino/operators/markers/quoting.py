@@ -166,7 +166,8 @@ class _Reader:
                 self._end_line(start, token.start())
             else:
                 self._begin(token, self._text[start : token.start()])
-        yield from self._markers(len(self._text) + 1)
+        while (yield from self._markers(len(self._text) + 1)) is not None:
+            pass
 
     def _markers(self, until: int) -> Generator[Tag, None, int | None]:
         """Yield the tags before this place that count; return where the content of one ends."""
