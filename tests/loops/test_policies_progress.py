@@ -272,7 +272,7 @@ class ChangingWork(FakeWork):
         return just({"tree": f"t{number}", "head": f"h{number}", "ignored": {}, "listed": []})
 
     def changed(self, start: State) -> Observable[State]:
-        return just({"paths": next(self._changes), "ignored": [], "tree": "t"})
+        return just({"changed": next(self._changes), "tree": "t"})
 
 
 def with_changes(loop: CodingLoop, *changes: list[str]) -> CodingLoop:

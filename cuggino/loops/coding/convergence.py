@@ -81,7 +81,7 @@ def _looked(work: Work, before: Reviewed | None) -> Observable[Reviewed]:
         if before is not None and before["state"] is not None:
             found = yield from ask(work.changed(before["state"]))
             if found is not None and found["tree"] is not None:
-                changed = list(found["paths"])
+                changed = sorted({*found.get("changed", ()), *found.get("added", ())})
         yield from emit(Reviewed(state=(yield from ask(work.state())), changed=changed))
 
     return flow(run)
