@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from cuggino.domain import parse_findings
+
 _LONGEST = 200
 """Characters quoted of what an agent wrote."""
 
@@ -169,7 +171,13 @@ _NO_FINDINGS = re.compile(
 
 
 def has_findings(review: str) -> bool:
-    """Return whether a review file has findings: any text, but a heading and "No findings."."""
+    """Return whether a review file has findings: any text, but a heading and "No findings.".
+
+    Improvements, which no specification demands, are none.
+    """
+    findings = parse_findings(review)
+    if findings and all(finding.is_improvement for finding in findings):
+        return False
     lines = (line.strip(" \t*_>-#|`") for line in review.splitlines() if not _is_heading(line))
     return any(
         re.search(r"\w", line) and (is_contradictory(line) or not _NO_FINDINGS.fullmatch(line))

@@ -96,7 +96,7 @@ class Played:
             )
         )
         self.seen = Marbles().record(
-            service.run(LoopRunOptions(cwd=folder, **options)).pipe(
+            service.run(LoopRunOptions(cwd=folder, baseline="skip", **options)).pipe(
                 ops.do_action(self._keep_session)
             ),
             until=10_000,
