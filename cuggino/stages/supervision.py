@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from reactivex import Observable, abc, defer
+from reactivex import Observable, abc, defer, just
 
 from cuggino.agents.base import LlmAgent, SpawnOptions
 from cuggino.domain import Budget, Schedule
@@ -88,9 +88,13 @@ class Supervision:
         options: SpawnOptions,
         *,
         read: Callable[[Observable[Event]], Observable[Event]],
+        left: Callable[[], Observable[str]] = lambda: just(""),
     ) -> Observable[Event]:
-        """Run a supervised session of the agent; `read` is applied to each of its programs."""
-        sessions = Sessions(agent, options, read=read, budget=self.remaining)
+        """Run a supervised session of the agent; `read` is applied to each of its programs.
+
+        `left` emits the work that an agent has left, for one that replaces it.
+        """
+        sessions = Sessions(agent, options, read=read, budget=self.remaining, left=left)
         return self.around(sessions, sessions.first())
 
     def around(

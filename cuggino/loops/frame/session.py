@@ -180,7 +180,10 @@ def run_session(
     failure: Exception | None = None
     try:
         options = yield from run.begin_session(options)
-        events = run.supervision.session(run.services.agent, options, read=fold.read)
+        services, cwd = run.services, options.cwd
+        events = run.supervision.session(
+            services.agent, options, read=fold.read, left=lambda: services.work_left(cwd)
+        )
         work = accompanied(events.pipe(ops.do_action(fold.add)))
         yield from forward(run.interruption.ending(work))
     except Exception as error:
