@@ -29,7 +29,7 @@ from cuggino.stages.command import (
     shell_with,
 )
 from cuggino.stages.control import control_commands
-from cuggino.stages.fingerprint import count_open_items, fingerprint_stage, trace_stage
+from cuggino.stages.fingerprint import fingerprint_stage, trace_stage
 from cuggino.stages.handover import handover, work_left
 from cuggino.stages.instructions import with_first_instructions
 from cuggino.stages.merging import Merge, go_on_merging, merge_under_way
@@ -161,7 +161,6 @@ __all__ = [
     "control_commands",
     "copy_check_stage",
     "count_files",
-    "count_open_items",
     "enclosed_shell",
     "find_snapshot",
     "fingerprint_stage",

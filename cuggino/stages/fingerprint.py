@@ -145,17 +145,8 @@ def checked_items(plan: str) -> tuple[int, ...]:
 
     Code blocks and everything from the heading `# Progress Log` on do not count.
     """
-    return tuple(number for number, is_checked in enumerate(_boxes(plan)) if is_checked)
-
-
-def count_open_items(plan: str) -> int:
-    """Return how many boxes of a Markdown plan are not checked."""
-    return sum(not is_checked for is_checked in _boxes(plan))
-
-
-def _boxes(plan: str) -> Iterator[bool]:
-    """Yield for each box of the plan whether it is checked."""
-    fence = ""
+    checked = []
+    number, fence = 0, ""
     for line in plan.splitlines():
         if found := _FENCE.match(line):
             if not fence:
@@ -167,7 +158,10 @@ def _boxes(plan: str) -> Iterator[bool]:
         elif _LOG.match(line):
             break
         elif box := _BOX.match(line):
-            yield box[1] in "xX"
+            if box[1] in "xX":
+                checked.append(number)
+            number += 1
+    return tuple(checked)
 
 
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})(.*)")

@@ -179,18 +179,6 @@ def test_the_same_failure_is_not_repeated(tmp_path: Path) -> None:
     assert [] == story.of(ev.CheckFlaky)
 
 
-@pytest.mark.parametrize(("command", "count"), [("make test || true", 1), ("make test", 0)])
-def test_a_command_that_cannot_fail(command: str, count: int, tmp_path: Path) -> None:
-    """A command whose exit code proves nothing is told once."""
-    project = PlanBuildLoop(tmp_path, [DONE, LAST], files=OPEN, shells={command: 0})
-    story = project.run(verify_after_iteration=False, verify_build=command)
-    assert "complete" == story.ended.reason
-    told = [warning for warning in story.warnings if "cannot fail" in warning]
-    assert [f"`{command}` cannot fail, so it proves nothing: "] * count == [
-        warning.partition("`|| true`")[0] for warning in told
-    ]
-
-
 def test_without_verifying_agents(tmp_path: Path) -> None:
     """Without verifying agents only the facts decide, and no needless command is run."""
     project = PlanBuildLoop(tmp_path, [Turn(), DONE, LAST], [], files=OPEN, shells={"make": 0})

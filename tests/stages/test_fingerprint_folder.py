@@ -14,7 +14,6 @@ from cuggino.operators import Flow, LoopScheduler, on_loop, pause
 from cuggino.stages import fingerprint as fingerprint_module
 from cuggino.stages.fingerprint import (
     checked_items,
-    count_open_items,
     fingerprint_stage,
     trace_stage,
 )
@@ -237,18 +236,6 @@ class TestPlan:
     def test_what_a_checked_box_is(self, plan: str, expected: tuple[int, ...]) -> None:
         """List items with a checked box count by position, outside of code and of the log."""
         assert expected == checked_items(plan)
-
-    @pytest.mark.parametrize(
-        ("plan", "expected"),
-        [
-            ("", 0),
-            ("- [x] a\n- [ ] b\n  - [ ] c\n", 2),
-            ("```\n- [ ] code\n```\n# Progress Log\n- [ ] b", 0),
-        ],
-    )
-    def test_open_items(self, plan: str, expected: int) -> None:
-        """List items with an empty box are the open items of a plan."""
-        assert expected == count_open_items(plan)
 
 
 class TestTrace:

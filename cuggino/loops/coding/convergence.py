@@ -32,7 +32,7 @@ from cuggino.gate import State, Work
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.frame.standstill import described, progress_watch, standstill
 from cuggino.operators import Flow, ask, emit, flow
-from cuggino.stages import act, count_open_items, state_of_paths
+from cuggino.stages import act, state_of_paths
 from cuggino.storage import Session, Workspace
 
 REPLAN = (
@@ -48,7 +48,7 @@ class Trace(TypedDict):
 
     trace: str
     tasks: int
-    """The open items of the plan."""
+    """The open tasks of the plan."""
 
 
 def trace_of(session: Session, since: int, project: Observable[str]) -> Observable[Trace]:
@@ -62,7 +62,8 @@ def trace_of(session: Session, since: int, project: Observable[str]) -> Observab
         left = yield from ask(project)
         report = session.text_since(since)
         digest = hashlib.sha256(f"{left}\n{report}".encode()).hexdigest()
-        yield from emit(Trace(trace=digest, tasks=count_open_items(session.text_since(0))))
+        open_tasks, _reports = session.tasks()
+        yield from emit(Trace(trace=digest, tasks=open_tasks))
 
     return flow(run)
 

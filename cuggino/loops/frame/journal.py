@@ -69,7 +69,6 @@ ADDED_STAGES = frozenset(
         "trace",
         "verify-again",
         "verify-start",
-        "verify-warnings",
     }
 )
 """Stages that version 0.1.0 did not have: replaying one of its runs gives them no outcome."""

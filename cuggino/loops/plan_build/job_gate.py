@@ -5,13 +5,13 @@ Sources: requirements LOP-090 to LOP-099.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from reactivex import Observable, from_iterable, just, operators as ops
+from reactivex import Observable, just, operators as ops
 
 from cuggino.domain import (
     BLOCKED,
@@ -39,7 +39,7 @@ from cuggino.events import (
     dump_event,
     parse_event,
 )
-from cuggino.gate import failures_in, same, why_it_cannot_fail
+from cuggino.gate import failures_in, same
 from cuggino.loops.frame.run import Run
 from cuggino.loops.plan_build.judge import judged
 from cuggino.loops.plan_build.options import PlanBuildOptions
@@ -170,7 +170,6 @@ class JobGate:
             wanted.append(("tests", self._options.verify_test))
         if not wanted:
             return ()
-        yield from self._warned(command for _, command in wanted)
         ran: list[CommandRun] = []
         while len(ran) < len(wanted):  # version 0.1.0 ran all of them in one stage
             started = CheckCommandStarted(iteration=self._iteration, command=wanted[len(ran)][1])
@@ -190,16 +189,6 @@ class JobGate:
         for _code, _output, *violations in outcomes:
             yield from emit(*(parse_event(line) for line in violations))
         return [(code, output) for code, output, *_ in outcomes]
-
-    def _warned(self, commands: Iterable[str]) -> Flow[None]:
-        """Warn once of each command that cannot fail: its exit code proves nothing."""
-        told = [
-            PlanBuildWarning(message=f"`{command}` cannot fail, so it proves nothing: {reason}")
-            for command in commands
-            if command not in self._ran_before and (reason := why_it_cannot_fail(command))
-        ]
-        if told:
-            yield from forward(from_iterable(told), name="verify-warnings")
 
     def _repeated(self, run: CommandRun) -> Flow[CommandRun]:
         """Repeat a command that failed in a new way: one that then passes is flaky."""
