@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from reactivex import Observable, operators as ops
 
@@ -23,7 +23,6 @@ from cuggino.events import (
     Approved,
     Baseline,
     CheckCommandOutput,
-    CheckCommandStarted,
     CheckFlaky,
     CheckUnmeasured,
     CheckVerdict,
@@ -383,14 +382,14 @@ class Gate:
             commit=commit,
             check_command=options.check_command,
             setup_command=options.setup_command,
-            folder=check_folder(slot_home(options.cwd)),
+            folder=check_folder(slot_home(options.cwd, options.slot_folder)),
             env=options.env,
             views=views_of(options),
             specs=options.specs_path,
             iteration=n,
             command_timeout=self._place.command_timeout,
         )
-        output = yield from forward(stage.pipe(ops.map(_on_commit)), name="clean-check")
+        output = yield from forward(stage, name="clean-check")
         assert isinstance(output, CommandOutputEvent)
         if output.exit_code == 0:
             return None
@@ -567,11 +566,6 @@ def _reason(result: CheckResult, output: str) -> str:
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     last = f": {lines[-1][:200]}" if lines else ""
     return f"exit code {result.exit_code}{last}"
-
-
-def _on_commit(event: Any) -> Any:
-    is_check = isinstance(event, CheckCommandStarted | CheckCommandOutput)
-    return event.model_copy(update={"on": "commit"}) if is_check else event
 
 
 def _is_in(path: str, folder: str) -> bool:
