@@ -314,11 +314,15 @@ def _facts(place: Workplace, task: _Task) -> Flow[LlmTerminalMarkerEvent | None]
                 is_new = (yield from ask(place.state())) != task.before
             else:
                 is_new = bool((yield from ask(place.services.work_left(place.options.cwd))))
-            return Progress(content=_UNREPORTED) if is_new else None
+            if is_new:
+                return Progress(content=_UNREPORTED)
+            # The review decides whether what was done on this plan is all.
+            return NoMoreWork(content=_NOTHING_MORE) if session.tasks()[1] else None
         case _:
             return None
 
 
+_NOTHING_MORE = "The agent changed nothing, and ended without a marker."
 _UNREPORTED = (
     "Work that was not reported\n\nThe agent changed the project, and ended without a marker. See "
     "how far it came before you go on."

@@ -201,13 +201,22 @@ class TestRed:
         assert ("tests/test_a.py::test_a",) == flaky.tests
         assert isinstance(events[-1], LoopApproved)
 
-    def test_not_repeated(self, tmp_path: Path) -> None:
-        """A failure that the check before the work had, too, is no flake."""
+    def test_repeated_once_for_a_tree(self, tmp_path: Path) -> None:
+        """A red check of the same work again is no flake."""
+        played = loop(tmp_path, *[red()] * 4, reviews=("yes",) * 2)
+        played.work.copies = [red(), of(b"fine")]
+        events = story(played, max_iterations=2)
+        assert [] == kinds(events, CheckFlaky)
+        assert 2 == len(kinds(events, ApprovalBlocked))
+        assert [[]] == played.work.put_back
+
+    def test_old_failures_are_not_repeated(self, tmp_path: Path) -> None:
+        """They block nothing."""
         played = loop(tmp_path, red(), red())
         played.work.copies = [of(b"fine")]
-        events = story(played, max_iterations=1)
-        assert [] == kinds(events, CheckFlaky)
-        assert 1 == len(kinds(events, ApprovalBlocked))
+        events = story(played, baseline="run")
+        assert [] == played.work.put_back
+        assert isinstance(events[-1], LoopApproved)
 
     def test_unfixable(self, tmp_path: Path) -> None:
         """The third time that the same failure blocks an approval ends the run, with it."""

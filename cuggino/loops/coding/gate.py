@@ -105,8 +105,8 @@ class _Known:
     """What each finding is about, by its number."""
     checked: str | None = None
     """The tree of the work before the check of the latest review."""
-    last: CheckResult | None = None
-    """The latest check."""
+    red: str | None = None
+    """The tree of the latest red check before a review."""
     repeats: Repeats = field(default_factory=Repeats)
 
 
@@ -163,7 +163,7 @@ class Gate:
             found = after or {}
             written = [*found.get("changed", ()), *found.get("added", ())]
             work = {**work, "written": written, "listed": found.get("listed", work["listed"])}
-        self._known = replace(self._known, baseline=result, unused=check, last=result, work=work)
+        self._known = replace(self._known, baseline=result, unused=check, work=work)
         yield from emit(
             Baseline(
                 iteration=1,
@@ -221,14 +221,16 @@ class Gate:
         self, n: int, changed: tuple[str, ...]
     ) -> Flow[CheckCommandOutput | None]:
         """Run the check for the reviewer: again if it may be a flake, and without the `changed`."""
-        last = self._known.last
         check = yield from self._check(n)
         self._known = replace(self._known, weakened=None)
         if check is None or self._is_old:
             return check
         result = CheckResult.of(check.exit_code, check.output)
-        if not result.passed and not (last is not None and result.is_like(last)):
-            check = yield from self._again(n, check, result)
+        if judge_check(result, self._known.baseline) == "failed":
+            is_new = self._known.checked is None or self._known.checked != self._known.red
+            self._known = replace(self._known, red=self._known.checked)
+            if is_new:
+                check = yield from self._again(n, check, result)
         if changed:
             yield from self._measure(n, check, changed)
         return check
@@ -417,8 +419,6 @@ class Gate:
             return None
         check = yield from forward(check_stage(self._place, command, iteration=n), name="check")
         assert isinstance(check, CheckCommandOutput)
-        result = CheckResult.of(check.exit_code, check.output)
-        self._known = replace(self._known, last=result)
         return check
 
     def _again(
