@@ -61,6 +61,7 @@ from cuggino.stages import (
     audit_stage,
     check_stage,
     commit_stage,
+    copy_check_stage,
     implementing_stage,
     planning_stage,
     push_stage,
@@ -75,7 +76,7 @@ from tests.drawings import Drawing, drawings
 from tests.loops.coding_loop import PLAN, says
 from tests.loops.full_disk import no_room
 from tests.operators.durable import MemoryRecorder
-from tests.stages.own_stages import command_of, in_a_folder, repository_of, session_of
+from tests.stages.own_stages import command_of, copy_of, in_a_folder, repository_of, session_of
 
 ROOT = Path(cuggino.__file__).parent
 
@@ -410,6 +411,13 @@ EXAMPLES: dict[str, list[Example]] = {
         in_a_folder(
             plays,
             command_of(check_stage),
+            {"x": b"fine", "S": ev.CheckCommandStarted, "O": ev.CheckCommandOutput},
+        )
+    ],
+    "stages.project:copy_check_stage": [
+        in_a_folder(
+            plays,
+            copy_of(copy_check_stage),
             {"x": b"fine", "S": ev.CheckCommandStarted, "O": ev.CheckCommandOutput},
         )
     ],

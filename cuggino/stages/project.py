@@ -143,6 +143,7 @@ def copy_check_stage(
             shell = yield from ask(work.copy(start, paths, env=place.options.env))
         if shell is None:
             return
+        place.prepare()
         yield from emit(CheckCommandStarted(iteration=iteration, command=command, on=on))
         stage = command_stage(
             CheckCommandOutput,

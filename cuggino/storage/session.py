@@ -150,7 +150,10 @@ class Session:
     def review_text(self, fallback: str) -> str:
         """Return the review that the agent wrote; without one, write and return `fallback`."""
         with storing("read review", self.review_file):
-            text = self.written_review()
+            try:
+                text = _text(self.review_file)
+            except (FileNotFoundError, ValueError):
+                text = ""
             if text.strip():
                 return text
             self.review_file.unlink(missing_ok=True)  # a pipe would block who writes to it

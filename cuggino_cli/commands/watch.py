@@ -69,8 +69,7 @@ def _slot_options(command: Command) -> Command:
         ),
         (
             "cuggino watch --slots 4",
-            "Four items at once. Name ignored files that the check needs, such as .env, in "
-            ".worktreeinclude.",
+            "Four items at once. .worktreeinclude names ignored files that they need.",
         ),
         ("cuggino watch --cluster tls://head:8786", "On the workers of a Dask cluster."),
         ("cuggino watch --json >> watch.jsonl", "Save the events, for another program."),

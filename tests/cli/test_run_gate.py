@@ -21,7 +21,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GitProject:
     """A repository with a check, a test and a specification."""
     isolate_git(monkeypatch, tmp_path / "home")
     project = GitProject(tmp_path / "project")
-    project.write(".specs/hello.md", "# Hello\n")
+    project.write(".specs/hello.md", "# Hello\n\nThe old check goes away.\n")
     project.write("check.sh", CHECK)
     project.write("tests/test_hello.py", TEST)
     project.write(".gitignore", ".cuggino/\nscenario.toml\n")
@@ -54,18 +54,19 @@ WEAKENS = implements("check.sh", "exit 0\n")
 def test_a_check_that_the_agent_rewrites(
     project: GitProject, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With `gate: block` the approval does not count, and the run prints why."""
+    """With `gate: block` the approval does not count, and the run prints why, measured."""
     assert 11 == played(project, PLANS + WEAKENS + APPROVES, gate="block")
     printed = " ".join(capsys.readouterr().out.split())
     assert "[Check] Completed (exit 0)" in printed
-    assert "Approval does not count: the check was changed (check.sh)" in printed
+    assert "C1: fails with the versions of the start of check.sh" in printed
+    assert "does not count: the check fails with the versions of the start of check.sh" in printed
 
 
 def test_a_change_that_the_reviewer_accepts(
     project: GitProject, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With `gate: block` an approval counts that names the file."""
-    accepts = reviews("<APPROVED>check.sh may be like that</APPROVED>")
+    """With `gate: block` an approval counts that quotes what the specification says of it."""
+    accepts = reviews("<APPROVED>C1: the old check goes away</APPROVED>")
     assert 0 == played(project, PLANS + WEAKENS + accepts, gate="block")
     assert "Changed check.sh" in " ".join(capsys.readouterr().out.split())
 

@@ -157,7 +157,7 @@ def test_hooks_have_the_implementers_view(project: GitProject, tmp_path: Path) -
     assert "# Page\n\nA page.\n" == (project.root / ".specs/page.md").read_text()
     assert (project.root / "hooked").exists()
     assert not outside.exists()
-    assert "work" in project.git("show", "--format=", "--name-only", "HEAD").split()
+    assert "work" in project.git("log", "--format=", "--name-only").split()
 
 
 @pytest.mark.real_agent

@@ -227,6 +227,7 @@ def test_agrees_with_bash(script: str) -> None:
         text=True,
         timeout=LIMIT,
     ).stdout.split()
+    outcomes = ["0" if code == "141" else code for code in outcomes]  # nobody read from a pipe
     assert len(outcomes) == 2**checks
     why = why_it_cannot_fail(script)
     if why is not None or not re.search("exit|if|set", script):  # which may be unreachable

@@ -80,7 +80,6 @@ _OF_ONE: dict[type[ev.Event], dict[str, Any]] = {
     ev.CheckWeakened: {"id": "C1", "paths": ["tests/test_a.py"], "failing": ["test_a"]},
     ev.NotInCommit: {"reason": "missing", "paths": ["a.txt"], "mended": False},
     ev.CheckFlaky: {"tests": ["test_a"], "times": 2},
-    ev.ApprovalBlocked: {"exit_code": 1, "changed": []},
     ev.ApprovalQuestioned: {"objections": ["the review file has findings"]},
     ev.CommitPerformed: {"left": []},
     ev.DeliverSessionEnded: {"session": 1, "cost_usd": 0.5, "duration": 60.0},

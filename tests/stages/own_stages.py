@@ -14,7 +14,7 @@ from cuggino.stages import Services, StageOptions, Workplace
 from cuggino.storage import Workspace
 from cuggino.testing import AgentRun, InMemoryAgent
 from tests.drawings import Drawing
-from tests.loops.coding_loop import MarbleRepository
+from tests.loops.coding_loop import FakeWork, MarbleRepository
 
 ROLES: tuple[Role, ...] = ("planning", "implementing", "reviewing", "audit")
 
@@ -37,6 +37,17 @@ def session_of(
 def command_of(stage: Callable[..., Observable[Any]]) -> Callable[..., Observable[Any]]:
     """Return a function that builds the stage from a folder and the command's output."""
     return lambda folder, output: stage(workplace(folder, shell=lambda *_: output), "make")
+
+
+def copy_of(stage: Callable[..., Observable[Any]]) -> Callable[..., Observable[Any]]:
+    """Return a function that builds the stage, whose command runs in a copy with this output."""
+
+    def build(folder: Path, output: Observable[Any]) -> Observable[Any]:
+        work = FakeWork()
+        work.copies = [output]
+        return stage(workplace(folder, work=work), "make", {})
+
+    return build
 
 
 def repository_of(folder: Path, *commits: Observable[Any], **given: Any) -> Workplace:

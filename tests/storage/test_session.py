@@ -47,6 +47,7 @@ def test_the_files(session: Session, tmp_path: Path) -> None:
         "the-id.planning/plan.md",
         "the-id.reviewing/review.md",
         "the-id.check.txt",
+        "the-id.copy.txt",
         "the-id.setup.txt",
         "the-id.verified.json",
     ] == [str(file.relative_to(tmp_path)) for file in session.files]

@@ -300,7 +300,7 @@ class CodingRun(Story):
     def _committed(self, n: int) -> Flow[OwnReview | LoopStalled | None]:
         """Commit what is left of approved work; return why the approval does not count, or None."""
         yield from self._commit_the_rest(n)
-        commit = partial(self._commit, n, "Commit what git's index hid", "commit-rest")
+        commit = partial(self._commit, n, "Commit the rest of the work", "commit-rest")
         own = yield from self._gate.committed(n, commit)
         if own is None:
             own = yield from self._gate.clean(n)
