@@ -40,6 +40,8 @@ State: TypeAlias = Mapping[str, Any]
 
 _MOST_IGNORED, _LARGEST_IGNORED = 500, 256 * 1024
 """The number and the bytes of ignored files whose content is kept."""
+_MOST_LISTED = 5_000
+"""The number of ignored files and folders of which new ones are told; more are no settings."""
 
 
 _UNCHANGED: State = {
@@ -206,7 +208,8 @@ class GitWork:
     def _ignored(self) -> Flow[list[str]]:
         """Return ignored files, and ignored folders with a slash at the end, from the top."""
         words = ("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
-        return sorted((yield from self._work.git.must(*words)).fields)
+        listed = sorted((yield from self._work.git.must(*words)).fields)
+        return listed if len(listed) <= _MOST_LISTED else []
 
     def changed(self, start: State) -> Observable[State]:
         return flow(lambda: self._changed(start))
@@ -328,7 +331,7 @@ class GitWork:
         gone = [change.path for change in found if change.state == "D"]
         gone = [path for path in gone if not os.path.lexists(layout.top / path)]
         strip = len(layout.prefix)
-        new = [p for p in now["listed"] if p not in start.get("listed", ())]
+        new = sorted({*now["listed"]} - {*start.get("listed", ())})
         nested = [p for p in now["nested"] if p not in start.get("nested", ())]
         return Standing(
             missing=tuple(path[strip:] for path in left),
