@@ -163,7 +163,7 @@ def _side(git: Git, other: str, one: str, paths: Sequence[str]) -> Flow[str]:
     specs = [f":(top,literal){path}" for path in paths]
     log = ("log", "--format=%B", f"{other}..{one}", "--", *specs)
     said = (yield from git.must(*log)).text
-    plain = ("diff", "--no-ext-diff", "--no-textconv", "--no-color", f"{other}...{one}")
+    plain = ("diff", "--no-ext-diff", "--no-textconv", "--no-color", "--text", f"{other}...{one}")
     diff = (yield from git.must(*plain, "--", *specs)).text
     words = "\n".join(line for line in said.splitlines() if line.strip())
     return f"{_cut(words)}\n\n{_cut(diff)}".strip()

@@ -410,6 +410,6 @@ def _baseline_line(baseline: str | None) -> str:
     if baseline is None:
         return "Look at the code as it is now, committed or not."
     return (
-        f"See what was changed since the start: `git diff {baseline}..HEAD`, and `git status` for "
-        "what is not committed."
+        f"See what was changed since the start: `git diff --text {baseline}..HEAD`, and `git "
+        "status` for what is not committed."
     )

@@ -288,7 +288,7 @@ def test_a_conflict_is_resolved_and_reviewed(conflict: Conflict) -> None:
         assert "+zwei\n" in prompt
     assert "the file" in (resolver.system_prompt or "")
     assert "Translate a.txt" in (resolver.system_prompt or "")
-    assert f"`git diff {conflict.home.head()}..HEAD`" in (reviewer.system_prompt or "")
+    assert f"`git diff --text {conflict.home.head()}..HEAD`" in (reviewer.system_prompt or "")
     parents = conflict.git("log", "-1", "--format=%P").split()
     assert [conflict.candidate.commit, conflict.home.head()] == parents
     assert "TWO zwei" in conflict.git("show", "HEAD:a.txt")

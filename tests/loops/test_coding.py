@@ -106,7 +106,7 @@ class TestCommits:
         t.check_subscriptions(commit, "--^--!")
         t.check_subscriptions(second, "-----^-!")
         assert ["one", "all"] == loop.repository.messages
-        assert "`git diff base..HEAD`" in loop.prompts("reviewing")[0]
+        assert "`git diff --text base..HEAD`" in loop.prompts("reviewing")[0]
 
     @pytest.mark.parametrize(
         ("second", "end"), [(of(Commit("abc", "all")), "(YKL|)"), (empty(), "(YL|)")]

@@ -338,7 +338,7 @@ class TestImprovements:
         t.record(loop.run(max_iterations=3))
         first, second, third = loop.prompts("reviewing")
         assert "reviewed before" not in first
-        assert "these files have changed: `src/login.py`. See `git diff t0 t1`" in second
+        assert "these files have changed: `src/login.py`. See `git diff --text t0 t1`" in second
         assert "`git log h0..HEAD`" in second
         assert "- F1 (open) `src/login.py`: src/login.py: the password is written" in second
         assert "Since the latest review nothing has changed." in third

@@ -243,7 +243,7 @@ def earlier_reviews_section(
     then, here = (seen["state"] if seen is not None else None for seen in (before, now))
     if then is not None and here is not None and now is not None and now["changed"] is not None:
         paths = _listed(now["changed"])
-        see = f"`git diff {then['tree']} {here['tree']}`"
+        see = f"`git diff --text {then['tree']} {here['tree']}`"
         if then["head"] and then["head"] != here["head"]:
             see += f", and the commits with `git log {then['head']}..HEAD`"
         what = f"these files have changed: {paths}. See {see}." if paths else "nothing has changed."

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from reactivex import Observable, operators as ops
 
 from cuggino.domain import PathState, path_changes
+from cuggino.errors import StorageError
 from cuggino.events import (
     ApprovalBlocked,
     Approved,
@@ -40,6 +41,7 @@ from cuggino.gate import (
     Repeats,
     Standing,
     State,
+    add_flake,
     deciding_files,
     hidden_failures,
     is_answered,
@@ -428,10 +430,26 @@ class Gate:
         again = yield from self._in_a_copy(n, (), "check-again")
         if again is None or again.exit_code != 0:
             return check
+        times = yield from ask(flow(lambda: self._seen_again(result.failing)), name="flake")
         yield from emit(
-            CheckFlaky(iteration=n, tests=result.failing, output=check.output[-_SHOWN:])
+            CheckFlaky(
+                iteration=n,
+                tests=result.failing,
+                times=times or 1,
+                output=check.output[-_SHOWN:],
+            )
         )
         return again
+
+    def _seen_again(self, tests: tuple[str, ...]) -> Flow[None]:
+        """Add the flake to the ledger, and emit how often it was seen lately."""
+        now = yield from ask(clock())
+        names, path = tests or (self._options.check_command or "",), self._services.workspace.flakes
+        times = 1
+        if now is not None:
+            with suppress(StorageError):
+                times = add_flake(path, names, now=now)
+        yield from emit(times)
 
     def _measure(self, n: int, check: CheckCommandOutput, changed: tuple[str, ...]) -> Flow[None]:
         """Run the check with the files of the start, and remember what they bring out."""
