@@ -8,18 +8,19 @@ from collections.abc import Iterable
 _CLAUSE = 4
 """Words in a row that a quotation has to share with the specification."""
 _FEWEST = 3
-"""Words that a text must have to be quoted at all."""
+"""Words that a text or a line must have to be quoted at all."""
 
 
 def is_answered(finding: str, answer: str, texts: Iterable[str]) -> bool:
     """Return whether the answer quotes one of the texts after the id of the finding.
 
-    A quotation shares four words in a row with it, or all of a shorter text; case, punctuation and
+    A quotation shares four words in a row with it, or all of a shorter line; case, punctuation and
     markup do not count.
     """
     parts = re.split(rf"(?<!\w){re.escape(finding)}(?!\w)", answer)
     said = [_words(part) for part in parts[1:]]
-    return any(_quotes(words, _words(text)) for text in texts for words in said)
+    clauses = [_words(part) for text in texts for part in (text, *text.splitlines())]
+    return any(_quotes(words, clause) for clause in clauses for words in said)
 
 
 def _quotes(said: list[str], text: list[str]) -> bool:

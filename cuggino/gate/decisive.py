@@ -37,7 +37,9 @@ _BY_NAME = re.compile(
     re.IGNORECASE,
 )
 _NOTHING_RAN = re.compile(
-    r"no tests ran|collected 0 items|ran 0 tests|no tests? (?:files )?found|no test files",
+    r"no tests ran|collected 0 items|ran 0 tests|no tests? (?:files |modules )?found|no test files"
+    r"|no test specified|no tests executed|no examples found"
+    r"|no rule to make target [^,\n]+\.\s+stop|missing script:",
     re.IGNORECASE,
 )
 
@@ -52,23 +54,26 @@ def deciding_files(
     """Return the files that may decide what the check says, whatever the work is, sorted.
 
     Of the `changed` and removed ones these are tests, scripts, settings, files without an ending,
-    and what `patterns` names. Of the `added` ones they are tests, and files that change how
-    programs check as soon as they exist, such as `conftest.py` or `pytest.py`: but only if the
-    start had tests, as there was nothing to weaken otherwise.
+    and what `patterns` names. Of the `added` ones they are files that change how programs check as
+    soon as they exist, such as `conftest.py` or `pytest.py`, and tests. The first tests of a
+    project can weaken nothing, but they rest on such files, so they are named beside them only.
     """
     found = {path for path in changed if _decides(path, patterns)}
+    tests: set[str] = set()
     for path in added:
         parts = PurePosixPath(path).parts
         stems = {parts[0].removesuffix(".py"), parts[-1]}
         is_theirs = bool(_IN_THEIR_PLACE.search(parts[-1])) or not stems.isdisjoint(_PROGRAMS)
         is_named = any(_matches(path, pattern) for pattern in patterns)
-        if is_named or is_theirs or (had_tests and is_test_file(path)):
+        if is_named or is_theirs:
             found.add(path)
-    return tuple(sorted(found))
+        elif is_test_file(path):
+            tests.add(path)
+    return tuple(sorted(found | tests if had_tests or found else found))
 
 
 def ran_nothing(output: str) -> bool:
-    """Return whether a check says that it has found no test to run."""
+    """Return whether a check says that it has found no test to run, or is not there yet."""
     return _NOTHING_RAN.search(output) is not None
 
 

@@ -43,5 +43,7 @@ def test_too_short_to_be_quoted(text: str) -> None:
 
 
 def test_a_short_text() -> None:
-    """The whole of it is a quotation."""
+    """The whole of it is a quotation, and so is the whole of a short line."""
     assert is_answered("C1", "C1: `Drop Python two`", ["Drop Python two."])
+    assert is_answered("C1", "C1: f returns 2", ["# App\n\nf returns 2\n"])
+    assert not is_answered("C1", "C1: f returns 3", ["# App\n\nf returns 2\n"])

@@ -44,8 +44,12 @@ def test_added_work(path: str) -> None:
 
 
 def test_the_first_tests() -> None:
-    """Without any at the start, new tests can weaken nothing."""
+    """They can weaken nothing, and go with the settings on which they rest."""
     assert () == deciding_files([], ["tests/test_a.py", "src/a_test.go"], had_tests=False)
+    added = ["pyproject.toml", "src/x.py", "tests/test_a.py"]
+    expected = ("pyproject.toml", "tests/test_a.py")
+    assert expected == deciding_files([], added, had_tests=False)
+    assert expected == deciding_files(["pyproject.toml"], added[1:], had_tests=False)
 
 
 @pytest.mark.parametrize("path", WORK)
@@ -68,6 +72,10 @@ def test_patterns(pattern: str) -> None:
         ("no tests ran in 0.01s", True),
         ("Ran 0 tests in 0.000s", True),
         ("No test files found, exiting with code 1", True),
+        ("Error: no test specified", True),
+        ('npm error Missing script: "test"', True),
+        ("make: *** No rule to make target 'test'.  Stop.", True),
+        ("make: *** No rule to make target 'a.c', needed by 'test'.  Stop.", False),
         ("1 failed in 0.01s", False),
         ("Ran 10 tests in 0.1s", False),
     ],
