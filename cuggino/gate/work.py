@@ -76,10 +76,11 @@ class Work(Protocol):
     def changed(self, start: State) -> Observable[State]:
         """Emit what differs from the start, and the `tree` as it is.
 
-        `changed` are files that the start had too, in another version, or removed and not moved
-        elsewhere; `added` are new ones. Ignored files are among both, and the new ones in `ignored`
-        as well. `had_tests` tells whether the start had any; `listed` are all ignored files and
-        folders, from the top of the repository. Other paths are relative to the project.
+        `changed` are files that the start had too, in another version or removed; what was only
+        moved is not, unless it is a test. `added` are new ones. Ignored files are among both, and
+        the new ones in `ignored` as well. `had_tests` tells whether the start had any; `listed` are
+        all ignored files and folders, from the top of the repository. Other paths are relative to
+        the project.
         """
 
     def copy(
@@ -221,7 +222,12 @@ class GitWork:
             prefix = (yield from self._work.layout()).prefix
             changes = yield from diff_trees(self._work.git, start["tree"], now["tree"])
             new = {change.blob for change in changes if change.state == "A"}
-            kept = [c for c in changes if not (c.state == "D" and c.blob_before in new)]
+            kept = [
+                change
+                for change in changes
+                if not (change.state == "D" and change.blob_before in new)
+                or is_test_file(change.path.removeprefix(prefix))
+            ]
             before, after = start["ignored"], now["ignored"]
             ignored = after.keys() - before.keys()
             others = {path for path in before if before[path] != after.get(path)}
@@ -291,7 +297,10 @@ class GitWork:
                     yield from forward(_in(("/bin/sh", "-c", _COPY, "sh", cwd, root), cwd, {}))
                     view = None if views is None else views.of_commands(root, reads=(folder,))
                 argv = ("/bin/sh", "-c", _PUT_BACK, "sh", root, folder, command)
-                whole = without_logins({**os.environ, **env}, ())
+                # What was put back is newer than all that was built from what it replaces; bytecode
+                # would be taken for that of a file of the same size and second.
+                own = {"PYTHONPYCACHEPREFIX": str(folder / "bytecode")}
+                whole = without_logins({**os.environ, **env, **own}, ())
                 yield from forward(_in(argv, root, whole, view))
 
         return lambda command, cwd: flow(lambda: run(command, cwd.resolve()))
@@ -429,7 +438,7 @@ def _below(prefix: str, paths: Iterable[str]) -> list[str]:
 
 _COPY = 'mkdir -- "$2" && { cp -pR -- "$1/." "$2" >/dev/null 2>&1; true; }'
 _PUT_BACK = (
-    'cd -- "$1" && xargs -0 rm -rf -- <"$2/removed" && tar -xpf "$2/files.tar" && '
+    'cd -- "$1" && xargs -0 rm -rf -- <"$2/removed" && tar -xmpf "$2/files.tar" && '
     'exec /bin/sh -c "$3"'
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -67,14 +68,15 @@ def test_changed(work: GitWork, project: GitProject) -> None:
 
 
 def test_moved(work: GitWork, project: GitProject) -> None:
-    """A file that was moved as it was has not changed; the start had tests."""
+    """A file that was moved as it was has not changed, but a test may not be found any more."""
     start = state(work)
-    (project.root / "tests/unit").mkdir()
-    (project.root / "tests/test_a.py").rename(project.root / "tests/unit/test_a.py")
+    (project.root / "tests/test_a.py").rename(project.root / "tests/a_check.py")
+    (project.root / "app.py").rename(project.root / "main.py")
     project.write("b.log", "new\n")
     found = run(work.changed(start))
     assert found is not None
-    assert ([], ["b.log", "tests/unit/test_a.py"]) == (found["changed"], found["added"])
+    assert ["tests/test_a.py"] == found["changed"]
+    assert ["b.log", "main.py", "tests/a_check.py"] == found["added"]
     assert (["b.log"], True) == (found["ignored"], found["had_tests"])
 
 
@@ -85,6 +87,17 @@ def test_a_commit_as_the_start(work: GitWork, project: GitProject) -> None:
     found = run(work.state(head))
     assert found is not None
     assert ["app.py"] == changed(work, found)
+
+
+def test_what_is_put_back_is_new(work: GitWork, project: GitProject) -> None:
+    """Programs that build by time do not take what they built from the work for up to date."""
+    start = state(work)
+    project.write("tests/test_a.py", "easy\n")
+    project.write("built", "easy\n")
+    os.utime(project.root / "built", (1_000_000_000, 1_000_000_000))
+    shell = run(work.copy(start, ["tests/test_a.py"], env={}))
+    assert shell is not None
+    run(shell("test tests/test_a.py -nt built", project.root))
 
 
 @pytest.mark.parametrize("confined", [False, True])
