@@ -26,7 +26,8 @@ _PROGRAMS = frozenset(_PROGRAM_NAMES.split())
 """Programs and modules that check: the project's own would take their place."""
 _IN_THEIR_PLACE = re.compile(
     r"^\.|^(?:conftest|noxfile|sitecustomize|usercustomize)\.py$|^(?:setup|tox)\.cfg$"
-    r"|^(?:pyproject|pytest)\.toml$|^(?:pytest|tox)\.ini$|\.config\.\w+$|^(?:GNU)?makefile$"
+    r"|^(?:bunfig|clippy|pyproject|pytest|ruff|rustfmt)\.toml$|^(?:mypy|pytest|tox)\.ini$"
+    r"|^(?:biome|deno|pyrightconfig)\.jsonc?$|^pylintrc$|\.config\.\w+$|^(?:GNU)?makefile$"
 )
 """Names of files that change how programs check as soon as they exist."""
 _BY_NAME = re.compile(

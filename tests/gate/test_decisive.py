@@ -16,7 +16,7 @@ CHANGED = (
 ADDED = (
     *("tests/test_a.py", "tests/conftest.py", "setup.cfg", "pytest.toml", ".pytest.ini"),
     *("pytest.py", "unittest/case.py", "sitecustomize.py", "tools/make", "GNUmakefile", ".npmrc"),
-    *("vitest.config.ts", "pyproject.toml"),
+    *("vitest.config.ts", "pyproject.toml", "mypy.ini", "src/ruff.toml", "biome.json", "pylintrc"),
 )
 WORK = (
     *("src/app.py", "app.js", "pkg/m.go", "lib/latest.rs", "a.sql", "src/pytest_helper.py"),
