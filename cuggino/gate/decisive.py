@@ -40,6 +40,7 @@ _BY_NAME = re.compile(
 _NOTHING_RAN = re.compile(
     r"no tests ran|collected 0 items|ran 0 tests|no tests? (?:files |modules )?found|no test files"
     r"|no test specified|no tests executed|no examples found"
+    r"|start directory is not importable|could not find '[^'\n]*\btests?\b"
     r"|no rule to make target [^,\n]+\.\s+stop|missing script:",
     re.IGNORECASE,
 )

@@ -74,6 +74,8 @@ def test_patterns(pattern: str) -> None:
         ("No test files found, exiting with code 1", True),
         ("Error: no test specified", True),
         ('npm error Missing script: "test"', True),
+        ("ImportError: Start directory is not importable: 'tests'", True),
+        ("Could not find 'test/*.test.js'", True),
         ("make: *** No rule to make target 'test'.  Stop.", True),
         ("make: *** No rule to make target 'a.c', needed by 'test'.  Stop.", False),
         ("1 failed in 0.01s", False),
