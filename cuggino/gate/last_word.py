@@ -116,7 +116,12 @@ _REFUSES = re.compile(
     r"satisf\w*|ok(?:ay)?|good|fine|right|correct|work\w*|compile\w*|build\w*)\b"
     r"|\b(?:disapprov\w*|unapproved|(?:i|we)\s+(?:\w+\s+)?(?:reject|decline))\b"
     r"|\bchanges?\s+(?:are\s+|is\s+)?(?:requested|required|needed|necessary)\b"
-    r"|^\s*(?:not|no|never|nope|pending|todo|wip|draft|rejected|declined)\s*$"
+    r"|^\s*(?:i\s+)?(?:(?:would|will)\s+(?:only\s+)?approve|conditional(?:ly)?\s+approv\w*)\b"
+    r"|^\s*(?:approv\w*|merge|ship)\s+(?:it\s+)?(?:only\s+)?(?:if|once|unless|until|pending)\b"
+    r"|\bneeds?\s+(?:more\s+|some\s+)?(?:fixing|rework|work)\b"
+    r"|\b(?:partially|partly|half|only half)\s+(?:complete\w*|done|finished|implemented)\b"
+    r"|^\s*(?:not|no|never|nope|pending|todo|wip|draft|rejected|declined|denied|refused|withdrawn"
+    r"|fail(?:s|ed|ing|ure)?)\s*$"
 )
 _DOUBLE = re.compile(r"\b(?:nothing|none|no\s+\w+)\b")
 """Words that turn a refusal into its opposite: "nothing that does not match"."""

@@ -85,6 +85,8 @@ def test_the_question_names_the_review_file() -> None:
             "It doesn't work",
         ),
         *("The implementation is not complete", "changes requested", "one blocker left", "no"),
+        *("I would approve if login worked", "Approve once the tests are fixed", "failing"),
+        *("conditionally approved: fix login first", "needs work", "partially implemented"),
     ],
 )
 def test_contradictory_contents(content: str) -> None:
@@ -103,7 +105,7 @@ def test_contradictory_contents(content: str) -> None:
         *("Matches. No blocking findings", "The check no longer fails", "No blockers"),
         *("Error handling is complete", "Rejects invalid input with exit code 2", "Done."),
         *("The parser handles not found cases", "Looks good, not a trivial change"),
-        "Not only good but complete",
+        *("Not only good but complete", "Nothing needs work", "Users are approved once they pay"),
         "The tests fail if the input is negative, as specified",
     ],
 )
