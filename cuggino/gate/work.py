@@ -64,7 +64,7 @@ class Standing(NamedTuple):
     nested: tuple[str, ...] = ()
     """Folders that are repositories of their own, since the start."""
     ignored: tuple[str, ...] = ()
-    """Files and folders that git ignores, since the start."""
+    """Files and folders that git ignores, since the start or changed since then."""
 
 
 class Work(Protocol):
@@ -340,7 +340,10 @@ class GitWork:
         gone = [change.path for change in found if change.state == "D"]
         gone = [path for path in gone if not os.path.lexists(layout.top / path)]
         strip = len(layout.prefix)
-        new = sorted({*now["listed"]} - {*start.get("listed", ())})
+        before, by_start = start["ignored"], start.get("written", ())
+        others = [p for p, kept in now["ignored"].items() if before.get(p, kept) != kept]
+        others = [path for path in others if path[strip:] not in by_start]
+        new = sorted({*now["listed"]} - {*start.get("listed", ())} | {*others})
         nested = [p for p in now["nested"] if p not in start.get("nested", ())]
         return Standing(
             missing=tuple(path[strip:] for path in left),

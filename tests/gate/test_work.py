@@ -158,6 +158,7 @@ LACKING: dict[str, tuple[Callable[[GitProject], object], Standing]] = {
     "another case": (_other_case, Standing(missing=("App.py",), removed=("app.py",))),
     "a repository": (_nested, Standing(nested=("lib/",))),
     "an ignored file": (lambda p: p.write("a.log", "work\n"), Standing(ignored=("a.log",))),
+    "a changed ignored file": (lambda p: p.write(".env", "MODE=x\n"), Standing(ignored=(".env",))),
     "a removed file": (_removed, Standing(removed=("app.py",))),
     "a specification": (lambda p: p.write(".specs/b.md", "new\n"), Standing()),
 }
@@ -196,6 +197,8 @@ def test_what_does_not_count(work: GitWork, project: GitProject) -> None:
     checked = run(work.changed(start))
     assert checked is not None
     project.write("report.xml", "by the check\n")
+    project.write(".env", "by the check, also before the first agent\n")
+    start = {**start, "written": [".env"]}
     found = run(work.standing(start, checked=checked["tree"], exclude=EXCLUDE))
     assert Standing() == found
     project.write("dirty.txt", "by an agent\n")

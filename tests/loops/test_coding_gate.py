@@ -268,11 +268,12 @@ class TestCommitted:
         ("standing", "paths"),
         [
             (Standing(ignored=("a.log", "node_modules/", "pkg/__pycache__/")), ("a.log",)),
+            (Standing(ignored=("build/", ".env", ".cache/", "a.pyc")), ("build/", ".env")),
             (Standing(removed=("a.txt",)), ("a.txt",)),
         ],
     )
     def test_told(self, tmp_path: Path, standing: Standing, paths: tuple[str, ...]) -> None:
-        """What need not be wrong is told; generated folders are no news."""
+        """What need not be wrong is told; caches are no news."""
         events = story(self.played(tmp_path, standing), commit=True)
         assert [paths] == [event.paths for event in kinds(events, NotInCommit)]
         assert isinstance(events[-1], LoopApproved)

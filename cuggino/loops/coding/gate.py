@@ -71,11 +71,8 @@ MOST_REPEATS = 3
 _SHOWN = 4_000
 """Characters of an output that a prompt and an event show."""
 
-_FOLDERS = """
-__pycache__ bower_components build coverage dist node_modules out target tmp vendor venv
-"""
-_GENERATED = frozenset(_FOLDERS.split())
-"""Folders that programs fill; so are all whose name begins with a dot."""
+_CACHES = frozenset({"__pycache__", "bower_components", "coverage", "node_modules", "venv"})
+"""Folders that programs fill, and can fill again; so are those whose name begins with a dot."""
 
 
 class OwnReview(NamedTuple):
@@ -352,7 +349,7 @@ class Gate:
                         NotInCommit(iteration=n, reason="missing", paths=paths, mended=is_mended)
                     )
             problems += [f"it lacks {_listed(left)}"] if left else []
-        ignored = tuple(path for path in found.ignored if not _is_generated(path))
+        ignored = tuple(path for path in found.ignored if not _is_cache(path))
         if found.removed:
             yield from emit(NotInCommit(iteration=n, reason="removed", paths=found.removed))
         if found.nested:
@@ -594,9 +591,11 @@ def _as_lists(standing: Standing) -> dict[str, list[str]]:
     return {name: [*paths] for name, paths in standing._asdict().items()}
 
 
-def _is_generated(path: str) -> bool:
+def _is_cache(path: str) -> bool:
     parts = PurePosixPath(path).parts
-    return any(part in _GENERATED or part.startswith(".") for part in parts)
+    folders = parts if path.endswith("/") else parts[:-1]
+    is_in_one = any(part in _CACHES or part.startswith(".") for part in folders)
+    return is_in_one or parts[-1] in (".coverage", ".DS_Store") or path.endswith(".pyc")
 
 
 def _paths(before: PathState | None, after: PathState | None) -> tuple[str, ...]:
