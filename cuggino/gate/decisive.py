@@ -37,6 +37,8 @@ _BY_NAME = re.compile(
     r"|^(?:docker-)?compose.*\.ya?ml$|^taskfile\.ya?ml$|^rakefile|file$",
     re.IGNORECASE,
 )
+_NOT_EXECUTABLE = 126
+"""The exit code of a shell that may not execute a file."""
 _NOTHING_RAN = re.compile(
     r"no tests ran|collected 0 items|ran 0 tests|no tests? (?:files |modules )?found|no test files"
     r"|no test specified|no tests executed|no examples found"
@@ -74,9 +76,9 @@ def deciding_files(
     return tuple(sorted(found | tests if had_tests or found else found))
 
 
-def ran_nothing(output: str) -> bool:
-    """Return whether a check says that it has found no test to run, or is not there yet."""
-    return _NOTHING_RAN.search(output) is not None
+def ran_nothing(output: str, *, exit_code: int | None = 1) -> bool:
+    """Return whether a check says that it has found no test to run, or cannot be run yet."""
+    return exit_code == _NOT_EXECUTABLE or _NOTHING_RAN.search(output) is not None
 
 
 def _decides(path: str, patterns: Sequence[str]) -> bool:

@@ -85,3 +85,9 @@ def test_patterns(pattern: str) -> None:
 def test_ran_nothing(output: str, nothing: bool) -> None:
     """A check that finds no test says nothing about the work."""
     assert nothing == ran_nothing(output)
+
+
+def test_not_executable() -> None:
+    """A script that could not be executed at the start has said nothing."""
+    assert ran_nothing("sh: ./app.sh: Permission denied", exit_code=126)
+    assert not ran_nothing("open: Permission denied", exit_code=1)

@@ -461,7 +461,8 @@ class Gate:
             return
         if result.passed:  # a check that fails in every copy, or finds no test, tells nothing
             plain = yield from self._in_a_copy(n, (), "check-copy")
-            if plain is None or plain.exit_code != 0 or ran_nothing(at_start.output):
+            nothing = ran_nothing(at_start.output, exit_code=at_start.exit_code)
+            if plain is None or plain.exit_code != 0 or nothing:
                 yield from emit(CheckUnmeasured(iteration=n, paths=changed))
                 return
         about = failing or (other.failures.digest,)
