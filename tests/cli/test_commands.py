@@ -201,7 +201,7 @@ def test_follow_goes_on_after_a_kill(run: Commanded) -> None:
     assert 0 == code
     assert "waiting until it is resumed" in lines[-1]
     assert "[Planning] Starting" not in rest
-    assert "[Loop] Implementation approved!" in rest
+    assert "[Loop] Implementation approved, unchecked" in rest
     assert "[Summary] Approved" in rest
 
 

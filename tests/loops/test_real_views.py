@@ -359,16 +359,17 @@ def _run(project: Site) -> Story:
 def delivered(project: Site, name: str, said: str) -> list[Turn]:
     """Return the turns that write a file of the session, wherever that is, and see it outside."""
     role, _, base = name.partition("/")
+    text = "No findings.\n" if role == "reviewing" else "- [ ] The file\n"
 
     def path() -> Path:
         (folder,) = (project.folder / ".cuggino" / "wip").glob(f"*.{role}")
         return folder / base
 
     def write(_request: ModelRequest) -> Block:
-        return project.real.tool(Write(str(path()), "- [ ] The file\n"))
+        return project.real.tool(Write(str(path()), text))
 
     def see(_request: ModelRequest) -> Block:
-        assert path().read_text() == "- [ ] The file\n"
+        assert text == path().read_text()
         return Text(said)
 
     return [write, see]
