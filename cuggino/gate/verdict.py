@@ -74,6 +74,10 @@ class Repeats:
     reason: str = ""
     result: CheckResult | None = None
 
+    def after(self, check: CheckResult) -> Repeats:
+        """Return the count after the check of another review: one that passes ends a row of red."""
+        return Repeats() if check.passed and self.reason == "check" else self
+
     def add(self, reason: str, result: CheckResult | None = None) -> Repeats:
         """Return the count after another failure."""
         is_same = reason == self.reason and (

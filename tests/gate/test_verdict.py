@@ -72,6 +72,15 @@ def test_repeats() -> None:
     assert [1, 2, 1, 1, 2, 1, 2, 1, 2] == times
 
 
+def test_a_check_that_passes_ends_the_row() -> None:
+    """Of red checks; it says nothing about a check that was weakened."""
+    red = Repeats().add("check", A)
+    assert Repeats() == red.after(GREEN)
+    assert red == red.after(A)
+    weakened = Repeats().add("weakened", A)
+    assert weakened == weakened.after(GREEN)
+
+
 def test_is_like() -> None:
     """Two results are alike if both passed, or both failed in the same way."""
     assert GREEN.is_like(CheckResult.of(0, "other words"))

@@ -51,7 +51,7 @@ def changing(action: Callable[[], object], said: object) -> Observable[Any]:
 
 
 def loop(
-    folder: Path, *checks: Observable[bytes], reviews: tuple[str, ...] = ("yes",)
+    folder: Path, *checks: Observable[bytes], reviews: tuple[str | Event, ...] = ("yes",)
 ) -> CodingLoop:
     """A loop with an honest specification, whose agents say that they are done."""
     t = marbles()
@@ -60,7 +60,7 @@ def loop(
         folder,
         planning=[of(t.events["c"])] * times,
         implementing=[of(t.events["d"])] * times,
-        reviewing=[of(says("APPROVED", text)) for text in reviews],
+        reviewing=[of(says("APPROVED", it) if isinstance(it, str) else it) for it in reviews],
         commands={CHECK: list(checks)},
         commits=[empty()] * 10,
     )
@@ -224,6 +224,15 @@ class TestRed:
         assert 3 == len(kinds(events, ApprovalBlocked))
         assert isinstance(events[-1], LoopStalled)
         assert ("check", True) == (events[-1].reason, "test_a" in events[-1].message)
+
+    def test_a_green_check_between_is_progress(self, tmp_path: Path) -> None:
+        """Only approvals in a row count."""
+        checks = [red(), red(), red(), red(), red(), of(b"fine"), red(), red(), red(), red()]
+        reviews = ("a", "b", says("REQUEST_CHANGES", "redo"), "d", "e")
+        played = loop(tmp_path, *checks, reviews=reviews)
+        events = story(played, max_iterations=5)
+        assert 4 == len(kinds(events, ApprovalBlocked))
+        assert isinstance(events[-1], LoopMaxIterations)
 
     def test_another_failure_is_progress(self, tmp_path: Path) -> None:
         """The count begins anew."""

@@ -225,6 +225,7 @@ class Gate:
         if check is None or self._is_old:
             return check
         result = CheckResult.of(check.exit_code, check.output)
+        self._known = replace(self._known, repeats=self._known.repeats.after(result))
         if judge_check(result, self._known.baseline) == "failed":
             is_new = self._known.checked is None or self._known.checked != self._known.red
             self._known = replace(self._known, red=self._known.checked)
@@ -362,7 +363,7 @@ class Gate:
         blocked = ApprovalBlocked(
             iteration=n,
             exit_code=None,
-            changed=(*found.missing, *found.nested),
+            changed=(*found.missing, *found.nested) or ("HEAD",),
             reason="not_committed",
         )
         return (yield from self.blocked(blocked, _NOT_COMMITTED.format(why="; ".join(problems))))
@@ -642,7 +643,7 @@ _CHANGED = (
     "are findings."
 )
 _WEAKENED = (
-    "{id}: the check passes on the work, but it fails with the versions of the start of {paths}. "
+    "{id}: with the versions of the start of {paths}, the check fails as it does not on the work. "
     "If the specification wants that change, an approval has to answer {id} with the clause that "
     "wants it, quoted word for word (`{id}: ...`); otherwise request changes. The output with the "
     "versions of the start:\n\n{output}"
