@@ -61,6 +61,7 @@ from cuggino.domain.progress import ProgressWatch
 from cuggino.domain.project_paths import (
     PathChange,
     PathState,
+    is_cache,
     is_test_file,
     path_changes,
 )
@@ -162,6 +163,7 @@ __all__ = [
     "finding_as_markdown",
     "held_of",
     "hits_every_item",
+    "is_cache",
     "is_full_disk",
     "is_marked_imported",
     "is_overload",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -14,6 +15,13 @@ _TEST_FOLDERS = frozenset({"__tests__", "e2e", "spec", "test", "tests"})
 _TEST_FILE = re.compile(
     r"(test_.+|.+_test|.+[.-](test|spec)|.+_spec|.*[a-z0-9]Tests?|conftest)\.\w+$"
 )
+
+
+_CACHES = (
+    *("__pycache__", "*.py[co]", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"),
+    *("*.egg-info", ".coverage", ".cache", ".gradle", ".DS_Store"),
+)
+"""Names of files and folders that compilers and tests write, and write again when they are gone."""
 
 
 class PathChange(NamedTuple):
@@ -43,3 +51,9 @@ def is_test_file(path: str) -> bool:
         not _TEST_FOLDERS.isdisjoint(parts[:-1])
         or _TEST_FILE.match(PurePosixPath(path).name) is not None
     )
+
+
+def is_cache(path: str) -> bool:
+    """Return whether a path is or lies in a cache of compilers or tests, by the usual names."""
+    parts = PurePosixPath(path).parts
+    return any(fnmatchcase(part, cache) for part in parts for cache in _CACHES)

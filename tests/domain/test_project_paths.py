@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cuggino.domain import is_test_file, path_changes
+from cuggino.domain import is_cache, is_test_file, path_changes
 
 
 @pytest.mark.parametrize(
@@ -31,6 +31,18 @@ def test_names_of_tests(path: str) -> None:
 def test_names_of_others(path: str) -> None:
     """Words that merely contain `test` are not."""
     assert not is_test_file(path)
+
+
+@pytest.mark.parametrize(
+    ("path", "is_one"),
+    [
+        *((path, True) for path in ("tests/__pycache__/a.pyc", "a.pyo", ".coverage", "x.egg-info/")),
+        *((path, False) for path in ("src/cache.py", "node_modules/a.js", "a.log", "coverage.py")),
+    ],
+)
+def test_caches(path: str, is_one: bool) -> None:
+    """What compilers and tests write again when it is gone."""
+    assert is_one == is_cache(path)
 
 
 def test_changes() -> None:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from reactivex import Observable, operators as ops
 
-from cuggino.domain import PathState, path_changes
+from cuggino.domain import PathState, is_cache, path_changes
 from cuggino.errors import StorageError
 from cuggino.events import (
     ApprovalBlocked,
@@ -71,7 +71,7 @@ MOST_REPEATS = 3
 _SHOWN = 4_000
 """Characters of an output that a prompt and an event show."""
 
-_CACHES = frozenset({"__pycache__", "bower_components", "coverage", "node_modules", "venv"})
+_FILLED = frozenset({"bower_components", "coverage", "node_modules", "venv"})
 """Folders that programs fill, and can fill again; so are those whose name begins with a dot."""
 
 
@@ -350,7 +350,7 @@ class Gate:
                         NotInCommit(iteration=n, reason="missing", paths=paths, mended=is_mended)
                     )
             problems += [f"it lacks {_listed(left)}"] if left else []
-        ignored = tuple(path for path in found.ignored if not _is_cache(path))
+        ignored = tuple(path for path in found.ignored if not _can_be_made_again(path))
         if found.removed:
             yield from emit(NotInCommit(iteration=n, reason="removed", paths=found.removed))
         if found.nested:
@@ -593,11 +593,10 @@ def _as_lists(standing: Standing) -> dict[str, list[str]]:
     return {name: [*paths] for name, paths in standing._asdict().items()}
 
 
-def _is_cache(path: str) -> bool:
+def _can_be_made_again(path: str) -> bool:
     parts = PurePosixPath(path).parts
     folders = parts if path.endswith("/") else parts[:-1]
-    is_in_one = any(part in _CACHES or part.startswith(".") for part in folders)
-    return is_in_one or parts[-1] in (".coverage", ".DS_Store") or path.endswith(".pyc")
+    return is_cache(path) or any(part in _FILLED or part.startswith(".") for part in folders)
 
 
 def _paths(before: PathState | None, after: PathState | None) -> tuple[str, ...]:

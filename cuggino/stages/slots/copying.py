@@ -7,10 +7,10 @@ import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import BinaryIO
 
+from cuggino.domain import is_cache
 from cuggino.errors import ProcessFailed
 from cuggino.files import remove, storing
 from cuggino.git import STATUS, Git, changed_files, layout_of
@@ -20,12 +20,6 @@ from cuggino.stages.slots.folder import Slot
 
 INCLUDED = ".worktreeinclude"
 """Patterns, as in `.gitignore`, of ignored files that a slot needs too, such as `.env`."""
-
-_CACHES = (
-    *("__pycache__", "*.py[co]", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"),
-    *("*.egg-info", ".coverage", ".cache", ".gradle", ".DS_Store"),
-)
-"""Names of ignored files that no check depends on."""
 
 _CHUNK = 1 << 20
 _SLICE = 64
@@ -91,12 +85,8 @@ def missing_ignored(
     prefix = "" if within == "." else f"{within}/"
     ignored = [one for one in changed_files(listed.fields) if one.state == "!!"]
     paths = [one.path.removeprefix(prefix) for one in ignored]
-    return tuple(path for path in paths if not (_is_cache(path) or os.path.lexists(folder / path)))
-
-
-def _is_cache(path: str) -> bool:
-    name = Path(path).name
-    return path.startswith(".cuggino/") or any(fnmatch(name, cache) for cache in _CACHES)
+    wanted = (path for path in paths if not (path.startswith(".cuggino/") or is_cache(path)))
+    return tuple(path for path in wanted if not os.path.lexists(folder / path))
 
 
 def copy_lfs(slot: Slot) -> Flow[None]:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from cuggino.domain import is_cache
 from cuggino.files import storing
 from cuggino.git import (
     LIMIT_S,
@@ -163,9 +164,10 @@ class GateTree:
         """Return the tracked files that differ from the commit; "HEAD" if another one is current.
 
         A file that differs as soon as it is checked out, such as one with line ends that
-        `.gitattributes` rejects, does not count.
+        `.gitattributes` rejects, does not count, and neither do caches that somebody committed.
         """
-        head, found = yield from self._differing()
+        head, differing = yield from self._differing()
+        found = tuple(path for path in differing if not is_cache(path))
         if head != commit:
             return ("HEAD",)
         if not found:

@@ -154,6 +154,12 @@ class TestLanding:
         fine = work.opened()
         assert "WatchLanded" == events(fine.land(work.candidate("a.md", {"a.txt": "a\n"})))[-1].tag
 
+    def test_a_check_that_rewrites_a_committed_cache(self, work: Landings) -> None:
+        """It changes nothing of what was tested: the candidate lands."""
+        trunk = work.opened(check_command="echo new >> tests/__pycache__/a.pyc")
+        candidate = work.candidate("a.md", {"a.txt": "a\n", "tests/__pycache__/a.pyc": "old\n"})
+        assert "WatchLanded" == events(trunk.land(candidate))[-1].tag
+
     def test_other_files_of_the_check(self, work: Landings) -> None:
         """New files of a check land nowhere; ignored ones stay for the next check as its cache."""
         work.commit("Ignore", {".gitignore": "cache\n"})
