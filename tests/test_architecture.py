@@ -111,7 +111,8 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         ),
         "control": _room("errors events files processes storage"),
         "doctor": _room(
-            "errors operators processes edges guard sandbox config git storage agents gate logins "
+            "errors events operators processes edges guard sandbox config git storage agents gate "
+            "stages logins "
             "wakefulness notify runs forge",
             "pydantic reactivex",
         ),

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from reactivex import Observable, timer
 
 from cuggino.config import Config
-from cuggino.errors import NoAnswer, ProcessError
-from cuggino.git import Git
-from cuggino.processes import run_bounded
-from cuggino.sandbox import views_of, without_logins
+from cuggino.edges import run
+from cuggino.errors import ConfigError, ProcessError
+from cuggino.events import CommandOutputEvent, SetupCommandOutput
+from cuggino.git import commit_of
+from cuggino.operators import Flow, ask, emit, flow, interrupt_when
+from cuggino.sandbox import top_of, views_of
+from cuggino.stages import clean_check_stage, missing_ignored
 
 MOST_NAMED = 5
 """Ignored files that are named at most."""
-
-_CACHES = frozenset(
-    {
-        *("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".coverage"),
-        *("coverage", "htmlcov", "dist", "build", "target", ".DS_Store", ".cuggino", ".git"),
-        *(".idea", ".vscode", ".eggs"),
-    }
-)
-"""Ignored files and folders that a check makes, or does not need."""
 
 
 class CleanTrial(NamedTuple):
@@ -40,61 +35,52 @@ class CleanTrial(NamedTuple):
 
 
 def try_clean_checkout(folder: Path, config: Config, *, limit: float) -> CleanTrial:
-    """Run the setup and check commands on a clone of HEAD, in the view of commands; and wait.
+    """Run the setup and check commands on a checkout of HEAD (`clean_check_stage`); and wait.
 
     `limit`: the seconds that all of it may take. The project is not changed.
     """
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="cuggino-clean-") as place:
-        try:
-            reason = _why_it_fails(folder, Path(place).resolve() / "checkout", config, limit)
-        except NoAnswer:
-            reason = f"it takes more than {limit:g} s"
-        except ProcessError as error:
-            reason = error.message
+        told = run(flow(lambda: _tried(folder, Path(place).resolve() / "check", config, limit)))
     seconds = time.monotonic() - began
-    if not reason:
-        return CleanTrial(passed=True, seconds=seconds)
-    return CleanTrial(False, seconds, reason, _missing(folder))
+    reason, missing = told or ("", ())
+    return CleanTrial(not reason, seconds, reason, missing)
 
 
-def _why_it_fails(folder: Path, checkout: Path, config: Config, limit: float) -> str:
-    began = time.monotonic()
-    git = Git(cwd=folder)
-    top = git.now("rev-parse", "--show-toplevel")
-    prefix = git.now("rev-parse", "--show-prefix")
-    if top.code or git.now("rev-parse", "--verify", "--quiet", "HEAD").code:
-        return "there is no commit"
-    words = ("clone", "--quiet", "--no-hardlinks", "--", top.text, os.fspath(checkout))
-    cloned = git.at(checkout.parent).now(*words, limit=limit)
-    if cloned.code:
-        return f"the clone failed: {cloned.words.strip()}"
-    inside = checkout / prefix.text
-    if not inside.is_dir():
-        return "the folder is not committed"
+def _tried(folder: Path, checkout: Path, config: Config, limit: float) -> Flow[None]:
+    """Emit why the commands fail there, "" if they pass, and what may be missing."""
+    commit = commit_of(folder)
+    if commit is None:
+        yield from emit(("there is no commit", ()))
+        return
     views = views_of(config)
-    for name, command in (("setup", config.setup_command), ("check", config.check_command)):
-        if not command:
-            continue
-        said = run_bounded(
-            ("/bin/sh", "-c", command),
-            seconds=max(0.1, limit - (time.monotonic() - began)),
-            cwd=inside,
-            env=without_logins(os.environ, config.sandbox_show),
-            enclosure=None if views is None else views.of_commands(inside),
-        )
-        if said.code:
-            return f"the {name} command exits with {said.code}"
-    return ""
-
-
-def _missing(folder: Path) -> tuple[str, ...]:
-    """Return the ignored files and folders of the project, without caches."""
-    listing = ("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
+    stage: Observable[Any] = clean_check_stage(
+        folder,
+        commit=commit,
+        check_command=config.check_command or "true",
+        setup_command=config.setup_command,
+        folder=checkout,
+        views=views,
+        specs=config.specs_path,
+    )
+    missing: tuple[str, ...] = ()
     try:
-        found = Git(cwd=folder).now(*listing)
-    except ProcessError:
-        return ()
-    names = [name for name in found.fields if _CACHES.isdisjoint(name.rstrip("/").split("/"))]
-    wanted = [name for name in names if not name.endswith((".pyc", ".log", ".egg-info/"))]
-    return tuple(sorted(wanted, key=lambda name: (name.count("/"), name))[:MOST_NAMED])
+        output = yield from ask(stage.pipe(interrupt_when(timer(limit), None)))
+        reason = _why(output, limit)
+        inside = checkout / folder.resolve().relative_to(top_of(folder))
+        if output is not None and not inside.is_dir():
+            reason = "the folder is not committed"
+        elif reason:
+            lacking = yield from missing_ignored(folder, checkout, views=views)
+            wanted = (name for name in lacking if not name.endswith(".log"))
+            missing = tuple(sorted(wanted, key=lambda name: (name.count("/"), name))[:MOST_NAMED])
+    except (ConfigError, ProcessError) as error:
+        reason = error.message
+    yield from emit((reason, missing))
+
+
+def _why(output: object, limit: float) -> str:
+    if not isinstance(output, CommandOutputEvent):
+        return f"it takes more than {limit:g} s"
+    name = "setup" if isinstance(output, SetupCommandOutput) else "check"
+    return "" if output.exit_code == 0 else f"the {name} command exits with {output.exit_code}"
