@@ -30,6 +30,7 @@ from cuggino.stages.command import (
 )
 from cuggino.stages.control import control_commands
 from cuggino.stages.fingerprint import fingerprint_stage, trace_stage
+from cuggino.stages.flakes import flake_stage
 from cuggino.stages.handover import handover, work_left
 from cuggino.stages.instructions import with_first_instructions
 from cuggino.stages.merging import Merge, go_on_merging, merge_under_way
@@ -164,6 +165,7 @@ __all__ = [
     "enclosed_shell",
     "find_snapshot",
     "fingerprint_stage",
+    "flake_stage",
     "folder_changes",
     "go_on_merging",
     "handover",

@@ -36,7 +36,10 @@ def test_names_of_others(path: str) -> None:
 @pytest.mark.parametrize(
     ("path", "is_one"),
     [
-        *((path, True) for path in ("tests/__pycache__/a.pyc", "a.pyo", ".coverage", "x.egg-info/")),
+        *(
+            (path, True)
+            for path in ("tests/__pycache__/a.pyc", "a.pyo", ".coverage", "x.egg-info/")
+        ),
         *((path, False) for path in ("src/cache.py", "node_modules/a.js", "a.log", "coverage.py")),
     ],
 )

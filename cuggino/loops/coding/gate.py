@@ -18,13 +18,11 @@ from typing import NamedTuple
 from reactivex import Observable, operators as ops
 
 from cuggino.domain import PathState, is_cache, path_changes
-from cuggino.errors import StorageError
 from cuggino.events import (
     ApprovalBlocked,
     Approved,
     Baseline,
     CheckCommandOutput,
-    CheckFlaky,
     CheckUnmeasured,
     CheckVerdict,
     CheckWeakened,
@@ -41,7 +39,6 @@ from cuggino.gate import (
     Repeats,
     Standing,
     State,
-    add_flake,
     deciding_files,
     hidden_failures,
     is_answered,
@@ -60,6 +57,7 @@ from cuggino.stages import (
     clean_check_stage,
     clock,
     copy_check_stage,
+    flake_stage,
     slot_home,
     state_of_paths,
 )
@@ -230,7 +228,7 @@ class Gate:
             is_new = self._known.checked is None or self._known.checked != self._known.red
             self._known = replace(self._known, red=self._known.checked)
             if is_new:
-                check = yield from self._again(n, check, result)
+                check = yield from self._again(n, check)
         if changed:
             yield from self._measure(n, check, changed)
         return check
@@ -421,33 +419,20 @@ class Gate:
         assert isinstance(check, CheckCommandOutput)
         return check
 
-    def _again(
-        self, n: int, check: CheckCommandOutput, result: CheckResult
-    ) -> Flow[CheckCommandOutput]:
+    def _again(self, n: int, check: CheckCommandOutput) -> Flow[CheckCommandOutput]:
         """Run a red check once more in a copy; return what counts."""
         again = yield from self._in_a_copy(n, (), "check-again")
         if again is None or again.exit_code != 0:
             return check
-        times = yield from ask(flow(lambda: self._seen_again(result.failing)), name="flake")
-        yield from emit(
-            CheckFlaky(
-                iteration=n,
-                tests=result.failing,
-                times=times or 1,
-                output=check.output[-_SHOWN:],
-            )
+        flake = flake_stage(
+            check.output,
+            command=self._options.check_command or "",
+            exit_code=check.exit_code,
+            ledger=self._services.workspace.flakes,
+            iteration=n,
         )
+        yield from forward(flake, name="flake")
         return again
-
-    def _seen_again(self, tests: tuple[str, ...]) -> Flow[None]:
-        """Add the flake to the ledger, and emit how often it was seen lately."""
-        now = yield from ask(clock())
-        names, path = tests or (self._options.check_command or "",), self._services.workspace.flakes
-        times = 1
-        if now is not None:
-            with suppress(StorageError):
-                times = add_flake(path, names, now=now)
-        yield from emit(times)
 
     def _measure(self, n: int, check: CheckCommandOutput, changed: tuple[str, ...]) -> Flow[None]:
         """Run the check with the files of the start, and remember what they bring out."""

@@ -31,7 +31,6 @@ from cuggino.events import (
     BuildVerified,
     CheckCommandOutput,
     CheckCommandStarted,
-    CheckFlaky,
     JobBlocked,
     JobVerified,
     PlanBuildWarning,
@@ -49,6 +48,7 @@ from cuggino.stages import (
     act,
     command_stage,
     commands_shell,
+    flake_stage,
     protected_from_commands,
     shell_lines,
     verified,
@@ -197,10 +197,14 @@ class JobGate:
             return run
         for code, output in (yield from self._ran(run.command, "verify-again")):
             if code == 0:
-                tests = tuple(sorted(failures_in(run.output).names))
-                yield from emit(
-                    CheckFlaky(iteration=self._iteration, tests=tests, output=run.output)
+                flake = flake_stage(
+                    run.output,
+                    command=run.command,
+                    exit_code=run.exit_code,
+                    ledger=self._run.services.workspace.flakes,
+                    iteration=self._iteration,
                 )
+                yield from forward(flake, name="flake")
                 return replace(run, exit_code=code, output=output)
         return run
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -13,11 +12,10 @@ from typing import Literal, NamedTuple, TypeVar
 
 from reactivex import Observable, operators as ops
 
-from cuggino.errors import ConfigError, ProcessError, StorageError
+from cuggino.errors import ConfigError, ProcessError
 from cuggino.events import (
     CheckCommandOutput,
     CheckCommandStarted,
-    CheckFlaky,
     CommandOutputEvent,
     Event,
     SetupCommandOutput,
@@ -26,11 +24,12 @@ from cuggino.events import (
     WatchSentBack,
 )
 from cuggino.files import storing
-from cuggino.gate import CheckResult, add_flake, judge_check
+from cuggino.gate import CheckResult, judge_check
 from cuggino.operators import Flow, ask, emit, flow, forward, pause
 from cuggino.sandbox import Views
-from cuggino.stages.acts import act, clock
+from cuggino.stages.acts import act
 from cuggino.stages.command import TIMED_OUT, Shell, command_stage, enclosed_shell, shell_with
+from cuggino.stages.flakes import flake_stage
 from cuggino.stages.repository import commit_message
 from cuggino.stages.slots.folder import Slot
 from cuggino.stages.slots.gate_tree import GateTree, Merged, NotMerged
@@ -41,8 +40,6 @@ ITEM = "Item"
 """The trailer of a landing's commit that names its item."""
 _BRANCHES = 100
 """Maximum number of branches of one item."""
-_SHOWN = 4_000
-"""Characters of an output that an event shows."""
 _NONE: Mapping[str, str] = MappingProxyType({})
 
 Output = TypeVar("Output", SetupCommandOutput, CheckCommandOutput)
@@ -151,10 +148,15 @@ class Gate:
         again = yield from forward(self.check(commit, n), name="check")
         assert isinstance(again, CommandOutputEvent)
         if self._counts(again):
-            tests = CheckResult.of(output.exit_code, output.output).failing
-            times = yield from self._noted(tests)
-            yield from emit(
-                CheckFlaky(iteration=n, tests=tests, times=times, output=output.output[-_SHOWN:])
+            yield from forward(
+                flake_stage(
+                    output.output,
+                    command=self.check_command,
+                    exit_code=output.exit_code,
+                    ledger=self._flakes,
+                    iteration=n,
+                ),
+                name="flake",
             )
         else:
             self._red.add(tree)
@@ -166,16 +168,6 @@ class Gate:
             return output.exit_code == 0
         result = CheckResult.of(output.exit_code, output.output)
         return judge_check(result, self.baseline) != "failed"
-
-    def _noted(self, tests: tuple[str, ...]) -> Flow[int]:
-        """Record a flake in the ledger; return how often the same was seen."""
-        now = yield from ask(clock())
-        if self._flakes is None or now is None:
-            return 1
-        path, names = self._flakes, tests or (self.check_command,)
-        with suppress(StorageError):
-            return (yield from ask(act(lambda: add_flake(path, names, now=now)))) or 1
-        return 1
 
     def test(self, merged: Merged, n: int) -> Flow[Red | None]:
         """Run the setup and the check on the merged work; return why it does not land, or None."""
