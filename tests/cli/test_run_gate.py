@@ -87,3 +87,23 @@ def test_reported_by_default(
     printed = " ".join(capsys.readouterr().out.split())
     assert f"[Loop] Files that approvals depend on changed: {path}" in printed
     assert f"Changed {path} (check, tests or specs)" in printed
+
+
+@pytest.mark.parametrize(
+    ("path", "code", "told"),
+    [
+        ("app.py", 0, "[Loop] Implementation approved!"),
+        ("local.txt", 11, "does not count: the check exited with 1 on a clean checkout"),
+    ],
+)
+def test_a_clean_checkout(
+    path: str, code: int, told: str, project: GitProject, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With `gate: clean` the last check runs on what HEAD has, without what git ignores."""
+    project.write(".gitignore", ".cuggino/\nscenario.toml\nlocal.txt\n")
+    project.write("check.sh", f"test -f {path}\n")
+    project.git("commit", "--quiet", "--all", "--message=a check")
+    assert code == played(project, PLANS + implements(path, "hello\n") + APPROVES, gate="clean")
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "[Check] Running: sh check.sh (on a clean checkout)" in printed
+    assert told in printed

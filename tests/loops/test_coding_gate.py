@@ -201,6 +201,15 @@ class TestRed:
         assert ("tests/test_a.py::test_a",) == flaky.tests
         assert isinstance(events[-1], LoopApproved)
 
+    def test_flakes_are_counted(self, tmp_path: Path) -> None:
+        """How often the same test was flaky lately is told, over several runs."""
+        told = []
+        for _ in range(2):
+            played = loop(tmp_path, of(b"fine"), red())
+            played.work.copies = [of(b"fine")]
+            told += [flaky.times for flaky in kinds(story(played), CheckFlaky)]
+        assert [1, 2] == told
+
     def test_repeated_once_for_a_tree(self, tmp_path: Path) -> None:
         """A red check of the same work again is no flake."""
         played = loop(tmp_path, *[red()] * 4, reviews=("yes",) * 2)
