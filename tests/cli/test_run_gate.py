@@ -32,7 +32,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GitProject:
 
 
 def played(
-    project: GitProject, scenario: str, *, gate: Literal["block", "context"] = "context"
+    project: GitProject, scenario: str, *, gate: Literal["block", "clean", "context"] = "context"
 ) -> int:
     """Run the scenario once around; return the exit code."""
     project.write("scenario.toml", scenario)
