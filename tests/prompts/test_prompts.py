@@ -101,7 +101,7 @@ def test_a_template_uses_the_variables_of_its_role(role: Role, tmp_path: Path) -
             [
                 "THE FOCUS",
                 "3 failed",
-                "`git diff BASE..HEAD`",
+                "`git diff --text BASE..HEAD`",
                 "not finished yet",
                 ".cuggino/wip/the-id.reviewing/review.md",
             ],
