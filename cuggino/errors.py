@@ -239,11 +239,22 @@ class NotLoggedIn(LlmSessionError):
 
 
 class AgentFailed(LlmSessionError):
-    """An agent that reported an error; `reason` classifies it."""
+    """An agent that reported an error; `reason` classifies it.
 
-    def __init__(self, message: str, *, reason: AgentFailure, hint: str | None = None) -> None:
+    `retry_at` is the time before which another try is pointless, if the agent reported one.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        reason: AgentFailure,
+        hint: str | None = None,
+        retry_at: datetime | None = None,
+    ) -> None:
         super().__init__(message, hint=hint)
         self.reason = reason
+        self.retry_at = retry_at
 
 
 class GuardNotLive(LlmSessionError):

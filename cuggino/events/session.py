@@ -31,6 +31,9 @@ class RateLimited(LlmAgentEvent):
     resets_at: datetime | None = None
     limit: str | None = None
     """The agent's name of the limit, such as `five_hour`."""
+    overage: bool = False
+    """True if the work continues beyond the limit, as usage that is paid for. Then the account
+    still works, although the status is `rejected`."""
 
 
 class SessionEnded(LlmAgentEvent):

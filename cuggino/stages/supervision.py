@@ -132,13 +132,14 @@ class Supervision:
             remind=remind,
         )
 
-        def attempt(agent: Observable[Event]) -> Flow[None]:
+        def attempt(agent: Observable[Event], lane: abc.SchedulerBase) -> Flow[None]:
             """Run an agent with its retries, and then its fallbacks with theirs."""
             while True:
                 try:
                     yield from retrying(
                         alive(agent),
                         _retries(self.retry_pause, self.max_retries),
+                        lane,
                         transient=self.transient,
                         again=lambda error: alive(sessions.again(error)),
                         retries=retries,
@@ -151,16 +152,21 @@ class Supervision:
                 agent = sessions.fresh()
 
         def supervised(scheduler: abc.SchedulerBase) -> Observable[Event]:
+            lane = serial(scheduler)
             quota = QuotaWaiter(
                 self.gate.of(sessions.account),
-                serial(scheduler),
+                lane,
                 wait=self.wait_for_quota,
                 margin=self.quota_margin,
                 max_waits=self.max_quota_waits,
                 longest=self.max_quota_wait,
                 waits=sessions.waits,
             )
-            story = flow(lambda: quota.story(first, again=sessions.again, attempt=attempt))
+            story = flow(
+                lambda: quota.story(
+                    first, again=sessions.again, attempt=lambda agent: attempt(agent, lane)
+                )
+            )
             spending: _Operator = within_budget(
                 self.budget, ledger=self.ledger, looks=(quota.notice, *looks)
             )

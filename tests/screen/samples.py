@@ -119,6 +119,7 @@ _OF_ONE: dict[type[ev.Event], dict[str, Any]] = {
     ev.DirtyFilesCommitted: {"paths": ["a.py"]},
     ev.DirtyFilesKept: {"paths": ["a.py"]},
     ev.PauseEnded: {"seconds": 60.0},
+    ev.RateLimited: {"overage": False},
     ev.SnapshotTaken: {"left_out": []},
     ev.ImprovementsKept: {"findings": ["x"], "filenames": ["x.md"], "approves": True},
     ev.SpecsChanged: {"paths": [".specs/a.md"]},

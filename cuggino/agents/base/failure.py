@@ -1,4 +1,4 @@
-"""Names for failures that all providers share: statuses, hints, crashes, limits, time zones."""
+"""What the failures of all providers share: hints, crashes, last words, time zones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from cuggino.domain import is_quota_text, parse_reset
 from cuggino.errors import (
     AgentFailed,
     AgentFailure,
@@ -23,16 +22,6 @@ from cuggino.events import SessionOutcome
 
 STDERR_LINES = 5
 _MESSAGE_LIMIT = 2000
-
-_REASON_OF_STATUS: Mapping[int, AgentFailure] = {
-    401: "auth",
-    403: "auth",
-    402: "billing",
-    408: "connection",
-    413: "prompt_too_long",
-    429: "rate_limit",
-    529: "overloaded",
-}
 
 _HINT_OF_REASON: Mapping[AgentFailure, str] = {
     "billing": "check the plan or the credit of the account",
@@ -52,35 +41,16 @@ CONNECTION = re.compile(
 """Output of a program that could not reach its API."""
 
 
-def reason_of_status(status: int) -> AgentFailure:
-    """Return the reason of an HTTP status of 400 or more."""
-    return _REASON_OF_STATUS.get(status, "server" if status >= 500 else "bad_request")
-
-
 def failed(
-    message: str, reason: AgentFailure, *, hints: Mapping[AgentFailure, str] | None = None
-) -> AgentFailed:
-    """Return the error with a hint, from the provider's `hints` or the common ones."""
-    hint = (hints or {}).get(reason) or _HINT_OF_REASON.get(reason)
-    return AgentFailed(message, reason=reason, hint=hint)
-
-
-def api_failure(
     message: str,
     reason: AgentFailure,
     *,
-    now: datetime,
-    zone: tzinfo,
     hints: Mapping[AgentFailure, str] | None = None,
-) -> LlmSessionError:
-    """Return the error of an API that refused, `QuotaExceeded` for a usage limit.
-
-    A limit set on an API key is reported as a bad request. `now` is timezone-aware; `zone` applies
-    to times without one.
-    """
-    if reason in ("rate_limit", "unknown", "bad_request") and is_quota_text(message):
-        return QuotaExceeded(message, resets_at=parse_reset(message, now=now, zone=zone))
-    return failed(message, reason, hints=hints)
+    retry_at: datetime | None = None,
+) -> AgentFailed:
+    """Return the error with a hint, from the provider's `hints` or the common ones."""
+    hint = (hints or {}).get(reason) or _HINT_OF_REASON.get(reason)
+    return AgentFailed(message, reason=reason, hint=hint, retry_at=retry_at)
 
 
 def crash(program: str, exit_code: int, stderr_tail: str) -> AgentFailed:

@@ -165,6 +165,7 @@ def _rate_limited(raw: Json) -> RateLimited:
         status=text_or_none(info.get("status")) or "unknown",
         resets_at=_time(info.get("resetsAt")),
         limit=text_or_none(info.get("rateLimitType")),
+        overage=info.get("isUsingOverage") is True or info.get("overageInUse") is True,
     )
 
 
@@ -529,6 +530,8 @@ class ClaudeSession:
         """Version of the program, as reported."""
         self._result: Json | None = None
         self._api_error: Json | None = None
+        self._answer = ""
+        """The last message of the model in the main conversation."""
         self._limit: RateLimited | None = None
         self._interrupted = False
         self._refused = 0
@@ -632,6 +635,7 @@ class ClaudeSession:
                 if raw.get("parent_tool_use_id") is None:
                     self._api_error = raw if is_api_error(raw) else None
                     self._keeps = not self._drafts
+                    self._answer = "" if is_api_error(raw) else message_text(raw)
                     message = dict_or_empty(raw.get("message"))
                     self._stop_reason = text_or_none(message.get("stop_reason"))
                 if self._has_failed or self._is_foreign(raw):
@@ -711,6 +715,7 @@ class ClaudeSession:
             result=self._result,
             api_error=self._api_error,
             api_text=message_text(self._api_error) if self._api_error else "",
+            answer=self._answer,
             limit=self._limit,
             interrupted=self._interrupted,
             program=self._program,

@@ -16,6 +16,7 @@ from reactivex import Observable, concat, of, throw
 
 from cuggino.agents.base.agent import Capabilities, InteractiveOptions, SpawnOptions
 from cuggino.agents.base.program import ProgramAgent
+from cuggino.agents.base.refusals import unresumable
 from cuggino.agents.base.stream import stream_json
 from cuggino.agents.codex.config import (
     OFF,
@@ -26,7 +27,6 @@ from cuggino.agents.codex.config import (
     retries,
     server_table,
 )
-from cuggino.agents.codex.failure import no_session
 from cuggino.agents.codex.guard import CodexGuard, CodexWatch, make_codex_guard
 from cuggino.agents.codex.wire import CodexSession, UsageRecord
 from cuggino.errors import AgentNotFound
@@ -134,7 +134,7 @@ class CodexAgent(ProgramAgent):
         if thread is not None and not _UUID.fullmatch(thread):
             # Codex would treat it as a name, and start a new session.
             ended = SessionEnded(outcome="failed", duration=0.0)
-            return concat(of(ended), throw(no_session(thread)))
+            return concat(of(ended), throw(unresumable(f"there is no session {thread}")))
         if thread is not None:
             # As Codex writes it in its output and in the names of its records.
             options = replace(options, resume_session_id=thread.lower())

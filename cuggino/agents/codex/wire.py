@@ -8,6 +8,7 @@ from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 
 from cuggino.agents.base.failure import PlainLines, outcome_of
+from cuggino.agents.base.refusals import judge, judge_answer, judge_ending, unresumable
 from cuggino.agents.base.wire import (
     Json,
     count_or_zero,
@@ -16,7 +17,7 @@ from cuggino.agents.base.wire import (
     text_or_none,
 )
 from cuggino.agents.codex.config import codex_home
-from cuggino.agents.codex.failure import ended_early, failure_of, no_session
+from cuggino.agents.codex.failure import DIALECT, refusal_of
 from cuggino.agents.codex.guard import CodexWatch
 from cuggino.agents.codex.tools import calls_of, is_tool, results_of
 from cuggino.errors import AgentFailed, LlmSessionError
@@ -135,6 +136,8 @@ class CodexSession:
         self._watch = watch
         self._usage: Usage | None = None
         self._failed: str | None = None
+        self._answer = ""
+        """The last message."""
         self._completed = False
         self._open: dict[str, str] = {}
         """Tools of the calls that have started, by id; an item with several files has several
@@ -166,14 +169,9 @@ class CodexSession:
         self, *, exit_code: int, stderr_tail: str, duration: float, now: float
     ) -> tuple[SessionEnded, LlmSessionError | None]:
         """Return how the session ended. The program reports neither US dollars nor turns."""
-        error: LlmSessionError | None = self.breach
-        if error is None and self._failed is not None:
-            when = datetime.fromtimestamp(now, UTC)
-            error = failure_of(self._failed, now=when, zone=self._zone())
-        elif error is None and not self._completed:
-            error = ended_early(
-                self._program, exit_code=exit_code, stderr_tail=self._plain.after(stderr_tail)
-            )
+        error = self.breach or self._failure(
+            exit_code, self._plain.after(stderr_tail), datetime.fromtimestamp(now, UTC)
+        )
         ended = SessionEnded(
             outcome=outcome_of(error),
             usage=self._usage,
@@ -181,6 +179,16 @@ class CodexSession:
             session_id=self.session_id or (None if self._stranger else self._resumed),
         )
         return ended, error
+
+    def _failure(self, exit_code: int, said: str, now: datetime) -> LlmSessionError | None:
+        zone = self._zone()
+        if self._failed is not None:
+            return judge(refusal_of(self._failed), DIALECT, now=now, zone=zone)
+        if self._completed:
+            return judge_answer(self._answer, DIALECT, now=now, zone=zone)
+        return judge_ending(
+            DIALECT, program=self._program, exit_code=exit_code, said=said, now=now, zone=zone
+        )
 
     def _read(self, raw: Json) -> list[LlmAgentEvent] | None:
         """Return the events, or None for a mere sign of life."""
@@ -207,7 +215,9 @@ class CodexSession:
 
     def _begin(self, thread: str | None) -> list[LlmAgentEvent]:
         if self._resumed is not None and thread != self._resumed:
-            self._stranger = no_session(self._resumed)  # this is a new session
+            self._stranger = unresumable(
+                f"there is no session {self._resumed}"
+            )  # this is a new session
             return []
         self.session_id = thread
         if self._resumed is not None and self._before is None:
@@ -254,6 +264,7 @@ class CodexSession:
     def _message(self, text: str | None, item: Json) -> list[LlmAgentEvent] | None:
         if not text:
             return None
+        self._answer = text
         message = AgentMessage(text=text, message_id=text_or_none(item.get("id")))
         return [message, *self._count()]
 

@@ -10,10 +10,11 @@ from dataclasses import replace
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SerialDisposable
 
-from cuggino.agents.base.failure import crash, local_zone
+from cuggino.agents.base.failure import local_zone
+from cuggino.agents.base.refusals import judge_ending
 from cuggino.agents.base.stream import HeldSession, Program, conclude, hear, held
 from cuggino.agents.base.wire import Json
-from cuggino.agents.copilot.failure import refusal
+from cuggino.agents.copilot.failure import DIALECT, connection_failure
 from cuggino.agents.copilot.guard import Gate
 from cuggino.agents.copilot.link import CopilotLink, Order
 from cuggino.agents.copilot.wire import PROGRAM, CopilotSession
@@ -101,7 +102,7 @@ class _Held(HeldSession):
         ).subscribe(
             self._on_line,
             self._on_error,
-            lambda: self._ended(crash(PROGRAM, 0, "")),
+            lambda: self._ended(self._without_result(0, "")),
             scheduler=self._lane,
         )
         self._heard.disposable = hear(self._order.messages, self._say, self._lane)
@@ -161,19 +162,31 @@ class _Held(HeldSession):
             self._ended(None)
         elif type(error).__name__ == "ProcessExitedError":
             # The program is ending and reports how, unless it keeps running.
-            self._wait(LOST_SECONDS, lambda: self._ended(refusal(PROGRAM, error)))
+            self._wait(LOST_SECONDS, lambda: self._ended(self._broken(error)))
         else:
-            self._ended(refusal(PROGRAM, error))
+            self._ended(self._broken(error))
 
     def _crashed(self, error: ProcessFailed | LineTooLong) -> None:
         if isinstance(error, ProcessFailed):
-            self._ended(
-                crash(
-                    PROGRAM, error.child_exit_code, error.stderr_tail.strip() or error.stdout_tail
-                )
-            )
+            said = error.stderr_tail.strip() or error.stdout_tail
+            self._ended(self._without_result(error.child_exit_code, said))
         else:
             self._ended(AgentFailed(error.message, reason="crash"))
+
+    def _without_result(self, exit_code: int, said: str) -> LlmSessionError:
+        zone = local_zone(self._program.env)
+        return judge_ending(
+            DIALECT,
+            program=PROGRAM,
+            exit_code=exit_code,
+            said=said,
+            now=self._lane.now,
+            zone=zone,
+        )
+
+    def _broken(self, error: Exception) -> LlmSessionError:
+        zone = local_zone(self._program.env)
+        return connection_failure(PROGRAM, error, now=self._lane.now, zone=zone)
 
     def _late(self) -> None:
         what = f"{PROGRAM} did not listen within {START_SECONDS:g} seconds"

@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, tzinfo
 
 from cuggino.agents.base.calls import Call
-from cuggino.agents.base.failure import outcome_of
+from cuggino.agents.base.failure import interrupted, outcome_of
 from cuggino.agents.base.program import encodable
+from cuggino.agents.base.refusals import judge, judge_answer
 from cuggino.agents.base.wire import (
     Json,
     Pieces,
@@ -20,9 +21,9 @@ from cuggino.agents.base.wire import (
     shown,
     text_or_none,
 )
-from cuggino.agents.copilot.failure import failure_of
+from cuggino.agents.copilot.failure import DIALECT, refusal_of
 from cuggino.agents.copilot.tools import common_call
-from cuggino.errors import AgentFailed, LlmSessionError
+from cuggino.errors import LlmSessionError
 from cuggino.events import (
     AgentMessage,
     LlmAgentEvent,
@@ -63,6 +64,8 @@ class CopilotSession:
         self._begun = False
         self._error: Json | None = None
         """The last error, unless the model answered after it."""
+        self._answer = ""
+        """The last message."""
         self._interrupted = False
         self._usage: Usage | None = None
         self._turns = 0
@@ -99,9 +102,13 @@ class CopilotSession:
         """
         error = failure
         if error is None and self._interrupted:
-            error = AgentFailed(f"{PROGRAM} was interrupted", reason="aborted")
-        if error is None and self._error is not None:
-            error = failure_of(self._error, now=datetime.fromtimestamp(now, UTC), zone=self._zone)
+            error = interrupted(PROGRAM)
+        if error is None:
+            moment = datetime.fromtimestamp(now, UTC)
+            if self._error is not None:
+                error = judge(refusal_of(self._error), DIALECT, now=moment, zone=self._zone)
+            else:
+                error = judge_answer(self._answer, DIALECT, now=moment, zone=self._zone)
         ended = SessionEnded(
             outcome=outcome_of(error),
             usage=self._usage,
@@ -175,6 +182,8 @@ class CopilotSession:
         text = text_or_none(data.get("content"))
         if not text:
             return None
+        if parent is None:
+            self._answer = text
         message_id = text_or_none(data.get("messageId"))
         told: list[LlmAgentEvent] = []
         if message_id and (left := self._pieces.end(message_id)):

@@ -144,6 +144,8 @@ class GeminiSession:
         self._turns = 0
         self._is_turn = False
         self._pieces: list[str] = []
+        self._answer = ""
+        """The last message."""
         self._message_id = ""
 
     @property
@@ -189,10 +191,10 @@ class GeminiSession:
         ending = Ending(
             result=self._result,
             told=self._told,
-            began=self.session_id is not None,
             program=self._program,
             now=datetime.fromtimestamp(now, UTC),
             zone=self._zone(),
+            answer=self._answer,
         )
         error = failure_of(ending, exit_code=exit_code, stderr_tail=self._plain.after(stderr_tail))
         ended = SessionEnded(
@@ -218,6 +220,7 @@ class GeminiSession:
         """Complete the message that was written so far."""
         text = "".join(self._pieces)
         self._pieces.clear()
+        self._answer = text or self._answer
         return [AgentMessage(text=text, message_id=self._message_id)] if text else []
 
     def _speaks(self) -> None:

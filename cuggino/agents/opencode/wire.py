@@ -15,6 +15,7 @@ from typing import Any
 
 from cuggino.agents.base.calls import Call
 from cuggino.agents.base.failure import PlainLines, local_zone, outcome_of
+from cuggino.agents.base.refusals import judge, judge_answer, judge_ending
 from cuggino.agents.base.watch import Watch
 from cuggino.agents.base.wire import (
     Json,
@@ -26,15 +27,15 @@ from cuggino.agents.base.wire import (
     text_or_none,
 )
 from cuggino.agents.opencode.failure import (
+    DIALECT,
     broken_off,
     elsewhere,
-    ended_early,
-    failure_of,
+    refusal_of,
     says_nothing,
     waits_too_long,
 )
 from cuggino.agents.opencode.tools import common_call
-from cuggino.errors import LlmSessionError
+from cuggino.errors import AgentFailed, LlmSessionError
 from cuggino.events import (
     AgentMessage,
     LlmAgentEvent,
@@ -83,6 +84,8 @@ class Parts:
         self._children: dict[str, str] = {}
         """The call that started each sub-agent's session."""
         self._tasks: list[str] = []
+        self.answer = ""
+        """The last text of the main session."""
 
     def message(self, info: Json) -> None:
         """Note the start of a message."""
@@ -123,6 +126,7 @@ class Parts:
                 rest = text[told.told :] if told else text
                 if not rest:
                     return []
+                self.answer = text if parent is None else self.answer
                 return [AgentMessage(text=rest, message_id=message, parent_tool_use_id=parent)]
             case "tool":
                 return self._tool(part, parent)
@@ -279,14 +283,9 @@ class OpenCodeSession:
         self, *, exit_code: int, stderr_tail: str, duration: float, now: float
     ) -> tuple[SessionEnded, LlmSessionError | None]:
         """Return how the run ended, and its error if it failed; see `SessionReader.end`."""
-        error = self.breach
-        if error is None and self._error is not None:
-            moment = datetime.fromtimestamp(now, UTC)
-            error = failure_of(self._error, now=moment, zone=self._zone())
-        if error is None and (exit_code != 0 or self._reason not in _FINISHED):
-            error = ended_early(
-                self._program, exit_code, self._plain.after(stderr_tail), self._reason
-            )
+        error = self.breach or self._failure(
+            exit_code, self._plain.after(stderr_tail), datetime.fromtimestamp(now, UTC)
+        )
         ended = SessionEnded(
             outcome=outcome_of(error),
             cost_usd=self._cost or None,
@@ -297,6 +296,18 @@ class OpenCodeSession:
             session_id=self.session_id,
         )
         return ended, error
+
+    def _failure(self, exit_code: int, said: str, now: datetime) -> LlmSessionError | None:
+        zone = self._zone()
+        if self._error is not None:
+            return judge(refusal_of(self._error, now=now), DIALECT, now=now, zone=zone)
+        if exit_code == 0 and self._reason in _FINISHED:
+            return judge_answer(self._parts.answer, DIALECT, now=now, zone=zone)
+        if exit_code == 0 and self._reason is not None:
+            return AgentFailed(f"{self._program} stopped after a tool call", reason="crash")
+        return judge_ending(
+            DIALECT, program=self._program, exit_code=exit_code, said=said, now=now, zone=zone
+        )
 
     def _begin(self) -> list[LlmAgentEvent]:
         begun, self._begun = self._begun, True

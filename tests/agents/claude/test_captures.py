@@ -53,7 +53,7 @@ CAPTURES = [
     Capture("retry_nothing_received", 0, "completed", None, 0.006, "SSA"),
     Capture("retry_start_received", 0, "completed", None, 0.01002, "SSA"),
     Capture("retry_text_received", 0, "completed", None, 0.01016, "SSA"),
-    Capture("usage_limit_text", 0, "completed", None, 0.00044, "SA"),
+    Capture("usage_limit_text", 0, "quota", "QuotaExceeded", 0.00044, "SA"),
     Capture("usage_limit_near", 0, "completed", None, 0.003, "SAL"),
     Capture("usage_limit_subscription", 1, "quota", "QuotaExceeded", 0.0, "SLS"),
     Capture("usage_limit_429_unified", 1, "failed", "rate_limit", 0.0, "SS"),
