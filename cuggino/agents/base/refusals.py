@@ -237,7 +237,9 @@ def judge_ending(
     `kinds` is what its exit code means. A program that a signal ended has crashed.
     """
     noise = dialect.noise
-    lines = [line for line in _ANSI.sub("", said).splitlines() if not (noise and noise.search(line))]
+    lines = [
+        line for line in _ANSI.sub("", said).splitlines() if not (noise and noise.search(line))
+    ]
     text = "\n".join(lines)
     tail = last_lines(text)
     for pattern, hint in dialect.refusals:
