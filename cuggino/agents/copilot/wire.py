@@ -22,7 +22,7 @@ from cuggino.agents.base.wire import (
     text_or_none,
 )
 from cuggino.agents.copilot.failure import DIALECT, refusal_of
-from cuggino.agents.copilot.tools import common_call
+from cuggino.agents.copilot.tools import TOOLS
 from cuggino.errors import LlmSessionError
 from cuggino.events import (
     AgentMessage,
@@ -245,7 +245,7 @@ class CopilotSession:
 def call_of(data: Json, servers: Iterable[str] = ()) -> Call:
     """Return the call of a `tool.execution_start`."""
     server, tool = text_or_none(data.get("mcpServerName")), text_or_none(data.get("mcpToolName"))
-    return common_call(
+    return TOOLS.call(
         text_or_none(data.get("toolName")) or "unknown",
         data.get("arguments"),
         server=(server, tool) if server and tool else None,

@@ -21,7 +21,7 @@ from cuggino.agents.base.wire import (
 )
 from cuggino.agents.gemini.failure import Ending, failure_of
 from cuggino.agents.gemini.guard import GeminiWatch, same_input
-from cuggino.agents.gemini.tools import common_call, unmarked
+from cuggino.agents.gemini.tools import call_of, unmarked
 from cuggino.errors import LlmSessionError, StorageError
 from cuggino.events import (
     AgentMessage,
@@ -233,7 +233,7 @@ class GeminiSession:
         call_id = text_or_none(raw.get("tool_id")) or ""
         name = text_or_none(raw.get("tool_name")) or "unknown"
         given = unmarked(raw.get("parameters"))
-        call = common_call(name, given, cwd=self._cwd, servers=self._servers)
+        call = call_of(name, given, cwd=self._cwd, servers=self._servers)
         if call.tool == "Bash":
             self._commands[call_id] = given
         if self._watch:

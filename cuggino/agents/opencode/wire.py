@@ -34,7 +34,7 @@ from cuggino.agents.opencode.failure import (
     says_nothing,
     waits_too_long,
 )
-from cuggino.agents.opencode.tools import common_call
+from cuggino.agents.opencode.tools import call_of
 from cuggino.errors import AgentFailed, LlmSessionError
 from cuggino.events import (
     AgentMessage,
@@ -173,7 +173,7 @@ class Parts:
 
     def _common(self, part: Json) -> Call:
         given = dict_or_empty(part.get("state")).get("input")
-        return common_call(text_or_none(part.get("tool")) or "unknown", given, servers=self.servers)
+        return call_of(text_or_none(part.get("tool")) or "unknown", given, servers=self.servers)
 
     def _tool(self, part: Json, parent: str | None) -> list[LlmAgentEvent]:
         state = dict_or_empty(part.get("state"))
