@@ -34,6 +34,7 @@ from cuggino.domain.fallback import (
     when_to_fall_back,
 )
 from cuggino.domain.findings import Finding, finding_as_markdown, parse_findings
+from cuggino.domain.forecast import FEWEST_RUNS, FORECAST_RUNS, PastRun, forecast
 from cuggino.domain.front_matter import (
     after_of,
     held_of,
@@ -102,6 +103,8 @@ from cuggino.domain.untrusted import (
 __all__ = [
     "BLOCKED",
     "DELIVERABLE_STATUSES",
+    "FEWEST_RUNS",
+    "FORECAST_RUNS",
     "IN_PROGRESS",
     "LISTED_BY_DEFAULT",
     "LONGEST_FOREIGN",
@@ -133,6 +136,7 @@ __all__ = [
     "LandingQueue",
     "LedgerEntry",
     "NamedFiles",
+    "PastRun",
     "PathChange",
     "PathState",
     "ProgressWatch",
@@ -161,6 +165,7 @@ __all__ = [
     "fallback_reason",
     "files_named",
     "finding_as_markdown",
+    "forecast",
     "held_of",
     "hits_every_item",
     "is_cache",

@@ -47,6 +47,7 @@ from cuggino.events.deliver import (
     DeliverWarning,
     is_deliver_event,
 )
+from cuggino.events.forecast import Forecast, RunLoop
 from cuggino.events.forge import (
     HookFailed,
     WatchForgeWaiting,
@@ -275,6 +276,7 @@ __all__ = [
     "DoneFileRejected",
     "Event",
     "FileTouched",
+    "Forecast",
     "GateChanged",
     "GuardDenied",
     "HistoryRewritten",
@@ -333,6 +335,7 @@ __all__ = [
     "RoleViolated",
     "RunContinued",
     "RunEnded",
+    "RunLoop",
     "RunOutcome",
     "RunPaused",
     "RunResult",

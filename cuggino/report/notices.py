@@ -33,6 +33,7 @@ from cuggino.events import (
     DirtyFilesKept,
     DoneFileRejected,
     Event,
+    Forecast,
     GateChanged,
     HistoryRewritten,
     HookFailed,
@@ -222,6 +223,8 @@ def describe(event: Event) -> tuple[str, Tone, str] | None:
         case CheckDoesNotDecide(command=command):
             told = "an approval counts even if it fails"
             return "Check does not decide", "warning", f"{first_line(command)}: {told}"
+        case Forecast():
+            return "Forecast", "neutral", event.words(duration, money)
         case SandboxChosen() as chosen:
             return "Sandbox", "warning" if chosen.not_held else "neutral", _confined(chosen)
         case RoleViolated(void=False, role=role, paths=paths):

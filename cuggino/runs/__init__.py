@@ -17,6 +17,7 @@ from cuggino.runs.following import follow
 from cuggino.runs.listing import RecordedRun, Runs, RunStatus, UnreadableRun, working_process
 from cuggino.runs.pace import Pace, read_pace
 from cuggino.runs.stages import RecordedStage, recorded_stages
+from cuggino.runs.stats import RunStats, StatsGroup, StatsRow, run_stats, stats_json
 from cuggino.runs.status import (
     LastRun,
     ProjectState,
@@ -45,11 +46,14 @@ __all__ = [
     "RecordedRun",
     "RecordedStage",
     "RunOutcome",
+    "RunStats",
     "RunStatus",
     "RunSummary",
     "RunTail",
     "RunningTool",
     "Runs",
+    "StatsGroup",
+    "StatsRow",
     "TimedEvent",
     "UnreadableRun",
     "Wait",
@@ -65,6 +69,8 @@ __all__ = [
     "replay_timed",
     "run_details_json",
     "run_json",
+    "run_stats",
+    "stats_json",
     "status_json",
     "tool_target",
     "unreadable_json",

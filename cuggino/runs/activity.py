@@ -18,6 +18,7 @@ from cuggino.events import (
     DeliverablesListed,
     DeliverSessionStarted,
     Event,
+    Forecast,
     IterationStart,
     JobsCounted,
     LoopSpecIssue,
@@ -156,11 +157,15 @@ class Activity:
     """The time of the first event of the current process."""
     earlier: float = 0.0
     """Seconds that earlier processes worked on it."""
+    forecast: Forecast | None = None
+    """The usual duration and cost; of a watch, those of an item."""
     changed: datetime | None = None
     """The time of the last event that changed anything here."""
 
     item: str = ""
     """The file name of the backlog item at work; "" between items and outside of a watch."""
+    item_began: datetime | None = None
+    """The time when this process began with the item; None between items."""
     title: str = ""
     """The item's title, or else its file name."""
     position: int = 0
@@ -345,6 +350,18 @@ class Activity:
         """Return the activity of an item in `items`."""
         return next((one for one in self.items if one.item == item), None)
 
+    @property
+    def usual_end(self) -> datetime | None:
+        """The time when the run, or the item at work, usually ends; None if unknown."""
+        forecast = self.forecast
+        if forecast is None or self.outcome:
+            return None
+        is_item = forecast.loop == "item"
+        began, earlier = (self.item_began, 0.0) if is_item else (self.began, self.earlier)
+        if began is None:
+            return None
+        return began + timedelta(seconds=max(forecast.duration - earlier, 0.0))
+
     def elapsed(self, now: datetime) -> float:
         """Return the seconds that all processes of the run have worked on it."""
         end = self.changed if self.outcome and self.changed else now
@@ -460,7 +477,8 @@ class Activity:
 
     def _between(self, **changes: Any) -> Activity:
         """Return the activity of a watch without an item at work."""
-        return _changed(self, **{**_NO_RUN, "item": "", "title": "", **changes})
+        none = {"item": "", "item_began": None, "title": ""}
+        return _changed(self, **{**_NO_RUN, **none, **changes})
 
     def _called(self, tool: RunningTool) -> Activity:
         return self._at_work(tools=(*self.tools, tool)[-_TOOLS:])
@@ -613,6 +631,10 @@ def _spec_issue(self: Activity, event: LoopSpecIssue, at: datetime) -> Activity:
     return _changed(_result(self, event, at), spec_issue=event.filename)
 
 
+def _forecast(self: Activity, event: Forecast, _at: datetime) -> Activity:
+    return _changed(self, forecast=event)
+
+
 # The coding loop
 
 
@@ -727,6 +749,7 @@ def _item(self: Activity, event: WatchProcessingItem, at: datetime) -> Activity:
     return self._between(
         kind="watch",
         item=event.filename,
+        item_began=at,
         title=event.title or event.filename,
         position=event.position,
         total=event.total,
@@ -745,8 +768,10 @@ def _item_in_slot(self: Activity, event: WatchProcessingItem, at: datetime) -> A
         agent=self.agent,
         model=self.model,
         max_iterations=self.max_iterations,
+        forecast=self.forecast,
         began=at,
         item=name,
+        item_began=at,
         title=event.title or name,
         position=event.position,
         slot=event.slot,
@@ -999,6 +1024,7 @@ _FOLDS: Mapping[str, Fold] = MappingProxyType(
         "RunContinued": _continued,
         "RunResumed": _resumed,
         "RunEnded": _ended,
+        "Forecast": _forecast,
         "LoopApproved": _result,
         "LoopMaxIterations": _result,
         "LoopStalled": _result,

@@ -36,6 +36,7 @@ from cuggino.events import (
     DirtyFilesCommitted,
     DirtyFilesKept,
     Event,
+    Forecast,
     GateChanged,
     GuardDenied,
     HistoryRewritten,
@@ -114,6 +115,7 @@ from cuggino_cli.screen.text import (
     format_pause,
     format_tokens,
     inert,
+    money,
 )
 from cuggino_cli.screen.watch_text import watch_shown
 
@@ -397,6 +399,9 @@ def supervision_shown(event: SupervisionEvent) -> Shown | None:
         case CheckDoesNotDecide(command=command):
             told = f"An approval counts even if `{clip(inert(first_line(command)), 100)}` fails"
             return always("warning", f"[Check] {told} (gate: context)")
+        case Forecast():
+            words = event.words(format_duration, money)
+            return normal("prose", f"[Forecast] {words[:1].upper()}{words[1:]}")
         case SandboxChosen(not_held=()):
             return normal("prose", f"[Sandbox] {_confined(event)}")
         case SandboxChosen():

@@ -10,6 +10,7 @@ from cuggino.runs import Activity, LastRun, ProjectStatus, Waiting
 from cuggino_cli.screen.columns import cut
 from cuggino_cli.screen.fragments import Fragment, Label, joined
 from cuggino_cli.screen.runs import STATES
+from cuggino_cli.screen.status import usual_end_text
 from cuggino_cli.screen.text import flat, format_duration, inert
 
 _NAMES = 11
@@ -114,7 +115,8 @@ def _running(activity: Activity, status: ProjectStatus) -> Iterator[Fact]:
         yield "Paused", f"for {_ago(activity.paused_since, now)}; `cuggino continue` ends it"
     for text in activity.steering:
         yield "Steered", f"{text} (no agent has been told yet)"
-    yield "Time", format_duration(activity.elapsed(now))
+    usual = usual_end_text(activity, now)
+    yield "Time", format_duration(activity.elapsed(now)) + (f", {usual}" if usual else "")
     yield from _cost(activity)
     if activity.done or activity.parked:
         yield "Items", f"{activity.done} done, {activity.parked} parked"
@@ -186,6 +188,8 @@ def _item(item: Activity, status: ProjectStatus) -> str:
     if item.returns:
         again = "once" if item.returns == 1 else f"{item.returns} times"
         facts.append(f"sent back {again} ({item.return_reason})")
+    if item.place == "slot" and (usual := usual_end_text(item, now)):
+        facts.append(usual)
     if item.cost_usd is not None:
         facts.append(f"${item.cost_usd:.2f}")
     facts += [f"to tell: {text}" for text in item.steering]

@@ -217,6 +217,13 @@ class LlmAgent(ABC):
         """Return the agents that may work as the role, best first; None is for no role."""
         return (self,)
 
+    def named_for(self, role: Role | None, model: str | None) -> tuple[str, str | None]:
+        """Return the name and the model of the agent that the role begins with.
+
+        `model` is that of the options; a model of None is the agent's default.
+        """
+        return self.name, model
+
     def check_roles(self, roles: Iterable[Role], *, guarded: bool) -> None:
         """Check that each role has an agent, and with `guarded` that no fallback is unguarded.
 
@@ -283,6 +290,9 @@ class DelegatingAgent(LlmAgent):
 
     def agents_for(self, role: Role | None) -> tuple[LlmAgent, ...]:
         return self.agent.agents_for(role)
+
+    def named_for(self, role: Role | None, model: str | None) -> tuple[str, str | None]:
+        return self.agent.named_for(role, model)
 
     def check_roles(self, roles: Iterable[Role], *, guarded: bool) -> None:
         self.agent.check_roles(roles, guarded=guarded)

@@ -58,7 +58,11 @@ class Candidate:
 
     def model_of(self, options: SpawnOptions) -> str | None:
         """Return the model for a session with these options; None uses the agent's default."""
-        return self.model or (options.model if self.is_default else None)
+        return self.model_for(options.model)
+
+    def model_for(self, model: str | None) -> str | None:
+        """Return the model for sessions whose options name this one."""
+        return self.model or (model if self.is_default else None)
 
     def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
         """Run a session, or fail with `GuardNotLive` if the agent cannot enforce the policy."""
@@ -192,6 +196,10 @@ class RoutedAgent(LlmAgent):
 
     def agents_for(self, role: Role | None) -> tuple[LlmAgent, ...]:
         return tuple(candidate.agent for candidate in self.candidates_for(role))
+
+    def named_for(self, role: Role | None, model: str | None) -> tuple[str, str | None]:
+        first = self.candidates_for(role)[0]
+        return first.name, first.model_for(model)
 
     def check(self) -> str:
         """Return the version of the first default agent that is installed; see `LlmAgent.check`."""

@@ -18,6 +18,7 @@ from cuggino.storage.journal.folder import (
     has_only_journals,
     is_concluded,
     origin_of,
+    past_digests,
     prune,
 )
 from cuggino.storage.journal.outcomes import (
@@ -26,6 +27,7 @@ from cuggino.storage.journal.outcomes import (
     encode_outcome,
     finished_stages,
 )
+from cuggino.storage.journal.parts import RunPart
 from cuggino.storage.journal.reader import (
     SUFFIX,
     VERSION,
@@ -64,6 +66,7 @@ __all__ = [
     "JournalTail",
     "Line",
     "RunOrigin",
+    "RunPart",
     "StatusChange",
     "Totals",
     "decode_outcome",
@@ -80,6 +83,7 @@ __all__ = [
     "last_entry",
     "list_journals",
     "origin_of",
+    "past_digests",
     "prune",
     "read_journal",
     "run_totals",
