@@ -74,6 +74,13 @@ SAID: tuple[tuple[ev.Event, str, str], ...] = (
         "make || true: `|| true` hides the failure of `make`",
     ),
     (
+        ev.Forecast(
+            loop="item", runs=4, duration=90, worst_duration=7200, cost_usd=0.5, worst_cost_usd=2
+        ),
+        "Forecast",
+        "an item usually takes 1 m 30 s and costs $0.5000; at most 2 h and $2.00 in the last 4",
+    ),
+    (
         ev.CheckDoesNotDecide(command="make"),
         "Check does not decide",
         "make: an approval counts even if it fails",

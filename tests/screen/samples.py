@@ -88,6 +88,15 @@ _OF_ONE: dict[type[ev.Event], dict[str, Any]] = {
     ev.DeliverablesListed: {
         "deliverables": [{"id": "DL-001", "description": "a login", "status": "passed"}]
     },
+    ev.Forecast: {
+        "loop": "run",
+        "runs": 10,
+        "duration": 60.0,
+        "worst_duration": 90.0,
+        "worst_cost_usd": 1.5,
+        "items": 0,
+        "slots": 1,
+    },
     ev.GateChanged: {"paths": ["check.sh"], "check": ["check.sh"], "skipping": [], "weakened": []},
     ev.JobBlocked: {"failures": 3},
     ev.JobVerified: {"passed": False, "issues": ["no test"]},
@@ -115,7 +124,7 @@ _OF_ONE: dict[type[ev.Event], dict[str, Any]] = {
     ev.LoopApproved: {"checked": False},
     ev.WatchItemCompleted: {"checked": True},
     ev.RunResumed: {"duration": 60.0},
-    ev.RunStarted: {"kind": "run", "options": {}},
+    ev.RunStarted: {"kind": "run", "options": {}, "agents": {}},
     ev.DirtyFilesCommitted: {"paths": ["a.py"]},
     ev.DirtyFilesKept: {"paths": ["a.py"]},
     ev.PauseEnded: {"seconds": 60.0},

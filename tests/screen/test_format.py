@@ -38,6 +38,7 @@ FROM_NORMAL = (
     ev.SetupCommandOutput,
     ev.CommandStartedEvent,
     ev.CommitPerformed,
+    ev.Forecast,
     ev.PushPerformed,
     ev.StageCost,
     ev.SandboxChosen,
@@ -155,6 +156,11 @@ def replaced(**fields: Any) -> ev.Event:
             QUIET,
             ev.ImprovementsKept(iteration=1, findings=("x", "y")),
             "[Loop] 2 improvements that no specification demands",
+        ),
+        (
+            FULL,
+            ev.Forecast(loop="run", runs=4, duration=90, worst_duration=7200),
+            "[Forecast] Usually takes 1m 30s; at most 2h 0m in the last 4 runs",
         ),
         (
             FULL,

@@ -43,6 +43,7 @@ class RunPart(BaseModel):
     model: str | None = None
     """None if the agent chose it."""
     sessions: int
+    """Sessions that reported their usage or their end."""
     cost_usd: float | None = None
     duration: float = 0.0
     """Seconds of the sessions that reported their end."""
@@ -117,7 +118,7 @@ class PartsFold:
         return name, self._model or model
 
     def result(self) -> tuple[RunPart, ...]:
-        """Return the parts that had sessions, in the order in which they began."""
+        """Return the parts in the order in which they began."""
         return tuple(
             RunPart(
                 role=role,
@@ -128,5 +129,4 @@ class PartsFold:
                 duration=sums.duration,
             )
             for (role, agent, model), sums in self._sums.items()
-            if sums.spent.sessions
         )
