@@ -31,9 +31,7 @@ class PastRun:
     """None if no agent reported a cost."""
 
 
-def forecast(
-    past_runs: Iterable[PastRun], loop: RunLoop, *, items: int = 0, slots: int = 1
-) -> Forecast | None:
+def forecast(past_runs: Iterable[PastRun], loop: RunLoop) -> Forecast | None:
     """Return the forecast of a run of this loop; None if fewer than three runs are comparable.
 
     `past_runs` begins with the latest run, and is read until enough are comparable. These are the
@@ -44,8 +42,6 @@ def forecast(
     Args:
         past_runs: the runs of the project, the latest first.
         loop: the loop of the run; `item` for a watch.
-        items: for a watch, the items in its backlog.
-        slots: for a watch, the items that may be at work at once.
     """
     comparable = (run for run in past_runs if run.loop == loop and run.state in _COMPARABLE)
     latest = list(islice(comparable, FORECAST_RUNS))
@@ -61,6 +57,4 @@ def forecast(
         worst_duration=max(durations),
         cost_usd=median(costs) if has_cost else None,
         worst_cost_usd=max(costs) if has_cost else None,
-        items=items,
-        slots=slots,
     )

@@ -88,20 +88,18 @@ def test_the_latest_ten() -> None:
     assert (10, 4.5, 9) == (found.runs, found.duration, found.worst_duration)
 
 
+RUN = Forecast(loop="run", runs=10, duration=60, worst_duration=90, cost_usd=1, worst_cost_usd=2)
+ITEM = RUN.model_copy(update={"loop": "item", "runs": 3, "items": 4})
+NO_COST = {"cost_usd": None, "worst_cost_usd": None}
+
+
 @pytest.mark.parametrize(
     ("items", "slots", "total"), [(0, 1, 0), (1, 1, 60), (4, 1, 240), (4, 2, 120), (5, 2, 180)]
 )
 def test_the_items_of_a_watch(items: int, slots: int, total: float) -> None:
     """Each item costs the same; those in slots take the time of the longest row."""
-    runs = past(60, 60, 60, costs=(1, 1, 1), loop="item")
-    found = forecast(runs, "item", items=items, slots=slots)
-    assert found is not None
-    assert (total, items) == (found.total_duration, found.total_cost_usd)
-
-
-RUN = Forecast(loop="run", runs=10, duration=60, worst_duration=90, cost_usd=1, worst_cost_usd=2)
-ITEM = RUN.model_copy(update={"loop": "item", "runs": 3, "items": 4})
-NO_COST = {"cost_usd": None, "worst_cost_usd": None}
+    made = ITEM.model_copy(update={"items": items, "slots": slots})
+    assert (total, items) == (made.total_duration, made.total_cost_usd)
 
 
 @pytest.mark.parametrize(

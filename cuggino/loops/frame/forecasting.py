@@ -17,6 +17,9 @@ def forecast_of(workspace: Workspace, options: RunOptions, *, run_id: str) -> Fo
     past = (digest.past_run for digest in past_digests(workspace.journal, without=run_id))
     if options.kind != "watch":
         return forecast(past, options.kind)
+    made = forecast(past, "item")
+    if made is None:
+        return None
     backlog = Backlog(workspace)
     items = sum(map(backlog.may_begin, backlog.survey().items))
-    return forecast(past, "item", items=items, slots=options.at_once)
+    return made.model_copy(update={"items": items, "slots": options.at_once})
