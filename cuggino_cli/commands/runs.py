@@ -56,7 +56,7 @@ _json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON,
     ),
 )
 def command() -> None:
-    """List the runs of this project, show one, or replay it.
+    """List or compare the runs of this project, show one, or replay it.
 
     An ID is the id of a run, or a prefix of it. Without a subcommand the runs are listed.
     """
