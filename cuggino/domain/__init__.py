@@ -89,6 +89,7 @@ from cuggino.domain.spending import (
     budget_exceeded,
 )
 from cuggino.domain.termination import DeliverProgress, Terminate, decide_delivery
+from cuggino.domain.texts import cut_in_middle, size_text, without_escapes
 from cuggino.domain.titles import task_titles, title_of, unticked_tasks, without_file
 from cuggino.domain.untrusted import (
     LONGEST_FOREIGN,
@@ -159,6 +160,7 @@ __all__ = [
     "budget_exceeded",
     "cleaned",
     "cooldown_end",
+    "cut_in_middle",
     "decide_delivery",
     "defused",
     "failure_note",
@@ -192,6 +194,7 @@ __all__ = [
     "recorded_cooldowns",
     "safe_title",
     "shown_to_agents",
+    "size_text",
     "split_front_matter",
     "task_titles",
     "title_of",
@@ -202,6 +205,7 @@ __all__ = [
     "with_facts",
     "with_findings",
     "with_held",
+    "without_escapes",
     "without_file",
     "without_markers",
 ]

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+from cuggino.agents.base.wire import plain_text
 from cuggino.errors import (
     AgentFailed,
     AgentFailure,
@@ -82,8 +83,12 @@ def outcome_of(error: LlmSessionError | None) -> SessionOutcome:
             return "failed"
 
 
+_JSON = re.compile(r"\{|\[\s*(?:[\[{\"\]]|$)")
+"""The beginning of JSON, rather than of a text such as `[error] not enrolled`."""
+
+
 class PlainLines:
-    """The last lines of a program's output that are no JSON.
+    """The last lines of a program's output that are plain text, as a terminal shows them.
 
     A program that fails before its session may print the reason in the place of its events.
     """
@@ -92,9 +97,10 @@ class PlainLines:
         self._lines: deque[str] = deque(maxlen=STDERR_LINES)
 
     def add(self, line: bytes) -> None:
-        """Keep the line, unless it is a part of JSON."""
-        if not line.lstrip().startswith((b"{", b"[")):
-            self._lines.append(line.decode("utf-8", "replace"))
+        """Keep the line, unless it is blank or a part of JSON."""
+        text = plain_text(line)
+        if text and not _JSON.match(text):
+            self._lines.append(text)
 
     def after(self, stderr_tail: str) -> str:
         """Return the last words of the program: on standard error, then these lines."""

@@ -7,7 +7,6 @@ failed run.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import uuid
@@ -19,6 +18,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from cuggino.agents.base.failure import PlainLines, local_zone, outcome_of
+from cuggino.agents.base.watch import same_text
 from cuggino.agents.base.wire import (
     MOST_LEVELS,
     Json,
@@ -27,6 +27,7 @@ from cuggino.agents.base.wire import (
     dict_or_empty,
     failed_servers,
     is_number,
+    output_text,
     parse_json_line,
     text_or_none,
 )
@@ -196,17 +197,7 @@ def _tool_output(content: Any, tool_use_result: Any) -> str:
             content = tool_use_result.get("stdout") or ""
         else:
             content = text_or_none(tool_use_result) or ""
-    if isinstance(content, list):
-        return "\n".join(map(_part_text, content))
-    return content if isinstance(content, str) else compact(content)
-
-
-def _part_text(part: Any) -> str:
-    match part:
-        case {"type": "text", "text": str(text)}:
-            return text
-        case _:
-            return compact(part)
+    return output_text(content)
 
 
 def _blocks(message: Json) -> list[Any]:
@@ -380,9 +371,8 @@ def hook_answer(raw: Json) -> Json | None:
 
 def _with_surrogates(line: bytes, raw: Json) -> Json:
     """Parse the line again with its lone surrogates, which another line may complete."""
-    if b"\\u" in line and (b"\\ud" in line or b"\\uD" in line):
-        whole = json.loads(line.decode("utf-8", "replace"))
-        return whole if isinstance(whole, dict) else raw
+    if b"\\ud" in line or b"\\uD" in line:
+        return parse_json_line(line, surrogates=True) or raw
     return raw
 
 
@@ -529,6 +519,8 @@ class ClaudeSession:
         self.version: str | None = None
         """Version of the program, as reported."""
         self._result: Json | None = None
+        self._results: set[str] = set()
+        """What identifies the results so far: a line may be printed twice."""
         self._api_error: Json | None = None
         self._answer = ""
         """The last message of the model in the main conversation."""
@@ -621,6 +613,8 @@ class ClaudeSession:
             is_void = self._has_failed or self._is_foreign(raw)
             said = [] if is_void else self._writing.read(_with_surrogates(line, raw))
             return [self._alive(now), *said, *self._counted(raw)]
+        if self._is_repeated(raw):
+            return []
         events = to_events(raw, now=now)
         if self._guard:
             events = [*self._guard.read(raw, hook_answer(raw)), *events]
@@ -743,6 +737,15 @@ class ClaudeSession:
         """Return whether the line belongs to another session."""
         other = text_or_none(raw.get("session_id"))
         return None not in (other, self.session_id) and other != self.session_id
+
+    def _is_repeated(self, raw: Json) -> bool:
+        """Return whether the line is a result that was printed before."""
+        if raw.get("type") != "result":
+            return False
+        key = text_or_none(raw.get("uuid")) or same_text(raw)
+        is_known = key in self._results
+        self._results.add(key)
+        return is_known
 
     def _note_stop(self, raw: Json) -> None:
         event = dict_or_empty(raw.get("event"))

@@ -18,6 +18,8 @@ from cuggino.agents.base.wire import (
     count_or_zero,
     dict_or_empty,
     failed_servers,
+    media_texts,
+    output_text,
     shown,
     text_or_none,
 )
@@ -62,6 +64,8 @@ class CopilotSession:
         self._resumed = resumed
         self._zone = zone
         self._begun = False
+        self._seen: set[str | None] = set()
+        """Ids of the events so far: one may be sent twice."""
         self._error: Json | None = None
         """The last error, unless the model answered after it."""
         self._answer = ""
@@ -90,6 +94,10 @@ class CopilotSession:
         agent = text_or_none(raw.get("agentId"))
         if raw.get("type") == "assistant.message_delta":
             return [*self._delta(data, agent), PingEvent(timestamp=now)]
+        name = text_or_none(raw.get("id"))
+        if name is not None and name in self._seen:
+            return [PingEvent(timestamp=now)]
+        self._seen.add(name)
         events = self._read(str(raw.get("type")), data, agent)
         return events if events is not None else [PingEvent(timestamp=now)]
 
@@ -257,6 +265,8 @@ def _tool_result(data: Json) -> ToolResult:
     result, error = dict_or_empty(data.get("result")), dict_or_empty(data.get("error"))
     exit_code = dict_or_empty(data.get("shellExecution")).get("exitCode")
     is_error = data.get("success") is not True or (isinstance(exit_code, int) and exit_code != 0)
-    output = text_or_none(result.get("content")) or text_or_none(error.get("message")) or ""
+    text = text_or_none(result.get("content")) or text_or_none(error.get("message"))
+    files = media_texts(result.get("contents")) or media_texts(result.get("binaryResultsForLlm"))
+    output = "\n".join([output_text(text), *files] if text else files)
     name = text_or_none(data.get("toolCallId")) or "unknown"
     return ToolResult(name=name, output=output, is_error=is_error)

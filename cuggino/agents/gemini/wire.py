@@ -15,6 +15,7 @@ from cuggino.agents.base.wire import (
     Json,
     count_or_zero,
     dict_or_empty,
+    output_text,
     parse_json_line,
     shown,
     text_or_none,
@@ -245,7 +246,8 @@ class GeminiSession:
         call_id = text_or_none(raw.get("tool_id")) or ""
         has_failed = raw.get("status") != "success"
         message = text_or_none(dict_or_empty(raw.get("error")).get("message")) or ""
-        output = text_or_none(raw.get("output")) or message
+        told = raw.get("output")
+        output = (output_text(told) if isinstance(told, str | list | dict) else "") or message
         events: list[LlmAgentEvent] = []
         if self._watch:
             events += self._watch.result(call_id, is_error=has_failed, message=message or output)

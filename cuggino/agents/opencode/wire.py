@@ -16,12 +16,14 @@ from typing import Any
 from cuggino.agents.base.calls import Call
 from cuggino.agents.base.failure import PlainLines, local_zone, outcome_of
 from cuggino.agents.base.refusals import judge, judge_answer, judge_ending
-from cuggino.agents.base.watch import Watch
+from cuggino.agents.base.watch import Watch, same_text
 from cuggino.agents.base.wire import (
     Json,
     count_or_zero,
     dict_or_empty,
     is_number,
+    media_texts,
+    output_text,
     parse_json_line,
     shown,
     text_or_none,
@@ -193,7 +195,9 @@ class Parts:
         if status == "completed" and self._guard:
             self._guard.ran(text_or_none(part.get("tool")) or "a tool", self._guard.find(call_id))
         told = (state.get("output"), state.get("error"))
-        output = next((text for text in told if isinstance(text, str)), "")
+        text = next((output_text(value) for value in told if isinstance(value, str)), "")
+        files = media_texts(state.get("attachments"))
+        output = "\n".join([text, *files] if text else files)
         failed = status == "error" or metadata.get("exit") not in (None, 0)
         failed = failed or part.get("tool") == "invalid"
         result = ToolResult(name=call_id or "unknown", output=output, is_error=failed)
@@ -365,7 +369,7 @@ class OpenCodeSession:
         return self._parts.read(part, self._parent(part))
 
     def _finished(self, part: Json) -> list[LlmAgentEvent]:
-        name = text_or_none(part.get("id")) or ""
+        name = text_or_none(part.get("id")) or same_text(part)
         if name in self._steps:
             return []
         self._steps.add(name)

@@ -1,5 +1,6 @@
 """Journals of runs: one event per line, so that a run survives its process."""
 
+from cuggino.storage.journal.bounding import EVENT_LIMIT
 from cuggino.storage.journal.counting import DIGESTED, DigestFold
 from cuggino.storage.journal.delivery import (
     DeliverableCourse,
@@ -50,6 +51,7 @@ __all__ = [
     "COUNTED",
     "DELIVERED",
     "DIGESTED",
+    "EVENT_LIMIT",
     "SUFFIX",
     "VERSION",
     "DeliverableCourse",
