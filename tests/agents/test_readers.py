@@ -359,6 +359,13 @@ def test_an_image(name: str) -> None:
         ({"type": "image_url", "image_url": {"url": URL}}, PNG),
         ({"type": "text", "text": URL}, PNG),
         (URL, PNG),
+        ({"type": "text", "text": f"![page]({URL})"}, f"![page]({PNG})"),
+        (
+            {"type": "text", "text": json.dumps({"data": PIXELS, "n": 1})},
+            '{"data": "[base64, 1.5 MB]", "n": 1}',
+        ),
+        ({"type": "text", "text": "data:a/b;base64,R0 is short"}, "data:a/b;base64,R0 is short"),
+        ({"x": {"data": PIXELS}}, '{"x":{"data":"[base64, 1.5 MB]"}}'),
         (
             {"type": "image", "mimeType": "image/png", "byteLength": 2_000_000},
             "[image/png, 2.0 MB]",

@@ -96,32 +96,47 @@ _HOLDERS = ("source", "resource", "image_url", "inlineData", "inline_data", "fil
 """Members in which the programs and their APIs keep the content of a part that is not text."""
 _KINDS = frozenset({"image", "audio", "video", "document", "file", "resource_link", "blob"})
 _BASE64 = re.compile(r"[A-Za-z0-9+/_\r\n-]*={0,2}\s*")
-_DATA_URL = re.compile(r"\s*data:([\w.+-]+/[\w.+-]+)?(?:;[\w.+-]+=[^;,]*)*;base64,", re.ASCII)
+_DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w.+-]+=[^;,]{0,99})*;base64,", re.ASCII)
+_LONG_URL = re.compile(_DATA_URL.pattern + r"([\w+/=-]{1000,})", re.ASCII)
+_LONG_DATA = re.compile(
+    r"(\"(?:data|blob|base64)\"\s{0,9}:\s{0,9})\"([\w+/-]{1000,}={0,2})\"", re.ASCII
+)
+"""Content within a text; short ones, such as an icon in a page, are kept."""
 
 
 def output_text(content: Any) -> str:
     """Return the text of a tool's result: a text, or parts, each on a line.
 
     A part that is not text is named by its type and size, as in `[image/png, 1.5 MB]`, also within
-    other values. Other parts are JSON.
+    other values, and in a text that holds it in base64. Other parts are JSON.
     """
     if isinstance(content, str):
-        return _data_url(content) or content
+        return _text(content)
     return "\n".join(map(_part_text, content if isinstance(content, list) else [content]))
 
 
 def _part_text(part: Any) -> str:
     match part:
-        case {"text": str(text)}:
-            return _data_url(text) or text
-        case {"resource": {"text": str(text)}} | {"source": {"type": "text", "data": str(text)}}:
-            return text
+        case (
+            {"text": str(text)}
+            | {"resource": {"text": str(text)}}
+            | {"source": {"type": "text", "data": str(text)}}
+        ):
+            return _text(text)
         case dict() if named := _media(part):
             return named
         case str() if named := _data_url(part):
             return named
         case _:
-            return compact(_without_media(part, MOST_LEVELS))
+            return _text(compact(_without_media(part, MOST_LEVELS)))
+
+
+def _text(text: str) -> str:
+    if named := _data_url(text):
+        return named
+    if ";base64," in text:
+        text = _LONG_URL.sub(lambda found: _named(found[1] or "data", _decoded(found[2])), text)
+    return _LONG_DATA.sub(lambda found: f'{found[1]}"{_named("base64", _decoded(found[2]))}"', text)
 
 
 def media_texts(parts: Any) -> list[str]:
@@ -155,7 +170,8 @@ def _first(holder: Json, names: Iterable[str]) -> str | None:
 
 def _data_url(text: str) -> str | None:
     """Return the name of the content of a data URL, or None for any other text."""
-    if (found := _DATA_URL.match(text)) is None:
+    found = _DATA_URL.match(text)
+    if found is None or not _BASE64.fullmatch(text, found.end()):
         return None
     return _named(found[1] or "data", _decoded(text[found.end() :]))
 
