@@ -35,8 +35,8 @@ from cuggino.agents.cassettes.cassette import (
     read_cassette,
 )
 from cuggino.agents.cassettes.files import commit_again, put_files
-from cuggino.agents.cassettes.masking import Places, map_texts
 from cuggino.agents.cassettes.matching import PolicyCheck, first_difference
+from cuggino.agents.cassettes.places import Places, map_texts
 from cuggino.errors import (
     AgentFailed,
     AgentFailure,
