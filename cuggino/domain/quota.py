@@ -13,6 +13,7 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import NamedTuple
 
 from cuggino.domain.schedule import Schedule
+from cuggino.domain.texts import without_escapes
 from cuggino.domain.zone_names import find_zone
 
 _READ = 20_000  # characters; messages about limits are short
@@ -38,8 +39,6 @@ _MONTHS = (
 """The beginnings of the months' names: English, Spanish, Portuguese, German, French, Italian,
 Dutch."""
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-
-_ANSI = re.compile(r"\x1b\[[0-9;]{0,20}m")
 
 _WHAT = r"(?:(?!context|token|turn|output|prompt|rate|size|length|time)[\w.'-]{1,20}\s){0,4}?"
 _MET = re.compile(
@@ -175,7 +174,7 @@ QUOTA_SCHEDULE = Schedule.exponential("15m").capped("5h").within("24h")
 
 
 def _plain(text: str) -> str:
-    return _ANSI.sub("", text[:_READ]).replace("’", "'").replace("`", "'")
+    return without_escapes(text[:_READ]).replace("’", "'").replace("`", "'")
 
 
 def _epoch(digits: str) -> datetime:

@@ -22,7 +22,7 @@ from datetime import datetime, timedelta, tzinfo
 from typing import Literal, TypeAlias
 
 from cuggino.agents.base.failure import CONNECTION, crash, cut, failed, last_lines
-from cuggino.domain import is_quota_answer, is_quota_text, parse_reset
+from cuggino.domain import is_quota_answer, is_quota_text, parse_reset, without_escapes
 from cuggino.errors import AgentFailed, AgentFailure, LlmSessionError, QuotaExceeded
 
 Cause: TypeAlias = AgentFailure | Literal["usage_limit"]
@@ -170,7 +170,6 @@ STATUSES: Mapping[int, AgentFailure] = {
 }
 """Other statuses of 500 and more are `server`, of 400 and more `bad_request`."""
 
-_ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _LIMIT = re.compile(
     r"limit|quota|usage|credit|messages|requests|exhausted|capacity|too many|\breset", re.IGNORECASE
 )
@@ -237,9 +236,8 @@ def judge_ending(
     `kinds` is what its exit code means. A program that a signal ended has crashed.
     """
     noise = dialect.noise
-    lines = [
-        line for line in _ANSI.sub("", said).splitlines() if not (noise and noise.search(line))
-    ]
+    shown = without_escapes(said).splitlines()
+    lines = [line for line in shown if not (noise and noise.search(line))]
     text = "\n".join(lines)
     tail = last_lines(text)
     for pattern, hint in dialect.refusals:

@@ -64,7 +64,7 @@ class CopilotSession:
         self._resumed = resumed
         self._zone = zone
         self._begun = False
-        self._seen: set[str | None] = set()
+        self._seen: set[str] = set()
         """Ids of the events so far: one may be sent twice."""
         self._error: Json | None = None
         """The last error, unless the model answered after it."""
@@ -95,9 +95,10 @@ class CopilotSession:
         if raw.get("type") == "assistant.message_delta":
             return [*self._delta(data, agent), PingEvent(timestamp=now)]
         name = text_or_none(raw.get("id"))
-        if name is not None and name in self._seen:
-            return [PingEvent(timestamp=now)]
-        self._seen.add(name)
+        if name is not None:
+            if name in self._seen:
+                return [PingEvent(timestamp=now)]
+            self._seen.add(name)
         events = self._read(str(raw.get("type")), data, agent)
         return events if events is not None else [PingEvent(timestamp=now)]
 
