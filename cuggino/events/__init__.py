@@ -165,6 +165,7 @@ from cuggino.events.role import (
 )
 from cuggino.events.session import (
     McpServerFailed,
+    QuotaUsed,
     RateLimited,
     SessionEnded,
     SessionOutcome,
@@ -328,6 +329,7 @@ __all__ = [
     "PushFailed",
     "PushPerformed",
     "QuotaLifted",
+    "QuotaUsed",
     "QuotaWaiting",
     "RateLimited",
     "RequestChanges",

@@ -18,6 +18,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from cuggino.agents.base.failure import PlainLines, local_zone, outcome_of
+from cuggino.agents.base.quota import quota_used, time_or_none
 from cuggino.agents.base.watch import same_text
 from cuggino.agents.base.wire import (
     MOST_LEVELS,
@@ -40,6 +41,7 @@ from cuggino.events import (
     LlmAgentEvent,
     MessageDelta,
     PingEvent,
+    QuotaUsed,
     RateLimited,
     SessionEnded,
     Steered,
@@ -69,7 +71,7 @@ def to_events(raw: Json, *, now: float) -> list[LlmAgentEvent]:
         case "system":
             return _system_events(raw)
         case "rate_limit_event":
-            return [_rate_limited(raw)]
+            return [*_windows(raw), _rate_limited(raw)]
         case _:
             return []
 
@@ -160,23 +162,47 @@ def _retry_text(raw: Json) -> str:
 
 
 def _rate_limited(raw: Json) -> RateLimited:
-    info = raw.get("rate_limit_info")
-    info = info if isinstance(info, dict) else raw
+    info = _limit_info(raw)
+    status = text_or_none(info.get("status")) or "unknown"
     return RateLimited(
-        status=text_or_none(info.get("status")) or "unknown",
-        resets_at=_time(info.get("resetsAt")),
+        status=status,
+        resets_at=time_or_none(info.get("resetsAt")),
         limit=text_or_none(info.get("rateLimitType")),
-        overage=info.get("isUsingOverage") is True or info.get("overageInUse") is True,
+        overage=info.get("isUsingOverage") is True
+        or info.get("overageInUse") is True
+        or (status == "rejected" and info.get("overageStatus") in ("allowed", "allowed_warning")),
     )
 
 
-def _time(value: Any) -> datetime | None:
-    if not is_number(value):
-        return None
-    try:
-        return datetime.fromtimestamp(value, UTC)
-    except (ValueError, OverflowError, OSError):
-        return None
+def _limit_info(raw: Json) -> Json:
+    """Return the fields about a limit, which some versions nest."""
+    return {**raw, **dict_or_empty(raw.get("rate_limit_info"))}
+
+
+def _windows(raw: Json) -> list[QuotaUsed]:
+    """Return the used share of each window of the plan in a `rate_limit_event`.
+
+    Without a share, one that was surpassed is the best guess. A window whose limit is reached is
+    used up, whatever its share.
+    """
+    info = _limit_info(raw)
+    windows = {
+        name: dict_or_empty(window)
+        for name, window in dict_or_empty(info.get("unifiedWindows")).items()
+    }
+    limit = text_or_none(info.get("rateLimitType"))
+    if limit is not None:
+        windows[limit] = {**info, **windows.get(limit, {})}
+        if info.get("status") == "rejected":
+            windows[limit]["utilization"] = 1
+    found = []
+    for name, window in windows.items():
+        if name.startswith("overage"):  # a budget of money
+            continue
+        used = window.get("utilization")
+        share = used if is_number(used) else window.get("surpassedThreshold")
+        found.append(quota_used(name, share, time_or_none(window.get("resetsAt"))))
+    return [window for window in found if window is not None]
 
 
 def _tool_input(value: Any) -> Any:

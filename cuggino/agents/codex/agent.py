@@ -154,6 +154,7 @@ class CodexAgent(ProgramAgent):
             guard = self._guard(options.guard, env, options.cwd, stack, servers)
             env = guard.env
         settings = self._settings(options, env, stack)
+        account = UsageRecord(env)
         return Launch(
             argv=self.arguments(options, env, [*settings, *_guarding(guard, options.cwd)]),
             env=env,
@@ -161,7 +162,8 @@ class CodexAgent(ProgramAgent):
             reader=partial(
                 CodexSession,
                 resumed=options.resume_session_id,
-                record=UsageRecord(env).total,
+                record=account.total,
+                account=account,
                 watch=CodexWatch(guard) if guard else None,
             ),
         )

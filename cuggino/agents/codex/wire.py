@@ -8,11 +8,13 @@ from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 
 from cuggino.agents.base.failure import PlainLines, outcome_of
+from cuggino.agents.base.quota import quota_used, time_or_none
 from cuggino.agents.base.refusals import judge, judge_answer, judge_ending, unresumable
 from cuggino.agents.base.wire import (
     Json,
     count_or_zero,
     dict_or_empty,
+    is_number,
     parse_json_line,
     text_or_none,
 )
@@ -25,6 +27,7 @@ from cuggino.events import (
     AgentMessage,
     LlmAgentEvent,
     PingEvent,
+    QuotaUsed,
     RateLimited,
     SessionEnded,
     SystemMessage,
@@ -72,6 +75,10 @@ class UsageRecord:
         self._searches = 0
         self._at = 0
         self._last: Usage | None = None
+        self.windows: tuple[QuotaUsed, ...] = ()
+        """The usage windows of the account, as read last by `total`."""
+        self.has_credits = False
+        """True if work continues with bought credits when a window is used up."""
 
     def total(self, thread: str) -> Usage | None:
         """Return all tokens of the thread so far, or None if the record has none."""
@@ -98,13 +105,50 @@ class UsageRecord:
                     return  # it is still being written
                 self._at += len(line)
                 if b'"token_count"' in line:
-                    self._last = _total(line) or self._last
+                    self._count(parse_json_line(line) or {})
+
+    def _count(self, entry: Json) -> None:
+        payload = dict_or_empty(entry.get("payload"))
+        if payload.get("type") != "token_count":
+            return
+        total = dict_or_empty(dict_or_empty(payload.get("info")).get("total_token_usage"))
+        self._last = usage_of(total) if total else self._last
+        limits = dict_or_empty(payload.get("rate_limits"))
+        if windows := windows_of(limits, at=time_or_none(entry.get("timestamp"))):
+            self.windows = windows
+            credit = dict_or_empty(limits.get("credits"))
+            self.has_credits = (
+                credit.get("has_credits") is True and credit.get("unlimited") is not True
+            )
 
 
-def _total(line: bytes) -> Usage | None:
-    payload = dict_or_empty((parse_json_line(line) or {}).get("payload"))
-    total = dict_or_empty(dict_or_empty(payload.get("info")).get("total_token_usage"))
-    return usage_of(total) if payload.get("type") == "token_count" and total else None
+_WINDOW_NAMES = {300: "five_hour", 10_080: "seven_day"}
+"""Names by minutes; those of the program are only `primary` and `secondary`."""
+
+
+def windows_of(rate_limits: Json, *, at: datetime | None) -> tuple[QuotaUsed, ...]:
+    """Return the used share of each window in the `rate_limits` of a `token_count`.
+
+    `at` is the time of the record, to which a `resets_in_seconds` is relative.
+    """
+    found = []
+    for key in ("primary", "secondary"):
+        window = dict_or_empty(rate_limits.get(key))
+        percent = window.get("used_percent")
+        resets_at = time_or_none(window.get("resets_at"))
+        seconds = window.get("resets_in_seconds")
+        if resets_at is None and at is not None and is_number(seconds):
+            resets_at = time_or_none(at.timestamp() + seconds)
+        used = percent / 100 if is_number(percent) else None
+        found.append(quota_used(_window_name(rate_limits, key, window), used, resets_at))
+    return tuple(window for window in found if window is not None)
+
+
+def _window_name(rate_limits: Json, key: str, window: Json) -> str:
+    length = count_or_zero(window.get("window_minutes"))
+    names = (name for known, name in _WINDOW_NAMES.items() if abs(known - length) <= 1)
+    limit = text_or_none(rate_limits.get("limit_id")) or "codex"
+    return " ".join((*([limit] if limit != "codex" else []), next(names, key)))
 
 
 _UNFINISHED = "It was still running when the session ended."
@@ -114,7 +158,8 @@ class CodexSession:
     """The fold over one run of the program: feed it every line of stdout, then end it once.
 
     `resumed` is the id of the resumed thread. `record` returns the total usage of a thread, in
-    which Codex includes earlier sessions. `watch` watches a guarded session.
+    which Codex includes earlier sessions; `account` is the record, for the windows that it read
+    then. `watch` watches a guarded session.
     """
 
     def __init__(
@@ -124,6 +169,7 @@ class CodexSession:
         zone: Callable[[], tzinfo] = lambda: UTC,
         resumed: str | None = None,
         record: Callable[[str], Usage | None] = lambda _thread: None,
+        account: UsageRecord | None = None,
         watch: CodexWatch | None = None,
     ) -> None:
         self.session_id: str | None = None
@@ -133,6 +179,9 @@ class CodexSession:
         self._resumed = resumed
         self._record = record
         self._before = record(resumed) if resumed is not None else None
+        self._account = account
+        self._windows = self._known_windows
+        """The windows that are old or were emitted."""
         self._watch = watch
         self._usage: Usage | None = None
         self._failed: str | None = None
@@ -222,6 +271,7 @@ class CodexSession:
         self.session_id = thread
         if self._resumed is not None and self._before is None:
             self._before = self._record(self._resumed)
+            self._windows = self._known_windows
         return [SystemMessage(text="Session initialized")]
 
     def _started(self, item: Json) -> list[LlmAgentEvent] | None:
@@ -269,9 +319,27 @@ class CodexSession:
         return [message, *self._count()]
 
     def _count(self) -> list[LlmAgentEvent]:
-        """Return the usage so far if it has changed."""
+        """Return the usage so far, and the windows of the account, if they have changed."""
         total = self._record(self.session_id) if self.session_id is not None else None
-        return self._used(total) if total is not None else []
+        return [*(self._used(total) if total is not None else []), *self._quota()]
+
+    @property
+    def _known_windows(self) -> tuple[QuotaUsed, ...]:
+        return self._account.windows if self._account is not None else ()
+
+    def _quota(self) -> list[LlmAgentEvent]:
+        windows = self._known_windows
+        if self._account is None or windows == self._windows:
+            return []
+        self._windows = windows
+        full = [window for window in windows if window.used >= 1]
+        paid = [
+            RateLimited(
+                status="rejected", limit=window.window, resets_at=window.resets_at, overage=True
+            )
+            for window in (full if self._account.has_credits else ())
+        ]
+        return [*windows, *paid]
 
     def _used(self, total: Usage) -> list[LlmAgentEvent]:
         usage = without(total, self._before)
@@ -291,7 +359,10 @@ class CodexSession:
         if self._watch:
             self._watch.begin()
         self._completed = True
-        return [*self._left_open(), *(self._used(usage_of(told)) if told else [])]
+        if self.session_id is not None:
+            self._record(self.session_id)
+        usage = self._used(usage_of(told)) if told else []
+        return [*self._left_open(), *usage, *self._quota()]
 
     def _left_open(self) -> list[LlmAgentEvent]:
         """Return results for calls that never ended; their processes end with the program."""

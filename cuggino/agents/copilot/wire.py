@@ -5,12 +5,13 @@ An event is a JSON object with `type`, `data` and, for a sub-agent, `agentId`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, tzinfo
 
 from cuggino.agents.base.calls import Call
 from cuggino.agents.base.failure import interrupted, outcome_of
 from cuggino.agents.base.program import encodable
+from cuggino.agents.base.quota import quota_used, time_or_none
 from cuggino.agents.base.refusals import judge, judge_answer
 from cuggino.agents.base.wire import (
     Json,
@@ -18,6 +19,7 @@ from cuggino.agents.base.wire import (
     count_or_zero,
     dict_or_empty,
     failed_servers,
+    is_number,
     media_texts,
     output_text,
     shown,
@@ -31,6 +33,7 @@ from cuggino.events import (
     LlmAgentEvent,
     MessageDelta,
     PingEvent,
+    RateLimited,
     SessionEnded,
     Steered,
     SystemMessage,
@@ -72,6 +75,8 @@ class CopilotSession:
         """The last message."""
         self._interrupted = False
         self._usage: Usage | None = None
+        self._paid: set[str] = set()
+        """The quotas that are used up while work continues, paid for."""
         self._turns = 0
         self._misread = False
         self._calls: dict[str, str] = {}
@@ -248,7 +253,21 @@ class CopilotSession:
             cache_read_tokens=used.cache_read_tokens + read,
             cache_creation_tokens=used.cache_creation_tokens + written,
         )
-        return [UsageUpdate(usage=self._usage)]
+        return [UsageUpdate(usage=self._usage), *self._quota(data)]
+
+    def _quota(self, data: Json) -> Iterator[LlmAgentEvent]:
+        """Yield the used share of each quota, and once that work beyond one is paid for."""
+        for name, value in dict_or_empty(data.get("quotaSnapshots")).items():
+            quota = dict_or_empty(value)
+            left = quota.get("remainingPercentage")
+            if not is_number(left) or quota.get("isUnlimitedEntitlement") is True:
+                continue
+            resets_at = time_or_none(quota.get("resetDate"))
+            if (window := quota_used(name, 1 - left / 100, resets_at)) is not None:
+                yield window
+            if left <= 0 and count_or_zero(quota.get("overage")) and name not in self._paid:
+                self._paid.add(name)
+                yield RateLimited(status="rejected", limit=name, resets_at=resets_at, overage=True)
 
 
 def call_of(data: Json, servers: Iterable[str] = ()) -> Call:
