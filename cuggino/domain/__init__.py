@@ -67,6 +67,7 @@ from cuggino.domain.project_paths import (
     path_changes,
 )
 from cuggino.domain.quota import QUOTA_SCHEDULE, is_quota_answer, is_quota_text, parse_reset
+from cuggino.domain.quota_plan import Overage, QuotaPlan, QuotaWindows, window_text
 from cuggino.domain.ready import ReadyOrder, ready_order
 from cuggino.domain.repetition import RepetitionWatch
 from cuggino.domain.review_ledger import (
@@ -137,10 +138,13 @@ __all__ = [
     "LandingQueue",
     "LedgerEntry",
     "NamedFiles",
+    "Overage",
     "PastRun",
     "PathChange",
     "PathState",
     "ProgressWatch",
+    "QuotaPlan",
+    "QuotaWindows",
     "ReadyOrder",
     "RepetitionWatch",
     "ReviewLedger",
@@ -202,6 +206,7 @@ __all__ = [
     "touches_ci",
     "unticked_tasks",
     "when_to_fall_back",
+    "window_text",
     "with_facts",
     "with_findings",
     "with_held",

@@ -171,6 +171,7 @@ class _AgentStage:
             options,
             read=self._read,
             budget=supervision.remaining,
+            quota=supervision.quota,
             choose=self._choose,
             left=evidence.left,
         )

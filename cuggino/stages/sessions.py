@@ -10,11 +10,11 @@ from typing import cast
 from reactivex import Observable, defer, just, operators as ops
 
 from cuggino.agents.base import LlmAgent, SpawnOptions
-from cuggino.domain import most_cautious
+from cuggino.domain import QuotaPlan, most_cautious
 from cuggino.errors import AgentFailed, RoleViolation
 from cuggino.events import AgentFellBack, AgentMessage, Event, SessionEnded, SupervisionEvent
 from cuggino.operators import Flow, ask, catch_tag, flow, forward
-from cuggino.operators.supervision import QuotaWaits
+from cuggino.operators.supervision import QuotaWaits, within_quota
 from cuggino.stages.handover import handover
 from cuggino.stages.verification import verified
 
@@ -28,8 +28,9 @@ class Sessions:
     """The sessions of a stage, spawned one at a time; remembers how to resume the last.
 
     `read` is applied to each session: it reads the markers and ends it. `budget` returns the US
-    dollars that are left when a session is spawned. `choose` returns the outcome of several
-    terminal markers. `left` emits the work that an agent has left, for the one that replaces it.
+    dollars that are left when a session is spawned. `quota` is the plan for usage windows. `choose`
+    returns the outcome of several terminal markers. `left` emits the work that an agent has left,
+    for the one that replaces it.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class Sessions:
         *,
         read: Callable[[Observable[Event]], Observable[Event]],
         budget: Callable[[], float | None] = lambda: None,
+        quota: QuotaPlan | None = None,
         choose: Callable[[Sequence[Event]], Event] = most_cautious,
         left: Callable[[], Observable[str]] = lambda: just(""),
     ) -> None:
@@ -50,6 +52,7 @@ class Sessions:
         self._options = options
         self._read = read
         self._budget = budget
+        self._quota = quota
         self._id = options.session_id
         self._begun = False
         self._violations = 0
@@ -146,8 +149,15 @@ class Sessions:
         def start() -> Observable[Event]:
             self.endings = []
             limits = [x for x in (options.max_budget_usd, self._budget()) if x is not None]
-            bounded = replace(options, max_budget_usd=min(limits)) if limits else options
-            events = cast("Observable[Event]", self._agent.spawn(bounded))
+            budget = min(limits, default=None)
+            bounded = replace(options, max_budget_usd=budget, quota=self._quota)
+            spawned = self._agent.spawn(bounded)
+            if self._quota is not None and not self._agent.is_router:
+                is_new = options.resume_session_id is None
+                spawned = spawned.pipe(
+                    within_quota(self._quota, agent=self._agent.name, begins=is_new)
+                )
+            events = cast("Observable[Event]", spawned)
             session = events.pipe(ops.take_while(self._continues), self._read)
             if options.protected is None:
                 return session

@@ -10,7 +10,7 @@ from typing import Any
 from reactivex import Observable, abc, defer, just
 
 from cuggino.agents.base import LlmAgent, SpawnOptions
-from cuggino.domain import Budget, Schedule
+from cuggino.domain import Budget, Overage, QuotaPlan, Schedule
 from cuggino.errors import LlmSessionError
 from cuggino.events import Event
 from cuggino.operators import Flow, flow, forward
@@ -73,6 +73,10 @@ class Supervision:
     max_quota_waits: int | None = 20
     max_quota_wait: float = 86_400.0
     """Seconds that all waits of a stage may take together."""
+    quota_reserve: float = 0.0
+    """The share of each usage window that is kept; with it, no new session starts."""
+    overage: Overage = "pay"
+    """`stop` ends a session when usage beyond a limit would be paid for."""
     idle_timeout: float | None = None
     tool_timeout: float | None = None
     stage_timeout: float | None = None
@@ -81,6 +85,13 @@ class Supervision:
     ledger: Ledger = field(default_factory=Ledger)
     gate: QuotaGate = field(default_factory=QuotaGate)
     earlier: Earlier = field(default_factory=Earlier)
+
+    @property
+    def quota(self) -> QuotaPlan:
+        """How much of the usage windows agents may use."""
+        return QuotaPlan(
+            reserve=self.quota_reserve, overage=self.overage, windows=self.gate.windows
+        )
 
     def session(
         self,
@@ -94,7 +105,9 @@ class Supervision:
 
         `left` emits the work that an agent has left, for one that replaces it.
         """
-        sessions = Sessions(agent, options, read=read, budget=self.remaining, left=left)
+        sessions = Sessions(
+            agent, options, read=read, budget=self.remaining, quota=self.quota, left=left
+        )
         return self.around(sessions, sessions.first())
 
     def around(
@@ -219,6 +232,8 @@ def supervision_of(
         quota_margin=options.quota_margin,
         max_quota_waits=options.max_quota_waits,
         max_quota_wait=options.max_quota_wait,
+        quota_reserve=options.quota_reserve,
+        overage=options.overage,
         idle_timeout=options.idle_timeout,
         tool_timeout=options.tool_timeout,
         stage_timeout=options.stage_timeout,

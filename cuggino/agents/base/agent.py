@@ -11,7 +11,7 @@ from typing import Literal, Protocol, TypeAlias
 from reactivex import Observable, throw
 
 from cuggino.agents.base.login import LoginCheck
-from cuggino.domain import AgentCooldown
+from cuggino.domain import AgentCooldown, QuotaPlan
 from cuggino.errors import AgentFailed, GuardNotLive
 from cuggino.events import LlmAgentEvent, SupervisionEvent
 from cuggino.guard import Policy, Role, Sandbox
@@ -40,6 +40,9 @@ class SpawnOptions:
     """Token budget for reasoning; None uses the agent's default."""
     max_budget_usd: float | None = None
     """Maximum cost of the session in US dollars, for agents that support a limit."""
+    quota: QuotaPlan | None = field(default=None, compare=False)
+    """How much of the account's usage windows the session may use; an agent that chooses among
+    others applies it to each (`within_quota`)."""
     env: Mapping[str, str] = field(default_factory=dict)
     """Variables added to the environment of the agent's program and its tools."""
     guard: Policy | None = None

@@ -14,7 +14,7 @@ from reactivex import Observable
 from cuggino.agents.base import remove_abandoned
 from cuggino.domain import recorded_cooldowns
 from cuggino.errors import WorkspaceLocked
-from cuggino.events import BranchChanged, Event, RunResumed
+from cuggino.events import BranchChanged, Event, QuotaUsed, RunResumed
 from cuggino.git import current_branch
 from cuggino.loops.frame.commands import Commands
 from cuggino.loops.frame.companions import Companion, accompanied
@@ -100,6 +100,13 @@ class _Earlier:
         # Versions that did not note it left the field out.
         return started.branch if "branch" in started.model_fields_set else current_branch(project)
 
+    def windows(self) -> Iterator[QuotaUsed]:
+        """Yield the reports about usage windows."""
+        assert self.journal is not None
+        for entry in self.journal.entries.only(("QuotaUsed",)):
+            if isinstance(entry.event, QuotaUsed):
+                yield entry.event
+
     def cooldowns(self, now: datetime) -> Any:
         """Return the agents on cooldown."""
         assert self.journal is not None
@@ -135,6 +142,7 @@ def _run(services: Services, options: RunOptions, make: MakeStory, frame: Frame)
         earlier = frame.found(here.now)
         if earlier.journal is not None:
             services.agent.restore_cooldowns(earlier.cooldowns(here.now))
+            services.gate.windows.restore(earlier.windows())
         # The runs of a watch's items remember their messages, and continue their counts.
         repeated = earlier.journal if options.kind != "watch" else None
         control = frame.control or Control(interruption, here, services.control_folder)
