@@ -175,7 +175,7 @@ def a_limit_that_is_paid_for(drawing: Drawing) -> None:
     plan = QuotaPlan(overage="stop")
     t = Marbles(
         q=window,
-        Q=window.model_copy(update={"agent": "A"}),
+        Q=window.model_copy(update={"agent": "A", "nearly": True}),
         r=ev.RateLimited(status="rejected", overage=True, resets_at=window.resets_at),
         a=ev.AgentMessage(text="a"),
         e=ev.SessionEnded,

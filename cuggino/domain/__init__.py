@@ -67,7 +67,15 @@ from cuggino.domain.project_paths import (
     path_changes,
 )
 from cuggino.domain.quota import QUOTA_SCHEDULE, is_quota_answer, is_quota_text, parse_reset
-from cuggino.domain.quota_plan import Overage, QuotaPlan, QuotaWindows, window_text
+from cuggino.domain.quota_plan import (
+    Overage,
+    QuotaPlan,
+    QuotaWindows,
+    merged_windows,
+    unreset,
+    window_text,
+    with_window,
+)
 from cuggino.domain.ready import ReadyOrder, ready_order
 from cuggino.domain.repetition import RepetitionWatch
 from cuggino.domain.review_ledger import (
@@ -183,6 +191,7 @@ __all__ = [
     "is_test_file",
     "judged",
     "limited",
+    "merged_windows",
     "most_cautious",
     "needs_login",
     "needs_of",
@@ -204,12 +213,14 @@ __all__ = [
     "title_of",
     "tool_named",
     "touches_ci",
+    "unreset",
     "unticked_tasks",
     "when_to_fall_back",
     "window_text",
     "with_facts",
     "with_findings",
     "with_held",
+    "with_window",
     "without_escapes",
     "without_file",
     "without_markers",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Literal, TypeAlias
 
 from cuggino.errors import QuotaExceeded
@@ -13,6 +14,8 @@ from cuggino.events import QuotaUsed
 Overage: TypeAlias = Literal["pay", "stop"]
 """Whether work continues beyond a usage limit, if the account pays for that."""
 
+NEARLY = 0.8
+"""The share from which a window is nearly used up."""
 _ROUNDING = 1e-9
 _JITTER = timedelta(minutes=1)
 """Reset times that differ by less are the same: some agents report seconds from now."""
@@ -27,14 +30,18 @@ class QuotaWindows:
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], QuotaUsed] = {}
 
-    def add(self, report: QuotaUsed) -> bool:
-        """Remember the report of an agent; return whether it changes what was known.
+    def add(self, report: QuotaUsed) -> QuotaUsed | None:
+        """Remember the report of an agent; return it if it changes what was known, else None.
 
-        Changes below one percent are remembered, but do not count.
+        Changes below one percent are remembered, but do not count. The first report of a window
+        that is nearly used up says so.
         """
         key = (report.agent, report.window)
         before, self._known[key] = self._known.get(key), report
-        return before is None or not _is_same(before, report)
+        was_near = before is not None and before.used >= NEARLY and _same_reset(before, report)
+        if report.used >= NEARLY and not was_near:
+            return report.model_copy(update={"nearly": True})
+        return None if before is not None and _is_same(before, report) else report
 
     def restore(self, reports: Iterable[QuotaUsed]) -> None:
         """Restore the reports of an earlier process, oldest first; those of this one win."""
@@ -43,11 +50,7 @@ class QuotaWindows:
 
     def at(self, now: datetime) -> tuple[QuotaUsed, ...]:
         """Return the windows that are not reset yet, or whose reset is unknown."""
-        return tuple(
-            window
-            for window in self._known.values()
-            if window.resets_at is None or window.resets_at > now
-        )
+        return unreset(self._known.values(), now)
 
     def reached(self, agent: str, share: float, now: datetime) -> QuotaUsed | None:
         """Return the window of this agent that is used up to the share, and is reset last.
@@ -65,11 +68,25 @@ class QuotaWindows:
 
 
 def _is_same(one: QuotaUsed, other: QuotaUsed) -> bool:
-    if round(one.used, 2) != round(other.used, 2):
-        return False
+    return round(one.used, 2) == round(other.used, 2) and _same_reset(one, other)
+
+
+def _same_reset(one: QuotaUsed, other: QuotaUsed) -> bool:
     if one.resets_at is None or other.resets_at is None:
         return one.resets_at is other.resets_at
     return abs(one.resets_at - other.resets_at) <= _JITTER
+
+
+def unreset(windows: Iterable[QuotaUsed], now: datetime) -> tuple[QuotaUsed, ...]:
+    """Return the windows that are not reset yet, or whose reset is unknown."""
+    return tuple(one for one in windows if one.resets_at is None or one.resets_at > now)
+
+
+def with_window(known: Iterable[QuotaUsed], report: QuotaUsed) -> tuple[QuotaUsed, ...]:
+    """Return the known windows with a new report of one, sorted by agent."""
+    key = (report.agent, report.window)
+    others = (one for one in known if (one.agent, one.window) != key)
+    return tuple(sorted((*others, report), key=lambda one: (one.agent, one.window)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,12 +107,33 @@ class QuotaPlan:
             return None
         text = f"{agent}: {window_text(window)}"
         if self.reserve > 0:
-            text += f", and quotaReserve keeps {self.reserve:.0%} of it"
+            text += f", and quotaReserve keeps {_percent(self.reserve)} of it"
         else:
             text += ', and overage is "stop"'
         return QuotaExceeded(text, resets_at=window.resets_at, planned=True)
 
 
+def merged_windows(*reports: Iterable[QuotaUsed]) -> tuple[QuotaUsed, ...]:
+    """Return the windows of several records of the same accounts, whose order is unknown.
+
+    Of one window, the later reset is newer, and then the larger share, as it only grows.
+    """
+    known: dict[tuple[str, str], QuotaUsed] = {}
+    for report in chain.from_iterable(reports):
+        key = (report.agent, report.window)
+        known[key] = max(known.get(key, report), report, key=_age)
+    return tuple(known[key] for key in sorted(known))
+
+
+def _age(window: QuotaUsed) -> tuple[float, float]:
+    resets_at = window.resets_at
+    return (resets_at.timestamp() if resets_at is not None else 0.0, window.used)
+
+
 def window_text(window: QuotaUsed) -> str:
-    """Return the window and its used share, such as `five_hour 62% used`."""
-    return f"{window.window} {window.used:.0%} used"
+    """Return the window and its used share, such as `five_hour 62 % used`."""
+    return f"{window.window} {_percent(window.used)} used"
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.0f} %"

@@ -50,6 +50,8 @@ class QuotaUsed(LlmAgentEvent):
     """When the window is empty again, if the agent reported it."""
     agent: str = ""
     """The agent whose account it is, as named in the configuration; filled in by a run."""
+    nearly: bool = False
+    """True for the first report of four fifths or more since the last reset; filled in by a run."""
 
 
 class SessionEnded(LlmAgentEvent):

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import assert_never
 
+from cuggino.domain import window_text
 from cuggino.events import (
     AgentFellBack,
     AgentNudged,
@@ -55,6 +56,7 @@ from cuggino.events import (
     ProtectedChanged,
     PushFailed,
     QuotaLifted,
+    QuotaUsed,
     QuotaWaiting,
     RateLimited,
     RoleViolated,
@@ -184,6 +186,11 @@ def describe(event: Event) -> tuple[str, Tone, str] | None:
             pause = duration(event.retry_in)
             count = f"Retry {event.attempt} of {event.max_retries} after {pause}"
             return "Agent failed", "warning", f"{event.reason}: {event.message}. {count}."
+        case RateLimited(overage=True, limit=limit):
+            return "Paid for", "warning", f"extra usage beyond {limit or 'a usage limit'}"
+        case QuotaUsed(nearly=True, agent=agent) as used:
+            name = f"{agent}: " if agent else ""
+            return "Quota nearly used", "warning", f"{name}{window_text(used)}"
         case RateLimited(status=status, limit=limit):
             words = " ".join(word for word in (limit, status) if word)
             return "Usage limit", "bad" if status == "rejected" else "warning", words

@@ -9,7 +9,7 @@
 `Runtime.runs` and `Runtime.replay` are the same as Observables.
 """
 
-from cuggino.domain import RunSummary, without_file
+from cuggino.domain import RunSummary, window_text, without_file
 from cuggino.events import RunOutcome
 from cuggino.runs.activity import Activity, ActivityState, ItemPlace, RunningTool, Wait, tool_target
 from cuggino.runs.as_json import run_details_json, run_json, unreadable_json
@@ -74,6 +74,7 @@ __all__ = [
     "status_json",
     "tool_target",
     "unreadable_json",
+    "window_text",
     "without_file",
     "working_process",
 ]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, cast
 
-from cuggino.domain import Spending, task_titles
+from cuggino.domain import Spending, merged_windows, task_titles, unreset, with_window
 from cuggino.events import (
     AgentFellBack,
     AgentMessage,
@@ -25,6 +25,7 @@ from cuggino.events import (
     PlanBuildPhaseStarted,
     PlanWritten,
     Progress,
+    QuotaUsed,
     QuotaWaiting,
     RateLimited,
     RunEnded,
@@ -260,6 +261,8 @@ class Activity:
     """The reason for the end, if any."""
     limit: str | None = None
     """The usage limit that the agent reported last."""
+    windows: tuple[QuotaUsed, ...] = ()
+    """The usage windows of the agents' accounts, as reported last."""
 
     @property
     def state(self) -> ActivityState:
@@ -346,6 +349,10 @@ class Activity:
         """The number and the state of its pull request, such as "#7 pending"."""
         return f"#{self.pull_request} {self.pull_state.replace('-', ' ')}".rstrip()
 
+    def windows_at(self, now: datetime) -> tuple[QuotaUsed, ...]:
+        """The usage windows that are not reset yet."""
+        return unreset(self.windows, now)
+
     def of_item(self, item: str) -> Activity | None:
         """Return the activity of an item in `items`."""
         return next((one for one in self.items if one.item == item), None)
@@ -391,12 +398,18 @@ class Activity:
         With several slots, `item` is the file name of the item of that run.
         """
         told = {name: getattr(run, name) for name in _OF_ITEM}
+        whole = self.with_windows(run.windows)
         if not self.items:
-            return _changed(self, **told)
+            return _changed(whole, **told)
         part = self.of_item(item or "")
         if part is None or part.place != "slot":
-            return self
-        return self._joined(_changed(part, **told))
+            return whole
+        return whole._joined(_changed(part, **told))
+
+    def with_windows(self, windows: Iterable[QuotaUsed]) -> Activity:
+        """Return the activity with the usage windows that another run has reported."""
+        known = merged_windows(self.windows, windows)
+        return self if known == self.windows else _changed(self, windows=known)
 
     def _part_of(self, event: Event) -> Activity | None:
         """Return the item that an event is about: its own, or the one being landed."""
@@ -731,6 +744,10 @@ def _rate_limited(self: Activity, event: RateLimited, _at: datetime) -> Activity
     return self if event.limit is None else _changed(self, limit=event.limit)
 
 
+def _quota_used(self: Activity, event: QuotaUsed, at: datetime) -> Activity:
+    return _changed(self, windows=with_window(unreset(self.windows, at), event))
+
+
 def _quota(self: Activity, event: QuotaWaiting, at: datetime) -> Activity:
     until = at + timedelta(seconds=event.remaining)
     return _changed(self, tools=(), wait=Wait(reason="quota", until=until, limit=self.limit))
@@ -1055,6 +1072,7 @@ _FOLDS: Mapping[str, Fold] = MappingProxyType(
         "AgentFellBack": _fell_back,
         "RoleViolated": _spent,
         "RateLimited": _rate_limited,
+        "QuotaUsed": _quota_used,
         "QuotaWaiting": _quota,
         "QuotaLifted": _running,
         "WatchProcessingItem": _item,
@@ -1100,7 +1118,7 @@ _FOLDS: Mapping[str, Fold] = MappingProxyType(
 """The functions that apply events to the activity, by tag, so that no event class is loaded."""
 
 _OF_WATCH = frozenset(name for name in _FOLDS if name.startswith("Watch")) | {
-    *("RunStarted", "RunContinued", "PauseAsked", "ContinueAsked", "StopAsked")
+    *("RunStarted", "RunContinued", "PauseAsked", "ContinueAsked", "StopAsked", "QuotaUsed")
 }
 """Tags of the events that change the whole watch, regardless of the item they name."""
 

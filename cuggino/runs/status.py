@@ -237,7 +237,7 @@ def status_json(status: ProjectStatus) -> dict[str, Any]:
         "state": status.state,
         "process": None if owner is None else _owner_json(owner),
         "run": None if activity is None else _activity_json(activity, status),
-        "last": None if last is None else _last_json(last),
+        "last": None if last is None else _last_json(last, status.at),
         "waiting": [
             {"kind": one.kind, "name": one.name, "title": one.title, "hint": one.hint}
             for one in status.waiting
@@ -273,6 +273,7 @@ def _activity_json(activity: Activity, status: ProjectStatus) -> dict[str, Any]:
         "cost_usd": activity.cost_usd,
         "tokens": activity.tokens,
         "budget": activity.budget,
+        "windows": _windows_json(activity, status.at),
         "slots": activity.slots,
         "active_slots": activity.active_slots,
         "workers": None
@@ -311,6 +312,18 @@ def _activity_json(activity: Activity, status: ProjectStatus) -> dict[str, Any]:
     }
 
 
+def _windows_json(activity: Activity, now: datetime) -> list[dict[str, Any]]:
+    return [
+        {
+            "agent": one.agent,
+            "window": one.window,
+            "used": one.used,
+            "resets_at": _time(one.resets_at),
+        }
+        for one in activity.windows_at(now)
+    ]
+
+
 def _pull_json(item: Activity) -> dict[str, Any] | None:
     if not item.pull_request:
         return None
@@ -347,7 +360,7 @@ def _stage_json(activity: Activity) -> dict[str, Any]:
     }
 
 
-def _last_json(last: LastRun) -> dict[str, Any]:
+def _last_json(last: LastRun, now: datetime) -> dict[str, Any]:
     return {
         "run_id": last.run_id,
         "kind": last.started.kind if last.started else None,
@@ -359,6 +372,7 @@ def _last_json(last: LastRun) -> dict[str, Any]:
         "at": _time(last.at),
         "seconds": round(last.activity.elapsed(last.at), 3),
         "cost_usd": last.activity.cost_usd,
+        "windows": _windows_json(last.activity, now),
         "resume": last.resume,
     }
 

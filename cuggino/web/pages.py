@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
+from cuggino.domain import unreset
 from cuggino.errors import CugginoError
+from cuggino.events import QuotaUsed
 from cuggino.report import (
     CommitDiff,
     RunFold as ReportFold,
@@ -507,6 +509,7 @@ def load_templates() -> None:
 def _environment() -> Environment:
     made = environment(Path(__file__).with_name("templates"))
     made.filters |= {"span": span, "clock": clock, "cents": cents, "short": short_count}
+    made.filters["current"] = current
     made.globals |= {
         "first_item": first_item,
         "item_name": item_name,
@@ -549,6 +552,11 @@ def clock(at: datetime | None) -> str:
         return ""
     local, today = at.astimezone(), datetime.now().astimezone().date()
     return f"{local:%H:%M}" if local.date() == today else f"{local:%b} {local.day}, {local:%H:%M}"
+
+
+def current(windows: Iterable[QuotaUsed]) -> tuple[QuotaUsed, ...]:
+    """Return the usage windows that are not reset yet."""
+    return unreset(windows, datetime.now(UTC))
 
 
 def cents(usd: float | None) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
+from itertools import groupby
 
 from cuggino.events import shown_state
-from cuggino.runs import Activity, LastRun, ProjectStatus, Waiting
+from cuggino.runs import Activity, LastRun, ProjectStatus, Waiting, window_text
 from cuggino_cli.screen.columns import cut
 from cuggino_cli.screen.fragments import Fragment, Label, joined
 from cuggino_cli.screen.runs import STATES
@@ -36,7 +37,7 @@ def status_fragments(
         why = status.problem or "it writes no journal, so nothing more is known"
         lines.append(_fact(("Problem" if status.problem else "Journal", why), columns))
     elif status.last is not None:
-        lines += [_fact(fact, columns) for fact in _last(status.last)]
+        lines += [_fact(fact, columns) for fact in _last(status.last, status.at)]
     if page is not None:
         lines.append([Fragment("prose", f"  {'Page':<{_NAMES}}"), Fragment("plain", page)])
     if status.waiting:
@@ -118,6 +119,7 @@ def _running(activity: Activity, status: ProjectStatus) -> Iterator[Fact]:
     usual = usual_end_text(activity, now)
     yield "Time", format_duration(activity.elapsed(now)) + (f", {usual}" if usual else "")
     yield from _cost(activity)
+    yield from _quota(activity, now)
     if activity.done or activity.parked:
         yield "Items", f"{activity.done} done, {activity.parked} parked"
     if activity.run_id:
@@ -220,7 +222,17 @@ def _cost(activity: Activity) -> Iterator[Fact]:
         yield "Cost", ", ".join(parts)
 
 
-def _last(last: LastRun) -> Iterator[Fact]:
+def _quota(activity: Activity, now: datetime) -> Iterator[Fact]:
+    """Yield the usage windows of each agent's account."""
+    for agent, windows in groupby(activity.windows_at(now), key=lambda one: one.agent):
+        texts = (
+            window_text(one) + (f", resets {_when(one.resets_at, now)}" if one.resets_at else "")
+            for one in windows
+        )
+        yield "Quota", f"{agent}: {'; '.join(texts)}" if agent else "; ".join(texts)
+
+
+def _last(last: LastRun, now: datetime) -> Iterator[Fact]:
     state = shown_state(last.state, last.checked)
     word = STATES[state][1] if state in STATES else state
     kind = f"cuggino {last.started.kind}" if last.started is not None else "run"
@@ -231,6 +243,7 @@ def _last(last: LastRun) -> Iterator[Fact]:
     if last.message:
         yield "Reason", last.message
     yield from _cost(last.activity)
+    yield from _quota(last.activity, now)
     if last.resume is not None:
         yield "Resume it", last.resume
 

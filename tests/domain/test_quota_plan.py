@@ -63,8 +63,8 @@ def test_when_nothing_new_starts(
 @pytest.mark.parametrize(
     ("reserve", "message"),
     [
-        (0.2, "a: five_hour 100% used, and quotaReserve keeps 20% of it"),
-        (0, 'a: five_hour 100% used, and overage is "stop"'),
+        (0.2, "a: five_hour 100 % used, and quotaReserve keeps 20 % of it"),
+        (0, 'a: five_hour 100 % used, and overage is "stop"'),
     ],
 )
 def test_the_reason(reserve: float, message: str) -> None:
@@ -91,9 +91,33 @@ def test_the_reason(reserve: float, message: str) -> None:
 def test_changes(after: QuotaUsed, changes: bool) -> None:
     """A report changes what is known by a percent or by another reset."""
     windows = QuotaWindows()
-    assert windows.add(used(0.5))
-    assert changes == windows.add(after)
+    assert used(0.5) == windows.add(used(0.5))
+    assert (after if changes else None) == windows.add(after)
     assert after in windows.at(NOON)
+
+
+@pytest.mark.parametrize(
+    ("shares", "nearly"),
+    [
+        ([0.5, 0.79, 0.8, 0.9, 1], [False, False, True, False, False]),
+        ([0.9, 0.95, 0.5, 0.85], [True, False, False, True]),
+        ([0.7999, 0.8], [False, True]),
+    ],
+)
+def test_windows_that_are_nearly_used_up(shares: list[float], nearly: list[bool]) -> None:
+    """The report that passes four fifths says so, once."""
+    windows = QuotaWindows()
+    reports = [windows.add(used(share)) for share in shares]
+    assert nearly == [report is not None and report.nearly for report in reports]
+
+
+def test_the_next_window_may_be_nearly_used_up_too() -> None:
+    """After a reset, the first report of four fifths or more says so again."""
+    windows = QuotaWindows()
+    for resets_at in (ONE, TWO):
+        report = windows.add(used(0.9, resets_at))
+        assert report is not None
+        assert report.nearly
 
 
 def test_restored_windows() -> None:

@@ -25,7 +25,7 @@ USAGE = Usage(output_tokens=7)
 EVENTS: dict[str, Any] = {
     "a": AgentMessage(text="a"),
     "q": QuotaUsed(window="five_hour", used=0.85, resets_at=second(100)),
-    "Q": QuotaUsed(window="five_hour", used=0.85, resets_at=second(100), agent="A"),
+    "Q": QuotaUsed(window="five_hour", used=0.85, resets_at=second(100), agent="A", nearly=True),
     "l": QuotaUsed(window="five_hour", used=0.1, resets_at=second(200)),
     "L": QuotaUsed(window="five_hour", used=0.1, resets_at=second(200), agent="A"),
     "r": RateLimited(status="rejected", limit="five_hour", resets_at=second(100)),
@@ -67,7 +67,8 @@ def test_one_session(source: str, overage: Overage, expected: str) -> None:
 
 def test_the_source_is_released_first() -> None:
     """When the end of the session is emitted, its program has ended."""
-    t, order = drawn(), []
+    t = drawn()
+    order: list[Any] = []
     source = t.cold("-o-s|")
 
     def seen(event: Any) -> None:
@@ -76,7 +77,7 @@ def test_the_source_is_released_first() -> None:
 
     plan = QuotaPlan(overage="stop")
     source.pipe(within_quota(plan, agent="A")).subscribe(
-        seen, lambda error: order.append(error.resets_at), scheduler=t.scheduler
+        seen, lambda error: order.append(getattr(error, "resets_at", None)), scheduler=t.scheduler
     )
     t.scheduler.advance_to(10)
     assert [[1], second(100)] == order

@@ -13,6 +13,16 @@ RETRY = ev.AgentRetry(reason="server", message="500", attempt=1, max_retries=3, 
 SAID: tuple[tuple[ev.Event, str, str], ...] = (
     (RETRY, "Agent failed", "server: 500. Retry 1 of 3 after 1 m 30 s."),
     (ev.RateLimited(status="rejected", limit="five_hour"), "Usage limit", "five_hour rejected"),
+    (
+        ev.RateLimited(status="rejected", limit="five_hour", overage=True),
+        "Paid for",
+        "extra usage beyond five_hour",
+    ),
+    (
+        ev.QuotaUsed(window="five_hour", used=0.85, agent="claude", nearly=True),
+        "Quota nearly used",
+        "claude: five_hour 85 % used",
+    ),
     (ev.BudgetWarning(budget="cost", spent=8, limit=10), "Budget nearly spent", "cost: $8.00 of"),
     (
         ev.BudgetWarning(budget="tokens", spent=8e3, limit=1e4),

@@ -200,6 +200,36 @@ def test_a_usage_limit_is_waited_for_with_its_name() -> None:
     assert again.add(ev.QuotaLifted(waited=3600), at=at(3602)).state == "working"
 
 
+def used(share: float, seconds: float, *, agent: str = "claude") -> ev.QuotaUsed:
+    return ev.QuotaUsed(window="five_hour", used=share, resets_at=at(seconds), agent=agent)
+
+
+def test_the_last_known_windows() -> None:
+    """Each window is as reported last, until it is reset."""
+    activity = after(used(0.4, 100), used(0.1, 200, agent="codex"), used(0.6, 100))
+    assert (used(0.6, 100), used(0.1, 200, agent="codex")) == activity.windows_at(at(99))
+    assert (used(0.1, 200, agent="codex"),) == activity.windows_at(at(100))
+    later = activity.add(used(0.2, 300, agent="codex"), at=at(150))
+    assert (used(0.2, 300, agent="codex"),) == later.windows
+
+
+@pytest.mark.parametrize(
+    ("before", "other", "expected"),
+    [
+        (used(0.4, 100), used(0.6, 100), used(0.6, 100)),
+        (used(0.6, 100), used(0.4, 100), used(0.6, 100)),
+        (used(0.6, 100), used(0.1, 200), used(0.1, 200)),
+        (used(0.1, 200), used(0.6, 100), used(0.1, 200)),
+    ],
+)
+def test_windows_of_an_item(
+    before: ev.QuotaUsed, other: ev.QuotaUsed, expected: ev.QuotaUsed
+) -> None:
+    """Of the reports of a watch and of its item, the newer one counts."""
+    watch = Activity(kind="watch", item="a.md", windows=(before,))
+    assert (expected,) == watch.with_item(after(other)).windows
+
+
 def test_a_fallback_is_the_agent_at_work() -> None:
     fell = ev.AgentFellBack(
         role="planning", from_agent="claude", to_agent="codex", reason="quota", message=""

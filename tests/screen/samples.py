@@ -57,6 +57,9 @@ _OF_POLICIES: dict[str, Any] = {
     "waited": 60.0,
 }
 _OF_ONE: dict[type[ev.Event], dict[str, Any]] = {
+    ev.QuotaUsed: {"used": 0.85, "nearly": False},
+    ev.QuotaWaiting: {"planned": False},
+    ev.RateLimited: {"overage": False},
     ev.BudgetWarning: {"budget": "cost"},
     ev.BuildVerified: {"passed": False, "issues": ["no test"]},
     ev.DeliverEnded: {

@@ -27,6 +27,7 @@ VERBOSE_ONLY = (
         ev.VerificationEnded,
         ev.ContinueAsked,
         ev.PlanWritten,
+        ev.QuotaUsed,
     ),
 )
 FROM_NORMAL = (
@@ -224,6 +225,30 @@ def replaced(**fields: Any) -> ev.Event:
             "[Agent] Usage limit reached (five_hour), resets 2026-01-02 03:04 UTC",
         ),
         (ALL, ev.RateLimited(status="allowed_warning"), "[Agent] Usage limit near"),
+        (
+            ALL,
+            ev.RateLimited(status="rejected", limit="five_hour", overage=True),
+            "[Agent] Usage limit reached (five_hour), extra usage is paid for",
+        ),
+        # A window that is nearly used up shows by default, each change in detail.
+        *(
+            (
+                levels,
+                ev.QuotaUsed(
+                    window="five_hour", used=0.85, resets_at=RESETS, agent=agent, nearly=nearly
+                ),
+                f"[Agent] {name}five_hour 85 % used, resets 2026-01-02 03:04 UTC",
+            )
+            for levels, agent, name, nearly in (
+                (DEFAULT, "claude", "claude: ", True),
+                (FULL, "", "", False),
+            )
+        ),
+        (
+            ALL,
+            ev.QuotaWaiting(remaining=90, resets_at=RESETS, message="kept", planned=True),
+            "[Agent] Waiting until 2026-01-02 03:04 UTC, 1m 30s left: kept",
+        ),
         (
             ALL,
             ev.GuardDenied(tool="Bash", tool_use_id="t", part="rm\n-r x", reason="No `rm`.\nMore."),

@@ -89,7 +89,7 @@ class TestTheReserve:
         assert ["QuotaWaiting", "QuotaLifted", *END] == steps(seen)
         waits = [wait for _, wait in events_of(seen, ev.QuotaWaiting)]
         assert {second(HOUR)} == {wait.resets_at for wait in waits}
-        assert "quotaReserve keeps 20% of it" in waits[0].message
+        assert "quotaReserve keeps 20 % of it" in waits[0].message
         ((lifted, _),) = events_of(seen, ev.QuotaLifted)
         assert HOUR == lifted  # a minute later, and a minute after the first stage began
         assert [2] == t.spawned

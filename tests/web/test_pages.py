@@ -163,3 +163,20 @@ def test_messages_without_a_site() -> None:
 def test_span(seconds: float, text: str) -> None:
     """Durations are short."""
     assert text == pages.span(seconds)
+
+
+def test_usage_windows(run: Run) -> None:
+    """A running page shows the windows that are not reset yet."""
+    now = datetime.now(UTC)
+    run.add(
+        *(
+            ev.QuotaUsed(window=window, used=0.62, agent="claude", resets_at=resets_at)
+            for window, resets_at in (
+                ("five_hour", now + timedelta(hours=1)),
+                ("seven_day", now - timedelta(hours=1)),
+            )
+        )
+    )
+    page = run.page()
+    assert "claude: five_hour 62 % used, resets" in page
+    assert "seven_day" not in page

@@ -56,8 +56,9 @@ class QuotaGate:
         """The agent's message about the limit."""
         self.windows = QuotaWindows()
         """The usage windows of all accounts; unused in the gate of one account."""
+        self.is_planned = False
+        """True if the limit is the configuration's: the agent would work."""
         self._until: datetime | None = None
-        self._is_planned = False
         self._reported: datetime | None = None
         self._pauses = 0
         self._accounts: dict[Hashable, QuotaGate] = {}
@@ -95,19 +96,19 @@ class QuotaGate:
             if (known and not reported) or (known == reported and self._until > until):
                 return
         self._until, self.resets_at, self.message = until, resets_at, message
-        self._is_planned = planned
+        self.is_planned = planned
         self._reported = resets_at or self._reported
 
     def open(self) -> None:
         """Open the gate after an agent was served, and reset the backoff."""
-        if not self._is_planned:
+        if not self.is_planned:
             self.pass_by()
         self._reported, self._pauses = None, 0
 
     def pass_by(self) -> None:
         """Open the gate for another agent, which the limit does not affect; keep the backoff."""
         self._until, self.resets_at, self.message = None, None, ""
-        self._is_planned = False
+        self.is_planned = False
 
     def met(
         self,
@@ -306,7 +307,11 @@ class QuotaWaiter:
             if left < _MOMENT:
                 break
             reset, message = gate.resets_at, gate.message
-            yield from emit(QuotaWaiting(remaining=left, resets_at=reset, message=message))
+            yield from emit(
+                QuotaWaiting(
+                    remaining=left, resets_at=reset, message=message, planned=gate.is_planned
+                )
+            )
             yield from pause(min(self._every, left))
         waited = max(0.0, (lane.now - began).total_seconds())
         past.seconds += waited

@@ -51,9 +51,10 @@ def within_quota(
                 nonlocal usage
                 match event:
                     case QuotaUsed():
-                        event = event.model_copy(update={"agent": agent})
-                        if not plan.windows.add(event):
+                        changed = plan.windows.add(event.model_copy(update={"agent": agent}))
+                        if changed is None:
                             return
+                        event = changed
                     case UsageUpdate():
                         usage = event
                     case RateLimited(overage=True) if plan.overage == "stop":
