@@ -191,7 +191,7 @@ def describe(event: Event) -> tuple[str, Tone, str] | None:
         case QuotaUsed(nearly=True, agent=agent) as used:
             name = f"{agent}: " if agent else ""
             return "Quota nearly used", "warning", f"{name}{window_text(used)}"
-        case RateLimited(status=status, limit=limit):
+        case RateLimited(status=status, limit=limit) if status != "allowed":
             words = " ".join(word for word in (limit, status) if word)
             return "Usage limit", "bad" if status == "rejected" else "warning", words
         case McpServerFailed(server=server):

@@ -186,6 +186,8 @@ def _agent_shown(event: LlmAgentEvent) -> Shown | None:
             return always("warning", denied_line(tool, part, reason))
         case McpServerFailed(server=server):
             return always("warning", f"[Agent] MCP server {server} did not start")
+        case RateLimited(status="allowed"):
+            return verbose("prose", _rate_limit(event))
         case RateLimited():
             return always("warning", _rate_limit(event))
         case QuotaUsed(nearly=nearly):
@@ -296,7 +298,7 @@ def _marker(event: LlmMarkerEvent) -> list[Fragment]:
 
 
 def _rate_limit(event: RateLimited) -> str:
-    state = "reached" if event.status == "rejected" else "near"
+    state = {"rejected": "reached", "allowed": "not reached"}.get(event.status, "near")
     limit = f" ({event.limit})" if event.limit else ""
     overage = ", extra usage is paid for" if event.overage else ""
     return f"[Agent] Usage limit {state}{limit}{overage}{_resets(event.resets_at)}"

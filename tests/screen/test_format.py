@@ -225,6 +225,7 @@ def replaced(**fields: Any) -> ev.Event:
             "[Agent] Usage limit reached (five_hour), resets 2026-01-02 03:04 UTC",
         ),
         (ALL, ev.RateLimited(status="allowed_warning"), "[Agent] Usage limit near"),
+        (FULL, ev.RateLimited(status="allowed"), "[Agent] Usage limit not reached"),
         (
             ALL,
             ev.RateLimited(status="rejected", limit="five_hour", overage=True),
