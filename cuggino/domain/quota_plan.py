@@ -43,10 +43,10 @@ class QuotaWindows:
             return report.model_copy(update={"nearly": True})
         return None if before is not None and _is_same(before, report) else report
 
-    def restore(self, reports: Iterable[QuotaUsed]) -> None:
-        """Restore the reports of an earlier process, oldest first; those of this one win."""
-        earlier = {(report.agent, report.window): report for report in reports}
-        self._known = {**earlier, **self._known}
+    def merge(self, reports: Iterable[QuotaUsed]) -> None:
+        """Remember the reports of another process, as far as they are newer."""
+        merged = merged_windows(self._known.values(), reports)
+        self._known = {(report.agent, report.window): report for report in merged}
 
     def at(self, now: datetime) -> tuple[QuotaUsed, ...]:
         """Return the windows that are not reset yet, or whose reset is unknown."""

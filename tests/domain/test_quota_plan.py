@@ -120,10 +120,11 @@ def test_the_next_window_may_be_nearly_used_up_too() -> None:
         assert report.nearly
 
 
-def test_restored_windows() -> None:
-    """The last report of an earlier process counts, unless this one knows better."""
+def test_windows_of_another_process() -> None:
+    """Of each window, the later reset counts, and then the larger share."""
     windows = QuotaWindows()
-    windows.add(used(0.5))
-    windows.restore([used(0.7), used(0.1, agent="b"), used(0.9, agent="b")])
-    assert [("a", 0.5), ("b", 0.9)] == sorted((one.agent, one.used) for one in windows.at(NOON))
-    assert () == windows.at(ONE)
+    for report in (used(0.5), used(0.1, TWO, agent="b"), used(0.2, agent="c")):
+        windows.add(report)
+    windows.merge([used(0.4), used(0.9, agent="b"), used(0.3, agent="c"), used(0.6, agent="d")])
+    known = {one.agent: (one.used, one.resets_at) for one in windows.at(NOON)}
+    assert {"a": (0.5, ONE), "b": (0.1, TWO), "c": (0.3, ONE), "d": (0.6, ONE)} == known

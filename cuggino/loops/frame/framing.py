@@ -142,7 +142,7 @@ def _run(services: Services, options: RunOptions, make: MakeStory, frame: Frame)
         earlier = frame.found(here.now)
         if earlier.journal is not None:
             services.agent.restore_cooldowns(earlier.cooldowns(here.now))
-            services.gate.windows.restore(earlier.windows())
+            services.gate.windows.merge(earlier.windows())
         # The runs of a watch's items remember their messages, and continue their counts.
         repeated = earlier.journal if options.kind != "watch" else None
         control = frame.control or Control(interruption, here, services.control_folder)
