@@ -154,7 +154,8 @@ class Notices:
             return
         self._waits[entry.stage, waiting.item] = len(self._notices)
         limit = f": {waiting.message}" if waiting.message else ""
-        text = f"A usage limit was met{limit}. To wait: {duration(waiting.remaining)}."
+        why = waiting.message if waiting.planned else f"A usage limit was met{limit}"
+        text = f"{why}. To wait: {duration(waiting.remaining)}."
         self._notices.append(
             Notice(
                 at=entry.at,

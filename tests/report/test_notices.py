@@ -268,6 +268,13 @@ def test_wait_is_one_notice() -> None:
     assert "A usage limit was met: resets 11pm. To wait: 3 m. It took 3 m." == wait.text
 
 
+def test_a_planned_wait_says_why() -> None:
+    """A wait for what the configuration keeps is not called a limit that was met."""
+    waiting = ev.QuotaWaiting(remaining=60, message="20 % are kept", planned=True)
+    (wait,) = build_report(entries_of(waiting, ev.QuotaLifted(waited=60))).notices
+    assert wait.text.startswith("20 % are kept. To wait: 1 m.")
+
+
 def test_two_waits() -> None:
     """A wait left open by a killed process ends with its last event; the next is another."""
     waiting = ("a#1", ev.QuotaWaiting(remaining=60))
