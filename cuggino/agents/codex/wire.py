@@ -232,7 +232,8 @@ class CodexSession:
     def _failure(self, exit_code: int, said: str, now: datetime) -> LlmSessionError | None:
         zone = self._zone()
         if self._failed is not None:
-            return judge(refusal_of(self._failed), DIALECT, now=now, zone=zone)
+            refusal = refusal_of(self._failed, window=self._exhausted(now))
+            return judge(refusal, DIALECT, now=now, zone=zone)
         if self._completed:
             return judge_answer(self._answer, DIALECT, now=now, zone=zone)
         return judge_ending(
@@ -326,6 +327,19 @@ class CodexSession:
     @property
     def _known_windows(self) -> tuple[QuotaUsed, ...]:
         return self._account.windows if self._account is not None else ()
+
+    def _exhausted(self, now: datetime) -> datetime | None:
+        """Return the last reset of the windows that are used up, unless credits pay for more."""
+        if self._account is None or self._account.has_credits:
+            return None
+        return max(
+            (
+                window.resets_at
+                for window in self._account.windows
+                if window.used >= 1 and window.resets_at is not None and window.resets_at > now
+            ),
+            default=None,
+        )
 
     def _quota(self) -> list[LlmAgentEvent]:
         windows = self._known_windows

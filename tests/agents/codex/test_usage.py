@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from cuggino.agents.codex.wire import CodexSession, UsageRecord, windows_of
+from cuggino.errors import AgentFailed, QuotaExceeded
 from cuggino.events import AgentMessage, QuotaUsed, RateLimited, Usage, UsageUpdate
 from tests.agents.codex.test_wire import NOW, item
 
@@ -158,3 +159,32 @@ def test_windows_during_a_session(tmp_path: Path, credit: dict[str, Any], paid: 
     _, *news = session.feed(said, now=NOW)
     assert [full, *([over] if paid else [])] == news
     assert ["AgentMessage"] == [event.tag for event in session.feed(said, now=NOW)]
+
+
+@pytest.mark.parametrize(
+    ("message", "percent", "credit", "expected"),
+    [
+        ("Your workspace is out of credits.", 100, {}, LATER),
+        ("You've hit your usage limit. Try again later.", 100, {}, LATER),
+        ("Your workspace is out of credits.", 99, {}, "billing"),
+        ("exceeded retry limit, last status: 429", 100, {"credits": {"has_credits": True}}, "rate"),
+    ],
+)
+def test_the_window_behind_a_refusal(
+    tmp_path: Path, message: str, percent: float, credit: dict[str, Any], expected: datetime | str
+) -> None:
+    """The reset of a used-up window in the record dates a refusal without credits."""
+    record(tmp_path).write_bytes(limits_line(percent, **credit))
+    account = UsageRecord({"CODEX_HOME": str(tmp_path)})
+    session = CodexSession(record=account.total, account=account)
+    session.feed(json.dumps({"type": "thread.started", "thread_id": THREAD}).encode(), now=NOW)
+    failed = {"type": "turn.failed", "error": {"message": message}}
+    session.feed(json.dumps(failed).encode(), now=NOW)
+    now = AT.timestamp()
+    _, error = session.end(exit_code=1, stderr_tail="", duration=1.0, now=now)
+    if isinstance(expected, str):
+        assert isinstance(error, AgentFailed)
+        assert error.reason.startswith(expected)
+    else:
+        assert isinstance(error, QuotaExceeded)
+        assert expected == error.resets_at
