@@ -127,7 +127,7 @@ def _on(on: Checked, output: CheckCommandOutput) -> CheckCommandOutput:
 
 def _reason(output: CommandOutputEvent) -> str:
     lines = [line.strip() for line in output.output.splitlines() if line.strip()]
-    return f"(exit code {output.exit_code}): {lines[-1] if lines else 'no output'}"
+    return f"(exit code {output.exit_code}): {lines[-1].rstrip('.') if lines else 'no output'}"
 
 
 def _named(what: str, paths: tuple[str, ...] | list[str]) -> str:
