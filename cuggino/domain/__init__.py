@@ -57,6 +57,8 @@ from cuggino.domain.job_verification import (
 )
 from cuggino.domain.jobs import BLOCKED, IN_PROGRESS, MOST_JOBS, PARTIAL, Job, Jobs
 from cuggino.domain.landing_queue import LandingQueue
+from cuggino.domain.money import HasCost, cost_of, money
+from cuggino.domain.prices import TOKEN_WEIGHTS, Pricing, Rates, TokenCount, count_tokens, rates_of
 from cuggino.domain.progress import ProgressWatch
 from cuggino.domain.project_paths import (
     PathChange,
@@ -80,12 +82,15 @@ from cuggino.domain.run_summary import RunSummary
 from cuggino.domain.schedule import Duration, Schedule, parse_duration
 from cuggino.domain.slot_limit import SlotLimit, is_overload
 from cuggino.domain.spending import (
+    PRICE_HINT,
     SESSION_BEGINS,
     Budget,
     BudgetLevel,
     Spending,
     begins_session,
     budget_exceeded,
+    budget_unenforceable,
+    cost_unknown,
 )
 from cuggino.domain.termination import DeliverProgress, Terminate, decide_delivery
 from cuggino.domain.titles import task_titles, title_of, unticked_tasks, without_file
@@ -107,8 +112,10 @@ __all__ = [
     "LONGEST_FOREIGN",
     "MOST_JOBS",
     "PARTIAL",
+    "PRICE_HINT",
     "QUOTA_SCHEDULE",
     "SESSION_BEGINS",
+    "TOKEN_WEIGHTS",
     "TOOLS",
     "TOOLS_OF",
     "TOOL_SERVER",
@@ -126,6 +133,7 @@ __all__ = [
     "Duration",
     "FailureCounts",
     "Finding",
+    "HasCost",
     "Job",
     "JobFacts",
     "Jobs",
@@ -135,7 +143,9 @@ __all__ = [
     "NamedFiles",
     "PathChange",
     "PathState",
+    "Pricing",
     "ProgressWatch",
+    "Rates",
     "ReadyOrder",
     "RepetitionWatch",
     "ReviewLedger",
@@ -145,6 +155,7 @@ __all__ = [
     "SlotLimit",
     "Spending",
     "Terminate",
+    "TokenCount",
     "ToolAnswer",
     "ToolName",
     "Verification",
@@ -153,8 +164,12 @@ __all__ = [
     "agent_tool",
     "begins_session",
     "budget_exceeded",
+    "budget_unenforceable",
     "cleaned",
     "cooldown_end",
+    "cost_of",
+    "cost_unknown",
+    "count_tokens",
     "decide_delivery",
     "defused",
     "failure_note",
@@ -172,6 +187,7 @@ __all__ = [
     "is_test_file",
     "judged",
     "limited",
+    "money",
     "most_cautious",
     "needs_login",
     "needs_of",
@@ -183,6 +199,7 @@ __all__ = [
     "path_changes",
     "perform_tool",
     "quoted_value",
+    "rates_of",
     "ready_order",
     "recorded_cooldowns",
     "safe_title",

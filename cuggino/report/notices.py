@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import assert_never
 
+from cuggino.domain import BudgetLevel, cost_of, cost_unknown
 from cuggino.events import (
     AgentFellBack,
     AgentNudged,
@@ -25,6 +26,7 @@ from cuggino.events import (
     CommitFailed,
     ContradictoryMarkers,
     ControlIgnored,
+    CostUnknown,
     DeliverEnded,
     DeliverSessionEnded,
     DeliverSessionRetry,
@@ -93,7 +95,7 @@ from cuggino.events import (
     WatchWorkKept,
 )
 from cuggino.report.model import Notice, Tone
-from cuggino.report.wording import LONGEST, counted, duration, first_line, money, number
+from cuggino.report.wording import LONGEST, UNKNOWN, counted, duration, first_line, number
 from cuggino.storage.journal import Entry
 
 
@@ -188,9 +190,10 @@ def describe(event: Event) -> tuple[str, Tone, str] | None:
             return "Usage limit", "bad" if status == "rejected" else "warning", words
         case McpServerFailed(server=server):
             return "MCP server", "warning", f"{server} did not start"
-        case BudgetWarning(budget=kind, spent=spent, limit=limit):
-            words = f"{_amount(kind, spent)} of {_amount(kind, limit)}"
-            return "Budget nearly spent", "warning", f"{kind}: {words}"
+        case BudgetWarning(budget=kind) as warning:
+            return "Budget nearly spent", "warning", f"{kind}: {BudgetLevel.of(warning).share}"
+        case CostUnknown() as unknown:
+            return "Cost unknown", "bad", cost_unknown(unknown)
         case AgentNudged() as nudged:
             return "Agent nudged", "warning", _stall(nudged)
         case AgentReplaced() as replaced:
@@ -238,8 +241,9 @@ def describe(event: Event) -> tuple[str, Tone, str] | None:
             then = "planned again" if action == "replan" else "stopped"
             return "No progress", "bad", f"{kind} over {counted(agents, 'agent')}; {then}"
         case RunResumed() as resumed:
-            words = f"{counted(resumed.stages, 'finished stage')} kept, {money(resumed.cost_usd)}"
-            return "Resumed", "neutral", f"{words} spent before"
+            kept = f"{counted(resumed.stages, 'finished stage')} kept"
+            spent = cost_of(resumed) or UNKNOWN
+            return "Resumed", "neutral", f"{kept}, {spent} spent before"
         case DirtyFilesKept(paths=paths):
             return "Not committed", "neutral", f"uncommitted before the run: {', '.join(paths)}"
         case DirtyFilesCommitted(paths=paths):
@@ -417,16 +421,6 @@ def _stall(event: AgentNudged | AgentReplaced) -> str:
         return "its time ran out"
     during = f" in the tool {event.tool}" if event.tool else ""
     return f"silent for {duration(event.idle)}{during}"
-
-
-def _amount(kind: str, value: float) -> str:
-    match kind:
-        case "cost":
-            return money(value)
-        case "duration":
-            return duration(value)
-        case _:
-            return f"{value:,.0f} tokens"
 
 
 def of_building(event: Event) -> tuple[str, Tone, str] | None:

@@ -9,7 +9,7 @@
 `Runtime.runs` and `Runtime.replay` are the same as Observables.
 """
 
-from cuggino.domain import RunSummary, without_file
+from cuggino.domain import BudgetLevel, RunSummary, cost_of, cost_unknown, money, without_file
 from cuggino.events import RunOutcome
 from cuggino.runs.activity import Activity, ActivityState, ItemPlace, RunningTool, Wait, tool_target
 from cuggino.runs.as_json import run_details_json, run_json, unreadable_json
@@ -33,6 +33,7 @@ from cuggino.storage.journal import DeliverableCourse, DeliveredSession, Deliver
 __all__ = [
     "Activity",
     "ActivityState",
+    "BudgetLevel",
     "DeliverableCourse",
     "DeliveredSession",
     "Delivery",
@@ -54,10 +55,13 @@ __all__ = [
     "UnreadableRun",
     "Wait",
     "Waiting",
+    "cost_of",
+    "cost_unknown",
     "follow",
     "last_journal",
     "list_runs",
     "live_journals",
+    "money",
     "project_status",
     "read_pace",
     "recorded_stages",

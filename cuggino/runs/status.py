@@ -269,8 +269,11 @@ def _activity_json(activity: Activity, status: ProjectStatus) -> dict[str, Any]:
         "seconds": round(activity.elapsed(status.at), 3),
         "changed": _time(activity.changed),
         "cost_usd": activity.cost_usd,
+        "cost_estimated": activity.cost_estimated,
         "tokens": activity.tokens,
+        "count_tokens": activity.count_tokens,
         "budget": activity.budget,
+        "max_tokens": activity.max_tokens,
         "slots": activity.slots,
         "active_slots": activity.active_slots,
         "workers": None
@@ -293,6 +296,7 @@ def _activity_json(activity: Activity, status: ProjectStatus) -> dict[str, Any]:
                 "commit": item.commit or None,
                 "pull_request": _pull_json(item),
                 "cost_usd": item.cost_usd,
+                "cost_estimated": item.cost_estimated,
                 "tokens": item.tokens,
             }
             for item in (
@@ -356,6 +360,7 @@ def _last_json(last: LastRun) -> dict[str, Any]:
         "at": _time(last.at),
         "seconds": round(last.activity.elapsed(last.at), 3),
         "cost_usd": last.activity.cost_usd,
+        "cost_estimated": last.activity.cost_estimated,
         "resume": last.resume,
     }
 

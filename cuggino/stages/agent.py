@@ -171,6 +171,7 @@ class _AgentStage:
             options,
             read=self._read,
             budget=supervision.remaining,
+            pricing=supervision.pricing,
             choose=self._choose,
             left=evidence.left,
         )
@@ -343,9 +344,11 @@ class _AgentStage:
         yield StageCost(
             phase=self._phase,
             cost_usd=spent.cost_usd,
+            cost_estimated=spent.cost_estimated,
             usage=spent.usage,
             duration=self._duration or None,
             total_cost=total.cost_usd,
+            total_estimated=total.cost_estimated,
             total_usage=total.usage,
         )
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
+from cuggino.domain import cost_of
 from cuggino.errors import CugginoError
 from cuggino.report import (
     CommitDiff,
@@ -506,7 +507,12 @@ def load_templates() -> None:
 @functools.cache
 def _environment() -> Environment:
     made = environment(Path(__file__).with_name("templates"))
-    made.filters |= {"span": span, "clock": clock, "cents": cents, "short": short_count}
+    made.filters |= {
+        "span": span,
+        "clock": clock,
+        "cents": functools.partial(cost_of, digits=2),
+        "short": short_count,
+    }
     made.globals |= {
         "first_item": first_item,
         "item_name": item_name,
@@ -549,13 +555,6 @@ def clock(at: datetime | None) -> str:
         return ""
     local, today = at.astimezone(), datetime.now().astimezone().date()
     return f"{local:%H:%M}" if local.date() == today else f"{local:%b} {local.day}, {local:%H:%M}"
-
-
-def cents(usd: float | None) -> str:
-    """Return US dollars with two digits; less than a cent with four."""
-    if usd is None:
-        return ""
-    return f"${usd:,.2f}" if usd == 0 or abs(usd) >= 0.01 else f"${usd:.4f}"
 
 
 def short_count(count: int) -> str:

@@ -32,6 +32,7 @@ from cuggino.events import (
     ContradictoryMarkers,
     ControlEvent,
     ControlIgnored,
+    CostUnknown,
     DeliverEvent,
     DirtyFilesCommitted,
     DirtyFilesKept,
@@ -93,7 +94,7 @@ from cuggino.events import (
     UserMessage,
     WatchLoopEvent,
 )
-from cuggino.runs import tool_target
+from cuggino.runs import BudgetLevel, cost_of, cost_unknown, money, tool_target
 from cuggino_cli.screen.deliver_text import deliver_shown
 from cuggino_cli.screen.fragments import (
     Fragment,
@@ -309,7 +310,7 @@ def _session_facts(event: SessionEnded) -> str:
     """Return `$0.0123, 3 turns, 12s`, as far as known."""
     parts = []
     if event.cost_usd is not None:
-        parts.append(f"${event.cost_usd:.4f}")
+        parts.append(cost_of(event))
     if event.num_turns is not None:
         parts.append("1 turn" if event.num_turns == 1 else f"{event.num_turns} turns")
     if event.duration is not None:
@@ -426,8 +427,10 @@ def supervision_shown(event: SupervisionEvent) -> Shown | None:
             return normal("prose", _cost(event))
         case BudgetWarning():
             share = f"{event.spent / event.limit:.0%}" if event.limit else "all"
-            spent = f"{_amount(event.budget, event.spent)} of {_amount(event.budget, event.limit)}"
+            spent = BudgetLevel.of(event).share
             return always("warning", f"[Budget] {share} of the {event.budget} spent: {spent}")
+        case CostUnknown():
+            return always("warning", f"[Budget] Unknown cost: {inert(cost_unknown(event))}")
         case ControlEvent():
             return _control(event)
         case AgentRetry():
@@ -542,23 +545,14 @@ def _cost(event: StageCost) -> str:
     name = event.phase.capitalize()
     spent = [] if event.duration is None else [format_duration(event.duration)]
     if event.cost_usd is not None:
-        spent.append(f"${event.cost_usd:.4f}")
+        spent.append(cost_of(event))
     if event.usage is not None:
         spent.append(format_tokens(event.usage))
-    total = [] if event.total_cost is None else [f"${event.total_cost:.4f}"]
+    so_far = money(event.total_cost, estimated=event.total_estimated)
+    total = [so_far] if so_far else []
     if event.total_usage is not None:
         total.append(format_tokens(event.total_usage))
     return f"[{name}] {', '.join(spent)} (run total {', '.join(total)})"
-
-
-def _amount(budget: str, value: float) -> str:
-    match budget:
-        case "cost":
-            return f"${value:.4f}"
-        case "tokens":
-            return f"{value:.0f} tokens"
-        case _:
-            return format_duration(value)
 
 
 def _repeated(tool: str, times: int) -> str:

@@ -217,6 +217,10 @@ class LlmAgent(ABC):
         """Return the agents that may work as the role, best first; None is for no role."""
         return (self,)
 
+    def models_for(self, role: Role | None, model: str | None) -> tuple[str | None, ...]:
+        """Return the models of `agents_for(role)` if `model` is configured; None is their own."""
+        return (model,)
+
     def check_roles(self, roles: Iterable[Role], *, guarded: bool) -> None:
         """Check that each role has an agent, and with `guarded` that no fallback is unguarded.
 
@@ -283,6 +287,9 @@ class DelegatingAgent(LlmAgent):
 
     def agents_for(self, role: Role | None) -> tuple[LlmAgent, ...]:
         return self.agent.agents_for(role)
+
+    def models_for(self, role: Role | None, model: str | None) -> tuple[str | None, ...]:
+        return self.agent.models_for(role, model)
 
     def check_roles(self, roles: Iterable[Role], *, guarded: bool) -> None:
         self.agent.check_roles(roles, guarded=guarded)

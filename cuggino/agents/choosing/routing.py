@@ -36,6 +36,7 @@ from cuggino.events import (
     RateLimited,
     SessionEnded,
     SupervisionEvent,
+    UsageUpdate,
 )
 from cuggino.guard import Role
 from cuggino.operators import Flow, ask, emit, flow, forward
@@ -193,6 +194,10 @@ class RoutedAgent(LlmAgent):
     def agents_for(self, role: Role | None) -> tuple[LlmAgent, ...]:
         return tuple(candidate.agent for candidate in self.candidates_for(role))
 
+    def models_for(self, role: Role | None, model: str | None) -> tuple[str | None, ...]:
+        chain = self.candidates_for(role)
+        return tuple(each.model or (model if each.is_default else None) for each in chain)
+
     def check(self) -> str:
         """Return the version of the first default agent that is installed; see `LlmAgent.check`."""
         return first_there(self._default)
@@ -258,6 +263,8 @@ class RoutedAgent(LlmAgent):
 
         def seen(event: Event) -> Event:
             nonlocal spent
+            if isinstance(event, UsageUpdate | SessionEnded) and event.model is None:
+                event = event.model_copy(update={"model": given.model})
             spent = spent.add(event)
             return self._seen(event, session, lane.now)
 

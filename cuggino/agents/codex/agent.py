@@ -145,6 +145,7 @@ class CodexAgent(ProgramAgent):
             guard = self._guard(options.guard, env, options.cwd, stack, servers)
             env = guard.env
         settings = self._settings(options, env, stack)
+        record = UsageRecord(env)
         return stream_json(
             self.arguments(options, env, [*settings, *_guarding(guard, options.cwd)]),
             program=self.name,
@@ -156,7 +157,8 @@ class CodexAgent(ProgramAgent):
             session=partial(
                 CodexSession,
                 resumed=options.resume_session_id,
-                record=UsageRecord(env).total,
+                record=record.total,
+                model=lambda: record.model,
                 watch=CodexWatch(guard) if guard else None,
             ),
         )

@@ -71,6 +71,8 @@ class UsageRecord:
         self._searches = 0
         self._at = 0
         self._last: Usage | None = None
+        self.model: str | None = None
+        """The model of the last turn, if the record names it."""
 
     def total(self, thread: str) -> Usage | None:
         """Return all tokens of the thread so far, or None if the record has none."""
@@ -98,6 +100,14 @@ class UsageRecord:
                 self._at += len(line)
                 if b'"token_count"' in line:
                     self._last = _total(line) or self._last
+                elif b'"turn_context"' in line:
+                    self.model = _model(line) or self.model
+
+
+def _model(line: bytes) -> str | None:
+    raw = parse_json_line(line) or {}
+    is_turn = raw.get("type") == "turn_context"
+    return text_or_none(dict_or_empty(raw.get("payload")).get("model")) if is_turn else None
 
 
 def _total(line: bytes) -> Usage | None:
@@ -113,7 +123,8 @@ class CodexSession:
     """The fold over one run of the program: feed it every line of stdout, then end it once.
 
     `resumed` is the id of the resumed thread. `record` returns the total usage of a thread, in
-    which Codex includes earlier sessions. `watch` watches a guarded session.
+    which Codex includes earlier sessions; `model` returns the model, if known. `watch` watches a
+    guarded session.
     """
 
     def __init__(
@@ -123,6 +134,7 @@ class CodexSession:
         zone: Callable[[], tzinfo] = lambda: UTC,
         resumed: str | None = None,
         record: Callable[[str], Usage | None] = lambda _thread: None,
+        model: Callable[[], str | None] = lambda: None,
         watch: CodexWatch | None = None,
     ) -> None:
         self.session_id: str | None = None
@@ -131,6 +143,7 @@ class CodexSession:
         self._plain = PlainLines()
         self._resumed = resumed
         self._record = record
+        self._model = model
         self._before = record(resumed) if resumed is not None else None
         self._watch = watch
         self._usage: Usage | None = None
@@ -177,6 +190,7 @@ class CodexSession:
         ended = SessionEnded(
             outcome=outcome_of(error),
             usage=self._usage,
+            model=self._model(),
             duration=duration,
             session_id=self.session_id or (None if self._stranger else self._resumed),
         )
@@ -267,7 +281,7 @@ class CodexSession:
         if usage == self._usage:
             return []
         self._usage = usage
-        return [UsageUpdate(usage=usage)]
+        return [UsageUpdate(usage=usage, model=self._model())]
 
     def _say(self, text: str | None) -> list[LlmAgentEvent] | None:
         """Return a message of the program, which repeats some of them."""

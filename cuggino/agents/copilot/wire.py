@@ -65,6 +65,7 @@ class CopilotSession:
         """The last error, unless the model answered after it."""
         self._interrupted = False
         self._usage: Usage | None = None
+        self._model: str | None = None
         self._turns = 0
         self._misread = False
         self._calls: dict[str, str] = {}
@@ -105,6 +106,7 @@ class CopilotSession:
         ended = SessionEnded(
             outcome=outcome_of(error),
             usage=self._usage,
+            model=self._model,
             duration=duration,
             num_turns=self._turns or None,
             session_id=self.session_id,
@@ -223,6 +225,7 @@ class CopilotSession:
         read = count_or_zero(data.get("cacheReadTokens"))
         written = count_or_zero(data.get("cacheWriteTokens"))
         given = count_or_zero(data.get("inputTokens"))
+        self._model = text_or_none(data.get("model")) or self._model
         used = self._usage or Usage()
         self._usage = Usage(
             input_tokens=used.input_tokens + max(0, given - read - written),
@@ -230,7 +233,7 @@ class CopilotSession:
             cache_read_tokens=used.cache_read_tokens + read,
             cache_creation_tokens=used.cache_creation_tokens + written,
         )
-        return [UsageUpdate(usage=self._usage)]
+        return [UsageUpdate(usage=self._usage, model=self._model)]
 
 
 def call_of(data: Json, servers: Iterable[str] = ()) -> Call:
