@@ -14,6 +14,7 @@ from cuggino.events import (
     AgentReplaced,
     ApprovalQuestioned,
     Approved,
+    CostUnknown,
     Event,
     LlmAgentEvent,
     LlmMarkerEvent,
@@ -266,7 +267,7 @@ class _AgentStage:
         ending: Callable[[Observable[Event]], Observable[Event]] = until_terminal(
             is_llm_terminal_marker_event,
             linger=self._linger,
-            settle=lambda event: isinstance(event, SessionEnded),
+            settle=lambda event: isinstance(event, SessionEnded | CostUnknown),
             choose=lambda _endings: self._choose(self._sessions.endings),
             on_terminal=self._note,
             reopen=self._is_told,

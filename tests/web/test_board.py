@@ -178,7 +178,7 @@ def test_cost(workspace: Workspace) -> None:
     record(workspace, ev.RunEnded(state="approved"), focus="Alone", cost=1.0, ago=50)
     record(workspace, ev.RunEnded(state="approved"), focus="Old", cost=9.0, ago=2 * 86_400)
     board = read(workspace)
-    assert board.cost_lately == pytest.approx(1.5)
+    assert board.cost_lately == (pytest.approx(1.5), False)
     assert ["Alone", "a"] == [run.title for run in board.runs]
 
 
