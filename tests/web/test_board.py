@@ -182,6 +182,18 @@ def test_cost(workspace: Workspace) -> None:
     assert ["Alone", "a"] == [run.title for run in board.runs]
 
 
+def test_an_estimated_cost(workspace: Workspace) -> None:
+    """A run with an estimate marks its line, its card and the sums."""
+    estimate = ev.SessionEnded(outcome="completed", cost_usd=0.25, cost_estimated=True)
+    record(workspace, ev.RunEnded(state="approved"), focus="Exact", cost=1.0, ago=50)
+    record(workspace, estimate, ev.RunEnded(state="approved"), focus="Estimate", ago=90)
+    board = read(workspace)
+    assert board.cost_lately == (pytest.approx(1.25), True)
+    assert {"Exact": False, "Estimate": True} == {
+        run.title: run.cost_estimated for run in board.runs
+    }
+
+
 def test_broken_journal(workspace: Workspace) -> None:
     """A journal that cannot be read hides nothing else."""
     workspace.journal.mkdir()

@@ -50,6 +50,14 @@ the next prompt.
     [[implementing.resumed]]                                 # ... and this when it is resumed
     say = "<DONE>Done after all.</DONE>"
 
+A run with a `model` and without `cost_usd` reports no dollars, like most agents: they are estimated
+from its `usage`::
+
+    [[implementing]]
+    model = "gpt-5.5"
+    [[implementing.steps]]
+    usage = { input_tokens = 9000, output_tokens = 400 }
+
 `fail = { status = 529, error = "overloaded_error" }` simulates an overloaded API, `status = 500` a
 broken one, and `error = "connection_failed"` without a status an unreachable one.
 
