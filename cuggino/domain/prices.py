@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple, TypeAlias
 
 from cuggino.errors import ConfigError
-from cuggino.events import SessionEnded, Usage, UsageUpdate
+from cuggino.events import Usage
 
 TokenCount: TypeAlias = Literal["weighted", "plain"]
 """`weighted`: tokens by `TOKEN_WEIGHTS`; `plain`: input, output and cache writes, one each."""
@@ -123,14 +123,3 @@ class Pricing:
         """Return the estimated US dollars of these tokens; None if nobody knows the price."""
         rates = self.rates(model)
         return None if rates is None else rates.of(usage)
-
-    def estimated(
-        self, event: UsageUpdate | SessionEnded, model: str | None
-    ) -> UsageUpdate | SessionEnded:
-        """Return the event with the model, and with an estimate if it has tokens and no dollars."""
-        changes: dict[str, object] = {} if event.model == model else {"model": model}
-        if event.cost_usd is None and event.usage is not None:
-            cost = self.cost(event.usage, model)
-            if cost is not None:
-                changes |= {"cost_usd": cost, "cost_estimated": True}
-        return event.model_copy(update=changes) if changes else event

@@ -30,9 +30,10 @@ def unpriceable(
 class Meter:
     """Prices the events of one session that have tokens and no dollars.
 
-    With `is_limited`, a budget in dollars limits the run: then a session of unknown cost is
-    announced by `CostUnknown`, once. An agent that reports dollars itself may do so at the end; any
-    other is judged by its first tokens.
+    Tokens are priced as they are reported, by the model that an event names: a session may change
+    its model, and its sub-agents may have others. With `is_limited`, a budget in dollars limits the
+    run: then a session of unknown cost is announced by `CostUnknown`, once. An agent that reports
+    dollars itself may do so at the end; any other is judged by its first tokens.
     """
 
     def __init__(
@@ -53,23 +54,48 @@ class Meter:
         self._reports_nothing = units == {"none"}
         self._is_limited = is_limited
         self._usage = Usage()
+        self._estimate: float | None = 0.0
+        """The price of this usage; None once nobody knows it."""
 
     def priced(self, event: Event) -> Iterator[Event]:
         """Yield the event, with the model and the cost if they are known."""
         match event:
             case UsageUpdate() | SessionEnded():
-                self._model = event.model or self._model
-                self._usage = event.usage or self._usage
-                priced = self._pricing.estimated(event, self._model)
+                self._count(event)
+                priced = self._estimated(event)
                 if self._is_limited and (unknown := self._unknown(priced)) is not None:
                     self._is_limited = False
                     yield unknown
                 yield priced
             case AgentFellBack(to_agent=name):
-                self._name, self._model, self._usage = name, None, Usage()
+                self._name, self._model = name, None
+                self._usage, self._estimate = Usage(), 0.0
                 yield event
             case _:
                 yield event
+
+    def _count(self, event: UsageUpdate | SessionEnded) -> None:
+        """Add the price of the tokens since the last event."""
+        model = event.model or self._model
+        if isinstance(event, SessionEnded) or self._model is None:
+            self._model = model
+        if event.usage is None or event.usage == self._usage:
+            return
+        before, self._usage = self._usage, event.usage
+        added = {name: max(0, count - getattr(before, name)) for name, count in self._usage}
+        cost = self._pricing.cost(Usage(**added), model)
+        if cost is None or self._estimate is None:
+            self._estimate = None
+        else:
+            self._estimate += cost
+
+    def _estimated(self, event: UsageUpdate | SessionEnded) -> UsageUpdate | SessionEnded:
+        changes: dict[str, object] = {}
+        if event.model is None and self._model is not None:
+            changes["model"] = self._model
+        if event.cost_usd is None and event.usage is not None and self._estimate is not None:
+            changes |= {"cost_usd": self._estimate, "cost_estimated": True}
+        return event.model_copy(update=changes) if changes else event
 
     def _unknown(self, event: UsageUpdate | SessionEnded) -> CostUnknown | None:
         if event.cost_usd is not None:

@@ -10,7 +10,7 @@ from genai_prices import data_snapshot
 
 from cuggino.domain import TOKEN_WEIGHTS, Pricing, count_tokens, rates_of
 from cuggino.errors import ConfigError
-from cuggino.events import SessionEnded, Usage, UsageUpdate
+from cuggino.events import Usage
 
 MILLION = 1_000_000
 CLASSES = ("input_tokens", "cache_read_tokens", "cache_creation_tokens", "output_tokens")
@@ -95,16 +95,3 @@ def test_counted_tokens() -> None:
     # The case of the issue: a plain limit of a million lets millions of cache reads through.
     cached = Usage(input_tokens=MILLION, cache_read_tokens=24 * MILLION)
     assert (MILLION, 3_400_000) == (count_tokens(cached, "plain"), count_tokens(cached, "weighted"))
-
-
-def test_estimated_events() -> None:
-    """An event with tokens and no dollars gets an estimate; reported dollars stay."""
-    used = Usage(input_tokens=MILLION)
-    update = Pricing().estimated(UsageUpdate(usage=used), "gpt-5.3-codex")
-    assert (1.75, True, "gpt-5.3-codex") == (update.cost_usd, update.cost_estimated, update.model)
-    told = SessionEnded(outcome="completed", usage=used, cost_usd=9, model="gpt-5.3-codex")
-    assert told is Pricing("gpt-5.5").estimated(told, "gpt-5.3-codex")
-    unknown = UsageUpdate(usage=used)
-    assert unknown is Pricing().estimated(unknown, None)
-    without = SessionEnded(outcome="failed")
-    assert without is Pricing("gpt-5.5").estimated(without, None)

@@ -178,7 +178,8 @@ def test_cost(workspace: Workspace) -> None:
     record(workspace, ev.RunEnded(state="approved"), focus="Alone", cost=1.0, ago=50)
     record(workspace, ev.RunEnded(state="approved"), focus="Old", cost=9.0, ago=2 * 86_400)
     board = read(workspace)
-    assert board.cost_lately == (pytest.approx(1.5), False)
+    assert board.cost_lately.cost_usd == pytest.approx(1.5)
+    assert not board.cost_lately.cost_estimated
     assert ["Alone", "a"] == [run.title for run in board.runs]
 
 
@@ -188,7 +189,8 @@ def test_an_estimated_cost(workspace: Workspace) -> None:
     record(workspace, ev.RunEnded(state="approved"), focus="Exact", cost=1.0, ago=50)
     record(workspace, estimate, ev.RunEnded(state="approved"), focus="Estimate", ago=90)
     board = read(workspace)
-    assert board.cost_lately == (pytest.approx(1.25), True)
+    assert board.cost_lately.cost_usd == pytest.approx(1.25)
+    assert board.cost_lately.cost_estimated
     assert {"Exact": False, "Estimate": True} == {
         run.title: run.cost_estimated for run in board.runs
     }

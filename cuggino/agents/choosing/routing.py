@@ -263,7 +263,7 @@ class RoutedAgent(LlmAgent):
 
         def seen(event: Event) -> Event:
             nonlocal spent
-            if isinstance(event, UsageUpdate | SessionEnded) and event.model is None:
+            if given.model and isinstance(event, UsageUpdate | SessionEnded) and not event.model:
                 event = event.model_copy(update={"model": given.model})
             spent = spent.add(event)
             return self._seen(event, session, lane.now)

@@ -755,7 +755,9 @@ class ClaudeSession:
 
     def _counted(self, raw: Json) -> list[UsageUpdate]:
         usage = self._meter.usage if self._meter.count(raw) else None
-        return [UsageUpdate(usage=usage, model=self._model)] if usage else []
+        # Sub-agents may have other models.
+        model = text_or_none(dict_or_empty(raw.get("message")).get("model")) or self._model
+        return [UsageUpdate(usage=usage, model=model)] if usage else []
 
     def _unfinished(self, events: list[LlmAgentEvent]) -> list[LlmAgentEvent]:
         """Return the missing deltas of the parts that are now complete."""
