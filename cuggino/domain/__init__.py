@@ -58,7 +58,15 @@ from cuggino.domain.job_verification import (
 from cuggino.domain.jobs import BLOCKED, IN_PROGRESS, MOST_JOBS, PARTIAL, Job, Jobs
 from cuggino.domain.landing_queue import LandingQueue
 from cuggino.domain.money import HasCost, cost_of, money
-from cuggino.domain.prices import TOKEN_WEIGHTS, Pricing, Rates, TokenCount, count_tokens, rates_of
+from cuggino.domain.prices import (
+    TOKEN_WEIGHTS,
+    Pricing,
+    Rates,
+    TokenCount,
+    count_tokens,
+    load_prices,
+    rates_of,
+)
 from cuggino.domain.progress import ProgressWatch
 from cuggino.domain.project_paths import (
     PathChange,
@@ -187,6 +195,7 @@ __all__ = [
     "is_test_file",
     "judged",
     "limited",
+    "load_prices",
     "money",
     "most_cautious",
     "needs_login",

@@ -56,7 +56,7 @@ def rates_of(model: str) -> Rates | None:
     provider. The prices are those of the installed `genai-prices`: nothing is downloaded. They are
     base prices, without surcharges for long contexts or faster service.
     """
-    # Loaded only here: this takes 0.2 seconds, and most agents report dollars themselves.
+    # Loaded only here: this takes 0.2 seconds, which a session spends on its program's start.
     from genai_prices import Usage as Tokens, calc_price
 
     def price(name: str, provider: str | None, **tokens: int) -> float:
@@ -90,6 +90,11 @@ def _references(model: str) -> Iterator[tuple[str | None, str]]:
         provider, _, name = name.partition("/")
         yield provider, name
         yield None, name
+
+
+def load_prices() -> None:
+    """Load the price list now, as its package may be replaced while an agent works."""
+    rates_of("gpt-5.5")
 
 
 @dataclass(frozen=True, slots=True)

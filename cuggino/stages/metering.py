@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from cuggino.agents.base import LlmAgent, SpawnOptions
-from cuggino.domain import Pricing
-from cuggino.events import AgentFellBack, CostUnknown, Event, SessionEnded, Usage, UsageUpdate
+from cuggino.domain import Pricing, load_prices
+from cuggino.events import (
+    AgentFellBack,
+    CostUnknown,
+    Event,
+    SessionEnded,
+    SystemMessage,
+    Usage,
+    UsageUpdate,
+)
 from cuggino.guard import Role
 
 
@@ -70,6 +78,9 @@ class Meter:
             case AgentFellBack(to_agent=name):
                 self._name, self._model = name, None
                 self._usage, self._estimate = Usage(), 0.0
+                yield event
+            case SystemMessage():
+                load_prices()  # the program has started, and works meanwhile
                 yield event
             case _:
                 yield event
