@@ -297,7 +297,7 @@ def _activity_json(activity: Activity, status: ProjectStatus) -> dict[str, Any]:
                 "pull_request": _pull_json(item),
                 "cost_usd": item.cost_usd,
                 "cost_estimated": item.cost_estimated,
-                "tokens": item.tokens,
+                "tokens": item.spent.tokens(activity.count_tokens),
             }
             for item in (
                 *activity.at_work,
