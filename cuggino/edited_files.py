@@ -49,6 +49,7 @@ _LIMITS: Mapping[str, str] = MappingProxyType(
         "literal_error": "{expected}",
         "greater_than": "greater than {gt:.15g}",
         "greater_than_equal": "at least {ge:.15g}",
+        "less_than": "less than {lt:.15g}",
         "less_than_equal": "at most {le:.15g}",
         "finite_number": "a finite number",
         "string_unicode": "text without half a surrogate pair",

@@ -239,11 +239,22 @@ class NotLoggedIn(LlmSessionError):
 
 
 class AgentFailed(LlmSessionError):
-    """An agent that reported an error; `reason` classifies it."""
+    """An agent that reported an error; `reason` classifies it.
 
-    def __init__(self, message: str, *, reason: AgentFailure, hint: str | None = None) -> None:
+    `retry_at` is the time before which another try is pointless, if the agent reported one.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        reason: AgentFailure,
+        hint: str | None = None,
+        retry_at: datetime | None = None,
+    ) -> None:
         super().__init__(message, hint=hint)
         self.reason = reason
+        self.retry_at = retry_at
 
 
 class GuardNotLive(LlmSessionError):
@@ -275,16 +286,22 @@ class RoleViolation(LlmSessionError):
 
 
 class QuotaExceeded(LlmSessionError):
-    """A usage limit; `resets_at` is when it is lifted, if the agent reported it."""
+    """A usage limit; `resets_at` is when it is lifted, if the agent reported it.
+
+    A `planned` one is set by the configuration (`quotaReserve`, `overage`): the agent would work.
+    """
 
     exit_code = 12
 
-    def __init__(self, message: str, *, resets_at: datetime | None = None) -> None:
+    def __init__(
+        self, message: str, *, resets_at: datetime | None = None, planned: bool = False
+    ) -> None:
         hint = "start again later"
         if resets_at is not None:
             hint = f"start again after {resets_at:%Y-%m-%d %H:%M %Z}".rstrip()
         super().__init__(message, hint=hint)
         self.resets_at = resets_at
+        self.planned = planned
 
 
 class BudgetExceeded(LlmSessionError):

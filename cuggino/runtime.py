@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple, TypeVar, cast, get_args
 from reactivex import Observable, just
 
 from cuggino import doctor, events, guard_audit, loops, notify, project_manager, runs
-from cuggino.agents import AgentLike, LlmAgent, RoutedAgent, configured_agent
+from cuggino.agents import AgentLike, LlmAgent, configured_agent
 from cuggino.agents.cassettes import record_to, with_speed, without_secrets
 from cuggino.config import Config, load_config
 from cuggino.control import check_receiver, control_folder
@@ -580,12 +580,10 @@ class Runtime:
         )
 
     def _identity_of(self, role: str) -> AgentIdentity:
-        agent, model = self.agent, self.config.model
-        if not isinstance(agent, RoutedAgent):
-            return AgentIdentity(name=self.agent_name or agent.name, model=model)
-        first = agent.candidates_for(cast("Role", role))[0]
-        its = first.model or (model if first.is_default else None)
-        return AgentIdentity(name=first.name, model=its)
+        name, model = self.agent.named_for(cast("Role", role), self.config.model)
+        if not self.agent.is_router:
+            name = self.agent_name or name
+        return AgentIdentity(name=name, model=model)
 
     def runs(self) -> Observable[RecordedRun | UnreadableRun]:
         """Emit the recorded runs of the project, newest first."""

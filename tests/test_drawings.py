@@ -18,6 +18,7 @@ from reactivex import Observable, defer, operators as ops
 
 import cuggino
 from cuggino import events as ev, operators
+from cuggino.domain.quota_plan import QuotaPlan
 from cuggino.domain.schedule import Schedule
 from cuggino.domain.spending import Budget
 from cuggino.errors import AgentFailed, AgentStalled, BudgetExceeded, ProcessFailed, QuotaExceeded
@@ -55,7 +56,7 @@ from cuggino.operators.alongside import alongside
 from cuggino.operators.flow import Recorder
 from cuggino.operators.mapcat import mapcat
 from cuggino.operators.merge_now import merge_now
-from cuggino.operators.supervision import Ledger, liveness
+from cuggino.operators.supervision import Ledger, liveness, within_quota
 from cuggino.stages import (
     Commit,
     audit_stage,
@@ -165,6 +166,26 @@ def an_overdrawn_session(drawing: Drawing) -> None:
     t.error = cast("Any", BudgetExceeded)
     stream = t.cold("a|")
     t.check(stream.pipe(within_budget(DOLLARS, ledger=ledger)), following.diagram)
+    t.check_subscriptions(stream)
+
+
+def a_limit_that_is_paid_for(drawing: Drawing) -> None:
+    source, result, following = drawing
+    window = ev.QuotaUsed(window="w", used=1, resets_at=Marbles().scheduler.to_datetime(62))
+    plan = QuotaPlan(overage="stop")
+    t = Marbles(
+        q=window,
+        Q=window.model_copy(update={"agent": "A", "nearly": True}),
+        r=ev.RateLimited(status="rejected", overage=True, resets_at=window.resets_at),
+        a=ev.AgentMessage(text="a"),
+        e=ev.SessionEnded,
+    )
+    t.error = cast("Any", QuotaExceeded)
+    t.check(t.cold(source.diagram).pipe(within_quota(plan, agent="A")), result.diagram)
+    t = Marbles(a=ev.AgentMessage(text="a"))
+    t.error = cast("Any", QuotaExceeded)
+    stream = t.cold("a|")
+    t.check(stream.pipe(within_quota(plan, agent="A")), following.diagram)
     t.check_subscriptions(stream)
 
 
@@ -374,6 +395,7 @@ EXAMPLES: dict[str, list[Example]] = {
             source_error=quota(),
         )
     ],
+    "operators.supervision.quota_plan:within_quota": [a_limit_that_is_paid_for],
     "operators.supervision.retry:retry_session": [
         plays(
             lambda s: s[0].pipe(
@@ -484,7 +506,7 @@ def test_every_operator_is_drawn() -> None:
     """`cuggino help operators` shows exactly the drawn operators."""
     shown = {operator.name for operator in operator_help()}
     places = {place.partition(":")[2] for place, _, _ in DRAWN if place.startswith("operators.")}
-    assert places == shown | {"alongside", "liveness", "mapcat", "merge_now"}
+    assert places == shown | {"alongside", "liveness", "mapcat", "merge_now", "within_quota"}
     assert len(operators.__all__) < 30
     by_name = {operator.name: operator for operator in operator_help()}
     assert "(*kinds)" == by_name["only"].signature

@@ -119,6 +119,18 @@ class TestMessages:
             (ev.RateLimited(status="rejected"), "quota", LIMIT_TITLE, "Wait."),
             (ev.QuotaWaiting(remaining=60.0), "quota", LIMIT_TITLE, "goes on"),
             (
+                ev.QuotaWaiting(remaining=60.0, message="20 % are kept", planned=True),
+                "quota",
+                "The run waits, to keep the rest of the quota",
+                "20 % are kept.",
+            ),
+            (
+                ev.RateLimited(status="rejected", limit="five_hour", overage=True),
+                "quota",
+                "Usage beyond a limit is paid for",
+                "Beyond the limit five_hour.",
+            ),
+            (
                 ev.BudgetWarning(budget="cost", spent=8.0, limit=10.0),
                 "budget",
                 "Most of the budget is spent",
@@ -159,6 +171,7 @@ class TestMessages:
         "event",
         [
             ev.RateLimited(status="allowed_warning"),
+            ev.QuotaUsed(window="five_hour", used=0.9),
             ev.WatchProcessingItem(filename="a.md"),
             ev.LoopSpecIssue(iteration=1, content="x", filename="x.md"),
             ev.IterationStart(iteration=1, max_iterations=2),

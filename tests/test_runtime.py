@@ -102,6 +102,8 @@ class TestBuilding:
             "wait_for_quota": True,
             "max_quota_waits": 3,
             "max_quota_wait": 60.0,
+            "quota_reserve": 0.2,
+            "overage": "stop",
             "repetition_limit": 4,
             "max_retries": 1,
             "idle_timeout": 2.0,

@@ -111,6 +111,13 @@ class SupervisionSettings(_Settings):
     max_quota_wait: Seconds = 86_400.0
     """Seconds that these waits may take together; if the limit resets later, the run ends at
     once."""
+    quota_reserve: float = Field(default=0.0, ge=0, lt=1)
+    """The share (below 1) of each usage window that is kept for you. With 0.2, no new session of an
+    agent starts once 80 % of one is used: its fallback takes over, or that is a usage limit until
+    the window resets."""
+    overage: Literal["pay", "stop"] = "pay"
+    """Beyond a usage limit, where the account pays for extra usage: `pay` goes on, `stop` treats it
+    as a usage limit."""
     max_retries: int = Field(default=0, ge=0)
     """Maximum consecutive retries of an agent after transient failures (overload, lost
     connection)."""

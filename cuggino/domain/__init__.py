@@ -34,6 +34,7 @@ from cuggino.domain.fallback import (
     when_to_fall_back,
 )
 from cuggino.domain.findings import Finding, finding_as_markdown, parse_findings
+from cuggino.domain.forecast import FEWEST_RUNS, FORECAST_RUNS, PastRun, forecast
 from cuggino.domain.front_matter import (
     after_of,
     held_of,
@@ -76,6 +77,15 @@ from cuggino.domain.project_paths import (
     path_changes,
 )
 from cuggino.domain.quota import QUOTA_SCHEDULE, is_quota_answer, is_quota_text, parse_reset
+from cuggino.domain.quota_plan import (
+    Overage,
+    QuotaPlan,
+    QuotaWindows,
+    merged_windows,
+    unreset,
+    window_text,
+    with_window,
+)
 from cuggino.domain.ready import ReadyOrder, ready_order
 from cuggino.domain.repetition import RepetitionWatch
 from cuggino.domain.review_ledger import (
@@ -101,6 +111,7 @@ from cuggino.domain.spending import (
     cost_unknown,
 )
 from cuggino.domain.termination import DeliverProgress, Terminate, decide_delivery
+from cuggino.domain.texts import cut_in_middle, size_text, without_escapes
 from cuggino.domain.titles import task_titles, title_of, unticked_tasks, without_file
 from cuggino.domain.untrusted import (
     LONGEST_FOREIGN,
@@ -115,6 +126,8 @@ from cuggino.domain.untrusted import (
 __all__ = [
     "BLOCKED",
     "DELIVERABLE_STATUSES",
+    "FEWEST_RUNS",
+    "FORECAST_RUNS",
     "IN_PROGRESS",
     "LISTED_BY_DEFAULT",
     "LONGEST_FOREIGN",
@@ -149,10 +162,14 @@ __all__ = [
     "LandingQueue",
     "LedgerEntry",
     "NamedFiles",
+    "Overage",
+    "PastRun",
     "PathChange",
     "PathState",
     "Pricing",
     "ProgressWatch",
+    "QuotaPlan",
+    "QuotaWindows",
     "Rates",
     "ReadyOrder",
     "RepetitionWatch",
@@ -178,12 +195,14 @@ __all__ = [
     "cost_of",
     "cost_unknown",
     "count_tokens",
+    "cut_in_middle",
     "decide_delivery",
     "defused",
     "failure_note",
     "fallback_reason",
     "files_named",
     "finding_as_markdown",
+    "forecast",
     "held_of",
     "hits_every_item",
     "is_cache",
@@ -196,6 +215,7 @@ __all__ = [
     "judged",
     "limited",
     "load_prices",
+    "merged_windows",
     "money",
     "most_cautious",
     "needs_login",
@@ -213,16 +233,21 @@ __all__ = [
     "recorded_cooldowns",
     "safe_title",
     "shown_to_agents",
+    "size_text",
     "split_front_matter",
     "task_titles",
     "title_of",
     "tool_named",
     "touches_ci",
+    "unreset",
     "unticked_tasks",
     "when_to_fall_back",
+    "window_text",
     "with_facts",
     "with_findings",
     "with_held",
+    "with_window",
+    "without_escapes",
     "without_file",
     "without_markers",
 ]

@@ -13,6 +13,7 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import NamedTuple
 
 from cuggino.domain.schedule import Schedule
+from cuggino.domain.texts import without_escapes
 from cuggino.domain.zone_names import find_zone
 
 _READ = 20_000  # characters; messages about limits are short
@@ -21,16 +22,34 @@ _WINDOW = 160
 _FARTHEST = timedelta(days=3660)
 """A later reset is a misreading."""
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTHS = (
+    "jan|ene|gen",
+    "feb|fev|fév",
+    "mar|mär|mrt",
+    "apr|abr|avr",
+    "may|mai|mag|mei",
+    "jun|giu|juin",
+    "jul|lug|juil",
+    "aug|ago|aoû|aou",
+    "sep|set",
+    "oct|okt|ott|out",
+    "nov",
+    "dec|dic|dez|déc",
+)
+"""The beginnings of the months' names: English, Spanish, Portuguese, German, French, Italian,
+Dutch."""
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-
-_ANSI = re.compile(r"\x1b\[[0-9;]{0,20}m")
 
 _WHAT = r"(?:(?!context|token|turn|output|prompt|rate|size|length|time)[\w.'-]{1,20}\s){0,4}?"
 _MET = re.compile(
     # You've hit your (5-hour) limit; you have reached the weekly Opus limit
     rf"\b(?:hit|reached|exceeded|exhausted|used\sup)\s(?:your|the|my|our|an?|its)\s{_WHAT}"
     r"(?:limits?|quota|allowance|capacity)\b"
+    # You've reached your weekly rate limit
+    r"|\b(?:hit|reached|exceeded|exhausted)\s(?:your|the|my|our|its)\s(?:[\w.'-]{1,20}\s){0,2}?"
+    r"(?:weekly|daily|monthly|session|\d{1,3}[\s-]?h(?:ou)?rs?)\srate\slimits?\b"
+    # You have no quota; free usage exceeded
+    r"|\b(?:have|has)\sno\s(?:\w{1,20}\s){0,2}?quota\b|\bfree\susage\s(?:is\s|was\s)?exceeded\b"
     # Session limit reached; 5-hour limit has been reached; quota exceeded
     r"|\b(?:usage|session|(?:bi-?)?weekly|daily|monthly|hourly|\d{1,3}[\s-]?h(?:ou)?rs?|request|opus|"
     r"sonnet|haiku|claude(?:\s(?:ai|code))?|subscription|plan|message)\slimit\s(?:(?:has|have)\sbeen\s|was\s|is\s)?"
@@ -65,18 +84,17 @@ _GAP = re.compile(
     r"again|back|your|the|limits?|quota|usage|is|will|be|time|date|this|next|coming|daily|every\sday)\b)*",
     re.IGNORECASE,
 )
-_MONTH = (
-    r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|"
-    r"sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b\.?"
-)
-_YEAR = r"(?:,?\s+(?P<year>\d{4})(?![\d:]))?"
+_MONTH = rf"(?P<month>(?:{'|'.join(_MONTHS)})[^\W\d_]{{0,8}})\b\.?"
+_YEAR = r"(?:,?\s+(?:de\s+)?(?P<year>\d{4})(?![\d:]))?"
 _PARTS = tuple(
     re.compile(part, re.IGNORECASE)
     for part in (
         r"(?P<epoch>\d{13}|\d{10})(?:\.\d{1,9})?(?!\d)",
         r"(?P<year>\d{4})[-/](?P<month>\d{1,2})[-/](?P<day>\d{1,2})(?!\d)T?",
         rf"{_MONTH}\s*(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?!\d|:|\s*[ap]\.?m\b){_YEAR}",
-        rf"(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?{_MONTH}{_YEAR}",
+        rf"(?P<day>\d{{1,2}})(?:st|nd|rd|th|º|\.)?\s+(?:(?:of|de)\s+)?{_MONTH}{_YEAR}",
+        r"(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})(?![\d:])",
+        r"(?P<year>\d{4})年(?P<month>\d{1,2})月(?P<day>\d{1,2})日",
         r"(?P<weekday>mon(?:day)?|tue(?:s(?:day)?)?|wed(?:nesday)?|thu(?:rs?(?:day)?)?|fri(?:day)?|"
         r"sat(?:urday)?|sun(?:day)?)\b\.?",
         r"(?P<near>today|tonight|tomorrow)\b",
@@ -156,7 +174,7 @@ QUOTA_SCHEDULE = Schedule.exponential("15m").capped("5h").within("24h")
 
 
 def _plain(text: str) -> str:
-    return _ANSI.sub("", text[:_READ]).replace("’", "'").replace("`", "'")
+    return without_escapes(text[:_READ]).replace("’", "'").replace("`", "'")
 
 
 def _epoch(digits: str) -> datetime:
@@ -235,7 +253,7 @@ class _Said(NamedTuple):
             yield from (self.today + timedelta(days=days) for days in range(3))
 
     def _dates(self, name: str, day: int) -> Iterator[date]:
-        month = int(name) if name.isdecimal() else _MONTHS.index(name[:3].lower()) + 1
+        month = int(name) if name.isdecimal() else _month(name)
         if "year" in self.found:
             yield date(int(self.found["year"]), month, day)
             return
@@ -243,6 +261,13 @@ class _Said(NamedTuple):
             # February 29 does not exist in every year.
             if (month, day) != (2, 29) or year % 4 == 0:
                 yield date(year, month, day)
+
+
+def _month(name: str) -> int:
+    """Return the number of a month by the longest beginning of its name."""
+    name = name.lower()
+    known = [(begin, n) for n, names in enumerate(_MONTHS, 1) for begin in names.split("|")]
+    return max((len(begin), n) for begin, n in known if name.startswith(begin))[1]
 
 
 def _time(found: dict[str, str]) -> time | None:

@@ -47,6 +47,7 @@ from cuggino.events.deliver import (
     DeliverWarning,
     is_deliver_event,
 )
+from cuggino.events.forecast import Forecast, RunLoop
 from cuggino.events.forge import (
     HookFailed,
     WatchForgeWaiting,
@@ -164,6 +165,7 @@ from cuggino.events.role import (
 )
 from cuggino.events.session import (
     McpServerFailed,
+    QuotaUsed,
     RateLimited,
     SessionEnded,
     SessionOutcome,
@@ -276,6 +278,7 @@ __all__ = [
     "DoneFileRejected",
     "Event",
     "FileTouched",
+    "Forecast",
     "GateChanged",
     "GuardDenied",
     "HistoryRewritten",
@@ -327,6 +330,7 @@ __all__ = [
     "PushFailed",
     "PushPerformed",
     "QuotaLifted",
+    "QuotaUsed",
     "QuotaWaiting",
     "RateLimited",
     "RequestChanges",
@@ -334,6 +338,7 @@ __all__ = [
     "RoleViolated",
     "RunContinued",
     "RunEnded",
+    "RunLoop",
     "RunOutcome",
     "RunPaused",
     "RunResult",

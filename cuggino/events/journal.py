@@ -27,6 +27,12 @@ class RunStarted(JournalEvent):
     """The options of the run."""
     branch: str | None = None
     """The branch that was checked out; None if HEAD was detached."""
+    agents: dict[str, tuple[str, str | None]] = Field(default_factory=dict)
+    """The agent and the model of each role, if roles have agents of their own; a model of None is
+    the agent's default."""
+    prompts: str = ""
+    """The version of the prompts: a short digest of all templates, those of the project included.
+    Empty in journals of older versions."""
 
 
 class RunContinued(JournalEvent):

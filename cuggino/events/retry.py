@@ -30,6 +30,9 @@ class QuotaWaiting(SupervisionEvent):
     """When the limit is lifted, if the agent reported it."""
     message: str = ""
     """The agent's message about the limit."""
+    planned: bool = False
+    """True if the agent would work, but the configuration does not let it (`quotaReserve`,
+    `overage`)."""
 
 
 class QuotaLifted(SupervisionEvent):

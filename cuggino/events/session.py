@@ -31,6 +31,27 @@ class RateLimited(LlmAgentEvent):
     resets_at: datetime | None = None
     limit: str | None = None
     """The agent's name of the limit, such as `five_hour`."""
+    overage: bool = False
+    """True if the work continues beyond the limit, as usage that is paid for. Then the account
+    still works, although the status is `rejected`."""
+
+
+class QuotaUsed(LlmAgentEvent):
+    """The used share of a usage window of the agent's account, as reported by the agent.
+
+    Within a run it is emitted only when the window has changed.
+    """
+
+    window: str
+    """The agent's name of the window, such as `five_hour`."""
+    used: float
+    """From 0 (unused) to 1 (used up)."""
+    resets_at: datetime | None = None
+    """When the window is empty again, if the agent reported it."""
+    agent: str = ""
+    """The agent whose account it is, as named in the configuration; filled in by a run."""
+    nearly: bool = False
+    """True for the first report of four fifths or more since the last reset; filled in by a run."""
 
 
 class SessionEnded(LlmAgentEvent):

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
+from cuggino.domain import without_escapes
+
 _LONGEST_LINE = 2000
 _LARGEST = 20_000
 """Characters of the normalized output that its digest covers, in whole lines from the end: where
@@ -313,7 +315,6 @@ def _counted(text: str, words: str) -> int:
 # Text ----------------------------------------------------------------------------------------
 
 
-_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
 _UNSTABLE: Sequence[tuple[re.Pattern[str], str]] = tuple(
     (re.compile(pattern), replacement)
     for pattern, replacement in (
@@ -359,7 +360,7 @@ _VOLATILE: Sequence[tuple[re.Pattern[str], str]] = (
 
 def _plain_lines(output: str) -> list[str]:
     """Return the lines as a terminal shows them, without colors and spaces at their ends."""
-    text = _ANSI.sub("", output).replace("\r\n", "\n")
+    text = without_escapes(output).replace("\r\n", "\n")
     shown = (line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
     return [line[:_LONGEST_LINE].rstrip() for line in shown]
 

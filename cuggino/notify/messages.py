@@ -90,10 +90,17 @@ def message_for(event: Event, night: Night | None = None) -> Message | None:
         case WatchItemParked(filename=name, reason=reason):
             body = f"{reason}\nIt is in .cuggino/parked/ now."
             return _message("parked", f"Parked: {night.title(name)}", body)
+        case RateLimited(overage=True, limit=limit, resets_at=resets_at):
+            words = [f"Beyond the limit {limit}." if limit else "", _resets(resets_at)]
+            body = " ".join(filter(None, words)) or "The run goes on."
+            return _message("quota", "Usage beyond a limit is paid for", body)
         case RateLimited(status="rejected", limit=limit, resets_at=resets_at):
             words = [f"Limit: {limit}." if limit else "", _resets(resets_at)]
             body = " ".join(filter(None, words)) or "Wait."
             return _message("quota", "The agent's usage limit is reached", body)
+        case QuotaWaiting(planned=True, message=why, resets_at=resets_at):
+            body = f"{why}. {_resets(resets_at)}".rstrip()
+            return _message("quota", "The run waits, to keep the rest of the quota", body)
         case QuotaWaiting(resets_at=resets_at):
             body = _resets(resets_at) or "The run goes on when it is lifted."
             return _message("quota", "The agent's usage limit is reached", body)

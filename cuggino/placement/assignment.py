@@ -17,7 +17,7 @@ from cuggino.errors import ConfigError
 from cuggino.events import WatchCandidate, WatchSentBack
 from cuggino.files import storing
 from cuggino.loops import LoopRunOptions
-from cuggino.placement.limits import Limit
+from cuggino.placement.limits import Limit, Window
 
 MOST_BYTES = 64 << 20
 """Maximum total bytes of the files of an assignment."""
@@ -96,6 +96,8 @@ class Assignment(_Model):
     """Files of the workspace: prompts, and the journal and the session of an unfinished run."""
     limits: tuple[Limit, ...] = ()
     """The usage limits in force."""
+    windows: tuple[Window, ...] = ()
+    """The known usage windows."""
 
     @classmethod
     def of(cls, *, config: Config, options: LoopRunOptions, **more: Any) -> Assignment:

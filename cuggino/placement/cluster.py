@@ -46,7 +46,7 @@ from cuggino.operators.mapcat import mapcat
 from cuggino.placement.assignment import Assignment, Named, below, carry
 from cuggino.placement.dask import DaskLink
 from cuggino.placement.dask.values import AttemptLost, Placed as Linked, PlaceGone as Gone
-from cuggino.placement.limits import Limit, limits_met
+from cuggino.placement.limits import Limit, Window, limits_met
 from cuggino.placement.mirror import Kept
 from cuggino.placement.seen import workers_seen
 from cuggino.placement.wire import Failed, FileGone, FileGrown, Limits, decode, encode
@@ -139,6 +139,8 @@ class Cluster:
         """Keys of attempts continued from an earlier process, by item."""
         self._limits: dict[tuple[str, str], Limit] = {}
         """The usage limits that attempts have met, by account and agents."""
+        self._windows: dict[tuple[str, str, str], Window] = {}
+        """The usage windows that attempts know, by account, agent and name."""
         self._workers: WatchWorkers | None = None
         """The workers as the watch last saw them."""
 
@@ -280,6 +282,7 @@ class Cluster:
                 files=carry(_of_project(cwd, options.specs_path, [*included, *of_agents])),
                 state=carry(state),
                 limits=self._limits_at(here.now),
+                windows=tuple(self._windows.values()),
             )
 
         assignment = yield from ask(act(made))
@@ -309,7 +312,7 @@ class Cluster:
                         kept.apply(said)
                     case Failed(error):
                         raise _there(error, placed.worker or "")
-                    case Limits(limits):
+                    case Limits() as limits:
                         self._met(placed.key, limits)
                     case WatchCandidate(filename=name) if name == _name(placed.item):
                         candidates[:] = [said]
@@ -356,10 +359,13 @@ class Cluster:
             known.setdefault((limit.account, limit.agents), limit)
         return tuple(known.values())
 
-    def _met(self, key: str, limits: tuple[Limit, ...]) -> None:
-        """Send limits that one attempt has met to all others, and keep them for later attempts."""
-        self._limits.update({(limit.account, limit.agents): limit for limit in limits})
-        text = encode(Limits(limits))
+    def _met(self, key: str, limits: Limits) -> None:
+        """Send what one attempt knows to all others, and keep it for later attempts."""
+        self._limits.update({(limit.account, limit.agents): limit for limit in limits.limits})
+        self._windows.update(
+            {(window.account, window.agent, window.window): window for window in limits.windows}
+        )
+        text = encode(limits)
         for other, at_work in self._at_work.items():
             if other != key:
                 self._link.tell(at_work.linked, text)

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
 from cuggino.agents import LlmAgent
+from cuggino.events import QuotaUsed
 from cuggino.operators.supervision import QuotaGate
 from cuggino.placement.needs import CODING_ROLES
 
@@ -28,6 +29,44 @@ class Limit(BaseModel):
     resets_at: AwareDatetime | None = None
     """When it is lifted, if the agent reported it."""
     message: str = ""
+    planned: bool = False
+    """True if it is the configuration's (`quotaReserve`, `overage`)."""
+
+
+class Window(BaseModel):
+    """The used share of a usage window of an account."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    account: str
+    agent: str
+    window: str
+    used: float
+    resets_at: AwareDatetime | None = None
+
+
+def windows_known(gate: QuotaGate, now: datetime) -> tuple[Window, ...]:
+    """Return the known usage windows, to share with other users of the account."""
+    account = os.environ.get(ACCOUNT, "")
+    return tuple(
+        Window(
+            account=account,
+            agent=one.agent,
+            window=one.window,
+            used=one.used,
+            resets_at=one.resets_at,
+        )
+        for one in gate.windows.at(now)
+    )
+
+
+def add_windows(gate: QuotaGate, windows: Iterable[Window]) -> None:
+    """Add what others with this account know of its usage windows."""
+    gate.windows.merge(
+        QuotaUsed(window=one.window, used=one.used, resets_at=one.resets_at, agent=one.agent)
+        for one in windows
+        if one.account == os.environ.get(ACCOUNT, "")
+    )
 
 
 def limits_met(gate: QuotaGate, agent: LlmAgent, now: datetime) -> tuple[Limit, ...]:
@@ -41,6 +80,7 @@ def limits_met(gate: QuotaGate, agent: LlmAgent, now: datetime) -> tuple[Limit, 
                 until=(now + timedelta(seconds=seconds)).replace(microsecond=0),
                 resets_at=one.resets_at,
                 message=one.message,
+                planned=one.is_planned,
             )
     return tuple(found.values())
 
@@ -51,7 +91,13 @@ def close_gates(gate: QuotaGate, agent: LlmAgent, limits: Iterable[Limit], now: 
     for limit in limits:
         its = gates.get(limit.agents)
         if its is not None and limit.account == os.environ.get(ACCOUNT, ""):
-            its.close(limit.until, now=now, resets_at=limit.resets_at, message=limit.message)
+            its.close(
+                limit.until,
+                now=now,
+                resets_at=limit.resets_at,
+                message=limit.message,
+                planned=limit.planned,
+            )
 
 
 def _gates(gate: QuotaGate, agent: LlmAgent) -> Iterator[tuple[str, QuotaGate]]:

@@ -11,7 +11,7 @@ from cuggino import errors
 from cuggino.errors import CugginoError
 from cuggino.events import Event, dump_event, parse_event
 from cuggino.placement.assignment import packed, unpacked
-from cuggino.placement.limits import Limit
+from cuggino.placement.limits import Limit, Window
 
 
 class FileGrown(NamedTuple):
@@ -36,9 +36,10 @@ class Failed(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """The usage limits that the attempt has met."""
+    """The usage limits that the attempt has met, and the usage windows that it knows."""
 
     limits: tuple[Limit, ...]
+    windows: tuple[Window, ...] = ()
 
 
 Said: TypeAlias = Event | FileGrown | FileGone | Failed | Limits
@@ -53,8 +54,13 @@ def encode(said: Said) -> str:
             return json.dumps({"gone": name})
         case Failed(error):
             return json.dumps({"error": error_fields(error)})
-        case Limits(limits):
-            return json.dumps({"limits": [limit.model_dump(mode="json") for limit in limits]})
+        case Limits(limits, windows):
+            return json.dumps(
+                {
+                    "limits": [limit.model_dump(mode="json") for limit in limits],
+                    "windows": [window.model_dump(mode="json") for window in windows],
+                }
+            )
         case _:
             return dump_event(said)
 
@@ -74,8 +80,11 @@ def decode(text: str) -> Said:
             return FileGone(name)
         case {"error": dict(fields)}:
             return Failed(error_of(fields))
-        case {"limits": list(limits)}:
-            return Limits(tuple(map(Limit.model_validate, limits)))
+        case {"limits": list(limits), "windows": list(windows)}:
+            return Limits(
+                tuple(map(Limit.model_validate, limits)),
+                tuple(map(Window.model_validate, windows)),
+            )
         case _:
             raise ValueError("the attempt says something unknown")
 

@@ -24,6 +24,7 @@ from cuggino.events import (
     Event,
     MessageDelta,
     PauseAsked,
+    QuotaUsed,
     QuotaWaiting,
     RateLimited,
     SteerAsked,
@@ -38,7 +39,7 @@ from cuggino.operators import Flow, ask, emit, flow, forward
 from cuggino.operators.alongside import alongside
 from cuggino.operators.mapcat import mapcat
 from cuggino.placement.assignment import Assignment, unpack
-from cuggino.placement.limits import Limit, close_gates, limits_met
+from cuggino.placement.limits import add_windows, close_gates, limits_met, windows_known
 from cuggino.placement.mirror import PLACED, Growth
 from cuggino.placement.wire import Failed, Limits, Said, decode, encode
 from cuggino.runtime import Runtime
@@ -111,7 +112,7 @@ class _RemoteAttempt:
         self._folder = folder
         self._name = assignment.item.rpartition(" ")[0]
         self._work = WorkRef(assignment.remote, work_ref(self._name), key=assignment.key)
-        self._limits: tuple[Limit, ...] = ()
+        self._limits = Limits(())
         self._fresh: Subject[str] = Subject()
         """Messages about work that has just been saved."""
         self._has_candidate = False
@@ -186,6 +187,7 @@ class _RemoteAttempt:
         )
         services = replace(runtime.services, control=never(), control_folder=None)
         close_gates(services.gate, services.agent, given.limits, here.now)
+        add_windows(services.gate, given.windows)
         home = services.workspace
         names = (file.path for file in given.state if file.path.startswith(_PLACED))
         known = [name.removeprefix(_PLACED) for name in names]
@@ -198,8 +200,9 @@ class _RemoteAttempt:
             match decode(text):
                 case ControlEvent() as command:
                     yield command
-                case Limits(limits):
+                case Limits(limits, windows):
                     close_gates(services.gate, services.agent, limits, here.now)
+                    add_windows(services.gate, windows)
                 case _:
                     pass
 
@@ -223,14 +226,16 @@ class _RemoteAttempt:
     def _said(self, event: Event, services: Services, now: datetime) -> Iterator[Said]:
         if not isinstance(event, _OF_CLIENT):
             yield event
-        if isinstance(event, QuotaWaiting | RateLimited):
+        if isinstance(event, QuotaUsed | QuotaWaiting | RateLimited):
             yield from self._limits_met(services, now)
 
     def _limits_met(self, services: Services, now: datetime) -> Iterator[Limits]:
-        limits = limits_met(services.gate, services.agent, now)
+        limits = Limits(
+            limits_met(services.gate, services.agent, now), windows_known(services.gate, now)
+        )
         if limits != self._limits:
             self._limits = limits
-            yield Limits(limits)
+            yield limits
 
     def _attempt(
         self, desk: _Desk, services: Services, control: Control, growth: Growth

@@ -1,7 +1,7 @@
 """Prompts of the agents: one Markdown template per role, and files of the project."""
 
 from cuggino.prompts.deliver import choose_instruction, is_planning, load_instruction
-from cuggino.prompts.overriding import RUN, SYNC, own_prompts
+from cuggino.prompts.overriding import RUN, SYNC, own_prompts, prompt_version
 from cuggino.prompts.plan_build import (
     PromptNotFound,
     PromptPhase,
@@ -27,6 +27,7 @@ __all__ = [
     "job_verification_prompt",
     "load_instruction",
     "own_prompts",
+    "prompt_version",
     "read_prompt",
     "render",
 ]

@@ -11,7 +11,7 @@ from cuggino.errors import ConfigError
 
 _VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 _TEMPLATES = Path(__file__).parent / "templates"
-_BUILT_IN = MappingProxyType(
+BUILT_IN = MappingProxyType(
     {path: path.read_text(encoding="utf-8") for path in _TEMPLATES.iterdir()}
 )
 """The built-in templates, read before the package can be replaced under a run."""
@@ -34,7 +34,7 @@ class Prompts:
         """
         path = self.template(role)
         try:
-            text = _BUILT_IN[path] if path in _BUILT_IN else path.read_text(encoding="utf-8")
+            text = BUILT_IN[path] if path in BUILT_IN else path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"prompt template {path} cannot be read: {error}") from error
         return render(text, variables, name=str(path))

@@ -32,6 +32,15 @@ def _run(report: RunReport) -> dict[str, Any]:
         "cost_estimated": totals.cost_estimated,
         "usage": _usage(totals.usage),
         "roles": [_role(role) for role in report.roles],
+        "windows": [
+            {
+                "agent": one.agent,
+                "window": one.window,
+                "used": one.used,
+                "resets_at": one.resets_at.isoformat() if one.resets_at else None,
+            }
+            for one in report.windows
+        ],
         "plans": [
             {
                 "iteration": plan.iteration,

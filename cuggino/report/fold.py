@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
-from cuggino.domain import Spending
+from cuggino.domain import Spending, unreset, with_window
 from cuggino.events import (
     ApprovalBlocked,
     Approved,
@@ -30,6 +30,7 @@ from cuggino.events import (
     LoopStalled,
     Note,
     PushPerformed,
+    QuotaUsed,
     RequestChanges,
     RunResumed,
     RunStarted,
@@ -138,6 +139,7 @@ _PARTS: Final[Mapping[str, str]] = {
     "JobsCounted": "jobs head",
     "PlanWritten": "plan",
     "PushPerformed": "commits",
+    "QuotaUsed": "spending",
     "RunContinued": "head timeline",
     "RunEnded": "head timeline",
     "RunResumed": "head",
@@ -216,6 +218,7 @@ class RunFold:
         self._watched = WatchedItems()
         self._totals = Totals()
         self._delivery = DeliveryFold()
+        self._windows = _Windows()
         self._transcripts = Transcripts()
         self._others: tuple[_Collector, ...] = (
             self._spending,
@@ -224,6 +227,7 @@ class RunFold:
             self._plans,
             self._jobs,
             self._delivery,
+            self._windows,
         )
 
     @property
@@ -354,6 +358,7 @@ class RunFold:
             counted=self._jobs.counted,
             plans=self._plans.result(),
             roles=roles_of(stages),
+            windows=unreset(self._windows.known, last.end),
             transcripts=self._transcripts.result(len(stages)) if transcripts else (),
             events=self._count,
         )
@@ -542,6 +547,17 @@ def _finding(event: Event) -> tuple[str, Tone, str] | None:
 
 MOST_POINTS: Final = 8000
 """Moments of spending that are kept; of more, every other one is dropped."""
+
+
+class _Windows:
+    """The usage windows of the agents' accounts, as reported last."""
+
+    def __init__(self) -> None:
+        self.known: tuple[QuotaUsed, ...] = ()
+
+    def add(self, entry: Entry) -> None:
+        if isinstance(entry.event, QuotaUsed):
+            self.known = with_window(self.known, entry.event)
 
 
 class SpentOverTime:

@@ -10,7 +10,15 @@ from typing import Literal, NamedTuple
 from pydantic import JsonValue
 
 from cuggino.domain import title_of
-from cuggino.events import ClusterWorker, DeliverExit, JobsCounted, RunResumed, RunState, Usage
+from cuggino.events import (
+    ClusterWorker,
+    DeliverExit,
+    JobsCounted,
+    QuotaUsed,
+    RunResumed,
+    RunState,
+    Usage,
+)
 from cuggino.report.visible import NOTHING, Cut
 from cuggino.storage.journal import Delivery
 
@@ -544,6 +552,8 @@ class RunReport:
     plans: tuple[Plan, ...] = ()
     roles: tuple[RoleSpent, ...] = ()
     """By cost, the highest first."""
+    windows: tuple[QuotaUsed, ...] = ()
+    """The usage windows of the agents' accounts at the end, as reported last."""
     transcripts: Sequence[Transcript] = ()
     """One per attempt at a stage, in the order of `stages`."""
     events: int = 0

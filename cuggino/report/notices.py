@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import assert_never
 
-from cuggino.domain import BudgetLevel, cost_of, cost_unknown
+from cuggino.domain import BudgetLevel, cost_of, cost_unknown, money, window_text
 from cuggino.events import (
     AgentFellBack,
     AgentNudged,
@@ -35,6 +36,7 @@ from cuggino.events import (
     DirtyFilesKept,
     DoneFileRejected,
     Event,
+    Forecast,
     GateChanged,
     HistoryRewritten,
     HookFailed,
@@ -56,6 +58,7 @@ from cuggino.events import (
     ProtectedChanged,
     PushFailed,
     QuotaLifted,
+    QuotaUsed,
     QuotaWaiting,
     RateLimited,
     RoleViolated,
@@ -153,7 +156,8 @@ class Notices:
             return
         self._waits[entry.stage, waiting.item] = len(self._notices)
         limit = f": {waiting.message}" if waiting.message else ""
-        text = f"A usage limit was met{limit}. To wait: {duration(waiting.remaining)}."
+        why = waiting.message if waiting.planned else f"A usage limit was met{limit}"
+        text = f"{why}. To wait: {duration(waiting.remaining)}."
         self._notices.append(
             Notice(
                 at=entry.at,
@@ -185,7 +189,12 @@ def describe(event: Event) -> tuple[str, Tone, str] | None:
             pause = duration(event.retry_in)
             count = f"Retry {event.attempt} of {event.max_retries} after {pause}"
             return "Agent failed", "warning", f"{event.reason}: {event.message}. {count}."
-        case RateLimited(status=status, limit=limit):
+        case RateLimited(overage=True, limit=limit):
+            return "Paid for", "warning", f"extra usage beyond {limit or 'a usage limit'}"
+        case QuotaUsed(nearly=True, agent=agent) as used:
+            name = f"{agent}: " if agent else ""
+            return "Quota nearly used", "warning", f"{name}{window_text(used)}"
+        case RateLimited(status=status, limit=limit) if status != "allowed":
             words = " ".join(word for word in (limit, status) if word)
             return "Usage limit", "bad" if status == "rejected" else "warning", words
         case McpServerFailed(server=server):
@@ -225,6 +234,9 @@ def describe(event: Event) -> tuple[str, Tone, str] | None:
         case CheckDoesNotDecide(command=command):
             told = "an approval counts even if it fails"
             return "Check does not decide", "warning", f"{first_line(command)}: {told}"
+        case Forecast():
+            amount = partial(money, estimated=event.cost_estimated)
+            return "Forecast", "neutral", event.words(duration, amount)
         case SandboxChosen() as chosen:
             return "Sandbox", "warning" if chosen.not_held else "neutral", _confined(chosen)
         case RoleViolated(void=False, role=role, paths=paths):

@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from cuggino.domain import cost_of, money
+from cuggino.domain import cost_of, money, window_text
 from cuggino.errors import ConfigError
 from cuggino.report import charts, prose, wording
 from cuggino.report.model import RunReport, StageTry, Transcript
@@ -162,6 +162,7 @@ def environment(*folders: Path) -> Environment:
         "outcome": wording.outcome,
         "standing": wording.standing,
         "web_address": wording.web_address,
+        "window": window_text,
     }
     made.globals |= {
         "timeline_of": charts.timeline,

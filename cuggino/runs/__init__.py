@@ -9,7 +9,15 @@
 `Runtime.runs` and `Runtime.replay` are the same as Observables.
 """
 
-from cuggino.domain import BudgetLevel, RunSummary, cost_of, cost_unknown, money, without_file
+from cuggino.domain import (
+    BudgetLevel,
+    RunSummary,
+    cost_of,
+    cost_unknown,
+    money,
+    window_text,
+    without_file,
+)
 from cuggino.events import RunOutcome
 from cuggino.runs.activity import Activity, ActivityState, ItemPlace, RunningTool, Wait, tool_target
 from cuggino.runs.as_json import run_details_json, run_json, unreadable_json
@@ -17,6 +25,7 @@ from cuggino.runs.following import follow
 from cuggino.runs.listing import RecordedRun, Runs, RunStatus, UnreadableRun, working_process
 from cuggino.runs.pace import Pace, read_pace
 from cuggino.runs.stages import RecordedStage, recorded_stages
+from cuggino.runs.stats import RunStats, StatsGroup, StatsRow, run_stats, stats_json
 from cuggino.runs.status import (
     LastRun,
     ProjectState,
@@ -46,11 +55,14 @@ __all__ = [
     "RecordedRun",
     "RecordedStage",
     "RunOutcome",
+    "RunStats",
     "RunStatus",
     "RunSummary",
     "RunTail",
     "RunningTool",
     "Runs",
+    "StatsGroup",
+    "StatsRow",
     "TimedEvent",
     "UnreadableRun",
     "Wait",
@@ -69,9 +81,12 @@ __all__ = [
     "replay_timed",
     "run_details_json",
     "run_json",
+    "run_stats",
+    "stats_json",
     "status_json",
     "tool_target",
     "unreadable_json",
+    "window_text",
     "without_file",
     "working_process",
 ]

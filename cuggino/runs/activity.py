@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, cast
 
-from cuggino.domain import Spending, TokenCount, task_titles
+from cuggino.domain import Spending, TokenCount, merged_windows, task_titles, unreset, with_window
 from cuggino.events import (
     AgentFellBack,
     AgentMessage,
@@ -18,12 +18,14 @@ from cuggino.events import (
     DeliverablesListed,
     DeliverSessionStarted,
     Event,
+    Forecast,
     IterationStart,
     JobsCounted,
     LoopSpecIssue,
     PlanBuildPhaseStarted,
     PlanWritten,
     Progress,
+    QuotaUsed,
     QuotaWaiting,
     RateLimited,
     RunEnded,
@@ -160,11 +162,15 @@ class Activity:
     """The time of the first event of the current process."""
     earlier: float = 0.0
     """Seconds that earlier processes worked on it."""
+    forecast: Forecast | None = None
+    """The usual duration and cost; of a watch, those of an item."""
     changed: datetime | None = None
     """The time of the last event that changed anything here."""
 
     item: str = ""
     """The file name of the backlog item at work; "" between items and outside of a watch."""
+    item_began: datetime | None = None
+    """The time when this process began with the item; None between items."""
     title: str = ""
     """The item's title, or else its file name."""
     position: int = 0
@@ -259,6 +265,8 @@ class Activity:
     """The reason for the end, if any."""
     limit: str | None = None
     """The usage limit that the agent reported last."""
+    windows: tuple[QuotaUsed, ...] = ()
+    """The usage windows of the agents' accounts, as reported last."""
 
     @property
     def state(self) -> ActivityState:
@@ -355,9 +363,25 @@ class Activity:
         """The number and the state of its pull request, such as "#7 pending"."""
         return f"#{self.pull_request} {self.pull_state.replace('-', ' ')}".rstrip()
 
+    def windows_at(self, now: datetime) -> tuple[QuotaUsed, ...]:
+        """The usage windows that are not reset yet."""
+        return unreset(self.windows, now)
+
     def of_item(self, item: str) -> Activity | None:
         """Return the activity of an item in `items`."""
         return next((one for one in self.items if one.item == item), None)
+
+    @property
+    def usual_end(self) -> datetime | None:
+        """The time when the run, or the item at work, usually ends; None if unknown."""
+        forecast = self.forecast
+        if forecast is None or self.outcome:
+            return None
+        is_item = forecast.loop == "item"
+        began, earlier = (self.item_began, 0.0) if is_item else (self.began, self.earlier)
+        if began is None:
+            return None
+        return began + timedelta(seconds=max(forecast.duration - earlier, 0.0))
 
     def elapsed(self, now: datetime) -> float:
         """Return the seconds that all processes of the run have worked on it."""
@@ -388,12 +412,18 @@ class Activity:
         With several slots, `item` is the file name of the item of that run.
         """
         told = {name: getattr(run, name) for name in _OF_ITEM}
+        whole = self.with_windows(run.windows)
         if not self.items:
-            return _changed(self, **told)
+            return _changed(whole, **told)
         part = self.of_item(item or "")
         if part is None or part.place != "slot":
-            return self
-        return self._joined(_changed(part, **told))
+            return whole
+        return whole._joined(_changed(part, **told))
+
+    def with_windows(self, windows: Iterable[QuotaUsed]) -> Activity:
+        """Return the activity with the usage windows that another run has reported."""
+        known = merged_windows(self.windows, windows)
+        return self if known == self.windows else _changed(self, windows=known)
 
     def _part_of(self, event: Event) -> Activity | None:
         """Return the item that an event is about: its own, or the one being landed."""
@@ -474,7 +504,8 @@ class Activity:
 
     def _between(self, **changes: Any) -> Activity:
         """Return the activity of a watch without an item at work."""
-        return _changed(self, **{**_NO_RUN, "item": "", "title": "", **changes})
+        none = {"item": "", "item_began": None, "title": ""}
+        return _changed(self, **{**_NO_RUN, **none, **changes})
 
     def _called(self, tool: RunningTool) -> Activity:
         return self._at_work(tools=(*self.tools, tool)[-_TOOLS:])
@@ -635,6 +666,10 @@ def _spec_issue(self: Activity, event: LoopSpecIssue, at: datetime) -> Activity:
     return _changed(_result(self, event, at), spec_issue=event.filename)
 
 
+def _forecast(self: Activity, event: Forecast, _at: datetime) -> Activity:
+    return _changed(self, forecast=event)
+
+
 # The coding loop
 
 
@@ -731,6 +766,10 @@ def _rate_limited(self: Activity, event: RateLimited, _at: datetime) -> Activity
     return self if event.limit is None else _changed(self, limit=event.limit)
 
 
+def _quota_used(self: Activity, event: QuotaUsed, at: datetime) -> Activity:
+    return _changed(self, windows=with_window(unreset(self.windows, at), event))
+
+
 def _quota(self: Activity, event: QuotaWaiting, at: datetime) -> Activity:
     until = at + timedelta(seconds=event.remaining)
     return _changed(self, tools=(), wait=Wait(reason="quota", until=until, limit=self.limit))
@@ -749,6 +788,7 @@ def _item(self: Activity, event: WatchProcessingItem, at: datetime) -> Activity:
     return self._between(
         kind="watch",
         item=event.filename,
+        item_began=at,
         title=event.title or event.filename,
         position=event.position,
         total=event.total,
@@ -767,8 +807,10 @@ def _item_in_slot(self: Activity, event: WatchProcessingItem, at: datetime) -> A
         agent=self.agent,
         model=self.model,
         max_iterations=self.max_iterations,
+        forecast=self.forecast,
         began=at,
         item=name,
+        item_began=at,
         title=event.title or name,
         position=event.position,
         slot=event.slot,
@@ -1021,6 +1063,7 @@ _FOLDS: Mapping[str, Fold] = MappingProxyType(
         "RunContinued": _continued,
         "RunResumed": _resumed,
         "RunEnded": _ended,
+        "Forecast": _forecast,
         "LoopApproved": _result,
         "LoopMaxIterations": _result,
         "LoopStalled": _result,
@@ -1051,6 +1094,7 @@ _FOLDS: Mapping[str, Fold] = MappingProxyType(
         "AgentFellBack": _fell_back,
         "RoleViolated": _spent,
         "RateLimited": _rate_limited,
+        "QuotaUsed": _quota_used,
         "QuotaWaiting": _quota,
         "QuotaLifted": _running,
         "WatchProcessingItem": _item,
@@ -1096,7 +1140,7 @@ _FOLDS: Mapping[str, Fold] = MappingProxyType(
 """The functions that apply events to the activity, by tag, so that no event class is loaded."""
 
 _OF_WATCH = frozenset(name for name in _FOLDS if name.startswith("Watch")) | {
-    *("RunStarted", "RunContinued", "PauseAsked", "ContinueAsked", "StopAsked")
+    *("RunStarted", "RunContinued", "PauseAsked", "ContinueAsked", "StopAsked", "QuotaUsed")
 }
 """Tags of the events that change the whole watch, regardless of the item they name."""
 

@@ -237,7 +237,7 @@ def status_json(status: ProjectStatus) -> dict[str, Any]:
         "state": status.state,
         "process": None if owner is None else _owner_json(owner),
         "run": None if activity is None else _activity_json(activity, status),
-        "last": None if last is None else _last_json(last),
+        "last": None if last is None else _last_json(last, status.at),
         "waiting": [
             {"kind": one.kind, "name": one.name, "title": one.title, "hint": one.hint}
             for one in status.waiting
@@ -267,6 +267,8 @@ def _activity_json(activity: Activity, status: ProjectStatus) -> dict[str, Any]:
         "goals": activity.goals,
         "since": _time(activity.began),
         "seconds": round(activity.elapsed(status.at), 3),
+        "forecast": None if activity.forecast is None else activity.forecast.model_dump(),
+        "usual_end": _time(activity.usual_end),
         "changed": _time(activity.changed),
         "cost_usd": activity.cost_usd,
         "cost_estimated": activity.cost_estimated,
@@ -274,6 +276,7 @@ def _activity_json(activity: Activity, status: ProjectStatus) -> dict[str, Any]:
         "count_tokens": activity.count_tokens,
         "budget": activity.budget,
         "max_tokens": activity.max_tokens,
+        "windows": _windows_json(activity, status.at),
         "slots": activity.slots,
         "active_slots": activity.active_slots,
         "workers": None
@@ -291,6 +294,7 @@ def _activity_json(activity: Activity, status: ProjectStatus) -> dict[str, Any]:
                 "agent": item.agent,
                 "model": item.model,
                 **_stage_json(item),
+                "usual_end": _time(item.usual_end),
                 "returns": item.returns,
                 "return_reason": item.return_reason or None,
                 "commit": item.commit or None,
@@ -310,6 +314,18 @@ def _activity_json(activity: Activity, status: ProjectStatus) -> dict[str, Any]:
         "held": [{"item": name, "reason": reason} for name, reason in activity.held],
         "follow_delayed": activity.follow_delayed or None,
     }
+
+
+def _windows_json(activity: Activity, now: datetime) -> list[dict[str, Any]]:
+    return [
+        {
+            "agent": one.agent,
+            "window": one.window,
+            "used": one.used,
+            "resets_at": _time(one.resets_at),
+        }
+        for one in activity.windows_at(now)
+    ]
 
 
 def _pull_json(item: Activity) -> dict[str, Any] | None:
@@ -348,7 +364,7 @@ def _stage_json(activity: Activity) -> dict[str, Any]:
     }
 
 
-def _last_json(last: LastRun) -> dict[str, Any]:
+def _last_json(last: LastRun, now: datetime) -> dict[str, Any]:
     return {
         "run_id": last.run_id,
         "kind": last.started.kind if last.started else None,
@@ -361,6 +377,7 @@ def _last_json(last: LastRun) -> dict[str, Any]:
         "seconds": round(last.activity.elapsed(last.at), 3),
         "cost_usd": last.activity.cost_usd,
         "cost_estimated": last.activity.cost_estimated,
+        "windows": _windows_json(last.activity, now),
         "resume": last.resume,
     }
 

@@ -173,6 +173,7 @@ class _AgentStage:
             read=self._read,
             budget=supervision.remaining,
             pricing=supervision.pricing,
+            quota=supervision.quota,
             choose=self._choose,
             left=evidence.left,
         )

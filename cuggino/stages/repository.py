@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from reactivex import Observable, operators as ops
 
+from cuggino.domain import without_escapes
 from cuggino.errors import ProcessError, WorkNotCommitted
 from cuggino.events import (
     CommitFailed,
@@ -60,13 +61,8 @@ _SHORT = 7
 EMPTY_MESSAGE = "cuggino: progress"
 _STATUS = (*STATUS, "--untracked-files=all")
 _STAGED = ("diff", "--cached", "--name-only", "--no-relative", "--no-renames", "-z")
-_CONTROL = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]"  # colors and cursor
-    r"|\x1b[]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)"  # titles, links
-    r"|\x1b[ -/]*[0-~]"
-    r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
-)
-"""Terminal sequences, control characters, and those that reorder text."""
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""Control characters, and those that reorder text."""
 _MOST_COMMITS = 200
 
 Commits = Callable[[Path, "str | None"], Observable[list[list[str]]]]
@@ -524,7 +520,7 @@ def commit_message(text: str) -> str:
     characters are dropped, with the terminal sequences that they begin.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    text = _CONTROL.sub("", text).strip() or EMPTY_MESSAGE
+    text = _CONTROL.sub("", without_escapes(text)).strip() or EMPTY_MESSAGE
     first, _, rest = text.partition("\n")
     subject = first.strip()
     if len(subject) <= SUBJECT_LIMIT:

@@ -10,12 +10,12 @@ from typing import cast
 from reactivex import Observable, defer, just, operators as ops
 
 from cuggino.agents.base import LlmAgent, SpawnOptions
-from cuggino.domain import Pricing, most_cautious
+from cuggino.domain import Pricing, QuotaPlan, most_cautious
 from cuggino.errors import AgentFailed, RoleViolation
 from cuggino.events import AgentFellBack, AgentMessage, Event, SessionEnded, SupervisionEvent
 from cuggino.operators import Flow, ask, catch_tag, flow, forward
 from cuggino.operators.mapcat import mapcat
-from cuggino.operators.supervision import QuotaWaits
+from cuggino.operators.supervision import QuotaWaits, within_quota
 from cuggino.stages.handover import handover
 from cuggino.stages.metering import Meter
 from cuggino.stages.verification import verified
@@ -31,8 +31,8 @@ class Sessions:
 
     `read` is applied to each session: it reads the markers and ends it. `budget` returns the US
     dollars that are left when a session is spawned; `pricing` estimates those that it spends.
-    `choose` returns the outcome of several terminal markers. `left` emits the work that an agent
-    has left, for the one that replaces it.
+    `quota` is the plan for usage windows. `choose` returns the outcome of several terminal markers.
+    `left` emits the work that an agent has left, for the one that replaces it.
     """
 
     def __init__(
@@ -43,6 +43,7 @@ class Sessions:
         read: Callable[[Observable[Event]], Observable[Event]],
         budget: Callable[[], float | None] = lambda: None,
         pricing: Pricing | None = None,
+        quota: QuotaPlan | None = None,
         choose: Callable[[Sequence[Event]], Event] = most_cautious,
         left: Callable[[], Observable[str]] = lambda: just(""),
     ) -> None:
@@ -55,6 +56,7 @@ class Sessions:
         self._read = read
         self._budget = budget
         self._pricing = pricing or Pricing()
+        self._quota = quota
         self._id = options.session_id
         self._begun = False
         self._violations = 0
@@ -151,8 +153,15 @@ class Sessions:
         def start() -> Observable[Event]:
             self.endings = []
             limits = [x for x in (options.max_budget_usd, self._budget()) if x is not None]
-            bounded = replace(options, max_budget_usd=min(limits)) if limits else options
-            events = cast("Observable[Event]", self._agent.spawn(bounded))
+            budget = min(limits, default=None)
+            bounded = replace(options, max_budget_usd=budget, quota=self._quota)
+            spawned = self._agent.spawn(bounded)
+            if self._quota is not None and not self._agent.is_router:
+                is_new = options.resume_session_id is None
+                spawned = spawned.pipe(
+                    within_quota(self._quota, agent=self._agent.name, begins=is_new)
+                )
+            events = cast("Observable[Event]", spawned)
             meter = Meter(
                 self._pricing,
                 self._agent,

@@ -11,7 +11,7 @@ from reactivex import Observable, abc, defer, just
 
 from cuggino.agents.base import LlmAgent, SpawnOptions
 from cuggino.config import SupervisionSettings
-from cuggino.domain import Budget, Pricing, Schedule
+from cuggino.domain import Budget, Overage, Pricing, QuotaPlan, Schedule
 from cuggino.errors import LlmSessionError
 from cuggino.events import Event
 from cuggino.operators import Flow, flow, forward
@@ -74,6 +74,10 @@ class Supervision:
     max_quota_waits: int | None = 20
     max_quota_wait: float = 86_400.0
     """Seconds that all waits of a stage may take together."""
+    quota_reserve: float = 0.0
+    """The share of each usage window that is kept; with it, no new session starts."""
+    overage: Overage = "pay"
+    """`stop` ends a session when usage beyond a limit would be paid for."""
     idle_timeout: float | None = None
     tool_timeout: float | None = None
     stage_timeout: float | None = None
@@ -84,6 +88,13 @@ class Supervision:
     ledger: Ledger = field(default_factory=Ledger)
     gate: QuotaGate = field(default_factory=QuotaGate)
     earlier: Earlier = field(default_factory=Earlier)
+
+    @property
+    def quota(self) -> QuotaPlan:
+        """How much of the usage windows agents may use."""
+        return QuotaPlan(
+            reserve=self.quota_reserve, overage=self.overage, windows=self.gate.windows
+        )
 
     def session(
         self,
@@ -98,7 +109,13 @@ class Supervision:
         `left` emits the work that an agent has left, for one that replaces it.
         """
         sessions = Sessions(
-            agent, options, read=read, budget=self.remaining, pricing=self.pricing, left=left
+            agent,
+            options,
+            read=read,
+            budget=self.remaining,
+            pricing=self.pricing,
+            quota=self.quota,
+            left=left,
         )
         return self.around(sessions, sessions.first())
 
@@ -137,13 +154,14 @@ class Supervision:
             remind=remind,
         )
 
-        def attempt(agent: Observable[Event]) -> Flow[None]:
+        def attempt(agent: Observable[Event], lane: abc.SchedulerBase) -> Flow[None]:
             """Run an agent with its retries, and then its fallbacks with theirs."""
             while True:
                 try:
                     yield from retrying(
                         alive(agent),
                         _retries(self.retry_pause, self.max_retries),
+                        lane,
                         transient=self.transient,
                         again=lambda error: alive(sessions.again(error)),
                         retries=retries,
@@ -156,16 +174,21 @@ class Supervision:
                 agent = sessions.fresh()
 
         def supervised(scheduler: abc.SchedulerBase) -> Observable[Event]:
+            lane = serial(scheduler)
             quota = QuotaWaiter(
                 self.gate.of(sessions.account),
-                serial(scheduler),
+                lane,
                 wait=self.wait_for_quota,
                 margin=self.quota_margin,
                 max_waits=self.max_quota_waits,
                 longest=self.max_quota_wait,
                 waits=sessions.waits,
             )
-            story = flow(lambda: quota.story(first, again=sessions.again, attempt=attempt))
+            story = flow(
+                lambda: quota.story(
+                    first, again=sessions.again, attempt=lambda agent: attempt(agent, lane)
+                )
+            )
             spending: _Operator = within_budget(
                 self.budget, ledger=self.ledger, looks=(quota.notice, *looks)
             )
@@ -228,6 +251,8 @@ def supervision_of(
         quota_margin=options.quota_margin,
         max_quota_waits=options.max_quota_waits,
         max_quota_wait=options.max_quota_wait,
+        quota_reserve=options.quota_reserve,
+        overage=options.overage,
         idle_timeout=options.idle_timeout,
         tool_timeout=options.tool_timeout,
         stage_timeout=options.stage_timeout,

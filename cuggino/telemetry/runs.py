@@ -31,6 +31,7 @@ from cuggino.events import (
     PlanBuildSessionEnded,
     PlanningStart,
     QuotaLifted,
+    QuotaUsed,
     QuotaWaiting,
     RateLimited,
     ReviewingStart,
@@ -69,7 +70,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_NO_SIGN_OF_A_SESSION = (PingEvent, RateLimited)
+_NO_SIGN_OF_A_SESSION = (PingEvent, QuotaUsed, RateLimited)
 _UNTOLD = (StageCost, RunResumed, SnapshotTaken)
 
 

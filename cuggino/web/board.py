@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Generic, Literal, NamedTuple, TypeAlias, TypedDict, TypeVar
@@ -293,6 +294,8 @@ class BoardReader:
     def _board(self, live: list[Followed], recorded: list[RecordedRun], now: datetime) -> Board:
         watch = next((run for run in live if run.activity.kind == "watch"), None)
         slots = watch.activity if watch is not None and watch.activity.slots else None
+        if slots is not None:
+            slots = slots.with_windows(chain.from_iterable(run.activity.windows for run in live))
         working = tuple(_working(live, watch))
         refs = self._refs.read()
         candidates = {ref.item for ref in refs if ref.kind == "candidate"}

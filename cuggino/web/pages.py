@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from cuggino.domain import cost_of
+from cuggino.domain import cost_of, unreset
 from cuggino.errors import CugginoError
+from cuggino.events import QuotaUsed
 from cuggino.report import (
     CommitDiff,
     RunFold as ReportFold,
@@ -513,6 +514,7 @@ def _environment() -> Environment:
         "cents": functools.partial(cost_of, digits=2),
         "short": short_count,
     }
+    made.filters["current"] = current
     made.globals |= {
         "first_item": first_item,
         "item_name": item_name,
@@ -555,6 +557,11 @@ def clock(at: datetime | None) -> str:
         return ""
     local, today = at.astimezone(), datetime.now().astimezone().date()
     return f"{local:%H:%M}" if local.date() == today else f"{local:%b} {local.day}, {local:%H:%M}"
+
+
+def current(windows: Iterable[QuotaUsed]) -> tuple[QuotaUsed, ...]:
+    """Return the usage windows that are not reset yet."""
+    return unreset(windows, datetime.now(UTC))
 
 
 def short_count(count: int) -> str:

@@ -22,7 +22,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "plan": "Talk with a project manager about specs and backlog (also: pm).",
         "backlog": "Add, show, import, retry and remove items of the backlog.",
         "issues": "List and settle spec issues and audit findings.",
-        "runs": "List the runs of this project, show one, or replay it.",
+        "runs": "List or compare the runs of this project, show one, or replay it.",
         "snapshots": "List the states of the project that `cuggino undo` can restore.",
         "slots": "List the clones that `cuggino watch --slots` works in, and clean them up.",
         "cluster": "Start a cluster for trying one, and check the workers of one.",

@@ -49,6 +49,7 @@ _json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON,
     epilog=manual(
         ("cuggino runs", "List them."),
         ("cuggino runs show 0193b2c1", "One, by a prefix of its id."),
+        ("cuggino runs --stats", "Success, cost and time by loop, role, agent, model, prompts."),
         ("cuggino runs replay 0193b2c1 --speed 10 --verbose", "Replay it ten times as fast."),
         ("cuggino runs --json | jq -r .run_id", "For another program."),
         exits="0 shown, 2 no such run, or wrong usage.",
@@ -56,19 +57,32 @@ _json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON,
     ),
 )
 def command() -> None:
-    """List the runs of this project, show one, or replay it.
+    """List or compare the runs of this project, show one, or replay it.
 
     An ID is the id of a run, or a prefix of it. Without a subcommand the runs are listed.
     """
 
 
-@command.command("list", epilog=manual(("cuggino runs list --json", "An object a line.")))
+@command.command(
+    "list",
+    epilog=manual(
+        ("cuggino runs list --json", "An object a line."),
+        ("cuggino runs --stats", "Which loop, agent, model or prompts do best."),
+    ),
+)
+@click.option(
+    "--stats",
+    is_flag=True,
+    help="Show success, iterations, cost and time by loop, role, agent, model and prompts instead.",
+)
 @_json_option
 @color_option
-def list_runs(as_json: bool, color: ColorMode) -> int:
-    """List the runs; --json prints an object a line."""
+def list_runs(stats: bool, as_json: bool, color: ColorMode) -> int:
+    """List the runs; --json prints an object a line, or one object with --stats."""
     from cuggino_cli.screen.runs import runs_fragments
 
+    if stats:
+        return _show_stats(as_json=as_json, color=color)
     runs = _runs().all()
     if as_json:
         from cuggino.runs import UnreadableRun, run_json, unreadable_json
@@ -200,6 +214,22 @@ def _play(run: RecordedRun, output: OutputOptions, *, speed: float, hint: str | 
             case _:
                 pass
     lines.print(summary_fragments(summary, duration_s=run.totals.duration, hint=hint))
+
+
+def _show_stats(*, as_json: bool, color: ColorMode) -> int:
+    from cuggino.runs import run_stats, stats_json
+    from cuggino_cli.screen.stats import stats_fragments
+
+    stats = run_stats(_runs().all())
+    if as_json:
+        write_json(stats_json(stats))
+    elif not stats.runs:
+        unreadable = f" ({stats.unreadable} cannot be read)" if stats.unreadable else ""
+        click.echo(f"There are no finished runs yet{unreadable}.")
+    else:
+        lines = plain_lines(color)
+        lines.print(stats_fragments(stats, columns=table_columns(lines)))
+    return 0
 
 
 def _runs() -> Runs:

@@ -1,6 +1,6 @@
 """Help pages, printed by `cuggino help TOPIC`: Markdown files, rendered as plain text.
 
-The pages about configuration, events, markers and operators are generated from the code
+The pages about configuration, events, markers, operators and refusals are generated from the code
 (`python -m tests.documents`); the others are written by hand.
 """
 
@@ -17,6 +17,7 @@ TOPICS: Mapping[str, str] = MappingProxyType(
         "config": "the keys of .cuggino.json, other files, environment variables",
         "trackers": "a backlog from GitHub, GitLab, Jira or a program, and what comes back there",
         "providers": "the agents that do the work, fallbacks, and agents of your own",
+        "refusals": "what an agent's error means: waited for, retried, handed to a fallback",
         "safety": "the guard, trust, snapshots and containers",
         "sandbox": "what each role may write, where that holds, what it costs",
         "page": "the live page: starting it, who can use it, other machines",

@@ -20,6 +20,8 @@ _SECTIONS: Mapping[str, str] = MappingProxyType(
                 "max_duration",
                 "wait_for_quota",
                 "no_wait_for_quota",
+                "quota_reserve",
+                "overage",
                 "max_retries",
                 "no_sandbox",
             ),

@@ -77,6 +77,17 @@ _BUDGET = (
         default=None,
         help="Wait until a usage limit is lifted, then continue.",
     ),
+    click.option(
+        "--quota-reserve",
+        type=click.FloatRange(min=0, max=1, max_open=True),
+        metavar="SHARE",
+        help="Share of each usage window to keep for yourself, such as 0.2.",
+    ),
+    click.option(
+        "--overage",
+        type=click.Choice(["pay", "stop"]),
+        help="Beyond a usage limit that the account pays for: go on, or stop.",
+    ),
 )
 _START = (
     click.option(
@@ -152,8 +163,9 @@ def gate_options(command: Command) -> Command:
 def policy_options(command: Command) -> Command:
     """Add `--budget`, `--price-as`, `--max-tokens`, `--max-duration`, `--wait-for-quota`.
 
-    And `--max-retries`, `--sandbox`, `--no-sandbox`, `--notify-on`, `--no-login-check` and
-    `--allow-sleep`. Each is None unless given, so that the configuration applies (`with_policies`).
+    And `--quota-reserve`, `--overage`, `--max-retries`, `--sandbox`, `--no-sandbox`,
+    `--notify-on`, `--no-login-check`, `--allow-sleep`. Each is None unless given, so that the
+    configuration applies (`with_policies`).
     """
     return with_options(command, *_BUDGET, _RETRIES, *_SANDBOX, *_START)
 

@@ -240,7 +240,7 @@ class Wording:
 def _is_reported_later(event: Event) -> bool:
     """Return whether the end of the session or run covers the event."""
     match event:
-        case SessionEnded() | NoProgress() | RateLimited(status="rejected"):
+        case SessionEnded() | NoProgress() | RateLimited(status="rejected", overage=False):
             return True
         case _:
             return False

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
+from functools import partial
 
 from pydantic import JsonValue
 
@@ -37,6 +39,7 @@ from cuggino.events import (
     DirtyFilesCommitted,
     DirtyFilesKept,
     Event,
+    Forecast,
     GateChanged,
     GuardDenied,
     HistoryRewritten,
@@ -65,6 +68,7 @@ from cuggino.events import (
     PushFailed,
     PushPerformed,
     QuotaLifted,
+    QuotaUsed,
     QuotaWaiting,
     RateLimited,
     ReviewingStart,
@@ -94,7 +98,7 @@ from cuggino.events import (
     UserMessage,
     WatchLoopEvent,
 )
-from cuggino.runs import BudgetLevel, cost_of, cost_unknown, money, tool_target
+from cuggino.runs import BudgetLevel, cost_of, cost_unknown, money, tool_target, window_text
 from cuggino_cli.screen.deliver_text import deliver_shown
 from cuggino_cli.screen.fragments import (
     Fragment,
@@ -183,8 +187,12 @@ def _agent_shown(event: LlmAgentEvent) -> Shown | None:
             return always("warning", denied_line(tool, part, reason))
         case McpServerFailed(server=server):
             return always("warning", f"[Agent] MCP server {server} did not start")
+        case RateLimited(status="allowed"):
+            return verbose("prose", _rate_limit(event))
         case RateLimited():
             return always("warning", _rate_limit(event))
+        case QuotaUsed(nearly=nearly):
+            return normal("prose", _quota(event)) if nearly else verbose("prose", _quota(event))
         case SessionEnded():
             return _session_ended(event)
         case Steered():
@@ -291,10 +299,19 @@ def _marker(event: LlmMarkerEvent) -> list[Fragment]:
 
 
 def _rate_limit(event: RateLimited) -> str:
-    state = "reached" if event.status == "rejected" else "near"
+    state = {"rejected": "reached", "allowed": "not reached"}.get(event.status, "near")
     limit = f" ({event.limit})" if event.limit else ""
-    resets = f", resets {event.resets_at:%Y-%m-%d %H:%M %Z}".rstrip() if event.resets_at else ""
-    return f"[Agent] Usage limit {state}{limit}{resets}"
+    overage = ", extra usage is paid for" if event.overage else ""
+    return f"[Agent] Usage limit {state}{limit}{overage}{_resets(event.resets_at)}"
+
+
+def _quota(event: QuotaUsed) -> str:
+    agent = f"{event.agent}: " if event.agent else ""
+    return f"[Agent] {agent}{window_text(event)}{_resets(event.resets_at)}"
+
+
+def _resets(at: datetime | None) -> str:
+    return f", resets {at:%Y-%m-%d %H:%M %Z}".rstrip() if at is not None else ""
 
 
 def _session_ended(event: SessionEnded) -> Shown:
@@ -398,6 +415,9 @@ def supervision_shown(event: SupervisionEvent) -> Shown | None:
         case CheckDoesNotDecide(command=command):
             told = f"An approval counts even if `{clip(inert(first_line(command)), 100)}` fails"
             return always("warning", f"[Check] {told} (gate: context)")
+        case Forecast():
+            words = event.words(format_duration, partial(money, estimated=event.cost_estimated))
+            return normal("prose", f"[Forecast] {words[:1].upper()}{words[1:]}")
         case SandboxChosen(not_held=()):
             return normal("prose", f"[Sandbox] {_confined(event)}")
         case SandboxChosen():
@@ -440,6 +460,9 @@ def supervision_shown(event: SupervisionEvent) -> Shown | None:
             return always("warning", text)
         case QuotaWaiting(resets_at=at, remaining=remaining):
             until = f" until {at:%Y-%m-%d %H:%M %Z}".rstrip() if at else ""
+            if event.planned:
+                waiting = f"[Agent] Waiting{until}, {countdown(remaining)}: {event.message}"
+                return always("warning", waiting)
             waiting = f"[Agent] Waiting for the usage limit{until}, {countdown(remaining)}"
             return always("warning", waiting)
         case QuotaLifted(waited=waited):

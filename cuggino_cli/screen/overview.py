@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
+from itertools import groupby
 
 from cuggino.events import shown_state
-from cuggino.runs import Activity, LastRun, ProjectStatus, Waiting, cost_of
+from cuggino.runs import Activity, LastRun, ProjectStatus, Waiting, cost_of, window_text
 from cuggino_cli.screen.columns import cut
 from cuggino_cli.screen.fragments import Fragment, Label, joined
 from cuggino_cli.screen.runs import STATES
+from cuggino_cli.screen.status import usual_end_text
 from cuggino_cli.screen.text import flat, format_duration, inert
 
 _NAMES = 11
@@ -35,7 +37,7 @@ def status_fragments(
         why = status.problem or "it writes no journal, so nothing more is known"
         lines.append(_fact(("Problem" if status.problem else "Journal", why), columns))
     elif status.last is not None:
-        lines += [_fact(fact, columns) for fact in _last(status.last)]
+        lines += [_fact(fact, columns) for fact in _last(status.last, status.at)]
     if page is not None:
         lines.append([Fragment("prose", f"  {'Page':<{_NAMES}}"), Fragment("plain", page)])
     if status.waiting:
@@ -114,8 +116,10 @@ def _running(activity: Activity, status: ProjectStatus) -> Iterator[Fact]:
         yield "Paused", f"for {_ago(activity.paused_since, now)}; `cuggino continue` ends it"
     for text in activity.steering:
         yield "Steered", f"{text} (no agent has been told yet)"
-    yield "Time", format_duration(activity.elapsed(now))
+    usual = usual_end_text(activity, now)
+    yield "Time", format_duration(activity.elapsed(now)) + (f", {usual}" if usual else "")
     yield from _cost(activity)
+    yield from _quota(activity, now)
     if activity.done or activity.parked:
         yield "Items", f"{activity.done} done, {activity.parked} parked"
     if activity.run_id:
@@ -186,6 +190,8 @@ def _item(item: Activity, status: ProjectStatus) -> str:
     if item.returns:
         again = "once" if item.returns == 1 else f"{item.returns} times"
         facts.append(f"sent back {again} ({item.return_reason})")
+    if item.place == "slot" and (usual := usual_end_text(item, now)):
+        facts.append(usual)
     if item.cost_usd is not None:
         facts.append(cost_of(item, digits=2))
     facts += [f"to tell: {text}" for text in item.steering]
@@ -217,7 +223,17 @@ def _cost(activity: Activity) -> Iterator[Fact]:
         yield "Cost", ", ".join(parts)
 
 
-def _last(last: LastRun) -> Iterator[Fact]:
+def _quota(activity: Activity, now: datetime) -> Iterator[Fact]:
+    """Yield the usage windows of each agent's account."""
+    for agent, windows in groupby(activity.windows_at(now), key=lambda one: one.agent):
+        texts = (
+            window_text(one) + (f", resets {_when(one.resets_at, now)}" if one.resets_at else "")
+            for one in windows
+        )
+        yield "Quota", f"{agent}: {'; '.join(texts)}" if agent else "; ".join(texts)
+
+
+def _last(last: LastRun, now: datetime) -> Iterator[Fact]:
     state = shown_state(last.state, last.checked)
     word = STATES[state][1] if state in STATES else state
     kind = f"cuggino {last.started.kind}" if last.started is not None else "run"
@@ -228,6 +244,7 @@ def _last(last: LastRun) -> Iterator[Fact]:
     if last.message:
         yield "Reason", last.message
     yield from _cost(last.activity)
+    yield from _quota(last.activity, now)
     if last.resume is not None:
         yield "Resume it", last.resume
 

@@ -269,7 +269,7 @@ class _LoopScreen:
                 pass
             case SessionEnded(outcome="failed" | "interrupted" | "max_turns" | "budget" | "quota"):
                 pass  # the loop reports it, as the next two
-            case NoProgress() | RateLimited(status="rejected"):
+            case NoProgress() | RateLimited(status="rejected", overage=False):
                 pass
             case _:
                 yield from self._of_others(event)

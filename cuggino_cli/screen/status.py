@@ -48,6 +48,18 @@ _LIMITS: Mapping[str, str] = MappingProxyType(
 _WAITS: Mapping[str, str] = MappingProxyType({"login": "Log in to continue", "retry": "Failed"})
 
 
+def usual_end_text(activity: Activity, now: datetime) -> str:
+    """Return when the work usually ends, after that time how long it usually takes, or ""."""
+    end, forecast = activity.usual_end, activity.forecast
+    if end is None or forecast is None:
+        return ""
+    if end <= now:
+        return f"usually takes {format_duration(forecast.duration)}"
+    local = end.astimezone()
+    is_today = local.date() == now.astimezone().date()
+    return f"usually ends at {local:%H:%M}" + ("" if is_today else f" on {local:%Y-%m-%d}")
+
+
 def spinner_line(
     index: int, elapsed_s: float, *, columns: int | None, left_s: float | None = None
 ) -> str:
@@ -364,7 +376,7 @@ def total_rows(status: RunStatus, now: datetime, columns: int) -> list[Row]:
     room = columns - 1
     keys = _key_words(status)
     texts = _total_texts(status, now)
-    for words, enough in zip(keys, (4, 4, 5), strict=False):
+    for words, enough in zip(keys, (5, 5, 6), strict=False):
         for text in texts[:enough]:
             gap = room - width(text) - width(words)
             if gap >= _GAP or (gap >= 0 and not words):
@@ -387,9 +399,9 @@ def _total_texts(status: RunStatus, now: datetime) -> list[str]:
         cost = spent + ("" if limit is None else f" of {money(limit, digits=2)}")
         short_cost = spent + ("" if limit is None else f"/{limit:g}")
     tokens = _count(activity.tokens)
-    counted = f"{tokens} {activity.token_words}" if tokens else ""
+    long_tokens = f"{tokens} {activity.token_words}" if tokens else ""
     if tokens and activity.max_tokens is not None:
-        counted = f"{tokens} of {_count(activity.max_tokens)} {activity.token_words}"
+        long_tokens = f"{tokens} of {_count(activity.max_tokens)} {activity.token_words}"
     said = f"{len(activity.steering)} to tell" if activity.steering else ""
     done = ""
     if activity.kind == "watch":
@@ -402,9 +414,11 @@ def _total_texts(status: RunStatus, now: datetime) -> list[str]:
     slots = f"{activity.active_slots} of {activity.slots} slots" if fewer else ""
     many = ", ".join(filter(None, (done, to_land, queued, slots, _free(activity))))
     done = ", ".join(filter(None, (done, to_land)))
+    usual = usual_end_text(activity, now)
     variants = (
-        (time, cost, many, counted, said),
-        (time, cost, done, counted, said),
+        (time, usual, cost, many, long_tokens, said),
+        (time, cost, many, long_tokens, said),
+        (time, cost, done, long_tokens, said),
         (time, cost, done, tokens, said),
         (time, short_cost, done.replace(",", ""), "" if done else tokens, said),
         (time, short_cost, said),

@@ -50,7 +50,7 @@ def test_codex(tmp_path: Path) -> None:
     file = record(tmp_path)
     file.write_bytes(b"\n".join(lines({"turn_context": 1}, turn)) + b"\n" + counted(10))
     meter = UsageRecord({"CODEX_HOME": str(tmp_path)})
-    session = CodexSession(record=meter.total, model=lambda: meter.model)
+    session = CodexSession(record=meter.total, account=meter)
     begun = {"type": "thread.started", "thread_id": THREAD}
     over = {"type": "turn.completed", "usage": {"input_tokens": 20, "output_tokens": 7}}
     said = {"type": "item.completed", "item": {"id": "i", "type": "agent_message", "text": "hi"}}

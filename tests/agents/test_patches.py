@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cuggino.agents.copilot.tools import common_call as of_copilot
-from cuggino.agents.opencode.tools import common_call as of_opencode
+from cuggino.agents.base.calls import Tools
+from cuggino.agents.copilot.tools import TOOLS as COPILOT
+from cuggino.agents.opencode.tools import TOOLS as OPENCODE
 from cuggino.guard.patches import patched_files
 
 
@@ -29,29 +30,27 @@ def test_headers(header: str, expected: list[str]) -> None:
     assert expected == patched_files(f"*** Begin Patch\n{header}\n+x\n*** End Patch")
 
 
-@pytest.mark.parametrize("common_call", [of_opencode, of_copilot])
-def test_a_header_beside_an_ordinary_one(common_call: object) -> None:
+@pytest.mark.parametrize("tools", [OPENCODE, COPILOT])
+def test_a_header_beside_an_ordinary_one(tools: Tools) -> None:
     """A file named without a space is judged in addition to those named with one."""
     patch = "*** Begin Patch\n*** Add File: ok.txt\n+x\n*** Add File:.git/config\n+x\n*** End Patch"
-    assert callable(common_call)
-    call = common_call("apply_patch", {"patchText": patch, "input": patch})
+    call = tools.call("apply_patch", {"patchText": patch, "input": patch})
     files = [edit["file_path"] for edit in call.input["edits"]]
     assert ["", "ok.txt", ".git/config"] == [call.unknown, *files]
 
 
 @pytest.mark.parametrize(
-    ("common_call", "name", "own", "other"),
+    ("tools", "name", "own", "other"),
     [
-        (of_opencode, "write", "filePath", "file_path"),
-        (of_opencode, "read", "filePath", "file_path"),
-        (of_copilot, "create", "path", "file_path"),
-        (of_copilot, "view", "path", "file_path"),
+        (OPENCODE, "write", "filePath", "file_path"),
+        (OPENCODE, "read", "filePath", "file_path"),
+        (COPILOT, "create", "path", "file_path"),
+        (COPILOT, "view", "path", "file_path"),
     ],
 )
-def test_two_names_for_one_input(common_call: object, name: str, own: str, other: str) -> None:
+def test_two_names_for_one_input(tools: Tools, name: str, own: str, other: str) -> None:
     """A call with two names for one input is ambiguous and therefore unknown."""
-    assert callable(common_call)
     given = {own: "/etc/passwd", "content": "x"}
-    assert not common_call(name, given).unknown
-    assert common_call(name, {**given, other: "ok.txt"}).unknown
-    assert common_call(name, {other: "ok.txt", **given}).unknown
+    assert not tools.call(name, given).unknown
+    assert tools.call(name, {**given, other: "ok.txt"}).unknown
+    assert tools.call(name, {other: "ok.txt", **given}).unknown

@@ -7,6 +7,7 @@ import pytest
 from cuggino.agents import (
     RoutedAgent,
 )
+from cuggino.agents.base import Role
 from cuggino.errors import AgentFailed, AgentNotFound, GuardNotLive
 from cuggino.events import AgentFellBack, AgentMessage, SessionEnded, Usage
 from cuggino.testing import AgentRun, InMemoryAgent
@@ -35,9 +36,13 @@ class TestRoles:
                 "reviewing": [candidate(agents[2], is_default=False)],
             },
         )
-        for role in ("coding", "planning", "reviewing"):
+        roles: tuple[Role, ...] = ("coding", "planning", "reviewing")
+        for role in roles:
             Drawn().record(routed.spawn(options(role=role, model="given")))
-        assert ["given", "own", None] == [agent.spawned[0].model for agent in agents]
+        models = [agent.spawned[0].model for agent in agents]
+        assert ["given", "own", None] == models
+        assert models == [routed.named_for(role, "given")[1] for role in roles]
+        assert ("memory", "given") == agents[0].named_for("coding", "given")
 
     def test_common_capabilities(self) -> None:
         """Sessions can be resumed if any agent supports it; other features need all agents."""

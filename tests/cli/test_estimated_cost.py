@@ -80,6 +80,11 @@ def test_marked_in_every_view(ready: Path, capsys: pytest.CaptureFixture[str]) -
     assert "  Cost       ~$2.28, 141,000 tokens\n" in output("status")
     told = json.loads(output("runs", "--json"))
     assert (2.28, True) == (round(told["cost_usd"], 6), told["cost_estimated"])
+    rows = json.loads(output("runs", "--stats", "--json"))["role"]
+    assert {"planning": True, "implementing": True, "reviewing": False} == {
+        row["name"]: row["cost_estimated"] for row in rows
+    }
+    assert "~$2.28" in output("runs", "--stats")
     status = json.loads(output("status", "--json"))["last"]
     assert (2.28, True) == (round(status["cost_usd"], 6), status["cost_estimated"])
     report = json.loads(output("report", run_id, "--json"))

@@ -173,6 +173,9 @@ def test_an_invalid_value_is_reported_with_its_key(tmp_path: Path, key: str, val
         ('{"gate": "\\ud800"}', '"gate" is "\ud800": must be text without half a surrogate pair'),
         ('{"budget": 1' + "0" * 306 + "}", ""),
         ('{"budget": -1}', '"budget" is -1: must be greater than 0'),
+        ('{"quotaReserve": 1}', '"quotaReserve" is 1: must be less than 1'),
+        ('{"quotaReserve": -0.1}', '"quotaReserve" is -0.1: must be at least 0'),
+        ('{"overage": "ask"}', '"overage" is "ask": must be "pay" or "stop"'),
         ('{"maxDuration": 1e300}', '"maxDuration" is 1e+300: must be at most 31622400'),
     ],
 )

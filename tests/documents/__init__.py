@@ -15,6 +15,7 @@ from tests.documents.config import config
 from tests.documents.events import events
 from tests.documents.markers import markers
 from tests.documents.operators import operators
+from tests.documents.refusals import refusals
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,5 +25,6 @@ DOCUMENTS: Mapping[str, Callable[[], str]] = MappingProxyType(
         "cuggino_cli/help/events.md": events,
         "cuggino_cli/help/markers.md": markers,
         "cuggino_cli/help/operators.md": operators,
+        "cuggino_cli/help/refusals.md": refusals,
     }
 )

@@ -75,7 +75,7 @@ _AGENT = """\
 ```text
 [SystemMessage] {McpServerFailed}
   { [Thinking] {MessageDelta} AgentMessage | ToolCall [GuardDenied] ToolResult | PingEvent
-  | UsageUpdate | RateLimited | UserMessage } SessionEnded|
+  | UsageUpdate | RateLimited | QuotaUsed | UserMessage } SessionEnded|
 ```
 
 In a loop, a marker is emitted in place of its tag: the text before it, the marker, the text after

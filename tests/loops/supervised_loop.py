@@ -41,7 +41,8 @@ class SupervisedMarbles(Marbles):
     """The marbles of the loop, and those of agents that spend, work with tools and fail.
 
     `u` is 600 tokens of a running session, `x` its end as a failure that cost 0.25 dollars, `t`
-    and `o` a tool's call and result, `l` the report of a usage limit. Time adds up to 9 hours.
+    and `o` a tool's call and result, `l` the report of a usage limit, `q` of a window. Time adds
+    up to 9 hours.
     """
 
     def __init__(self) -> None:
@@ -54,6 +55,7 @@ class SupervisedMarbles(Marbles):
                 "t": ev.ToolCall(name="Bash", input={"command": "pytest"}, id="tool"),
                 "o": ev.ToolResult(name="tool", output="ok"),
                 "l": ev.RateLimited(status="rejected", resets_at=second(HOUR)),
+                "q": ev.QuotaUsed(window="five_hour", used=0.85, resets_at=second(HOUR)),
             }
         )
 

@@ -12,7 +12,7 @@ from cuggino.agents import Candidate, RoutedAgent
 from cuggino.agents.base import Role
 from cuggino.config import Config
 from cuggino.errors import AgentFailed, QuotaExceeded
-from cuggino.events import AgentFellBack, RunResumed, WatchItemCompleted
+from cuggino.events import AgentFellBack, QuotaUsed, RunResumed, WatchItemCompleted
 from cuggino.storage import Workspace, list_journals
 from cuggino.testing import InMemoryAgent, Say, VirtualClock, VirtualRuntime, Wait, Write
 from tests.testing.one_task import DONE, ENDED, runs
@@ -38,12 +38,17 @@ class Process:
     """One process that works in the folder, with its own agents `A` and `B`."""
 
     def __init__(
-        self, folder: Path, clock: VirtualClock, a: Mapping[Role, Any], b: Mapping[Role, Any]
+        self,
+        folder: Path,
+        clock: VirtualClock,
+        a: Mapping[Role, Any],
+        b: Mapping[Role, Any],
+        **settings: Any,
     ) -> None:
         self.a, self.b = InMemoryAgent(a, name="A"), InMemoryAgent(b, name="B")
         agents = (self.a, self.b)
         routed = RoutedAgent([Candidate(agent=agent, name=agent.name) for agent in agents])
-        config = Config(guard="off", audit=False)
+        config = Config(guard="off", audit=False, **settings)
         self.cousin = VirtualRuntime(folder, routed, config=config, files=FILES, clock=clock)
 
     @property
@@ -107,6 +112,28 @@ def test_cooldowns_are_kept(
 
     clock.advance_to(clock.at(back))
     third = Process(tmp_path, clock, {role: [[Wait("3h")]]}, {})
+    third.resume(loop, until=clock.elapsed + 60)
+    assert (1, 0) == third.asked
+
+
+@pytest.mark.parametrize("loop", ["run", "watch", "deliver", "loop"])
+def test_usage_windows_are_kept(loop: str, tmp_path: Path) -> None:
+    """A resumed run knows the usage windows that were reported, until they are reset."""
+    clock, role = VirtualClock(), ROLES[loop]
+    used = QuotaUsed(window="five_hour", used=0.85, resets_at=clock.at("2h"))
+    first = Process(tmp_path, clock, {role: [[used, Wait("3h")]]}, {}, quota_reserve=0.2)
+    first.cousin.write(".cuggino/backlog/one.md", "Do it.")
+    first.begin(loop, until="5m")
+    assert (1, 0) == first.asked
+
+    second = Process(tmp_path, clock, {}, {role: [[Wait("3h")]]}, quota_reserve=0.2)
+    story = second.resume(loop, until="10m")
+    (fell,) = story.of(AgentFellBack)
+    assert ("A", "B", clock.at("2h")) == (fell.from_agent, fell.to_agent, fell.until)
+    assert (0, 1) == second.asked
+
+    clock.advance_to(clock.at("2h"))
+    third = Process(tmp_path, clock, {role: [[Wait("3h")]]}, {}, quota_reserve=0.2)
     third.resume(loop, until=clock.elapsed + 60)
     assert (1, 0) == third.asked
 

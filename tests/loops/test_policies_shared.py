@@ -107,6 +107,17 @@ def test_a_limit_holds_for_all_items(tmp_path: Path, wait: bool) -> None:
     assert [] == watch.agent.spawned
 
 
+@pytest.mark.parametrize("wait", [True, False])
+def test_a_reserve_is_shared(tmp_path: Path, wait: bool) -> None:
+    """A window that the audit has used up to the reserve delays the items until its reset."""
+    watch = Shared(tmp_path, planning=["(c|)"], audits=["q|", "-"])
+    watch.with_options(wait_for_quota=wait, quota_reserve=0.2)
+    watch.write(100, "001.md")
+    seen = watch.play(2 * HOUR)
+    assert [LIFTED] == [when for when, tag in course(seen) if tag == "PlanComplete"]
+    assert 1 == len(sessions(watch.drawn, "planning"))
+
+
 def test_both_items_are_done_when_it_is_lifted(tmp_path: Path) -> None:
     """A minute after the reset the watch processes one item, then the next."""
     watch = Shared(tmp_path, planning=["a#", "(c|)", "(c|)"], audits=["-"])

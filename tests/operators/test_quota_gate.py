@@ -62,6 +62,24 @@ class TestASharedGate:
         t.check(t.cold("-r").pipe(wait_for_quota(gate=gate)), "-r", until=10)
         assert 0 == gate.remaining(second(10))
 
+    def test_paid_overage_does_not_close_it(self) -> None:
+        """A rejected limit beyond which the account pays leaves the gate open."""
+        gate = QuotaGate()
+        over = RateLimited(status="rejected", resets_at=second(100), overage=True)
+        t = marbles(limit(), r=over)
+        t.check(t.cold("-r").pipe(wait_for_quota(gate=gate)), "-r", until=10)
+        assert 0 == gate.remaining(second(10))
+
+    @pytest.mark.parametrize(("planned", "left"), [(False, 0), (True, 90)])
+    def test_a_planned_limit_outlasts_other_sessions(self, planned: bool, left: float) -> None:
+        """A session that another stream completes lifts a limit of the agent, not a planned one."""
+        gate = QuotaGate()
+        gate.met(now=second(0), resets_at=second(100), planned=planned)
+        gate.open()
+        assert left == gate.remaining(second(10))
+        gate.pass_by()
+        assert 0 == gate.remaining(second(10))
+
     def test_an_error_without_a_time_waits_for_the_rejected_requests(self) -> None:
         """The time of the structured signal serves an error that names none."""
         rejected = RateLimited(status="rejected", resets_at=second(60))

@@ -21,11 +21,18 @@ from cuggino.errors import (
     StorageError,
     WorkspaceLocked,
 )
-from cuggino.events import LoopApproved, WatchCandidate, WatchSentBack
+from cuggino.events import LoopApproved, QuotaUsed, WatchCandidate, WatchSentBack
 from cuggino.loops import LoopRunOptions
 from cuggino.operators.supervision import QuotaGate
 from cuggino.placement.assignment import Assignment, Carried, carry, unpack
-from cuggino.placement.limits import ACCOUNT, Limit, close_gates, limits_met
+from cuggino.placement.limits import (
+    ACCOUNT,
+    Limit,
+    add_windows,
+    close_gates,
+    limits_met,
+    windows_known,
+)
 from cuggino.placement.mirror import Growth, Kept
 from cuggino.placement.wire import (
     Failed,
@@ -280,3 +287,30 @@ def test_limits_bind_one_account(
     other = QuotaGate()
     close_gates(other, agent, limits, NOW)
     assert is_closed == (other.remaining(NOW) > 0)
+
+
+@pytest.mark.parametrize(("account", "expected"), [("", [0.85]), ("team", [])])
+def test_windows_are_those_of_one_account(
+    monkeypatch: pytest.MonkeyPatch, account: str, expected: list[float]
+) -> None:
+    """A worker knows the usage windows that others with its account have seen."""
+    gate, resets_at = QuotaGate(), NOW.replace(hour=15)
+    gate.windows.add(QuotaUsed(window="five_hour", used=0.85, resets_at=resets_at, agent="claude"))
+    said = decode(encode(Limits((), windows_known(gate, NOW))))
+    assert isinstance(said, Limits)
+    monkeypatch.setenv(ACCOUNT, account)
+    other = QuotaGate()
+    add_windows(other, said.windows)
+    assert expected == [one.used for one in other.windows.at(NOW)]
+
+
+@pytest.mark.parametrize("planned", [False, True])
+def test_planned_limits_are_shared(planned: bool) -> None:
+    """A worker knows whether a limit is the configuration's."""
+    agent, gate, other = InMemoryAgent({}), QuotaGate(), QuotaGate()
+    until = NOW.replace(hour=15)
+    gate.close(until, now=NOW, resets_at=until, planned=planned)
+    said = decode(encode(Limits(limits_met(gate, agent, NOW))))
+    assert isinstance(said, Limits)
+    close_gates(other, agent, said.limits, NOW)
+    assert planned == other.is_planned

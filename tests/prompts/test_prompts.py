@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from cuggino.agents.base import Role
 from cuggino.errors import ConfigError
 from cuggino.events import CheckCommandOutput
-from cuggino.prompts import Prompts, render
+from cuggino.prompts import Prompts, prompt_version, render
 from cuggino.stages import (
     AUDIT_VARIABLES,
     CONFLICT,
@@ -101,7 +101,7 @@ def test_a_template_uses_the_variables_of_its_role(role: Role, tmp_path: Path) -
             [
                 "THE FOCUS",
                 "3 failed",
-                "`git diff BASE..HEAD`",
+                "`git diff --text BASE..HEAD`",
                 "not finished yet",
                 ".cuggino/wip/the-id.reviewing/review.md",
             ],
@@ -178,3 +178,27 @@ def test_values_are_inserted_verbatim(value: str) -> None:
 def test_other_braces_stay(text: str) -> None:
     """Only a name between double braces is a variable."""
     assert text == render(text, {}, name="t")
+
+
+def test_the_version_of_all_prompts(tmp_path: Path) -> None:
+    """Each prompt of the project that replaces a built-in one makes another version."""
+    overrides = tmp_path / ".cuggino" / "prompts"
+    files = {
+        overrides / "planning.md": "Plan.",
+        overrides / "reviewing.md": "Plan.",
+        tmp_path / ".autonoe" / "coding.md": "Code.",
+        tmp_path / "PLAN.PROMPT.md": "Plan.",
+    }
+    versions = [prompt_version(tmp_path, overrides)]
+    for path, text in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        versions.append(prompt_version(tmp_path, overrides))
+    assert len(set(versions)) == len(files) + 1
+    assert {8} == set(map(len, versions))
+    (tmp_path / "OTHER.md").write_text("Plan.")
+    assert versions[-1] == prompt_version(tmp_path, overrides)
+    assert versions[-1] != prompt_version(tmp_path, overrides, build_prompt="OTHER.md")
+    for path in files:
+        path.unlink()
+    assert versions[0] == prompt_version(tmp_path, overrides)

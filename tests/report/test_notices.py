@@ -13,6 +13,16 @@ RETRY = ev.AgentRetry(reason="server", message="500", attempt=1, max_retries=3, 
 SAID: tuple[tuple[ev.Event, str, str], ...] = (
     (RETRY, "Agent failed", "server: 500. Retry 1 of 3 after 1 m 30 s."),
     (ev.RateLimited(status="rejected", limit="five_hour"), "Usage limit", "five_hour rejected"),
+    (
+        ev.RateLimited(status="rejected", limit="five_hour", overage=True),
+        "Paid for",
+        "extra usage beyond five_hour",
+    ),
+    (
+        ev.QuotaUsed(window="five_hour", used=0.85, agent="claude", nearly=True),
+        "Quota nearly used",
+        "claude: five_hour 85 % used",
+    ),
     (ev.BudgetWarning(budget="cost", spent=8, limit=10), "Budget nearly spent", "cost: $8.00 of"),
     (
         ev.BudgetWarning(budget="cost", spent=0.8, limit=1, estimated=True),
@@ -92,6 +102,13 @@ SAID: tuple[tuple[ev.Event, str, str], ...] = (
         ev.CheckCannotFail(command="make || true\n", why="`|| true` hides the failure of `make`"),
         "Check cannot fail",
         "make || true: `|| true` hides the failure of `make`",
+    ),
+    (
+        ev.Forecast(
+            loop="item", runs=4, duration=90, worst_duration=7200, cost_usd=0.5, worst_cost_usd=2
+        ),
+        "Forecast",
+        "an item usually takes 1 m 30 s and costs $0.5000; at most 2 h and $2.00 in the last 4",
     ),
     (
         ev.CheckDoesNotDecide(command="make"),
@@ -269,6 +286,13 @@ def test_wait_is_one_notice() -> None:
     assert wait.until is not None
     assert 180 == (wait.until - wait.at).total_seconds()
     assert "A usage limit was met: resets 11pm. To wait: 3 m. It took 3 m." == wait.text
+
+
+def test_a_planned_wait_says_why() -> None:
+    """A wait for what the configuration keeps is not called a limit that was met."""
+    waiting = ev.QuotaWaiting(remaining=60, message="20 % are kept", planned=True)
+    (wait,) = build_report(entries_of(waiting, ev.QuotaLifted(waited=60))).notices
+    assert wait.text.startswith("20 % are kept. To wait: 1 m.")
 
 
 def test_two_waits() -> None:

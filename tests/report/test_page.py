@@ -6,13 +6,13 @@ import base64
 import hashlib
 import re
 import sys
-from datetime import timedelta, timezone
+from datetime import UTC, timedelta, timezone
 from html.parser import HTMLParser
 
 import pytest
 
 from cuggino.errors import ConfigError
-from cuggino.events import AgentMessage, CheckCommandOutput, CommitPerformed
+from cuggino.events import AgentMessage, CheckCommandOutput, CommitPerformed, QuotaUsed, RunEnded
 from cuggino.report import (
     RunReport,
     build_report,
@@ -21,6 +21,8 @@ from cuggino.report import (
     stylesheet,
     zone_at,
 )
+from cuggino.report.as_json import report_json
+from cuggino.report.rendering import render_part
 from cuggino.report.visible import Cut, cut, visible
 from cuggino.report.wording import state_of
 from tests.report.hostile import hostile_report
@@ -222,3 +224,18 @@ def test_cut() -> None:
     assert (text[:30], 60, text[-10:]) == once
     assert (text[:15], 80, text[-5:]) == once.fit(20) == cut(text, 20)
     assert (text[:1], 99, "") == cut(text, 1)
+
+
+def test_usage_windows() -> None:
+    """The windows at the end of the run are listed with their resets."""
+    reports = [
+        QuotaUsed(
+            window=window, used=used, agent="claude", resets_at=START + timedelta(hours=hours)
+        )
+        for window, used, hours in (("five_hour", 0.5, 5), ("five_hour", 0.62, 5), ("old", 1.0, 0))
+    ]
+    report = build_report(entries_of(*reports, RunEnded(state="approved")))
+    assert ["five_hour"] == [one.window for one in report.windows]
+    section = render_part("spending", report, zone=UTC)
+    assert "claude: five_hour 62 % used, resets 2026-11-21 02:00" in section
+    assert ["five_hour"] == [one["window"] for one in report_json(report)["windows"]]

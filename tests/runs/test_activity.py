@@ -200,6 +200,36 @@ def test_a_usage_limit_is_waited_for_with_its_name() -> None:
     assert again.add(ev.QuotaLifted(waited=3600), at=at(3602)).state == "working"
 
 
+def used(share: float, seconds: float, *, agent: str = "claude") -> ev.QuotaUsed:
+    return ev.QuotaUsed(window="five_hour", used=share, resets_at=at(seconds), agent=agent)
+
+
+def test_the_last_known_windows() -> None:
+    """Each window is as reported last, until it is reset."""
+    activity = after(used(0.4, 100), used(0.1, 200, agent="codex"), used(0.6, 100))
+    assert (used(0.6, 100), used(0.1, 200, agent="codex")) == activity.windows_at(at(99))
+    assert (used(0.1, 200, agent="codex"),) == activity.windows_at(at(100))
+    later = activity.add(used(0.2, 300, agent="codex"), at=at(150))
+    assert (used(0.2, 300, agent="codex"),) == later.windows
+
+
+@pytest.mark.parametrize(
+    ("before", "other", "expected"),
+    [
+        (used(0.4, 100), used(0.6, 100), used(0.6, 100)),
+        (used(0.6, 100), used(0.4, 100), used(0.6, 100)),
+        (used(0.6, 100), used(0.1, 200), used(0.1, 200)),
+        (used(0.1, 200), used(0.6, 100), used(0.1, 200)),
+    ],
+)
+def test_windows_of_an_item(
+    before: ev.QuotaUsed, other: ev.QuotaUsed, expected: ev.QuotaUsed
+) -> None:
+    """Of the reports of a watch and of its item, the newer one counts."""
+    watch = Activity(kind="watch", item="a.md", windows=(before,))
+    assert (expected,) == watch.with_item(after(other)).windows
+
+
 def test_a_fallback_is_the_agent_at_work() -> None:
     fell = ev.AgentFellBack(
         role="planning", from_agent="claude", to_agent="codex", reason="quota", message=""
@@ -436,3 +466,51 @@ def test_an_item_has_a_title_and_a_position() -> None:
     activity = after(started(kind="watch"), item)
     assert (activity.title, activity.position, activity.total) == ("Login page", 2, 5)
     assert activity.queued == 3
+
+
+# The forecast
+
+FORECAST = ev.Forecast(loop="run", runs=3, duration=60, worst_duration=90)
+OF_ITEMS = FORECAST.model_copy(update={"loop": "item", "items": 2})
+ITEM = ev.WatchProcessingItem(filename="1.md", title="One", position=1, total=2)
+SLOT = ITEM.model_copy(update={"slot": 1})
+RESUMED = ev.RunResumed(run_id="r1", stages=1, duration=25)
+DONE = ev.WatchItemCompleted(filename="1.md")
+
+
+@pytest.mark.parametrize(
+    ("events", "end"),
+    [
+        ([started()], None),
+        ([started(), FORECAST], 60),
+        ([RESUMED, FORECAST], 35),
+        ([started(), FORECAST, ev.RunContinued(), FORECAST], 61),
+        ([ev.RunResumed(run_id="r1", stages=1, duration=99), FORECAST], 0),
+        ([started(), FORECAST, ev.RunEnded(state="approved")], None),
+        ([started(), FORECAST, ev.LoopApproved(iteration=1)], None),
+        ([started(kind="watch"), OF_ITEMS], None),
+        ([started(kind="watch"), OF_ITEMS, ITEM, ev.PlanningStart(iteration=1)], 62),
+        ([started(kind="watch"), OF_ITEMS, ITEM, RESUMED], 62),
+        ([started(kind="watch"), OF_ITEMS, ITEM, DONE], None),
+        ([started(kind="watch"), OF_ITEMS, ITEM, DONE, ITEM], 64),
+        ([started(kind="watch", slots=2), OF_ITEMS, SLOT], None),
+    ],
+)
+def test_the_usual_end(events: list[ev.Event], end: float | None) -> None:
+    """A run usually ends after the forecast's time, without that of earlier processes."""
+    assert (None if end is None else at(end)) == after(*events).usual_end
+
+
+def test_the_usual_end_of_an_item_in_a_slot() -> None:
+    """Each item in a slot has its own."""
+    watch = after(started(kind="watch", slots=2), OF_ITEMS, SLOT)
+    part = watch.of_item("1.md")
+    assert part is not None
+    assert at(62) == part.usual_end
+
+
+def test_the_usual_end_of_an_item_with_its_own_journal() -> None:
+    """The journal of the item's run keeps what the watch has forecast."""
+    watch = after(started(kind="watch"), OF_ITEMS, ITEM)
+    run = after(started(), ev.PlanningStart(iteration=1))
+    assert at(62) == watch.with_item(run).usual_end

@@ -206,6 +206,21 @@ def test_a_run_that_has_ended(workspace: Workspace) -> None:
     )
 
 
+def test_usage_windows(workspace: Workspace) -> None:
+    """The windows that are not reset are shown while a run works, and after it."""
+    later = datetime.now(UTC) + timedelta(hours=1)
+    reports = [
+        ev.QuotaUsed(window=window, used=0.62, agent="claude", resets_at=resets_at)
+        for window, resets_at in (("five_hour", later), ("seven_day", NOW - timedelta(hours=1)))
+    ]
+    shown = [
+        {"agent": "claude", "window": "five_hour", "used": 0.62, "resets_at": later.isoformat()}
+    ]
+    with working(workspace, *WORK, *reports):
+        assert shown == status_json(status(workspace))["run"]["windows"]
+    assert shown == status_json(status(workspace))["last"]["windows"]
+
+
 @pytest.mark.parametrize("content", ["", "x\n", '{"v":2,"seq":1}\n', '{"v":1,"seq":1'])
 def test_foreign_journals(workspace: Workspace, content: str) -> None:
     """A journal that cannot be read is named with the reason."""

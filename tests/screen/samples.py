@@ -60,6 +60,9 @@ _OF_POLICIES: dict[str, Any] = {
     "waited": 60.0,
 }
 _OF_ONE: dict[type[ev.Event], dict[str, Any]] = {
+    ev.QuotaUsed: {"used": 0.85, "nearly": False},
+    ev.QuotaWaiting: {"planned": False},
+    ev.RateLimited: {"overage": False},
     ev.BudgetWarning: {"budget": "cost", "estimated": True, "count_tokens": "plain"},
     ev.BuildVerified: {"passed": False, "issues": ["no test"]},
     ev.DeliverEnded: {
@@ -92,6 +95,16 @@ _OF_ONE: dict[type[ev.Event], dict[str, Any]] = {
     ev.DeliverablesListed: {
         "deliverables": [{"id": "DL-001", "description": "a login", "status": "passed"}]
     },
+    ev.Forecast: {
+        "cost_estimated": True,
+        "loop": "run",
+        "runs": 10,
+        "duration": 60.0,
+        "worst_duration": 90.0,
+        "worst_cost_usd": 1.5,
+        "items": 0,
+        "slots": 1,
+    },
     ev.GateChanged: {"paths": ["check.sh"], "check": ["check.sh"], "skipping": [], "weakened": []},
     ev.JobBlocked: {"failures": 3},
     ev.JobVerified: {"passed": False, "issues": ["no test"]},
@@ -119,10 +132,11 @@ _OF_ONE: dict[type[ev.Event], dict[str, Any]] = {
     ev.LoopApproved: {"checked": False},
     ev.WatchItemCompleted: {"checked": True},
     ev.RunResumed: {"duration": 60.0},
-    ev.RunStarted: {"kind": "run", "options": {}},
+    ev.RunStarted: {"kind": "run", "options": {}, "agents": {}},
     ev.DirtyFilesCommitted: {"paths": ["a.py"]},
     ev.DirtyFilesKept: {"paths": ["a.py"]},
     ev.PauseEnded: {"seconds": 60.0},
+    ev.RateLimited: {"overage": False},
     ev.SnapshotTaken: {"left_out": []},
     ev.ImprovementsKept: {"findings": ["x"], "filenames": ["x.md"], "approves": True},
     ev.SpecsChanged: {"paths": [".specs/a.md"]},

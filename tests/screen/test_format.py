@@ -27,6 +27,7 @@ VERBOSE_ONLY = (
         ev.VerificationEnded,
         ev.ContinueAsked,
         ev.PlanWritten,
+        ev.QuotaUsed,
     ),
 )
 FROM_NORMAL = (
@@ -38,6 +39,7 @@ FROM_NORMAL = (
     ev.SetupCommandOutput,
     ev.CommandStartedEvent,
     ev.CommitPerformed,
+    ev.Forecast,
     ev.PushPerformed,
     ev.StageCost,
     ev.SandboxChosen,
@@ -158,6 +160,11 @@ def replaced(**fields: Any) -> ev.Event:
         ),
         (
             FULL,
+            ev.Forecast(loop="run", runs=4, duration=90, worst_duration=7200),
+            "[Forecast] Usually takes 1m 30s; at most 2h 0m in the last 4 runs",
+        ),
+        (
+            FULL,
             ev.CheckFlaky(iteration=1, tests=("test_a",)),
             "[Check] Flaky: failed, then passed on the same files: test_a",
         ),
@@ -218,6 +225,31 @@ def replaced(**fields: Any) -> ev.Event:
             "[Agent] Usage limit reached (five_hour), resets 2026-01-02 03:04 UTC",
         ),
         (ALL, ev.RateLimited(status="allowed_warning"), "[Agent] Usage limit near"),
+        (FULL, ev.RateLimited(status="allowed"), "[Agent] Usage limit not reached"),
+        (
+            ALL,
+            ev.RateLimited(status="rejected", limit="five_hour", overage=True),
+            "[Agent] Usage limit reached (five_hour), extra usage is paid for",
+        ),
+        # A window that is nearly used up shows by default, each change in detail.
+        *(
+            (
+                levels,
+                ev.QuotaUsed(
+                    window="five_hour", used=0.85, resets_at=RESETS, agent=agent, nearly=nearly
+                ),
+                f"[Agent] {name}five_hour 85 % used, resets 2026-01-02 03:04 UTC",
+            )
+            for levels, agent, name, nearly in (
+                (DEFAULT, "claude", "claude: ", True),
+                (FULL, "", "", False),
+            )
+        ),
+        (
+            ALL,
+            ev.QuotaWaiting(remaining=90, resets_at=RESETS, message="kept", planned=True),
+            "[Agent] Waiting until 2026-01-02 03:04 UTC, 1m 30s left: kept",
+        ),
         (
             ALL,
             ev.GuardDenied(tool="Bash", tool_use_id="t", part="rm\n-r x", reason="No `rm`.\nMore."),

@@ -184,3 +184,22 @@ def test_pull_requests() -> None:
     )
     (line,) = [line for line in text.splitlines() if "Proposed" in line]
     assert "#7 blocked (it is a draft) https://f/7" in line
+
+
+def test_usage_windows() -> None:
+    """The windows of each agent are on one line, with the resets."""
+    reports = (
+        ev.QuotaUsed(window=window, used=used, agent=agent, resets_at=resets_at)
+        for window, used, agent, resets_at in (
+            ("seven_day", 0.4, "claude", None),
+            ("five_hour", 0.62, "claude", AT + timedelta(hours=1)),
+            ("five_hour", 0.1, "codex", AT + timedelta(hours=1)),
+            ("primary", 1.0, "codex", AT),
+        )
+    )
+    lines = [line.split(maxsplit=1) for line in shown(*reports).splitlines() if "Quota" in line]
+    resets = f"resets {(AT + timedelta(hours=1)).astimezone():%H:%M}"
+    assert [
+        ["Quota", f"claude: five_hour 62 % used, {resets}; seven_day 40 % used"],
+        ["Quota", f"codex: five_hour 10 % used, {resets}"],
+    ] == lines

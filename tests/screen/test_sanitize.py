@@ -87,6 +87,7 @@ def test_hostile_event_is_inert(cls: type[Event]) -> None:
     if "outcome" in cls.model_fields:
         hostile.pop("outcome", None)
     for name, value in {
+        "agents": {HOSTILE: (HOSTILE, HOSTILE)},
         "changed": [HOSTILE],
         "check": [HOSTILE],
         "commits": [(HOSTILE, HOSTILE)],

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cuggino.events import AgentMessage, Event, KnownState, RunEnded, RunStarted
+from cuggino.events import AgentMessage, Event, KnownState, Note, RunEnded, RunStarted
 from cuggino.storage import new_run_id
 from cuggino.storage.journal import Journal, last_entry, list_journals, prune
 
@@ -146,7 +146,7 @@ def test_the_last_entry(tmp_path: Path, size: int, torn: bytes) -> None:
     """The last whole entry is found from the end, for any length of it and of a torn line."""
     path = add(tmp_path, "1", "unfinished")
     journal = Journal.open(path)
-    entry = journal.append(AgentMessage(text="x" * size), at=NOW)
+    entry = journal.append(Note(content="x" * size), at=NOW)
     journal.close()
     with path.open("ab") as file:
         file.write(torn)

@@ -62,7 +62,7 @@ def test_tags_in_the_content_of_events(tmp_path: Path) -> None:
 
 def test_lines_longer_than_a_chunk(tmp_path: Path) -> None:
     """Lines of many megabytes are skipped, and what follows is found."""
-    long = ev.AgentMessage(text="x" * 9_000_000, message_id="m")
+    long = ev.Note(content="x" * 9_000_000)
     path = write(tmp_path, BEGIN, long, BEGIN, long, update(1), long)
     assert [BEGIN, BEGIN, update(1)] == skimmed(path, recent=0)
 

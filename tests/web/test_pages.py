@@ -128,6 +128,17 @@ def test_plan_and_commits_come_at_once(run: Run) -> None:
     assert "/r/run-1/commit/abc1234" in html
 
 
+def test_the_usual_end(run: Run) -> None:
+    """The page names the usual duration and end while the run works."""
+    assert "usually" not in run.page()
+    made = ev.Forecast(loop="run", runs=3, duration=60, worst_duration=90)
+    (html,) = run.changes(made).of("head")
+    assert "usually takes 1:00, until " in html
+    run.fold.running = False
+    (html,) = run.changes(ev.RunEnded(state="approved")).of("head")
+    assert "usually" not in html
+
+
 def test_the_end(run: Run) -> None:
     """A run that has ended has no buttons and no running tool."""
     assert "Stop after stage" in run.page()
@@ -152,3 +163,20 @@ def test_messages_without_a_site() -> None:
 def test_span(seconds: float, text: str) -> None:
     """Durations are short."""
     assert text == pages.span(seconds)
+
+
+def test_usage_windows(run: Run) -> None:
+    """A running page shows the windows that are not reset yet."""
+    now = datetime.now(UTC)
+    run.add(
+        *(
+            ev.QuotaUsed(window=window, used=0.62, agent="claude", resets_at=resets_at)
+            for window, resets_at in (
+                ("five_hour", now + timedelta(hours=1)),
+                ("seven_day", now - timedelta(hours=1)),
+            )
+        )
+    )
+    page = run.page()
+    assert "claude: five_hour 62 % used, resets" in page
+    assert "seven_day" not in page

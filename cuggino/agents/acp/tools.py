@@ -11,7 +11,14 @@ from typing import Any
 from cuggino.agents.acp.profiles import Profile
 from cuggino.agents.base.calls import Call, shell_call, unknown_call
 from cuggino.agents.base.watch import same_text
-from cuggino.agents.base.wire import Json, dict_or_empty, list_or_empty, text_or_none
+from cuggino.agents.base.wire import (
+    Json,
+    dict_or_empty,
+    list_or_empty,
+    media_texts,
+    output_text,
+    text_or_none,
+)
 from cuggino.guard import READERS
 
 _OF_KIND = {
@@ -150,19 +157,24 @@ def _dicts(value: Any) -> Iterator[Json]:
 
 def _content(value: Any) -> tuple[list[str], list[Any]]:
     """Return the texts of a call, and the paths of its changes."""
-    texts, paths = [], []
+    texts: list[str] = []
+    paths: list[Any] = []
     for one in _dicts(value):
         if one.get("type") == "diff":
             paths.append(one.get("path"))
-        elif (text := text_or_none(dict_or_empty(one.get("content")).get("text"))) is not None:
-            texts.append(text)
+        elif isinstance(text := dict_or_empty(one.get("content")).get("text"), str):
+            texts.append(output_text(text))
+        else:
+            texts += media_texts([one.get("content")])
     return texts, paths
 
 
 def _output(raw: Any) -> str:
-    if isinstance(raw, str):
-        return raw
+    if isinstance(raw, str | list):
+        return output_text(raw)
     given: Mapping[str, Any] = dict_or_empty(raw)
+    if isinstance(parts := given.get("content"), list):
+        return output_text(parts)
     found = [given.get(key) for key in ("output", "text", "stdout", "stderr")]
     return "\n".join(text for text in found if isinstance(text, str) and text)
 

@@ -14,14 +14,15 @@ from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
-from cuggino.agents.acp.failure import failed_turn, failure_of
+from cuggino.agents.acp.failure import dialect, failed_turn, failure_of
 from cuggino.agents.acp.messages import PROTOCOL, chosen_value, denials, hello, mcp_server
 from cuggino.agents.acp.profiles import Profile
 from cuggino.agents.acp.spending import Spending
 from cuggino.agents.acp.tools import Told, key_of, refusal
 from cuggino.agents.base.calls import Call
-from cuggino.agents.base.failure import PlainLines, crash, interrupted, outcome_of
+from cuggino.agents.base.failure import PlainLines, outcome_of
 from cuggino.agents.base.program import encodable
+from cuggino.agents.base.refusals import judge_ending
 from cuggino.agents.base.watch import Used, Verdict, Watch
 from cuggino.agents.base.wire import (
     Json,
@@ -51,11 +52,6 @@ _CHOICE = "Nobody is there to choose between its answers: do without"
 _NOT_OFFERED = -32601
 _RETRYING = "_session/retrying"
 """Mistral Vibe's notification that it retries a request and starts its answer over."""
-_STOPPED = {
-    "max_tokens": "the model's answer was cut at its limit of tokens",
-    "max_turn_requests": "the agent reached its limit of requests in a turn",
-    "refusal": "the model refused to answer",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,8 +194,13 @@ class AcpSession:
         """Return how the session ended; `failure` is an external cause."""
         error: LlmSessionError | None = self.breach
         if error is None and not self.is_over:
-            error = failure or crash(
-                self._profile.command[0], exit_code, self._plain.after(stderr_tail)
+            error = failure or judge_ending(
+                dialect(self._login),
+                program=self._profile.command[0],
+                exit_code=exit_code,
+                said=self._plain.after(stderr_tail),
+                now=datetime.fromtimestamp(self._now, UTC),
+                zone=self._zone,
             )
         error = error or self._error
         ended = SessionEnded(
@@ -367,21 +368,15 @@ class AcpSession:
         return [*events, *self._finish(self._reason(reason))]
 
     def _reason(self, reason: str) -> LlmSessionError | None:
-        program = self._profile.command[0]
-        if reason == "end_turn":
-            return failed_turn(
-                program,
-                self._said,
-                has_worked=self._has_worked,
-                now=datetime.fromtimestamp(self._now, UTC),
-                zone=self._zone,
-                login=self._login,
-            )
-        if reason == "cancelled":
-            return interrupted(program)
-        message = _STOPPED.get(reason, f"{program} stopped: {reason}")
-        is_limit = reason == "max_turn_requests"
-        return AgentFailed(message, reason="max_turns" if is_limit else "unknown")
+        return failed_turn(
+            self._profile.command[0],
+            self._said,
+            reason=reason,
+            has_worked=self._has_worked,
+            now=datetime.fromtimestamp(self._now, UTC),
+            zone=self._zone,
+            login=self._login,
+        )
 
     def _finish(self, error: LlmSessionError | None) -> list[LlmAgentEvent]:
         self.is_over, self._error = True, error

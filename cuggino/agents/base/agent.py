@@ -11,7 +11,7 @@ from typing import Literal, Protocol, TypeAlias
 from reactivex import Observable, throw
 
 from cuggino.agents.base.login import LoginCheck
-from cuggino.domain import AgentCooldown
+from cuggino.domain import AgentCooldown, QuotaPlan
 from cuggino.errors import AgentFailed, GuardNotLive
 from cuggino.events import LlmAgentEvent, SupervisionEvent
 from cuggino.guard import Policy, Role, Sandbox
@@ -40,6 +40,9 @@ class SpawnOptions:
     """Token budget for reasoning; None uses the agent's default."""
     max_budget_usd: float | None = None
     """Maximum cost of the session in US dollars, for agents that support a limit."""
+    quota: QuotaPlan | None = field(default=None, compare=False)
+    """How much of the account's usage windows the session may use; an agent that chooses among
+    others applies it to each (`within_quota`)."""
     env: Mapping[str, str] = field(default_factory=dict)
     """Variables added to the environment of the agent's program and its tools."""
     guard: Policy | None = None
@@ -221,6 +224,13 @@ class LlmAgent(ABC):
         """Return the models of `agents_for(role)` if `model` is configured; None is their own."""
         return (model,)
 
+    def named_for(self, role: Role | None, model: str | None) -> tuple[str, str | None]:
+        """Return the name and the model of the agent that the role begins with.
+
+        `model` is that of the options; a model of None is the agent's default.
+        """
+        return self.name, model
+
     def check_roles(self, roles: Iterable[Role], *, guarded: bool) -> None:
         """Check that each role has an agent, and with `guarded` that no fallback is unguarded.
 
@@ -290,6 +300,9 @@ class DelegatingAgent(LlmAgent):
 
     def models_for(self, role: Role | None, model: str | None) -> tuple[str | None, ...]:
         return self.agent.models_for(role, model)
+
+    def named_for(self, role: Role | None, model: str | None) -> tuple[str, str | None]:
+        return self.agent.named_for(role, model)
 
     def check_roles(self, roles: Iterable[Role], *, guarded: bool) -> None:
         self.agent.check_roles(roles, guarded=guarded)

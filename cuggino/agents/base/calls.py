@@ -7,7 +7,8 @@ It needs only the standard library: the hook program imports it, once for every 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cuggino.guard.policy import Policy
@@ -160,6 +161,95 @@ def unknown_call(tool: str, given: Any) -> Call:
     return Call(tool, given, why)
 
 
+def _nothing_read(_tool: str, _given: Mapping[str, Any]) -> tuple[str, ...]:
+    return ()
+
+
+class Tools(NamedTuple):
+    """A program's tools, for the conversion of its calls to Claude Code's names."""
+
+    names: Mapping[str, str]
+    """Claude Code's names of the program's own tools; a tool that is missing is unknown."""
+    inputs: Mapping[str, Mapping[str, str]] = {}
+    """Claude Code's names of inputs that differ, by Claude Code's name of the tool."""
+    shell_keys: Collection[str] = ("command", "description")
+    """Inputs of commands; others could change where or how a command runs."""
+    folder: str = ""
+    """The input that names the folder of a command."""
+    needs: Mapping[str, str] = {}
+    """Inputs that have to be texts, by the program's own tool; else the call is unknown."""
+    readers: Collection[str] = ()
+    """The program's own tools that read files."""
+    reads: Callable[[str, Mapping[str, Any]], tuple[str, ...]] = _nothing_read
+    """Return the files and folders that a reader reads, by Claude Code's name and inputs."""
+    paths: tuple[str, ...] = ()
+    """Inputs with paths, which become absolute."""
+    prefix: str = "{server}_"
+    """The beginning of the names of an MCP server's tools."""
+    replaced: str = ""
+    """Pattern of the characters of a server's name that become underscores in the prefix."""
+    servers: tuple[str, ...] = ()
+    """MCP servers that come with the program."""
+
+    def call(
+        self,
+        name: str,
+        given: Any,
+        *,
+        cwd: str = "",
+        server: tuple[str, str] | None = None,
+        servers: Iterable[str] = (),
+    ) -> Call:
+        """Convert a call to Claude Code's tool names; unknown tools keep their names.
+
+        `server` is the MCP server and its tool, if reported; otherwise it is the longest of
+        `servers` whose prefix the tool's name has. Paths are relative to `cwd`. Never raises.
+        """
+        tool = self.names.get(name) if server is None else None
+        if tool is None:
+            found = server or self.server_of(name, servers)
+            return server_call(*found, given) if found else unknown_call(name, given)
+        if (key := self.needs.get(name)) is not None and not (
+            isinstance(given, Mapping) and isinstance(given.get(key), str)
+        ):
+            return unknown_call(name, given)
+        if tool == "MultiEdit":
+            return patch_call(given)
+        call = renamed_call(tool, given, self.inputs.get(tool, {}))
+        if call.unknown:
+            return call
+        held = {
+            key: os.path.join(cwd, value) if key in self.paths and isinstance(value, str) else value
+            for key, value in call.input.items()
+        }
+        call = call._replace(input=held)
+        if tool == "Bash" and not isinstance(held.get("command"), str):
+            return unknown_call(name, given)
+        if tool == "Bash":
+            own = os.path.join(cwd, str(held.get(self.folder) or ""))
+            return shell_call(call._replace(cwd=own or None), self.shell_keys)
+        return call._replace(reads=self.reads(tool, held)) if name in self.readers else call
+
+    def server_of(self, name: str, servers: Iterable[str]) -> tuple[str, str] | None:
+        """Return the MCP server and its tool by the name of a tool, or None."""
+        prefixes = {
+            self.prefix.format(server=self.plain(server)): server
+            for server in (*servers, *self.servers)
+        }
+        for prefix in sorted(prefixes, key=len, reverse=True):
+            if name.startswith(prefix):
+                return prefixes[prefix], name[len(prefix) :]
+        return None
+
+    def plain(self, name: str) -> str:
+        """Return the name of a server as it appears in names of tools."""
+        return re.sub(self.replaced, "_", name) if self.replaced else name
+
+    def of(self, tool: str) -> tuple[str, ...]:
+        """Return the program's own names of a tool of Claude Code."""
+        return tuple(name for name, common in self.names.items() if common == tool)
+
+
 def renamed_call(tool: str, given: Any, names: Mapping[str, str]) -> Call:
     """Return a call whose inputs have other `names`.
 
@@ -188,17 +278,6 @@ def patch_call(patch: Any) -> Call:
     edits = [{"file_path": file} for file in patched_files(patch)]
     given = {"edits": edits, "patch": patch}
     return Call("MultiEdit", given) if edits else unknown_call("MultiEdit", given)
-
-
-def server_tool(name: str, servers: Mapping[str, str]) -> tuple[str, str] | None:
-    """Return the server and its tool, or None.
-
-    `servers` are the servers by the prefixes of their tools, of which the longest one counts.
-    """
-    for prefix in sorted(servers, key=len, reverse=True):
-        if name.startswith(prefix):
-            return servers[prefix], name[len(prefix) :]
-    return None
 
 
 def server_call(server: str, tool: str, given: Any) -> Call:

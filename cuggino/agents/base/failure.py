@@ -1,4 +1,4 @@
-"""Names for failures that all providers share: statuses, hints, crashes, limits, time zones."""
+"""What the failures of all providers share: hints, crashes, last words, time zones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from cuggino.domain import is_quota_text, parse_reset
+from cuggino.agents.base.wire import plain_text
 from cuggino.errors import (
     AgentFailed,
     AgentFailure,
@@ -23,16 +23,6 @@ from cuggino.events import SessionOutcome
 
 STDERR_LINES = 5
 _MESSAGE_LIMIT = 2000
-
-_REASON_OF_STATUS: Mapping[int, AgentFailure] = {
-    401: "auth",
-    403: "auth",
-    402: "billing",
-    408: "connection",
-    413: "prompt_too_long",
-    429: "rate_limit",
-    529: "overloaded",
-}
 
 _HINT_OF_REASON: Mapping[AgentFailure, str] = {
     "billing": "check the plan or the credit of the account",
@@ -52,35 +42,16 @@ CONNECTION = re.compile(
 """Output of a program that could not reach its API."""
 
 
-def reason_of_status(status: int) -> AgentFailure:
-    """Return the reason of an HTTP status of 400 or more."""
-    return _REASON_OF_STATUS.get(status, "server" if status >= 500 else "bad_request")
-
-
 def failed(
-    message: str, reason: AgentFailure, *, hints: Mapping[AgentFailure, str] | None = None
-) -> AgentFailed:
-    """Return the error with a hint, from the provider's `hints` or the common ones."""
-    hint = (hints or {}).get(reason) or _HINT_OF_REASON.get(reason)
-    return AgentFailed(message, reason=reason, hint=hint)
-
-
-def api_failure(
     message: str,
     reason: AgentFailure,
     *,
-    now: datetime,
-    zone: tzinfo,
     hints: Mapping[AgentFailure, str] | None = None,
-) -> LlmSessionError:
-    """Return the error of an API that refused, `QuotaExceeded` for a usage limit.
-
-    A limit set on an API key is reported as a bad request. `now` is timezone-aware; `zone` applies
-    to times without one.
-    """
-    if reason in ("rate_limit", "unknown", "bad_request") and is_quota_text(message):
-        return QuotaExceeded(message, resets_at=parse_reset(message, now=now, zone=zone))
-    return failed(message, reason, hints=hints)
+    retry_at: datetime | None = None,
+) -> AgentFailed:
+    """Return the error with a hint, from the provider's `hints` or the common ones."""
+    hint = (hints or {}).get(reason) or _HINT_OF_REASON.get(reason)
+    return AgentFailed(message, reason=reason, hint=hint, retry_at=retry_at)
 
 
 def crash(program: str, exit_code: int, stderr_tail: str) -> AgentFailed:
@@ -112,8 +83,12 @@ def outcome_of(error: LlmSessionError | None) -> SessionOutcome:
             return "failed"
 
 
+_JSON = re.compile(r"\{|\[\s*(?:[\[{\"\]]|$)")
+"""The beginning of JSON, rather than of a text such as `[error] not enrolled`."""
+
+
 class PlainLines:
-    """The last lines of a program's output that are no JSON.
+    """The last lines of a program's output that are plain text, as a terminal shows them.
 
     A program that fails before its session may print the reason in the place of its events.
     """
@@ -122,9 +97,10 @@ class PlainLines:
         self._lines: deque[str] = deque(maxlen=STDERR_LINES)
 
     def add(self, line: bytes) -> None:
-        """Keep the line, unless it is a part of JSON."""
-        if not line.lstrip().startswith((b"{", b"[")):
-            self._lines.append(line.decode("utf-8", "replace"))
+        """Keep the line, unless it is blank or a part of JSON."""
+        text = plain_text(line)
+        if text and not _JSON.match(text):
+            self._lines.append(text)
 
     def after(self, stderr_tail: str) -> str:
         """Return the last words of the program: on standard error, then these lines."""

@@ -6,8 +6,9 @@ import os
 import re
 import shutil
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar
@@ -16,8 +17,9 @@ from reactivex import Observable, defer
 
 from cuggino.agents.base.agent import InteractiveOptions, LlmAgent, SpawnOptions
 from cuggino.agents.base.enclosing import enclosure_of
-from cuggino.agents.base.login import LoginCheck, login_key
+from cuggino.agents.base.login import Login, LoginCheck
 from cuggino.agents.base.private_files import Session
+from cuggino.agents.base.stream import SessionReader, stream_json
 from cuggino.errors import AgentNotFound, AgentTooOld, GuardNotLive, ProcessError
 from cuggino.events import LlmAgentEvent
 from cuggino.operators import acquire_release
@@ -28,10 +30,29 @@ _VERSION_TIMEOUT = 60.0
 """Seconds for `--version`."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """How the program of one session is started, and how its lines are read."""
+
+    argv: Sequence[str]
+    env: Mapping[str, str]
+    """Its whole environment."""
+    stdin: str
+    """Its input."""
+    reader: Callable[..., SessionReader]
+    """Creates the reader of its lines; see `session` of `stream_json`."""
+    cwd: Path | None = None
+    """The folder in which it starts, by default that of the session."""
+    messages: Observable[str] | None = None
+    """A person's messages, if it takes them; then the reader is a `Listener`."""
+
+
 class ProgramAgent(LlmAgent):
     """An agent that is an installed program.
 
-    A subclass states what the program is and implements `_start` and `_terminal`.
+    A subclass is data about the program, and `launch`, which turns the options of a session into
+    its command line, environment and reader. Finding, checking, confining, starting and stopping it
+    are common to all. A program that does not print lines has its own `_start`.
 
     Args:
         path: The program. A bare name is looked up on PATH; any other path is relative to the
@@ -60,16 +81,8 @@ class ProgramAgent(LlmAgent):
     """Files and folders in its first state folder that decide what later sessions run."""
     unguarded_terminal: ClassVar[str] = ""
     """The reason why interactive sessions cannot be guarded, or ""."""
-    login_command: ClassVar[tuple[str, ...]] = ()
-    """Arguments with which the program reports its login; () if it has none."""
-    login_variables: ClassVar[tuple[str, ...]] = ()
-    """Prefixes of the names of variables that may contain a login."""
-    login_credentials: ClassVar[tuple[str, ...]] = ()
-    """Variables that contain a login themselves."""
-    login_folders: ClassVar[tuple[str, ...]] = ()
-    """Variables that name a folder in which a login is stored."""
-    login_hint: ClassVar[str] = ""
-    """Instructions for logging in."""
+    login: ClassVar[Login | None] = None
+    """How it reports its login, if it does."""
 
     def __init__(
         self, *, path: str | os.PathLike[str] | None = None, env: Mapping[str, str] | None = None
@@ -99,27 +112,13 @@ class ProgramAgent(LlmAgent):
         return self._version
 
     def login_check(self, cwd: Path) -> LoginCheck | None:
-        if not self.login_command:
+        if self.login is None:
             return None
-        env = {**self.environment, **self.variables}
-
-        def read(code: int, output: str) -> bool | None:
-            answer = self._read_login(code, output)
-            return None if answer is False and self._may_log_in_elsewhere(cwd, env) else answer
-
         try:
             program = self._find_program()
-            key = login_key(program, env, prefixes=self.login_variables, values=self.login_folders)
+            return self.login.check(program, cwd, {**self.environment, **self.variables})
         except (AgentNotFound, OSError):
             return None
-        return LoginCheck(
-            argv=(program, *self.login_command),
-            env=env,
-            read=read,
-            key=key,
-            hint=self.login_hint,
-            is_given=any(env.get(name) for name in self.login_credentials),
-        )
 
     def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
         """Run one session; see `LlmAgent.spawn` and the class."""
@@ -149,23 +148,30 @@ class ProgramAgent(LlmAgent):
             enclosure = self.enclosure(options, env, stack)
             return run_in_terminal(argv, cwd=options.cwd, env=env, enclosure=enclosure)
 
-    @abstractmethod
+    def launch(self, options: SpawnOptions, stack: ExitStack) -> Launch:
+        """Return how a session is started; private files of the session belong to the stack."""
+        raise NotImplementedError
+
     def _start(self, options: SpawnOptions, stack: ExitStack) -> Observable[LlmAgentEvent]:
         """Return a session's stream; the stack is closed when the session is over."""
+        launch = self.launch(options, stack)
+        return stream_json(
+            launch.argv,
+            program=self.name,
+            cwd=launch.cwd or options.cwd,
+            env=launch.env,
+            stdin=launch.stdin,
+            session=launch.reader,
+            messages=launch.messages,
+            drafts=options.drafts,
+            enclosure=self.enclosure(options, launch.env, stack),
+        )
 
     @abstractmethod
     def _terminal(
         self, options: InteractiveOptions, stack: ExitStack
     ) -> tuple[list[str], Mapping[str, str]]:
         """Return the command line and environment of an interactive session."""
-
-    def _read_login(self, code: int, output: str) -> bool | None:
-        """Return what the login command reports, None if it is not an answer."""
-        return None
-
-    def _may_log_in_elsewhere(self, cwd: Path, env: Mapping[str, str]) -> bool:
-        """Return whether sessions may use a login that the login command does not know."""
-        return False
 
     def state_folders(self, env: Mapping[str, str]) -> list[Path]:
         """Return the folders that the program writes in this environment."""

@@ -62,7 +62,8 @@ def conclude(
         observer.on_error(defect)
         return
     told = limit()
-    if isinstance(error, QuotaExceeded) and (told is None or told.status != "rejected"):
+    is_told = told is not None and told.status == "rejected" and not told.overage
+    if isinstance(error, QuotaExceeded) and not is_told:
         observer.on_next(RateLimited(status="rejected", resets_at=error.resets_at))
     observer.on_next(ended)
     if error := failure or error:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from typing import Any, TypeAlias, TypeGuard
 
 from pydantic_core import from_json
 
+from cuggino.domain import size_text, without_escapes
 from cuggino.events import McpServerFailed
 
 Json: TypeAlias = dict[str, Any]
@@ -17,18 +19,30 @@ MOST_LEVELS = 100
 
 _TOO_DEEP = "(nested too deeply to be shown)"
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_CONTROLS = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f\ufeff]")
+_OBJECT = re.compile(r"\{\s*\"")
+"""The beginning of an object that has members."""
 
 
-def parse_json_line(line: bytes) -> Json | None:
+def parse_json_line(line: bytes, *, surrogates: bool = False) -> Json | None:
     """Return the JSON object on this line, or None for anything else (CUG-082).
 
-    Invalid UTF-8 and lone surrogates become U+FFFD, so that every text can be encoded.
+    Terminal sequences, control characters and a byte order mark are left out, and so is plain text
+    before a message of a program, for example a spinner without an end of line. Invalid UTF-8
+    becomes U+FFFD, and so do lone surrogates, so that every text can be encoded; with `surrogates`
+    these are kept, as another line may complete them.
     """
     try:
         value = from_json(line, cache_strings="keys")
     except ValueError:  # it is stricter, for example about lone surrogates
-        return _parse_leniently(line)
+        return _parse_leniently(line, surrogates=surrogates)
     return value if isinstance(value, dict) else None
+
+
+def plain_text(line: bytes) -> str:
+    """Return a line of a program's output as a terminal shows it, without sequences and blanks."""
+    text = _cleaned(line).rstrip()
+    return text.rpartition("\r")[2].strip()
 
 
 def dict_or_empty(value: Any) -> Json:
@@ -75,6 +89,118 @@ def compact(value: Any) -> str:
         return _TOO_DEEP
 
 
+_TYPES = ("mimeType", "media_type", "mime_type", "mediaType", "mime")
+_DATA = ("data", "blob", "base64", "file_data")
+_LINKS = ("url", "uri", "image_url", "fileUri", "file_url")
+_HOLDERS = ("source", "resource", "image_url", "inlineData", "inline_data", "fileData", "file")
+"""Members in which the programs and their APIs keep the content of a part that is not text."""
+_KINDS = frozenset({"image", "audio", "video", "document", "file", "resource_link", "blob"})
+_BASE64 = re.compile(r"[A-Za-z0-9+/_\r\n-]*={0,2}\s*")
+_DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w.+-]+=[^;,]{0,99})*;base64,", re.ASCII)
+_LONG_URL = re.compile(_DATA_URL.pattern + r"([\w+/=-]{1000,})", re.ASCII)
+_LONG_DATA = re.compile(
+    r"(\"(?:data|blob|base64)\"\s{0,9}:\s{0,9})\"([\w+/-]{1000,}={0,2})\"", re.ASCII
+)
+"""Content within a text; short ones, such as an icon in a page, are kept."""
+
+
+def output_text(content: Any) -> str:
+    """Return the text of a tool's result: a text, or parts, each on a line.
+
+    A part that is not text is named by its type and size, as in `[image/png, 1.5 MB]`, also within
+    other values, and in a text that holds it in base64. Other parts are JSON.
+    """
+    if isinstance(content, str):
+        return _text(content)
+    return "\n".join(map(_part_text, content if isinstance(content, list) else [content]))
+
+
+def _part_text(part: Any) -> str:
+    match part:
+        case (
+            {"text": str(text)}
+            | {"resource": {"text": str(text)}}
+            | {"source": {"type": "text", "data": str(text)}}
+        ):
+            return _text(text)
+        case dict() if named := _media(part):
+            return named
+        case str() if named := _data_url(part):
+            return named
+        case _:
+            return _text(compact(_without_media(part, MOST_LEVELS)))
+
+
+def _text(text: str) -> str:
+    if named := _data_url(text):
+        return named
+    if ";base64," in text:
+        text = _LONG_URL.sub(lambda found: _named(found[1] or "data", _decoded(found[2])), text)
+    return _LONG_DATA.sub(lambda found: f'{found[1]}"{_named("base64", _decoded(found[2]))}"', text)
+
+
+def media_texts(parts: Any) -> list[str]:
+    """Return the names of the parts that are not text, for a result that has a text beside them."""
+    found = (_media(part) for part in list_or_empty(parts) if isinstance(part, dict))
+    return [text for text in found if text]
+
+
+def _media(part: Json) -> str | None:
+    """Return the name of a part that is not text, or None for any other value."""
+    told = text_or_none(part.get("type")) or ""
+    kind = told.removeprefix("input_").removesuffix("_url")
+    for holder in (part, *(dict_or_empty(part.get(name)) for name in _HOLDERS)):
+        named = _first(holder, _TYPES) or _first(part, _TYPES)
+        for text in filter(None, (_first(holder, _DATA), _first(holder, _LINKS))):
+            if found := _data_url(text):
+                return found
+        data, link, size = _first(holder, _DATA), _first(holder, _LINKS), holder.get("byteLength")
+        if data is not None and (named or kind in _KINDS) and _BASE64.fullmatch(data):
+            return _named(named or kind, _decoded(data))
+        if is_number(size) and (named or kind in _KINDS):
+            return _named(named or kind, size)
+        if link is not None and kind in _KINDS:
+            return f"[{named or kind}, {link}]"
+    return None
+
+
+def _first(holder: Json, names: Iterable[str]) -> str | None:
+    return next((value for name in names if isinstance(value := holder.get(name), str)), None)
+
+
+def _data_url(text: str) -> str | None:
+    """Return the name of the content of a data URL, or None for any other text."""
+    found = _DATA_URL.match(text)
+    if found is None or not _BASE64.fullmatch(text, found.end()):
+        return None
+    return _named(found[1] or "data", _decoded(text[found.end() :]))
+
+
+def _named(kind: str, size: float) -> str:
+    return f"[{kind}, {size_text(size)}]"
+
+
+def _decoded(data: str) -> int:
+    """Return the number of bytes that the text encodes in base64."""
+    blanks = sum(data.count(blank) for blank in " \r\n\t")
+    return (len(data) - blanks - data.count("=")) * 3 // 4
+
+
+def _without_media(value: Any, levels: int) -> Any:
+    if levels == 0:
+        return _TOO_DEEP
+    match value:
+        case str():
+            return _data_url(value) or value
+        case dict():
+            named = _media(value)
+            return named or {key: _without_media(item, levels - 1) for key, item in value.items()}
+        case list():
+            return [_without_media(item, levels - 1) for item in value]
+        case _:
+            return value
+
+
 def failed_servers(servers: Any) -> list[McpServerFailed]:
     """Return one event for each MCP server of the list that failed."""
     return [
@@ -84,17 +210,36 @@ def failed_servers(servers: Any) -> list[McpServerFailed]:
     ]
 
 
-def _parse_leniently(line: bytes) -> Json | None:
-    text = line.decode("utf-8", "replace").strip()
-    if not text.startswith("{"):
-        return None
+def _cleaned(line: bytes) -> str:
+    """Return the line without terminal sequences and controls, which JSON does not contain."""
+    return _CONTROLS.sub("", without_escapes(line.decode("utf-8", "replace")))
+
+
+def _parse_leniently(line: bytes, *, surrogates: bool) -> Json | None:
+    text = _cleaned(line).strip()
+    begins = text.startswith("{")
+    if not begins:
+        if (found := _OBJECT.search(text)) is None:
+            return None
+        text = text[found.start() :]
     try:
         value = json.loads(text)
-        if "\\ud" in text or "\\uD" in text:
+        if not surrogates and ("\\ud" in text or "\\uD" in text):
             value = _without_surrogates(value)
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) else None
+    return value if isinstance(value, dict) and (begins or _is_message(value)) else None
+
+
+def _is_message(value: Json) -> bool:
+    """Return whether the object is a message of a program, not data in its plain text.
+
+    The body of an API's error also has a type.
+    """
+    if value.get("jsonrpc") == "2.0":
+        return True
+    is_body = value.get("type") == "error" and isinstance(value.get("error"), dict)
+    return isinstance(value.get("type"), str) and (not is_body or "sessionID" in value)
 
 
 def _without_surrogates(value: Any) -> Any:

@@ -6,7 +6,7 @@ changed files (`files`), and one when it ends (`end`), after which another agent
 (`gave_way`). `session` numbers the sessions from 1; `n` numbers the lines of a session in the order
 of replay (those of an unfinished message may come later in the file); `at` is in seconds since the
 session started. Secrets are masked, and the project's folder and the id of the run are placeholders
-(`cassettes.masking`).
+(`cassettes.masking`, `cassettes.places`).
 
 A line is written as a whole as soon as it is known, so a killed run leaves a cassette of everything
 that had happened; an incomplete last line is ignored.

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cuggino.agents.cassettes.cassette import CommitMade, FileState
-from cuggino.agents.cassettes.masking import Places, Writing
+from cuggino.agents.cassettes.places import Places, Writing
 from cuggino.errors import CassetteError, ProcessError
 from cuggino.git import EXECUTABLE, LINK, NONE, Git, differences
 from cuggino.protection import own_write

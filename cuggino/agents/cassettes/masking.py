@@ -1,14 +1,9 @@
-"""Texts in a cassette: secrets are masked, and what differs from run to run is a placeholder.
+"""Secrets in texts, and the marks that replace them.
 
-Secrets are found by the values of environment variables, by formats that are unmistakable, and by
-names such as `password` beside a literal value (`secret_formats`). Random-looking text alone is
-kept, as ids and hashes look the same; so are words, variables and calls after `password =` in a
-program, which must still work when replayed. A secret in another format is found by its variable
-alone.
-
-The project's folder and the id of the run become `⟦project⟧` and `⟦run⟧`, so that a cassette
-replays in any folder; a literal `⟦` becomes `⟦[⟧`. In the contents of files a folder of one word
-(`/app`) is kept, as it may mean something else there.
+A secret is the value of a variable that is known: one of the environment with a telling name, and
+those that an agent or an MCP server is configured with. Tokens with a known prefix are masked
+without a variable, and so are private keys and credentials in URLs. Other words are kept, also
+beside `password =`: a recording must still work when replayed.
 """
 
 from __future__ import annotations
@@ -19,25 +14,105 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote
-
-from cuggino.agents.base.agent import SpawnOptions
-from cuggino.agents.cassettes.secret_formats import found_formats
 
 SHORTEST = 6
 """Minimum length of a masked value; a shorter one looks like a word."""
 
 _SECRET_NAME = re.compile(
-    r"token(?!s)|secret|passw|passphrase|credential|api_?key|private_?key|access_?key|authtoken"
-    r"|cookie|authorization|(?:^|_)(?:key|pass|auth|pat|dsn|jwt)(?:$|_)"
-    r"|_(?:pwd|creds)$|api_?tokens|[a-z]pass$|signing_?key",
+    r"token(?!s)|secret|passw|passphrase|credential|(?:api|private|access|signing)_?key|cookie"
+    r"|authorization|(?:^|_)(?:key|pass|auth|pat|dsn|jwt)(?:$|_)|_(?:pwd|creds)$|api_?tokens"
+    r"|[a-z]pass$",
     re.IGNORECASE,
 )
 _NO_SECRET = re.compile(r"true|false|\d{1,7}", re.IGNORECASE)
 _LONG_LINE = 20
 """Minimum length of a line that alone identifies a secret."""
+
+_BEFORE = (
+    r"(?:(?<![A-Za-z0-9_])"
+    # Letters of an escape: in a string, a URL, or terminal colors.
+    r"|(?<=\\[nrtfvb])|(?<=%[0-9A-Fa-f]{2})|(?<=\\u[0-9A-Fa-f]{4})"
+    r"|(?<=\x1b\[[mK])|(?<=\x1b\[\dm)|(?<=\x1b\[\d\dm)|(?<=;\dm)|(?<=;\d\dm))"
+)
+
+
+class _Token(NamedTuple):
+    """Tokens of one kind; the group of the pattern, if it has one, is the secret."""
+
+    label: str
+    words: tuple[str, ...]
+    """Every match contains one of them, so that the pattern rarely has to run."""
+    pattern: re.Pattern[str]
+
+
+def _token(label: str, words: str, pattern: str) -> _Token:
+    return _Token(label, tuple(words.split()), re.compile(_BEFORE + pattern, re.ASCII))
+
+
+_KNOWN = (
+    _token("api key", "sk-", r"sk-(?:(?:ant|proj|svcacct|admin|or)-[\w-]{16,}|[A-Za-z0-9]{20,})"),
+    _token("github token", "ghp_ gho_ ghu_ ghs_ ghr_", r"gh[pousr]_[A-Za-z0-9]{20,}"),
+    _token("github token", "github_pat_", r"github_pat_\w{20,}"),
+    _token("gitlab token", "glpat- gldt- glrt- glptt-", r"gl(?:pat|dt|rt|ptt)-[\w-]{16,}"),
+    _token("atlassian token", "ATBB ATCTT3 ATATT3", r"AT(?:BB|CTT3|ATT3)[\w=-]{24,}"),
+    _token("aws key", "AKIA ASIA", r"A[KS]IA[A-Z0-9]{16}(?![A-Z0-9])"),
+    _token("google key", "AIza", r"AIza[\w-]{35}"),
+    _token("google token", "ya29. 1//0", r"(?:ya29\.|1//0)[\w-]{20,}"),
+    _token("google secret", "GOCSPX-", r"GOCSPX-[\w-]{20,}"),
+    _token("slack token", "xox xapp-", r"(?:xox[a-z]|xapp)-[A-Za-z0-9-]{10,}"),
+    _token("stripe key", "_live_ _test_", r"[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"),
+    _token("npm token", "npm_", r"npm_[A-Za-z0-9]{30,}"),
+    _token("pypi token", "pypi-", r"pypi-[\w-]{40,}"),
+    _token("rubygems token", "rubygems_", r"rubygems_[a-f0-9]{40,}"),
+    _token("hugging face token", "hf_", r"hf_[A-Za-z0-9]{30,}"),
+    _token("sendgrid key", "SG.", r"SG\.[\w-]{16,}\.[\w-]{16,}"),
+    _token("digitalocean token", "_v1_", r"do[opr]_v1_[a-f0-9]{40,}"),
+    _token("shopify token", "shpat_ shpca_ shppa_ shpss_", r"shp(?:at|ca|pa|ss)_[A-Fa-f0-9]{32}"),
+    _token("linear key", "lin_", r"lin_(?:api|oauth)_[A-Za-z0-9]{32,}"),
+    _token("notion key", "ntn_", r"ntn_[A-Za-z0-9]{40,}"),
+    _token("databricks token", "dapi", r"dapi[a-f0-9]{32}(?:-\d)?(?![a-f0-9])"),
+    _token("vault token", "hvs. hvb. hvr.", r"hv[sbr]\.[\w-]{20,}"),
+    _token("supabase token", "sbp_ sb_secret_", r"sb(?:p|_secret)_[\w-]{30,}"),
+    _token("replicate token", "r8_", r"r8_[A-Za-z0-9]{37}"),
+    _token("grafana token", "glsa_ glc_", r"gl(?:sa|c)_[\w+/=]{30,}"),
+    _token("sentry token", "sntrys_ sntryu_", r"sntry[su]_[\w+/=-]{40,}"),
+    _token("docker token", "dckr_pat_ dckr_oat_", r"dckr_[po]at_[\w-]{20,}"),
+    _token("api key", "gsk_ pplx- xai- whsec_", r"(?:gsk_|pplx-|xai-|whsec_)[A-Za-z0-9]{32,}"),
+    _token("age key", "AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[A-Z0-9]{20,}"),
+    _token(
+        "api key",
+        "figd_ NRAK- PMAK- sq0atp- sq0csp- pscale_ dp.pt. dp.st.",
+        r"(?:figd_|NRAK-|PMAK-|sq0(?:atp|csp)-|pscale_(?:tkn|pw|oauth)_|dp\.[ps]t\.)[\w.-]{20,}",
+    ),
+    # Signed, or encrypted.
+    _token("jwt", "eyJ", r"eyJ[\w-]{8,4000}+\.eyJ[\w-]{8,8000}+\.[\w-]*"),
+    _token("jwt", "eyJ", r"eyJ[\w-]{8,4000}+\.[\w-]{0,2000}+(?:\.[\w-]{8,4000}+){3}"),
+    _token("webhook", "hooks.slack.com", r"hooks\.slack\.com/(?:services|workflows)/([\w/-]{20,})"),
+    _token("webhook", "/api/webhooks/", r"discord(?:app)?\.com/api/webhooks/(\d{10,}/[\w-]{30,})"),
+    _Token(
+        "private key",
+        ("PRIVATE KEY",),
+        # Without a key after it, it is only text about keys.
+        re.compile(
+            r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?=.{0,300}?[A-Za-z0-9+/]{40}).*?"
+            r"(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\Z)",
+            re.DOTALL,
+        ),
+    ),
+    _Token(
+        "url password",
+        ("://",),
+        # Neither a template placeholder nor the port of an address.
+        re.compile(
+            r"://[^\s:/@\"'<>]*+:(?!\$?\{[^{}\n]*\}@|\$\w+@|%[sdr]@|%\(\w+\)s@|\d{1,5}[?#])"
+            r"([^\s@/\"'<>]++)@"
+        ),
+    ),
+    _Token("url token", ("://",), re.compile(r"://(?=[A-Za-z_-]*\d)([\w-]{16,}+)@")),
+)
+"""What is a secret by itself; where two match the same text, both are masked as one."""
 
 
 class Span(NamedTuple):
@@ -49,7 +124,7 @@ class Span(NamedTuple):
 
 
 class Masker:
-    """Finds secrets in texts: values of variables with telling names, and known formats.
+    """Finds secrets in texts: values of variables with telling names, and known tokens.
 
     A value is found in plain form, and as encoded in JSON, URLs, shells and base64. A variable
     whose value is the path of an existing file is not a secret.
@@ -96,7 +171,7 @@ class Masker:
         ):
             return True
         texts = [data.decode(name, "ignore") for name in ("latin-1", "utf-16-le", "utf-16-be")]
-        return any(True for text in texts for _ in found_formats(text))
+        return any(True for text in texts for _ in _tokens(text))
 
     def _found(self, text: str) -> Iterator[Span]:
         for value, name in self._values.items():
@@ -104,12 +179,20 @@ class Masker:
             while at >= 0:
                 yield Span(at, at + len(value), mark(name))
                 at = text.find(value, at + 1)
-        for start, end, label in found_formats(text):
+        for start, end, label in _tokens(text):
             yield Span(start, end, mark(label))
 
 
+def _tokens(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield the start, the end and the label of each known token in the text."""
+    for label, words, pattern in _KNOWN:
+        if any(word in text for word in words):
+            for match in pattern.finditer(text):
+                yield *match.span(pattern.groups), label
+
+
 def without_secrets(env: Mapping[str, str]) -> Callable[[str], str]:
-    """Return the function that masks the secrets in a text, by this environment and by format."""
+    """Return the function that masks the secrets in a text, with those of this environment."""
     masker = Masker(env)
     return lambda text: put(text, masker.spans(text))
 
@@ -195,101 +278,3 @@ def _forms(value: str) -> Iterator[str]:
         *(line for line in value.splitlines() if len(line) >= _LONG_LINE),
     ]
     yield from dict.fromkeys(form for form in whole if len(form) >= SHORTEST)
-
-
-_UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
-_NAMED = re.compile(r"⟦(project|run|\[)⟧")
-_ESCAPED = "⟦[⟧"
-
-
-class Places:
-    """The placeholders of one session, and their values."""
-
-    def __init__(self, cwd: Path, env: Mapping[str, str]) -> None:
-        self._values = {"project": str(cwd), "[": "⟦"}
-        names: dict[str, str] = {}
-        # A folder may have two names: as given, and with links resolved.
-        for path in (str(cwd), os.path.realpath(cwd)):
-            if len(path) > 1:
-                names.setdefault(path, "⟦project⟧")
-        if run := re.match(_UUID, Path(env.get("CUGGINO_SESSION_FILE", "")).name):
-            self._values["run"] = run[0]
-            names[run[0]] = "⟦run⟧"
-        self._pattern = _finder(names)
-        # In a file `/app` may be the address of a page.
-        self._in_files = _finder(name for name in names if name.count("/") != 1)
-        self._names = {**names, "⟦": _ESCAPED}
-
-    @classmethod
-    def of(cls, options: SpawnOptions) -> Places:
-        """Return the placeholders of a session with these options."""
-        return cls(options.cwd, options.env)
-
-    def spans(self, text: str, *, in_file: bool = False) -> list[Span]:
-        """Return what placeholders replace in the text, or in the content of a file."""
-        pattern = self._in_files if in_file else self._pattern
-        return [Span(*m.span(), self._names[m[0]]) for m in pattern.finditer(text)]
-
-    def named(self, text: str) -> str:
-        """Insert placeholders into the text."""
-        return put(text, self.spans(text))
-
-    def filled(self, text: str) -> str:
-        """Replace the placeholders in the text with their values."""
-        return _NAMED.sub(lambda m: self._values.get(m[1], m[1]), text)
-
-
-class Writing:
-    """Converts the texts of a session for a cassette."""
-
-    def __init__(self, masker: Masker, places: Places) -> None:
-        self.masker = masker
-        self._places = places
-
-    def text(self, text: str) -> str:
-        """Mask secrets and insert placeholders."""
-        return put(text, self._spans(text))
-
-    def content(self, text: str) -> str:
-        """Do the same for the content of a file."""
-        return put(text, self._spans(text, in_file=True))
-
-    def parts(self, parts: list[str]) -> list[str]:
-        """Do the same for a text in parts, including matches that span parts."""
-        return put_in_parts(parts, self._spans("".join(parts)))
-
-    def json(self, value: Any) -> Any:
-        """Do the same for all texts in a JSON value."""
-        return map_texts(value, self.text)
-
-    def _spans(self, text: str, *, in_file: bool = False) -> list[Span]:
-        secrets = self.masker.spans(text)
-        if not secrets:
-            return self._places.spans(text, in_file=in_file)
-        spans: list[Span] = list(secrets)
-        begin = 0
-        for end, after in [*((s.start, s.end) for s in secrets), (len(text), len(text))]:
-            between = self._places.spans(text[begin:end], in_file=in_file)
-            spans += (Span(s.start + begin, s.end + begin, s.by) for s in between)
-            begin = after
-        return sorted(spans)
-
-
-def _finder(names: Iterable[str]) -> re.Pattern[str]:
-    """Match the names, longest first, and the start of our own placeholders."""
-    longest = sorted(names, key=len, reverse=True)
-    words = (rf"(?<![\w.-]){re.escape(name)}(?![\w-])" for name in longest)
-    return re.compile("|".join(("⟦", *words)))
-
-
-def map_texts(value: Any, change: Callable[[str], str]) -> Any:
-    """Change each text of the JSON value, including the names of members."""
-    match value:
-        case str():
-            return change(value)
-        case list() | tuple():
-            return [map_texts(item, change) for item in value]
-        case dict():
-            return {change(str(name)): map_texts(item, change) for name, item in value.items()}
-        case _:
-            return value

@@ -12,7 +12,8 @@ from cuggino.agents.base.agent import SpawnOptions
 from cuggino.agents.base.calls import Call, Orders
 from cuggino.agents.base.guard import not_live, with_variables
 from cuggino.agents.cassettes.cassette import EventTold, RecordedSession
-from cuggino.agents.cassettes.masking import MARK, Places, map_texts, mark
+from cuggino.agents.cassettes.masking import MARK, mark
+from cuggino.agents.cassettes.places import Places, map_texts
 from cuggino.errors import ConfigError
 from cuggino.events import ToolCall
 from cuggino.guard import Policy, find_shfmt

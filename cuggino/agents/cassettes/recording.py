@@ -40,7 +40,8 @@ from cuggino.agents.cassettes.cassette import (
     write_line,
 )
 from cuggino.agents.cassettes.files import Tree, commits_since, content_state, head_commit
-from cuggino.agents.cassettes.masking import Masker, Places, Writing
+from cuggino.agents.cassettes.masking import Masker
+from cuggino.agents.cassettes.places import Places, Writing
 from cuggino.errors import CugginoError
 from cuggino.events import (
     AgentMessage,

@@ -35,8 +35,8 @@ from cuggino.agents.cassettes.cassette import (
     read_cassette,
 )
 from cuggino.agents.cassettes.files import commit_again, put_files
-from cuggino.agents.cassettes.masking import Places, map_texts
 from cuggino.agents.cassettes.matching import PolicyCheck, first_difference
+from cuggino.agents.cassettes.places import Places, map_texts
 from cuggino.errors import (
     AgentFailed,
     AgentFailure,
@@ -55,6 +55,7 @@ from cuggino.events import (
     Event,
     LlmAgentEvent,
     PingEvent,
+    QuotaUsed,
     RateLimited,
     SessionEnded,
     SupervisionEvent,
@@ -170,7 +171,7 @@ class Playing(abc.DisposableBase):
         event = event_of(line.event, self._places)
         if isinstance(event, PingEvent):
             return event.model_copy(update={"timestamp": self._lane.now.timestamp()})
-        if isinstance(event, RateLimited) and event.resets_at is not None:
+        if isinstance(event, QuotaUsed | RateLimited) and event.resets_at is not None:
             return event.model_copy(update={"resets_at": self._later(event.resets_at, line.at)})
         if not isinstance(event, LlmAgentEvent | SupervisionEvent):
             return None

@@ -41,6 +41,7 @@ from cuggino.events import (
 from cuggino.guard import Role
 from cuggino.operators import Flow, ask, emit, flow, forward
 from cuggino.operators.scheduler import serial
+from cuggino.operators.supervision import within_quota
 
 _Cost = Literal["dollars", "tokens", "none"]
 
@@ -59,7 +60,11 @@ class Candidate:
 
     def model_of(self, options: SpawnOptions) -> str | None:
         """Return the model for a session with these options; None uses the agent's default."""
-        return self.model or (options.model if self.is_default else None)
+        return self.model_for(options.model)
+
+    def model_for(self, model: str | None) -> str | None:
+        """Return the model for sessions whose options name this one."""
+        return self.model or (model if self.is_default else None)
 
     def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
         """Run a session, or fail with `GuardNotLive` if the agent cannot enforce the policy."""
@@ -139,6 +144,9 @@ class RoutedAgent(LlmAgent):
     under its own id there. If that agent is on cooldown or cannot resume sessions, the next one
     restarts the session with its first prompt. An unknown id is a bad request.
 
+    Each agent keeps its account within `SpawnOptions.quota`: one whose window is used up to the
+    reserve starts no session, and the next candidate takes over until the window is reset.
+
     No agent gets a policy that it cannot enforce: that session fails with `GuardNotLive`.
     """
 
@@ -154,6 +162,7 @@ class RoutedAgent(LlmAgent):
         """Name of the first default agent."""
         self._roles = {role: tuple(chain) for role, chain in (roles or {}).items()}
         self._roster: Roster[Candidate] = Roster()
+        self._accounts = _account_names(self.candidates())
         self._sessions: OrderedDict[str, _Session] = OrderedDict()
         self._last: dict[Role | None, Candidate] = {}
 
@@ -196,7 +205,11 @@ class RoutedAgent(LlmAgent):
 
     def models_for(self, role: Role | None, model: str | None) -> tuple[str | None, ...]:
         chain = self.candidates_for(role)
-        return tuple(each.model or (model if each.is_default else None) for each in chain)
+        return tuple(each.model_for(model) for each in chain)
+
+    def named_for(self, role: Role | None, model: str | None) -> tuple[str, str | None]:
+        first = self.candidates_for(role)[0]
+        return first.name, first.model_for(model)
 
     def check(self) -> str:
         """Return the version of the first default agent that is installed; see `LlmAgent.check`."""
@@ -271,7 +284,7 @@ class RoutedAgent(LlmAgent):
         while True:
             candidate = self._last[options.role] = session.candidate
             try:
-                yield from forward(candidate.spawn(given).pipe(ops.map(seen)))
+                yield from forward(self._spawned(candidate, given).pipe(ops.map(seen)))
                 return
             except LlmSessionError as error:
                 if session.is_over or when_to_fall_back(error) != "at_once":
@@ -283,6 +296,15 @@ class RoutedAgent(LlmAgent):
             session.candidate = other
             yield from emit(told)
             given = self._anew(session, left)
+
+    def _spawned(self, candidate: Candidate, options: SpawnOptions) -> Observable[LlmAgentEvent]:
+        """Run a session of the candidate, within what is planned for its account."""
+        events = candidate.spawn(options)
+        if options.quota is None:
+            return events
+        account = self._accounts[id(candidate.agent)]
+        is_new = options.resume_session_id is None
+        return events.pipe(within_quota(options.quota, agent=account, begins=is_new))
 
     def _begun(self, options: SpawnOptions, now: datetime) -> tuple[_Session, SpawnOptions]:
         """Return the session, and the options for its agent."""
@@ -352,7 +374,7 @@ class RoutedAgent(LlmAgent):
                 if event.outcome == "completed":
                     session.is_over = True
                     self._roster.succeeded(session.candidate)
-            case RateLimited(status="rejected"):
+            case RateLimited(status="rejected", overage=False):
                 return self._limited(event, session, now)
             case _:
                 pass
@@ -374,6 +396,22 @@ class RoutedAgent(LlmAgent):
         self._sessions.move_to_end(session_id)
         while len(self._sessions) > _REMEMBERED:
             self._sessions.popitem(last=False)
+
+
+def _account_names(candidates: Iterable[Candidate]) -> dict[int, str]:
+    """Return the name of each agent's account: one agent has one, with whichever model.
+
+    Several agents of the same name are numbered, as they may be programs with other logins.
+    """
+    shortest: dict[int, str] = {}
+    for one in candidates:
+        before = shortest.get(id(one.agent), one.name)
+        shortest[id(one.agent)] = min(before, one.name, key=len)
+    names: dict[int, str] = {}
+    for agent, name in shortest.items():
+        number = 1 + sum(other == name for other in list(shortest.values())[: len(names)])
+        names[agent] = name if number == 1 else f"{name} {number}"
+    return names
 
 
 def _left(budget: float | None, spent: Spending) -> float | None:

@@ -11,19 +11,16 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from reactivex import Observable
-
 from cuggino.agents.base.agent import Capabilities, InteractiveOptions, SpawnOptions
 from cuggino.agents.base.guard import Guard, make_guard
+from cuggino.agents.base.login import Login
 from cuggino.agents.base.private_files import private_file
-from cuggino.agents.base.program import ProgramAgent, version_numbers
-from cuggino.agents.base.stream import stream_json
+from cuggino.agents.base.program import Launch, ProgramAgent, version_numbers
 from cuggino.agents.claude import sandbox as claude_sandbox
 from cuggino.agents.claude.guard import LEAST_VERSION, GuardWatch, guard_settings, try_hook
 from cuggino.agents.claude.input import input_line, input_message
 from cuggino.agents.claude.wire import ClaudeSession
 from cuggino.errors import AgentTooOld
-from cuggino.events import LlmAgentEvent
 from cuggino.files import read_json_object
 from cuggino.guard import Policy
 
@@ -36,6 +33,32 @@ _PROJECT_SETTINGS = (".claude/settings.json", ".claude/settings.local.json")
 
 _LEAST_BUDGET = 0.01
 """US dollars; the program rejects zero, and a smaller budget ends the session at once."""
+
+
+_LOGIN_VARIABLES = ("ANTHROPIC_", "CLAUDE_", "AWS_", "GOOGLE_", "CLOUD_ML_", "VERTEX_")
+
+
+def _read_login(code: int, output: str) -> bool | None:
+    try:
+        answer = json.loads(output[output.find("{") : output.rfind("}") + 1])
+    except ValueError:
+        return None
+    said = answer.get("loggedIn") if isinstance(answer, dict) else None
+    return said if isinstance(said, bool) else None
+
+
+def _may_log_in_elsewhere(cwd: Path, env: Mapping[str, str]) -> bool:
+    # A session applies the settings of its project, which the login command does not know.
+    for name in _PROJECT_SETTINGS:
+        try:
+            settings = read_json_object(cwd / name)
+        except (OSError, ValueError):
+            continue
+        given = settings.get("env")
+        names = given if isinstance(given, dict) else {}
+        if "apiKeyHelper" in settings or any(n.startswith(_LOGIN_VARIABLES) for n in names):
+            return True
+    return False
 
 
 class ClaudeAgent(ProgramAgent):
@@ -71,11 +94,15 @@ class ClaudeAgent(ProgramAgent):
     rewritten = (".claude.json",)
     settings = ("settings.json", "settings.local.json", "hooks", "agents", "commands", "skills")
 
-    login_command = ("auth", "status")
-    login_variables = ("ANTHROPIC_", "CLAUDE_", "AWS_", "GOOGLE_", "CLOUD_ML_", "VERTEX_")
-    login_folders = ("CLAUDE_CONFIG_DIR",)
-    login_credentials = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
-    login_hint = "run `claude auth login`, or set ANTHROPIC_API_KEY"
+    login = Login(
+        command=("auth", "status"),
+        read=_read_login,
+        variables=_LOGIN_VARIABLES,
+        folders=("CLAUDE_CONFIG_DIR",),
+        credentials=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
+        hint="run `claude auth login`, or set ANTHROPIC_API_KEY",
+        elsewhere=_may_log_in_elsewhere,
+    )
 
     capabilities = Capabilities(
         guard="calls",
@@ -95,33 +122,12 @@ class ClaudeAgent(ProgramAgent):
     def sandbox_unavailable(self) -> str:
         return claude_sandbox.sandbox_unavailable(self.environment)
 
-    def _read_login(self, code: int, output: str) -> bool | None:
-        try:
-            answer = json.loads(output[output.find("{") : output.rfind("}") + 1])
-        except ValueError:
-            return None
-        said = answer.get("loggedIn") if isinstance(answer, dict) else None
-        return said if isinstance(said, bool) else None
-
-    def _may_log_in_elsewhere(self, cwd: Path, env: Mapping[str, str]) -> bool:
-        # A session applies the settings of its project, which the login command does not know.
-        for name in _PROJECT_SETTINGS:
-            try:
-                settings = read_json_object(cwd / name)
-            except (OSError, ValueError):
-                continue
-            given = settings.get("env")
-            names = given if isinstance(given, dict) else {}
-            if "apiKeyHelper" in settings or any(n.startswith(self.login_variables) for n in names):
-                return True
-        return False
-
     def state_folders(self, env: Mapping[str, str]) -> list[Path]:
         folders = super().state_folders(env)
         own = env.get("CLAUDE_CONFIG_DIR")
         return [Path(own).absolute(), *folders[1:]] if own else folders
 
-    def _start(self, options: SpawnOptions, stack: ExitStack) -> Observable[LlmAgentEvent]:
+    def launch(self, options: SpawnOptions, stack: ExitStack) -> Launch:
         env = self._session_env(options, stack)
         order = claude_sandbox.with_sandbox(options, env)
         guard: Guard | None = None
@@ -140,16 +146,12 @@ class ClaudeAgent(ProgramAgent):
             prompt = input_line(input_message(options.prompt))
         else:  # the program would treat a prompt that begins with a slash as a command
             prompt = " " + options.prompt if options.prompt.startswith("/") else options.prompt
-        return stream_json(
-            words,
-            program=self.name,
-            cwd=options.cwd,
+        return Launch(
+            argv=words,
             env=env,
-            session=partial(_session, guard, drafts=options.drafts),
-            messages=messages,
-            enclosure=self.enclosure(options, env, stack),
             stdin=prompt,
-            drafts=options.drafts,
+            reader=partial(_session, guard, drafts=options.drafts),
+            messages=messages,
         )
 
     def _takes_messages(self) -> bool:

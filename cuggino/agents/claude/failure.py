@@ -1,9 +1,8 @@
-"""The outcome of a Claude Code run, and the error if it failed.
+"""What Claude Code reports about a failed run.
 
-The decision uses what the program reports about itself (`is_error`, `terminal_reason`,
-`api_error_status`, its own API-error lines), never the model's text, and never the subtype or exit
-code alone: an API error is reported as `subtype: success`, and an interrupted run exits with 0. A
-usage limit is recognized by its own events, or else by the message of a failure.
+These are the fields of its `result` (`is_error`, `terminal_reason`, `api_error_status`), its own
+API-error lines and its limits, never the subtype or exit code alone: an API error is reported as
+`subtype: success`, and an interrupted run exits with 0.
 """
 
 from __future__ import annotations
@@ -14,52 +13,47 @@ from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Any
 
-from cuggino.agents.base.failure import (
-    CONNECTION,
-    crash,
-    cut,
-    failed,
-    interrupted,
-    last_lines,
-    reason_of_status,
+from cuggino.agents.base.failure import cut, failed, interrupted
+from cuggino.agents.base.refusals import (
+    START_ANEW,
+    Dialect,
+    Refusal,
+    judge,
+    judge_answer,
+    judge_ending,
 )
 from cuggino.agents.base.wire import Json, text_or_none
-from cuggino.domain import is_quota_answer, is_quota_text, parse_reset
-from cuggino.errors import (
-    AgentFailed,
-    AgentFailure,
-    BudgetExceeded,
-    LlmSessionError,
-    QuotaExceeded,
-)
+from cuggino.errors import AgentFailed, BudgetExceeded, LlmSessionError
 from cuggino.events import RateLimited
 
-_LOGIN = "log in with `claude` and /login, or set ANTHROPIC_API_KEY"
-
-_HINTS: dict[AgentFailure, str] = {
-    "auth": _LOGIN,
-    "billing": "check the credit of the account behind the API key",
-    "connection": "check the network, a proxy, and ANTHROPIC_BASE_URL",
-}
-_REFUSALS: tuple[tuple[re.Pattern[str], str], ...] = (
-    (
-        re.compile(r"cannot be used with root"),
-        "run as a normal user, or set IS_SANDBOX=1 inside a container",
+DIALECT = Dialect(
+    kinds={
+        "blocking_limit": "prompt_too_long",
+        "max_turns": "max_turns",
+        "error_max_turns": "max_turns",
+        "rejected": "usage_limit",
+    },
+    refusals=(
+        (
+            re.compile(r"cannot be used with root"),
+            "run as a normal user, or set IS_SANDBOX=1 inside a container",
+        ),
+        (
+            re.compile(r"error: unknown option"),
+            "this claude lacks a required option: update it with `claude update`",
+        ),
+        (re.compile(r"No conversation found with session ID"), START_ANEW),
+        (
+            re.compile(r"Session ID \S+ is already in use"),
+            "resume the session, or start one with another id",
+        ),
     ),
-    (
-        re.compile(r"error: unknown option"),
-        "this claude lacks a required option: update it with `claude update`",
-    ),
-    (
-        re.compile(r"No conversation found with session ID"),
-        "the session cannot be resumed: start a new one",
-    ),
-    (
-        re.compile(r"Session ID \S+ is already in use"),
-        "resume the session, or start one with another id",
-    ),
+    hints={
+        "auth": "log in with `claude` and /login, or set ANTHROPIC_API_KEY",
+        "billing": "check the credit of the account behind the API key",
+        "connection": "check the network, a proxy, and ANTHROPIC_BASE_URL",
+    },
 )
-"""Reasons to refuse before any work starts, and what to do then."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +66,8 @@ class Ending:
     """The last API-error line, unless the model answered after it."""
     api_text: str = ""
     """Text of that line."""
+    answer: str = ""
+    """The last message of the model."""
     limit: RateLimited | None = None
     """The last usage limit that was reported."""
     interrupted: bool = False
@@ -87,23 +83,54 @@ class Ending:
 def failure_of(ending: Ending, *, exit_code: int, stderr_tail: str) -> LlmSessionError | None:
     """Return the error of this run, or None if it succeeded.
 
-    A nonzero exit code after a successful result is ignored, as the answer is complete. The
-    exception is a usage limit, which some versions report as a success with exit code 1 (AUT-024,
-    AUT-076).
+    A nonzero exit code after a successful result is ignored, as the answer is complete, unless it
+    consists of a usage limit (AUT-024, AUT-076).
     """
-    if ending.result is None:
+    result, now, zone = ending.result, ending.now, ending.zone()
+    if result is None:
         return _without_result(ending, exit_code=exit_code, stderr_tail=stderr_tail)
-    if not _is_failure(ending.result):
-        answer = text_or_none(ending.result.get("result")) or ""
-        if exit_code != 0 and is_quota_answer(answer):
-            return _quota(cut(answer), ending)
-        return None
-    return _of_result(ending.result, ending)
+    if not _is_failure(result):
+        answer = text_or_none(result.get("result")) or ""
+        return judge_answer(answer, DIALECT, now=now, zone=zone)
+    message = _message(result)
+    subtype, terminal = result.get("subtype"), text_or_none(result.get("terminal_reason")) or ""
+    if terminal == "budget_exhausted" or subtype == "error_max_budget_usd":
+        return BudgetExceeded(message, hint="allow more with a larger budget")
+    if terminal.startswith("aborted_"):
+        return interrupted(ending.program)
+    for pattern, hint in DIALECT.refusals:
+        if pattern.search(message):
+            return AgentFailed(message, reason="bad_request", hint=hint)
+    return judge(refusal_of(result, ending, message), DIALECT, now=now, zone=zone)
+
+
+def refusal_of(result: Json, ending: Ending, message: str) -> Refusal:
+    """Return the facts of a failed `result`.
+
+    A reported limit is that of the refusal unless the work went on, to fail for another reason, or
+    goes on at a price.
+    """
+    error = ending.api_error or {}
+    status = next(
+        (s for source in (result, error) if isinstance(s := source.get("api_error_status"), int)),
+        None,
+    )
+    told = (result.get("terminal_reason"), result.get("subtype"))
+    kinds = [*told, error.get("error"), error.get("api_error")]
+    limit = _limit(ending)
+    if limit is not None and status in (429, None):
+        kinds.append("rejected")
+    return Refusal(
+        message=message,
+        kinds=tuple(kind for kind in kinds if isinstance(kind, str)),
+        status=status,
+        resets_at=limit.resets_at if limit is not None else None,
+    )
 
 
 def refused_login(program: str) -> AgentFailed:
     """Return the error of a login that the API refuses."""
-    return failed(f"the API refused the login of {program} (401)", "auth", hints=_HINTS)
+    return failed(f"the API refused the login of {program} (401)", "auth", hints=DIALECT.hints)
 
 
 def _is_failure(result: Json) -> bool:
@@ -120,74 +147,38 @@ def _is_failure(result: Json) -> bool:
     )
 
 
-def _of_result(result: Json, ending: Ending) -> LlmSessionError:
-    message = _message(result)
-    subtype = result.get("subtype")
-    terminal = text_or_none(result.get("terminal_reason")) or ""
-    if terminal == "budget_exhausted" or subtype == "error_max_budget_usd":
-        return BudgetExceeded(message, hint="allow more with a larger budget")
-    if terminal == "max_turns" or subtype == "error_max_turns":
-        return failed(message, "max_turns", hints=_HINTS)
-    if terminal.startswith("aborted_"):
-        return interrupted(ending.program)
-    if terminal in ("prompt_too_long", "blocking_limit"):
-        return failed(message, "prompt_too_long", hints=_HINTS)
-    for refusal, hint in _REFUSALS:
-        if refusal.search(message):
-            return AgentFailed(message, reason="bad_request", hint=hint)
-    reason = _api_reason(result, ending.api_error or {}, message)
-    # A limit may be reached and the work continue (at a price), to fail later for another reason.
-    # A limit set on an API key is reported as a bad request.
-    if reason in ("rate_limit", "unknown") and _limit_told(ending):
-        return _quota(message, ending)
-    if reason in ("rate_limit", "unknown", "bad_request") and is_quota_text(message):
-        return _quota(message, ending)
-    return failed(message, reason, hints=_HINTS)
-
-
-def _api_reason(result: Json, api_error: Json, message: str) -> AgentFailure:
-    kind = api_error.get("error")
-    if kind == "billing_error":
-        return "billing"
-    status = result.get("api_error_status")
-    if not isinstance(status, int):
-        status = api_error.get("api_error_status")
-    if isinstance(status, int) and status >= 400:
-        return reason_of_status(status)
-    if kind == "authentication_failed" or message.startswith("Not logged in"):
-        return "auth"
-    if api_error.get("api_error") == "connection_failed" or CONNECTION.search(message):
-        return "connection"
-    return "unknown"
-
-
-def _limit_told(ending: Ending) -> bool:
-    """Return whether the program's events reported a usage limit."""
-    rejected = ending.limit is not None and ending.limit.status == "rejected"
-    return rejected or (ending.api_error or {}).get("api_error") == "usage_limit_reached"
-
-
-def _quota(message: str, ending: Ending) -> QuotaExceeded:
-    resets_at = ending.limit.resets_at if ending.limit and _limit_told(ending) else None
-    if resets_at is None:
-        resets_at = parse_reset(message, now=ending.now, zone=ending.zone())
-    return QuotaExceeded(message, resets_at=resets_at)
+def _limit(ending: Ending) -> RateLimited | None:
+    """Return the usage limit that stops the work, by the program's events."""
+    limit = ending.limit
+    return limit if limit is not None and limit.status == "rejected" and not limit.overage else None
 
 
 def _without_result(ending: Ending, *, exit_code: int, stderr_tail: str) -> LlmSessionError:
     if ending.interrupted:
         return interrupted(ending.program)
-    tail = last_lines(stderr_tail)
-    said = ending.api_text
-    for text in filter(None, (said, tail)):
-        if is_quota_text(text):
-            return _quota(cut(text), ending)
-    if _limit_told(ending):
-        return _quota(cut(said or tail or "a usage limit was met"), ending)
-    for refusal, hint in _REFUSALS:
-        if refusal.search(stderr_tail):
-            return AgentFailed(cut(tail), reason="bad_request", hint=hint)
-    return crash(ending.program, exit_code, stderr_tail)
+    now, zone, limit = ending.now, ending.zone(), _limit(ending)
+    if limit is not None:
+        message = ending.api_text or stderr_tail.strip() or "a usage limit was met"
+        refusal = Refusal(message=message, kinds=("rejected",), resets_at=limit.resets_at)
+        return judge(refusal, DIALECT, now=now, zone=zone)
+    if ending.api_error is not None:
+        kinds = (ending.api_error.get("error"), ending.api_error.get("api_error"))
+        told = Refusal(
+            message=ending.api_text, kinds=tuple(kind for kind in kinds if isinstance(kind, str))
+        )
+        judged = judge(told, DIALECT, now=now, zone=zone)
+        if not (isinstance(judged, AgentFailed) and judged.reason == "unknown"):
+            return judged
+    if (answered := judge_answer(ending.answer, DIALECT, now=now, zone=zone)) is not None:
+        return answered
+    return judge_ending(
+        DIALECT,
+        program=ending.program,
+        exit_code=exit_code,
+        said=stderr_tail,
+        now=now,
+        zone=zone,
+    )
 
 
 def _message(result: Json) -> str:

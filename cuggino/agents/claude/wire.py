@@ -7,7 +7,6 @@ failed run.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import uuid
@@ -19,6 +18,8 @@ from typing import Any
 from pydantic_core import from_json
 
 from cuggino.agents.base.failure import PlainLines, local_zone, outcome_of
+from cuggino.agents.base.quota import quota_used, time_or_none
+from cuggino.agents.base.watch import same_text
 from cuggino.agents.base.wire import (
     MOST_LEVELS,
     Json,
@@ -27,6 +28,7 @@ from cuggino.agents.base.wire import (
     dict_or_empty,
     failed_servers,
     is_number,
+    output_text,
     parse_json_line,
     text_or_none,
 )
@@ -39,6 +41,7 @@ from cuggino.events import (
     LlmAgentEvent,
     MessageDelta,
     PingEvent,
+    QuotaUsed,
     RateLimited,
     SessionEnded,
     Steered,
@@ -68,7 +71,7 @@ def to_events(raw: Json, *, now: float) -> list[LlmAgentEvent]:
         case "system":
             return _system_events(raw)
         case "rate_limit_event":
-            return [_rate_limited(raw)]
+            return [*_windows(raw), _rate_limited(raw)]
         case _:
             return []
 
@@ -159,22 +162,47 @@ def _retry_text(raw: Json) -> str:
 
 
 def _rate_limited(raw: Json) -> RateLimited:
-    info = raw.get("rate_limit_info")
-    info = info if isinstance(info, dict) else raw
+    info = _limit_info(raw)
+    status = text_or_none(info.get("status")) or "unknown"
     return RateLimited(
-        status=text_or_none(info.get("status")) or "unknown",
-        resets_at=_time(info.get("resetsAt")),
+        status=status,
+        resets_at=time_or_none(info.get("resetsAt")),
         limit=text_or_none(info.get("rateLimitType")),
+        overage=info.get("isUsingOverage") is True
+        or info.get("overageInUse") is True
+        or (status == "rejected" and info.get("overageStatus") in ("allowed", "allowed_warning")),
     )
 
 
-def _time(value: Any) -> datetime | None:
-    if not is_number(value):
-        return None
-    try:
-        return datetime.fromtimestamp(value, UTC)
-    except (ValueError, OverflowError, OSError):
-        return None
+def _limit_info(raw: Json) -> Json:
+    """Return the fields about a limit, which some versions nest."""
+    return {**raw, **dict_or_empty(raw.get("rate_limit_info"))}
+
+
+def _windows(raw: Json) -> list[QuotaUsed]:
+    """Return the used share of each window of the plan in a `rate_limit_event`.
+
+    Without a share, one that was surpassed is the best guess. A window whose limit is reached is
+    used up, whatever its share.
+    """
+    info = _limit_info(raw)
+    windows = {
+        name: dict_or_empty(window)
+        for name, window in dict_or_empty(info.get("unifiedWindows")).items()
+    }
+    limit = text_or_none(info.get("rateLimitType"))
+    if limit is not None:
+        windows[limit] = {**info, **windows.get(limit, {})}
+        if info.get("status") == "rejected":
+            windows[limit]["utilization"] = 1
+    found = []
+    for name, window in windows.items():
+        if name.startswith("overage"):  # a budget of money
+            continue
+        used = window.get("utilization")
+        share = used if is_number(used) else window.get("surpassedThreshold")
+        found.append(quota_used(name, share, time_or_none(window.get("resetsAt"))))
+    return [window for window in found if window is not None]
 
 
 def _tool_input(value: Any) -> Any:
@@ -195,17 +223,7 @@ def _tool_output(content: Any, tool_use_result: Any) -> str:
             content = tool_use_result.get("stdout") or ""
         else:
             content = text_or_none(tool_use_result) or ""
-    if isinstance(content, list):
-        return "\n".join(map(_part_text, content))
-    return content if isinstance(content, str) else compact(content)
-
-
-def _part_text(part: Any) -> str:
-    match part:
-        case {"type": "text", "text": str(text)}:
-            return text
-        case _:
-            return compact(part)
+    return output_text(content)
 
 
 def _blocks(message: Json) -> list[Any]:
@@ -379,9 +397,8 @@ def hook_answer(raw: Json) -> Json | None:
 
 def _with_surrogates(line: bytes, raw: Json) -> Json:
     """Parse the line again with its lone surrogates, which another line may complete."""
-    if b"\\u" in line and (b"\\ud" in line or b"\\uD" in line):
-        whole = json.loads(line.decode("utf-8", "replace"))
-        return whole if isinstance(whole, dict) else raw
+    if b"\\ud" in line or b"\\uD" in line:
+        return parse_json_line(line, surrogates=True) or raw
     return raw
 
 
@@ -529,7 +546,11 @@ class ClaudeSession:
         self.version: str | None = None
         """Version of the program, as reported."""
         self._result: Json | None = None
+        self._results: set[str] = set()
+        """What identifies the results so far: a line may be printed twice."""
         self._api_error: Json | None = None
+        self._answer = ""
+        """The last message of the model in the main conversation."""
         self._limit: RateLimited | None = None
         self._interrupted = False
         self._refused = 0
@@ -619,6 +640,8 @@ class ClaudeSession:
             is_void = self._has_failed or self._is_foreign(raw)
             said = [] if is_void else self._writing.read(_with_surrogates(line, raw))
             return [self._alive(now), *said, *self._counted(raw)]
+        if self._is_repeated(raw):
+            return []
         events = to_events(raw, now=now)
         if self._guard:
             events = [*self._guard.read(raw, hook_answer(raw)), *events]
@@ -634,6 +657,7 @@ class ClaudeSession:
                 if raw.get("parent_tool_use_id") is None:
                     self._api_error = raw if is_api_error(raw) else None
                     self._keeps = not self._drafts
+                    self._answer = "" if is_api_error(raw) else message_text(raw)
                     message = dict_or_empty(raw.get("message"))
                     self._stop_reason = text_or_none(message.get("stop_reason"))
                 if self._has_failed or self._is_foreign(raw):
@@ -713,6 +737,7 @@ class ClaudeSession:
             result=self._result,
             api_error=self._api_error,
             api_text=message_text(self._api_error) if self._api_error else "",
+            answer=self._answer,
             limit=self._limit,
             interrupted=self._interrupted,
             program=self._program,
@@ -741,6 +766,15 @@ class ClaudeSession:
         """Return whether the line belongs to another session."""
         other = text_or_none(raw.get("session_id"))
         return None not in (other, self.session_id) and other != self.session_id
+
+    def _is_repeated(self, raw: Json) -> bool:
+        """Return whether the line is a result that was printed before."""
+        if raw.get("type") != "result":
+            return False
+        key = text_or_none(raw.get("uuid")) or same_text(raw)
+        is_known = key in self._results
+        self._results.add(key)
+        return is_known
 
     def _note_stop(self, raw: Json) -> None:
         event = dict_or_empty(raw.get("event"))

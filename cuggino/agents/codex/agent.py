@@ -15,8 +15,9 @@ from pathlib import Path
 from reactivex import Observable, concat, of, throw
 
 from cuggino.agents.base.agent import Capabilities, InteractiveOptions, SpawnOptions
-from cuggino.agents.base.program import ProgramAgent
-from cuggino.agents.base.stream import stream_json
+from cuggino.agents.base.login import Login
+from cuggino.agents.base.program import Launch, ProgramAgent
+from cuggino.agents.base.refusals import unresumable
 from cuggino.agents.codex.config import (
     OFF,
     codex_home,
@@ -26,7 +27,6 @@ from cuggino.agents.codex.config import (
     retries,
     server_table,
 )
-from cuggino.agents.codex.failure import no_session
 from cuggino.agents.codex.guard import CodexGuard, CodexWatch, make_codex_guard
 from cuggino.agents.codex.wire import CodexSession, UsageRecord
 from cuggino.errors import AgentNotFound
@@ -41,6 +41,23 @@ _KEYS = ("OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN")
 """Variables with a login for one session."""
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
+def _read_login(code: int, output: str) -> bool | None:
+    lines = output.splitlines()
+    if code == 1 and "Not logged in" in lines:
+        return False
+    return True if code == 0 and any(x.startswith("Logged in ") for x in lines) else None
+
+
+def _may_log_in_elsewhere(cwd: Path, env: Mapping[str, str]) -> bool:
+    if any(env.get(name) for name in _KEYS):
+        return True
+    # Another model provider has its own login, or none.
+    files = (codex_home(env) / "config.toml", cwd / ".codex" / "config.toml")
+    with suppress(OSError, ValueError):
+        return any("model_provider" in path.read_text() for path in files if path.exists())
+    return True
 
 
 class CodexAgent(ProgramAgent):
@@ -81,10 +98,14 @@ class CodexAgent(ProgramAgent):
 
     settings = ("config.toml", "hooks.json", "rules", "AGENTS.md", "skills", "prompts")
 
-    login_command = ("login", "status")
-    login_variables = ("OPENAI_", "CODEX_")
-    login_folders = ("CODEX_HOME",)
-    login_hint = "run `codex login`"
+    login = Login(
+        command=("login", "status"),
+        read=_read_login,
+        variables=("OPENAI_", "CODEX_"),
+        folders=("CODEX_HOME",),
+        hint="run `codex login`",
+        elsewhere=_may_log_in_elsewhere,
+    )
 
     capabilities = Capabilities(
         guard="calls",
@@ -103,21 +124,6 @@ class CodexAgent(ProgramAgent):
             return self._find_program()
         return self._path
 
-    def _read_login(self, code: int, output: str) -> bool | None:
-        lines = output.splitlines()
-        if code == 1 and "Not logged in" in lines:
-            return False
-        return True if code == 0 and any(x.startswith("Logged in ") for x in lines) else None
-
-    def _may_log_in_elsewhere(self, cwd: Path, env: Mapping[str, str]) -> bool:
-        if any(env.get(name) for name in _KEYS):
-            return True
-        # Another model provider has its own login, or none.
-        files = (codex_home(env) / "config.toml", cwd / ".codex" / "config.toml")
-        with suppress(OSError, ValueError):
-            return any("model_provider" in path.read_text() for path in files if path.exists())
-        return True
-
     def state_folders(self, env: Mapping[str, str]) -> list[Path]:
         return [codex_home(env).absolute()]
 
@@ -134,10 +140,13 @@ class CodexAgent(ProgramAgent):
         if thread is not None and not _UUID.fullmatch(thread):
             # Codex would treat it as a name, and start a new session.
             ended = SessionEnded(outcome="failed", duration=0.0)
-            return concat(of(ended), throw(no_session(thread)))
-        if thread is not None:
+            return concat(of(ended), throw(unresumable(f"there is no session {thread}")))
+        return super()._start(options, stack)
+
+    def launch(self, options: SpawnOptions, stack: ExitStack) -> Launch:
+        if options.resume_session_id is not None:
             # As Codex writes it in its output and in the names of its records.
-            options = replace(options, resume_session_id=thread.lower())
+            options = replace(options, resume_session_id=options.resume_session_id.lower())
         env: Mapping[str, str] = options.environment(self.environment)
         guard: CodexGuard | None = None
         if options.guard is not None:
@@ -145,20 +154,16 @@ class CodexAgent(ProgramAgent):
             guard = self._guard(options.guard, env, options.cwd, stack, servers)
             env = guard.env
         settings = self._settings(options, env, stack)
-        record = UsageRecord(env)
-        return stream_json(
-            self.arguments(options, env, [*settings, *_guarding(guard, options.cwd)]),
-            program=self.name,
-            cwd=options.cwd,
+        account = UsageRecord(env)
+        return Launch(
+            argv=self.arguments(options, env, [*settings, *_guarding(guard, options.cwd)]),
             env=env,
             stdin=options.prompt,
-            drafts=options.drafts,
-            enclosure=self.enclosure(options, env, stack),
-            session=partial(
+            reader=partial(
                 CodexSession,
                 resumed=options.resume_session_id,
-                record=record.total,
-                model=lambda: record.model,
+                record=account.total,
+                account=account,
                 watch=CodexWatch(guard) if guard else None,
             ),
         )

@@ -39,7 +39,7 @@ from cuggino.agents.base.private_files import private_file
 from cuggino.agents.base.watch import VerdictLog, Watch
 from cuggino.agents.base.wire import Json, dict_or_empty, list_or_empty, shown, text_or_none
 from cuggino.agents.codex.config import OFF_WHEN_GUARDED, override
-from cuggino.agents.codex.hook import common_call, denial, judged_command, plain
+from cuggino.agents.codex.hook import call_of, denial, judged_command, plain
 from cuggino.agents.codex.tools import command_of, shell_words
 from cuggino.events import LlmAgentEvent, ToolCall, ToolResult
 from cuggino.guard import Policy
@@ -203,7 +203,7 @@ class CodexWatch(Watch):
             case "mcp_tool_call":
                 tool = str(item.get("tool"))
                 name = f"mcp__{item.get('server')}__{tool}"
-                own = common_call(tool, {}).tool if item.get("server") == "codex" else name
+                own = call_of(tool, {}).tool if item.get("server") == "codex" else name
                 self.ran(name, self.find(plain(name), plain(own)))
             case _:
                 pass

@@ -8,23 +8,17 @@ changes folder.
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from cuggino.agents.base.calls import (
-    Call,
-    Orders,
-    patch_call,
-    server_call,
-    server_tool,
-    shell_call,
-    unknown_call,
-)
+from cuggino.agents.base.calls import Call, Orders, Tools
 
-_HARMLESS = {
+_NAMES = {
+    "Bash": "Bash",
+    "apply_patch": "MultiEdit",
+    "view_image": "Read",
     "update_plan": "TodoWrite",
     "get_goal": "TodoRead",
     "create_goal": "TodoWrite",
@@ -38,40 +32,34 @@ _HARMLESS = {
     "sleep": "Sleep",
     "wait": "BashOutput",
 }
-"""Tools that neither write nor start anything. Sub-agent tools are left out, so they are
-unknown."""
+"""Codex's own tools. Those of sub-agents are left out, so they are unknown."""
+
+TOOLS = Tools(
+    names=_NAMES,
+    inputs={"Read": {"path": "file_path"}},
+    shell_keys=("command",),
+    needs={"apply_patch": "command", "view_image": "path"},
+    readers=("view_image",),
+    reads=lambda _tool, given: (given["file_path"],),
+    prefix="mcp__{server}__",
+    replaced="[^A-Za-z0-9_]",
+)
 
 _IN_FOLDER = 'builtin cd -- "$1" && unset OLDPWD && exec "$0" -c "$2"'
 _SHOWN = 20_000
 """Maximum characters of a patch in an event."""
 
 
-def common_call(name: str, given: Any, *, servers: Iterable[str] = ()) -> Call:
-    """Convert a call to Claude Code's tool names; `servers` are the MCP servers. Never raises."""
-    if not isinstance(given, Mapping):
-        return unknown_call(name, given)
-    match name, given.get("command"), given.get("path"):
-        case "Bash", str(), _:
-            return shell_call(Call("Bash", dict(given)), ("command",))
-        case "apply_patch", str() as patch, _:
-            return patch_call(patch)
-        case "view_image", _, str() as path:
-            return Call("Read", {"file_path": path}, reads=(path,))
-        case _:
-            pass
-    if own := _HARMLESS.get(name):
-        return Call(own, dict(given))
-    if name.startswith("mcp__"):
-        # Codex replaces characters of the server's name.
-        prefixes = {f"mcp__{plain(server)}__": server for server in servers}
-        found = server_tool(name, prefixes)
-        return server_call(*found, dict(given)) if found else Call(name, dict(given))
-    return unknown_call(name, dict(given))
+def call_of(name: str, given: Any, *, servers: Iterable[str] = ()) -> Call:
+    """Return the call of a tool; one of an unknown MCP server keeps its name."""
+    call = TOOLS.call(name, given, servers=servers)
+    is_of_server = name.startswith("mcp__") and isinstance(given, Mapping)
+    return Call(name, dict(given)) if call.unknown and is_of_server else call
 
 
 def plain(name: str) -> str:
     """Return the name as Codex passes it to its hook, with plain characters only."""
-    return re.sub("[^A-Za-z0-9_]", "_", name)
+    return TOOLS.plain(name)
 
 
 def in_bash(command: str, bash: str, cwd: str) -> str:
@@ -103,7 +91,7 @@ def answer(
     if event != "PreToolUse":
         raise ValueError(f"not asked about {event}")
     name, cwd = str(data.get("tool_name")), str(data.get("cwd"))
-    call = common_call(name, data.get("tool_input"), servers=settings["servers"])
+    call = call_of(name, data.get("tool_input"), servers=settings["servers"])
     if not PurePath(cwd).is_absolute():
         raise ValueError(f"no folder for the call: {cwd}")
     own = orders.verdict(call, call_id=data.get("tool_use_id"), cwd=cwd)

@@ -7,7 +7,14 @@ import shlex
 from pathlib import PurePath
 from typing import Any
 
-from cuggino.agents.base.wire import Json, compact, dict_or_empty, shown, text_or_none
+from cuggino.agents.base.wire import (
+    Json,
+    dict_or_empty,
+    list_or_empty,
+    output_text,
+    shown,
+    text_or_none,
+)
 from cuggino.events import LlmAgentEvent, ToolCall, ToolResult
 
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
@@ -78,14 +85,16 @@ def results_of(item: Json) -> list[LlmAgentEvent]:
             ]
         case "mcp_tool_call":
             error = text_or_none(dict_or_empty(item.get("error")).get("message"))
-            output = error if error is not None else _content(item.get("result"))
+            parts = list_or_empty(dict_or_empty(item.get("result")).get("content"))
+            output = error if error is not None else output_text(parts)
             is_error = failed or error is not None
             return [ToolResult(name=own or "unknown", output=output, is_error=is_error)]
         case "collab_tool_call" | "web_search":
             return [ToolResult(name=own or "unknown", output="", is_error=failed)]
         case "function_call_output":
             name = own or text_or_none(item.get("name")) or "unknown"
-            output = text_or_none(item.get("output")) or ""
+            told = item.get("output")
+            output = output_text(told) if isinstance(told, str | list) else ""
             return [ToolResult(name=name, output=output, is_error=failed)]
         case _:
             return []
@@ -128,13 +137,3 @@ def _arguments(value: Any) -> Any:
         return shown(json.loads(value))
     except (ValueError, RecursionError):
         return value
-
-
-def _content(result: Any) -> str:
-    """Return the text of an MCP result."""
-    parts = dict_or_empty(result).get("content")
-    texts = [
-        text_or_none(dict_or_empty(part).get("text")) or compact(part)
-        for part in (parts if isinstance(parts, list) else [])
-    ]
-    return "\n".join(texts)

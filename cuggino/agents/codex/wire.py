@@ -8,15 +8,18 @@ from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 
 from cuggino.agents.base.failure import PlainLines, outcome_of
+from cuggino.agents.base.quota import quota_used, time_or_none
+from cuggino.agents.base.refusals import judge, judge_answer, judge_ending, unresumable
 from cuggino.agents.base.wire import (
     Json,
     count_or_zero,
     dict_or_empty,
+    is_number,
     parse_json_line,
     text_or_none,
 )
 from cuggino.agents.codex.config import codex_home
-from cuggino.agents.codex.failure import ended_early, failure_of, no_session
+from cuggino.agents.codex.failure import DIALECT, refusal_of
 from cuggino.agents.codex.guard import CodexWatch
 from cuggino.agents.codex.tools import calls_of, is_tool, results_of
 from cuggino.errors import AgentFailed, LlmSessionError
@@ -24,6 +27,7 @@ from cuggino.events import (
     AgentMessage,
     LlmAgentEvent,
     PingEvent,
+    QuotaUsed,
     RateLimited,
     SessionEnded,
     SystemMessage,
@@ -73,6 +77,10 @@ class UsageRecord:
         self._last: Usage | None = None
         self.model: str | None = None
         """The model of the last turn, if the record names it."""
+        self.windows: tuple[QuotaUsed, ...] = ()
+        """The usage windows of the account, as read last by `total`."""
+        self.has_credits = False
+        """True if work continues with bought credits when a window is used up."""
 
     def total(self, thread: str) -> Usage | None:
         """Return all tokens of the thread so far, or None if the record has none."""
@@ -99,9 +107,23 @@ class UsageRecord:
                     return  # it is still being written
                 self._at += len(line)
                 if b'"token_count"' in line:
-                    self._last = _total(line) or self._last
+                    self._count(parse_json_line(line) or {})
                 elif b'"turn_context"' in line:
                     self.model = _model(line) or self.model
+
+    def _count(self, entry: Json) -> None:
+        payload = dict_or_empty(entry.get("payload"))
+        if payload.get("type") != "token_count":
+            return
+        total = dict_or_empty(dict_or_empty(payload.get("info")).get("total_token_usage"))
+        self._last = usage_of(total) if total else self._last
+        limits = dict_or_empty(payload.get("rate_limits"))
+        if windows := windows_of(limits, at=time_or_none(entry.get("timestamp"))):
+            self.windows = windows
+            credit = dict_or_empty(limits.get("credits"))
+            self.has_credits = (
+                credit.get("has_credits") is True and credit.get("unlimited") is not True
+            )
 
 
 def _model(line: bytes) -> str | None:
@@ -110,10 +132,33 @@ def _model(line: bytes) -> str | None:
     return text_or_none(dict_or_empty(raw.get("payload")).get("model")) if is_turn else None
 
 
-def _total(line: bytes) -> Usage | None:
-    payload = dict_or_empty((parse_json_line(line) or {}).get("payload"))
-    total = dict_or_empty(dict_or_empty(payload.get("info")).get("total_token_usage"))
-    return usage_of(total) if payload.get("type") == "token_count" and total else None
+_WINDOW_NAMES = {300: "five_hour", 10_080: "seven_day"}
+"""Names by minutes; those of the program are only `primary` and `secondary`."""
+
+
+def windows_of(rate_limits: Json, *, at: datetime | None) -> tuple[QuotaUsed, ...]:
+    """Return the used share of each window in the `rate_limits` of a `token_count`.
+
+    `at` is the time of the record, to which a `resets_in_seconds` is relative.
+    """
+    found = []
+    for key in ("primary", "secondary"):
+        window = dict_or_empty(rate_limits.get(key))
+        percent = window.get("used_percent")
+        resets_at = time_or_none(window.get("resets_at"))
+        seconds = window.get("resets_in_seconds")
+        if resets_at is None and at is not None and is_number(seconds):
+            resets_at = time_or_none(at.timestamp() + seconds)
+        used = percent / 100 if is_number(percent) else None
+        found.append(quota_used(_window_name(rate_limits, key, window), used, resets_at))
+    return tuple(window for window in found if window is not None)
+
+
+def _window_name(rate_limits: Json, key: str, window: Json) -> str:
+    length = count_or_zero(window.get("window_minutes"))
+    names = (name for known, name in _WINDOW_NAMES.items() if abs(known - length) <= 1)
+    limit = text_or_none(rate_limits.get("limit_id")) or "codex"
+    return " ".join((*([limit] if limit != "codex" else []), next(names, key)))
 
 
 _UNFINISHED = "It was still running when the session ended."
@@ -123,8 +168,8 @@ class CodexSession:
     """The fold over one run of the program: feed it every line of stdout, then end it once.
 
     `resumed` is the id of the resumed thread. `record` returns the total usage of a thread, in
-    which Codex includes earlier sessions; `model` returns the model, if known. `watch` watches a
-    guarded session.
+    which Codex includes earlier sessions; `account` is the record, for the windows and the
+    model that it read then. `watch` watches a guarded session.
     """
 
     def __init__(
@@ -134,7 +179,7 @@ class CodexSession:
         zone: Callable[[], tzinfo] = lambda: UTC,
         resumed: str | None = None,
         record: Callable[[str], Usage | None] = lambda _thread: None,
-        model: Callable[[], str | None] = lambda: None,
+        account: UsageRecord | None = None,
         watch: CodexWatch | None = None,
     ) -> None:
         self.session_id: str | None = None
@@ -143,11 +188,15 @@ class CodexSession:
         self._plain = PlainLines()
         self._resumed = resumed
         self._record = record
-        self._model = model
         self._before = record(resumed) if resumed is not None else None
+        self._account = account
+        self._windows = self._known_windows
+        """The windows that are old or were emitted."""
         self._watch = watch
         self._usage: Usage | None = None
         self._failed: str | None = None
+        self._answer = ""
+        """The last message."""
         self._completed = False
         self._open: dict[str, str] = {}
         """Tools of the calls that have started, by id; an item with several files has several
@@ -179,22 +228,28 @@ class CodexSession:
         self, *, exit_code: int, stderr_tail: str, duration: float, now: float
     ) -> tuple[SessionEnded, LlmSessionError | None]:
         """Return how the session ended. The program reports neither US dollars nor turns."""
-        error: LlmSessionError | None = self.breach
-        if error is None and self._failed is not None:
-            when = datetime.fromtimestamp(now, UTC)
-            error = failure_of(self._failed, now=when, zone=self._zone())
-        elif error is None and not self._completed:
-            error = ended_early(
-                self._program, exit_code=exit_code, stderr_tail=self._plain.after(stderr_tail)
-            )
+        error = self.breach or self._failure(
+            exit_code, self._plain.after(stderr_tail), datetime.fromtimestamp(now, UTC)
+        )
         ended = SessionEnded(
             outcome=outcome_of(error),
             usage=self._usage,
-            model=self._model(),
+            model=self._model,
             duration=duration,
             session_id=self.session_id or (None if self._stranger else self._resumed),
         )
         return ended, error
+
+    def _failure(self, exit_code: int, said: str, now: datetime) -> LlmSessionError | None:
+        zone = self._zone()
+        if self._failed is not None:
+            refusal = refusal_of(self._failed, window=self._exhausted(now))
+            return judge(refusal, DIALECT, now=now, zone=zone)
+        if self._completed:
+            return judge_answer(self._answer, DIALECT, now=now, zone=zone)
+        return judge_ending(
+            DIALECT, program=self._program, exit_code=exit_code, said=said, now=now, zone=zone
+        )
 
     def _read(self, raw: Json) -> list[LlmAgentEvent] | None:
         """Return the events, or None for a mere sign of life."""
@@ -219,13 +274,20 @@ class CodexSession:
             case _:
                 return []
 
+    @property
+    def _model(self) -> str | None:
+        return self._account.model if self._account is not None else None
+
     def _begin(self, thread: str | None) -> list[LlmAgentEvent]:
         if self._resumed is not None and thread != self._resumed:
-            self._stranger = no_session(self._resumed)  # this is a new session
+            self._stranger = unresumable(
+                f"there is no session {self._resumed}"
+            )  # this is a new session
             return []
         self.session_id = thread
         if self._resumed is not None and self._before is None:
             self._before = self._record(self._resumed)
+            self._windows = self._known_windows
         return [SystemMessage(text="Session initialized")]
 
     def _started(self, item: Json) -> list[LlmAgentEvent] | None:
@@ -268,20 +330,52 @@ class CodexSession:
     def _message(self, text: str | None, item: Json) -> list[LlmAgentEvent] | None:
         if not text:
             return None
+        self._answer = text
         message = AgentMessage(text=text, message_id=text_or_none(item.get("id")))
         return [message, *self._count()]
 
     def _count(self) -> list[LlmAgentEvent]:
-        """Return the usage so far if it has changed."""
+        """Return the usage so far, and the windows of the account, if they have changed."""
         total = self._record(self.session_id) if self.session_id is not None else None
-        return self._used(total) if total is not None else []
+        return [*(self._used(total) if total is not None else []), *self._quota()]
+
+    @property
+    def _known_windows(self) -> tuple[QuotaUsed, ...]:
+        return self._account.windows if self._account is not None else ()
+
+    def _exhausted(self, now: datetime) -> datetime | None:
+        """Return the last reset of the windows that are used up, unless credits pay for more."""
+        if self._account is None or self._account.has_credits:
+            return None
+        return max(
+            (
+                window.resets_at
+                for window in self._account.windows
+                if window.used >= 1 and window.resets_at is not None and window.resets_at > now
+            ),
+            default=None,
+        )
+
+    def _quota(self) -> list[LlmAgentEvent]:
+        windows = self._known_windows
+        if self._account is None or windows == self._windows:
+            return []
+        self._windows = windows
+        full = [window for window in windows if window.used >= 1]
+        paid = [
+            RateLimited(
+                status="rejected", limit=window.window, resets_at=window.resets_at, overage=True
+            )
+            for window in (full if self._account.has_credits else ())
+        ]
+        return [*windows, *paid]
 
     def _used(self, total: Usage) -> list[LlmAgentEvent]:
         usage = without(total, self._before)
         if usage == self._usage:
             return []
         self._usage = usage
-        return [UsageUpdate(usage=usage, model=self._model())]
+        return [UsageUpdate(usage=usage, model=self._model)]
 
     def _say(self, text: str | None) -> list[LlmAgentEvent] | None:
         """Return a message of the program, which repeats some of them."""
@@ -294,7 +388,10 @@ class CodexSession:
         if self._watch:
             self._watch.begin()
         self._completed = True
-        return [*self._left_open(), *(self._used(usage_of(told)) if told else [])]
+        if self.session_id is not None:
+            self._record(self.session_id)
+        usage = self._used(usage_of(told)) if told else []
+        return [*self._left_open(), *usage, *self._quota()]
 
     def _left_open(self) -> list[LlmAgentEvent]:
         """Return results for calls that never ended; their processes end with the program."""

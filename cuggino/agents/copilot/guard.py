@@ -28,7 +28,7 @@ from cuggino.agents.base.calls import Call, server_call, unknown_call
 from cuggino.agents.base.guard import ATTENDED, NOT_JUDGED, Guard, try_in_process
 from cuggino.agents.base.watch import Verdict, Watch, same_text
 from cuggino.agents.base.wire import Json, dict_or_empty, list_or_empty, text_or_none
-from cuggino.agents.copilot.tools import common_call
+from cuggino.agents.copilot.tools import TOOLS
 from cuggino.errors import GuardNotLive
 from cuggino.events import GuardDenied
 
@@ -108,7 +108,7 @@ class Gate:
         name = text_or_none(data.get("toolName")) or ""
         arguments = data.get("toolArgs")
         call_id, server = self._claim(name, same_text(arguments))
-        call = common_call(name, arguments, server=server, servers=self.servers)
+        call = TOOLS.call(name, arguments, server=server, servers=self.servers)
         cwd = text_or_none(data.get("workingDirectory")) or str(self.cwd)
         reason = await self._judge(call, cwd, call_id)
         if not reason:
@@ -199,7 +199,7 @@ def _requested(request: Json) -> Call:
                 server, tool.removeprefix(f"{server}-"), _inputs(request.get("args"))
             )
         case "hook":
-            return common_call(str(request.get("toolName")), request.get("toolArgs"))
+            return TOOLS.call(str(request.get("toolName")), request.get("toolArgs"))
         case kind:
             return unknown_call(str(kind), {})
 

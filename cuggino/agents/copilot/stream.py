@@ -10,10 +10,11 @@ from dataclasses import replace
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SerialDisposable
 
-from cuggino.agents.base.failure import crash, local_zone
+from cuggino.agents.base.failure import PlainLines, local_zone
+from cuggino.agents.base.refusals import judge_ending
 from cuggino.agents.base.stream import HeldSession, Program, conclude, hear, held
-from cuggino.agents.base.wire import Json
-from cuggino.agents.copilot.failure import refusal
+from cuggino.agents.base.wire import Json, plain_text
+from cuggino.agents.copilot.failure import DIALECT, connection_failure
 from cuggino.agents.copilot.guard import Gate
 from cuggino.agents.copilot.link import CopilotLink, Order
 from cuggino.agents.copilot.wire import PROGRAM, CopilotSession
@@ -33,7 +34,7 @@ START_SECONDS = 120.0
 LOST_SECONDS = 30.0
 """Time for the program to end after its connection is lost."""
 
-_LISTENING = re.compile(rb"listening on port (\d+)", re.IGNORECASE)
+_LISTENING = re.compile(r"listening on port (\d+)", re.IGNORECASE)
 
 
 Linker = Callable[..., CopilotLink]
@@ -84,6 +85,7 @@ class _Held(HeldSession):
             resumed=order.resume_session_id,
             zone=local_zone(program.env),
         )
+        self._plain = PlainLines()
         self._heard = SerialDisposable()
         self._unsent: list[str] = []
         """A person's messages, kept until the program listens."""
@@ -101,7 +103,7 @@ class _Held(HeldSession):
         ).subscribe(
             self._on_line,
             self._on_error,
-            lambda: self._ended(crash(PROGRAM, 0, "")),
+            lambda: self._ended(self._without_result(0, "")),
             scheduler=self._lane,
         )
         self._heard.disposable = hear(self._order.messages, self._say, self._lane)
@@ -128,7 +130,9 @@ class _Held(HeldSession):
             link.close()
 
     def _on_line(self, line: bytes) -> None:
-        found = _LISTENING.search(line)
+        found = _LISTENING.search(plain_text(line))
+        if found is None:
+            self._plain.add(line)
         with self._lock:
             if found is None or self._link is not None or self._is_over:
                 return
@@ -161,19 +165,30 @@ class _Held(HeldSession):
             self._ended(None)
         elif type(error).__name__ == "ProcessExitedError":
             # The program is ending and reports how, unless it keeps running.
-            self._wait(LOST_SECONDS, lambda: self._ended(refusal(PROGRAM, error)))
+            self._wait(LOST_SECONDS, lambda: self._ended(self._broken(error)))
         else:
-            self._ended(refusal(PROGRAM, error))
+            self._ended(self._broken(error))
 
     def _crashed(self, error: ProcessFailed | LineTooLong) -> None:
         if isinstance(error, ProcessFailed):
-            self._ended(
-                crash(
-                    PROGRAM, error.child_exit_code, error.stderr_tail.strip() or error.stdout_tail
-                )
-            )
+            self._ended(self._without_result(error.child_exit_code, error.stderr_tail))
         else:
             self._ended(AgentFailed(error.message, reason="crash"))
+
+    def _without_result(self, exit_code: int, stderr_tail: str) -> LlmSessionError:
+        zone = local_zone(self._program.env)
+        return judge_ending(
+            DIALECT,
+            program=PROGRAM,
+            exit_code=exit_code,
+            said=self._plain.after(stderr_tail),
+            now=self._lane.now,
+            zone=zone,
+        )
+
+    def _broken(self, error: Exception) -> LlmSessionError:
+        zone = local_zone(self._program.env)
+        return connection_failure(PROGRAM, error, now=self._lane.now, zone=zone)
 
     def _late(self) -> None:
         what = f"{PROGRAM} did not listen within {START_SECONDS:g} seconds"

@@ -2,18 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
-
-from cuggino.agents.base.calls import (
-    Call,
-    patch_call,
-    renamed_call,
-    server_call,
-    server_tool,
-    shell_call,
-    unknown_call,
-)
+from cuggino.agents.base.calls import Tools
 
 _NAMES = {
     "bash": "Bash",
@@ -59,24 +48,11 @@ _INPUTS = {
 }
 """Inputs whose names differ."""
 
-_SHELL_KEYS = frozenset({"command", "description", "shellId", "mode", "detach", "initial_wait"})
-_GITHUB = "github-mcp-server"
-"""The server that comes with the program for users who are logged in."""
-
-
-def common_call(
-    name: str, arguments: Any, *, server: tuple[str, str] | None = None, servers: Iterable[str] = ()
-) -> Call:
-    """Convert a call to Claude Code's tool names; unknown tools keep their names.
-
-    `server` is the MCP server and its tool, if reported; otherwise it is the longest of `servers`
-    that is a prefix of the tool's name. Never raises.
-    """
-    own = _NAMES.get(name)
-    if own == "MultiEdit":
-        return patch_call(arguments)
-    if own is not None:
-        call = renamed_call(own, arguments, _INPUTS.get(own, {}))
-        return shell_call(call, _SHELL_KEYS) if own == "Bash" and not call.unknown else call
-    found = server or server_tool(name, {f"{one}-": one for one in (*servers, _GITHUB)})
-    return server_call(*found, arguments) if found else unknown_call(name, arguments)
+TOOLS = Tools(
+    names=_NAMES,
+    inputs=_INPUTS,
+    shell_keys=("command", "description", "shellId", "mode", "detach", "initial_wait"),
+    prefix="{server}-",
+    # It comes with the program for users who are logged in.
+    servers=("github-mcp-server",),
+)

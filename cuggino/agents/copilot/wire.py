@@ -5,29 +5,35 @@ An event is a JSON object with `type`, `data` and, for a sub-agent, `agentId`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, tzinfo
 
 from cuggino.agents.base.calls import Call
-from cuggino.agents.base.failure import outcome_of
+from cuggino.agents.base.failure import interrupted, outcome_of
 from cuggino.agents.base.program import encodable
+from cuggino.agents.base.quota import quota_used, time_or_none
+from cuggino.agents.base.refusals import judge, judge_answer
 from cuggino.agents.base.wire import (
     Json,
     Pieces,
     count_or_zero,
     dict_or_empty,
     failed_servers,
+    is_number,
+    media_texts,
+    output_text,
     shown,
     text_or_none,
 )
-from cuggino.agents.copilot.failure import failure_of
-from cuggino.agents.copilot.tools import common_call
-from cuggino.errors import AgentFailed, LlmSessionError
+from cuggino.agents.copilot.failure import DIALECT, refusal_of
+from cuggino.agents.copilot.tools import TOOLS
+from cuggino.errors import LlmSessionError
 from cuggino.events import (
     AgentMessage,
     LlmAgentEvent,
     MessageDelta,
     PingEvent,
+    RateLimited,
     SessionEnded,
     Steered,
     SystemMessage,
@@ -61,11 +67,17 @@ class CopilotSession:
         self._resumed = resumed
         self._zone = zone
         self._begun = False
+        self._seen: set[str] = set()
+        """Ids of the events so far: one may be sent twice."""
         self._error: Json | None = None
         """The last error, unless the model answered after it."""
+        self._answer = ""
+        """The last message."""
         self._interrupted = False
         self._usage: Usage | None = None
         self._model: str | None = None
+        self._paid: set[str] = set()
+        """The quotas that are used up while work continues, paid for."""
         self._turns = 0
         self._misread = False
         self._calls: dict[str, str] = {}
@@ -88,6 +100,11 @@ class CopilotSession:
         agent = text_or_none(raw.get("agentId"))
         if raw.get("type") == "assistant.message_delta":
             return [*self._delta(data, agent), PingEvent(timestamp=now)]
+        name = text_or_none(raw.get("id"))
+        if name is not None:
+            if name in self._seen:
+                return [PingEvent(timestamp=now)]
+            self._seen.add(name)
         events = self._read(str(raw.get("type")), data, agent)
         return events if events is not None else [PingEvent(timestamp=now)]
 
@@ -100,9 +117,13 @@ class CopilotSession:
         """
         error = failure
         if error is None and self._interrupted:
-            error = AgentFailed(f"{PROGRAM} was interrupted", reason="aborted")
-        if error is None and self._error is not None:
-            error = failure_of(self._error, now=datetime.fromtimestamp(now, UTC), zone=self._zone)
+            error = interrupted(PROGRAM)
+        if error is None:
+            moment = datetime.fromtimestamp(now, UTC)
+            if self._error is not None:
+                error = judge(refusal_of(self._error), DIALECT, now=moment, zone=self._zone)
+            else:
+                error = judge_answer(self._answer, DIALECT, now=moment, zone=self._zone)
         ended = SessionEnded(
             outcome=outcome_of(error),
             usage=self._usage,
@@ -177,6 +198,8 @@ class CopilotSession:
         text = text_or_none(data.get("content"))
         if not text:
             return None
+        if parent is None:
+            self._answer = text
         message_id = text_or_none(data.get("messageId"))
         told: list[LlmAgentEvent] = []
         if message_id and (left := self._pieces.end(message_id)):
@@ -233,13 +256,27 @@ class CopilotSession:
             cache_read_tokens=used.cache_read_tokens + read,
             cache_creation_tokens=used.cache_creation_tokens + written,
         )
-        return [UsageUpdate(usage=self._usage, model=self._model)]
+        return [UsageUpdate(usage=self._usage, model=self._model), *self._quota(data)]
+
+    def _quota(self, data: Json) -> Iterator[LlmAgentEvent]:
+        """Yield the used share of each quota, and once that work beyond one is paid for."""
+        for name, value in dict_or_empty(data.get("quotaSnapshots")).items():
+            quota = dict_or_empty(value)
+            left = quota.get("remainingPercentage")
+            if not is_number(left) or quota.get("isUnlimitedEntitlement") is True:
+                continue
+            resets_at = time_or_none(quota.get("resetDate"))
+            if (window := quota_used(name, 1 - left / 100, resets_at)) is not None:
+                yield window
+            if left <= 0 and count_or_zero(quota.get("overage")) and name not in self._paid:
+                self._paid.add(name)
+                yield RateLimited(status="rejected", limit=name, resets_at=resets_at, overage=True)
 
 
 def call_of(data: Json, servers: Iterable[str] = ()) -> Call:
     """Return the call of a `tool.execution_start`."""
     server, tool = text_or_none(data.get("mcpServerName")), text_or_none(data.get("mcpToolName"))
-    return common_call(
+    return TOOLS.call(
         text_or_none(data.get("toolName")) or "unknown",
         data.get("arguments"),
         server=(server, tool) if server and tool else None,
@@ -251,6 +288,8 @@ def _tool_result(data: Json) -> ToolResult:
     result, error = dict_or_empty(data.get("result")), dict_or_empty(data.get("error"))
     exit_code = dict_or_empty(data.get("shellExecution")).get("exitCode")
     is_error = data.get("success") is not True or (isinstance(exit_code, int) and exit_code != 0)
-    output = text_or_none(result.get("content")) or text_or_none(error.get("message")) or ""
+    text = text_or_none(result.get("content")) or text_or_none(error.get("message"))
+    files = media_texts(result.get("contents")) or media_texts(result.get("binaryResultsForLlm"))
+    output = "\n".join([output_text(text), *files] if text else files)
     name = text_or_none(data.get("toolCallId")) or "unknown"
     return ToolResult(name=name, output=output, is_error=is_error)

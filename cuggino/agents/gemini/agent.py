@@ -9,11 +9,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from reactivex import Observable
-
 from cuggino.agents.base.agent import Capabilities, InteractiveOptions, SpawnOptions
-from cuggino.agents.base.program import ProgramAgent, encodable
-from cuggino.agents.base.stream import stream_json
+from cuggino.agents.base.program import Launch, ProgramAgent, encodable
 from cuggino.agents.gemini.config import (
     DISTRUST,
     GEMINI,
@@ -28,7 +25,6 @@ from cuggino.agents.gemini.config import (
 )
 from cuggino.agents.gemini.guard import GeminiWatch, SessionGuard, prepare_guard, rules
 from cuggino.agents.gemini.wire import Exits, GeminiSession
-from cuggino.events import LlmAgentEvent
 from cuggino.guard import Policy
 from cuggino.sandbox import home_of
 
@@ -109,7 +105,7 @@ class GeminiAgent(ProgramAgent):
             guard, held = prepare_guard(policy, self.environment, home)
             guard.try_out(held, policy.project)
 
-    def _start(self, options: SpawnOptions, stack: ExitStack) -> Observable[LlmAgentEvent]:
+    def launch(self, options: SpawnOptions, stack: ExitStack) -> Launch:
         home = Home(options.environment(self.environment), stack)
         env = options.environment({**self.environment, **self.variables})
         env |= {"GEMINI_CLI_HOME": str(home.path), "TMPDIR": str(home.temp)}
@@ -132,16 +128,7 @@ class GeminiAgent(ProgramAgent):
         prompt = as_said(encodable(options.prompt))
         if not is_verbatim(prompt) and fits_command(prompt):
             prompt = home.write_command(prompt)
-        return stream_json(
-            self.arguments(options, home),
-            program=self.name,
-            cwd=options.cwd,
-            env=env,
-            session=session,
-            stdin=prompt,
-            drafts=options.drafts,
-            enclosure=self.enclosure(options, env, stack),
-        )
+        return Launch(argv=self.arguments(options, home), env=env, stdin=prompt, reader=session)
 
     def _write(
         self,

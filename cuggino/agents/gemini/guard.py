@@ -52,7 +52,7 @@ from cuggino.agents.base.watch import (
 from cuggino.agents.base.wire import Json
 from cuggino.agents.gemini.config import Home
 from cuggino.agents.gemini.hook import denial
-from cuggino.agents.gemini.tools import ASKING, HARMLESS, MARK, READERS, WRITERS, gemini_names
+from cuggino.agents.gemini.tools import ASKING, HARMLESS, MARK, ORDER, READERS, TOOLS, WRITERS
 from cuggino.errors import GuardNotLive
 from cuggino.events import GuardDenied
 from cuggino.guard import Policy
@@ -167,7 +167,7 @@ def rules(
     made = [_rule(999, ASKING, "deny", message="Nobody is there to ask.")]
     if unattended and guard is None:
         return "\n".join(made)
-    mine = [name for tool in allowed_tools for name in gemini_names(tool)]
+    mine = [name for tool in allowed_tools for name in TOOLS.of(tool)]
     may = (*READERS, *HARMLESS, *mine) if not unattended else (*READERS, *HARMLESS, *WRITERS)
     marked = [name for name in may if guard is not None and name in guard.marked]
     if guard is not None and marked:
@@ -221,8 +221,6 @@ def _admin_rules() -> str:
 
 _SUB_AGENT = "invoke_agent"
 _MCP = "mcp_"
-_ORDER = "wait_for_previous"
-"""An input of all tools that controls when they run."""
 _BLOCKED = "Tool execution blocked: "
 """Prefix of the program's message for any hook; another hook's only counts without our verdict."""
 
@@ -323,5 +321,5 @@ def _refused_with(message: str) -> str:
 def same_input(arguments: Any) -> str:
     """Return equal, short texts for equal inputs of a tool, whenever they are to run."""
     if isinstance(arguments, dict):
-        arguments = {key: value for key, value in arguments.items() if key != _ORDER}
+        arguments = {key: value for key, value in arguments.items() if key != ORDER}
     return same_text(arguments)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cuggino.agents.base.calls import Orders
-from cuggino.agents.gemini.tools import common_call, marked, unmarked
+from cuggino.agents.gemini.tools import call_of, marked, unmarked
 
 
 def answer(
@@ -35,7 +35,7 @@ def answer(
     name, cwd, given = str(data["tool_name"]), str(data["cwd"]), dict(unmarked(data["tool_input"]))
     context = data.get("mcp_context") or {}
     server, tool = context.get("server_name"), context.get("tool_name")
-    call = common_call(
+    call = call_of(
         name,
         given,
         cwd=cwd,

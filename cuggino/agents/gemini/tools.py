@@ -1,4 +1,3 @@
-# ruff: noqa: PTH118
 """Gemini's tools with Claude Code's names, which events, policies and reports use.
 
 It needs only the standard library, as the hook (`gemini.hook`) imports it.
@@ -6,19 +5,11 @@ It needs only the standard library, as the hook (`gemini.hook`) imports it.
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from cuggino.agents.base.calls import (
-    Call,
-    renamed_call,
-    server_call,
-    server_tool,
-    shell_call,
-    unknown_call,
-)
+from cuggino.agents.base.calls import Call, Tools
 
 _NAMES = {
     "run_shell_command": "Bash",
@@ -62,13 +53,12 @@ _INPUTS = {
 }
 """Inputs whose names differ."""
 
-_PATHS = ("file_path", "path")
 _READ = ("file_path", "path", "include", "paths")
 """Inputs of readers that name files or folders."""
-_SHELL_KEYS = frozenset(
-    {"command", "description", "dir_path", "is_background", "delay_ms", "wait_for_previous"}
-)
 _MCP = "mcp_"
+
+ORDER = "wait_for_previous"
+"""An input of all tools that controls when they run."""
 
 MARK = "cuggino_verdict"
 """The input with which the guard allows a call."""
@@ -91,46 +81,39 @@ HARMLESS = tuple(name for name in _NAMES if name not in (*WRITERS, *READERS, *AS
 """Tools that read or plan something else."""
 
 
-def common_call(
-    name: str,
-    arguments: Any,
-    *,
-    cwd: str,
-    server: tuple[str, str] | None = None,
-    servers: Iterable[str] = (),
-) -> Call:
-    """Convert a call to Claude Code's tool names; unknown tools keep their names.
-
-    Paths become absolute. `server` is the MCP server and its tool, if reported; otherwise it is the
-    longest of `servers` that is a prefix of the tool's name. Never raises.
-    """
-    if server is None and name not in _NAMES and name.startswith(_MCP):
-        server = _server_of(name.removeprefix(_MCP), servers)
-    if server is not None:
-        return server_call(*server, arguments)
-    tool = _NAMES.get(name)
-    call = renamed_call(tool or name, arguments, _INPUTS.get(tool or "", {}))
-    if call.unknown:
-        return call
-    if tool is None:
-        return unknown_call(name, arguments)
-    given = dict(call.input)
-    for key in _PATHS:
-        if isinstance(path := given.get(key), str):
-            given[key] = os.path.join(cwd, path)
-    if tool == "Bash":
-        folder = given.get("dir_path")
-        call = call._replace(cwd=os.path.join(cwd, folder) if isinstance(folder, str) else cwd)
-        return shell_call(call._replace(input=given), _SHELL_KEYS)
-    return call._replace(input=given, reads=_read(tool, given) if name in READERS else ())
-
-
 def _read(tool: str, given: Mapping[str, Any]) -> tuple[str, ...]:
     """Return every file or folder in the input; a pattern of files counts too."""
     keys = (*_READ, "pattern") if tool == "Glob" else _READ
     found = [given.get(key) for key in keys]
     each = [path for value in found for path in (value if isinstance(value, list) else [value])]
     return tuple(path for path in each if isinstance(path, str))
+
+
+TOOLS = Tools(
+    names=_NAMES,
+    inputs=_INPUTS,
+    shell_keys=("command", "description", "dir_path", "is_background", "delay_ms", ORDER),
+    folder="dir_path",
+    readers=READERS,
+    reads=_read,
+    paths=("file_path", "path"),
+    prefix=f"{_MCP}{{server}}_",
+)
+
+
+def call_of(
+    name: str,
+    given: Any,
+    *,
+    cwd: str,
+    server: tuple[str, str] | None = None,
+    servers: Iterable[str] = (),
+) -> Call:
+    """Return the call of a tool; see `Tools.call`. One of an unknown server ends at `_`."""
+    if server is None and name not in _NAMES and name.startswith(_MCP):
+        head, _, rest = name.removeprefix(_MCP).partition("_")
+        server = TOOLS.server_of(name, servers) or ((head, rest) if rest else None)
+    return TOOLS.call(name, given, cwd=cwd, server=server)
 
 
 def marked(arguments: Mapping[str, Any], token: str) -> dict[str, Any]:
@@ -157,15 +140,3 @@ def unmarked(arguments: Any) -> Any:
         if (first, second) == _WRAPPED and len(rest) == 1:
             made["command"] = rest[0]
     return made
-
-
-def gemini_names(tool: str) -> tuple[str, ...]:
-    """Return Gemini's names for a tool of Claude Code."""
-    return tuple(name for name, common in _NAMES.items() if common == tool)
-
-
-def _server_of(name: str, servers: Iterable[str]) -> tuple[str, str] | None:
-    if found := server_tool(name, {f"{server}_": server for server in servers}):
-        return found
-    head, _, rest = name.partition("_")
-    return (head, rest) if rest else None

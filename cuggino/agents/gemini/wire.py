@@ -15,13 +15,14 @@ from cuggino.agents.base.wire import (
     Json,
     count_or_zero,
     dict_or_empty,
+    output_text,
     parse_json_line,
     shown,
     text_or_none,
 )
 from cuggino.agents.gemini.failure import Ending, failure_of
 from cuggino.agents.gemini.guard import GeminiWatch, same_input
-from cuggino.agents.gemini.tools import common_call, unmarked
+from cuggino.agents.gemini.tools import call_of, unmarked
 from cuggino.errors import LlmSessionError, StorageError
 from cuggino.events import (
     AgentMessage,
@@ -145,6 +146,8 @@ class GeminiSession:
         self._turns = 0
         self._is_turn = False
         self._pieces: list[str] = []
+        self._answer = ""
+        """The last message."""
         self._message_id = ""
 
     @property
@@ -191,10 +194,10 @@ class GeminiSession:
         ending = Ending(
             result=self._result,
             told=self._told,
-            began=self.session_id is not None,
             program=self._program,
             now=datetime.fromtimestamp(now, UTC),
             zone=self._zone(),
+            answer=self._answer,
         )
         error = failure_of(ending, exit_code=exit_code, stderr_tail=self._plain.after(stderr_tail))
         ended = SessionEnded(
@@ -221,6 +224,7 @@ class GeminiSession:
         """Complete the message that was written so far."""
         text = "".join(self._pieces)
         self._pieces.clear()
+        self._answer = text or self._answer
         return [AgentMessage(text=text, message_id=self._message_id)] if text else []
 
     def _speaks(self) -> None:
@@ -233,7 +237,7 @@ class GeminiSession:
         call_id = text_or_none(raw.get("tool_id")) or ""
         name = text_or_none(raw.get("tool_name")) or "unknown"
         given = unmarked(raw.get("parameters"))
-        call = common_call(name, given, cwd=self._cwd, servers=self._servers)
+        call = call_of(name, given, cwd=self._cwd, servers=self._servers)
         if call.tool == "Bash":
             self._commands[call_id] = given
         if self._watch:
@@ -245,7 +249,8 @@ class GeminiSession:
         call_id = text_or_none(raw.get("tool_id")) or ""
         has_failed = raw.get("status") != "success"
         message = text_or_none(dict_or_empty(raw.get("error")).get("message")) or ""
-        output = text_or_none(raw.get("output")) or message
+        told = raw.get("output")
+        output = (output_text(told) if isinstance(told, str | list | dict) else "") or message
         events: list[LlmAgentEvent] = []
         if self._watch:
             events += self._watch.result(call_id, is_error=has_failed, message=message or output)

@@ -7,13 +7,10 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from reactivex import Observable
-
 from cuggino.agents.base.agent import Capabilities, InteractiveOptions, SpawnOptions
 from cuggino.agents.base.guard import Guard
 from cuggino.agents.base.private_files import private_file, private_folder
-from cuggino.agents.base.program import ProgramAgent
-from cuggino.agents.base.stream import stream_json
+from cuggino.agents.base.program import Launch, ProgramAgent
 from cuggino.agents.base.watch import Watch
 from cuggino.agents.opencode.config import (
     ENVIRONMENT,
@@ -34,7 +31,6 @@ from cuggino.agents.opencode.guard import (
 from cuggino.agents.opencode.plugin import plugin_source
 from cuggino.agents.opencode.wire import OpenCodeSession
 from cuggino.errors import StorageError
-from cuggino.events import LlmAgentEvent
 from cuggino.guard import Policy
 from cuggino.sandbox import home_of
 
@@ -106,7 +102,7 @@ class OpenCodeAgent(ProgramAgent):
         guard, _ = guard_of(policy, self.environment)
         try_hook(guard)
 
-    def _start(self, options: SpawnOptions, stack: ExitStack) -> Observable[LlmAgentEvent]:
+    def launch(self, options: SpawnOptions, stack: ExitStack) -> Launch:
         folder = private_folder(stack)
         env = options.environment(self.environment)
         rules: list[str] = []
@@ -133,16 +129,13 @@ class OpenCodeAgent(ProgramAgent):
         )
         # The program trusts this variable more than its actual folder.
         env["PWD"] = str(folder)
-        return stream_json(
-            self.arguments(options),
-            program=self.name,
+        return Launch(
+            argv=self.arguments(options),
+            env=env,
             # Files in the project's folder, such as `bunfig.toml`, could run code in the program.
             cwd=folder,
-            env=env,
             stdin=options.prompt,
-            drafts=options.drafts,
-            enclosure=self.enclosure(options, env, stack),
-            session=partial(
+            reader=partial(
                 OpenCodeSession,
                 servers=tuple(options.mcp_servers),
                 resumed=options.resume_session_id,

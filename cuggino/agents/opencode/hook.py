@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cuggino.agents.base.calls import Orders
-from cuggino.agents.opencode.tools import common_call
+from cuggino.agents.opencode.tools import call_of
 
 
 def answer(
@@ -27,7 +27,7 @@ def answer(
     if data.get("canary") is True:
         own = orders.canary()
         return own, own
-    call = common_call(data["tool"], data["args"], servers=data["servers"])
+    call = call_of(data["tool"], data["args"], servers=data["servers"])
     if call.tool == "invalid":  # it only reports that the tool is missing
         call = call._replace(tool="ToolSearch")
     # OpenCode resolves the folder of a command by its text, whatever links there are.

@@ -5,19 +5,10 @@ It needs only the standard library, as the hook (`opencode.hook`) imports it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from cuggino.agents.base.calls import (
-    Call,
-    patch_call,
-    renamed_call,
-    server_call,
-    server_tool,
-    shell_call,
-    unknown_call,
-)
+from cuggino.agents.base.calls import Call, Tools
 
 _NAMES = {
     "bash": "Bash",
@@ -46,43 +37,16 @@ _NAMES = {
 }
 """OpenCode's own tools. `execute`, which runs scripts, is left out, so it is unknown."""
 
-_INPUTS = {
+_RENAMED = {
     "filePath": "file_path",
     "oldString": "old_string",
     "newString": "new_string",
     "replaceAll": "replace_all",
     "include": "glob",
 }
-"""Inputs whose names differ."""
+"""Inputs whose names differ, of any tool."""
 
-_READERS = frozenset({"read", "grep", "glob", "list"})
-_SHELL_KEYS = frozenset({"command", "description", "timeout", "workdir"})
-_UNSAFE = re.compile(r"[^a-zA-Z0-9_-]")
 _OUTSIDE = "/"
-
-
-def common_call(name: str, arguments: Any, *, servers: Iterable[str] = ()) -> Call:
-    """Convert a call to Claude Code's tool names; unknown tools keep their names.
-
-    The MCP server is the longest of `servers` that is a prefix of the tool's name. Never raises.
-    """
-    if name == "invalid":  # OpenCode's replacement for a call of a missing tool
-        return Call("invalid", arguments)
-    own = _NAMES.get(name)
-    if own == "MultiEdit":
-        is_object = isinstance(arguments, Mapping)
-        return patch_call(arguments) if is_object else unknown_call(own, arguments)
-    if own is not None:
-        call = renamed_call(own, arguments, _INPUTS)
-        if own == "Bash" and not call.unknown:
-            folder = call.input.get("workdir")
-            call = call._replace(cwd=str(folder) if folder else None)
-            return shell_call(call, _SHELL_KEYS)
-        is_reader = name in _READERS and not call.unknown
-        return call._replace(reads=_read(own, call.input)) if is_reader else call
-    prefixes = {f"{_UNSAFE.sub('_', server)}_": server for server in servers}
-    found = server_tool(name, prefixes)
-    return server_call(*found, arguments) if found else unknown_call(name, arguments)
 
 
 def _read(tool: str, given: Mapping[str, Any]) -> tuple[str, ...]:
@@ -93,11 +57,27 @@ def _read(tool: str, given: Mapping[str, Any]) -> tuple[str, ...]:
     return (path, _OUTSIDE) if leaves else (path,)
 
 
+TOOLS = Tools(
+    names=_NAMES,
+    inputs=dict.fromkeys(_NAMES.values(), _RENAMED),
+    shell_keys=("command", "description", "timeout", "workdir"),
+    folder="workdir",
+    readers=("read", "grep", "glob", "list"),
+    reads=_read,
+    replaced="[^a-zA-Z0-9_-]",
+)
+
+
+def call_of(name: str, given: Any, *, servers: Iterable[str] = ()) -> Call:
+    """Return the call of a tool. `invalid` is the program's call for one that is missing."""
+    return Call(name, given) if name == "invalid" else TOOLS.call(name, given, servers=servers)
+
+
 def tool_id(rule: str) -> str:
     """Return OpenCode's permission for a tool of Claude Code, or for a whole MCP server."""
     if rule.startswith("mcp__"):
         server, _, tool = rule.removeprefix("mcp__").partition("__")
-        return f"{_UNSAFE.sub('_', server)}_{_UNSAFE.sub('_', tool) or '*'}"
+        return f"{TOOLS.plain(server)}_{TOOLS.plain(tool) or '*'}"
     if rule in ("Write", "Edit", "MultiEdit"):
         return "edit"
-    return next((name for name, tool in _NAMES.items() if tool == rule), rule)
+    return next(iter(TOOLS.of(rule)), rule)

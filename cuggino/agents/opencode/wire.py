@@ -15,26 +15,29 @@ from typing import Any
 
 from cuggino.agents.base.calls import Call
 from cuggino.agents.base.failure import PlainLines, local_zone, outcome_of
-from cuggino.agents.base.watch import Watch
+from cuggino.agents.base.refusals import judge, judge_answer, judge_ending
+from cuggino.agents.base.watch import Watch, same_text
 from cuggino.agents.base.wire import (
     Json,
     count_or_zero,
     dict_or_empty,
     is_number,
+    media_texts,
+    output_text,
     parse_json_line,
     shown,
     text_or_none,
 )
 from cuggino.agents.opencode.failure import (
+    DIALECT,
     broken_off,
     elsewhere,
-    ended_early,
-    failure_of,
+    refusal_of,
     says_nothing,
     waits_too_long,
 )
-from cuggino.agents.opencode.tools import common_call
-from cuggino.errors import LlmSessionError
+from cuggino.agents.opencode.tools import call_of
+from cuggino.errors import AgentFailed, LlmSessionError
 from cuggino.events import (
     AgentMessage,
     LlmAgentEvent,
@@ -83,6 +86,8 @@ class Parts:
         self._children: dict[str, str] = {}
         """The call that started each sub-agent's session."""
         self._tasks: list[str] = []
+        self.answer = ""
+        """The last text of the main session."""
 
     def message(self, info: Json) -> None:
         """Note the start of a message."""
@@ -123,6 +128,7 @@ class Parts:
                 rest = text[told.told :] if told else text
                 if not rest:
                     return []
+                self.answer = text if parent is None else self.answer
                 return [AgentMessage(text=rest, message_id=message, parent_tool_use_id=parent)]
             case "tool":
                 return self._tool(part, parent)
@@ -169,7 +175,7 @@ class Parts:
 
     def _common(self, part: Json) -> Call:
         given = dict_or_empty(part.get("state")).get("input")
-        return common_call(text_or_none(part.get("tool")) or "unknown", given, servers=self.servers)
+        return call_of(text_or_none(part.get("tool")) or "unknown", given, servers=self.servers)
 
     def _tool(self, part: Json, parent: str | None) -> list[LlmAgentEvent]:
         state = dict_or_empty(part.get("state"))
@@ -189,7 +195,9 @@ class Parts:
         if status == "completed" and self._guard:
             self._guard.ran(text_or_none(part.get("tool")) or "a tool", self._guard.find(call_id))
         told = (state.get("output"), state.get("error"))
-        output = next((text for text in told if isinstance(text, str)), "")
+        text = next((output_text(value) for value in told if isinstance(value, str)), "")
+        files = media_texts(state.get("attachments"))
+        output = "\n".join([text, *files] if text else files)
         failed = status == "error" or metadata.get("exit") not in (None, 0)
         failed = failed or part.get("tool") == "invalid"
         result = ToolResult(name=call_id or "unknown", output=output, is_error=failed)
@@ -287,14 +295,9 @@ class OpenCodeSession:
         self, *, exit_code: int, stderr_tail: str, duration: float, now: float
     ) -> tuple[SessionEnded, LlmSessionError | None]:
         """Return how the run ended, and its error if it failed; see `SessionReader.end`."""
-        error = self.breach
-        if error is None and self._error is not None:
-            moment = datetime.fromtimestamp(now, UTC)
-            error = failure_of(self._error, now=moment, zone=self._zone())
-        if error is None and (exit_code != 0 or self._reason not in _FINISHED):
-            error = ended_early(
-                self._program, exit_code, self._plain.after(stderr_tail), self._reason
-            )
+        error = self.breach or self._failure(
+            exit_code, self._plain.after(stderr_tail), datetime.fromtimestamp(now, UTC)
+        )
         ended = SessionEnded(
             outcome=outcome_of(error),
             cost_usd=self._cost or None,
@@ -306,6 +309,18 @@ class OpenCodeSession:
             session_id=self.session_id,
         )
         return ended, error
+
+    def _failure(self, exit_code: int, said: str, now: datetime) -> LlmSessionError | None:
+        zone = self._zone()
+        if self._error is not None:
+            return judge(refusal_of(self._error, now=now), DIALECT, now=now, zone=zone)
+        if exit_code == 0 and self._reason in _FINISHED:
+            return judge_answer(self._parts.answer, DIALECT, now=now, zone=zone)
+        if exit_code == 0 and self._reason is not None:
+            return AgentFailed(f"{self._program} stopped after a tool call", reason="crash")
+        return judge_ending(
+            DIALECT, program=self._program, exit_code=exit_code, said=said, now=now, zone=zone
+        )
 
     def _begin(self) -> list[LlmAgentEvent]:
         begun, self._begun = self._begun, True
@@ -364,7 +379,7 @@ class OpenCodeSession:
         return self._parts.read(part, self._parent(part))
 
     def _finished(self, part: Json) -> list[LlmAgentEvent]:
-        name = text_or_none(part.get("id")) or ""
+        name = text_or_none(part.get("id")) or same_text(part)
         if name in self._steps:
             return []
         self._steps.add(name)

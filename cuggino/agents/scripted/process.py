@@ -192,6 +192,10 @@ def _limit(limit: dict[str, Any]) -> dict[str, Any]:
     info = {"status": limit["status"], "rateLimitType": limit["type"]}
     if "resets_in" in limit:
         info["resetsAt"] = time.time() + limit["resets_in"]
+    if "used" in limit:
+        info["utilization"] = limit["used"]
+    if limit["overage"]:
+        info |= {"isUsingOverage": True, "overageInUse": True}
     return info
 
 

@@ -46,6 +46,10 @@ the next prompt.
     [[implementing.steps]]
     limit = { status = "rejected", resets_in = 3600 }        # a usage limit, lifted in an hour
     [[implementing.steps]]
+    limit = { status = "allowed", used = 0.85, resets_in = 3600 }         # 85 % of a window
+    [[implementing.steps]]
+    limit = { status = "rejected", overage = true, resets_in = 3600 }     # paid for beyond it
+    [[implementing.steps]]
     fail = { status = 429, text = "You've hit your limit" }  # the session ends with an error
     [[implementing.resumed]]                                 # ... and this when it is resumed
     say = "<DONE>Done after all.</DONE>"
@@ -105,6 +109,10 @@ class Limit(BaseModel):
     resets_in: float | None = None
     """Seconds until it is lifted; negative for a time in the past."""
     type: str = "five_hour"
+    used: float | None = None
+    """The used share of the window, from 0 to 1."""
+    overage: bool = False
+    """True if the work continues beyond the limit and is paid for."""
 
 
 class Failure(BaseModel):

@@ -14,11 +14,12 @@ from reactivex import Observable
 from cuggino.agents.base import remove_abandoned
 from cuggino.domain import recorded_cooldowns
 from cuggino.errors import WorkspaceLocked
-from cuggino.events import BranchChanged, Event, RunResumed
+from cuggino.events import BranchChanged, Event, QuotaUsed, RunResumed
 from cuggino.git import current_branch
 from cuggino.loops.frame.commands import Commands
 from cuggino.loops.frame.companions import Companion, accompanied
 from cuggino.loops.frame.control import Control, announcing
+from cuggino.loops.frame.forecasting import forecast_of
 from cuggino.loops.frame.history import unlocked
 from cuggino.loops.frame.interruption import Interruption
 from cuggino.loops.frame.journal import (
@@ -34,6 +35,7 @@ from cuggino.loops.frame.supervision import earlier_counts, ledger_of
 from cuggino.operators import Flow, StateRef, ask, emit, flow, forward, on_loop
 from cuggino.operators.alongside import alongside
 from cuggino.operators.supervision import Ledger, is_transient
+from cuggino.prompts import prompt_version
 from cuggino.stages import Services, choose_sandbox, lane, orphans_gone, supervision_of
 from cuggino.storage import Journal, JournalFile, LockOwner, Session, Workspace, new_run_id
 from cuggino.storage.journal import DIGESTED, DigestFold
@@ -98,6 +100,13 @@ class _Earlier:
         # Versions that did not note it left the field out.
         return started.branch if "branch" in started.model_fields_set else current_branch(project)
 
+    def windows(self) -> Iterator[QuotaUsed]:
+        """Yield the reports about usage windows."""
+        assert self.journal is not None
+        for entry in self.journal.entries.only(("QuotaUsed",)):
+            if isinstance(entry.event, QuotaUsed):
+                yield entry.event
+
     def cooldowns(self, now: datetime) -> Any:
         """Return the agents on cooldown."""
         assert self.journal is not None
@@ -133,6 +142,7 @@ def _run(services: Services, options: RunOptions, make: MakeStory, frame: Frame)
         earlier = frame.found(here.now)
         if earlier.journal is not None:
             services.agent.restore_cooldowns(earlier.cooldowns(here.now))
+            services.gate.windows.merge(earlier.windows())
         # The runs of a watch's items remember their messages, and continue their counts.
         repeated = earlier.journal if options.kind != "watch" else None
         control = frame.control or Control(interruption, here, services.control_folder)
@@ -159,7 +169,9 @@ def _run(services: Services, options: RunOptions, make: MakeStory, frame: Frame)
         )
         made = make(run)
         story = (yield from made) if isinstance(made, Generator) else made
-        notices = (*([chosen] if chosen is not None else []), *options.notices())
+        # The run of an item shares a ledger: its watch has made the forecast.
+        outlook = forecast_of(workspace, options, run_id=session.id) if not frame.ledger else None
+        notices = (*filter(None, (chosen, outlook)), *options.notices())
         with nullcontext() if frame.control is not None else _obeyed(run, story):
             if options.journal:
                 yield from _recorded(run, story, frame, notices, earlier)
@@ -174,8 +186,18 @@ def _recorded(
     session, here, resumed = run.session, run.lane, earlier.journal
     session.keep = resumed is not None and resumed.resumable
     run_id = resumed.run_id if resumed is not None else session.id
+    services, options = run.services, run.options
+    agent, model = services.agent, options.model
+    roles = options.roles if agent.is_router else ()
     journal = open_journal(
-        run.services.workspace, run.options, run_id, resumed, at=here.now, known=earlier.counted
+        services.workspace,
+        options,
+        run_id,
+        resumed,
+        at=here.now,
+        known=earlier.counted,
+        agents={role: agent.named_for(role, model) for role in roles},
+        prompts=prompt_version(options.cwd, services.workspace.prompts, **options.prompt_files),
     )
     session.keep = True
     recorder = frame.recorder(journal, resumed)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from reactivex import abc
@@ -20,8 +21,11 @@ from cuggino.errors import (
     RunNotResumable,
 )
 from cuggino.events import (
+    CheckCannotFail,
+    CheckDoesNotDecide,
     ControlEvent,
     Event,
+    Forecast,
     LoopTerminalEvent,
     MessageDelta,
     PingEvent,
@@ -74,6 +78,10 @@ ADDED_STAGES = frozenset(
 """Stages that version 0.1.0 did not have: replaying one of its runs gives them no outcome."""
 
 
+_OF_PROCESS = CheckCannotFail | CheckDoesNotDecide | ControlEvent | Forecast | SandboxChosen
+"""What the frame of each process reports, besides the story."""
+
+
 def _ends_process(event: Event) -> bool:
     """Return whether the event is a result of a loop that each process of a run emits again."""
     return isinstance(event, RunResult) and not isinstance(event, LoopTerminalEvent)
@@ -81,7 +89,7 @@ def _ends_process(event: Event) -> bool:
 
 def _is_of_process(event: Event) -> bool:
     """Return whether each process of a run emits the event again."""
-    return isinstance(event, SandboxChosen | ControlEvent) or _ends_process(event)
+    return isinstance(event, _OF_PROCESS) or _ends_process(event)
 
 
 class RunRecorder:
@@ -222,10 +230,13 @@ def open_journal(
     *,
     at: datetime,
     known: DigestFold | None = None,
+    agents: Mapping[str, tuple[str, str | None]] = MappingProxyType({}),
+    prompts: str = "",
 ) -> Journal:
     """Open the journal of a run, new or resumed, and remove old ones.
 
-    `known` has counted the entries of the resumed one.
+    `known` has counted the entries of the resumed one; `agents` and `prompts` are those of
+    `RunStarted` for a new one.
 
     Raises:
         StorageError: it cannot be written.
@@ -247,6 +258,8 @@ def open_journal(
         run_id=run_id,
         kind=options.kind,
         branch=current_branch(options.cwd),
+        agents=dict(agents),
+        prompts=prompts,
         **{name: getattr(options, name) for name in apart},
         options=options.model_dump(mode="json", exclude={"cwd", *apart}),
     )

@@ -1,6 +1,7 @@
 """The options that all loops share."""
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from pydantic import model_validator
@@ -46,6 +47,16 @@ class RunOptions(StageOptions):
     @abstractmethod
     def roles(self) -> tuple[Role, ...]:
         """The roles of the agents that the loop runs."""
+
+    @property
+    def at_once(self) -> int:
+        """The number of runs that the loop may have at work at once."""
+        return 1
+
+    @property
+    def prompt_files(self) -> Mapping[str, str]:
+        """The files of the project's own prompts whose names the options set."""
+        return {}
 
     def notices(self) -> tuple[Event, ...]:
         """Return what each process of a run reports before its first stage."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import Field
@@ -49,6 +50,11 @@ class PlanBuildOptions(RunOptions, CommandSettings, CommitSettings, PlanBuildSet
     """Seconds between two iterations."""
     max_retries: int = Field(default=3, ge=0)
     """Consecutive failed sessions that are retried before the run ends."""
+
+    @property
+    def prompt_files(self) -> Mapping[str, str]:
+        """The names of the files with the prompts of both phases."""
+        return {"plan_prompt": self.plan_prompt, "build_prompt": self.build_prompt}
 
     def notices(self) -> tuple[Event, ...]:
         """Return what each process of a run reports about the verification commands."""

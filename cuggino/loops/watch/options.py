@@ -21,6 +21,10 @@ class WatchRunOptions(CodingOptions, WatchSettings, RunOptions):
         return self.slots > 1
 
     @property
+    def at_once(self) -> int:
+        return self.slots
+
+    @property
     def roles(self) -> tuple[Role, ...]:
         """The roles of the agents that the loop runs."""
         return (*super().roles, "audit") if self.audit else super().roles

@@ -1,9 +1,9 @@
 """Limits and retries around agent sessions.
 
 Each operator takes the stream of one agent's events and may be used alone. Together they are
-composed from the inside out: `idle_timeout`, `repetition_limit` and `stage_timeout`,
-`retry_session`, `wait_for_quota`, `within_budget`. Then an inner one does not count the pauses of
-an outer one as silence.
+composed from the inside out: `within_quota`, `idle_timeout`, `repetition_limit` and
+`stage_timeout`, `retry_session`, `wait_for_quota`, `within_budget`. Then an inner one does not
+count the pauses of an outer one as silence.
 """
 
 from cuggino.operators.supervision.budget import Ledger, Look, within_budget
@@ -20,6 +20,7 @@ from cuggino.operators.supervision.quota import (
     QuotaWaits,
     wait_for_quota,
 )
+from cuggino.operators.supervision.quota_plan import within_quota
 from cuggino.operators.supervision.retry import (
     RETRIES,
     Retries,
@@ -48,4 +49,5 @@ __all__ = [
     "stage_timeout",
     "wait_for_quota",
     "within_budget",
+    "within_quota",
 ]

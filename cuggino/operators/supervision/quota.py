@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from reactivex import Observable, abc, operators as ops
 
-from cuggino.domain import QUOTA_SCHEDULE
+from cuggino.domain import QUOTA_SCHEDULE, QuotaWindows
 from cuggino.errors import CugginoError, LoopError, QuotaExceeded
 from cuggino.events import (
     AgentFellBack,
@@ -54,6 +54,10 @@ class QuotaGate:
         """When the limit is lifted, as reported by an agent; None when open or unknown."""
         self.message = ""
         """The agent's message about the limit."""
+        self.windows = QuotaWindows()
+        """The usage windows of all accounts; unused in the gate of one account."""
+        self.is_planned = False
+        """True if the limit is the configuration's: the agent would work."""
         self._until: datetime | None = None
         self._reported: datetime | None = None
         self._pauses = 0
@@ -80,8 +84,9 @@ class QuotaGate:
         now: datetime,
         resets_at: datetime | None = None,
         message: str = "",
+        planned: bool = False,
     ) -> None:
-        """Close the gate until then.
+        """Close the gate until then; a `planned` limit is not lifted when an agent is served.
 
         Of two limits in force the later one counts, but a time that an agent reported
         (`resets_at`) takes precedence over an estimate.
@@ -91,18 +96,28 @@ class QuotaGate:
             if (known and not reported) or (known == reported and self._until > until):
                 return
         self._until, self.resets_at, self.message = until, resets_at, message
+        self.is_planned = planned
         self._reported = resets_at or self._reported
 
     def open(self) -> None:
         """Open the gate after an agent was served, and reset the backoff."""
-        self.pass_by()
+        if not self.is_planned:
+            self.pass_by()
         self._reported, self._pauses = None, 0
 
     def pass_by(self) -> None:
         """Open the gate for another agent, which the limit does not affect; keep the backoff."""
         self._until, self.resets_at, self.message = None, None, ""
+        self.is_planned = False
 
-    def met(self, *, now: datetime, resets_at: datetime | None = None, message: str = "") -> bool:
+    def met(
+        self,
+        *,
+        now: datetime,
+        resets_at: datetime | None = None,
+        message: str = "",
+        planned: bool = False,
+    ) -> bool:
         """Close the gate until the limit is lifted; return False when waiting is pointless.
 
         A limit whose end is unknown or past closes the gate for the next delay of
@@ -110,7 +125,7 @@ class QuotaGate:
         gate stays as it is until a success opens it.
         """
         if resets_at is not None and resets_at > now and not self._is_stale(resets_at, message):
-            self.close(resets_at, now=now, resets_at=resets_at, message=message)
+            self.close(resets_at, now=now, resets_at=resets_at, message=message, planned=planned)
             return True
         if self.remaining(now) > 0:
             return True
@@ -157,11 +172,11 @@ def wait_for_quota(
     more than `longest` seconds, or without `wait`. Each subscription counts its own waits, unless
     it is given `waits` to share.
 
-    The `gate` (by default one for each subscription) is also closed by a rejected `RateLimited`,
-    and opened by a session that completes or by another agent taking over (`AgentFellBack`). A
-    subscription to a closed gate waits in the same way before it subscribes the source; without
-    `wait` it fails with `QuotaExceeded`. A change of the gate during a wait takes effect at the
-    next tick. (RxPY's `retry` subscribes again at once.)
+    The `gate` (by default one for each subscription) is also closed by a rejected `RateLimited`
+    without overage, and opened by a session that completes or by another agent taking over
+    (`AgentFellBack`). A subscription to a closed gate waits in the same way before it subscribes
+    the source; without `wait` it fails with `QuotaExceeded`. A change of the gate during a wait
+    takes effect at the next tick. (RxPY's `retry` subscribes again at once.)
     """
     if every <= 0:
         raise ValueError(f"every must be positive, not {every}")
@@ -230,7 +245,7 @@ class QuotaWaiter:
                 self._outcome = outcome
                 if outcome == "completed":
                     self._gate.open()
-            case RateLimited(status="rejected"):
+            case RateLimited(status="rejected", overage=False):
                 self._gate.met(
                     now=self._lane.now, resets_at=event.resets_at, message=event.limit or ""
                 )
@@ -262,7 +277,10 @@ class QuotaWaiter:
             except Exception as error:
                 limit = _limit_of(error)
                 if limit is None or not gate.met(
-                    now=lane.now, resets_at=limit.resets_at, message=limit.message
+                    now=lane.now,
+                    resets_at=limit.resets_at,
+                    message=limit.message,
+                    planned=limit.planned,
                 ):
                     raise
                 failure = error
@@ -289,7 +307,11 @@ class QuotaWaiter:
             if left < _MOMENT:
                 break
             reset, message = gate.resets_at, gate.message
-            yield from emit(QuotaWaiting(remaining=left, resets_at=reset, message=message))
+            yield from emit(
+                QuotaWaiting(
+                    remaining=left, resets_at=reset, message=message, planned=gate.is_planned
+                )
+            )
             yield from pause(min(self._every, left))
         waited = max(0.0, (lane.now - began).total_seconds())
         past.seconds += waited

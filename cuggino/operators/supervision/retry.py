@@ -5,14 +5,16 @@ from __future__ import annotations
 import random as chance
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TypeVar
 
-from reactivex import Observable
+from reactivex import Observable, abc, defer
 
 from cuggino.domain import Schedule
 from cuggino.errors import AgentFailed, AgentFailure, CugginoError, LoopError
 from cuggino.events import AgentRetry
 from cuggino.operators.flow import Flow, emit, flow, forward, pause
+from cuggino.operators.scheduler import serial
 
 T = TypeVar("T")
 
@@ -77,7 +79,8 @@ def retry_session(
         retry_session:      a--R 4s -b|             R = AgentRetry(retry_in=5.0, ...)
 
     The failed source is released, then `AgentRetry` is emitted, then `again(error)`, or the source
-    itself, is subscribed after the delay. `random` returns numbers from 0 to 1 for the jitter.
+    itself, is subscribed after the delay, and not before the time that the failure names
+    (`AgentFailed.retry_at`). `random` returns numbers from 0 to 1 for the jitter.
 
     Errors: a failure that is not `transient`, at once and without an event; the last failure when
     the schedule is exhausted; whatever `transient` or `again` raise. Each subscription counts its
@@ -86,17 +89,23 @@ def retry_session(
     """
 
     def operator(source: Observable[T]) -> Observable[T | AgentRetry]:
-        def story() -> Flow[None]:
-            return retrying(
-                source,
-                schedule,
-                transient=transient,
-                again=again if again is not None else lambda _error: source,
-                retries=retries if retries is not None else Retries(),
-                random=random,
-            )
+        def attempt(scheduler: abc.SchedulerBase) -> Observable[T | AgentRetry]:
+            lane = serial(scheduler)
 
-        return flow(story)
+            def story() -> Flow[None]:
+                return retrying(
+                    source,
+                    schedule,
+                    lane,
+                    transient=transient,
+                    again=again if again is not None else lambda _error: source,
+                    retries=retries if retries is not None else Retries(),
+                    random=random,
+                )
+
+            return flow(story)
+
+        return defer(attempt)
 
     return operator
 
@@ -104,13 +113,14 @@ def retry_session(
 def retrying(
     source: Observable[T],
     schedule: Schedule,
+    lane: abc.SchedulerBase,
     *,
     transient: Callable[[Exception], bool],
     again: Callable[[Exception], Observable[T]],
     retries: Retries,
     random: Callable[[], float] = chance.random,
 ) -> Flow[None]:
-    """Run `source` as `retry_session` does, within a flow."""
+    """Run `source` as `retry_session` does, within a flow that runs on `lane`."""
     attempt = source
     while True:
         try:
@@ -120,11 +130,18 @@ def retrying(
             delay = schedule.delay(retries.count, random=random) if transient(error) else None
             if delay is None:
                 raise
-            failure = error
+            failure, delay = error, max(delay, _told_wait(error, lane.now))
         retries.count += 1
         yield from emit(_announcement(failure, schedule, retries.count, delay))
         yield from pause(delay)
         attempt = again(failure)
+
+
+def _told_wait(error: Exception, now: datetime) -> float:
+    """Return the seconds until the failure's own time for another try, 0 without one."""
+    cause = error.cause if isinstance(error, LoopError) else error
+    at = cause.retry_at if isinstance(cause, AgentFailed) else None
+    return (at - now).total_seconds() if at is not None else 0.0
 
 
 def _announcement(error: Exception, schedule: Schedule, attempt: int, delay: float) -> AgentRetry:

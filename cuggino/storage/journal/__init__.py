@@ -1,5 +1,6 @@
 """Journals of runs: one event per line, so that a run survives its process."""
 
+from cuggino.storage.journal.bounding import EVENT_LIMIT
 from cuggino.storage.journal.counting import DIGESTED, DigestFold
 from cuggino.storage.journal.delivery import (
     DeliverableCourse,
@@ -18,6 +19,7 @@ from cuggino.storage.journal.folder import (
     has_only_journals,
     is_concluded,
     origin_of,
+    past_digests,
     prune,
 )
 from cuggino.storage.journal.outcomes import (
@@ -26,6 +28,7 @@ from cuggino.storage.journal.outcomes import (
     encode_outcome,
     finished_stages,
 )
+from cuggino.storage.journal.parts import RunPart
 from cuggino.storage.journal.reader import (
     SUFFIX,
     VERSION,
@@ -48,6 +51,7 @@ __all__ = [
     "COUNTED",
     "DELIVERED",
     "DIGESTED",
+    "EVENT_LIMIT",
     "SUFFIX",
     "VERSION",
     "DeliverableCourse",
@@ -64,6 +68,7 @@ __all__ = [
     "JournalTail",
     "Line",
     "RunOrigin",
+    "RunPart",
     "StatusChange",
     "Totals",
     "decode_outcome",
@@ -80,6 +85,7 @@ __all__ = [
     "last_entry",
     "list_journals",
     "origin_of",
+    "past_digests",
     "prune",
     "read_journal",
     "run_totals",

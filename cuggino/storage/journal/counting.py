@@ -10,6 +10,7 @@ from typing import Self
 from cuggino.events import RunContinued, RunEnded, RunResumed, RunStarted
 from cuggino.storage.journal.delivery import DeliveryFold
 from cuggino.storage.journal.digest import JournalDigest
+from cuggino.storage.journal.parts import PartsFold
 from cuggino.storage.journal.reader import Entry, iter_entries
 from cuggino.storage.journal.totals import COUNTED, DELIVERED, Totals
 
@@ -22,6 +23,8 @@ class DigestFold:
 
     def __init__(self, entries: Iterable[Entry] = ()) -> None:
         self._totals = Totals()
+        self._parts: PartsFold | None = PartsFold()
+        """None for a watch, as the runs of its items have the parts."""
         self._delivery: DeliveryFold | None = None
         self._first: Entry | None = None
         self._began: Entry | None = None
@@ -40,6 +43,8 @@ class DigestFold:
             self._first = entry
             if isinstance(entry.event, RunStarted) and entry.event.kind == "deliver":
                 self._delivery = DeliveryFold()
+            if isinstance(entry.event, RunStarted) and entry.event.kind == "watch":
+                self._parts = None
         kind = type(entry.event)
         if kind is RunStarted or kind is RunContinued:
             self._began = entry
@@ -48,6 +53,8 @@ class DigestFold:
         self._last = entry
         if kind.__name__ in COUNTED:
             self._totals.add(entry)
+            if self._parts is not None:
+                self._parts.add(entry)
         if self._delivery is not None:
             self._delivery.add(entry)
 
@@ -88,5 +95,6 @@ class DigestFold:
             last=last.at,
             ended=last.event if isinstance(last.event, RunEnded) else None,
             totals=self.totals,
+            parts=self._parts.result() if self._parts is not None else (),
             delivered=self._delivery.encoded() if self._delivery is not None else None,
         )

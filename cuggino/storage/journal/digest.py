@@ -15,9 +15,18 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
-from cuggino.events import KnownState, RunEnded, RunResumed, RunStarted, is_resumable
+from cuggino.domain import PastRun
+from cuggino.events import (
+    KnownState,
+    RunEnded,
+    RunLoop,
+    RunResumed,
+    RunStarted,
+    is_resumable,
+)
 from cuggino.files import is_linked, write_atomic
 from cuggino.storage.journal.delivery import Delivery, decode_delivery
+from cuggino.storage.journal.parts import RunPart
 
 
 class JournalDigest(BaseModel):
@@ -25,7 +34,7 @@ class JournalDigest(BaseModel):
 
     model_config = ConfigDict(frozen=True, defer_build=True)
 
-    v: Literal[3] = 3
+    v: Literal[4] = 4
     """The version of the format."""
     size: int
     """Bytes of the journal."""
@@ -41,6 +50,8 @@ class JournalDigest(BaseModel):
     ended: RunEnded | None
     """The end of the last process; None while it works, or if it was killed."""
     totals: RunResumed
+    parts: tuple[RunPart, ...] = ()
+    """The sessions by role, agent and model; empty for a watch, whose items have runs."""
     delivered: JsonValue
     """The sessions and deliverables as JSON, so that most digests need none of their classes."""
 
@@ -51,6 +62,24 @@ class JournalDigest(BaseModel):
             return None
 
         return decode_delivery(self.delivered)
+
+    @property
+    def loop(self) -> RunLoop | None:
+        """The loop for comparisons; None for a watch."""
+        if self.started.kind == "watch":
+            return None
+        return self.started.kind if self.started.item is None else "item"
+
+    @property
+    def past_run(self) -> PastRun:
+        """The figures for a forecast."""
+        return PastRun(
+            loop=self.loop,
+            state=self.state,
+            duration=self.totals.duration,
+            cost_usd=self.totals.cost_usd,
+            cost_estimated=self.totals.cost_estimated,
+        )
 
     @property
     def state(self) -> KnownState:

@@ -16,10 +16,10 @@ from cuggino.events import (
     RunStarted,
     StageFinished,
     StageStarted,
-    dump_event_bytes,
 )
 from cuggino.files import is_linked, storage_error, storing
 from cuggino.protection import own_write
+from cuggino.storage.journal.bounding import encoded
 from cuggino.storage.journal.counting import DIGESTED, DigestFold
 from cuggino.storage.journal.digest import keep_digest
 from cuggino.storage.journal.reader import SUFFIX, VERSION, Entry, Scan
@@ -125,13 +125,16 @@ class Journal:
     def append(self, event: Event, *, at: datetime, stage: str | None = None) -> Entry:
         """Write the event as the next entry; `at` without a zone is UTC.
 
+        A long event of an agent is cut (`EVENT_LIMIT`), also in the entry that is returned.
+
         Raises:
             StorageError: it could not be written, for example because the disk is full. No part
                 of it is in the journal, and the next entry follows the previous one.
         """
         seq, length = self._good
         time = _utc(at)
-        line = _line(seq + 1, _head(time, stage), event)
+        event, fields = encoded(event)
+        line = b'{"v":%d,"seq":%d%b%b}\n' % (VERSION, seq + 1, _head(time, stage), fields)
         try:
             self._add(line, synced=self._sync and self._decides(event))
         except OSError as error:
@@ -211,10 +214,6 @@ def _head(at: datetime, stage: str | None) -> bytes:
     """Return the part of a line between its number and its event; `at` is in UTC."""
     time = at.isoformat(timespec="microseconds").removesuffix("+00:00")
     return f',"at":"{time}Z","stage":{_quoted(stage)},"event":'.encode()
-
-
-def _line(seq: int, head: bytes, event: Event) -> bytes:
-    return b'{"v":%d,"seq":%d%b%b}\n' % (VERSION, seq, head, dump_event_bytes(event))
 
 
 @lru_cache(maxsize=8)

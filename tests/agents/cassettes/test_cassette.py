@@ -22,7 +22,8 @@ from cuggino.agents.cassettes.cassette import (
     read_cassette,
     write_line,
 )
-from cuggino.agents.cassettes.masking import Masker, Places, Writing
+from cuggino.agents.cassettes.masking import Masker
+from cuggino.agents.cassettes.places import Places, Writing
 from cuggino.errors import CassetteError, StorageError
 
 HEADER = Header(cuggino="1", agent="claude", recorded_at=datetime(2026, 1, 2, tzinfo=UTC))

@@ -13,7 +13,7 @@ from cuggino.agents import SpawnOptions
 from cuggino.agents.cassettes import record_to, replay_of
 from cuggino.agents.cassettes.cassette import FilesChanged, FileState
 from cuggino.agents.cassettes.files import FILE_LIMIT, put_files
-from cuggino.agents.cassettes.masking import Places
+from cuggino.agents.cassettes.places import Places
 from cuggino.errors import CassetteError
 from cuggino.events import AgentMessage, Event
 from cuggino.testing import AgentRun, InMemoryAgent

@@ -13,7 +13,7 @@ from cuggino import Config, Runtime
 from cuggino.agents.cassettes import record_to, replay_of
 from cuggino.agents.cassettes.cassette import FileState
 from cuggino.agents.cassettes.files import put_files
-from cuggino.agents.cassettes.masking import Places
+from cuggino.agents.cassettes.places import Places
 from cuggino.errors import CassetteError
 from cuggino.events import AgentMessage, Event, SessionEnded
 from cuggino.testing import AgentRun, InMemoryAgent

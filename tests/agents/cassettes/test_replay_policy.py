@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cuggino.agents.cassettes.masking import Places, mark
+from cuggino.agents.cassettes.masking import mark
 from cuggino.agents.cassettes.matching import PolicyCheck
+from cuggino.agents.cassettes.places import Places
 from cuggino.events import ToolCall, ToolResult
 from cuggino.guard.policy import Policy
 from cuggino.testing import Marbles

@@ -23,7 +23,7 @@ from cuggino.errors import (
     GuardNotLive,
     QuotaExceeded,
 )
-from cuggino.events import AgentMessage, PingEvent, RateLimited, Steered
+from cuggino.events import AgentMessage, PingEvent, QuotaUsed, RateLimited, Steered
 from cuggino.testing import InMemoryAgent, Marbles
 from tests.agents.cassettes.recorded import ENDED, HELLO, diverged, lines, options, played, recorded
 
@@ -101,13 +101,15 @@ def test_usage_limits_are_shifted(
     lifted = t.scheduler.now.replace(tzinfo=UTC) + timedelta(hours=1)
     t.events |= {
         "r": RateLimited(status="rejected", resets_at=lifted),
+        "q": QuotaUsed(window="five_hour", used=0.5, resets_at=lifted),
         "p": PingEvent(timestamp=1e9),
     }
     t.error = QuotaExceeded("limit", resets_at=lifted)
-    recorded(path, tmp_path, t, "rp#")
-    (_, _, limit), (_, _, ping), (_, _, error) = played(path, tmp_path, speed=speed)
+    recorded(path, tmp_path, t, "(qr)p#")
+    (_, _, window), (_, _, limit), (_, _, ping), (_, _, error) = played(path, tmp_path, speed=speed)
     start = datetime(1970, 1, 1, tzinfo=UTC)
-    assert expected == pytest.approx((limit.resets_at - start).total_seconds())
+    for event in (window, limit):
+        assert expected == pytest.approx((event.resets_at - start).total_seconds())
     assert expected == pytest.approx((error.resets_at - start).total_seconds(), abs=2.1)
     assert (1 / speed if speed else 0) == pytest.approx(ping.timestamp, abs=1e-5)
 

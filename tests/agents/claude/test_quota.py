@@ -64,21 +64,23 @@ def by_tool(text: str) -> dict[str, Any]:
         ([api_error(429, f"API Error: Request rejected (429) · {EXCEED}")], "rate_limit"),
         ([REJECTED, api_error(429, EXCEED)], "QuotaExceeded"),
         ([by_tool(WORDS), api_error(500, "Broken")], "server"),
-        ([assistant_line(WORDS)], "crash"),
+        ([assistant_line(WORDS)], "QuotaExceeded"),
+        ([assistant_line(f"The page says that {WORDS}")], "crash"),
         ([by_tool(WORDS)], "crash"),
         ([api_error(529, "Overloaded")], "overloaded"),
-        ([api_error(500, WORDS)], "server"),
+        ([api_error(500, WORDS)], "QuotaExceeded"),
         ([result(terminal_reason="max_turns", errors=[WORDS])], "max_turns"),
     ],
 )
 def test_which_messages_count(raws: list[dict[str, Any]], expected: str | None) -> None:
-    """Only the program's own error messages report a limit, not text of the model or of a tool."""
+    """A limit is reported by errors of the program, or is all of the answer; prose quotes it."""
     assert expected == kind(end(*raws))
 
 
 def test_a_limit_quoted_in_an_answer() -> None:
-    """In a successful session, text about a limit is part of the answer."""
-    assert None is end(result(result=WORDS), exit_code=0)
+    """A limit that is a part of an answer is quoted; one that is all of it ended the session."""
+    assert None is end(result(result=f"The page says that {WORDS}"), exit_code=0)
+    assert "QuotaExceeded" == kind(end(result(result=WORDS), exit_code=0))
 
 
 def test_a_limit_on_standard_error() -> None:

@@ -30,7 +30,7 @@ from tests.agents.claude.claude_lines import (
         (api_error(413), "prompt_too_long"),
         (api_error(429), "rate_limit"),
         (api_error(500), "server"),
-        (api_error(503), "server"),
+        (api_error(503), "overloaded"),
         (api_error(529), "overloaded"),
         (api_error(text="Not logged in · Please run /login"), "auth"),
         (api_error(text="API Error: fetch failed (ETIMEDOUT)"), "connection"),

@@ -52,7 +52,7 @@ def follows(row: dict[str, Any]) -> bool:
     expected = row["expected"]
     crashed = kind(error) == "crash"
     if not expected["success"]:
-        return crashed and expected["error"] in str(error)
+        return error is not None and expected["error"] in str(error)
     return (
         not crashed
         and OUTCOMES[expected["outcome"]] == ended.outcome

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from datetime import UTC, datetime
 from typing import Any
 
@@ -216,27 +217,75 @@ def test_retries_are_emitted(fields: dict[str, Any], expected: str) -> None:
     assert [ev.SystemMessage(text=expected)] == to_events(raw, now=NOW)
 
 
+RESET = 1_795_300_000
+RESETS_AT = datetime(2026, 11, 21, 22, 26, 40, tzinfo=UTC)
+FIVE_HOUR = {"resetsAt": RESET, "rateLimitType": "five_hour"}
+REJECTED = {"status": "rejected", **FIVE_HOUR}
+
+
+def limited(status: str, *, overage: bool = False) -> ev.RateLimited:
+    return ev.RateLimited(status=status, resets_at=RESETS_AT, limit="five_hour", overage=overage)
+
+
+def used(share: float, window: str = "five_hour") -> ev.QuotaUsed:
+    return ev.QuotaUsed(window=window, used=share, resets_at=RESETS_AT)
+
+
 @pytest.mark.parametrize(
     ("info", "expected"),
     [
+        (REJECTED, [used(1), limited("rejected")]),
+        ({"status": "allowed", "resetsAt": None}, [ev.RateLimited(status="allowed")]),
+        ({"status": "rejected", "resetsAt": 1e300}, [ev.RateLimited(status="rejected")]),
+        ({"status": "rejected", "resetsAt": 1e14}, [ev.RateLimited(status="rejected")]),
+        ({}, [ev.RateLimited(status="unknown")]),
+        # Extra usage is paid for: it is in use, or allowed beyond a limit that is reached.
         (
-            {"status": "rejected", "resetsAt": 1_795_300_000, "rateLimitType": "five_hour"},
-            ev.RateLimited(
-                status="rejected",
-                resets_at=datetime(2026, 11, 21, 22, 26, 40, tzinfo=UTC),
-                limit="five_hour",
-            ),
+            {**REJECTED, "isUsingOverage": True, "overageInUse": True},
+            [used(1), limited("rejected", overage=True)],
         ),
-        ({"status": "allowed", "resetsAt": None}, ev.RateLimited(status="allowed")),
-        ({"status": "rejected", "resetsAt": 1e300}, ev.RateLimited(status="rejected")),
-        ({"status": "rejected", "resetsAt": 1e14}, ev.RateLimited(status="rejected")),
-        ({}, ev.RateLimited(status="unknown")),
+        ({**REJECTED, "overageInUse": True}, [used(1), limited("rejected", overage=True)]),
+        ({**REJECTED, "overageStatus": "allowed"}, [used(1), limited("rejected", overage=True)]),
+        (
+            {**REJECTED, "overageStatus": "rejected", "isUsingOverage": False},
+            [used(1), limited("rejected")],
+        ),
+        ({**FIVE_HOUR, "status": "allowed", "overageStatus": "allowed"}, [limited("allowed")]),
+        ({**REJECTED, "isUsingOverage": "yes"}, [used(1), limited("rejected")]),
+        # Shares of windows.
+        (
+            {**FIVE_HOUR, "status": "allowed_warning", "utilization": 0.93},
+            [used(0.93), limited("allowed_warning")],
+        ),
+        (
+            {**FIVE_HOUR, "status": "allowed_warning", "surpassedThreshold": 0.75},
+            [used(0.75), limited("allowed_warning")],
+        ),
+        (
+            {
+                **FIVE_HOUR,
+                "status": "allowed",
+                "unifiedWindows": {
+                    "seven_day": {"utilization": 0.4, "resetsAt": RESET},
+                    "five_hour": {"utilization": 1.5},
+                    "overage": {"utilization": 0.9},
+                    "odd": {"utilization": "much"},
+                    "odder": 7,
+                },
+            },
+            [used(0.4, "seven_day"), used(1), limited("allowed")],
+        ),
+        (
+            {**FIVE_HOUR, "status": "allowed", "utilization": math.nan, "unifiedWindows": [1]},
+            [limited("allowed")],
+        ),
     ],
 )
-def test_usage_limits(info: dict[str, Any], expected: ev.RateLimited) -> None:
-    """A usage limit has a status, a kind and a reset time with a zone."""
+def test_usage_limits(info: dict[str, Any], expected: list[ev.LlmAgentEvent]) -> None:
+    """A usage limit has a status, a kind, a reset time with a zone, and shares of windows."""
     raw = {"type": "rate_limit_event", "rate_limit_info": info}
-    assert [expected] == to_events(raw, now=NOW)
+    assert expected == to_events(raw, now=NOW)
+    assert expected == to_events({"type": "rate_limit_event", **info}, now=NOW)
 
 
 def test_deep_input_of_a_tool_becomes_text() -> None:

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from cuggino.agents.codex.failure import ended_early
 from cuggino.agents.codex.wire import CodexSession
 from cuggino.errors import AgentFailed, QuotaExceeded
 from tests.agents.codex.test_wire import NOW, capture, read
@@ -87,7 +86,8 @@ def test_a_limit_without_a_time() -> None:
 def test_ended_early(stderr: str, code: int, reason: str) -> None:
     """A program that exits before its turn is classified by its last error, not its warnings."""
     said = f"WARNING: proceeding, even though idle timeout\n{stderr}\n"
-    error = ended_early("codex", exit_code=code, stderr_tail=said)
+    error = CodexSession().end(exit_code=code, stderr_tail=said, duration=1.0, now=NOW)[1]
+    assert isinstance(error, AgentFailed)
     assert reason == error.reason
     assert "WARNING" not in str(error)
     assert (reason in ("bad_request", "auth")) == (error.hint is not None)

@@ -13,7 +13,7 @@ from cuggino.agents.base.calls import Orders
 from cuggino.agents.codex.guard import PROTECTED
 from cuggino.agents.codex.hook import (
     answer,
-    common_call,
+    call_of,
     in_bash,
     judged_command,
 )
@@ -124,6 +124,6 @@ def test_files_of_a_patch() -> None:
 def test_names_of_servers() -> None:
     """A tool belongs to the configured server with the longest matching name."""
     servers = ["a", "a-b", "a-b__c"]
-    name = common_call("mcp__a_b__c__d", {}, servers=servers).tool
+    name = call_of("mcp__a_b__c__d", {}, servers=servers).tool
     assert "mcp__a-b__c__d" == name
-    assert "mcp__x__y" == common_call("mcp__x__y", {}, servers=servers).tool
+    assert "mcp__x__y" == call_of("mcp__x__y", {}, servers=servers).tool

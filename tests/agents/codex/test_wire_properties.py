@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import given, settings, strategies as st
 
-from cuggino.agents.codex.hook import common_call
+from cuggino.agents.codex.hook import call_of
 from cuggino.agents.codex.wire import CodexSession
 from cuggino.events import SessionEnded, dump_event, parse_event
 from cuggino.guard.patches import patched_files
@@ -53,7 +53,7 @@ def test_no_line_breaks_a_session(lines: list[bytes]) -> None:
 def test_no_call_breaks_the_hook(name: str, given_input: Any) -> None:
     """Any call is either known or unknown, without errors."""
     for tool in (name, "Bash", "apply_patch", "view_image", f"mcp__{name}"):
-        call = common_call(tool, given_input, servers=[name])
+        call = call_of(tool, given_input, servers=[name])
         assert isinstance(call.tool, str)
         assert isinstance(call.unknown, str)
 

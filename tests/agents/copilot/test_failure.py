@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cuggino.agents.base.failure import crash
-from cuggino.agents.copilot.failure import refusal
+from cuggino.agents.copilot.failure import connection_failure
 from cuggino.errors import AgentFailed, QuotaExceeded
 from tests.agents.copilot.test_wire import NOW, ended, raw
 
@@ -85,7 +85,9 @@ def test_a_program_that_ended(code: int, stderr: str, message: str) -> None:
 )
 def test_a_session_that_could_not_start(said: str, reason: str, hint: str) -> None:
     """An exception of the SDK becomes an error with a reason and possibly a hint."""
-    error = refusal("copilot", ValueError(said))
+    now = datetime.fromtimestamp(NOW, UTC)
+    error = connection_failure("copilot", ValueError(said), now=now, zone=UTC)
+    assert isinstance(error, AgentFailed)
     assert reason == error.reason
     assert hint in (error.hint or "")
     assert "JSON-RPC" not in error.message

@@ -26,7 +26,10 @@ from tests.limits import LIMIT
 pytestmark = pytest.mark.usefixtures("nothing_is_left")
 
 Raw = dict[str, Any]
-LISTENS = "echo noise; echo CLI server listening on port 4711; exec sleep 600"
+LISTENS = (
+    r"echo noise; printf 'CLI server listening on \033[1mport \033[32m4711\033[0m\r\n'; "
+    "exec sleep 600"
+)
 BEGUN: list[Raw] = [
     {"type": "session.start", "data": {"sessionId": "s1"}},
     {"type": "user.message", "data": {"content": "Go."}},
@@ -222,6 +225,11 @@ def test_a_program_that_outlives_its_connection(
     ("script", "message"),
     [
         ("exit 0", "copilot ended without a result"),
+        ("echo not enrolled; exit 0", "copilot ended without a result: not enrolled"),
+        (
+            "echo not enrolled; echo a warning >&2; exit 3",
+            "copilot exited with code 3: a warning\nnot enrolled",
+        ),
         ("echo unknown option >&2; exit 1", "copilot exited with code 1: unknown option"),
         ("kill -9 $$", "copilot was ended by SIGKILL"),
     ],

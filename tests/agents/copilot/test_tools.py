@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cuggino.agents.copilot.tools import common_call
+from cuggino.agents.copilot.tools import TOOLS
 
 PATCH = "*** Begin Patch\n*** Add File: a\n+x\n*** Update File: b\n*** Move to: c\n*** End Patch\n"
 
@@ -61,11 +61,11 @@ PATCH = "*** Begin Patch\n*** Add File: a\n+x\n*** Update File: b\n*** Move to: 
 )
 def test_tools(name: str, arguments: Any, tool: str, given: Any, is_known: bool) -> None:
     """Tools and inputs get the names of Claude Code; unknown ones keep their own."""
-    call = common_call(name, arguments, servers=("files", "files-x"))
+    call = TOOLS.call(name, arguments, servers=("files", "files-x"))
     assert (tool, given, is_known) == (call.tool, call.input, not call.unknown)
 
 
 def test_the_server_of_a_tool() -> None:
     """A server named by the program is not guessed from the tool's name."""
-    call = common_call("a-b-c", {}, server=("a", "b-c"), servers=("a-b",))
+    call = TOOLS.call("a-b-c", {}, server=("a", "b-c"), servers=("a-b",))
     assert "mcp__a__b-c" == call.tool

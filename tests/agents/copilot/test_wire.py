@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -192,6 +193,48 @@ def test_a_recovered_error() -> None:
     assert ("completed", None) == ended(raw("session.error", "a1", message="bad"), MESSAGE)
 
 
+RESETS_AT = datetime(2026, 12, 1, tzinfo=UTC)
+PREMIUM = {"isUnlimitedEntitlement": False, "overage": 0, "resetDate": "2026-12-01T00:00:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("snapshots", "expected"),
+    [
+        (None, []),
+        ({"premium_interactions": 7}, []),
+        ({"premium_interactions": {"remainingPercentage": "38"}}, []),
+        ({"chat": {"remainingPercentage": 100.0, "isUnlimitedEntitlement": True}}, []),
+        (
+            {"premium_interactions": {**PREMIUM, "remainingPercentage": 38.0}},
+            [ev.QuotaUsed(window="premium_interactions", used=0.62, resets_at=RESETS_AT)],
+        ),
+        (
+            {"premium_interactions": {**PREMIUM, "remainingPercentage": 0.0}},
+            [ev.QuotaUsed(window="premium_interactions", used=1.0, resets_at=RESETS_AT)],
+        ),
+        (
+            {"premium_interactions": {**PREMIUM, "remainingPercentage": 0.0, "overage": 3.0}},
+            [
+                ev.QuotaUsed(window="premium_interactions", used=1.0, resets_at=RESETS_AT),
+                ev.RateLimited(
+                    status="rejected",
+                    limit="premium_interactions",
+                    resets_at=RESETS_AT,
+                    overage=True,
+                ),
+            ],
+        ),
+    ],
+)
+def test_quotas(snapshots: Any, expected: list[ev.LlmAgentEvent]) -> None:
+    """Each limited quota has a used share; paid requests beyond it are reported once."""
+    session = CopilotSession()
+    used = raw("assistant.usage", quotaSnapshots=snapshots)
+    assert expected == fed(used, session=session)[1:]
+    again = [event for event in expected if isinstance(event, ev.QuotaUsed)]
+    assert again == fed(used, session=session)[1:]
+
+
 @pytest.mark.parametrize("event", [raw("abort", reason="user"), raw("session.idle", aborted=True)])
 def test_an_interruption(event: dict[str, Any]) -> None:
     """An aborted session was interrupted, which is an error."""
@@ -218,7 +261,7 @@ DATA = st.dictionaries(
         [
             *("content", "messageId", "toolCallId", "toolName", "arguments", "result", "error"),
             *("success", "servers", "message", "errorType", "statusCode", "inputTokens"),
-            *("shellExecution", "mcpServerName", "mcpToolName"),
+            *("shellExecution", "mcpServerName", "mcpToolName", "quotaSnapshots"),
         ]
     ),
     JSON,

@@ -15,12 +15,12 @@ ADVICE = "\nPlease wait and try again later. To increase your limits, request a 
 
 
 def failure(
-    message: str | None, exit_code: int = 1, *, began: bool = True, told: str = "", stderr: str = ""
+    message: str | None, exit_code: int = 1, *, told: str = "", stderr: str = ""
 ) -> LlmSessionError | None:
     result: dict[str, Any] | None = None
     if message is not None:
         result = {"status": "error", "error": {"type": "unknown", "message": message}}
-    ending = Ending(result=result, told=told, began=began, program="gemini", now=NOW, zone=UTC)
+    ending = Ending(result=result, told=told, program="gemini", now=NOW, zone=UTC)
     return failure_of(ending, exit_code=exit_code, stderr_tail=stderr)
 
 
@@ -69,7 +69,6 @@ def test_messages_of_the_api() -> None:
     ("message", "lifted"),
     [
         ("Quota exceeded.\nSuggested retry after 3600s.", timedelta(hours=1)),
-        ("Slow down. Please retry in 90.5s.", timedelta(seconds=90.5)),
         ("Your quota will reset after 1h30m.", timedelta(minutes=90)),
         ("You have exhausted your daily quota on this model.", None),
         ("You exceeded your current quota, limit: 0.5", None),
@@ -83,6 +82,13 @@ def test_limits(message: str, lifted: timedelta | None) -> None:
     error = failure(f"[API Error: {message}]{ADVICE}", 173)
     assert isinstance(error, QuotaExceeded)
     assert (None if lifted is None else NOW + lifted) == error.resets_at
+
+
+def test_a_limit_of_seconds() -> None:
+    """Too many requests at once are a rate limit, which names the time of the next try."""
+    error = failure("[API Error: Slow down. Please retry in 90.5s.]", 173)
+    assert isinstance(error, AgentFailed)
+    assert ("rate_limit", NOW + timedelta(seconds=90.5)) == (error.reason, error.retry_at)
 
 
 @pytest.mark.parametrize("more", ["", ", model: x\nPlease retry in 34.07s."])
@@ -108,7 +114,7 @@ def test_a_limit_of_zero(more: str) -> None:
 )
 def test_without_a_result(exit_code: int, stderr: str, expected: str) -> None:
     """Without a result the exit code determines the error."""
-    error = failure(None, exit_code, began=False, stderr=stderr)
+    error = failure(None, exit_code, stderr=stderr)
     assert isinstance(error, AgentFailed)
     assert expected == error.reason
 
@@ -127,9 +133,7 @@ def test_a_crash() -> None:
 def test_a_loop() -> None:
     """A session that the program stopped because of a loop has failed."""
     told = "Loop detected, stopping execution"
-    ending = Ending(
-        result={"status": "success"}, told=told, began=True, program="gemini", now=NOW, zone=UTC
-    )
+    ending = Ending(result={"status": "success"}, told=told, program="gemini", now=NOW, zone=UTC)
     error = failure_of(ending, exit_code=0, stderr_tail="")
     assert error is not None
     assert told == error.message

@@ -8,8 +8,8 @@ import pytest
 
 from cuggino.agents.gemini.tools import (
     MARK,
-    common_call,
-    gemini_names,
+    TOOLS,
+    call_of,
     marked,
     unmarked,
 )
@@ -46,7 +46,7 @@ from cuggino.agents.gemini.tools import (
 )
 def test_calls(name: str, given: Any, tool: str, expected: Any, is_known: bool) -> None:
     """Names, inputs and folders match those in policies."""
-    call = common_call(name, given, cwd="/p", servers=("my", "my_files"))
+    call = call_of(name, given, cwd="/p", servers=("my", "my_files"))
     assert (tool, expected, is_known) == (call.tool, call.input, not call.unknown)
     folder = {"dir_path": "sub"}.items() <= given.items() if isinstance(given, dict) else False
     assert folder == (call.cwd == "/p/sub")
@@ -54,21 +54,21 @@ def test_calls(name: str, given: Any, tool: str, expected: Any, is_known: bool) 
 
 def test_the_server_that_the_program_names() -> None:
     """The server reported by the program has priority over the tool's name."""
-    call = common_call("mcp_a_b_c", {}, cwd="/p", server=("a_b", "c"))
+    call = call_of("mcp_a_b_c", {}, cwd="/p", server=("a_b", "c"))
     assert "mcp__a_b__c" == call.tool
 
 
 def test_unknown_inputs_of_the_shell() -> None:
     """Unknown inputs of the shell are reported by name."""
     given = {"command": "ls", "additional_permissions": {}, "x": 1}
-    call = common_call("run_shell_command", given, cwd="/p")
+    call = call_of("run_shell_command", given, cwd="/p")
     assert "Leave out additional_permissions, x" == call.unknown
-    assert "" == common_call("write_file", {"x": 1}, cwd="/p").unknown
+    assert "" == call_of("write_file", {"x": 1}, cwd="/p").unknown
 
 
 def test_two_names_for_one_input() -> None:
     """A call with two names for one input is ambiguous and therefore unknown."""
-    assert common_call("list_directory", {"dir_path": "/etc", "path": "a"}, cwd="/p").unknown
+    assert call_of("list_directory", {"dir_path": "/etc", "path": "a"}, cwd="/p").unknown
 
 
 @pytest.mark.parametrize(
@@ -88,5 +88,5 @@ def test_other_commands(command: str) -> None:
 
 def test_reverse_names() -> None:
     """A common name maps to each of Gemini's tools of that kind."""
-    assert ("grep_search", "search_file_content") == gemini_names("Grep")
-    assert () == gemini_names("NoSuchTool")
+    assert ("grep_search", "search_file_content") == TOOLS.of("Grep")
+    assert () == TOOLS.of("NoSuchTool")

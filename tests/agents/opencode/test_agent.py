@@ -29,7 +29,7 @@ def started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[dict[str, A
         return just(SessionEnded(outcome="completed"))
 
     monkeypatch.setattr(tempfile, "tempdir", str(temp))
-    monkeypatch.setattr("cuggino.agents.opencode.agent.stream_json", program)
+    monkeypatch.setattr("cuggino.agents.base.program.stream_json", program)
     monkeypatch.setattr(OpenCodeAgent, "check", lambda _self: "1.18.33")
     return told
 

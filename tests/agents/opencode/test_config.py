@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cuggino.agents.opencode.config import config_content, needs_packages, permissions
-from cuggino.agents.opencode.tools import common_call, tool_id
+from cuggino.agents.opencode.tools import call_of, tool_id
 from cuggino.errors import ConfigError
 
 
@@ -24,19 +24,19 @@ from cuggino.errors import ConfigError
 )
 def test_names(name: str, arguments: Any, expected: tuple[str, Any]) -> None:
     """Tools and inputs get the names of Claude Code; unknown ones keep their own."""
-    call = common_call(name, arguments, servers=("my.files",))
+    call = call_of(name, arguments, servers=("my.files",))
     assert (*expected, name != "execute") == (call.tool, call.input, not call.unknown)
 
 
 def test_a_patch() -> None:
     """A patch lists every file that it touches; without one it is unknown."""
     text = "*** Begin Patch\n*** Add File: a\n+x\n*** Update File: b\n*** Move to: c\n"
-    call = common_call("apply_patch", {"patchText": text})
+    call = call_of("apply_patch", {"patchText": text})
     assert ("MultiEdit", ["a", "b", "c"]) == (
         call.tool,
         [edit["file_path"] for edit in call.input["edits"]],
     )
-    assert common_call("apply_patch", {"patchText": "nothing"}).unknown
+    assert call_of("apply_patch", {"patchText": "nothing"}).unknown
 
 
 def test_permissions() -> None:

@@ -133,6 +133,18 @@ def test_a_limit_is_reported(tmp_path: Path) -> None:
     assert player.error is None
 
 
+def test_windows_and_overage_are_reported(tmp_path: Path) -> None:
+    """A `limit` step may report the used share of its window, and that more is paid for."""
+    window = {"limit": {"status": "allowed", "used": 0.85, "resets_in": 3600}}
+    overage = {"limit": {"status": "rejected", "overage": True}}
+    player = Player(tmp_path, run(window, overage, "paid"))
+    assert "paid" == player.play()
+    reports = [event for event in player.events if isinstance(event, ev.QuotaUsed)]
+    assert [0.85, 1.0] == [report.used for report in reports]
+    limits = [event for event in player.events if isinstance(event, ev.RateLimited)]
+    assert [False, True] == [limit.overage for limit in limits]
+
+
 @pytest.mark.parametrize(
     ("fail", "reason"),
     [

@@ -1,0 +1,38 @@
+"""Texts of programs in a form for people: without terminal sequences, shortened, with sizes."""
+
+from __future__ import annotations
+
+import re
+
+_ESCAPES = re.compile(
+    # Titles, links and other strings: ended by BEL or ST, else before JSON or a line end.
+    r"\x1b[\]PX^_](?:(?!\{\s*\")[^\x07\x1b\n])*(?:\x07|\x1b\\)?"
+    # Colors, the cursor, modes. No sequence that programs print ends with a brace.
+    r"|\x1b\[[0-?]*[ -/]*[@-z|}~]?"
+    r"|\x1b[ -/]*[0-Z\\`-z|}~]?"
+)
+_UNITS = ("B", "kB", "MB", "GB")
+_STEP = 1000
+_WITH_TENTHS = 2
+
+
+def without_escapes(text: str) -> str:
+    """Return the text without terminal sequences; one that was cut off ends before a `{`."""
+    return _ESCAPES.sub("", text) if "\x1b" in text else text
+
+
+def size_text(size: float) -> str:
+    """Return a number of bytes for people, such as `12 kB` or `1.5 MB`."""
+    step = 0
+    while round(size) >= _STEP and step < len(_UNITS) - 1:
+        size, step = size / _STEP, step + 1
+    return f"{size:.1f} {_UNITS[step]}" if step >= _WITH_TENTHS else f"{size:.0f} {_UNITS[step]}"
+
+
+def cut_in_middle(text: str, most: int) -> str:
+    """Return the text; if it has more than `most` characters, its beginning and its end."""
+    if len(text) <= most:
+        return text
+    begin, end = text[: most - most // 2], text[len(text) - most // 2 :]
+    size = len(text[len(begin) : len(text) - len(end)].encode("utf-8", "replace"))
+    return f"{begin}\n[... {size_text(size)} left out ...]\n{end}"

@@ -1,0 +1,25 @@
+"""The forecast at the start of a run or watch, from the digests of earlier runs."""
+
+from __future__ import annotations
+
+from cuggino.domain import forecast
+from cuggino.events import Forecast
+from cuggino.loops.frame.options import RunOptions
+from cuggino.storage import Backlog, Workspace
+from cuggino.storage.journal import past_digests
+
+
+def forecast_of(workspace: Workspace, options: RunOptions, *, run_id: str) -> Forecast | None:
+    """Return the forecast of a run; None while too few earlier runs are comparable.
+
+    Earlier runs that cannot be read are left out, and so is the run `run_id` itself.
+    """
+    past = (digest.past_run for digest in past_digests(workspace.journal, without=run_id))
+    if options.kind != "watch":
+        return forecast(past, options.kind)
+    made = forecast(past, "item")
+    if made is None:
+        return None
+    backlog = Backlog(workspace)
+    items = sum(map(backlog.may_begin, backlog.survey().items))
+    return made.model_copy(update={"items": items, "slots": options.at_once})

@@ -1,0 +1,134 @@
+"""The parts of roles, agents and models in a run, as a fold over its journal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import MappingProxyType
+from typing import TypeAlias
+
+from pydantic import BaseModel, ConfigDict
+
+from cuggino.domain import Spending, begins_session
+from cuggino.events import (
+    AgentFellBack,
+    DeliverSessionStarted,
+    PlanBuildPhaseStarted,
+    RunContinued,
+    RunStarted,
+    SessionEnded,
+)
+from cuggino.storage.journal.reader import Entry
+
+_ROLES: Mapping[str, str] = MappingProxyType(
+    {
+        "ImplementingStart": "implementing",
+        "PlanningStart": "planning",
+        "ReviewingStart": "reviewing",
+    }
+)
+"""The roles whose sessions these events announce."""
+_JUDGE = "judge"
+"""The role of the plan/build loop's phase `verify`."""
+
+
+class RunPart(BaseModel):
+    """The sessions of one role with one agent and model in a run."""
+
+    model_config = ConfigDict(frozen=True, defer_build=True)
+
+    role: str
+    agent: str
+    model: str | None = None
+    """None if the agent chose it."""
+    sessions: int
+    """Sessions that reported their usage or their end."""
+    cost_usd: float | None = None
+    cost_estimated: bool = False
+    duration: float = 0.0
+    """Seconds of the sessions that reported their end."""
+
+
+_Key: TypeAlias = tuple[str, str, str | None]
+"""The role, the agent and the model."""
+
+
+@dataclass(slots=True)
+class _Sums:
+    spent: Spending = field(default_factory=Spending)
+    duration: float = 0.0
+
+
+class PartsFold:
+    """The parts of the run of the entries added so far."""
+
+    def __init__(self) -> None:
+        self._started: RunStarted | None = None
+        self._role = ""
+        self._model: str | None = None
+        """The model that the start of the session names."""
+        self._fallbacks: dict[str, tuple[str, datetime | None]] = {}
+        """The agent that took over each role, and the end of the other one's cooldown."""
+        self._key: _Key | None = None
+        """The part of the current session; None before the first."""
+        self._sums: dict[_Key, _Sums] = {}
+
+    def add(self, entry: Entry) -> None:
+        """Count an entry."""
+        event = entry.event
+        match event:
+            case RunStarted():
+                self._started = event
+            case RunContinued():
+                for sums in self._sums.values():
+                    sums.spent = sums.spent.settle()
+            case AgentFellBack(role=role, to_agent=agent, until=until):
+                self._fallbacks[role or self._role] = agent, until
+            case DeliverSessionStarted(instruction=role, model=model):
+                self._role, self._model = role, model
+            case PlanBuildPhaseStarted(phase=phase):
+                self._role, self._model = (_JUDGE if phase == "verify" else phase), None
+            case _ if event.tag in _ROLES:
+                self._role, self._model = _ROLES[event.tag], None
+            case _:
+                pass
+        if self._role and (self._key is None or begins_session(event)):
+            self._key = (self._role, *self._agent(entry.at))
+        if self._key is not None:
+            sums = self._sums.setdefault(self._key, _Sums())
+            sums.spent = sums.spent.add(event)
+            if isinstance(event, SessionEnded):
+                sums.duration += event.duration or 0.0
+
+    def _agent(self, at: datetime) -> tuple[str, str | None]:
+        """Return the agent and the model of the current session."""
+        started = self._started
+        if fallen := self._fallbacks.get(self._role):
+            agent, until = fallen
+            if until is None or at < until:
+                return agent, None
+        if started is None:
+            return "", None
+        options = started.options
+        usual = options.get("verify_model") if self._role == _JUDGE else None
+        usual = usual or options.get("model")
+        name, model = started.agents.get(
+            self._role, (started.agent, usual if isinstance(usual, str) else None)
+        )
+        return name, self._model or model
+
+    def result(self) -> tuple[RunPart, ...]:
+        """Return the parts in the order in which they began."""
+        return tuple(
+            RunPart(
+                role=role,
+                agent=agent,
+                model=model,
+                sessions=sums.spent.sessions,
+                cost_usd=sums.spent.cost_usd,
+                cost_estimated=sums.spent.cost_estimated,
+                duration=sums.duration,
+            )
+            for (role, agent, model), sums in self._sums.items()
+        )

@@ -1,0 +1,311 @@
+"""The judge of refusals: messages of all programs, by report, and the order of its rules."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from cuggino.agents.acp.failure import failed_turn, failure_of
+from cuggino.agents.base.refusals import KINDS, Dialect, Refusal, judge, judge_answer, judge_ending
+from cuggino.agents.claude.wire import ClaudeSession
+from cuggino.agents.codex.wire import CodexSession
+from cuggino.agents.copilot.wire import CopilotSession
+from cuggino.agents.gemini.wire import GeminiSession
+from cuggino.agents.opencode.wire import OpenCodeSession
+from cuggino.errors import AgentFailed, LlmSessionError, QuotaExceeded
+from tests.agents.claude.claude_lines import api_error
+
+NOW = datetime(2026, 10, 6, 12, tzinfo=UTC)
+ROME = ZoneInfo("Europe/Rome")
+NO_WORDS = Dialect()
+
+
+def ended(session: Any, *lines: Any, exit_code: int = 1) -> LlmSessionError | None:
+    """Return the error of a program's session that printed these lines and ended."""
+    for line in lines:
+        text = line if isinstance(line, str) else json.dumps(line, ensure_ascii=False)
+        session.feed(text.encode(), now=NOW.timestamp())
+    error: LlmSessionError | None = session.end(
+        exit_code=exit_code, stderr_tail="", duration=1.0, now=NOW.timestamp()
+    )[1]
+    return error
+
+
+def claude(text: str, status: int | None = 429, **limit: Any) -> LlmSessionError | None:
+    init = {"type": "system", "subtype": "init", "session_id": "s"}
+    told = {"type": "rate_limit_event", "rate_limit_info": {"status": "rejected", **limit}}
+    failed = {**api_error(status, text), "session_id": "s"}
+    return ended(ClaudeSession(zone=lambda: ROME), init, *([told] if limit else []), failed)
+
+
+def claude_plain(text: str) -> LlmSessionError | None:
+    return ended(ClaudeSession(zone=lambda: ROME), text)
+
+
+def codex(text: str) -> LlmSessionError | None:
+    begun = {"type": "thread.started", "thread_id": "t-1"}
+    failed = {"type": "turn.failed", "error": {"message": text}}
+    return ended(CodexSession(zone=lambda: ROME), begun, {"type": "error", "message": text}, failed)
+
+
+def copilot(text: str, **data: Any) -> LlmSessionError | None:
+    session = CopilotSession(zone=ROME)
+    for kind, given in (
+        ("session.start", {"sessionId": "c"}),
+        ("session.error", {"message": text, **data}),
+        ("session.idle", {}),
+    ):
+        session.feed({"type": kind, "data": given}, now=NOW.timestamp())
+    return session.end(None, duration=1.0, now=NOW.timestamp())[1]
+
+
+def gemini(text: str, *, quota: str | None = None, exit_code: int = 173) -> LlmSessionError | None:
+    details = [{"violations": [{"quotaId": quota}]}] if quota else []
+    inner = {"code": 429, "message": text, "status": "RESOURCE_EXHAUSTED", "details": details}
+    outer = {"error": {"message": json.dumps({"error": inner}), "code": 429, "status": "Too Many"}}
+    message = f"[API Error: {json.dumps(outer)}]\nPlease wait and try again later."
+    lines = (
+        {"type": "init", "session_id": "g", "model": "m"},
+        {"type": "result", "status": "error", "error": {"message": message}},
+    )
+    return ended(GeminiSession(zone=lambda: ROME), *lines, exit_code=exit_code)
+
+
+def opencode(text: str, name: str = "APIError", **data: Any) -> LlmSessionError | None:
+    error = {"name": name, "data": {"message": text, "statusCode": 429, **data}}
+    line = {"type": "error", "sessionID": "ses", "error": error}
+    return ended(OpenCodeSession(zone=lambda: ROME), line)
+
+
+def acp(text: str, code: int = -32603) -> LlmSessionError | None:
+    error = {"code": code, "message": "Internal error", "data": {"details": text}}
+    return failure_of("x", "session/prompt", error, now=NOW, zone=ROME, login="log in")
+
+
+def acp_turn(text: str, reason: str = "end_turn") -> LlmSessionError | None:
+    return failed_turn(
+        "x", text, reason=reason, has_worked=False, now=NOW, zone=ROME, login="log in"
+    )
+
+
+@dataclass(frozen=True)
+class Row:
+    """A message and what it means: a reset in UTC, `limit` (a usage limit without one), else the
+    reason."""
+
+    made: Callable[[], LlmSessionError | None]
+    text: str
+    meant: str
+
+
+def rows() -> Iterator[Row]:
+    def row(of: Callable[..., LlmSessionError | None], text: str, meant: str, **data: Any) -> Row:
+        return Row(lambda: of(text, **data), f"{of.__name__}: {text}", meant)
+
+    yield row(
+        claude, "You've hit your session limit · resets 2:30pm (Pacific/Auckland)", "10-07 01:30"
+    )
+    yield row(claude, "You've hit your limit · resets Oct 7, 1am (Europe/Berlin)", "10-06 23:00")
+    yield row(
+        claude, "You're out of extra usage · resets Oct 12 at 3pm (Europe/Vienna)", "10-12 13:00"
+    )
+    yield row(claude, "Weekly limit reached · resets 10am (Asia/Seoul) · /upgrade", "10-07 01:00")
+    yield row(
+        claude, "You've hit your Opus limit · resets Oct 9, 3pm (America/Bogota)", "10-09 20:00"
+    )
+    yield row(
+        claude, "You've hit your Fable limit · resets Oct 10, 3pm (Asia/Muscat)", "10-10 11:00"
+    )
+    yield row(claude, "You've hit your org's monthly usage limit", "limit")
+    yield row(claude, "You've hit your org's monthly spend limit", "limit")
+    yield row(
+        claude, "You've hit your monthly spend limit · raise it at claude.ai/settings", "limit"
+    )
+    yield row(claude, "Claude AI usage limit reached|1791320400", "10-06 21:00")
+    yield row(
+        claude, "Claude Max usage limit reached. Your limit will reset at 12am", "10-06 22:00"
+    )
+    regain = (
+        "You have reached your specified API usage limits. You will regain access on 2026-11-01"
+    )
+    yield row(claude, f"{regain} at 00:00 UTC.", "11-01 00:00", status=400)
+    yield row(
+        claude, "You've hit your limit · resets 9am (Europe/Berlin)", "10-07 07:00", limit="x"
+    )
+    yield row(claude, "The usage limit has been reached", "limit")
+    yield row(claude, "API Error: Rate limit reached", "rate_limit")
+    passing = (
+        "API Error: Request rejected (429) · This request would exceed your account's rate limit."
+    )
+    overage = {"rateLimitType": "five_hour", "resetsAt": 1791295200, "isUsingOverage": True}
+    yield row(claude, passing, "rate_limit", **overage)
+    yield row(claude, passing, "10-06 14:00", **{**overage, "isUsingOverage": False})
+    yield row(claude_plain, "You've hit your limit · resets 2pm (Europe/Lisbon)", "10-06 13:00")
+    yield row(claude_plain, "corp-wrapper: this host is not enrolled, ask IT", "crash")
+
+    met = "You've hit your usage limit."
+    yield row(codex, f"{met} Try again in 5 days 22 hours 11 minutes.", "10-12 10:11")
+    yield row(codex, f"{met} Try again at Oct 9th, 2026 3:04 PM.", "10-09 13:04")
+    yield row(codex, f"{met} Try again at 7:12 PM.", "10-06 17:12")
+    yield row(codex, f"{met} Try again at 10 de nov. de 2026, 11:52.", "11-10 10:52")
+    yield row(codex, f"{met} Try again at 10. Okt. 2026, 11:52.", "10-10 09:52")
+    yield row(codex, f"{met} Try again at 10 juil. 2027 11:52.", "07-10 09:52")
+    yield row(codex, f"{met} Try again at 2026年10月10日 11:52.", "10-10 09:52")
+    yield row(codex, f"{met} Try again later.", "limit")
+    yield row(codex, f"stream disconnected before completion: {met}", "limit")
+    yield row(codex, "Your workspace is out of credits. Ask an owner to refill.", "billing")
+    yield row(codex, "You're out of credits. Add more to continue.", "billing")
+    yield row(codex, "You hit your spend cap set by the owner of your workspace.", "billing")
+    yield row(codex, "Your workspace has reached its monthly spend cap.", "billing")
+    yield row(
+        codex, "You have reached your usage limit. Increase your limits to continue.", "limit"
+    )
+    yield row(codex, "You've reached your workspace credit limit.", "limit")
+    out = "You're out of Codex messages. Your rate limit resets on Oct 8, 2:00 PM."
+    yield row(codex, out, "10-08 12:00")
+    tpm = "Rate limit reached for m on tokens per min (TPM): Limit 30000. Please try again in 4.2s."
+    yield row(codex, tpm, "rate_limit")
+
+    hit = "Sorry, you have hit a rate limit."
+    yield row(
+        copilot, f"{hit} Please try again in 51 hours.", "10-08 15:00", errorType="rate_limit"
+    )
+    yield row(copilot, f"{hit} Please try again in 2 hours.", "10-06 14:00", errorType="rate_limit")
+    weekly = "You've reached your weekly rate limit. Please wait for your limit to reset"
+    weekly_on = f"{weekly} on October 20, 2026 at 2:00 AM or switch to auto model."
+    yield row(copilot, weekly_on, "10-20 00:00", errorType="rate_limit", statusCode=429)
+    yield row(copilot, f"{weekly}.", "limit", errorType="rate_limit", statusCode=429)
+    own = {"errorType": "rate_limit", "errorCode": "user_weekly_rate_limited"}
+    yield row(copilot, "You are rate limited.", "limit", **own)
+    yield row(copilot, "402 You have no quota", "limit", errorType="quota", statusCode=402)
+    code = {"errorType": "quota", "errorCode": "quota_exceeded", "statusCode": 402}
+    yield row(copilot, "402 No", "limit", **code)
+    yield row(copilot, "Quota exceeded. Upgrade your plan.", "limit", errorType="query")
+    monthly = "You have exceeded your monthly limit for premium requests."
+    yield row(copilot, monthly, "limit", errorType="query")
+    seconds = "You've hit your global rate limit. Please wait 6 seconds for your limit to reset."
+    yield row(copilot, seconds, "rate_limit", errorType="rate_limit")
+
+    capacity = "You have exhausted your capacity on this model. Your quota will reset after"
+    yield row(gemini, f"{capacity} 15h35m53s.", "10-07 03:35")
+    yield row(gemini, "You have exhausted your daily quota on this model.", "limit")
+    yield row(gemini, "Individual quota reached. Resets in 157h.", "10-13 01:00")
+    until = "Usage limit reached for gemini-3-pro. Access resets at"
+    yield row(gemini, f"{until} 10:57 PM GMT-3.", "10-07 01:57")
+    yield row(gemini, f"{until} 3:15 PM PDT.", "10-06 22:15")
+    exceeded = "You exceeded your current quota.\nPlease retry in 41.9s."
+    a_day = "GenerateRequestsPerDayPerProjectPerModel-FreeTier"
+    yield row(gemini, exceeded, "10-07 07:00", quota=a_day)
+    yield row(gemini, exceeded, "10-06 12:00", quota="GenerateRequestsPerMinutePerProject")
+    yield row(gemini, "You exceeded your current quota, limit: 0", "billing", quota=a_day)
+    yield row(gemini, "Resource has been exhausted (e.g. check quota).", "rate_limit")
+
+    weekly = "Weekly usage limit reached. It will reset in 5 days 10 hours."
+    yield row(opencode, weekly, "10-11 22:00")
+    after = {"responseHeaders": {"retry-after": "22000"}}
+    yield row(opencode, "Too many requests", "10-06 18:06", **after)
+    yield row(opencode, "Free usage exceeded, subscribe to Go", "limit")
+    yield row(opencode, "Sorry", "limit", name="FreeUsageLimitError")
+    yield row(opencode, "Insufficient balance", "billing", statusCode=401)
+
+    limit = "You've hit your session limit · resets 3pm (Europe/Berlin)"
+    yield row(acp, limit, "10-06 13:00")
+    yield row(acp, "Provider error: 403 insufficient balance", "billing")
+    for reason in ("error", "refusal", "end_turn"):
+        yield row(acp_turn, limit, "10-06 13:00", reason=reason)
+    yield row(acp_turn, "Provider error: 403 insufficient balance", "billing", reason="error")
+    yield row(acp_turn, "I refuse.", "unknown", reason="refusal")
+    prose = "I read the page. It tells users that they have reached their limit and when it resets."
+    yield row(acp_turn, prose, "none")
+
+
+@pytest.mark.parametrize("row", [*rows()], ids=lambda row: row.text)
+def test_messages(row: Row) -> None:
+    """Every message that was reported means the same, whichever program prints it."""
+    error = row.made()
+    match error:
+        case QuotaExceeded(resets_at=datetime() as at):
+            meant = f"{at.astimezone(UTC):%m-%d %H:%M}"
+        case QuotaExceeded():
+            meant = "limit"
+        case AgentFailed(reason=reason):
+            meant = reason
+        case _:
+            meant = str(error).lower()
+    assert row.meant == meant
+
+
+HOURS, SECONDS = NOW + timedelta(hours=3), NOW + timedelta(seconds=40)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "expected"),
+    [
+        (Refusal(message="usage limit reached", kinds=("billing_error",), status=429), "billing"),
+        (Refusal(message="Overloaded", kinds=("x", "authentication_error")), "auth"),
+        (Refusal(message="Slow down", kinds=("rate_limit",), resets_at=HOURS), "QuotaExceeded"),
+        (Refusal(message="Slow down", status=429, resets_at=HOURS), "QuotaExceeded"),
+        (Refusal(message="No route", resets_at=HOURS), "unknown"),
+        (Refusal(message="usage limit reached", resets_at=SECONDS), "rate_limit"),
+        (Refusal(message="x", kinds=("usage_limit",), resets_at=SECONDS), "QuotaExceeded"),
+        (Refusal(message="usage limit reached", kinds=("rate_limit",)), "QuotaExceeded"),
+        (Refusal(message="insufficient balance", status=401), "billing"),
+        (Refusal(message="Connection lost", kinds=("rate_limit",), status=500), "rate_limit"),
+        (Refusal(message="x", kinds=("invalid_request",), status=429), "bad_request"),
+        (Refusal(message="x", status=503), "overloaded"),
+        (Refusal(message="x", status=502), "server"),
+        (Refusal(message="x", status=418), "bad_request"),
+        (Refusal(message="x"), "unknown"),
+    ],
+)
+def test_the_order(refusal: Refusal, expected: str) -> None:
+    """Types come first, then a time, then words, and the status last."""
+    error = judge(refusal, NO_WORDS, now=NOW, zone=UTC)
+    assert expected == (error.reason if isinstance(error, AgentFailed) else type(error).__name__)
+
+
+def test_times() -> None:
+    """A rate limit has the time of the next try, a usage limit that of its end."""
+    rate = judge(Refusal(message="Too many requests, retry in 7s"), NO_WORDS, now=NOW, zone=UTC)
+    assert isinstance(rate, AgentFailed)
+    assert NOW + timedelta(seconds=7) == rate.retry_at
+    other = judge(Refusal(message="Overloaded, retry in 7s"), NO_WORDS, now=NOW, zone=UTC)
+    assert isinstance(other, AgentFailed)
+    assert other.retry_at is None
+    usage = judge(Refusal(message="5-hour limit reached"), NO_WORDS, now=NOW, zone=UTC)
+    assert isinstance(usage, QuotaExceeded)
+    assert usage.resets_at is None
+
+
+def test_a_program_that_ended() -> None:
+    """Plain text of a program decides, unless a signal ended it."""
+
+    def meant(said: str, exit_code: int) -> str:
+        error = judge_ending(
+            NO_WORDS, program="x", exit_code=exit_code, said=said, now=NOW, zone=UTC
+        )
+        return error.reason if isinstance(error, AgentFailed) else type(error).__name__
+
+    assert "QuotaExceeded" == meant("debug\nYou've hit your limit", 0)
+    assert "auth" == meant("Please log in first", 1)
+    assert "crash" == meant("Please log in first", -9)
+    assert "crash" == meant("Segmentation fault", 139)
+
+
+def test_answers() -> None:
+    """Only an answer that consists of a limit is one."""
+    limit = "You've hit your limit · resets 3pm"
+    assert judge_answer(limit, NO_WORDS, now=NOW, zone=UTC) is not None
+    assert judge_answer(f"The log says: {limit}", NO_WORDS, now=NOW, zone=UTC) is None
+    assert judge_answer("Done.", NO_WORDS, now=NOW, zone=UTC) is None
+
+
+def test_names_are_lower_case() -> None:
+    """Names are compared in lower case."""
+    assert set(KINDS) == {name.lower() for name in KINDS}
