@@ -14,14 +14,15 @@ from reactivex import Observable, abc, never, operators as ops, throw
 from reactivex.subject import AsyncSubject
 
 from cuggino.agents import LlmAgent, Role
-from cuggino.config import CONFIG_FILE, Config
+from cuggino.config import CONFIG_FILE, Config, SupervisionSettings
+from cuggino.domain import Pricing, budget_unenforceable
 from cuggino.edited_files import InvalidFile, validated
 from cuggino.errors import ConfigError, Interrupted, ProcessError, SpawnFailed
 from cuggino.git import Git, commit_obstacles, has_work_tree, view_obstacles
 from cuggino.operators import Flow, ask, flow, forward, interrupt_when, on_loop
 from cuggino.operators.on_loop import within_loop
 from cuggino.sandbox import views_of
-from cuggino.stages import act, lane
+from cuggino.stages import act, lane, unpriceable
 from cuggino.storage import (
     WORKSPACE_FOLDER,
     Workspace,
@@ -80,6 +81,23 @@ def check_agents(agent: LlmAgent, roles: Iterable[Role], *, guarded: bool) -> No
         ConfigError: one of several agents of a role has no guard.
     """
     agent.check_roles(roles, guarded=guarded)
+
+
+def check_budget(
+    agent: LlmAgent, roles: Iterable[Role], settings: SupervisionSettings, *, model: str | None
+) -> None:
+    """Check that a budget in dollars can hold, as far as is known before the agents start.
+
+    Raises:
+        ConfigError: the price of `price_as` is unknown, or that of an agent's model.
+    """
+    pricing = Pricing(settings.price_as)
+    pricing.check()
+    if settings.budget is None:
+        return
+    for unknown in unpriceable(agent, roles, model=model, pricing=pricing):
+        error = budget_unenforceable(unknown, settings.budget)
+        raise ConfigError(error.message, hint=error.hint)
 
 
 def check_writable(cwd: Path) -> None:

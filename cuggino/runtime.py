@@ -38,6 +38,7 @@ from cuggino.preflight import (
     after,
     ask_unless,
     check_agents,
+    check_budget,
     check_project,
     check_writable,
     configured,
@@ -339,7 +340,9 @@ class Runtime:
                 )
             ]
             count = slots if placement is None else placement.slots
-            return self.watch_options(slots=count, slow=slow), None
+            chosen = self.watch_options(slots=count, slow=slow)
+            self._check_budget(chosen)
+            return chosen, None
 
         def start(options: loops.WatchRunOptions, **given: Any) -> Observable[events.WatchEvent]:
             return service[0].run(options, interrupt=interrupt)
@@ -437,6 +440,7 @@ class Runtime:
         def prepared() -> loops.WatchRunOptions:
             options = self.watch_options(slots=max(2, self.config.slots))
             check_project(self.cwd, self.config, self.agent, watch=True)
+            self._check_budget(options)
             self.loop.check()
             return options
 
@@ -706,6 +710,7 @@ class Runtime:
                 journal = find_run(self.workspace.journal, resumed.run_id, kind=resumed.kind)
                 chosen = resumed_options(options(), journal.started)
             check(chosen)
+            self._check_budget(chosen)
             return chosen, journal
 
         return self._begun(prepared, loop, interrupt, commits=commits)
@@ -783,10 +788,14 @@ class Runtime:
     def _options(self, model: type[_Options], given: dict[str, Any]) -> _Options:
         return configured(model, self.config, {"cwd": self.cwd, "agent": self.agent_name, **given})
 
+    def _check_budget(self, options: RunOptions) -> None:
+        check_budget(self.agent, options.roles, options, model=options.model)
+
     def checked_building(self, options: loops.PlanBuildOptions) -> loops.PlanBuildOptions:
         """Return the options, after a check that the plan/build loop can work here."""
         self.builder.check(options)
         check_agents(self.agent, options.roles, guarded=options.is_guarded)
+        self._check_budget(options)
         check_writable(self.cwd)
         return options
 

@@ -52,7 +52,7 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         "programs": _room("errors files system_calls"),
         "guard": _room("errors"),
         "config": _room("events errors files edited_files guard", "pydantic pydantic_core"),
-        "domain": _room("events errors"),
+        "domain": _room("events errors", "genai_prices"),
         "prompts": _room("errors files"),
         "operators": _room("events errors domain", "reactivex"),
         "processes": _room("programs errors operators", "reactivex psutil"),
@@ -106,14 +106,13 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         "logins": _room("errors operators processes agents", "reactivex"),
         "wakefulness": _room("events operators", "reactivex wakepy"),
         "preflight": _room(
-            "errors events edited_files sandbox config operators git storage agents stages",
+            "errors events edited_files sandbox config domain operators git storage agents stages",
             "pydantic reactivex",
         ),
         "control": _room("errors events files processes storage"),
         "doctor": _room(
-            "errors events operators processes edges guard sandbox config git storage agents gate "
-            "stages logins "
-            "wakefulness notify runs forge",
+            "errors events operators processes edges guard sandbox config domain git storage "
+            "agents gate stages logins wakefulness notify runs forge",
             "pydantic reactivex",
         ),
         "guard_audit": _room(

@@ -137,6 +137,12 @@ class TestMessages:
                 "$8.00 of $10.00",
             ),
             (
+                ev.BudgetWarning(budget="cost", spent=8.0, limit=10.0, estimated=True),
+                "budget",
+                "Most of the budget is spent",
+                "~$8.00 of $10.00",
+            ),
+            (
                 ev.WatchItemRetry(
                     filename="a.md",
                     message="run `claude`",
@@ -208,6 +214,14 @@ class TestEnds:
         title, body = notifier.sent[0]
         assert "cuggino (shop): Approved: Login page" == title
         assert ["Cost: $1.50, 1 commit, 0 s", "abc1234 Add login"] == body.splitlines()
+
+    def test_an_estimated_cost(self) -> None:
+        """A cost with an estimate is marked."""
+        t, notifier = Marbles(), DrawnNotifier()
+        estimate = cost(0.5).model_copy(update={"cost_estimated": True})
+        events = [*RUN, cost(1.5), estimate, ev.LoopApproved(iteration=1)]
+        t.record(from_iterable(events).pipe(with_notifications(notifier, project="shop")))
+        assert "Cost: ~$2.00, 0 s" in notifier.sent[0][1]
 
     def test_a_spec_issue(self) -> None:
         """The end names what waits for a person."""

@@ -115,6 +115,8 @@ class TestBuilding:
             "journal_days": 7,
             "snapshot_days": 9,
             "dirty": "commit",
+            "price_as": "gpt-5.5",
+            "count_tokens": "plain",
             "journal_runs": 8,
             "guard": "full",
             "profile": ["python"],

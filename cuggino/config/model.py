@@ -89,9 +89,18 @@ class SupervisionSettings(_Settings):
     """Limits, waits and retries."""
 
     budget: float | None = Field(default=None, gt=0)
-    """US dollars that all agents of a run may spend together; default: no limit."""
+    """US dollars that all agents of a run may spend together, estimated where an agent reports
+    none; default: no limit."""
+    price_as: str | None = Field(default=None, pattern=r"\S", examples=["claude-sonnet-4-5"])
+    """The model whose input price is used for models without a known price, with the weights of
+    `countTokens`. Default: none, so that an unknown price ends a run that has a budget."""
     max_tokens: int | None = Field(default=None, ge=1)
-    """Tokens that all agents of a run may use together; default: no limit."""
+    """Tokens that all agents of a run may use together, counted as `countTokens`; default: no
+    limit."""
+    count_tokens: Literal["weighted", "plain"] = "weighted"
+    """How `maxTokens` counts. `weighted`: by price, an input token as 1, a cache read as 0.1, a
+    cache write as 1.25 and an output token as 5; `plain`: input, output and cache writes as 1,
+    without cache reads."""
     max_duration: Seconds | None = None
     """Seconds that a run may take, waits included; default: no limit."""
     wait_for_quota: bool = False

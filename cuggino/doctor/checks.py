@@ -10,8 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import get_args
 
-from cuggino.agents import make_agent
+from cuggino.agents import Role, configured_agent, make_agent
 from cuggino.config import CONFIG_FILE, Config, config_path, load_config
 from cuggino.doctor.deliverables import deliverables
 from cuggino.doctor.forges import forges
@@ -24,6 +25,7 @@ from cuggino.doctor.result import NEVER_FAILS, CheckResult
 from cuggino.doctor.sandbox import hidden, in_views, logins, sandbox, sandbox_of_agent
 from cuggino.doctor.session_files import session_files
 from cuggino.doctor.slots import slots
+from cuggino.domain import Pricing, budget_unenforceable
 from cuggino.errors import ConfigError, CugginoError, ProcessError
 from cuggino.gate import why_it_cannot_fail
 from cuggino.git import (
@@ -36,6 +38,7 @@ from cuggino.git import (
 )
 from cuggino.logins import login_answer
 from cuggino.processes import run_bounded
+from cuggino.stages import unpriceable
 from cuggino.storage import SPEC_FILE, holds_specs
 from cuggino.wakefulness import sleep_prevention
 
@@ -65,13 +68,16 @@ def diagnose(
     yield result
     name = agent or (config.agent if config else None)
     why_not = partial(why_not_started, folder=folder, env=env, trusted=trusted)
+    reasons: list[str] = []
     if name is not None:
         why = why_not(name, path=config.agent_path if config else None, named=agent is not None)
+        reasons.append(why)
         yield from _agent(name, why, folder=folder, config=config, env=env, uid=uid)
     for other in other_agents(config) if config is not None and agent is None else ():
         assert config is not None
         its = config.model_copy(update={"agent_path": other.path})
         why = why_not(other.name, path=other.path)
+        reasons.append(why)
         results = _agent(other.name, why, folder=folder, config=its, env=env, uid=uid)
         yield from labeled(other, results)
     if config is not None:
@@ -89,6 +95,7 @@ def diagnose(
         yield from slots(folder, config)
         yield from forges(folder, config)
         yield from notifications(config)
+        yield from budget(folder, config, agent=agent, starts=not any(reasons))
         yield from staying_awake(config)
     yield from deliverables(folder)
     yield from jobs(folder, env)
@@ -274,6 +281,40 @@ def pushing(config: Config) -> Iterator[CheckResult]:
             f'push: nothing is pushed to {config.push}, as "commit" is off',
             f'set "commit" to true in {CONFIG_FILE}, or remove "push"',
         )
+
+
+def budget(
+    folder: Path, config: Config, *, agent: str | None, starts: bool
+) -> Iterator[CheckResult]:
+    """Check that a budget in dollars can hold; `starts` is false if agents may not be loaded."""
+    pricing = Pricing(config.price_as)
+    try:
+        pricing.check()
+    except ConfigError as error:
+        yield _problem("budget", error)
+        return
+    if config.budget is None or not starts:
+        return
+    roles = get_args(Role)
+    try:
+        chosen = configured_agent(config, cwd=folder, agent=agent)
+    except CugginoError:
+        return  # the check of the agent reports it
+    if unknown := next(unpriceable(chosen, roles, model=config.model, pricing=pricing), None):
+        yield _problem("budget", budget_unenforceable(unknown, config.budget))
+        return
+    silent = {one.name: one for role in roles for one in chosen.agents_for(role)}
+    for name, one in silent.items():
+        if one.capabilities.cost == "none":
+            what = f"budget: {name} reports neither dollars nor tokens, so its first session ends"
+            yield CheckResult("note", f"{what} the run", 'limit the run with "maxDuration" instead')
+        elif one.capabilities.cost == "tokens" and config.price_as is None:
+            what = f"budget: {name} reports no dollars, so its tokens are priced by its model"
+            yield CheckResult(
+                "note",
+                f"{what}; an unknown model ends the run",
+                'set "priceAs" to a model that costs about the same',
+            )
 
 
 def staying_awake(config: Config) -> Iterator[CheckResult]:

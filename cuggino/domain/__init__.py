@@ -58,6 +58,16 @@ from cuggino.domain.job_verification import (
 )
 from cuggino.domain.jobs import BLOCKED, IN_PROGRESS, MOST_JOBS, PARTIAL, Job, Jobs
 from cuggino.domain.landing_queue import LandingQueue
+from cuggino.domain.money import HasCost, cost_of, money
+from cuggino.domain.prices import (
+    TOKEN_WEIGHTS,
+    Pricing,
+    Rates,
+    TokenCount,
+    count_tokens,
+    load_prices,
+    rates_of,
+)
 from cuggino.domain.progress import ProgressWatch
 from cuggino.domain.project_paths import (
     PathChange,
@@ -90,12 +100,15 @@ from cuggino.domain.run_summary import RunSummary
 from cuggino.domain.schedule import Duration, Schedule, parse_duration
 from cuggino.domain.slot_limit import SlotLimit, is_overload
 from cuggino.domain.spending import (
+    PRICE_HINT,
     SESSION_BEGINS,
     Budget,
     BudgetLevel,
     Spending,
     begins_session,
     budget_exceeded,
+    budget_unenforceable,
+    cost_unknown,
 )
 from cuggino.domain.termination import DeliverProgress, Terminate, decide_delivery
 from cuggino.domain.texts import cut_in_middle, size_text, without_escapes
@@ -120,8 +133,10 @@ __all__ = [
     "LONGEST_FOREIGN",
     "MOST_JOBS",
     "PARTIAL",
+    "PRICE_HINT",
     "QUOTA_SCHEDULE",
     "SESSION_BEGINS",
+    "TOKEN_WEIGHTS",
     "TOOLS",
     "TOOLS_OF",
     "TOOL_SERVER",
@@ -139,6 +154,7 @@ __all__ = [
     "Duration",
     "FailureCounts",
     "Finding",
+    "HasCost",
     "Job",
     "JobFacts",
     "Jobs",
@@ -150,9 +166,11 @@ __all__ = [
     "PastRun",
     "PathChange",
     "PathState",
+    "Pricing",
     "ProgressWatch",
     "QuotaPlan",
     "QuotaWindows",
+    "Rates",
     "ReadyOrder",
     "RepetitionWatch",
     "ReviewLedger",
@@ -162,6 +180,7 @@ __all__ = [
     "SlotLimit",
     "Spending",
     "Terminate",
+    "TokenCount",
     "ToolAnswer",
     "ToolName",
     "Verification",
@@ -170,8 +189,12 @@ __all__ = [
     "agent_tool",
     "begins_session",
     "budget_exceeded",
+    "budget_unenforceable",
     "cleaned",
     "cooldown_end",
+    "cost_of",
+    "cost_unknown",
+    "count_tokens",
     "cut_in_middle",
     "decide_delivery",
     "defused",
@@ -191,7 +214,9 @@ __all__ = [
     "is_test_file",
     "judged",
     "limited",
+    "load_prices",
     "merged_windows",
+    "money",
     "most_cautious",
     "needs_login",
     "needs_of",
@@ -203,6 +228,7 @@ __all__ = [
     "path_changes",
     "perform_tool",
     "quoted_value",
+    "rates_of",
     "ready_order",
     "recorded_cooldowns",
     "safe_title",

@@ -28,7 +28,9 @@ class PastRun:
     duration: float
     """Seconds that its processes worked."""
     cost_usd: float | None = None
-    """None if no agent reported a cost."""
+    """None if no cost is known."""
+    cost_estimated: bool = False
+    """True if a part of the cost is an estimate."""
 
 
 def forecast(past_runs: Iterable[PastRun], loop: RunLoop) -> Forecast | None:
@@ -57,4 +59,5 @@ def forecast(past_runs: Iterable[PastRun], loop: RunLoop) -> Forecast | None:
         worst_duration=max(durations),
         cost_usd=median(costs) if has_cost else None,
         worst_cost_usd=max(costs) if has_cost else None,
+        cost_estimated=has_cost and any(run.cost_estimated for run in latest),
     )

@@ -119,8 +119,13 @@ class RunSummary:
 
     @property
     def cost_usd(self) -> float | None:
-        """US dollars of all sessions that reported a cost; None if none did."""
+        """US dollars of all sessions whose cost is known; None if none is."""
         return self.spent.cost_usd
+
+    @property
+    def cost_estimated(self) -> bool:
+        """True if a part of the cost is an estimate."""
+        return self.spent.cost_estimated
 
     @property
     def usage(self) -> Usage | None:

@@ -8,8 +8,19 @@ from datetime import timedelta
 from functools import cache, reduce
 from typing import NamedTuple, assert_never
 
+from cuggino.domain.money import money
+from cuggino.domain.prices import TokenCount, count_tokens
 from cuggino.errors import BudgetExceeded
-from cuggino.events import BudgetKind, Event, RunResumed, SessionEnded, Usage, UsageUpdate
+from cuggino.events import (
+    BudgetKind,
+    BudgetWarning,
+    CostUnknown,
+    Event,
+    RunResumed,
+    SessionEnded,
+    Usage,
+    UsageUpdate,
+)
 
 SESSION_BEGINS = frozenset(
     {
@@ -66,6 +77,8 @@ class Spending:
 
     settled_usd: float | None = None
     """US dollars of the sessions that have ended."""
+    settled_estimated: bool = False
+    """True if a part of these is an estimate."""
     settled_usage: Usage | None = None
     settled_sessions: int = 0
     running: UsageUpdate | None = None
@@ -84,6 +97,11 @@ class Spending:
         return reduce(_sum, (one.cost_usd for one in self._running), self.settled_usd)
 
     @property
+    def cost_estimated(self) -> bool:
+        """True if a part of the dollars is an estimate."""
+        return self.settled_estimated or any(one.cost_estimated for one in self._running)
+
+    @property
     def usage(self) -> Usage | None:
         """Tokens so far, including the running session; None if none were reported."""
         return reduce(_together, (one.usage for one in self._running), self.settled_usage)
@@ -97,19 +115,18 @@ class Spending:
     def _running(self) -> tuple[UsageUpdate, ...]:
         return self.of_items if self.running is None else (self.running, *self.of_items)
 
+    def tokens(self, count: TokenCount) -> int:
+        """Return the tokens so far, as a limit with this count counts them."""
+        return count_tokens(self.usage, count)
+
     @property
     def total_tokens(self) -> int:
-        """Return the tokens that a limit counts: input, output and cache writes.
+        """Return input, output and cache writes: every token once, without cache reads.
 
-        That is every token once: when the model first reads or writes it. Cache reads are not
-        counted: each turn reads the whole conversation from the cache, at a tenth of the price, so
-        they grow with the square of the turns and would dominate. Their cost is in `cost_usd`,
-        their number in `usage`.
+        Each turn reads the whole conversation from the cache, so that cache reads grow with the
+        square of the turns and would dominate. Their number is in `usage`.
         """
-        usage = self.usage
-        if usage is None:
-            return 0
-        return usage.input_tokens + usage.output_tokens + usage.cache_creation_tokens
+        return self.tokens("plain")
 
     def add(self, event: Event) -> Spending:
         """Return the spending with one more event; the same value if the event does not count."""
@@ -142,16 +159,18 @@ class Spending:
                 return self.settle()
             case UsageUpdate():
                 was = self.settle() if self._is_of_another_session(event) else self
-                return Spending(was.settled_usd, was.settled_usage, was.settled_sessions, event)
-            case SessionEnded(cost_usd=cost, usage=usage):
+                return replace(was, running=event)
+            case SessionEnded(usage=usage):
                 seen = self.running
+                paid = seen if event.cost_usd is None and seen is not None else event
                 return Spending(
-                    _sum(self.settled_usd, cost if cost is not None or not seen else seen.cost_usd),
+                    _sum(self.settled_usd, paid.cost_usd),
+                    self.settled_estimated or paid.cost_estimated,
                     _together(self.settled_usage, usage or (seen.usage if seen else None)),
                     self.settled_sessions + 1,
                 )
             case RunResumed(cost_usd=cost, usage=usage, agents=agents):
-                return Spending(cost, usage, max(agents, self.sessions))
+                return Spending(cost, event.cost_estimated, usage, max(agents, self.sessions))
             case _:
                 return self.settle()
 
@@ -159,7 +178,7 @@ class Spending:
         """Return the spending after running sessions were cut off; their last updates are final."""
         if self.running is None and not self.of_items:
             return self
-        return Spending(self.cost_usd, self.usage, self.sessions)
+        return Spending(self.cost_usd, self.cost_estimated, self.usage, self.sessions)
 
     def plus(self, other: Spending) -> Spending:
         """Return the sum of both, as ended sessions."""
@@ -168,6 +187,7 @@ class Spending:
             return mine
         return Spending(
             _sum(mine.settled_usd, others.settled_usd),
+            mine.settled_estimated or others.settled_estimated,
             _together(mine.settled_usage, others.settled_usage),
             mine.settled_sessions + others.settled_sessions,
         )
@@ -184,6 +204,8 @@ class Spending:
             or now.cache_creation_tokens < was.cache_creation_tokens
         ):
             return True
+        if self.running.cost_estimated or update.cost_estimated:
+            return False  # an estimate falls with a cheaper model
         cost = self.running.cost_usd
         return cost is not None and update.cost_usd is not None and update.cost_usd < cost
 
@@ -197,6 +219,32 @@ class BudgetLevel(NamedTuple):
     kind: BudgetKind
     spent: float
     limit: float
+    estimated: bool = False
+    """True if a part of the dollars is an estimate."""
+    count_tokens: TokenCount = "plain"
+    """How the tokens were counted."""
+
+    @classmethod
+    def of(cls, warning: BudgetWarning) -> BudgetLevel:
+        """Return the level that an event reports."""
+        return cls(
+            warning.budget, warning.spent, warning.limit, warning.estimated, warning.count_tokens
+        )
+
+    @property
+    def share(self) -> str:
+        """The used part and the limit, such as `~$4.10 of $5.00` or `90 of 100 weighted tokens`."""
+        match self.kind:
+            case "cost":
+                spent = money(self.spent, estimated=self.estimated)
+                return f"{spent} of {money(self.limit)}"
+            case "tokens":
+                weighted = "weighted " if self.count_tokens == "weighted" else ""
+                return f"{self.spent:,.0f} of {self.limit:,.0f} {weighted}tokens"
+            case "duration":
+                return f"{_time(self.spent)} of {_time(self.limit)}"
+            case _:
+                assert_never(self.kind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,7 +253,8 @@ class Budget:
 
     cost_usd: float | None = None
     tokens: int | None = None
-    """Counted as `Spending.total_tokens`, without cache reads."""
+    count_tokens: TokenCount = "weighted"
+    """How `tokens` are counted; see `count_tokens`."""
     duration: float | None = None
     """Seconds, waits included."""
 
@@ -218,40 +267,54 @@ class Budget:
         """Return the level of each limit after `elapsed` seconds."""
         levels: list[BudgetLevel] = []
         if self.cost_usd is not None:
-            levels.append(BudgetLevel("cost", spent.cost_usd or 0.0, self.cost_usd))
+            dollars, estimated = spent.cost_usd or 0.0, spent.cost_estimated
+            levels.append(BudgetLevel("cost", dollars, self.cost_usd, estimated))
         if self.tokens is not None:
-            levels.append(BudgetLevel("tokens", spent.total_tokens, self.tokens))
+            used = spent.tokens(self.count_tokens)
+            levels.append(BudgetLevel("tokens", used, self.tokens, count_tokens=self.count_tokens))
         if self.duration is not None:
             levels.append(BudgetLevel("duration", elapsed, self.duration))
         return levels
 
 
-_OPTION: dict[BudgetKind, str] = {
-    "cost": "--budget",
-    "tokens": "--max-tokens",
-    "duration": "--max-duration",
+_NAMES: dict[BudgetKind, tuple[str, str]] = {
+    "cost": ("budget", "--budget"),
+    "tokens": ("token budget", "--max-tokens"),
+    "duration": ("time budget", "--max-duration"),
 }
 
 
 def budget_exceeded(level: BudgetLevel) -> BudgetExceeded:
     """Return the error for a budget that is used up, with advice."""
-    match level.kind:
-        case "cost":
-            budget, spent, limit = "budget", _dollars(level.spent), _dollars(level.limit)
-        case "tokens":
-            budget, spent, limit = "token budget", f"{level.spent:,.0f}", f"{level.limit:,.0f}"
-        case "duration":
-            budget, spent, limit = "time budget", _time(level.spent), _time(level.limit)
-        case _:
-            assert_never(level.kind)
+    budget, option = _NAMES[level.kind]
     return BudgetExceeded(
-        f"The {budget} of the run is used up: {spent} of {limit} spent",
-        hint=f"resume with a larger `{_OPTION[level.kind]}`",
+        f"The {budget} of the run is used up: {level.share} spent",
+        hint=f"resume with a larger `{option}`",
     )
 
 
-def _dollars(amount: float) -> str:
-    return f"${amount:.2f}" if amount >= 1.0 else f"${amount:.4f}"
+def budget_unenforceable(unknown: CostUnknown, limit: float) -> BudgetExceeded:
+    """Return the error for a budget in dollars that a session of unknown cost escapes."""
+    hint = PRICE_HINT
+    if unknown.reports == "nothing":
+        hint = "use another agent, or limit the run with `--max-duration` instead of `--budget`"
+    why = cost_unknown(unknown)
+    return BudgetExceeded(f"The budget of {money(limit)} cannot hold: {why}", hint=hint)
+
+
+def cost_unknown(unknown: CostUnknown) -> str:
+    """Return why the cost is unknown."""
+    if unknown.reports == "nothing":
+        return f"{unknown.agent} reports neither dollars nor tokens"
+    model = f'its model "{unknown.model}"' if unknown.model else "its model"
+    return f"{unknown.agent} reports no dollars, and the price of {model} is unknown"
+
+
+PRICE_HINT = (
+    "name a model that costs about the same, such as `--price-as claude-sonnet-4-5` (priceAs in "
+    ".cuggino.json), or limit the run with `--max-tokens` instead of `--budget`"
+)
+"""What to do about a model without a known price."""
 
 
 def _time(seconds: float) -> str:

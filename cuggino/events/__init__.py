@@ -172,7 +172,7 @@ from cuggino.events.session import (
     Steered,
 )
 from cuggino.events.snapshot import SnapshotFailed, SnapshotTaken
-from cuggino.events.spending import BudgetKind, BudgetWarning, StageCost
+from cuggino.events.spending import BudgetKind, BudgetWarning, CostUnknown, StageCost
 from cuggino.events.stall import (
     AgentNudged,
     AgentReplaced,
@@ -256,6 +256,7 @@ __all__ = [
     "ContradictoryMarkers",
     "ControlEvent",
     "ControlIgnored",
+    "CostUnknown",
     "DeliverEnded",
     "DeliverEvent",
     "DeliverExit",

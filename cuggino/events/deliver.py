@@ -77,6 +77,8 @@ class DeliverSessionEnded(DeliverEvent):
     message: str = ""
     """The agent's last message, or the error."""
     cost_usd: float | None = None
+    cost_estimated: bool = False
+    """True if a part of the cost is an estimate."""
     duration: float = 0.0
     """Seconds."""
 
@@ -144,7 +146,9 @@ class DeliverEnded(DeliverEvent, RunResult):
     to_verify: int = 0
     """The number of deliverables to verify."""
     cost_usd: float = 0.0
-    """US dollars of all sessions that reported a cost."""
+    """US dollars of all sessions whose cost is known."""
+    cost_estimated: bool = False
+    """True if a part of the cost is an estimate."""
     duration: float = 0.0
     """Seconds of the whole run."""
     max_iterations: int | None = None

@@ -25,6 +25,8 @@ class Forecast(SupervisionEvent):
     cost_usd: float | None = None
     """The median, in US dollars; None if fewer than three of the runs have a cost."""
     worst_cost_usd: float | None = None
+    cost_estimated: bool = False
+    """True if a part of one of the costs is an estimate."""
     items: int = 0
     """For a watch, the items in its backlog at the start."""
     slots: int = 1

@@ -60,3 +60,7 @@ class UsageUpdate(LlmAgentEvent):
     usage: Usage
     cost_usd: float | None = None
     """US dollars so far; None if the agent reports cost only at the end."""
+    cost_estimated: bool = False
+    """True if the cost was computed from the tokens and the price of the model."""
+    model: str | None = None
+    """The model, if known."""

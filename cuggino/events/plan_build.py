@@ -62,6 +62,8 @@ class PlanBuildIterationEnded(PlanBuildEvent):
 
     iteration: int
     cost_usd: float | None = None
+    cost_estimated: bool = False
+    """True if a part of the cost is an estimate."""
     duration: float = 0.0
     """Seconds."""
 
@@ -75,6 +77,8 @@ class PlanBuildSessionEnded(PlanBuildEvent):
     message: str = ""
     """The agent's last message, or the error."""
     cost_usd: float | None = None
+    cost_estimated: bool = False
+    """True if a part of the cost is an estimate."""
     duration: float = 0.0
     """Seconds."""
 
@@ -187,7 +191,9 @@ class PlanBuildEnded(PlanBuildEvent, RunResult):
     done: int = 0
     blocked: int = 0
     cost_usd: float = 0.0
-    """US dollars of all sessions that reported a cost."""
+    """US dollars of all sessions whose cost is known."""
+    cost_estimated: bool = False
+    """True if a part of the cost is an estimate."""
     duration: float = 0.0
     """Seconds of the whole run."""
     error: str = ""

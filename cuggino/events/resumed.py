@@ -16,6 +16,8 @@ class RunResumed(SupervisionEvent):
     commits: tuple[tuple[str, str], ...] = ()
     """Abbreviated hash and subject of each commit."""
     cost_usd: float | None = None
+    cost_estimated: bool = False
+    """True if a part of the cost is an estimate."""
     usage: Usage | None = None
     duration: float = 0.0
     """Seconds that earlier processes worked on it."""

@@ -59,7 +59,11 @@ class SessionEnded(LlmAgentEvent):
 
     outcome: SessionOutcome
     cost_usd: float | None = None
-    """US dollars spent by this session alone; None if the agent does not report it."""
+    """US dollars spent by this session alone; None if they are unknown."""
+    cost_estimated: bool = False
+    """True if the cost was computed from the tokens and the price of the model."""
+    model: str | None = None
+    """The model, if known."""
     usage: Usage | None = None
     duration: float | None = None
     """Seconds from the start of the program to its end."""

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cuggino.config import ReportState
+from cuggino.domain import money
 from cuggino.events import (
     CommitPerformed,
     Event,
@@ -52,7 +53,9 @@ class Report(BaseModel):
     iterations: int = 0
     sessions: int = 0
     cost: float | None = None
-    """US dollars, as far as agents report it."""
+    """US dollars, as far as they are known."""
+    cost_estimated: bool = False
+    """True if a part of the cost is an estimate."""
     pull_request: str = ""
     """The page of the pull request."""
     branch: str = ""
@@ -66,7 +69,7 @@ class Report(BaseModel):
     @property
     def gist(self) -> Report:
         """Return the report without its counters and cost."""
-        return self._but(iterations=0, sessions=0, cost=None)
+        return self._but(iterations=0, sessions=0, cost=None, cost_estimated=False)
 
     def _but(self, **fields: Any) -> Report:
         return self.model_copy(update=fields)
@@ -136,7 +139,7 @@ def _count(report: Report) -> str:
         if count
     ]
     if report.cost is not None:
-        parts.append(f"${report.cost:.2f}")
+        parts.append(money(report.cost, estimated=report.cost_estimated, digits=2))
     so_far = "" if report.state in FINAL else " so far"
     return f"{', '.join(parts)}{so_far}. " if parts else ""
 
@@ -153,7 +156,8 @@ def _session(report: Report, event: SessionEnded) -> Report:
     cost = report.cost
     if event.cost_usd is not None:
         cost = round((cost or 0.0) + event.cost_usd, 6)
-    return report._but(sessions=report.sessions + 1, cost=cost)
+    estimated = report.cost_estimated or event.cost_estimated
+    return report._but(sessions=report.sessions + 1, cost=cost, cost_estimated=estimated)
 
 
 def _committed(report: Report, event: CommitPerformed) -> Report:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from cuggino.config import Occasion
-from cuggino.domain import title_of
+from cuggino.domain import BudgetLevel, title_of
 from cuggino.errors import (
     BudgetExceeded,
     CugginoError,
@@ -104,8 +104,8 @@ def message_for(event: Event, night: Night | None = None) -> Message | None:
         case QuotaWaiting(resets_at=resets_at):
             body = _resets(resets_at) or "The run goes on when it is lifted."
             return _message("quota", "The agent's usage limit is reached", body)
-        case BudgetWarning(budget=kind, spent=spent, limit=limit):
-            body = f"{_amount(kind, spent)} of {_amount(kind, limit)} {kind} are spent."
+        case BudgetWarning() as warning:
+            body = f"{BudgetLevel.of(warning).share} are spent."
             return _message("budget", "Most of the budget is spent", body)
         case _:
             return None
@@ -159,10 +159,6 @@ def _message(occasion: Occasion, title: str, body: str) -> Message:
 
 def _resets(at: datetime | None) -> str:
     return f"It resets at {at:%Y-%m-%d %H:%M %Z}".rstrip() + "." if at is not None else ""
-
-
-def _amount(kind: str, amount: float) -> str:
-    return f"${amount:.2f}" if kind == "cost" else f"{amount:,.0f}"
 
 
 def plain(text: str, limit: int = BODY_LIMIT) -> str:

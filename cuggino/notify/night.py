@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from cuggino.domain import RunSummary, title_of
+from cuggino.domain import RunSummary, cost_of, title_of
 from cuggino.events import (
     Event,
     LoopSpecIssue,
@@ -170,7 +170,7 @@ def _listed(name: str, titles: tuple[str, ...] | list[str]) -> list[str]:
 
 def _spent(summary: RunSummary) -> str:
     if summary.cost_usd is not None:
-        return f"Cost: ${summary.cost_usd:.2f}"
+        return f"Cost: {cost_of(summary, digits=2)}"
     tokens = summary.spent.total_tokens
     return f"Cost: {tokens:,} tokens" if tokens else ""
 

@@ -51,7 +51,7 @@ from cuggino.placement.mirror import Kept
 from cuggino.placement.seen import workers_seen
 from cuggino.placement.wire import Failed, FileGone, FileGrown, Limits, decode, encode
 from cuggino.sandbox import top_of, views_of
-from cuggino.stages import act, lane
+from cuggino.stages import act, budget_of, lane
 from cuggino.stages.slots import (
     GIVEN,
     TRUNK,
@@ -332,10 +332,7 @@ class Cluster:
         told: Observable[WatchEvent] = self._link.events(at_work.linked).pipe(mapcat(hear))
         if work is not None and work.ledger is not None:
             options = work.options
-            budget = Budget(
-                cost_usd=options.budget, tokens=options.max_tokens, duration=options.max_duration
-            )
-            told = told.pipe(within_budget(budget, ledger=work.ledger))
+            told = told.pipe(within_budget(budget_of(options), ledger=work.ledger))
         ordering: abc.DisposableBase = Disposable()
         if work is not None and work.control is not None:
             here = yield from ask(lane())

@@ -29,6 +29,7 @@ def _run(report: RunReport) -> dict[str, Any]:
         "tasks": totals.tasks,
         "agents": totals.agents,
         "cost_usd": _cost(totals.cost_usd),
+        "cost_estimated": totals.cost_estimated,
         "usage": _usage(totals.usage),
         "roles": [_role(role) for role in report.roles],
         "windows": [
@@ -58,6 +59,7 @@ def _run(report: RunReport) -> dict[str, Any]:
                 "duration": stage.seconds,
                 "ending": stage.ending,
                 "cost_usd": _cost(stage.cost_usd),
+                "cost_estimated": stage.cost_estimated,
             }
             for stage in report.stages
         ],
@@ -94,7 +96,9 @@ def _night(night: NightReport) -> dict[str, Any]:
         "duration": night.seconds,
         "agents": night.agents,
         "cost_usd": _cost(night.cost_usd),
+        "cost_estimated": night.cost_estimated,
         "audit_cost_usd": _cost(night.audit_cost),
+        "audit_cost_estimated": night.audit_estimated,
         "usage": _usage(night.usage),
         "commits": len(night.commits),
         "lines_added": lines[0] if lines else None,
@@ -175,6 +179,7 @@ def _item(item: NightItem) -> dict[str, Any]:
         "pull_request": item.item.pull_request or None,
         "duration": item.seconds,
         "cost_usd": _cost(item.cost_usd),
+        "cost_estimated": item.cost_estimated,
         "usage": _usage(item.usage),
         "commits": [_commit(commit) for commit in item.commits],
         "runs": [run.run_id for run in item.runs],
@@ -208,6 +213,7 @@ def _role(role: RoleSpent) -> dict[str, Any]:
         "stages": role.stages,
         "duration": role.seconds,
         "cost_usd": _cost(role.cost_usd),
+        "cost_estimated": role.cost_estimated,
         "usage": _usage(role.usage),
     }
 

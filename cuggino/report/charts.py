@@ -8,10 +8,19 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Final, NamedTuple, get_args
 
+from cuggino.domain import cost_of, money
 from cuggino.report.model import Process, RunReport, SlotUse, Spent, StageKind, StageTry
 from cuggino.report.outcomes import LANDINGS, OUTCOMES
 from cuggino.report.times import Times
-from cuggino.report.wording import all_tokens, counted, duration, first_line, money, number, outcome
+from cuggino.report.wording import (
+    UNKNOWN,
+    all_tokens,
+    counted,
+    duration,
+    first_line,
+    number,
+    outcome,
+)
 
 WIDTH: Final = 1000
 LANES: Final[tuple[StageKind, ...]] = get_args(StageKind)
@@ -150,7 +159,7 @@ def timeline(report: RunReport, times: Times) -> Timeline | None:
     if len(bars) > _MOST_BARS:
         bars = merged(bars)
     height = len(lanes) * _LANE
-    cost = f", {money(report.totals.cost_usd)}" if report.totals.cost_usd is not None else ""
+    cost = f", {cost_of(report.totals)}" if report.totals.cost_usd is not None else ""
     count = len(report.stages)
     return Timeline(
         left=_LEFT,
@@ -197,7 +206,7 @@ def stage_title(stage: StageTry, times: Times) -> str:
         lines.append(ENDINGS[stage.ending])
     if stage.cost_usd is not None or stage.usage is not None:
         tokens = f", {number(all_tokens(stage.usage))} tokens" if stage.usage else ""
-        lines.append(f"{money(stage.cost_usd)}{tokens}")
+        lines.append(f"{cost_of(stage) or UNKNOWN}{tokens}")
     said = outcome(stage.outcome)
     return "\n".join([*lines, said] if said else lines)
 
@@ -366,17 +375,16 @@ _HEIGHT = 110
 
 
 def cost_chart(report: RunReport, times: Times) -> LineChart | None:
-    """Return the cost over time, or None if no agent reported any."""
-    total = report.totals.cost_usd
-    if total is None:
+    """Return the cost over time, or None if none is known."""
+    if report.totals.cost_usd is None:
         return None
     points = _thinned(report.spent)
     axis = _Axis(report.start, report.end)
     values = [(point.at, point.cost_usd or 0.0) for point in points]
     top = max((value for _, value in values), default=0.0) or 1.0
-    line = Line("cost", "cost", _path(values, report.end, top, axis), money(total))
+    line = Line("cost", "cost", _path(values, report.end, top, axis), cost_of(report.totals))
     return LineChart(
-        title=f"Cost over time: {money(total)}",
+        title=f"Cost over time: {cost_of(report.totals)}",
         height=_HEIGHT,
         most=money(top),
         lines=(line,),

@@ -390,6 +390,7 @@ def roles_of(stages: Iterable[StageTry]) -> tuple[RoleSpent, ...]:
             stages=sum_.stages + 1,
             seconds=sum_.seconds + stage.seconds,
             cost_usd=cost,
+            cost_estimated=sum_.cost_estimated or stage.cost_estimated,
             usage=usage,
         )
     return tuple(sorted(known.values(), key=lambda role: (-(role.cost_usd or 0), -role.seconds)))

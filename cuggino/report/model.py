@@ -83,6 +83,7 @@ class StageTry:
     """The attempt at this stage, from 1; later ones are in other processes."""
     outcome: JsonValue = None
     cost_usd: float | None = None
+    cost_estimated: bool = False
     usage: Usage | None = None
     session: int | None = None
     """The number of its session, in the deliver loop."""
@@ -104,7 +105,7 @@ class Spent(NamedTuple):
 
     at: datetime
     cost_usd: float | None
-    """US dollars; None until an agent reports any."""
+    """US dollars; None until any are known."""
     usage: Usage
 
 
@@ -294,6 +295,7 @@ class RoleSpent:
     stages: int = 0
     seconds: float = 0.0
     cost_usd: float | None = None
+    cost_estimated: bool = False
     usage: Usage | None = None
 
 
@@ -342,6 +344,7 @@ class WatchedItem:
     seconds: float = 0.0
     """The time that the watch worked on it."""
     cost_usd: float | None = None
+    cost_estimated: bool = False
     usage: Usage | None = None
     slot: int = 0
     """The slot of its last attempt; 0 in the project itself."""

@@ -64,6 +64,13 @@ class NightItem:
         return money_of(run.totals.cost_usd for run in self.runs)
 
     @property
+    def cost_estimated(self) -> bool:
+        """Return whether a part of the cost is an estimate."""
+        if not self.runs:
+            return self.item.cost_estimated
+        return any(run.totals.cost_estimated for run in self.runs)
+
+    @property
     def usage(self) -> Usage | None:
         """Return the tokens of its runs."""
         if not self.runs:
@@ -126,9 +133,19 @@ class NightReport:
         return money_of(stage.cost_usd for stage in self.watch.stages)
 
     @property
+    def audit_estimated(self) -> bool:
+        """Return whether a part of the audits' cost is an estimate."""
+        return any(stage.cost_estimated for stage in self.watch.stages)
+
+    @property
     def cost_usd(self) -> float | None:
         """Return the cost of all items and audits."""
         return money_of([*(item.cost_usd for item in self.items), self.audit_cost])
+
+    @property
+    def cost_estimated(self) -> bool:
+        """Return whether a part of the cost is an estimate."""
+        return self.audit_estimated or any(item.cost_estimated for item in self.items)
 
     @property
     def usage(self) -> Usage | None:

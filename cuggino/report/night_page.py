@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from datetime import timezone
 from typing import Any, Final
 
+from cuggino.domain import cost_of
 from cuggino.report.charts import Span, Timeline, overview
 from cuggino.report.night import NightReport
 from cuggino.report.page import first_level, fitted, footer, render_page
 from cuggino.report.rendering import View, macros_of, smaller, view
 from cuggino.report.times import Times
-from cuggino.report.wording import counted, duration, money
+from cuggino.report.wording import UNKNOWN, counted, duration
 
 _MOST_LANES: Final = 40
 
@@ -71,7 +72,7 @@ def overview_of(night: NightReport, times: Times) -> Timeline | None:
     for lane, item in enumerate(items):
         number = numbers[item.item.name]
         word, tone = item.outcome
-        title = f"{item.title}\n{word}, {duration(item.seconds)}, {money(item.cost_usd)}"
+        title = f"{item.title}\n{word}, {duration(item.seconds)}, {cost_of(item) or UNKNOWN}"
         if item.runs:
             spans += [
                 Span(lane, process.start, process.end, tone, number, title)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import assert_never
 
-from cuggino.domain import window_text
+from cuggino.domain import BudgetLevel, cost_of, cost_unknown, money, window_text
 from cuggino.events import (
     AgentFellBack,
     AgentNudged,
@@ -26,6 +27,7 @@ from cuggino.events import (
     CommitFailed,
     ContradictoryMarkers,
     ControlIgnored,
+    CostUnknown,
     DeliverEnded,
     DeliverSessionEnded,
     DeliverSessionRetry,
@@ -96,7 +98,7 @@ from cuggino.events import (
     WatchWorkKept,
 )
 from cuggino.report.model import Notice, Tone
-from cuggino.report.wording import LONGEST, counted, duration, first_line, money, number
+from cuggino.report.wording import LONGEST, UNKNOWN, counted, duration, first_line, number
 from cuggino.storage.journal import Entry
 
 
@@ -197,9 +199,10 @@ def describe(event: Event) -> tuple[str, Tone, str] | None:
             return "Usage limit", "bad" if status == "rejected" else "warning", words
         case McpServerFailed(server=server):
             return "MCP server", "warning", f"{server} did not start"
-        case BudgetWarning(budget=kind, spent=spent, limit=limit):
-            words = f"{_amount(kind, spent)} of {_amount(kind, limit)}"
-            return "Budget nearly spent", "warning", f"{kind}: {words}"
+        case BudgetWarning(budget=kind) as warning:
+            return "Budget nearly spent", "warning", f"{kind}: {BudgetLevel.of(warning).share}"
+        case CostUnknown() as unknown:
+            return "Cost unknown", "bad", cost_unknown(unknown)
         case AgentNudged() as nudged:
             return "Agent nudged", "warning", _stall(nudged)
         case AgentReplaced() as replaced:
@@ -232,7 +235,8 @@ def describe(event: Event) -> tuple[str, Tone, str] | None:
             told = "an approval counts even if it fails"
             return "Check does not decide", "warning", f"{first_line(command)}: {told}"
         case Forecast():
-            return "Forecast", "neutral", event.words(duration, money)
+            amount = partial(money, estimated=event.cost_estimated)
+            return "Forecast", "neutral", event.words(duration, amount)
         case SandboxChosen() as chosen:
             return "Sandbox", "warning" if chosen.not_held else "neutral", _confined(chosen)
         case RoleViolated(void=False, role=role, paths=paths):
@@ -249,8 +253,9 @@ def describe(event: Event) -> tuple[str, Tone, str] | None:
             then = "planned again" if action == "replan" else "stopped"
             return "No progress", "bad", f"{kind} over {counted(agents, 'agent')}; {then}"
         case RunResumed() as resumed:
-            words = f"{counted(resumed.stages, 'finished stage')} kept, {money(resumed.cost_usd)}"
-            return "Resumed", "neutral", f"{words} spent before"
+            kept = f"{counted(resumed.stages, 'finished stage')} kept"
+            spent = cost_of(resumed) or UNKNOWN
+            return "Resumed", "neutral", f"{kept}, {spent} spent before"
         case DirtyFilesKept(paths=paths):
             return "Not committed", "neutral", f"uncommitted before the run: {', '.join(paths)}"
         case DirtyFilesCommitted(paths=paths):
@@ -428,16 +433,6 @@ def _stall(event: AgentNudged | AgentReplaced) -> str:
         return "its time ran out"
     during = f" in the tool {event.tool}" if event.tool else ""
     return f"silent for {duration(event.idle)}{during}"
-
-
-def _amount(kind: str, value: float) -> str:
-    match kind:
-        case "cost":
-            return money(value)
-        case "duration":
-            return duration(value)
-        case _:
-            return f"{value:,.0f} tokens"
 
 
 def of_building(event: Event) -> tuple[str, Tone, str] | None:

@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from cuggino.domain import window_text
+from cuggino.domain import cost_of, money, window_text
 from cuggino.errors import ConfigError
 from cuggino.report import charts, prose, wording
 from cuggino.report.model import RunReport, StageTry, Transcript
@@ -152,7 +152,8 @@ def environment(*folders: Path) -> Environment:
         "diff": prose.diff,
         "left_out": prose.left_out,
         "duration": wording.duration,
-        "money": wording.money,
+        "cost": lambda paid: cost_of(paid) or wording.UNKNOWN,
+        "money": money,
         "number": wording.number,
         "counted": wording.counted,
         "often": wording.often,

@@ -190,6 +190,7 @@ class Stages:
             end=max(known.start, at),
             ending=ending,
             cost_usd=spent.cost_usd,
+            cost_estimated=spent.cost_estimated,
             usage=spent.usage,
         )
 

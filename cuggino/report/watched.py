@@ -161,7 +161,13 @@ class WatchedItems:
             after = before.add(event)
             if after is not before:
                 self._spent[name] = after
-                self._put(name, entry.at, cost_usd=after.cost_usd, usage=after.usage)
+                self._put(
+                    name,
+                    entry.at,
+                    cost_usd=after.cost_usd,
+                    cost_estimated=after.cost_estimated,
+                    usage=after.usage,
+                )
 
     def _land(self, event: WatchLoopEvent, at: datetime) -> None:
         """Record an event of slots or of landing."""

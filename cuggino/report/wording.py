@@ -14,6 +14,9 @@ from cuggino.storage.journal import Delivery
 
 _SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 
+UNKNOWN = "–"
+"""In place of an unknown amount."""
+
 LONGEST = 1e9
 """Seconds; the longest duration shown."""
 
@@ -35,13 +38,6 @@ def duration(seconds: float) -> str:
             words = zip(parts, (big, small), strict=True)
             return " ".join(f"{count} {unit}" for count, unit in words if count)
     raise AssertionError("the last limit is infinite")
-
-
-def money(usd: float | None) -> str:
-    """Return US dollars: `$1,234.50`, four digits below one dollar, a dash if unknown."""
-    if usd is None:
-        return "–"
-    return f"${usd:,.4f}" if 0 < abs(usd) < 1 else f"${usd:,.2f}"
 
 
 def number(value: int) -> str:

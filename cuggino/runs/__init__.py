@@ -9,7 +9,15 @@
 `Runtime.runs` and `Runtime.replay` are the same as Observables.
 """
 
-from cuggino.domain import RunSummary, window_text, without_file
+from cuggino.domain import (
+    BudgetLevel,
+    RunSummary,
+    cost_of,
+    cost_unknown,
+    money,
+    window_text,
+    without_file,
+)
 from cuggino.events import RunOutcome
 from cuggino.runs.activity import Activity, ActivityState, ItemPlace, RunningTool, Wait, tool_target
 from cuggino.runs.as_json import run_details_json, run_json, unreadable_json
@@ -34,6 +42,7 @@ from cuggino.storage.journal import DeliverableCourse, DeliveredSession, Deliver
 __all__ = [
     "Activity",
     "ActivityState",
+    "BudgetLevel",
     "DeliverableCourse",
     "DeliveredSession",
     "Delivery",
@@ -58,10 +67,13 @@ __all__ = [
     "UnreadableRun",
     "Wait",
     "Waiting",
+    "cost_of",
+    "cost_unknown",
     "follow",
     "last_journal",
     "list_runs",
     "live_journals",
+    "money",
     "project_status",
     "read_pace",
     "recorded_stages",

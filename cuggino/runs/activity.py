@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, cast
 
-from cuggino.domain import Spending, merged_windows, task_titles, unreset, with_window
+from cuggino.domain import Spending, TokenCount, merged_windows, task_titles, unreset, with_window
 from cuggino.events import (
     AgentFellBack,
     AgentMessage,
@@ -153,6 +153,10 @@ class Activity:
     model: str | None = None
     budget: float | None = None
     """The limit of the cost, in US dollars."""
+    max_tokens: int | None = None
+    """The limit of the tokens."""
+    count_tokens: TokenCount = "plain"
+    """How `tokens` are counted."""
 
     began: datetime | None = None
     """The time of the first event of the current process."""
@@ -296,13 +300,23 @@ class Activity:
 
     @property
     def cost_usd(self) -> float | None:
-        """US dollars so far; None if no agent reported a cost."""
+        """US dollars so far; None if no cost is known."""
         return self.spent.cost_usd
 
     @property
+    def cost_estimated(self) -> bool:
+        """True if a part of the cost is an estimate."""
+        return self.spent.cost_estimated
+
+    @property
     def tokens(self) -> int:
-        """Tokens so far, without cache reads."""
-        return self.spent.total_tokens
+        """Tokens so far, as their limit counts them; without one, without cache reads."""
+        return self.spent.tokens(self.count_tokens)
+
+    @property
+    def token_words(self) -> str:
+        """`tokens`, or `weighted tokens` if their limit counts them so."""
+        return "weighted tokens" if self.count_tokens == "weighted" else "tokens"
 
     @property
     def calls(self) -> tuple[str, ...]:
@@ -543,6 +557,12 @@ _OF_ITEM = (*_NO_RUN, "max_iterations", "agent", "model", "focus", "is_idle")
 # The run
 
 
+def _token_count(options: Mapping[str, object]) -> TokenCount:
+    """Return how the tokens of the run are counted; a run without a limit counts plain ones."""
+    weighs = options.get("count_tokens") == "weighted" and options.get("max_tokens")
+    return "weighted" if weighs else "plain"
+
+
 def _started(self: Activity, event: RunStarted, at: datetime) -> Activity:
     if self.kind == "watch" and event.kind == "run":
         return self  # the run of an item
@@ -556,6 +576,8 @@ def _started(self: Activity, event: RunStarted, at: datetime) -> Activity:
         agent=event.agent,
         model=model if isinstance(model, str) else None,
         budget=float(budget) if isinstance(budget, int | float) else None,
+        max_tokens=_whole(options.get("max_tokens")) or None,
+        count_tokens=_token_count(options),
         max_iterations=_whole(options.get("max_iterations")),
         slots=_slots(event),
         active_slots=_slots(event),

@@ -32,6 +32,7 @@ def run_json(run: RecordedRun) -> dict[str, Any]:
         "agents": totals.agents,
         "commits": [{"hash": commit, "subject": subject} for commit, subject in totals.commits],
         "cost_usd": totals.cost_usd,
+        "cost_estimated": totals.cost_estimated,
         "usage": totals.usage.model_dump() if totals.usage else None,
         "delivery": _delivery(delivery) if delivery is not None else None,
     }
@@ -94,5 +95,6 @@ def _session(session: DeliveredSession) -> dict[str, Any]:
         "outcome": ended.outcome if ended is not None else None,
         "message": ended.message if ended is not None else "",
         "cost_usd": ended.cost_usd if ended is not None else None,
+        "cost_estimated": ended.cost_estimated if ended is not None else False,
         "duration": ended.duration if ended is not None else None,
     }

@@ -36,6 +36,8 @@ class StatsRow:
     the cost of its sessions."""
     total_cost_usd: float | None
     """The sum over all runs."""
+    cost_estimated: bool = False
+    """True if a part of one of the costs is an estimate."""
     duration: float | None
     """The median of the finished runs, in seconds. For a role, an agent or a model, the duration of
     its sessions."""
@@ -65,6 +67,7 @@ class _Share(NamedTuple):
 
     run: RecordedRun
     cost_usd: float | None
+    cost_estimated: bool
     duration: float
 
 
@@ -104,6 +107,7 @@ def stats_json(stats: RunStats) -> dict[str, Any]:
                     "iterations": row.iterations,
                     "cost_usd": row.cost_usd,
                     "total_cost_usd": row.total_cost_usd,
+                    "cost_estimated": row.cost_estimated,
                     "duration": row.duration,
                 }
                 for row in rows
@@ -115,7 +119,8 @@ def stats_json(stats: RunStats) -> dict[str, Any]:
 
 def _shares(run: RecordedRun) -> Iterator[tuple[StatsGroup, str, _Share]]:
     digest = run.digest
-    whole = _Share(run, run.totals.cost_usd, run.totals.duration)
+    totals = run.totals
+    whole = _Share(run, totals.cost_usd, totals.cost_estimated, totals.duration)
     loop = digest.loop or ""
     yield "loop", _LOOPS.get(loop, loop), whole
     yield "prompts", run.started.prompts or _UNKNOWN, whole
@@ -127,9 +132,10 @@ def _shares(run: RecordedRun) -> Iterator[tuple[StatsGroup, str, _Share]]:
             ("model", part.model or _DEFAULT_MODEL),
         )
         for key in names:
-            before = parts.get(key, _Share(run, None, 0.0))
+            before = parts.get(key, _Share(run, None, False, 0.0))
             cost = _sum((before.cost_usd, part.cost_usd))
-            parts[key] = _Share(run, cost, before.duration + part.duration)
+            estimated = before.cost_estimated or part.cost_estimated
+            parts[key] = _Share(run, cost, estimated, before.duration + part.duration)
     for (group, name), share in parts.items():
         yield group, name, share
 
@@ -144,6 +150,7 @@ def _row(name: str, shares: Sequence[_Share]) -> StatsRow:
         iterations=_median(share.run.totals.rounds for share in finished),
         cost_usd=_median(share.cost_usd for share in finished),
         total_cost_usd=_sum(share.cost_usd for share in shares),
+        cost_estimated=any(share.cost_estimated for share in shares),
         duration=_median(share.duration for share in finished),
     )
 

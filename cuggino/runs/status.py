@@ -271,8 +271,11 @@ def _activity_json(activity: Activity, status: ProjectStatus) -> dict[str, Any]:
         "usual_end": _time(activity.usual_end),
         "changed": _time(activity.changed),
         "cost_usd": activity.cost_usd,
+        "cost_estimated": activity.cost_estimated,
         "tokens": activity.tokens,
+        "count_tokens": activity.count_tokens,
         "budget": activity.budget,
+        "max_tokens": activity.max_tokens,
         "windows": _windows_json(activity, status.at),
         "slots": activity.slots,
         "active_slots": activity.active_slots,
@@ -297,7 +300,8 @@ def _activity_json(activity: Activity, status: ProjectStatus) -> dict[str, Any]:
                 "commit": item.commit or None,
                 "pull_request": _pull_json(item),
                 "cost_usd": item.cost_usd,
-                "tokens": item.tokens,
+                "cost_estimated": item.cost_estimated,
+                "tokens": item.spent.tokens(activity.count_tokens),
             }
             for item in (
                 *activity.at_work,
@@ -372,6 +376,7 @@ def _last_json(last: LastRun, now: datetime) -> dict[str, Any]:
         "at": _time(last.at),
         "seconds": round(last.activity.elapsed(last.at), 3),
         "cost_usd": last.activity.cost_usd,
+        "cost_estimated": last.activity.cost_estimated,
         "windows": _windows_json(last.activity, now),
         "resume": last.resume,
     }

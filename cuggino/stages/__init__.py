@@ -34,6 +34,7 @@ from cuggino.stages.flakes import flake_stage
 from cuggino.stages.handover import handover, work_left
 from cuggino.stages.instructions import with_first_instructions
 from cuggino.stages.merging import Merge, go_on_merging, merge_under_way
+from cuggino.stages.metering import unpriceable
 from cuggino.stages.options import StageOptions
 from cuggino.stages.project import (
     check_stage,
@@ -94,7 +95,7 @@ from cuggino.stages.spawning import (
     protected_from_commands,
     spawn_options,
 )
-from cuggino.stages.supervision import Earlier, Supervision, supervision_of
+from cuggino.stages.supervision import Earlier, Supervision, budget_of, supervision_of
 from cuggino.stages.undo import Change, Undone, UndoPlan, find_snapshot, undo_plan, undo_stage
 from cuggino.stages.verification import KEPT, verified, verified_commit
 from cuggino.stages.workplace import Workplace
@@ -145,6 +146,7 @@ __all__ = [
     "agent_story",
     "audit_stage",
     "boundary_for",
+    "budget_of",
     "check_folder",
     "check_prompts",
     "check_stage",
@@ -198,6 +200,7 @@ __all__ = [
     "trace_stage",
     "undo_plan",
     "undo_stage",
+    "unpriceable",
     "verified",
     "verified_commit",
     "watch_file_count",

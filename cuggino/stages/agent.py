@@ -14,6 +14,7 @@ from cuggino.events import (
     AgentReplaced,
     ApprovalQuestioned,
     Approved,
+    CostUnknown,
     Event,
     LlmAgentEvent,
     LlmMarkerEvent,
@@ -171,6 +172,7 @@ class _AgentStage:
             options,
             read=self._read,
             budget=supervision.remaining,
+            pricing=supervision.pricing,
             quota=supervision.quota,
             choose=self._choose,
             left=evidence.left,
@@ -266,7 +268,7 @@ class _AgentStage:
         ending: Callable[[Observable[Event]], Observable[Event]] = until_terminal(
             is_llm_terminal_marker_event,
             linger=self._linger,
-            settle=lambda event: isinstance(event, SessionEnded),
+            settle=lambda event: isinstance(event, SessionEnded | CostUnknown),
             choose=lambda _endings: self._choose(self._sessions.endings),
             on_terminal=self._note,
             reopen=self._is_told,
@@ -344,9 +346,11 @@ class _AgentStage:
         yield StageCost(
             phase=self._phase,
             cost_usd=spent.cost_usd,
+            cost_estimated=spent.cost_estimated,
             usage=spent.usage,
             duration=self._duration or None,
             total_cost=total.cost_usd,
+            total_estimated=total.cost_estimated,
             total_usage=total.usage,
         )
 

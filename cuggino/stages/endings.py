@@ -10,6 +10,7 @@ from cuggino.events import (
     AgentMessage,
     Approved,
     ContradictoryMarkers,
+    CostUnknown,
     Event,
     LlmMarkerEvent,
     MessageDelta,
@@ -87,7 +88,7 @@ class Statement(NamedTuple):
             case SessionEnded(outcome=outcome):
                 ended = self._replace(exit_code=event.exit_code, is_cut=event.truncated)
                 return ended if outcome == "completed" else ended.failed(outcome)
-            case MessageDelta() | PingEvent() | Thinking() | UsageUpdate():
+            case MessageDelta() | PingEvent() | Thinking() | UsageUpdate() | CostUnknown():
                 return self
             case _ if self.is_approved:
                 return self

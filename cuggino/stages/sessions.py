@@ -10,12 +10,14 @@ from typing import cast
 from reactivex import Observable, defer, just, operators as ops
 
 from cuggino.agents.base import LlmAgent, SpawnOptions
-from cuggino.domain import QuotaPlan, most_cautious
+from cuggino.domain import Pricing, QuotaPlan, most_cautious
 from cuggino.errors import AgentFailed, RoleViolation
 from cuggino.events import AgentFellBack, AgentMessage, Event, SessionEnded, SupervisionEvent
 from cuggino.operators import Flow, ask, catch_tag, flow, forward
+from cuggino.operators.mapcat import mapcat
 from cuggino.operators.supervision import QuotaWaits, within_quota
 from cuggino.stages.handover import handover
+from cuggino.stages.metering import Meter
 from cuggino.stages.verification import verified
 
 MOST_VIOLATIONS = 3
@@ -28,9 +30,9 @@ class Sessions:
     """The sessions of a stage, spawned one at a time; remembers how to resume the last.
 
     `read` is applied to each session: it reads the markers and ends it. `budget` returns the US
-    dollars that are left when a session is spawned. `quota` is the plan for usage windows. `choose`
-    returns the outcome of several terminal markers. `left` emits the work that an agent has left,
-    for the one that replaces it.
+    dollars that are left when a session is spawned; `pricing` estimates those that it spends.
+    `quota` is the plan for usage windows. `choose` returns the outcome of several terminal markers.
+    `left` emits the work that an agent has left, for the one that replaces it.
     """
 
     def __init__(
@@ -40,6 +42,7 @@ class Sessions:
         *,
         read: Callable[[Observable[Event]], Observable[Event]],
         budget: Callable[[], float | None] = lambda: None,
+        pricing: Pricing | None = None,
         quota: QuotaPlan | None = None,
         choose: Callable[[Sequence[Event]], Event] = most_cautious,
         left: Callable[[], Observable[str]] = lambda: just(""),
@@ -52,6 +55,7 @@ class Sessions:
         self._options = options
         self._read = read
         self._budget = budget
+        self._pricing = pricing or Pricing()
         self._quota = quota
         self._id = options.session_id
         self._begun = False
@@ -158,7 +162,13 @@ class Sessions:
                     within_quota(self._quota, agent=self._agent.name, begins=is_new)
                 )
             events = cast("Observable[Event]", spawned)
-            session = events.pipe(ops.take_while(self._continues), self._read)
+            meter = Meter(
+                self._pricing,
+                self._agent,
+                options,
+                is_limited=self._budget() is not None,
+            )
+            session = events.pipe(ops.take_while(self._continues), mapcat(meter.priced), self._read)
             if options.protected is None:
                 return session
             protected = options.protected

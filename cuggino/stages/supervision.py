@@ -10,7 +10,8 @@ from typing import Any
 from reactivex import Observable, abc, defer, just
 
 from cuggino.agents.base import LlmAgent, SpawnOptions
-from cuggino.domain import Budget, Overage, QuotaPlan, Schedule
+from cuggino.config import SupervisionSettings
+from cuggino.domain import Budget, Overage, Pricing, QuotaPlan, Schedule
 from cuggino.errors import LlmSessionError
 from cuggino.events import Event
 from cuggino.operators import Flow, flow, forward
@@ -82,6 +83,8 @@ class Supervision:
     stage_timeout: float | None = None
     repetition_limit: int | None = None
     budget: Budget = field(default_factory=Budget)
+    pricing: Pricing = field(default_factory=Pricing)
+    """How the cost is estimated of agents that report no dollars."""
     ledger: Ledger = field(default_factory=Ledger)
     gate: QuotaGate = field(default_factory=QuotaGate)
     earlier: Earlier = field(default_factory=Earlier)
@@ -106,7 +109,13 @@ class Supervision:
         `left` emits the work that an agent has left, for one that replaces it.
         """
         sessions = Sessions(
-            agent, options, read=read, budget=self.remaining, quota=self.quota, left=left
+            agent,
+            options,
+            read=read,
+            budget=self.remaining,
+            pricing=self.pricing,
+            quota=self.quota,
+            left=left,
         )
         return self.around(sessions, sessions.first())
 
@@ -211,6 +220,16 @@ class Supervision:
         )
 
 
+def budget_of(options: SupervisionSettings) -> Budget:
+    """Return the budget of these settings."""
+    return Budget(
+        cost_usd=options.budget,
+        tokens=options.max_tokens,
+        count_tokens=options.count_tokens,
+        duration=options.max_duration,
+    )
+
+
 def supervision_of(
     options: StageOptions,
     *,
@@ -238,9 +257,8 @@ def supervision_of(
         tool_timeout=options.tool_timeout,
         stage_timeout=options.stage_timeout,
         repetition_limit=options.repetition_limit,
-        budget=Budget(
-            cost_usd=options.budget, tokens=options.max_tokens, duration=options.max_duration
-        ),
+        budget=budget_of(options),
+        pricing=Pricing(options.price_as),
         ledger=ledger,
         gate=gate,
         earlier=earlier or Earlier(),

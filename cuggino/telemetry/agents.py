@@ -54,7 +54,8 @@ class SessionSpan:
         )
         self._tools: dict[str, Span] = {}
         self.cost_usd: float | None = None
-        """US dollars so far, if the agent reports them."""
+        """US dollars so far, if they are known."""
+        self.cost_estimated = False
         self._usage: Usage | None = None
         self._message = ""
 
@@ -71,9 +72,9 @@ class SessionSpan:
             case GuardDenied(tool_use_id=call):
                 if (tool := self._tools.get(call)) is not None:
                     tool.set_attribute("cuggino.guard.denied", True)
-            case UsageUpdate(usage=usage, cost_usd=cost):
+            case UsageUpdate(usage=usage):
                 self._usage = usage
-                self.cost_usd = cost if cost is not None else self.cost_usd
+                self._pay(event)
             case AgentMessage(text=text, parent_tool_use_id=None):
                 self._message = text
             case _:
@@ -86,11 +87,12 @@ class SessionSpan:
         self._tools.clear()
         if ended is not None:
             error = "" if ended.outcome == "completed" else ended.outcome
-            self.cost_usd = ended.cost_usd if ended.cost_usd is not None else self.cost_usd
+            self._pay(ended)
             self._usage = ended.usage or self._usage
             self._note("gen_ai.conversation.id", ended.session_id)
             self._note("cuggino.session.turns", ended.num_turns)
         self._note("cuggino.cost_usd", self.cost_usd)
+        self._note("cuggino.cost_estimated", self.cost_estimated or None)
         if self._usage is not None:
             self._span.set_attributes(tokens(self._usage))
         if self._kit.content is not None and self._message:
@@ -103,8 +105,15 @@ class SessionSpan:
             seconds=(at - self._at) / 1e9,
             error=error,
             cost_usd=self.cost_usd,
+            cost_estimated=self.cost_estimated,
             usage=self._usage,
         )
+
+    def _pay(self, event: UsageUpdate | SessionEnded) -> None:
+        if event.cost_usd is not None:
+            self.cost_usd, self.cost_estimated = event.cost_usd, event.cost_estimated
+        if event.model is not None:
+            self._note("gen_ai.response.model", event.model)
 
     def _begin_tool(self, call: ToolCall, at: int) -> None:
         name = plain(call.name)

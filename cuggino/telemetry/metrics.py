@@ -34,7 +34,7 @@ class SessionMetrics:
         self._cost = meter.create_counter(
             "cuggino.cost",
             unit="{USD}",
-            description="US dollars that agent sessions have cost, as far as agents report it.",
+            description="US dollars that agent sessions have cost, as far as they are known.",
         )
 
     def add(
@@ -44,6 +44,7 @@ class SessionMetrics:
         seconds: float,
         error: str,
         cost_usd: float | None,
+        cost_estimated: bool,
         usage: Usage | None,
     ) -> None:
         """Measure a session that has ended; `error` is its `error.type`, or ""."""
@@ -51,7 +52,8 @@ class SessionMetrics:
         ended = {**known, "error.type": error} if error else known
         self._seconds.record(max(0.0, seconds), ended)
         if cost_usd:
-            self._cost.add(max(0.0, cost_usd), known)
+            marked = {**known, "cuggino.cost_estimated": True} if cost_estimated else known
+            self._cost.add(max(0.0, cost_usd), marked)
         if usage is not None:
             given = {"input": all_input(usage), "output": usage.output_tokens}
             for kind, count in given.items():

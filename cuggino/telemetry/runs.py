@@ -117,6 +117,7 @@ class RunSpans:
         """The items of a watch with several slots."""
         self._landing: _Work | None = None
         self._cost: float | None = None
+        self._cost_estimated = False
         self._outcome = ""
 
     def add(self, event: Event, at: datetime) -> None:
@@ -173,6 +174,8 @@ class RunSpans:
         self._root.set_attribute("cuggino.run.outcome", outcome)
         if self._cost is not None:
             self._root.set_attribute("cuggino.cost_usd", self._cost)
+            if self._cost_estimated:
+                self._root.set_attribute("cuggino.cost_estimated", True)
         failure = ""
         if outcome == "failed" or (cause is not None and outcome != "interrupted"):
             failure = type(cause).__name__ if cause is not None else outcome
@@ -197,6 +200,7 @@ class RunSpans:
     def _count(self, work: _Work) -> None:
         if work.cost is not None:
             self._cost = (self._cost or 0.0) + work.cost
+            self._cost_estimated = self._cost_estimated or work.cost_estimated
 
 
 class _Work:
@@ -206,6 +210,8 @@ class _Work:
         self.agent_of = agent_of
         self.cost: float | None = None
         """US dollars of the sessions that have ended."""
+        self.cost_estimated = False
+        """True if a part of them is an estimate."""
         self._kit = kit
         self._root = root
         self._fallbacks: dict[str, tuple[str, datetime | None]] = {}
@@ -346,6 +352,8 @@ class _Work:
                 self._waits = False
             case StageCost(cost_usd=float(cost)) if self._stage is not None:
                 self._stage.set_attribute("cuggino.cost_usd", cost)
+                if event.cost_estimated:
+                    self._stage.set_attribute("cuggino.cost_estimated", True)
             case _:
                 pass
         if not isinstance(event, _UNTOLD):
@@ -382,6 +390,7 @@ class _Work:
         self._session.end(now, ended, error)
         if self._session.cost_usd is not None:
             self.cost = (self.cost or 0.0) + self._session.cost_usd
+            self.cost_estimated = self.cost_estimated or self._session.cost_estimated
         self._session = None
 
     def _cut_off(self, now: int, error: str) -> None:

@@ -65,8 +65,8 @@ class InMemoryAgent(LlmAgent):
 
     @property
     def capabilities(self) -> Capabilities:
-        """Return what its streams support; resuming, if it was constructed so."""
-        return Capabilities(resume=self.can_resume)
+        """Return what its events can report; resuming, if it was constructed so."""
+        return Capabilities(resume=self.can_resume, cost="dollars")
 
     def check(self) -> str:
         """Succeed: the agent is always installed."""

@@ -14,10 +14,10 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import Generic, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Generic, Literal, NamedTuple, TypeAlias, TypedDict, TypeVar
 from uuid import UUID
 
-from cuggino.domain import title_of
+from cuggino.domain import HasCost, title_of
 from cuggino.errors import CugginoError, StorageError
 from cuggino.events import CommitPerformed, CommitSeen, LoopSpecIssue, RunStarted
 from cuggino.report import OF_AGENTS, often
@@ -70,11 +70,19 @@ class Card:
     run_id: str = ""
     """Its latest run."""
     cost_usd: float | None = None
+    cost_estimated: bool = False
     seconds: float | None = None
     since: datetime | None = None
     """Start of the work at it, or its end."""
     may_move: bool = False
     """True if it can be moved: it has no unfinished run."""
+
+
+class Cost(NamedTuple):
+    """The cost of several runs."""
+
+    cost_usd: float | None = None
+    cost_estimated: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +109,7 @@ class RunLine:
     seconds: float
     cost_usd: float | None
     commits: int
+    cost_estimated: bool = False
     item: str = ""
 
 
@@ -143,10 +152,10 @@ class Board:
     runs: tuple[RunLine, ...] = ()
     """The runs of the last 24 hours, newest first; those of items are not repeated as watches."""
     has_runs: bool = False
-    cost_today: float | None = None
-    """US dollars of the runs since midnight."""
-    cost_lately: float | None = None
-    """US dollars of the runs of the last 24 hours."""
+    cost_today: Cost = field(default_factory=Cost)
+    """The cost of the runs since midnight."""
+    cost_lately: Cost = field(default_factory=Cost)
+    """The cost of the runs of the last 24 hours."""
     done_lately: int = 0
     commits_lately: int = 0
 
@@ -424,7 +433,7 @@ class BoardReader:
                 issue_url=self._origins.page(name),
                 pull_url=part.pull_url if part is not None and part.place == "proposed" else "",
                 run_id=activity.run_id if activity else run.id if run else "",
-                cost_usd=(activity.cost_usd if activity else run.totals.cost_usd if run else None),
+                **_paid(activity or (run.totals if run else None)),
                 since=activity.began if activity else part.stage_began if part else None,
                 may_move=part is None and name not in busy and name not in unfinished,
             )
@@ -440,7 +449,7 @@ class BoardReader:
                 note=reason,
                 issue_url=self._origins.page(name),
                 run_id=run.id if run else "",
-                cost_usd=run.totals.cost_usd if run else None,
+                **_paid(run.totals if run else None),
                 seconds=run.totals.duration if run else None,
             )
 
@@ -460,7 +469,7 @@ class BoardReader:
                     issue_url=self._origins.page(found["name"]) if shown else "",
                     note=_note_of_done(found["outcome"], run),
                     run_id=run.id if run else "",
-                    cost_usd=run.totals.cost_usd if run else None,
+                    **_paid(run.totals if run else None),
                     seconds=run.totals.duration if run else None,
                     since=_time_of(found["id"]),
                 )
@@ -642,6 +651,7 @@ def _live_line(run: Followed) -> RunLine:
         began=began,
         seconds=activity.elapsed(last),
         cost_usd=activity.cost_usd,
+        cost_estimated=activity.cost_estimated,
         commits=run.commits,
         item=item_name(run.started.item) if run.started else "",
     )
@@ -657,6 +667,7 @@ def _run_line(run: RecordedRun) -> RunLine:
         began=run.digest.began,
         seconds=totals.duration,
         cost_usd=totals.cost_usd,
+        cost_estimated=totals.cost_estimated,
         commits=len(totals.commits),
         item=item_name(run.started.item),
     )
@@ -666,7 +677,18 @@ def _end(line: RunLine) -> datetime:
     return line.began + timedelta(seconds=line.seconds)
 
 
-def _cost(lines: Iterable[RunLine]) -> float | None:
+class _Paid(TypedDict):
+    cost_usd: float | None
+    cost_estimated: bool
+
+
+def _paid(paid: HasCost | None) -> _Paid:
+    if paid is None:
+        return {"cost_usd": None, "cost_estimated": False}
+    return {"cost_usd": paid.cost_usd, "cost_estimated": paid.cost_estimated}
+
+
+def _cost(lines: Iterable[RunLine]) -> Cost:
     """Return the total cost of the runs; a watch counts the cost of its items and audits."""
     lines = tuple(lines)
     total: float | None = None
@@ -681,7 +703,7 @@ def _cost(lines: Iterable[RunLine]) -> float | None:
             cost = None if cost is None else max(cost - of_items, 0.0)
         if cost is not None:
             total = (total or 0.0) + cost
-    return total
+    return Cost(total, any(line.cost_estimated for line in lines))
 
 
 def _time_of(uuid7: str) -> datetime | None:

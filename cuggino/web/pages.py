@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from cuggino.domain import unreset
+from cuggino.domain import cost_of, unreset
 from cuggino.errors import CugginoError
 from cuggino.events import QuotaUsed
 from cuggino.report import (
@@ -508,7 +508,12 @@ def load_templates() -> None:
 @functools.cache
 def _environment() -> Environment:
     made = environment(Path(__file__).with_name("templates"))
-    made.filters |= {"span": span, "clock": clock, "cents": cents, "short": short_count}
+    made.filters |= {
+        "span": span,
+        "clock": clock,
+        "cents": functools.partial(cost_of, digits=2),
+        "short": short_count,
+    }
     made.filters["current"] = current
     made.globals |= {
         "first_item": first_item,
@@ -557,13 +562,6 @@ def clock(at: datetime | None) -> str:
 def current(windows: Iterable[QuotaUsed]) -> tuple[QuotaUsed, ...]:
     """Return the usage windows that are not reset yet."""
     return unreset(windows, datetime.now(UTC))
-
-
-def cents(usd: float | None) -> str:
-    """Return US dollars with two digits; less than a cent with four."""
-    if usd is None:
-        return ""
-    return f"${usd:,.2f}" if usd == 0 or abs(usd) >= 0.01 else f"${usd:.4f}"
 
 
 def short_count(count: int) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
+from cuggino.runs import cost_of
 from cuggino_cli.follow.output import (
     OutputOptions,
     color_option,
@@ -264,7 +265,7 @@ def _row(run: RecordedRun | UnreadableRun) -> Row:
         started=run.digest.began,
         seconds=totals.duration,
         iterations=totals.rounds or (None if started.kind == "watch" else 0),
-        cost_usd=totals.cost_usd,
+        cost=cost_of(totals),
         agent=started.agent,
         focus=focus or f"({started.command}{slots_of(started)})",
     )

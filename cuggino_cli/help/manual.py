@@ -15,6 +15,7 @@ _SECTIONS: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(
             (
                 "budget",
+                "price_as",
                 "max_tokens",
                 "max_duration",
                 "wait_for_quota",

@@ -52,13 +52,19 @@ _BUDGET = (
         "--budget",
         type=click.FloatRange(min=0, min_open=True),
         metavar="USD",
-        help="Maximum cost of the run, in US dollars.",
+        help="Maximum cost of the run, in US dollars; estimated where an agent reports none.",
+    ),
+    click.option(
+        "--price-as",
+        metavar="MODEL",
+        help="The model that prices models without a known price, such as claude-sonnet-4-5.",
     ),
     click.option(
         "--max-tokens",
         type=click.IntRange(min=1),
         metavar="N",
-        help="Maximum number of tokens of the run.",
+        help="Maximum number of tokens of the run, weighted by price: input 1, cache read 0.1, "
+        "cache write 1.25, output 5 (countTokens).",
     ),
     click.option(
         "--max-duration",
@@ -155,11 +161,11 @@ def gate_options(command: Command) -> Command:
 
 
 def policy_options(command: Command) -> Command:
-    """Add `--budget`, `--max-tokens`, `--max-duration`, `--wait-for-quota`, `--quota-reserve`.
+    """Add `--budget`, `--price-as`, `--max-tokens`, `--max-duration`, `--wait-for-quota`.
 
-    And `--overage`, `--max-retries`, `--sandbox`, `--no-sandbox`, `--notify-on`,
-    `--no-login-check`, `--allow-sleep`. Each is None unless given, so that the configuration
-    applies (`with_policies`).
+    And `--quota-reserve`, `--overage`, `--max-retries`, `--sandbox`, `--no-sandbox`,
+    `--notify-on`, `--no-login-check`, `--allow-sleep`. Each is None unless given, so that the
+    configuration applies (`with_policies`).
     """
     return with_options(command, *_BUDGET, _RETRIES, *_SANDBOX, *_START)
 

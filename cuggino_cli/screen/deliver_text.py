@@ -29,6 +29,7 @@ from cuggino.events import (
     UnknownEvent,
     UserMessage,
 )
+from cuggino.runs import cost_of, money
 from cuggino_cli.screen.fragments import Fragment, Shown, Verbosity
 from cuggino_cli.screen.text import clip, full_duration
 
@@ -136,7 +137,7 @@ def overall_line(event: DeliverEnded) -> Line:
     done = f"{event.passed}/{event.total} deliverables passed{_blocked(event)}"
     if event.sync:
         done = f"{event.verified or 0}/{event.to_verify} verified"
-    totals = f"cost=${event.cost_usd:.4f}, duration={full_duration(event.duration)}"
+    totals = f"cost={cost_of(event, digits=4)}, duration={full_duration(event.duration)}"
     return Line("info", f"Overall: {event.sessions} session(s), {done}, {totals}")
 
 
@@ -188,7 +189,8 @@ def _session_ended(event: DeliverSessionEnded, verbosity: Verbosity) -> Iterator
             pass
         case _ as never:
             assert_never(never)
-    totals = f"cost=${event.cost_usd or 0:.4f}, duration={full_duration(event.duration)}"
+    cost = cost_of(event, digits=4) or money(0.0, digits=4)
+    totals = f"cost={cost}, duration={full_duration(event.duration)}"
     yield Line("info", f"Session {event.session}: {totals}")
 
 

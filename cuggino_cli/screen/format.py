@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 
 from pydantic import JsonValue
 
@@ -33,6 +34,7 @@ from cuggino.events import (
     ContradictoryMarkers,
     ControlEvent,
     ControlIgnored,
+    CostUnknown,
     DeliverEvent,
     DirtyFilesCommitted,
     DirtyFilesKept,
@@ -96,7 +98,7 @@ from cuggino.events import (
     UserMessage,
     WatchLoopEvent,
 )
-from cuggino.runs import tool_target, window_text
+from cuggino.runs import BudgetLevel, cost_of, cost_unknown, money, tool_target, window_text
 from cuggino_cli.screen.deliver_text import deliver_shown
 from cuggino_cli.screen.fragments import (
     Fragment,
@@ -117,7 +119,6 @@ from cuggino_cli.screen.text import (
     format_pause,
     format_tokens,
     inert,
-    money,
 )
 from cuggino_cli.screen.watch_text import watch_shown
 
@@ -326,7 +327,7 @@ def _session_facts(event: SessionEnded) -> str:
     """Return `$0.0123, 3 turns, 12s`, as far as known."""
     parts = []
     if event.cost_usd is not None:
-        parts.append(f"${event.cost_usd:.4f}")
+        parts.append(cost_of(event))
     if event.num_turns is not None:
         parts.append("1 turn" if event.num_turns == 1 else f"{event.num_turns} turns")
     if event.duration is not None:
@@ -415,7 +416,7 @@ def supervision_shown(event: SupervisionEvent) -> Shown | None:
             told = f"An approval counts even if `{clip(inert(first_line(command)), 100)}` fails"
             return always("warning", f"[Check] {told} (gate: context)")
         case Forecast():
-            words = event.words(format_duration, money)
+            words = event.words(format_duration, partial(money, estimated=event.cost_estimated))
             return normal("prose", f"[Forecast] {words[:1].upper()}{words[1:]}")
         case SandboxChosen(not_held=()):
             return normal("prose", f"[Sandbox] {_confined(event)}")
@@ -446,8 +447,10 @@ def supervision_shown(event: SupervisionEvent) -> Shown | None:
             return normal("prose", _cost(event))
         case BudgetWarning():
             share = f"{event.spent / event.limit:.0%}" if event.limit else "all"
-            spent = f"{_amount(event.budget, event.spent)} of {_amount(event.budget, event.limit)}"
+            spent = BudgetLevel.of(event).share
             return always("warning", f"[Budget] {share} of the {event.budget} spent: {spent}")
+        case CostUnknown():
+            return always("warning", f"[Budget] Unknown cost: {inert(cost_unknown(event))}")
         case ControlEvent():
             return _control(event)
         case AgentRetry():
@@ -565,23 +568,14 @@ def _cost(event: StageCost) -> str:
     name = event.phase.capitalize()
     spent = [] if event.duration is None else [format_duration(event.duration)]
     if event.cost_usd is not None:
-        spent.append(f"${event.cost_usd:.4f}")
+        spent.append(cost_of(event))
     if event.usage is not None:
         spent.append(format_tokens(event.usage))
-    total = [] if event.total_cost is None else [f"${event.total_cost:.4f}"]
+    so_far = money(event.total_cost, estimated=event.total_estimated)
+    total = [so_far] if so_far else []
     if event.total_usage is not None:
         total.append(format_tokens(event.total_usage))
     return f"[{name}] {', '.join(spent)} (run total {', '.join(total)})"
-
-
-def _amount(budget: str, value: float) -> str:
-    match budget:
-        case "cost":
-            return f"${value:.4f}"
-        case "tokens":
-            return f"{value:.0f} tokens"
-        case _:
-            return format_duration(value)
 
 
 def _repeated(tool: str, times: int) -> str:

@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import groupby
 
 from cuggino.events import shown_state
-from cuggino.runs import Activity, LastRun, ProjectStatus, Waiting, window_text
+from cuggino.runs import Activity, LastRun, ProjectStatus, Waiting, cost_of, window_text
 from cuggino_cli.screen.columns import cut
 from cuggino_cli.screen.fragments import Fragment, Label, joined
 from cuggino_cli.screen.runs import STATES
@@ -193,7 +193,7 @@ def _item(item: Activity, status: ProjectStatus) -> str:
     if item.place == "slot" and (usual := usual_end_text(item, now)):
         facts.append(usual)
     if item.cost_usd is not None:
-        facts.append(f"${item.cost_usd:.2f}")
+        facts.append(cost_of(item, digits=2))
     facts += [f"to tell: {text}" for text in item.steering]
     if (tool := item.tool) is not None:
         target = tool.target.replace(f"{item.folder}/", "") if item.folder else tool.target
@@ -215,9 +215,10 @@ def _cost(activity: Activity) -> Iterator[Fact]:
     parts = []
     if activity.cost_usd is not None:
         of = f" of ${activity.budget:g}" if activity.budget is not None else ""
-        parts.append(f"${activity.cost_usd:.2f}{of}")
+        parts.append(f"{cost_of(activity, digits=2)}{of}")
     if activity.tokens:
-        parts.append(f"{activity.tokens:,} tokens")
+        limit = f" of {activity.max_tokens:,}" if activity.max_tokens is not None else ""
+        parts.append(f"{activity.tokens:,}{limit} {activity.token_words}")
     if parts:
         yield "Cost", ", ".join(parts)
 

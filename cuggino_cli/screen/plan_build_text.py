@@ -25,6 +25,7 @@ from cuggino.events import (
     SubAgentStarted,
     VerificationEnded,
 )
+from cuggino.runs import cost_of
 from cuggino_cli.screen.fragments import Fragment, Label, Shown, Verbosity
 from cuggino_cli.screen.text import full_duration
 
@@ -164,7 +165,7 @@ def _session_ended(event: PlanBuildSessionEnded) -> Iterator[Line]:
             yield Line("warning", "warning", f"Session ended: {event.message}")
         case _:
             return
-    cost = "" if event.cost_usd is None else f"cost=${event.cost_usd:.4f}, "
+    cost = "" if event.cost_usd is None else f"cost={cost_of(event, digits=4)}, "
     yield Line("info", "info", f"Session: {cost}duration={full_duration(event.duration)}")
 
 
@@ -202,7 +203,7 @@ def ending(event: PlanBuildEnded) -> Line:
 def overall(event: PlanBuildEnded) -> str:
     """Return the totals of the run."""
     jobs = _counted(event.open, event.blocked, event.done)
-    totals = f"cost=${event.cost_usd:.4f}, duration={full_duration(event.duration)}"
+    totals = f"cost={cost_of(event, digits=4)}, duration={full_duration(event.duration)}"
     return f"Overall: {event.iterations} iteration(s). {jobs}. {totals}"
 
 

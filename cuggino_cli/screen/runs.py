@@ -11,11 +11,18 @@ from types import MappingProxyType
 from pydantic import JsonValue
 
 from cuggino.events import DeliverOutcome, DeliverStatus, RunResumed, RunStarted
-from cuggino.runs import DeliverableCourse, DeliveredSession, Delivery, RecordedStage, without_file
+from cuggino.runs import (
+    DeliverableCourse,
+    DeliveredSession,
+    Delivery,
+    RecordedStage,
+    cost_of,
+    without_file,
+)
 from cuggino_cli.screen.columns import cut, padded, width
 from cuggino_cli.screen.fragments import Fragment, Label, joined
 from cuggino_cli.screen.summary import passed_text
-from cuggino_cli.screen.text import first_line, flat, format_duration, inert, money
+from cuggino_cli.screen.text import first_line, flat, format_duration, inert
 
 STATES: dict[str, tuple[Label, str]] = {
     "running": ("progress", "running"),
@@ -53,7 +60,7 @@ class Row:
     started: datetime | None = None
     seconds: float | None = None
     iterations: int | None = None
-    cost_usd: float | None = None
+    cost: str = ""
     agent: str = ""
     focus: str = ""
     """The focus; for an unreadable journal, the error."""
@@ -162,7 +169,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         "" if row.started is None else f"{row.started.astimezone():%m-%d %H:%M}",
         "" if row.seconds is None else format_duration(row.seconds),
         "" if row.iterations is None else str(row.iterations),
-        money(row.cost_usd),
+        row.cost,
         cut(flat(row.agent), _LONGEST_AGENT + 1),
     )
 
@@ -204,7 +211,7 @@ def _facts(
     yield "Duration", format_duration(totals.duration)
     yield from counts
     if totals.cost_usd is not None:
-        yield "Cost", money(totals.cost_usd)
+        yield "Cost", cost_of(totals)
     if totals.usage is not None:
         usage = totals.usage
         cached = usage.cache_read_tokens + usage.cache_creation_tokens
@@ -333,7 +340,7 @@ def _deliverable(item: DeliverableCourse, word: str, columns: int | None) -> lis
 def _session_cells(session: DeliveredSession) -> tuple[str, str, str, str]:
     ended = session.ended
     took = format_duration(ended.duration) if ended is not None else ""
-    cost = money(ended.cost_usd) if ended is not None else ""
+    cost = cost_of(ended) if ended is not None else ""
     return str(session.session), session.instruction, took, cost
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from cuggino.runs import RunStats, StatsGroup, StatsRow
+from cuggino.runs import RunStats, StatsGroup, StatsRow, cost_of, money
 from cuggino_cli.screen.columns import cut, padded, width
 from cuggino_cli.screen.fragments import Fragment, joined
-from cuggino_cli.screen.text import flat, format_duration, money
+from cuggino_cli.screen.text import flat, format_duration
 
 _HEADS = ("RUNS", "SUCCESS", "ITER", "COST", "TOTAL", "TIME")
 _TITLES: Mapping[StatsGroup, str] = MappingProxyType(
@@ -66,7 +66,7 @@ def _cells(row: StatsRow) -> tuple[str, ...]:
         str(row.runs),
         "" if row.success is None else f"{row.success:.0%}",
         "" if row.iterations is None else f"{row.iterations:g}",
-        money(row.cost_usd),
-        money(row.total_cost_usd),
+        cost_of(row),
+        money(row.total_cost_usd, estimated=row.cost_estimated),
         "" if row.duration is None else format_duration(row.duration),
     )

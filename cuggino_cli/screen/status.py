@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Self
 
 from cuggino.events import Event
-from cuggino.runs import Activity, Wait
+from cuggino.runs import Activity, Wait, cost_of, money
 from cuggino_cli.screen.columns import cut, fit, padded, width
 from cuggino_cli.screen.fragments import Fragment, Label
 from cuggino_cli.screen.text import first_line, flat, format_duration, inert
@@ -120,7 +120,7 @@ class RunStatus:
         if activity.item:
             words.append(" ".join(filter(None, (_position(activity, "/"), activity.title))))
         if activity.cost_usd is not None:
-            words.append(_dollars(activity.cost_usd))
+            words.append(cost_of(activity, digits=2))
         return "cuggino: " + ", ".join(flat(word) for word in words)
 
 
@@ -173,7 +173,7 @@ def _slot_rows(status: RunStatus, now: datetime, columns: int) -> Iterator[Row]:
         head += [Fragment("plain", f"{gap}{text}") for text in others if text]
         end = f"{gap}{_since(item, now)}" if item.wait is None else ""
         if columns >= _WIDE:
-            end += f"{_dollars(item.cost_usd) if item.cost_usd is not None else '':>10}"
+            end += f"{cost_of(item, digits=2):>10}"
         room = max(columns - 1 - _width(head) - len(gap) - len(end), 0)
         doing = _doing(status, item, now, short=columns < _SHORT)
         words = gap + padded(cut(doing, room + 1), room)
@@ -394,12 +394,14 @@ def _total_texts(status: RunStatus, now: datetime) -> list[str]:
     time = format_duration(activity.elapsed(now))
     cost, short_cost = "", ""
     if activity.cost_usd is not None or activity.budget is not None:
-        spent = activity.cost_usd or 0.0
+        spent = cost_of(activity, digits=2) or money(0.0)
         limit = activity.budget
-        cost = _dollars(spent) + ("" if limit is None else f" of {_dollars(limit)}")
-        short_cost = _dollars(spent) + ("" if limit is None else f"/{limit:g}")
+        cost = spent + ("" if limit is None else f" of {money(limit, digits=2)}")
+        short_cost = spent + ("" if limit is None else f"/{limit:g}")
     tokens = _count(activity.tokens)
-    long_tokens = f"{tokens} tokens" if tokens else ""
+    long_tokens = f"{tokens} {activity.token_words}" if tokens else ""
+    if tokens and activity.max_tokens is not None:
+        long_tokens = f"{tokens} of {_count(activity.max_tokens)} {activity.token_words}"
     said = f"{len(activity.steering)} to tell" if activity.steering else ""
     done = ""
     if activity.kind == "watch":
@@ -448,10 +450,6 @@ def _key_words(status: RunStatus) -> tuple[str, ...]:
     if state in ("pausing", "paused"):
         return (f"p go on  s steer  v {detail}  q stop", "p go on  s v q", "p s v q")
     return (f"p pause  s steer  v {detail}  q stop", "p s v q")
-
-
-def _dollars(amount: float) -> str:
-    return f"${amount:.2f}"
 
 
 def _count(tokens: int) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from cuggino.events import DeliverablesListed, shown_state
-from cuggino.runs import RunSummary
+from cuggino.runs import RunSummary, cost_of
 from cuggino_cli.screen.fragments import Fragment, Label
 from cuggino_cli.screen.text import format_duration, format_tokens
 
@@ -83,7 +83,7 @@ def _rows(summary: RunSummary, duration_s: float) -> Iterable[tuple[str, str]]:
     if summary.lost_base:
         yield "Rewritten", f"{summary.lost_base[:12]}, the start of the run, left the history"
     if summary.cost_usd is not None:
-        yield "Cost", f"${summary.cost_usd:.4f}"
+        yield "Cost", cost_of(summary)
     if summary.usage is not None:
         yield "Tokens", format_tokens(summary.usage).removesuffix(" tokens")
     yield "Duration", format_duration(duration_s)

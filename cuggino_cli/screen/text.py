@@ -61,11 +61,6 @@ def full_duration(seconds: float) -> str:
     return " ".join(parts) or "0s"
 
 
-def money(usd: float | None) -> str:
-    """Return `$1.2345`, or "" for an unknown amount."""
-    return "" if usd is None else f"${usd:.4f}"
-
-
 def first_line(text: str) -> str:
     """Return the first line that is not blank."""
     return text.strip().partition("\n")[0]

@@ -32,6 +32,32 @@ def test_all_agents_of_the_configuration(ready: Path) -> None:
     assert 1 == sum(finding.what.startswith("agent") for finding in only)
 
 
+def test_a_budget_that_cannot_hold(ready: Path) -> None:
+    """A budget is checked against what the agents report, without starting any."""
+
+    def found(**settings: object) -> list[tuple[str, str]]:
+        raw = {"agent": "scripted:scenario.toml", **settings}
+        (ready / ".cuggino.json").write_text(json.dumps(raw), encoding="utf-8")
+        results = checks.diagnose(ready, agent=None, env=os.environ, uid=1)
+        return [(one.status, one.what) for one in results if one.what.startswith("budget")]
+
+    assert [] == found()
+    assert [] == found(budget=5)
+    silent = {"budget": 5, "fallback": [{"agent": "codex", "model": "gpt-99"}]}
+    ((status, what),) = found(**silent)
+    assert "problem" == status
+    assert "The budget of $5.00 cannot hold: codex reports no dollars" in what
+    assert [] == found(**silent, priceAs="gpt-5.5")
+    ((status, what),) = found(budget=5, fallback=["codex"])
+    assert "note" == status
+    assert "an unknown model ends the run" in what
+    ((status, what),) = found(budget=5, fallback=["acp:kimi"])
+    assert "note" == status
+    assert "acp:kimi reports neither dollars nor tokens" in what
+    ((status, what),) = found(priceAs="gpt-99")
+    assert ("problem", 'budget: the price of "gpt-99" in priceAs is unknown') == (status, what)
+
+
 def test_an_agent_of_a_role_is_guarded(ready: Path) -> None:
     """An agent's guard is reported with its role; an agent without one is a problem."""
     raw = {

@@ -102,5 +102,5 @@ def test_the_summary_counts_all_processes(ready: Path, capsys: pytest.CaptureFix
     out = capsys.readouterr().out
     summary = dict(re.findall(r"^  (\w+) +(.+)$", out[out.index("[Summary] Approved") :], re.M))
     assert "1h 0m" == summary["Duration"]
-    assert "$1.7500" == summary["Cost"]
+    assert "$1.75" == summary["Cost"]
     assert "987" == summary["Tokens"]

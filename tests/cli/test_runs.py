@@ -51,9 +51,9 @@ def test_list(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     head, three, two, one = out.splitlines()
     assert ["ID", "STATE", "STARTED", "TIME", "ITER", "COST", "AGENT", "FOCUS"] == head.split()
     date = local(AT)
-    assert f"0193b2c3  interrupted  {date}  5s      1              claude  a␛[2Jb" == three
+    assert f"0193b2c3  interrupted  {date}  5s      1            claude  a␛[2Jb" == three
     assert re.match(r"0193b2c2  unreadable  +.*0193b2c2-.*line 1 is broken: not JSON$", two)
-    assert f"0193b2c1  approved     {date}  1m 40s  1     $1.2500  claude  login" == one
+    assert f"0193b2c1  approved     {date}  1m 40s  1     $1.25  claude  login" == one
     assert out == output_of(capsys, "runs", "list")
 
 
@@ -81,6 +81,7 @@ def test_list_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None
         "agents": 2,
         "commits": [{"hash": "abc1234", "subject": "Log in"}],
         "cost_usd": 1.25,
+        "cost_estimated": False,
         "usage": ev.Usage(input_tokens=7).model_dump(),
         "delivery": None,
     } == one
@@ -180,7 +181,7 @@ Run {ONE} failed
   Agents     2
   Commits    1
              abc1234 Log in
-  Cost       $1.2500
+  Cost       $1.25
   Tokens     7 in, 0 out, 0 cached
 
 Stages

@@ -126,6 +126,7 @@ def test_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "outcome": "error",
         "message": "it crashed\nin a loop",
         "cost_usd": None,
+        "cost_estimated": False,
         "duration": 0.0,
     } == sessions[2]
     assert 5 == len(sessions)
@@ -150,7 +151,7 @@ def test_show(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
   Sessions   5 (1 failed)
   Passed     2/3 deliverables (1 blocked)
   Verified   2/2 deliverables
-  Cost       $1.2500
+  Cost       $1.25
   Tokens     0 in, 40 out, 0 cached
 
 Deliverables
@@ -230,7 +231,7 @@ def test_replay(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = deliver(project, verify=True)
     out = output_of(capsys, "runs", "replay", run.run_id)
     assert "Session 3 started" in out
-    assert "Overall: 5 session(s), 2/3 deliverables passed (1 blocked), cost=$1.2500" in out
+    assert "Overall: 5 session(s), 2/3 deliverables passed (1 blocked), cost=$1.25" in out
     assert "[Summary]" not in out
     assert "Next" not in out
     told = output_of(capsys, "runs", "replay", run.run_id, "--json").splitlines()

@@ -70,7 +70,7 @@ def test_replay_of_a_resumed_run(project: Path, capsys: pytest.CaptureFixture[st
         "Iterations 1",
         "Tasks      1",
         "Agents     2",
-        "Cost       $1.2500",
+        "Cost       $1.25",
         "Duration   1m 47s",
     ):
         assert line in summary

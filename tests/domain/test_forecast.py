@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -41,6 +42,20 @@ def test_median_and_worst(runs: list[PastRun], expected: tuple[float | None, ...
     assert found is not None
     figures = (found.duration, found.worst_duration, found.cost_usd, found.worst_cost_usd)
     assert expected == (found.runs, *figures)
+
+
+def test_an_estimated_cost() -> None:
+    """A forecast from an estimate is one; without costs there is nothing to mark."""
+    exact, known, without = past(1, costs=(1,)), past(1, 2, 3, costs=(1, 2, 3)), past(1, 2, 3)
+    estimate = [replace(run, cost_estimated=True) for run in exact]
+    for runs, expected in (
+        ([*known, *exact], False),
+        ([*known, *estimate], True),
+        ([*without, *estimate], False),
+    ):
+        found = forecast(runs, "run")
+        assert found is not None
+        assert expected is found.cost_estimated
 
 
 @pytest.mark.parametrize("count", range(FEWEST_RUNS))

@@ -127,12 +127,15 @@ def test_other_events_return_the_same_value() -> None:
     assert Spending().settle() == Spending().add(ev.PlanningStart(iteration=1))
 
 
-def test_total_tokens() -> None:
-    """A limit on tokens counts input, output and cache writes, but no cache reads."""
+def test_tokens() -> None:
+    """A limit counts tokens by their price, or input, output and cache writes once each."""
     used = ev.Usage(
         input_tokens=1, output_tokens=20, cache_creation_tokens=300, cache_read_tokens=4000
     )
-    assert 321 == Spending.of([ev.SessionEnded(outcome="completed", usage=used)]).total_tokens
+    spent = Spending.of([ev.SessionEnded(outcome="completed", usage=used)])
+    assert (321, 321) == (spent.total_tokens, spent.tokens("plain"))
+    assert 1 + 5 * 20 + 1.25 * 300 + 0.1 * 4000 == spent.tokens("weighted")
+    assert (0, 0) == (Spending().tokens("plain"), Spending().tokens("weighted"))
 
 
 @given(st.lists(st.lists(st.integers(0, 10_000), max_size=5), max_size=6))
@@ -160,7 +163,7 @@ def test_levels_of_a_budget() -> None:
     budget = Budget(cost_usd=2.0, tokens=100, duration=3600.0)
     assert [
         BudgetLevel("cost", 0.5, 2.0),
-        BudgetLevel("tokens", 10, 100),
+        BudgetLevel("tokens", 10, 100, count_tokens="weighted"),
         BudgetLevel("duration", 60.0, 3600.0),
     ] == budget.levels(spent, 60.0)
     assert [BudgetLevel("cost", 0.0, 2.0)] == Budget(cost_usd=2.0).levels(Spending(), 0.0)
@@ -175,7 +178,7 @@ def test_levels_of_a_budget() -> None:
             "tokens",
             1_000_500,
             1_000_000,
-            "The token budget of the run is used up: 1,000,500 of 1,000,000",
+            "The token budget of the run is used up: 1,000,500 of 1,000,000 tokens",
             "--max-tokens",
         ),
         (

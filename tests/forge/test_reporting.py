@@ -46,6 +46,15 @@ def test_one_comment_is_edited(tmp_path: Path) -> None:
     assert here.origin().written
 
 
+def test_an_estimated_cost(tmp_path: Path) -> None:
+    """A cost with an estimate is marked in the comment."""
+    here = machine(tmp_path)
+    here.begins()
+    estimate = SESSION.model_copy(update={"cost_estimated": True})
+    here.emit(SESSION, estimate, SESSION, CANDIDATE, LANDED, after=10)
+    assert "3 agent sessions, ~$0.75. Written by cuggino" in here.body()
+
+
 def test_counts_are_updated_now_and_then(tmp_path: Path) -> None:
     """Iterations alone are written every five minutes."""
     here = machine(tmp_path)

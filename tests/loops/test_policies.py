@@ -220,14 +220,15 @@ class TestTokens:
         agent = t.agent("a-u-a-a-a")
         loop = loop_of(tmp_path, t, agent)
         with no_leaks():
-            seen = t.record(loop.run(max_tokens=500, max_retries=3, wait_for_quota=True))
+            plain = {"max_tokens": 500, "count_tokens": "plain"}
+            seen = t.record(loop.run(**plain, max_retries=3, wait_for_quota=True))
         ends = [(2, "BudgetWarning"), (2, "StageCost"), (2, "LoopError 13")]
         assert [*BEFORE, *ends] == course(seen)
         assert [(0, 2)] == agent.subscriptions
         error = error_of(seen)
         assert isinstance(error, LoopError)
         assert isinstance(error.cause, BudgetExceeded)
-        assert "600 of 500" in error.message
+        assert "600 of 500 tokens" in error.message
         assert "--max-tokens" in (error.hint or "")
         loop.assert_released()
 

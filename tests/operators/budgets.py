@@ -13,7 +13,7 @@ from cuggino.operators.supervision import within_budget as typed_within_budget
 from cuggino.testing import Marbles
 
 A = ev.AgentMessage(text="a")
-TOKENS = Budget(tokens=100)
+TOKENS = Budget(tokens=100, count_tokens="plain")
 MONEY = Budget(cost_usd=10.0)
 UNBOUNDED = Budget()
 
@@ -50,4 +50,4 @@ def drawn(t: Marbles, stream: rx.Observable[Any], **options: Any) -> list[tuple[
     ]
 
 
-TOKENS_SPENT = "The token budget of the run is used up: {} of 100 spent"
+TOKENS_SPENT = "The token budget of the run is used up: {} of 100 tokens spent"

@@ -136,7 +136,9 @@ class TestWarnings:
             T=warning("tokens", 80, 100),
             C=warning("cost", 8.0, 10.0),
         )
-        policy = within_budget(Budget(tokens=100, cost_usd=10.0), ledger=Ledger())
+        policy = within_budget(
+            Budget(tokens=100, count_tokens="plain", cost_usd=10.0), ledger=Ledger()
+        )
         stage = t.cold("u-v-(e|)").pipe(policy)
         nothing = t.cold("-|").pipe(policy)
         t.check(rx.concat(stage, nothing), "(Tu)-(Cv)-e|")
@@ -221,7 +223,7 @@ class TestRelease:
         t = Marbles(u=update(101))
         diagrams = {"disposed": "------", "completed": "--|", "failed": "--#", "cut": "--u---"}
         source = t.cold(diagrams[how])
-        budget = Budget(tokens=100, duration=1000.0)
+        budget = Budget(tokens=100, count_tokens="plain", duration=1000.0)
         dispose_at = 2.0 if how == "disposed" else None
         ledger = Ledger()
         stream = source.pipe(within_budget(budget, ledger=ledger))
@@ -290,7 +292,7 @@ class TestRelease:
             received.append(value)
             raise failure
 
-        budget = Budget(tokens=100, cost_usd=10.0)
+        budget = Budget(tokens=100, count_tokens="plain", cost_usd=10.0)
         ledger = Ledger(Spending.of([ended(before, before / 10)]))
         limited: Policy = within_budget(budget, ledger=ledger)
         source.pipe(limited).subscribe(fail, errors.append, scheduler=t.scheduler)

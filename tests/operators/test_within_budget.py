@@ -36,7 +36,7 @@ class TestPassing:
         """Spending below the warning share adds no event."""
         t = Marbles(a=A, u=update(30), e=ended(79, 7.9), d=D)
         source = t.cold("a-u-e-(d|)")
-        budget = Budget(tokens=100, cost_usd=10.0, duration=100.0)
+        budget = Budget(tokens=100, count_tokens="plain", cost_usd=10.0, duration=100.0)
         t.check(source.pipe(within_budget(budget)), "a-u-e-(d|)")
         t.check_subscriptions(source, "^-----!")
 

@@ -25,14 +25,34 @@ SAID: tuple[tuple[ev.Event, str, str], ...] = (
     ),
     (ev.BudgetWarning(budget="cost", spent=8, limit=10), "Budget nearly spent", "cost: $8.00 of"),
     (
+        ev.BudgetWarning(budget="cost", spent=0.8, limit=1, estimated=True),
+        "Budget nearly spent",
+        "cost: ~$0.8000 of $1.00",
+    ),
+    (
+        ev.BudgetWarning(budget="tokens", spent=8, limit=10, count_tokens="weighted"),
+        "Budget nearly spent",
+        "8 of 10 weighted tokens",
+    ),
+    (
+        ev.CostUnknown(agent="codex", model="gpt-x"),
+        "Cost unknown",
+        'codex reports no dollars, and the price of its model "gpt-x" is unknown',
+    ),
+    (
+        ev.CostUnknown(agent="acp:kimi", reports="nothing"),
+        "Cost unknown",
+        "acp:kimi reports neither dollars nor tokens",
+    ),
+    (
         ev.BudgetWarning(budget="tokens", spent=8e3, limit=1e4),
         "Budget nearly spent",
-        "8,000 tokens",
+        "8,000 of 10,000 tokens",
     ),
     (
         ev.BudgetWarning(budget="duration", spent=3600, limit=7200),
         "Budget nearly spent",
-        "1 h of 2 h",
+        "1:00:00 of 2:00:00",
     ),
     (
         ev.AgentNudged(tool="Bash", repeated=20),

@@ -131,6 +131,7 @@ def test_as_json(tmp_path: Path) -> None:
             "iterations": 1.0,
             "cost_usd": 3.0,
             "total_cost_usd": 3.0,
+            "cost_estimated": False,
             "duration": 100.0,
         }
     ] == told["loop"]

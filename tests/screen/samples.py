@@ -20,6 +20,8 @@ _VALUES: dict[str, Any] = {
     "outcome": "completed",
     "usage": None,
     "cost_usd": None,
+    "cost_estimated": False,
+    "model": None,
     "num_turns": None,
     "duration": None,
     "is_error": False,
@@ -51,6 +53,7 @@ _OF_POLICIES: dict[str, Any] = {
     "stages": 12,
     "tasks": 3,
     "total_cost": 1.5,
+    "total_estimated": True,
     "total_usage": _USAGE,
     "until": datetime(2026, 1, 2, 3, 4, tzinfo=UTC),
     "usage": _USAGE,
@@ -60,7 +63,7 @@ _OF_ONE: dict[type[ev.Event], dict[str, Any]] = {
     ev.QuotaUsed: {"used": 0.85, "nearly": False},
     ev.QuotaWaiting: {"planned": False},
     ev.RateLimited: {"overage": False},
-    ev.BudgetWarning: {"budget": "cost"},
+    ev.BudgetWarning: {"budget": "cost", "estimated": True, "count_tokens": "plain"},
     ev.BuildVerified: {"passed": False, "issues": ["no test"]},
     ev.DeliverEnded: {
         "reason": "all_passed",
@@ -82,6 +85,7 @@ _OF_ONE: dict[type[ev.Event], dict[str, Any]] = {
     ev.CheckVerdict: {"verdict": "known", "failing": ["test_a"]},
     ev.CheckWeakened: {"id": "C1", "paths": ["tests/test_a.py"], "failing": ["test_a"]},
     ev.NotInCommit: {"reason": "missing", "paths": ["a.txt"], "mended": False},
+    ev.CostUnknown: {"agent": "codex", "model": "gpt-x", "reports": "tokens"},
     ev.CheckFlaky: {"tests": ["test_a"], "times": 2},
     ev.ApprovalQuestioned: {"objections": ["the review file has findings"]},
     ev.CommitPerformed: {"left": []},
@@ -92,6 +96,7 @@ _OF_ONE: dict[type[ev.Event], dict[str, Any]] = {
         "deliverables": [{"id": "DL-001", "description": "a login", "status": "passed"}]
     },
     ev.Forecast: {
+        "cost_estimated": True,
         "loop": "run",
         "runs": 10,
         "duration": 60.0,

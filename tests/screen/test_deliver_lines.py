@@ -183,6 +183,10 @@ def test_final_message_is_printed_once() -> None:
     """The agent's final message follows its session, unless it was already printed."""
     event = ev.DeliverSessionEnded(session=1, outcome="completed", message="All done.", cost_usd=1)
     took = Line("info", "Session 1: cost=$1.0000, duration=0s")
+    estimate = event.model_copy(update={"cost_estimated": True})
+    assert [Line("info", "Session 1: cost=~$1.0000, duration=0s")] == shown(
+        estimate, Verbosity.QUIET
+    )
     words = Line("info", "All done.")
     assert [[took], [words, took], [took]] == [shown(event, level) for level in Verbosity]
 

@@ -267,7 +267,7 @@ def replaced(**fields: Any) -> ev.Event:
         (ALL, ended("quota"), "[Agent] Session ended: usage limit reached ($0.5000)"),
         # The cost of a session in full, that of its stage by default.
         (FULL, ENDED, "[Agent] $0.0123, 3 turns, 12s"),
-        (FULL, FREE, "[Agent] $0.0000, 1 turn"),
+        (FULL, FREE, "[Agent] $0.00, 1 turn"),
         (FULL, TIMED, "[Agent] 1m 30s"),
         (FULL, ev.SessionEnded(outcome="completed"), "[Agent] Session completed"),
         *((DEFAULT, event, None) for event in (ENDED, FREE, TIMED)),
@@ -275,6 +275,38 @@ def replaced(**fields: Any) -> ev.Event:
             DEFAULT,
             ev.StageCost(phase="planning", cost_usd=0.01234, total_cost=0.5),
             "[Planning] $0.0123 (run total $0.5000)",
+        ),
+        (
+            DEFAULT,
+            ev.StageCost(
+                phase="planning",
+                cost_usd=1.5,
+                cost_estimated=True,
+                total_cost=2,
+                total_estimated=True,
+            ),
+            "[Planning] ~$1.50 (run total ~$2.00)",
+        ),
+        (
+            ALL,
+            ev.BudgetWarning(budget="cost", spent=4.1, limit=5, estimated=True),
+            "[Budget] 82% of the cost spent: ~$4.10 of $5.00",
+        ),
+        (
+            ALL,
+            ev.BudgetWarning(budget="tokens", spent=8e3, limit=1e4, count_tokens="weighted"),
+            "[Budget] 80% of the tokens spent: 8,000 of 10,000 weighted tokens",
+        ),
+        (
+            ALL,
+            ev.CostUnknown(agent="codex", model="gpt-x"),
+            "[Budget] Unknown cost: codex reports no dollars, and the price of its model "
+            '"gpt-x" is unknown',
+        ),
+        (
+            FULL,
+            ev.SessionEnded(outcome="completed", cost_usd=0.5, cost_estimated=True),
+            "[Agent] ~$0.5000",
         ),
         # A watch that waits for pull requests does not call its backlog empty.
         (

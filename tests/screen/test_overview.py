@@ -108,6 +108,15 @@ SLOTS: tuple[ev.Event, ...] = (
 )
 
 
+def test_an_estimated_cost_of_an_item() -> None:
+    """Only what contains an estimate is marked."""
+    estimate = ev.SessionEnded(outcome="completed", cost_usd=0.25, cost_estimated=True, item="1.md")
+    text = shown(*SLOTS, estimate)
+    assert "Search: for 10s; $0.50" in text
+    assert "Cost       ~$0.75" in text
+    assert "; ~$0.25" in text
+
+
 def test_items_in_slots() -> None:
     """Each slot has a line; so have the queue, items sent back or held, and a branch behind."""
     lines = shown(*SLOTS).splitlines()

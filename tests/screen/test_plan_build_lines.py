@@ -57,12 +57,19 @@ def test_summary_counts_blocked_jobs_as_open() -> None:
     )
     expected = "Overall: 4 iteration(s). Jobs: 3 open (2 blocked), 3 done. "
     assert f"{expected}cost=$1.2500, duration=1h 2m 5s" == overall(event)
+    estimate = event.model_copy(update={"cost_estimated": True})
+    assert f"{expected}cost=~$1.2500, duration=1h 2m 5s" == overall(estimate)
 
 
 @pytest.mark.parametrize(
     ("outcome", "fields", "expected"),
     [
         ("completed", {"cost_usd": 0.5}, ["Session: cost=$0.5000, duration=12s"]),
+        (
+            "completed",
+            {"cost_usd": 0.5, "cost_estimated": True},
+            ["Session: cost=~$0.5000, duration=12s"],
+        ),
         ("completed", {}, ["Session: duration=12s"]),
         ("max_turns", {}, ["Session ended: turn limit reached", "Session: duration=12s"]),
         ("budget", {"message": "all spent"}, ["Session ended: all spent", "Session: duration=12s"]),

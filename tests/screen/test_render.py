@@ -205,7 +205,7 @@ def test_the_end_of_a_stage_has_its_duration_and_cost() -> None:
     bench = Bench()
     cost = ev.StageCost(phase="planning", duration=61, cost_usd=0.5, total_cost=1.5)
     shown = bench.say(PLANNING, cost, ev.PlanComplete(content="x"))
-    assert ["[Planning] 1m 1s, $0.5000 (run total $1.5000)", "[PLAN_COMPLETE] x"] == shown[1:]
+    assert ["[Planning] 1m 1s, $0.5000 (run total $1.50)", "[PLAN_COMPLETE] x"] == shown[1:]
     bench.at(10).on_next(PLANNING)
     bench.clock.advance_to(22)
     assert ["[Planning] 12s", "[PLAN_COMPLETE] y"] == bench.say(ev.PlanComplete(content="y"))[-2:]

@@ -45,7 +45,7 @@ ROWS = [
         started=AT,
         seconds=7265,
         iterations=12,
-        cost_usd=12.3456,
+        cost="$12.35",
         agent="scripted:some/folder/with/a/file.toml",
         focus="登录 with a very long description of what there is to be done here and there " * 2,
     ),
@@ -68,7 +68,7 @@ def test_table_at_40_columns() -> None:
     assert [
         "0193b2c1  max iterations",
         f"  {AT.astimezone():%m-%d %H:%M}  2h 1m  12 iterations",
-        "  $12.3456  scripted:some/fol...",
+        "  $12.35  scripted:some/fol...",
         "  登录 with a very long description ...",
         "0193b2c2  unreadable",
         f"  {'x' * 34}...",

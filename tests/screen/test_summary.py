@@ -26,7 +26,7 @@ def test_approved() -> None:
         commits=(SummaryCommit("a1b2c3d", "Add a"), SummaryCommit("b2c3d4e", "Add b")),
         failed_commits=("git commit exited with code 1",),
         gate_changed=("check.sh", "tests/test_a.py"),
-        spent=Spending(1.25),
+        spent=Spending(1.25, settled_estimated=True),
     )
     assert lines(summary) == [
         "",
@@ -40,7 +40,7 @@ def test_approved() -> None:
         "             failed: git commit exited with code 1",
         "  Changed    check.sh (check, tests or specs)",
         "             tests/test_a.py (check, tests or specs)",
-        "  Cost       $1.2500",
+        "  Cost       ~$1.25",
         "  Duration   1m 30s",
         "  Next       review the commits: git log -p -2",
     ]
@@ -49,7 +49,7 @@ def test_approved() -> None:
 def test_unknown_cost_is_not_shown() -> None:
     """An unknown cost is left out; a cost of zero is not."""
     assert not any("Cost" in line for line in lines(RunSummary()))
-    assert "  Cost       $0.0000" in lines(RunSummary(spent=Spending(0.0)))
+    assert "  Cost       $0.00" in lines(RunSummary(spent=Spending(0.0)))
 
 
 def test_items_of_a_watch() -> None:

@@ -100,6 +100,21 @@ def test_a_run() -> None:
     } == tool.attributes
 
 
+def test_an_estimated_cost() -> None:
+    """An estimate is marked on the session, its stage, the run, and the measured cost."""
+    given = {"outcome": "completed", "cost_usd": 0.5, "cost_estimated": True, "model": "gpt-5.5"}
+    cost = ev.StageCost(phase="implementing", cost_usd=0.5, cost_estimated=True)
+    memory = exported("-Imece-eD|", drawn(e=ev.SessionEnded.model_validate(given), c=cost))
+    agent = memory.span("invoke_agent unknown").attributes
+    assert "gpt-5.5" == agent["gen_ai.response.model"]
+    for name in ("invoke_agent unknown", "implementing", "invoke_workflow cuggino"):
+        assert memory.span(name).attributes["cuggino.cost_estimated"] is True, name
+    ((known, _),) = memory.metrics["cuggino.cost"]
+    assert known["cuggino.cost_estimated"] is True
+    exact = exported("-ImecD|", drawn())
+    assert not any("cuggino.cost_estimated" in span.attributes for span in exact.spans)
+
+
 def test_no_contents_unless_asked_for() -> None:
     """Prompts, texts, tool inputs, outputs and commands are nowhere in the export."""
     memory = exported("-IkKmtgrecDz|", drawn())

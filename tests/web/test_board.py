@@ -178,8 +178,22 @@ def test_cost(workspace: Workspace) -> None:
     record(workspace, ev.RunEnded(state="approved"), focus="Alone", cost=1.0, ago=50)
     record(workspace, ev.RunEnded(state="approved"), focus="Old", cost=9.0, ago=2 * 86_400)
     board = read(workspace)
-    assert board.cost_lately == pytest.approx(1.5)
+    assert board.cost_lately.cost_usd == pytest.approx(1.5)
+    assert not board.cost_lately.cost_estimated
     assert ["Alone", "a"] == [run.title for run in board.runs]
+
+
+def test_an_estimated_cost(workspace: Workspace) -> None:
+    """A run with an estimate marks its line, its card and the sums."""
+    estimate = ev.SessionEnded(outcome="completed", cost_usd=0.25, cost_estimated=True)
+    record(workspace, ev.RunEnded(state="approved"), focus="Exact", cost=1.0, ago=50)
+    record(workspace, estimate, ev.RunEnded(state="approved"), focus="Estimate", ago=90)
+    board = read(workspace)
+    assert board.cost_lately.cost_usd == pytest.approx(1.25)
+    assert board.cost_lately.cost_estimated
+    assert {"Exact": False, "Estimate": True} == {
+        run.title: run.cost_estimated for run in board.runs
+    }
 
 
 def test_broken_journal(workspace: Workspace) -> None:

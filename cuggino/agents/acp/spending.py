@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cuggino.agents.acp.profiles import Profile
-from cuggino.agents.base.wire import Json, count_or_zero, is_number
+from cuggino.agents.base.wire import Json, count_or_zero, dict_or_empty, is_number, text_or_none
 from cuggino.events import Usage, UsageUpdate
 
 
@@ -12,6 +12,8 @@ class Spending:
 
     def __init__(self, profile: Profile) -> None:
         self.usage: Usage | None = None
+        self.model: str | None = None
+        """The current model, if the program offers a choice of models."""
         self._unit = profile.usage
         self._usage_before = Usage()
         self._cost: float | None = None
@@ -22,12 +24,18 @@ class Spending:
         """The cost in dollars; None if it was not reported."""
         return None if self._cost is None else max(0.0, self._cost - self._cost_before)
 
+    def configured(self, result: Json, option: Json | None) -> None:
+        """Record the model by an answer that describes the session; `option` is that of models."""
+        models = dict_or_empty(result.get("models"))
+        chosen = (option or {}).get("currentValue") or models.get("currentModelId")
+        self.model = text_or_none(chosen) or self.model
+
     def request(self, told: Json) -> list[UsageUpdate]:
         """Count the tokens of a request."""
         if self._unit != "requests":
             return []
         self.usage = _sum(self.usage or Usage(), _usage(told))
-        return [UsageUpdate(usage=self.usage)]
+        return [UsageUpdate(usage=self.usage, model=self.model)]
 
     def turn(self, told: Json) -> list[UsageUpdate]:
         """Count the tokens that the answer to a prompt reports."""
@@ -37,7 +45,7 @@ class Spending:
             self.usage = _less(_usage(told), self._usage_before)
         else:
             self.usage = _sum(self.usage or Usage(), _usage(told))
-        return [UsageUpdate(usage=self.usage)]
+        return [UsageUpdate(usage=self.usage, model=self.model)]
 
     def before(self, told: Json) -> None:
         """Record the earlier usage of a resumed session if the program reports session totals."""

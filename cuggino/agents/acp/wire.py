@@ -207,6 +207,7 @@ class AcpSession:
             outcome=outcome_of(error),
             usage=self._spending.usage,
             cost_usd=self._spending.cost,
+            model=self._spending.model,
             duration=duration,
             num_turns=self._turns or None,
             session_id=self.session_id,
@@ -309,6 +310,7 @@ class AcpSession:
             for one in list_or_empty(result.get("configOptions"))
             if isinstance(one, dict)
         }
+        self._spending.configured(result, options.get("model"))
         for category, wanted in (("mode", self._profile.mode), ("model", self._order.model)):
             if wanted is None:
                 continue

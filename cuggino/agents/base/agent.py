@@ -220,6 +220,10 @@ class LlmAgent(ABC):
         """Return the agents that may work as the role, best first; None is for no role."""
         return (self,)
 
+    def models_for(self, role: Role | None, model: str | None) -> tuple[str | None, ...]:
+        """Return the models of `agents_for(role)` if `model` is configured; None is their own."""
+        return (model,)
+
     def named_for(self, role: Role | None, model: str | None) -> tuple[str, str | None]:
         """Return the name and the model of the agent that the role begins with.
 
@@ -293,6 +297,9 @@ class DelegatingAgent(LlmAgent):
 
     def agents_for(self, role: Role | None) -> tuple[LlmAgent, ...]:
         return self.agent.agents_for(role)
+
+    def models_for(self, role: Role | None, model: str | None) -> tuple[str | None, ...]:
+        return self.agent.models_for(role, model)
 
     def named_for(self, role: Role | None, model: str | None) -> tuple[str, str | None]:
         return self.agent.named_for(role, model)

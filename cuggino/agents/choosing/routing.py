@@ -36,6 +36,7 @@ from cuggino.events import (
     RateLimited,
     SessionEnded,
     SupervisionEvent,
+    UsageUpdate,
 )
 from cuggino.guard import Role
 from cuggino.operators import Flow, ask, emit, flow, forward
@@ -202,6 +203,10 @@ class RoutedAgent(LlmAgent):
     def agents_for(self, role: Role | None) -> tuple[LlmAgent, ...]:
         return tuple(candidate.agent for candidate in self.candidates_for(role))
 
+    def models_for(self, role: Role | None, model: str | None) -> tuple[str | None, ...]:
+        chain = self.candidates_for(role)
+        return tuple(each.model_for(model) for each in chain)
+
     def named_for(self, role: Role | None, model: str | None) -> tuple[str, str | None]:
         first = self.candidates_for(role)[0]
         return first.name, first.model_for(model)
@@ -271,6 +276,8 @@ class RoutedAgent(LlmAgent):
 
         def seen(event: Event) -> Event:
             nonlocal spent
+            if given.model and isinstance(event, UsageUpdate | SessionEnded) and not event.model:
+                event = event.model_copy(update={"model": given.model})
             spent = spent.add(event)
             return self._seen(event, session, lane.now)
 

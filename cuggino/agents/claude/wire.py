@@ -541,6 +541,7 @@ class ClaudeSession:
         self._zone = zone
         self._plain = PlainLines()
         self.session_id: str | None = None
+        self._model: str | None = None
         """Id for resuming the session; known from the first line."""
         self.version: str | None = None
         """Version of the program, as reported."""
@@ -648,6 +649,7 @@ class ClaudeSession:
             case "system" if raw.get("subtype") == "init":
                 self.session_id = text_or_none(raw.get("session_id")) or self.session_id
                 self.version = text_or_none(raw.get("claude_code_version")) or self.version
+                self._model = text_or_none(raw.get("model")) or self._model
             case "system" if raw.get("subtype") == "api_retry":
                 self._refused = self._refused + 1 if raw.get("error_status") == 401 else 0
             case "assistant":
@@ -746,6 +748,7 @@ class ClaudeSession:
         ended = SessionEnded(
             outcome=outcome_of(error),
             cost_usd=self._meter.cost,
+            model=self._model,
             usage=self._meter.usage,
             duration=duration,
             num_turns=self._num_turns,
@@ -786,7 +789,9 @@ class ClaudeSession:
 
     def _counted(self, raw: Json) -> list[UsageUpdate]:
         usage = self._meter.usage if self._meter.count(raw) else None
-        return [UsageUpdate(usage=usage)] if usage else []
+        # Sub-agents may have other models.
+        model = text_or_none(dict_or_empty(raw.get("message")).get("model")) or self._model
+        return [UsageUpdate(usage=usage, model=model)] if usage else []
 
     def _unfinished(self, events: list[LlmAgentEvent]) -> list[LlmAgentEvent]:
         """Return the missing deltas of the parts that are now complete."""

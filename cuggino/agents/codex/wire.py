@@ -75,6 +75,8 @@ class UsageRecord:
         self._searches = 0
         self._at = 0
         self._last: Usage | None = None
+        self.model: str | None = None
+        """The model of the last turn, if the record names it."""
         self.windows: tuple[QuotaUsed, ...] = ()
         """The usage windows of the account, as read last by `total`."""
         self.has_credits = False
@@ -106,6 +108,8 @@ class UsageRecord:
                 self._at += len(line)
                 if b'"token_count"' in line:
                     self._count(parse_json_line(line) or {})
+                elif b'"turn_context"' in line:
+                    self.model = _model(line) or self.model
 
     def _count(self, entry: Json) -> None:
         payload = dict_or_empty(entry.get("payload"))
@@ -120,6 +124,12 @@ class UsageRecord:
             self.has_credits = (
                 credit.get("has_credits") is True and credit.get("unlimited") is not True
             )
+
+
+def _model(line: bytes) -> str | None:
+    raw = parse_json_line(line) or {}
+    is_turn = raw.get("type") == "turn_context"
+    return text_or_none(dict_or_empty(raw.get("payload")).get("model")) if is_turn else None
 
 
 _WINDOW_NAMES = {300: "five_hour", 10_080: "seven_day"}
@@ -158,8 +168,8 @@ class CodexSession:
     """The fold over one run of the program: feed it every line of stdout, then end it once.
 
     `resumed` is the id of the resumed thread. `record` returns the total usage of a thread, in
-    which Codex includes earlier sessions; `account` is the record, for the windows that it read
-    then. `watch` watches a guarded session.
+    which Codex includes earlier sessions; `account` is the record, for the windows and the
+    model that it read then. `watch` watches a guarded session.
     """
 
     def __init__(
@@ -224,6 +234,7 @@ class CodexSession:
         ended = SessionEnded(
             outcome=outcome_of(error),
             usage=self._usage,
+            model=self._model,
             duration=duration,
             session_id=self.session_id or (None if self._stranger else self._resumed),
         )
@@ -262,6 +273,10 @@ class CodexSession:
                 return None
             case _:
                 return []
+
+    @property
+    def _model(self) -> str | None:
+        return self._account.model if self._account is not None else None
 
     def _begin(self, thread: str | None) -> list[LlmAgentEvent]:
         if self._resumed is not None and thread != self._resumed:
@@ -360,7 +375,7 @@ class CodexSession:
         if usage == self._usage:
             return []
         self._usage = usage
-        return [UsageUpdate(usage=usage)]
+        return [UsageUpdate(usage=usage, model=self._model)]
 
     def _say(self, text: str | None) -> list[LlmAgentEvent] | None:
         """Return a message of the program, which repeats some of them."""

@@ -75,6 +75,7 @@ class CopilotSession:
         """The last message."""
         self._interrupted = False
         self._usage: Usage | None = None
+        self._model: str | None = None
         self._paid: set[str] = set()
         """The quotas that are used up while work continues, paid for."""
         self._turns = 0
@@ -126,6 +127,7 @@ class CopilotSession:
         ended = SessionEnded(
             outcome=outcome_of(error),
             usage=self._usage,
+            model=self._model,
             duration=duration,
             num_turns=self._turns or None,
             session_id=self.session_id,
@@ -246,6 +248,7 @@ class CopilotSession:
         read = count_or_zero(data.get("cacheReadTokens"))
         written = count_or_zero(data.get("cacheWriteTokens"))
         given = count_or_zero(data.get("inputTokens"))
+        self._model = text_or_none(data.get("model")) or self._model
         used = self._usage or Usage()
         self._usage = Usage(
             input_tokens=used.input_tokens + max(0, given - read - written),
@@ -253,7 +256,7 @@ class CopilotSession:
             cache_read_tokens=used.cache_read_tokens + read,
             cache_creation_tokens=used.cache_creation_tokens + written,
         )
-        return [UsageUpdate(usage=self._usage), *self._quota(data)]
+        return [UsageUpdate(usage=self._usage, model=self._model), *self._quota(data)]
 
     def _quota(self, data: Json) -> Iterator[LlmAgentEvent]:
         """Yield the used share of each quota, and once that work beyond one is paid for."""

@@ -142,6 +142,7 @@ class GeminiSession:
         self._result: Json | None = None
         self._told = ""
         self._usage: Usage | None = None
+        self._model: str | None = None
         self._turns = 0
         self._is_turn = False
         self._pieces: list[str] = []
@@ -168,6 +169,7 @@ class GeminiSession:
         match raw.get("type"):
             case "init":
                 self.session_id = text_or_none(raw.get("session_id")) or self.session_id
+                self._model = text_or_none(raw.get("model")) or self._model
                 if self._watch:
                     self._watch.start()
                 return [SystemMessage(text="Session initialized")]
@@ -201,6 +203,7 @@ class GeminiSession:
         ended = SessionEnded(
             outcome=outcome_of(error),
             usage=self._usage,
+            model=self._model,
             duration=duration,
             num_turns=self._turns or None,
             session_id=self.session_id,
@@ -264,8 +267,21 @@ class GeminiSession:
             return []
         self._result = raw
         events = self._complete() if raw.get("status") == "success" else []
-        self._usage = _usage(dict_or_empty(raw.get("stats")))
-        return [*events, UsageUpdate(usage=self._usage)] if self._usage else events
+        stats = dict_or_empty(raw.get("stats"))
+        self._usage = _usage(stats)
+        self._model = _most_used(dict_or_empty(stats.get("models"))) or self._model
+        if self._usage is None:
+            return events
+        return [*events, UsageUpdate(usage=self._usage, model=self._model)]
+
+
+def _most_used(models: Json) -> str | None:
+    """Return the model with the most tokens: the first one may only have been asked to route."""
+    counts = {
+        name: count_or_zero(dict_or_empty(told).get("total_tokens"))
+        for name, told in models.items()
+    }
+    return max(counts, key=counts.__getitem__) if any(counts.values()) else None
 
 
 def _usage(stats: Json) -> Usage | None:

@@ -99,8 +99,9 @@ const properties = (type, given) => {
     case "message.part.delta":
       return given.field === "text" ? given : undefined
     case "message.updated": {
-      const { id, role, summary, sessionID } = given.info
-      return once(id + role) && { info: { id, role, summary: summary === true, sessionID } }
+      const { id, role, summary, sessionID, modelID, providerID } = given.info
+      const info = { id, role, summary: summary === true, sessionID, modelID, providerID }
+      return once(id + role) && { info }
     }
     case "session.created":
       return given.info.parentID && { info: { id: given.info.id, parentID: given.info.parentID } }

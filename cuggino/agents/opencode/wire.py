@@ -216,6 +216,13 @@ def broken_servers(status: Any) -> list[LlmAgentEvent]:
 MOST_BREAKS = 3
 """Maximum number of consecutive answers that break off; the program would retry indefinitely."""
 
+
+def _model(info: Json) -> str | None:
+    """Return the provider and the model of a message."""
+    names = text_or_none(info.get("providerID")), text_or_none(info.get("modelID"))
+    return "/".join(name for name in names if name) if names[1] else None
+
+
 _LINES = frozenset({"text", "reasoning", "tool_use", "step_start", "step_finish"})
 _FINISHED = frozenset({"stop", "length", "content-filter"})
 
@@ -254,6 +261,7 @@ class OpenCodeSession:
         self._turns = 0
         self._steps: set[str] = set()
         self._usage: Usage | None = None
+        self._model: str | None = None
         self._cost = 0.0
 
     @property
@@ -293,6 +301,7 @@ class OpenCodeSession:
         ended = SessionEnded(
             outcome=outcome_of(error),
             cost_usd=self._cost or None,
+            model=self._model,
             usage=self._usage,
             duration=duration,
             num_turns=self._turns or None,
@@ -348,6 +357,7 @@ class OpenCodeSession:
                 self._parts.message(info)
                 if info.get("role") == "assistant" and not self._parts.is_child(info):
                     self._know(text_or_none(info.get("sessionID")))
+                    self._model = _model(info) or self._model
             case "message.part.updated":
                 return self._part(dict_or_empty(given.get("part")))
             case "message.part.delta":
@@ -395,7 +405,7 @@ class OpenCodeSession:
         cost = part.get("cost")
         # A model without known prices is reported to cost nothing.
         self._cost += max(0.0, cost) if is_number(cost) else 0.0
-        return [UsageUpdate(usage=self._usage, cost_usd=self._cost or None)]
+        return [UsageUpdate(usage=self._usage, cost_usd=self._cost or None, model=self._model)]
 
     def _waits(self, status: Json, now: float) -> list[LlmAgentEvent]:
         message = text_or_none(status.get("message")) or "no answer from the API"

@@ -139,7 +139,8 @@ class ScriptedAgent(LlmAgent):
         orders: dict[str, Any] = {
             "session_id": session_id,
             "pause": self._scenario.pause,
-            "cost_usd": session.run.cost_usd,
+            "cost_usd": session.run.reported_usd,
+            "model": session.run.model,
             "steps": [step.orders() for step in steps],
             "mcp_servers": dict(options.mcp_servers),
         }

@@ -81,6 +81,7 @@ def _session(orders: dict[str, Any], servers: Servers | None) -> int:
         type="system",
         subtype="init",
         session_id=orders["session_id"],
+        model=orders["model"],
         claude_code_version="scripted",
     )
     for number, step in enumerate(orders["steps"]):

@@ -54,6 +54,14 @@ the next prompt.
     [[implementing.resumed]]                                 # ... and this when it is resumed
     say = "<DONE>Done after all.</DONE>"
 
+A run with a `model` and without `cost_usd` reports no dollars, like most agents: they are estimated
+from its `usage`::
+
+    [[implementing]]
+    model = "gpt-5.5"
+    [[implementing.steps]]
+    usage = { input_tokens = 9000, output_tokens = 400 }
+
 `fail = { status = 529, error = "overloaded_error" }` simulates an overloaded API, `status = 500` a
 broken one, and `error = "connection_failed"` without a status an unreachable one.
 
@@ -183,8 +191,16 @@ class ScenarioRun(BaseModel):
     """Steps of a session that is asked for its missing terminal marker."""
     resumed: tuple[Step, ...] = ()
     """Steps of a session that is resumed for another reason, such as a transient error."""
-    cost_usd: float = 0.0
-    """US dollars that each of its processes reports at its end."""
+    cost_usd: float | None = None
+    """US dollars that each of its processes reports at its end. Default: 0 without a model; none
+    with one, so that they are estimated from the tokens."""
+    model: str | None = None
+    """The model that it reports."""
+
+    @property
+    def reported_usd(self) -> float | None:
+        """Return the US dollars that are reported; None reports none."""
+        return 0.0 if self.cost_usd is None and self.model is None else self.cost_usd
 
 
 class Scenario(BaseModel):

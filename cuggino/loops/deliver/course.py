@@ -9,6 +9,7 @@ from cuggino.domain import (
     Deliverable,
     Deliverables,
     DeliverProgress,
+    HasCost,
     Terminate,
     Verification,
     decide_delivery,
@@ -136,7 +137,7 @@ class Course:
         return found
 
     def conclusion(
-        self, reason: DeliverExit, *, error: str, cost_usd: float, duration: float
+        self, reason: DeliverExit, *, error: str, paid: HasCost, duration: float
     ) -> DeliverEnded:
         """Return the result (AUT-035)."""
         known = self.listed or DeliverablesListed()
@@ -149,7 +150,8 @@ class Course:
             blocked=known.blocked,
             verified=len(verification.verified) if verification is not None else None,
             to_verify=len(verification.all) if verification is not None else 0,
-            cost_usd=cost_usd,
+            cost_usd=paid.cost_usd or 0.0,
+            cost_estimated=paid.cost_estimated,
             duration=duration,
             max_iterations=self._options.max_sessions,
             max_retries=self._options.max_retries,

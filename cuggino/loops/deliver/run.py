@@ -251,8 +251,6 @@ class DeliverRun(Story):
     def _end(self, reason: DeliverExit, error: str) -> Flow[None]:
         """Emit the result (AUT-036)."""
         run = self._run
-        ended = self._course.conclusion(
-            reason, error=error, cost_usd=run.cost_usd, duration=run.seconds
-        )
+        ended = self._course.conclusion(reason, error=error, paid=run, duration=run.seconds)
         self.is_resumable = ended.is_resumable
         yield from emit(ended)

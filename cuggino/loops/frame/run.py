@@ -79,8 +79,13 @@ class Run:
 
     @property
     def cost_usd(self) -> float:
-        """The cost of the run so far, as far as agents report it."""
+        """The cost of the run so far, as far as it is known."""
         return self.supervision.ledger.spent.cost_usd or 0.0
+
+    @property
+    def cost_estimated(self) -> bool:
+        """True if a part of the cost is an estimate."""
+        return self.supervision.ledger.spent.cost_estimated
 
     def unless_interrupted(self) -> Flow[None]:
         """Continue unless interrupted; a stage, so that a resumed run asks again.

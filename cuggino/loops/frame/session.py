@@ -150,6 +150,7 @@ class SessionReport(NamedTuple):
     message: str
     """The last message of the agent, or the error."""
     cost_usd: float | None
+    cost_estimated: bool
     error: CugginoError | None
     """An error that every further session would have, too; it ends the loop."""
     is_silent: bool
@@ -193,6 +194,7 @@ def run_session(
         outcome=fold.outcome(judged),
         message=judged.message if judged is not None else fold.words,
         cost_usd=fold.spent.cost_usd,
+        cost_estimated=fold.spent.cost_estimated,
         error=judged if judged is not None and fold.ends_the_loop(judged) else None,
         is_silent=judged is None and fold.ended is None,
     )

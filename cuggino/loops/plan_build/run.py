@@ -239,7 +239,10 @@ class PlanBuildRun(Story):
     def _iterated(self, ended: PlanBuildSessionEnded) -> Flow[None]:
         yield from emit(
             PlanBuildIterationEnded(
-                iteration=self._state.iteration, cost_usd=ended.cost_usd, duration=ended.duration
+                iteration=self._state.iteration,
+                cost_usd=ended.cost_usd,
+                cost_estimated=ended.cost_estimated,
+                duration=ended.duration,
             )
         )
 
@@ -269,6 +272,7 @@ class PlanBuildRun(Story):
             done=state.jobs.done,
             blocked=state.jobs.blocked,
             cost_usd=self._run.cost_usd,
+            cost_estimated=self._run.cost_estimated,
             duration=self._run.seconds,
             error=error,
         )

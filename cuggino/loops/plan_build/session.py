@@ -145,6 +145,7 @@ def phase_session(
             outcome=report.outcome,
             message=report.message,
             cost_usd=report.cost_usd,
+            cost_estimated=report.cost_estimated,
             duration=run.since(began),
         ),
     )

@@ -9,11 +9,19 @@ from typing import Any, TypeAlias, TypeVar
 from reactivex import Observable, abc
 from reactivex.disposable import CompositeDisposable, SingleAssignmentDisposable
 
-from cuggino.domain import Budget, BudgetLevel, Spending, begins_session, budget_exceeded
+from cuggino.domain import (
+    Budget,
+    BudgetLevel,
+    Spending,
+    begins_session,
+    budget_exceeded,
+    budget_unenforceable,
+)
 from cuggino.errors import BudgetExceeded
 from cuggino.events import (
     BudgetKind,
     BudgetWarning,
+    CostUnknown,
     Event,
     LlmAgentEvent,
     RunResumed,
@@ -44,6 +52,7 @@ class Ledger:
         self._started: datetime | None = None
         self._accounts: list[_Account] = []
         self._warned: set[BudgetKind] = set()
+        self._unknown: CostUnknown | None = None
 
     @property
     def spent(self) -> Spending:
@@ -75,6 +84,12 @@ class Ledger:
 
     def _levels(self, budget: Budget, lane: abc.SchedulerBase) -> list[BudgetLevel]:
         return budget.levels(self.spent, self.elapsed(lane.now)) if budget.is_limited else []
+
+    def _escaped(self, budget: Budget) -> BudgetExceeded | None:
+        """Return the error for a session that a budget in dollars cannot limit, or None."""
+        if budget.cost_usd is None or self._unknown is None:
+            return None
+        return budget_unenforceable(self._unknown, budget.cost_usd)
 
     def _settle(self, account: _Account) -> None:
         if account in self._accounts:
@@ -114,6 +129,9 @@ def within_budget(
     `warn_at` of a limit `BudgetWarning` is emitted, once for each kind and ledger, right before the
     event that reached it, so that the source's last event stays the last. The event that causes the
     cut is passed on.
+
+    A budget in dollars cannot hold for a session of unknown cost: after `CostUnknown` the ledger
+    counts as overdrawn.
 
     Each of `looks` is called with every event before it is passed on, and what it returns is
     emitted before it. So other policies need no observer of their own.
@@ -167,9 +185,9 @@ class _Account(abc.ObserverBase[Any], abc.DisposableBase):
 
     def begin(self, subscribe: Callable[[], abc.DisposableBase]) -> None:
         self._ledger.start(self._lane.now)
-        if (level := self._used_up()) is not None:
+        if (error := self._used_up()) is not None:
             self._closed = True
-            self._observer.on_error(budget_exceeded(level))
+            self._observer.on_error(error)
             return
         self._ledger._accounts.append(self)
         self._warn()
@@ -194,7 +212,7 @@ class _Account(abc.ObserverBase[Any], abc.DisposableBase):
 
         if elapsed < self._warn_at * limit < limit:
             at(self._warn_at * limit, lambda: self._warn("duration"))
-        at(limit, lambda: self._cut(BudgetLevel("duration", limit, limit)))
+        at(limit, lambda: self._cut(budget_exceeded(BudgetLevel("duration", limit, limit))))
 
     def on_next(self, value: Any) -> None:
         if self._closed:
@@ -205,26 +223,29 @@ class _Account(abc.ObserverBase[Any], abc.DisposableBase):
             self.spent = before.add(value)
         spends = self.spent is not before
         self._in_flight = begins or (self._in_flight and not isinstance(value, SessionEnded))
+        if isinstance(value, CostUnknown):
+            self._ledger._unknown = value
         if spends:
             self._warn()
         self._send(value)
-        if begins and (level := self._used_up()) is not None:
-            self._cut(level)
+        if begins and (error := self._used_up()) is not None:
+            self._cut(error)
         if spends and isinstance(value, UsageUpdate | SessionEnded):
             for account in list(self._ledger._accounts):
                 account.check()
 
-    def _overdrawn(self) -> BudgetLevel | None:
-        """Return the level of an overdrawn budget, other than the time limit."""
+    def _overdrawn(self) -> BudgetExceeded | None:
+        """Return the error for an overdrawn budget, other than the time limit."""
         levels = self._ledger._levels(self._budget, self._lane)
-        return next((x for x in levels if x.kind != "duration" and x.spent > x.limit), None)
+        level = next((x for x in levels if x.kind != "duration" and x.spent > x.limit), None)
+        return budget_exceeded(level) if level else self._ledger._escaped(self._budget)
 
     def on_error(self, error: Exception) -> None:
         if self._closed:
             return
         failure = error
-        if isinstance(error, BudgetExceeded) and (level := self._used_up()) is not None:
-            failure = budget_exceeded(level)
+        if isinstance(error, BudgetExceeded) and (used_up := self._used_up()) is not None:
+            failure = used_up
             failure.__cause__ = error
         self._end(lambda: self._observer.on_error(failure))
 
@@ -236,8 +257,8 @@ class _Account(abc.ObserverBase[Any], abc.DisposableBase):
         """Release the running session if the streams of the ledger have overdrawn the budget."""
         if not self._in_flight or self._closed:
             return
-        if (level := self._overdrawn()) is not None:
-            self._cut(level)
+        if (error := self._overdrawn()) is not None:
+            self._cut(error)
 
     def dispose(self) -> None:
         self._ending = None
@@ -265,18 +286,27 @@ class _Account(abc.ObserverBase[Any], abc.DisposableBase):
         ended = not self._in_flight
         return ended and isinstance(event, LlmAgentEvent) and not isinstance(event, SessionEnded)
 
-    def _used_up(self) -> BudgetLevel | None:
+    def _used_up(self) -> BudgetExceeded | None:
         levels = self._ledger._levels(self._budget, self._lane)
-        return next((level for level in levels if level.spent >= level.limit), None)
+        level = next((level for level in levels if level.spent >= level.limit), None)
+        return budget_exceeded(level) if level else self._ledger._escaped(self._budget)
 
     def _warn(self, kind: BudgetKind | None = None) -> None:
         for level in self._ledger._levels(self._budget, self._lane):
             near = level.kind == kind or level.spent >= self._warn_at * level.limit
             if near and level.kind not in self._ledger._warned:
                 self._ledger._warned.add(level.kind)
-                self._send(BudgetWarning(budget=level.kind, spent=level.spent, limit=level.limit))
+                self._send(
+                    BudgetWarning(
+                        budget=level.kind,
+                        spent=level.spent,
+                        limit=level.limit,
+                        estimated=level.estimated,
+                        count_tokens=level.count_tokens,
+                    )
+                )
 
-    def _cut(self, level: BudgetLevel) -> None:
+    def _cut(self, error: BudgetExceeded) -> None:
         """Release the source now, and fail as soon as the current call has returned.
 
         It may come out of the source's own `subscribe`, or out of a generator that can be closed
@@ -285,9 +315,7 @@ class _Account(abc.ObserverBase[Any], abc.DisposableBase):
         if self._closed:
             return
         self._release()
-        self._farewell.disposable = self._lane.schedule(
-            lambda *_: self._observer.on_error(budget_exceeded(level))
-        )
+        self._farewell.disposable = self._lane.schedule(lambda *_: self._observer.on_error(error))
 
     def _send(self, value: Any) -> None:
         if self._closed:

@@ -78,6 +78,7 @@ class JournalDigest(BaseModel):
             state=self.state,
             duration=self.totals.duration,
             cost_usd=self.totals.cost_usd,
+            cost_estimated=self.totals.cost_estimated,
         )
 
     @property

@@ -45,6 +45,7 @@ class RunPart(BaseModel):
     sessions: int
     """Sessions that reported their usage or their end."""
     cost_usd: float | None = None
+    cost_estimated: bool = False
     duration: float = 0.0
     """Seconds of the sessions that reported their end."""
 
@@ -126,6 +127,7 @@ class PartsFold:
                 model=model,
                 sessions=sums.spent.sessions,
                 cost_usd=sums.spent.cost_usd,
+                cost_estimated=sums.spent.cost_estimated,
                 duration=sums.duration,
             )
             for (role, agent, model), sums in self._sums.items()

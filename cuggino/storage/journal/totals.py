@@ -197,6 +197,7 @@ class Totals:
             agents=self._agents,
             commits=tuple(self._commits.items()),
             cost_usd=spent.cost_usd,
+            cost_estimated=spent.cost_estimated,
             usage=spent.usage,
             duration=self._before + self._seconds(),
         )

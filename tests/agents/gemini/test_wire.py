@@ -69,6 +69,7 @@ def test_a_session() -> None:
         ev.SessionEnded(
             outcome="completed",
             usage=ev.Usage(input_tokens=2400, output_tokens=150, cache_read_tokens=600),
+            model="mock",
             duration=1.0,
             num_turns=3,
             session_id="5b839a4d-b937-4804-adc6-9f7f2fc831d6",
