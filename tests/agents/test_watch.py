@@ -103,7 +103,7 @@ class Session(ABC):
 
 class Claude(Session):
     def open(self) -> None:
-        self.reader = ClaudeSession(guard=GuardWatch(TOKEN))
+        self.reader = ClaudeSession(watch=GuardWatch(TOKEN))
 
     def answer(self, own: dict[str, Any], call: str) -> None:
         line = {"type": "system", "subtype": "hook_response", "hook_event": "PreToolUse"}
@@ -181,7 +181,7 @@ class OpenCode(Session):
     """The plugin checks the token."""
 
     def open(self) -> None:
-        self.reader = OpenCodeSession(guard=Watch())
+        self.reader = OpenCodeSession(watch=Watch())
 
     def _part(self, call: str, **state: Any) -> dict[str, Any]:
         return {"id": call, "type": "tool", "tool": "bash", "callID": call, "state": state}

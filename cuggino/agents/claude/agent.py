@@ -229,7 +229,7 @@ class ClaudeAgent(ProgramAgent):
 def _session(guard: Guard | None, **given: Any) -> ClaudeSession:
     """Create the reader of the program's output, and import its module only now."""
     watch = GuardWatch(guard.token) if guard is not None else None
-    return ClaudeSession(**given, guard=watch)
+    return ClaudeSession(**given, watch=watch)
 
 
 def system_prompt_file(options: SpawnOptions, stack: ExitStack) -> Path | None:

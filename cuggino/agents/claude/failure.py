@@ -8,20 +8,12 @@ API-error lines and its limits, never the subtype or exit code alone: an API err
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, tzinfo
 from typing import Any
 
 from cuggino.agents.base.failure import cut, failed, interrupted
-from cuggino.agents.base.refusals import (
-    START_ANEW,
-    Dialect,
-    Refusal,
-    judge,
-    judge_answer,
-    judge_ending,
-)
+from cuggino.agents.base.reader import Ending
+from cuggino.agents.base.refusals import START_ANEW, Dialect, Refusal
 from cuggino.agents.base.wire import Json, text_or_none
 from cuggino.errors import AgentFailed, BudgetExceeded, LlmSessionError
 from cuggino.events import RateLimited
@@ -56,9 +48,9 @@ DIALECT = Dialect(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ending:
-    """Everything known about a run when its process has ended."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What the program has reported about its run."""
 
     result: Json | None
     """The first `result` line: the main answer. Later ones answer background tasks."""
@@ -72,26 +64,19 @@ class Ending:
     """The last usage limit that was reported."""
     interrupted: bool = False
     """True if the program reported an interruption."""
-    program: str = "claude"
-    """Name of the program in messages."""
-    now: datetime
-    """Time of the end, timezone-aware."""
-    zone: Callable[[], tzinfo]
-    """Returns the time zone for times without one."""
 
 
-def failure_of(ending: Ending, *, exit_code: int, stderr_tail: str) -> LlmSessionError | None:
+def failure_of(told: Told, ending: Ending) -> LlmSessionError | None:
     """Return the error of this run, or None if it succeeded.
 
     A nonzero exit code after a successful result is ignored, as the answer is complete, unless it
     consists of a usage limit (AUT-024, AUT-076).
     """
-    result, now, zone = ending.result, ending.now, ending.zone()
+    result = told.result
     if result is None:
-        return _without_result(ending, exit_code=exit_code, stderr_tail=stderr_tail)
+        return _without_result(told, ending)
     if not _is_failure(result):
-        answer = text_or_none(result.get("result")) or ""
-        return judge_answer(answer, DIALECT, now=now, zone=zone)
+        return ending.answered(text_or_none(result.get("result")) or "")
     message = _message(result)
     subtype, terminal = result.get("subtype"), text_or_none(result.get("terminal_reason")) or ""
     if terminal == "budget_exhausted" or subtype == "error_max_budget_usd":
@@ -101,23 +86,22 @@ def failure_of(ending: Ending, *, exit_code: int, stderr_tail: str) -> LlmSessio
     for pattern, hint in DIALECT.refusals:
         if pattern.search(message):
             return AgentFailed(message, reason="bad_request", hint=hint)
-    return judge(refusal_of(result, ending, message), DIALECT, now=now, zone=zone)
+    return ending.refused(refusal_of(result, told, message))
 
 
-def refusal_of(result: Json, ending: Ending, message: str) -> Refusal:
+def refusal_of(result: Json, told: Told, message: str) -> Refusal:
     """Return the facts of a failed `result`.
 
     A reported limit is that of the refusal unless the work went on, to fail for another reason, or
     goes on at a price.
     """
-    error = ending.api_error or {}
+    error = told.api_error or {}
     status = next(
         (s for source in (result, error) if isinstance(s := source.get("api_error_status"), int)),
         None,
     )
-    told = (result.get("terminal_reason"), result.get("subtype"))
-    kinds = [*told, error.get("error"), error.get("api_error")]
-    limit = _limit(ending)
+    kinds = [result.get("terminal_reason"), result.get("subtype"), *_kinds(error)]
+    limit = _limit(told)
     if limit is not None and status in (429, None):
         kinds.append("rejected")
     return Refusal(
@@ -126,6 +110,11 @@ def refusal_of(result: Json, ending: Ending, message: str) -> Refusal:
         status=status,
         resets_at=limit.resets_at if limit is not None else None,
     )
+
+
+def _kinds(api_error: Json) -> tuple[str, ...]:
+    named = (api_error.get("error"), api_error.get("api_error"))
+    return tuple(kind for kind in named if isinstance(kind, str))
 
 
 def refused_login(program: str) -> AgentFailed:
@@ -147,38 +136,24 @@ def _is_failure(result: Json) -> bool:
     )
 
 
-def _limit(ending: Ending) -> RateLimited | None:
+def _limit(told: Told) -> RateLimited | None:
     """Return the usage limit that stops the work, by the program's events."""
-    limit = ending.limit
+    limit = told.limit
     return limit if limit is not None and limit.status == "rejected" and not limit.overage else None
 
 
-def _without_result(ending: Ending, *, exit_code: int, stderr_tail: str) -> LlmSessionError:
-    if ending.interrupted:
+def _without_result(told: Told, ending: Ending) -> LlmSessionError:
+    if told.interrupted:
         return interrupted(ending.program)
-    now, zone, limit = ending.now, ending.zone(), _limit(ending)
-    if limit is not None:
-        message = ending.api_text or stderr_tail.strip() or "a usage limit was met"
+    if (limit := _limit(told)) is not None:
+        message = told.api_text or ending.said.strip() or "a usage limit was met"
         refusal = Refusal(message=message, kinds=("rejected",), resets_at=limit.resets_at)
-        return judge(refusal, DIALECT, now=now, zone=zone)
-    if ending.api_error is not None:
-        kinds = (ending.api_error.get("error"), ending.api_error.get("api_error"))
-        told = Refusal(
-            message=ending.api_text, kinds=tuple(kind for kind in kinds if isinstance(kind, str))
-        )
-        judged = judge(told, DIALECT, now=now, zone=zone)
+        return ending.refused(refusal)
+    if told.api_error is not None:
+        judged = ending.refused(Refusal(message=told.api_text, kinds=_kinds(told.api_error)))
         if not (isinstance(judged, AgentFailed) and judged.reason == "unknown"):
             return judged
-    if (answered := judge_answer(ending.answer, DIALECT, now=now, zone=zone)) is not None:
-        return answered
-    return judge_ending(
-        DIALECT,
-        program=ending.program,
-        exit_code=exit_code,
-        said=stderr_tail,
-        now=now,
-        zone=zone,
-    )
+    return ending.answered(told.answer) or ending.without_result()
 
 
 def _message(result: Json) -> str:

@@ -7,18 +7,16 @@ failed run.
 
 from __future__ import annotations
 
-import os
 import re
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime, tzinfo
 from functools import cache
-from typing import Any
+from typing import Any, Unpack
 
 from pydantic_core import from_json
 
-from cuggino.agents.base.failure import PlainLines, local_zone, outcome_of
 from cuggino.agents.base.quota import quota_used, time_or_none
+from cuggino.agents.base.reader import Ending, LineReader, ReaderOptions
 from cuggino.agents.base.watch import same_text
 from cuggino.agents.base.wire import (
     MOST_LEVELS,
@@ -32,7 +30,7 @@ from cuggino.agents.base.wire import (
     parse_json_line,
     text_or_none,
 )
-from cuggino.agents.claude.failure import Ending, failure_of, refused_login
+from cuggino.agents.claude.failure import DIALECT, Told, failure_of, refused_login
 from cuggino.agents.claude.guard import GuardWatch
 from cuggino.agents.claude.input import input_line, input_message, refusal
 from cuggino.errors import LlmSessionError
@@ -43,7 +41,6 @@ from cuggino.events import (
     PingEvent,
     QuotaUsed,
     RateLimited,
-    SessionEnded,
     Steered,
     SystemMessage,
     Thinking,
@@ -513,50 +510,36 @@ _REFUSALS = 2
 """Refused logins in a row that end a session."""
 
 
-def _local_zone() -> tzinfo:
-    return local_zone(os.environ)
-
-
-class ClaudeSession:
-    """The fold over one run of the program: feed it every line of stdout, then end it once.
+class ClaudeSession(LineReader):
+    """The fold over one run of the program; see `LineReader`.
 
     The run ends with its process, not with its first result: background tasks may continue and add
     results of their own. The first result is the main answer and decides the outcome, unless a
-    person's message follows it: then the next result does. `program` is its name in messages.
-    `zone` returns the time zone for times without one, and is called only when needed. `guard`
-    watches a guarded session. Without `drafts` text may be streamed late, or not before it is
-    complete, if it has no marker.
+    person's message follows it: then the next result does. Without `drafts` text may be streamed
+    late, or not before it is complete, if it has no marker.
     """
+
+    dialect = DIALECT
+    _watch: GuardWatch | None
 
     def __init__(
         self,
         *,
         program: str = "claude",
-        zone: Callable[[], tzinfo] = _local_zone,
-        guard: GuardWatch | None = None,
         drafts: bool = True,
+        **given: Unpack[ReaderOptions],
     ) -> None:
-        self._program = program
-        self._guard = guard
-        self._zone = zone
-        self._plain = PlainLines()
-        self.session_id: str | None = None
-        self._model: str | None = None
-        """Id for resuming the session; known from the first line."""
+        super().__init__(program=program, **given)
         self.version: str | None = None
         """Version of the program, as reported."""
         self._result: Json | None = None
         self._results: set[str] = set()
         """What identifies the results so far: a line may be printed twice."""
         self._api_error: Json | None = None
-        self._answer = ""
-        """The last message of the model in the main conversation."""
-        self._limit: RateLimited | None = None
         self._interrupted = False
         self._refused = 0
         """Refused logins in a row."""
         self._meter = UsageMeter()
-        self._num_turns: int | None = None
         self._stop_reason: str | None = None
         """Why the last message of the main conversation ended."""
         self._writing = _Writing()
@@ -601,11 +584,6 @@ class ClaudeSession:
         return bool(result.get("is_error")) or str(result.get("subtype")).startswith("error")
 
     @property
-    def limit(self) -> RateLimited | None:
-        """The last usage limit that the program reported."""
-        return self._limit
-
-    @property
     def breach(self) -> LlmSessionError | None:
         """The error for which the session must end now: a breached guard or a refused login.
 
@@ -614,7 +592,7 @@ class ClaudeSession:
         """
         if self._refused >= _REFUSALS:
             return refused_login(self._program)
-        return self._guard.breach if self._guard else None
+        return super().breach
 
     def feed(self, line: bytes, *, now: float) -> list[LlmAgentEvent]:
         """Return the events of this line (see `to_events`); `now` is in seconds since the epoch.
@@ -632,50 +610,9 @@ class ClaudeSession:
             self._plain.add(line)
             # Even an incomplete line is a sign of life.
             return [self._alive(now)] if line.startswith(_STREAM_EVENT) else []
-        if raw.get("type") == "stream_event":  # the vast majority, used by nothing else
-            if self._messages.are_asked and (told := self._messages.told(raw)):
-                self._result = None
-                return [*told, *self.feed(line, now=now)]
-            self._note_stop(raw)
-            is_void = self._has_failed or self._is_foreign(raw)
-            said = [] if is_void else self._writing.read(_with_surrogates(line, raw))
-            return [self._alive(now), *said, *self._counted(raw)]
-        if self._is_repeated(raw):
-            return []
-        events = to_events(raw, now=now)
-        if self._guard:
-            events = [*self._guard.read(raw, hook_answer(raw)), *events]
-        match raw.get("type"):
-            case "system" if raw.get("subtype") == "init":
-                self.session_id = text_or_none(raw.get("session_id")) or self.session_id
-                self.version = text_or_none(raw.get("claude_code_version")) or self.version
-                self._model = text_or_none(raw.get("model")) or self._model
-            case "system" if raw.get("subtype") == "api_retry":
-                self._refused = self._refused + 1 if raw.get("error_status") == 401 else 0
-            case "assistant":
-                self._refused = 0
-                if raw.get("parent_tool_use_id") is None:
-                    self._api_error = raw if is_api_error(raw) else None
-                    self._keeps = not self._drafts
-                    self._answer = "" if is_api_error(raw) else message_text(raw)
-                    message = dict_or_empty(raw.get("message"))
-                    self._stop_reason = text_or_none(message.get("stop_reason"))
-                if self._has_failed or self._is_foreign(raw):
-                    events = [event for event in events if not isinstance(event, AgentMessage)]
-                events = [*self._unfinished(events), *events]
-            case "user":
-                self._interrupted = self._interrupted or any(map(_is_interruption, events))
-            case "rate_limit_event":
-                self._limit = _rate_limited(raw)
-            case "result":
-                self._add_result(raw)
-            case "command_lifecycle":
-                self._messages.follow(raw)
-            case "control_request":
-                self._questions.append(raw)
-            case _:
-                pass
-        return [*events, *self._counted(raw)]
+        # One piece of a text may end within a pair of surrogates.
+        is_piece = raw.get("type") == "stream_event"
+        return self.read(_with_surrogates(line, raw) if is_piece else raw, now=now)
 
     def feed_all(self, lines: Sequence[bytes], *, now: float) -> Iterator[LlmAgentEvent]:
         """Yield the events of lines that came at once, as `feed` does, but faster.
@@ -724,43 +661,65 @@ class ClaudeSession:
         if not self._has_failed:
             yield from self._writing.add(text)
 
-    def end(
-        self, *, exit_code: int, stderr_tail: str, duration: float, now: float
-    ) -> tuple[SessionEnded, LlmSessionError | None]:
-        """Return how the run ended, and its error if it failed (CUG-083).
+    def read(self, raw: Json, *, now: float) -> list[LlmAgentEvent]:
+        if raw.get("type") == "stream_event":  # the vast majority, used by nothing else
+            if self._messages.are_asked and (told := self._messages.told(raw)):
+                self._result = None
+                return [*told, *self.read(raw, now=now)]
+            self._note_stop(raw)
+            is_void = self._has_failed or self._is_foreign(raw)
+            said = [] if is_void else self._writing.read(raw)
+            return [self._alive(now), *said, *self._counted(raw)]
+        if self._is_repeated(raw):
+            return []
+        events = to_events(raw, now=now)
+        if self._watch:
+            events = [*self._watch.read(raw, hook_answer(raw)), *events]
+        match raw.get("type"):
+            case "system" if raw.get("subtype") == "init":
+                self.session_id = text_or_none(raw.get("session_id")) or self.session_id
+                self.version = text_or_none(raw.get("claude_code_version")) or self.version
+                self.model = text_or_none(raw.get("model")) or self.model
+            case "system" if raw.get("subtype") == "api_retry":
+                self._refused = self._refused + 1 if raw.get("error_status") == 401 else 0
+            case "assistant":
+                self._refused = 0
+                if raw.get("parent_tool_use_id") is None:
+                    self._api_error = raw if is_api_error(raw) else None
+                    self._keeps = not self._drafts
+                    self.answer = "" if is_api_error(raw) else message_text(raw)
+                    message = dict_or_empty(raw.get("message"))
+                    self._stop_reason = text_or_none(message.get("stop_reason"))
+                if self._has_failed or self._is_foreign(raw):
+                    events = [event for event in events if not isinstance(event, AgentMessage)]
+                events = [*self._unfinished(events), *events]
+            case "user":
+                self._interrupted = self._interrupted or any(map(_is_interruption, events))
+            case "rate_limit_event":
+                self.limit = _rate_limited(raw)
+            case "result":
+                self._add_result(raw)
+            case "command_lifecycle":
+                self._messages.follow(raw)
+            case "control_request":
+                self._questions.append(raw)
+            case _:
+                pass
+        return [*events, *self._counted(raw)]
 
-        `exit_code` is negative if a signal terminated the process. `duration` is in seconds, `now`
-        in seconds since the epoch. A session without a result has no known cost, and the usage of
-        its messages.
-        """
-        ending = Ending(
+    def failure(self, ending: Ending) -> LlmSessionError | None:
+        reason = text_or_none((self._result or {}).get("stop_reason")) or self._stop_reason
+        self.is_truncated = reason in _CUT
+        self.usage, self.cost_usd = self._meter.usage, self._meter.cost
+        told = Told(
             result=self._result,
             api_error=self._api_error,
             api_text=message_text(self._api_error) if self._api_error else "",
-            answer=self._answer,
-            limit=self._limit,
+            answer=self.answer,
+            limit=self.limit,
             interrupted=self._interrupted,
-            program=self._program,
-            now=datetime.fromtimestamp(now, UTC),
-            zone=self._zone,
         )
-        error = failure_of(ending, exit_code=exit_code, stderr_tail=self._plain.after(stderr_tail))
-        ended = SessionEnded(
-            outcome=outcome_of(error),
-            cost_usd=self._meter.cost,
-            model=self._model,
-            usage=self._meter.usage,
-            duration=duration,
-            num_turns=self._num_turns,
-            session_id=self.session_id,
-            truncated=self._is_truncated,
-        )
-        return ended, error
-
-    @property
-    def _is_truncated(self) -> bool:
-        reason = text_or_none((self._result or {}).get("stop_reason")) or self._stop_reason
-        return reason in _CUT
+        return failure_of(told, ending)
 
     def _is_foreign(self, raw: Json) -> bool:
         """Return whether the line belongs to another session."""
@@ -790,7 +749,7 @@ class ClaudeSession:
     def _counted(self, raw: Json) -> list[UsageUpdate]:
         usage = self._meter.usage if self._meter.count(raw) else None
         # Sub-agents may have other models.
-        model = text_or_none(dict_or_empty(raw.get("message")).get("model")) or self._model
+        model = text_or_none(dict_or_empty(raw.get("message")).get("model")) or self.model
         return [UsageUpdate(usage=usage, model=model)] if usage else []
 
     def _unfinished(self, events: list[LlmAgentEvent]) -> list[LlmAgentEvent]:
@@ -803,4 +762,4 @@ class ClaudeSession:
             self._result = raw
         self.session_id = self.session_id or text_or_none(raw.get("session_id"))
         if isinstance(turns := raw.get("num_turns"), int):
-            self._num_turns = (self._num_turns or 0) + turns
+            self.turns += turns

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, tzinfo
+from datetime import datetime
 from pathlib import Path
+from typing import Unpack
 
-from cuggino.agents.base.failure import PlainLines, outcome_of
 from cuggino.agents.base.quota import quota_used, time_or_none
-from cuggino.agents.base.refusals import judge, judge_answer, judge_ending, unresumable
+from cuggino.agents.base.reader import Ending, LineReader, ReaderOptions
+from cuggino.agents.base.refusals import unresumable
 from cuggino.agents.base.wire import (
     Json,
     count_or_zero,
@@ -26,16 +27,13 @@ from cuggino.errors import AgentFailed, LlmSessionError
 from cuggino.events import (
     AgentMessage,
     LlmAgentEvent,
-    PingEvent,
     QuotaUsed,
     RateLimited,
-    SessionEnded,
     SystemMessage,
     Thinking,
     ToolCall,
     ToolResult,
     Usage,
-    UsageUpdate,
 )
 
 _MOST_SEARCHES = 5
@@ -164,39 +162,35 @@ def _window_name(rate_limits: Json, key: str, window: Json) -> str:
 _UNFINISHED = "It was still running when the session ended."
 
 
-class CodexSession:
-    """The fold over one run of the program: feed it every line of stdout, then end it once.
+class CodexSession(LineReader):
+    """The fold over one run of the program; see `LineReader`.
 
     `resumed` is the id of the resumed thread. `record` returns the total usage of a thread, in
     which Codex includes earlier sessions; `account` is the record, for the windows and the
-    model that it read then. `watch` watches a guarded session.
+    model that it read then. Neither US dollars nor turns are reported.
     """
+
+    dialect = DIALECT
+    _watch: CodexWatch | None
 
     def __init__(
         self,
         *,
         program: str = "codex",
-        zone: Callable[[], tzinfo] = lambda: UTC,
         resumed: str | None = None,
         record: Callable[[str], Usage | None] = lambda _thread: None,
         account: UsageRecord | None = None,
-        watch: CodexWatch | None = None,
+        **given: Unpack[ReaderOptions],
     ) -> None:
-        self.session_id: str | None = None
-        self._program = program
-        self._zone = zone
-        self._plain = PlainLines()
+        super().__init__(program=program, **given)
+        self.session_id = resumed
         self._resumed = resumed
         self._record = record
         self._before = record(resumed) if resumed is not None else None
         self._account = account
         self._windows = self._known_windows
         """The windows that are old or were emitted."""
-        self._watch = watch
-        self._usage: Usage | None = None
         self._failed: str | None = None
-        self._answer = ""
-        """The last message."""
         self._completed = False
         self._open: dict[str, str] = {}
         """Tools of the calls that have started, by id; an item with several files has several
@@ -205,54 +199,21 @@ class CodexSession:
         self._stranger: AgentFailed | None = None
 
     @property
-    def limit(self) -> RateLimited | None:
-        """None: the program reports limits only in messages."""
-        return None
-
-    @property
     def breach(self) -> LlmSessionError | None:
         """The error for which it must end immediately: a breached guard, or a different session."""
-        return self._stranger or (self._watch.breach if self._watch else None)
+        return self._stranger or super().breach
 
-    def feed(self, line: bytes, *, now: float) -> list[LlmAgentEvent]:
-        """Return the events of this line; `now` is in seconds since the epoch. Never raises."""
-        raw = parse_json_line(line)
-        if raw is None:
-            self._plain.add(line)
-            return []
+    def failure(self, ending: Ending) -> LlmSessionError | None:
+        if self._failed is not None:
+            return ending.refused(refusal_of(self._failed, window=self._exhausted(ending.now)))
+        return ending.answered(self.answer) if self._completed else ending.without_result()
+
+    def read(self, raw: Json, *, now: float) -> list[LlmAgentEvent] | None:
         denied = self._watch.read() if self._watch else []
         events = self._read(raw)
-        return [*denied, *(events if events is not None else [PingEvent(timestamp=now)])]
-
-    def end(
-        self, *, exit_code: int, stderr_tail: str, duration: float, now: float
-    ) -> tuple[SessionEnded, LlmSessionError | None]:
-        """Return how the session ended. The program reports neither US dollars nor turns."""
-        error = self.breach or self._failure(
-            exit_code, self._plain.after(stderr_tail), datetime.fromtimestamp(now, UTC)
-        )
-        ended = SessionEnded(
-            outcome=outcome_of(error),
-            usage=self._usage,
-            model=self._model,
-            duration=duration,
-            session_id=self.session_id or (None if self._stranger else self._resumed),
-        )
-        return ended, error
-
-    def _failure(self, exit_code: int, said: str, now: datetime) -> LlmSessionError | None:
-        zone = self._zone()
-        if self._failed is not None:
-            refusal = refusal_of(self._failed, window=self._exhausted(now))
-            return judge(refusal, DIALECT, now=now, zone=zone)
-        if self._completed:
-            return judge_answer(self._answer, DIALECT, now=now, zone=zone)
-        return judge_ending(
-            DIALECT, program=self._program, exit_code=exit_code, said=said, now=now, zone=zone
-        )
+        return [*denied, *events] if events is not None else denied or None
 
     def _read(self, raw: Json) -> list[LlmAgentEvent] | None:
-        """Return the events, or None for a mere sign of life."""
         match raw.get("type"):
             case "thread.started":
                 return self._begin(text_or_none(raw.get("thread_id")))
@@ -274,15 +235,11 @@ class CodexSession:
             case _:
                 return []
 
-    @property
-    def _model(self) -> str | None:
-        return self._account.model if self._account is not None else None
-
     def _begin(self, thread: str | None) -> list[LlmAgentEvent]:
         if self._resumed is not None and thread != self._resumed:
-            self._stranger = unresumable(
-                f"there is no session {self._resumed}"
-            )  # this is a new session
+            # This is a new session.
+            self._stranger = unresumable(f"there is no session {self._resumed}")
+            self.session_id = None
             return []
         self.session_id = thread
         if self._resumed is not None and self._before is None:
@@ -330,7 +287,7 @@ class CodexSession:
     def _message(self, text: str | None, item: Json) -> list[LlmAgentEvent] | None:
         if not text:
             return None
-        self._answer = text
+        self.answer = text
         message = AgentMessage(text=text, message_id=text_or_none(item.get("id")))
         return [message, *self._count()]
 
@@ -371,11 +328,8 @@ class CodexSession:
         return [*windows, *paid]
 
     def _used(self, total: Usage) -> list[LlmAgentEvent]:
-        usage = without(total, self._before)
-        if usage == self._usage:
-            return []
-        self._usage = usage
-        return [UsageUpdate(usage=usage, model=self._model)]
+        self.model = self._account.model if self._account is not None else None
+        return self.used(without(total, self._before))
 
     def _say(self, text: str | None) -> list[LlmAgentEvent] | None:
         """Return a message of the program, which repeats some of them."""

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, tzinfo
 
 from cuggino.agents.base.calls import Call
-from cuggino.agents.base.failure import interrupted, outcome_of
+from cuggino.agents.base.failure import interrupted
 from cuggino.agents.base.program import encodable
 from cuggino.agents.base.quota import quota_used, time_or_none
+from cuggino.agents.base.reader import Session
 from cuggino.agents.base.refusals import judge, judge_answer
 from cuggino.agents.base.wire import (
     Json,
@@ -41,14 +42,13 @@ from cuggino.events import (
     ToolCall,
     ToolResult,
     Usage,
-    UsageUpdate,
     UserMessage,
 )
 
 PROGRAM = "copilot"
 
 
-class CopilotSession:
+class CopilotSession(Session):
     """The fold over one session: feed it every event, then end it once.
 
     `servers` are the names of the MCP servers, `resumed` is the id of a resumed session; a new one
@@ -61,7 +61,7 @@ class CopilotSession:
     def __init__(
         self, *, servers: Iterable[str] = (), resumed: str | None = None, zone: tzinfo = UTC
     ) -> None:
-        self.session_id: str | None = None
+        super().__init__()
         self.is_over = False
         self._servers = tuple(servers)
         self._resumed = resumed
@@ -71,14 +71,9 @@ class CopilotSession:
         """Ids of the events so far: one may be sent twice."""
         self._error: Json | None = None
         """The last error, unless the model answered after it."""
-        self._answer = ""
-        """The last message."""
         self._interrupted = False
-        self._usage: Usage | None = None
-        self._model: str | None = None
         self._paid: set[str] = set()
         """The quotas that are used up while work continues, paid for."""
-        self._turns = 0
         self._misread = False
         self._calls: dict[str, str] = {}
         """The call that started each sub-agent."""
@@ -123,16 +118,8 @@ class CopilotSession:
             if self._error is not None:
                 error = judge(refusal_of(self._error), DIALECT, now=moment, zone=self._zone)
             else:
-                error = judge_answer(self._answer, DIALECT, now=moment, zone=self._zone)
-        ended = SessionEnded(
-            outcome=outcome_of(error),
-            usage=self._usage,
-            model=self._model,
-            duration=duration,
-            num_turns=self._turns or None,
-            session_id=self.session_id,
-        )
-        return ended, error
+                error = judge_answer(self.answer, DIALECT, now=moment, zone=self._zone)
+        return self.ended(error, duration=duration), error
 
     def _read(self, kind: str, data: Json, agent: str | None) -> list[LlmAgentEvent] | None:
         """Return the events, or None for a mere sign of life."""
@@ -149,7 +136,7 @@ class CopilotSession:
                     return [Steered(text=said, to="session")]
                 return [] if echoed or not text else [UserMessage(text=text)]
             case "assistant.turn_start" if agent is None:
-                self._turns += 1
+                self.turns += 1
             case "assistant.message":
                 return self._message(data, agent)
             case "assistant.reasoning":
@@ -199,7 +186,7 @@ class CopilotSession:
         if not text:
             return None
         if parent is None:
-            self._answer = text
+            self.answer = text
         message_id = text_or_none(data.get("messageId"))
         told: list[LlmAgentEvent] = []
         if message_id and (left := self._pieces.end(message_id)):
@@ -248,15 +235,15 @@ class CopilotSession:
         read = count_or_zero(data.get("cacheReadTokens"))
         written = count_or_zero(data.get("cacheWriteTokens"))
         given = count_or_zero(data.get("inputTokens"))
-        self._model = text_or_none(data.get("model")) or self._model
-        used = self._usage or Usage()
-        self._usage = Usage(
+        self.model = text_or_none(data.get("model")) or self.model
+        used = self.usage or Usage()
+        usage = Usage(
             input_tokens=used.input_tokens + max(0, given - read - written),
             output_tokens=used.output_tokens + count_or_zero(data.get("outputTokens")),
             cache_read_tokens=used.cache_read_tokens + read,
             cache_creation_tokens=used.cache_creation_tokens + written,
         )
-        return [UsageUpdate(usage=self._usage, model=self._model), *self._quota(data)]
+        return [*self.used(usage), *self._quota(data)]
 
     def _quota(self, data: Json) -> Iterator[LlmAgentEvent]:
         """Yield the used share of each quota, and once that work beyond one is paid for."""

@@ -9,27 +9,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import datetime, time, timedelta, tzinfo
+from datetime import datetime, time, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from cuggino.agents.base.failure import interrupted
-from cuggino.agents.base.refusals import (
-    START_ANEW,
-    Cause,
-    Dialect,
-    Refusal,
-    judge,
-    judge_answer,
-    judge_ending,
-)
+from cuggino.agents.base.refusals import START_ANEW, Cause, Dialect, Refusal
 from cuggino.agents.base.wire import Json, dict_or_empty, list_or_empty, text_or_none
-from cuggino.errors import AgentFailed, LlmSessionError
 
 _EXIT_CODES: dict[int, Cause] = {41: "auth", 42: "bad_request", 44: "bad_request"}
 _EXIT_CODES |= {52: "bad_request", 53: "max_turns", 55: "bad_request"}
-_INTERRUPTED = 130
+INTERRUPTED = 130
+"""The exit code of an interrupted program."""
 _STATUSES = (400, 401, 402, 403, 404, 408, 413, 429, 499, 500, 502, 503, 504, 529)
 _PER_DAY = re.compile(r"per_?day|daily", re.IGNORECASE)
 _DAYS_OF = ZoneInfo("America/Los_Angeles")
@@ -68,44 +58,6 @@ _NOTHING = re.compile(r"limit:\s*0(?![\d.])", re.IGNORECASE)
 """The model has no free tier, so waiting does not help."""
 
 LOOP = "Loop detected"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
-    """Everything known at the end of a run."""
-
-    result: Json | None
-    told: str
-    """The last error reported before."""
-    program: str
-    now: datetime
-    zone: tzinfo
-    answer: str = ""
-    """The last message of the model."""
-
-
-def failure_of(ending: Ending, *, exit_code: int, stderr_tail: str) -> LlmSessionError | None:
-    """Return the error of the run, or None if it succeeded."""
-    now, zone = ending.now, ending.zone
-    if ending.result is not None and ending.result.get("status") == "success":
-        if LOOP in ending.told:
-            return AgentFailed(ending.told, reason="unknown")
-        return judge_answer(ending.answer, DIALECT, now=now, zone=zone)
-    if exit_code == _INTERRUPTED:
-        return interrupted(ending.program)
-    if ending.result is not None:
-        told = text_or_none(dict_or_empty(ending.result.get("error")).get("message"))
-        refusal = refusal_of(told or ending.told or "Unknown error", exit_code=exit_code, now=now)
-        return judge(refusal, DIALECT, now=now, zone=zone)
-    return judge_ending(
-        DIALECT,
-        program=ending.program,
-        exit_code=exit_code,
-        said=stderr_tail,
-        kinds=(f"exit {exit_code}",),
-        now=now,
-        zone=zone,
-    )
 
 
 def refusal_of(message: str, *, exit_code: int, now: datetime) -> Refusal:

@@ -6,35 +6,31 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime, tzinfo
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
-from cuggino.agents.base.failure import PlainLines, outcome_of
+from cuggino.agents.base.failure import interrupted
+from cuggino.agents.base.reader import Ending, LineReader, ReaderOptions
 from cuggino.agents.base.wire import (
     Json,
     count_or_zero,
     dict_or_empty,
     output_text,
-    parse_json_line,
     shown,
     text_or_none,
 )
-from cuggino.agents.gemini.failure import Ending, failure_of
+from cuggino.agents.gemini.failure import DIALECT, INTERRUPTED, LOOP, refusal_of
 from cuggino.agents.gemini.guard import GeminiWatch, same_input
 from cuggino.agents.gemini.tools import call_of, unmarked
-from cuggino.errors import LlmSessionError, StorageError
+from cuggino.errors import AgentFailed, LlmSessionError, StorageError
 from cuggino.events import (
     AgentMessage,
     LlmAgentEvent,
     MessageDelta,
-    RateLimited,
-    SessionEnded,
     SystemMessage,
     ToolCall,
     ToolResult,
     Usage,
-    UsageUpdate,
 )
 
 SHELL = "run_shell_command"
@@ -108,68 +104,47 @@ def _code_in(text: str) -> int:
     return code
 
 
-class GeminiSession:
-    """The fold over one run of the program: feed it every line of stdout, then end it once.
+class GeminiSession(LineReader):
+    """The fold over one run of the program; see `LineReader`.
 
     The program reports text in pieces only. Each is a `MessageDelta`, and all pieces until
     something else happens are one `AgentMessage`. If the connection breaks within a message, the
     program silently starts over, so the `AgentMessage` begins with the broken attempt; a message
-    that was never completed has none.
+    that was never completed has none. US dollars are not reported.
 
-    `servers` are the names of the MCP servers; `watch` watches a guarded session; `exit_code`
-    returns that of a finished command by its input.
+    `servers` are the names of the MCP servers; `exit_code` returns that of a finished command by
+    its input.
     """
+
+    dialect = DIALECT
+    _watch: GeminiWatch | None
 
     def __init__(
         self,
         *,
         program: str = "gemini",
-        zone: Callable[[], tzinfo] = lambda: UTC,
         cwd: str = "/",
         servers: Iterable[str] = (),
-        watch: GeminiWatch | None = None,
         exit_code: Callable[[Any], int] = lambda _given: 0,
+        **given: Unpack[ReaderOptions],
     ) -> None:
-        self.session_id: str | None = None
-        self._program = program
-        self._zone = zone
-        self._plain = PlainLines()
+        super().__init__(program=program, **given)
         self._cwd = cwd
         self._servers = tuple(servers)
-        self._watch = watch
         self._exit_code = exit_code
         self._commands: dict[str, Any] = {}
         self._result: Json | None = None
         self._told = ""
-        self._usage: Usage | None = None
-        self._model: str | None = None
-        self._turns = 0
+        """The last error reported before the result."""
         self._is_turn = False
         self._pieces: list[str] = []
-        self._answer = ""
-        """The last message."""
         self._message_id = ""
 
-    @property
-    def limit(self) -> RateLimited | None:
-        """None: the program reports no limit before its end."""
-        return None
-
-    @property
-    def breach(self) -> LlmSessionError | None:
-        """The breach of the guard for which the session must end immediately, or None."""
-        return self._watch.breach if self._watch else None
-
-    def feed(self, line: bytes, *, now: float) -> list[LlmAgentEvent]:
-        """Return the events of this line. Never raises: unknown lines are skipped."""
-        raw = parse_json_line(line)
-        if raw is None:
-            self._plain.add(line)
-            return []
+    def read(self, raw: Json, *, now: float) -> list[LlmAgentEvent]:
         match raw.get("type"):
             case "init":
                 self.session_id = text_or_none(raw.get("session_id")) or self.session_id
-                self._model = text_or_none(raw.get("model")) or self._model
+                self.model = text_or_none(raw.get("model")) or self.model
                 if self._watch:
                     self._watch.start()
                 return [SystemMessage(text="Session initialized")]
@@ -187,28 +162,19 @@ class GeminiSession:
             case _:
                 return []
 
-    def end(
-        self, *, exit_code: int, stderr_tail: str, duration: float, now: float
-    ) -> tuple[SessionEnded, LlmSessionError | None]:
-        """Return how the run ended, and its error if it failed (CUG-083), without US dollars."""
-        ending = Ending(
-            result=self._result,
-            told=self._told,
-            program=self._program,
-            now=datetime.fromtimestamp(now, UTC),
-            zone=self._zone(),
-            answer=self._answer,
-        )
-        error = failure_of(ending, exit_code=exit_code, stderr_tail=self._plain.after(stderr_tail))
-        ended = SessionEnded(
-            outcome=outcome_of(error),
-            usage=self._usage,
-            model=self._model,
-            duration=duration,
-            num_turns=self._turns or None,
-            session_id=self.session_id,
-        )
-        return ended, error
+    def failure(self, ending: Ending) -> LlmSessionError | None:
+        result = self._result
+        if result is not None and result.get("status") == "success":
+            if LOOP in self._told:
+                return AgentFailed(self._told, reason="unknown")
+            return ending.answered(self.answer)
+        if ending.exit_code == INTERRUPTED:
+            return interrupted(ending.program)
+        if result is None:
+            return ending.without_result(f"exit {ending.exit_code}")
+        told = text_or_none(dict_or_empty(result.get("error")).get("message")) or self._told
+        message = told or "Unknown error"
+        return ending.refused(refusal_of(message, exit_code=ending.exit_code, now=ending.now))
 
     def _text(self, raw: Json) -> list[LlmAgentEvent]:
         text = text_or_none(raw.get("content"))
@@ -216,7 +182,7 @@ class GeminiSession:
             return []
         self._speaks()
         if not self._pieces:
-            self._message_id = f"{text_or_none(raw.get('timestamp')) or 'message'}/{self._turns}"
+            self._message_id = f"{text_or_none(raw.get('timestamp')) or 'message'}/{self.turns}"
         self._pieces.append(text)
         return [MessageDelta(text=text, message_id=self._message_id)]
 
@@ -224,13 +190,13 @@ class GeminiSession:
         """Complete the message that was written so far."""
         text = "".join(self._pieces)
         self._pieces.clear()
-        self._answer = text or self._answer
+        self.answer = text or self.answer
         return [AgentMessage(text=text, message_id=self._message_id)] if text else []
 
     def _speaks(self) -> None:
         if not self._is_turn:
             self._is_turn = True
-            self._turns += 1
+            self.turns += 1
 
     def _tool_call(self, raw: Json) -> ToolCall:
         self._speaks()
@@ -268,11 +234,9 @@ class GeminiSession:
         self._result = raw
         events = self._complete() if raw.get("status") == "success" else []
         stats = dict_or_empty(raw.get("stats"))
-        self._usage = _usage(stats)
-        self._model = _most_used(dict_or_empty(stats.get("models"))) or self._model
-        if self._usage is None:
-            return events
-        return [*events, UsageUpdate(usage=self._usage, model=self._model)]
+        self.model = _most_used(dict_or_empty(stats.get("models"))) or self.model
+        usage = _usage(stats)
+        return [*events, *(self.used(usage) if usage is not None else [])]
 
 
 def _most_used(models: Json) -> str | None:

@@ -139,7 +139,7 @@ class OpenCodeAgent(ProgramAgent):
                 OpenCodeSession,
                 servers=tuple(options.mcp_servers),
                 resumed=options.resume_session_id,
-                guard=Watch() if guard is not None else None,
+                watch=Watch() if guard is not None else None,
             ),
         )
 

@@ -7,15 +7,13 @@ comes first counts; a run without the plugin is supported too.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime, tzinfo
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Unpack
 
 from cuggino.agents.base.calls import Call
-from cuggino.agents.base.failure import PlainLines, local_zone, outcome_of
-from cuggino.agents.base.refusals import judge, judge_answer, judge_ending
+from cuggino.agents.base.reader import Ending, LineReader, ReaderOptions
 from cuggino.agents.base.watch import Watch, same_text
 from cuggino.agents.base.wire import (
     Json,
@@ -24,7 +22,6 @@ from cuggino.agents.base.wire import (
     is_number,
     media_texts,
     output_text,
-    parse_json_line,
     shown,
     text_or_none,
 )
@@ -43,15 +40,11 @@ from cuggino.events import (
     LlmAgentEvent,
     McpServerFailed,
     MessageDelta,
-    PingEvent,
-    RateLimited,
-    SessionEnded,
     SystemMessage,
     Thinking,
     ToolCall,
     ToolResult,
     Usage,
-    UsageUpdate,
 )
 
 
@@ -227,30 +220,26 @@ _LINES = frozenset({"text", "reasoning", "tool_use", "step_start", "step_finish"
 _FINISHED = frozenset({"stop", "length", "content-filter"})
 
 
-class OpenCodeSession:
-    """The fold over one run of the program: feed it every line, then end it once.
+class OpenCodeSession(LineReader):
+    """The fold over one run of the program; see `LineReader`.
 
     `servers` are the names of the MCP servers, `resumed` is the id of a resumed session; a new one
-    reports its id. `guard` watches a guarded session.
+    reports its id.
     """
+
+    dialect = DIALECT
 
     def __init__(
         self,
         *,
         program: str = "opencode",
-        zone: Callable[[], tzinfo] = lambda: local_zone(os.environ),
         servers: Iterable[str] = (),
         resumed: str | None = None,
-        guard: Watch | None = None,
+        **given: Unpack[ReaderOptions],
     ) -> None:
+        super().__init__(program=program, **given)
         self.session_id = resumed
-        """Id for resuming the session."""
-        self.limit: RateLimited | None = None
-        self._program = program
-        self._zone = zone
-        self._plain = PlainLines()
-        self._guard = guard
-        self._parts = Parts(servers=tuple(servers), guard=guard)
+        self._parts = Parts(servers=tuple(servers), guard=self._watch)
         self._begun = False
         self._cut: LlmSessionError | None = None
         self._error: Json | None = None
@@ -258,69 +247,39 @@ class OpenCodeSession:
         self._reason: str | None = None
         """The finish reason of the last step."""
         self._breaks = 0
-        self._turns = 0
         self._steps: set[str] = set()
-        self._usage: Usage | None = None
-        self._model: str | None = None
         self._cost = 0.0
 
     @property
     def breach(self) -> LlmSessionError | None:
         """The error for which the session must end immediately, or None."""
-        return (self._guard.breach if self._guard else None) or self._cut
+        return super().breach or self._cut
 
-    def feed(self, line: bytes, *, now: float) -> list[LlmAgentEvent]:
-        """Return the events of this line; `now` is in seconds since the epoch. Never raises."""
-        raw = parse_json_line(line)
-        if raw is None:
-            self._plain.add(line)
-            return []
+    def read(self, raw: Json, *, now: float) -> list[LlmAgentEvent] | None:
         kind = text_or_none(raw.get("type"))
         events: list[LlmAgentEvent] = []
         if kind == "cuggino":
             events = self._told_by_plugin(raw, now)
         elif kind in _LINES or kind == "error":
             self._know(text_or_none(raw.get("sessionID")))
-            if kind in _LINES and self._guard:
-                self._guard.begin()
+            if kind in _LINES and self._watch:
+                self._watch.begin()
             if kind == "error":
                 events = self._failed(raw.get("error"), self.session_id)
             else:
                 events = self._part(dict_or_empty(raw.get("part")))
         if kind in _LINES or (kind == "cuggino" and "event" in raw):
             events = [*self._begin(), *events]
-        return events or [PingEvent(timestamp=now)]
+        return events or None
 
-    def end(
-        self, *, exit_code: int, stderr_tail: str, duration: float, now: float
-    ) -> tuple[SessionEnded, LlmSessionError | None]:
-        """Return how the run ended, and its error if it failed; see `SessionReader.end`."""
-        error = self.breach or self._failure(
-            exit_code, self._plain.after(stderr_tail), datetime.fromtimestamp(now, UTC)
-        )
-        ended = SessionEnded(
-            outcome=outcome_of(error),
-            cost_usd=self._cost or None,
-            model=self._model,
-            usage=self._usage,
-            duration=duration,
-            num_turns=self._turns or None,
-            truncated=self._reason == "length",
-            session_id=self.session_id,
-        )
-        return ended, error
-
-    def _failure(self, exit_code: int, said: str, now: datetime) -> LlmSessionError | None:
-        zone = self._zone()
+    def failure(self, ending: Ending) -> LlmSessionError | None:
         if self._error is not None:
-            return judge(refusal_of(self._error, now=now), DIALECT, now=now, zone=zone)
-        if exit_code == 0 and self._reason in _FINISHED:
-            return judge_answer(self._parts.answer, DIALECT, now=now, zone=zone)
-        if exit_code == 0 and self._reason is not None:
-            return AgentFailed(f"{self._program} stopped after a tool call", reason="crash")
-        return judge_ending(
-            DIALECT, program=self._program, exit_code=exit_code, said=said, now=now, zone=zone
-        )
+            return ending.refused(refusal_of(self._error, now=ending.now))
+        if ending.exit_code == 0 and self._reason in _FINISHED:
+            return ending.answered(self._parts.answer)
+        if ending.exit_code == 0 and self._reason is not None:
+            return AgentFailed(f"{ending.program} stopped after a tool call", reason="crash")
+        return ending.without_result()
 
     def _begin(self) -> list[LlmAgentEvent]:
         begun, self._begun = self._begun, True
@@ -334,17 +293,17 @@ class OpenCodeSession:
             self._cut = self._cut or elsewhere(folder)
         if isinstance(servers := raw.get("servers"), list):
             self._parts.servers += tuple(name for name in servers if isinstance(name, str))
-        if self._guard and "canary" in raw:
-            self._guard.hear(raw, call=None)
+        if self._watch and "canary" in raw:
+            self._watch.hear(raw, call=None)
         if "mcp" in raw:
             return broken_servers(raw["mcp"])
         if "verdict" in raw:
             call = dict_or_empty(raw.get("call"))
             events = self._parts.call(call, self._parent(call))
-            if self._guard:
+            if self._watch:
                 own = dict_or_empty(raw["verdict"])
                 name = text_or_none(own.get("tool_use_id")) or ""
-                events += self._guard.hear(own, name, call=name)
+                events += self._watch.hear(own, name, call=name)
             return events
         given = dict_or_empty(raw.get("properties"))
         session = text_or_none(given.get("sessionID"))
@@ -357,7 +316,7 @@ class OpenCodeSession:
                 self._parts.message(info)
                 if info.get("role") == "assistant" and not self._parts.is_child(info):
                     self._know(text_or_none(info.get("sessionID")))
-                    self._model = _model(info) or self._model
+                    self.model = _model(info) or self.model
             case "message.part.updated":
                 return self._part(dict_or_empty(given.get("part")))
             case "message.part.delta":
@@ -384,17 +343,18 @@ class OpenCodeSession:
             return []
         self._steps.add(name)
         if self._parent(part) is None:
-            self._turns += 1
+            self.turns += 1
             self._error = None
             self._reason = text_or_none(part.get("reason")) or "unknown"
+            self.is_truncated = self._reason == "length"
             broke = self._reason in ("unknown", "other", "error")
             self._breaks = self._breaks + 1 if broke else 0
             if self._breaks >= MOST_BREAKS:
                 self._cut = self._cut or broken_off(self._breaks)
         tokens = dict_or_empty(part.get("tokens"))
         cache = dict_or_empty(tokens.get("cache"))
-        used = self._usage or Usage()
-        self._usage = Usage(
+        used = self.usage or Usage()
+        usage = Usage(
             input_tokens=used.input_tokens + count_or_zero(tokens.get("input")),
             output_tokens=used.output_tokens
             + count_or_zero(tokens.get("output"))
@@ -405,7 +365,8 @@ class OpenCodeSession:
         cost = part.get("cost")
         # A model without known prices is reported to cost nothing.
         self._cost += max(0.0, cost) if is_number(cost) else 0.0
-        return [UsageUpdate(usage=self._usage, cost_usd=self._cost or None, model=self._model)]
+        self.cost_usd = self._cost or None
+        return self.used(usage)
 
     def _waits(self, status: Json, now: float) -> list[LlmAgentEvent]:
         message = text_or_none(status.get("message")) or "no answer from the API"

@@ -152,7 +152,7 @@ class ScriptedAgent(LlmAgent):
         if options.guard is not None:
             guard = make_guard(with_variables(options.guard, env))
             orders["guard"] = guard.orders()
-            reader = partial(reader, guard=GuardWatch(guard.token))
+            reader = partial(reader, watch=GuardWatch(guard.token))
         return stream_json(
             [sys.executable, "-I", "-S", str(program("agents/scripted/process.py"))],
             program=self.name,

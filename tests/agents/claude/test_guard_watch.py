@@ -53,7 +53,7 @@ BY_A_RULE = {
 
 def session(*lines: dict[str, Any]) -> tuple[list[LlmAgentEvent], str]:
     """Return the events of these lines, and the breach."""
-    folded = ClaudeSession(guard=GuardWatch(TOKEN))
+    folded = ClaudeSession(watch=GuardWatch(TOKEN))
     events = [event for line in lines for event in folded.feed(json.dumps(line).encode(), now=0.0)]
     return events, str(folded.breach or "")
 

@@ -229,7 +229,7 @@ PREMIUM = {"isUnlimitedEntitlement": False, "overage": 0, "resetDate": "2026-12-
 def test_quotas(snapshots: Any, expected: list[ev.LlmAgentEvent]) -> None:
     """Each limited quota has a used share; paid requests beyond it are reported once."""
     session = CopilotSession()
-    used = raw("assistant.usage", quotaSnapshots=snapshots)
+    used = raw("assistant.usage", quotaSnapshots=snapshots, outputTokens=1)
     assert expected == fed(used, session=session)[1:]
     again = [event for event in expected if isinstance(event, ev.QuotaUsed)]
     assert again == fed(used, session=session)[1:]

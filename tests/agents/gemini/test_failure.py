@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from cuggino.agents.gemini.failure import Ending, failure_of
+from cuggino.agents.gemini.wire import GeminiSession
 from cuggino.errors import AgentFailed, LlmSessionError, QuotaExceeded
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -17,11 +18,18 @@ ADVICE = "\nPlease wait and try again later. To increase your limits, request a 
 def failure(
     message: str | None, exit_code: int = 1, *, told: str = "", stderr: str = ""
 ) -> LlmSessionError | None:
-    result: dict[str, Any] | None = None
+    lines: list[dict[str, Any]] = [{"type": "error", "message": told}] if told else []
     if message is not None:
-        result = {"status": "error", "error": {"type": "unknown", "message": message}}
-    ending = Ending(result=result, told=told, program="gemini", now=NOW, zone=UTC)
-    return failure_of(ending, exit_code=exit_code, stderr_tail=stderr)
+        error = {"type": "unknown", "message": message}
+        lines.append({"type": "result", "status": "error", "error": error})
+    return ended(lines, exit_code, stderr)
+
+
+def ended(lines: list[dict[str, Any]], exit_code: int, stderr: str) -> LlmSessionError | None:
+    session, now = GeminiSession(zone=lambda: UTC), NOW.timestamp()
+    for line in lines:
+        session.feed(json.dumps(line).encode(), now=now)
+    return session.end(exit_code=exit_code, stderr_tail=stderr, duration=1.0, now=now)[1]
 
 
 def api(code: int, message: str = "no") -> str:
@@ -133,7 +141,7 @@ def test_a_crash() -> None:
 def test_a_loop() -> None:
     """A session that the program stopped because of a loop has failed."""
     told = "Loop detected, stopping execution"
-    ending = Ending(result={"status": "success"}, told=told, program="gemini", now=NOW, zone=UTC)
-    error = failure_of(ending, exit_code=0, stderr_tail="")
+    lines = [{"type": "error", "message": told}, {"type": "result", "status": "success"}]
+    error = ended(lines, 0, "")
     assert error is not None
     assert told == error.message

@@ -99,7 +99,7 @@ def test_truncated_answers() -> None:
 
 def test_the_plugin() -> None:
     """Lines of the plugin add detail earlier, without duplicates."""
-    session = OpenCodeSession(guard=Watch())
+    session = OpenCodeSession(watch=Watch())
     events, ended, error = read(lines("guarded"), session)
     assert error is None
     calls = [event for event in events if isinstance(event, ev.ToolCall)]
@@ -256,7 +256,7 @@ LINE = st.fixed_dictionaries(
 @given(st.lists(LINE.map(json.dumps).map(str.encode) | st.binary(max_size=40), max_size=6))
 def test_no_line_raises(given_lines: list[bytes]) -> None:
     """Arbitrary output never raises."""
-    session = OpenCodeSession(guard=Watch())
+    session = OpenCodeSession(watch=Watch())
     for one in given_lines:
         session.feed(one, now=NOW)
     ended, _ = session.end(exit_code=0, stderr_tail="", duration=0.0, now=NOW)
