@@ -1,26 +1,30 @@
 """An agent of your own that passes the conformance suites of cuggino's agents.
 
 `parrot.py` represents your CLI: it follows the instructions in a file and prints each action as a
-JSON line. `Parrot` is the agent, all that cuggino needs to run it in a loop. `ParrotArena` lets the
-suites choose the actions of the model that a rule needs.
+JSON line. `Parrot` is the agent, all that cuggino needs to run it in a loop: data about the
+program, how a session is started, and a reader of its lines. `ParrotArena` lets the suites choose
+the actions of the model that a rule needs.
 """
 
 import json
-import sys
+import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import reactivex as rx
-from reactivex import Observable, operators as ops
-
-from cuggino import AgentFailed, AgentNotFound, LlmAgent, LlmAgentEvent, SpawnOptions
-from cuggino.agents import Capabilities
-from cuggino.errors import ProcessFailed, SpawnFailed
-from cuggino.events import AgentMessage, SessionEnded, SystemMessage, ToolCall, ToolResult
-from cuggino.processes import process_lines
+from cuggino import LlmAgentEvent, SpawnOptions
+from cuggino.agents import (
+    Capabilities,
+    Dialect,
+    Ending,
+    Launch,
+    LineReader,
+    ProgramAgent,
+)
+from cuggino.errors import LlmSessionError
+from cuggino.events import AgentMessage, SystemMessage, ToolCall, ToolResult
 from cuggino.testing import (
     AgentConformance,
     CannotPlay,
@@ -37,65 +41,71 @@ from cuggino.testing import (
     try_agent,
 )
 
+SAID = {
+    "bad_key": "bad key",
+    "no_connection": "no perch",
+    "overload": "overloaded",
+    "rate_limit": "too many requests",
+    "server_error": "internal server error",
+    "too_long": "the prompt is too long",
+    "usage_limit": "You've hit your usage limit",
+}
+"""The words with which the parrot fails."""
+
 PROGRAM = Path(__file__).with_name("parrot.py")
-REASONS = {"bad_key": "auth", "no_connection": "connection", "overload": "overloaded"}
 
 
-class Parrot(LlmAgent):
-    """The program `parrot.py` as an agent; only `name` and `spawn` are required."""
+class ParrotReader(LineReader):
+    """The reader of one session's lines: `read` each, and say at the end why it failed."""
+
+    dialect = Dialect(
+        words=((re.compile("bad key"), "auth"), (re.compile("no perch"), "connection")),
+        hints={"auth": "give it a nut"},
+    )
+    has_ended = False
+
+    def read(self, raw: dict[str, Any], *, now: float) -> list[LlmAgentEvent] | None:
+        """Return the events of a line; tools have the names of Claude Code."""
+        match raw:
+            case {"awake": True}:
+                return [SystemMessage(text="The parrot wakes up.")]
+            case {"say": str(text), "id": str(name)}:
+                self.answer = text
+                return [AgentMessage(text=text, message_id=name)]
+            case {"run": command, "id": str(name)}:
+                return [ToolCall(name="Bash", input={"command": command}, id=name)]
+            case {"write": path, "id": str(name)}:
+                return [ToolCall(name="Write", input={"file_path": path}, id=name)]
+            case {"result": str(output), "of": str(name), "ok": bool(ok)}:
+                return [ToolResult(name=name, output=output, is_error=not ok)]
+            case {"end": "well"}:
+                self.has_ended = True
+            case _:
+                pass
+        return None
+
+    def failure(self, ending: Ending) -> LlmSessionError | None:
+        """Return the error; the judge of refusals, which all agents share, finds its reason."""
+        return ending.answered(self.answer) if self.has_ended else ending.without_result()
+
+
+class Parrot(ProgramAgent):
+    """The program `parrot.py` as an agent."""
 
     name = "parrot"
+    command = str(PROGRAM)
+    minimum_version = (1, 0)
+    capabilities = Capabilities(note="says what it is told to say")
 
-    def __init__(self, *, path: str | None = None) -> None:
-        self.path = path or sys.executable
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """Return the capabilities that `cuggino agents` lists."""
-        return Capabilities(note="says what it is told to say")
-
-    def check(self) -> str:
-        """Return the version; a missing agent raises `AgentNotFound`."""
-        return "1.0"
-
-    def spawn(self, options: SpawnOptions) -> Observable[LlmAgentEvent]:
-        """Run a session: cold, and disposal terminates the program and its processes."""
-        argv = [self.path, str(PROGRAM), *(["--act"] * options.dangerously_skip_permissions)]
-        # On standard input, because arguments are limited in length.
-        words = json.dumps({"prompt": options.prompt, "system": options.system_prompt or ""})
-        lines = process_lines(argv, cwd=options.cwd, env=options.env, stdin=words)
-        return lines.pipe(ops.map(event_of), ops.catch(lambda error, _source: ended(error)))
-
-
-def event_of(line: bytes) -> LlmAgentEvent:
-    """Parse a line; tools have the names of Claude Code."""
-    match json.loads(line):
-        case {"awake": True}:
-            return SystemMessage(text="The parrot wakes up.")
-        case {"say": str(text), "id": str(name)}:
-            return AgentMessage(text=text, message_id=name)
-        case {"run": command, "id": str(name)}:
-            return ToolCall(name="Bash", input={"command": command}, id=name)
-        case {"write": path, "id": str(name)}:
-            return ToolCall(name="Write", input={"file_path": path}, id=name)
-        case {"result": str(output), "of": str(name), "ok": bool(ok)}:
-            return ToolResult(name=name, output=output, is_error=not ok)
-        case {"end": "well"}:
-            return SessionEnded(outcome="completed")
-        case other:
-            return SystemMessage(text=str(other))
-
-
-def ended(error: Exception) -> Observable[LlmAgentEvent]:
-    """Emit the error after `SessionEnded`; a session that did not start has none."""
-    if isinstance(error, SpawnFailed):
-        return rx.throw(AgentNotFound(error.message, hint="install the parrot"))
-    reason: Any = "crash"
-    if isinstance(error, ProcessFailed) and error.child_exit_code == 3:
-        reason = error.stderr_tail.strip()
-    hint = "give it a nut" if reason == "auth" else None
-    failed = AgentFailed(f"the parrot failed: {error}", reason=reason, hint=hint)
-    return rx.concat(rx.of(SessionEnded(outcome="failed")), rx.throw(failed))
+    def launch(self, options: SpawnOptions, stack: ExitStack) -> Launch:
+        """Return how a session is started."""
+        return Launch(
+            argv=[self.program, *(["--act"] * options.dangerously_skip_permissions)],
+            env=options.environment(self.environment),
+            # On standard input, because arguments are limited in length.
+            stdin=json.dumps({"prompt": options.prompt, "system": options.system_prompt or ""}),
+            reader=ParrotReader,
+        )
 
 
 @dataclass(frozen=True)
@@ -140,8 +150,8 @@ class ParrotArena(PlayArena):
                 return {"write": path, "text": text}
             case Fail("hang"):
                 return {"run": "sleep 600"}
-            case Fail("rate_limit" | "bad_key" | "overload" | "no_connection" as kind):
-                return {"fail": REASONS.get(kind, kind)}
+            case Fail(kind, None) if kind in SAID:
+                return {"fail": SAID[kind]}
             case _:
                 raise CannotPlay(f"a parrot has nothing for {act}")
 
@@ -179,12 +189,6 @@ if __name__ == "__main__":
 #   a parrot has nothing for Fail(kind='bad_request', times=None)
 # skipped: no_login
 #   a parrot needs no login
-# skipped: prompt_too_long
-#   a parrot has nothing for Fail(kind='too_long', times=None)
-# skipped: usage_limit
-#   a parrot has nothing for Fail(kind='usage_limit', times=None)
-# skipped: server_error
-#   a parrot has nothing for Fail(kind='server_error', times=None)
 # skipped: cut_stream
 #   a parrot has nothing for Fail(kind='cut', times=None)
 # skipped: transient_failure

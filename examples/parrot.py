@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """The program of 11_own_agent.py: follows `lines.jsonl`, and prints its actions as JSON lines."""
 
 import json
@@ -10,6 +11,9 @@ from pathlib import Path
 
 def main() -> int:
     """Read lines and prompt, then play them; `--act` allows tools."""
+    if "--version" in sys.argv:
+        print("1.0.0")
+        return 0
     heard = sys.stdin.read()
     place = next(
         folder for folder in (Path.cwd(), Path.cwd().parent) if (folder / "lines.jsonl").exists()

@@ -13,6 +13,10 @@ from cuggino.agents.base import (
     is_guarded,
 )
 from cuggino.agents.base.guard import find_bash
+from cuggino.agents.base.login import Login
+from cuggino.agents.base.program import Launch, ProgramAgent
+from cuggino.agents.base.reader import Ending, LineReader, ReaderOptions
+from cuggino.agents.base.refusals import Dialect, Refusal
 from cuggino.agents.choosing.registry import (
     AgentEntry,
     agent_entries,
@@ -28,9 +32,17 @@ __all__ = [
     "Candidate",
     "Capabilities",
     "DelegatingAgent",
+    "Dialect",
+    "Ending",
     "InteractiveOptions",
+    "Launch",
+    "LineReader",
     "LlmAgent",
+    "Login",
     "LoginCheck",
+    "ProgramAgent",
+    "ReaderOptions",
+    "Refusal",
     "Role",
     "RoutedAgent",
     "SpawnOptions",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from cuggino.agents.base.enclosing import enclosure_of
 from cuggino.agents.base.login import Login, LoginCheck
 from cuggino.agents.base.private_files import Session
 from cuggino.agents.base.stream import SessionReader, stream_json
-from cuggino.errors import AgentNotFound, AgentTooOld, GuardNotLive, ProcessError
+from cuggino.errors import AgentFailed, AgentNotFound, AgentTooOld, GuardNotLive, ProcessError
 from cuggino.events import LlmAgentEvent
 from cuggino.operators import acquire_release
 from cuggino.processes import run_bounded, run_in_terminal
@@ -62,11 +61,11 @@ class ProgramAgent(LlmAgent):
 
     command: str
     """Name of the program on PATH."""
-    package: ClassVar[str]
+    package: ClassVar[str] = ""
     """npm package that installs it."""
     minimum_version: tuple[int, ...]
     """Oldest version that was tested."""
-    update_hint: str
+    update_hint: str = "update it"
     version_pattern: ClassVar[str] = r"^(\d+\.\d+\.\d+)"
     """Pattern of the output of `--version`, with the version as its first group."""
     mismatch: ClassVar[str] = "--version names no version"
@@ -167,11 +166,15 @@ class ProgramAgent(LlmAgent):
             enclosure=self.enclosure(options, launch.env, stack),
         )
 
-    @abstractmethod
     def _terminal(
         self, options: InteractiveOptions, stack: ExitStack
     ) -> tuple[list[str], Mapping[str, str]]:
         """Return the command line and environment of an interactive session."""
+        raise AgentFailed(
+            f"{self.name} has no interactive session",
+            reason="bad_request",
+            hint="name another agent, for example `--agent claude`",
+        )
 
     def state_folders(self, env: Mapping[str, str]) -> list[Path]:
         """Return the folders that the program writes in this environment."""
@@ -197,10 +200,8 @@ class ProgramAgent(LlmAgent):
 
     @property
     def _install_hint(self) -> str:
-        return (
-            f"install it with `npm install -g {self.package}`, "
-            'or give its path as "agentPath" in .cuggino.json'
-        )
+        how = f"install it with `npm install -g {self.package}`, or " if self.package else ""
+        return f'{how}give its path as "agentPath" in .cuggino.json'
 
     def _find_program(self) -> str:
         """Return where the program is.
