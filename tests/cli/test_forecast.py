@@ -78,12 +78,12 @@ def test_stats_of_no_runs(
 
 
 TABLE = """\
-LOOP          RUNS  SUCCESS  ITER     COST    TOTAL    TIME
-run              2     100%     1  $1.2500  $2.5000  1m 40s
+LOOP          RUNS  SUCCESS  ITER   COST  TOTAL    TIME
+run              2     100%     1  $1.25  $2.50  1m 40s
 
-ROLE          RUNS  SUCCESS  ITER     COST    TOTAL    TIME
-implementing     2     100%     1  $1.2500  $2.5000      0s
-planning         2     100%     1                        0s
+ROLE          RUNS  SUCCESS  ITER   COST  TOTAL    TIME
+implementing     2     100%     1  $1.25  $2.50      0s
+planning         2     100%     1                    0s
 
 """
 
