@@ -126,11 +126,13 @@ def test_the_message_of_a_commit(project: GitProject) -> None:
     assert "Add settings\n" == project.message()
 
 
-def test_secrets_in_a_recording(project: GitProject, tmp_path: Path) -> None:
-    """A cassette has neither the password of a written file nor a cookie that an agent repeats."""
+def test_secrets_in_a_recording(
+    project: GitProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cassette has no password of the environment, although an agent wrote it into a file."""
+    monkeypatch.setenv("DB_PASSWORD", "gr33n!Eggs")
     assert 0 == main(["run", "--focus", "x", "--quiet", "--record", "../c.jsonl"])
     text = (tmp_path / "c.jsonl").read_text(encoding="utf-8")
     assert "gr33n!Eggs" in (project.root / "settings.ini").read_text()
-    for secret in ("gr33n!Eggs", "aB3dE5fG7hJ9kL1m"):
-        assert secret not in text
-    assert "password = ⟦masked assignment⟧" in text
+    assert "gr33n!Eggs" not in text
+    assert "password = ⟦masked " in text
