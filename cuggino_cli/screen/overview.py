@@ -8,11 +8,12 @@ from itertools import groupby
 
 from cuggino.events import shown_state
 from cuggino.runs import Activity, LastRun, ProjectStatus, Waiting, cost_of, window_text
+from cuggino.runs.words import format_duration
 from cuggino_cli.screen.columns import cut
 from cuggino_cli.screen.fragments import Fragment, Label, joined
 from cuggino_cli.screen.runs import STATES
 from cuggino_cli.screen.status import usual_end_text
-from cuggino_cli.screen.text import flat, format_duration, inert
+from cuggino_cli.screen.text import flat, inert
 
 _NAMES = 11
 _MOST_WAITING = 20

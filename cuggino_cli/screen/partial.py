@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cuggino.events import AgentMessage, Event, MessageDelta
+from cuggino.events import AgentMessage, DeliverSessionEnded, Event, MessageDelta
 
 
 class _Text:
@@ -79,3 +79,28 @@ class Partial:
             return part
         rest = part.text[len(given) :]
         return part.model_copy(update={"text": rest}) if rest else None
+
+
+class Printed:
+    """The messages of a session that were printed, so that its end does not repeat the last."""
+
+    def __init__(self) -> None:
+        self._text = ""
+
+    def add(self, message: AgentMessage) -> None:
+        """Note a message of the agent itself that is printed."""
+        if message.parent_tool_use_id is None:
+            self._text += _dense(message.text)
+
+    def read(self, event: Event) -> Event:
+        """Return the end of a session without a message that was printed, and others unchanged."""
+        if not isinstance(event, DeliverSessionEnded):
+            return event
+        printed, self._text = self._text, ""
+        if event.outcome == "completed" and _dense(event.message) in printed:
+            return event.model_copy(update={"message": ""})
+        return event
+
+
+def _dense(text: str) -> str:
+    return "".join(text.split())
