@@ -37,7 +37,7 @@ from cuggino.runs.words.coding import coding_words
 from cuggino.runs.words.deliver import deliver_words, quota_wait_words, standing
 from cuggino.runs.words.plan_build import plan_build_words
 from cuggino.runs.words.supervision import supervision_words
-from cuggino.runs.words.watch import RETURN_REASONS, watch_words
+from cuggino.runs.words.watch import RETURN_REASONS, sent_back_text, watch_words
 
 SILENT: tuple[type[Event], ...] = (
     MessageDelta,
@@ -83,6 +83,7 @@ __all__ = [
     "format_tokens",
     "full_duration",
     "quota_wait_words",
+    "sent_back_text",
     "standing",
     "tool_text",
     "words",

@@ -63,7 +63,9 @@ def agent_words(event: ev.LlmAgentEvent) -> Words | None:
         case ev.QuotaUsed():
             agent = f"{event.agent}: " if event.agent else ""
             text = f"{agent}{window_text(event)}{_resets(event.resets_at)}"
-            return Words("Agent", text, "quiet", "normal" if event.nearly else "verbose")
+            if event.nearly:
+                return Words("Agent", text, "caution", "normal")
+            return Words("Agent", text, "quiet", "verbose")
         case ev.SessionEnded():
             return _session_ended(event)
         case ev.Steered():

@@ -132,7 +132,8 @@ def closing(event: ev.DeliverEnded) -> Words | None:
 def _session_ended(event: ev.DeliverSessionEnded) -> list[Words]:
     cost = cost_of(event, digits=4) or money(0.0, digits=4)
     duration = full_duration(event.duration)
-    totals = _line("info", f"Session {event.session}: cost={cost}, duration={duration}")
+    took = f"Session {event.session}: cost={cost}, duration={duration}"
+    totals = _line("info", took)
     match event.outcome:
         case "completed":
             message = Words("", event.message, "info", "normal")
@@ -146,8 +147,10 @@ def _session_ended(event: ev.DeliverSessionEnded) -> list[Words]:
             return [_line("error", f"Stream error: {event.message or 'Unknown error'}")]
         case "interrupted":
             return []  # its cost is unknown
-        case "max_turns" | "budget":
-            return [totals]
+        case "max_turns":
+            return [_line("caution", f"{took}, turn limit reached")]
+        case "budget":
+            return [_line("caution", f"{took}, budget spent")]
         case _ as never:
             assert_never(never)
 

@@ -29,9 +29,9 @@ def supervision_words(event: ev.SupervisionEvent) -> Words | None:
         case ev.QuotaWaiting():
             until = f" until {format_time(event.resets_at)}" if event.resets_at else ""
             wait = f"{until}, {countdown(event.remaining)}"
-            if event.planned:
-                return Words("Agent", f"Waiting{wait}: {event.message}", "warning")
-            return Words("Agent", f"Waiting for the usage limit{wait}", "warning")
+            what = "" if event.planned else " for the usage limit"
+            why = f": {event.message}" if event.message else ""
+            return Words("Agent", f"Waiting{what}{wait}{why}", "warning")
         case ev.QuotaLifted():
             return Words("Agent", f"Resuming after {format_duration(event.waited)}", "warning")
         case ev.AgentNudged():

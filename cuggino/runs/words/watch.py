@@ -42,6 +42,13 @@ _FINE: Final = ("pending", "green", "queued")
 _MOST_NAMES = 8
 
 
+def sent_back_text(returns: int, reason: str) -> str:
+    """Return `sent back once: conflict with what has landed`."""
+    times = {1: "once", 2: "twice"}.get(returns) or f"{returns} times"
+    why = RETURN_REASONS.get(reason, reason)
+    return f"sent back {times}: {why}" if why else f"sent back {times}"
+
+
 def watch_words(event: ev.WatchLoopEvent) -> Words | None:
     """Return the sentence of an event of the watch; None for an unknown one."""
     match event:
