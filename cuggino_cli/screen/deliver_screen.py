@@ -158,6 +158,8 @@ class Piece(NamedTuple):
     """Fragments printed together."""
 
     fragments: list[Fragment]
+    is_literal: bool = False
+    """Autonoe's line, which has no time stamp elsewhere than on a terminal."""
 
     @property
     def is_complaint(self) -> bool:
@@ -206,7 +208,7 @@ class Wording:
         if not isinstance(event, QuotaWaiting | DeliverEvent) and not _is_reported_later(event):
             fragments = self._fragments(event)
             if fragments is not None:
-                yield Piece(fragments)
+                yield Piece(fragments, is_literal=isinstance(event, AgentMessage))
 
     def _lines(self, event: Event) -> Iterable[Words]:
         """Return the sentences of an event of the loop, and of a wait."""
@@ -237,11 +239,11 @@ class Wording:
 
 
 def _piece(line: Words) -> Piece:
-    return Piece(fragments_of(line) if line.text else [Fragment("plain", "")])
+    return Piece(fragments_of(line) if line.text else [Fragment("plain", "")], is_literal=True)
 
 
 def _debug(text: str) -> Piece:
-    return Piece([Fragment("debug", f"[debug] {text}")])
+    return Piece([Fragment("debug", f"[debug] {text}")], is_literal=True)
 
 
 def _is_reported_later(event: Event) -> bool:
@@ -278,8 +280,10 @@ def with_deliver_output(
 ) -> Callable[[Observable[DeliverStreamEvent]], Observable[DeliverStreamEvent]]:
     """Print each event, behind a time stamp with `stamps`, then emit it unchanged.
 
-    On a terminal the deliverables, the agent's activity and the totals are shown below the lines.
-    They are erased before completion, error and disposal. Errors: as `with_cli_output`.
+    Elsewhere than on a terminal, the lines of the loop and the agent's messages are Autonoe's,
+    without a stamp. On a terminal the deliverables, the agent's activity and the totals are shown
+    below the lines. They are erased before completion, error and disposal. Errors: as
+    `with_cli_output`.
     """
 
     def screen(clock: Callable[[], datetime]) -> Screen:
@@ -315,7 +319,7 @@ class _DeliverScreen:
         self._wording.verbosity = controls.verbosity
         for piece in self._wording.pieces(event):
             fragments = piece.fragments
-            if self._stamps is not None:
+            if self._stamps is not None and (lines.is_terminal or not piece.is_literal):
                 fragments = self._stamps.stamped(fragments, at, columns=columns)
             lines.print(fragments, is_complaint=piece.is_complaint)
         controls.add(event, at)

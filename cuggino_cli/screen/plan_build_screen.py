@@ -163,9 +163,10 @@ def with_loop_output(
 ) -> Callable[[Observable[PlanBuildStreamEvent]], Observable[PlanBuildStreamEvent]]:
     """Print each event, behind a time stamp with `stamps`, then emit it unchanged.
 
-    On a terminal a status area is shown below the lines; the line that the agent is writing is its
-    first row. Before completion, error and disposal the last line is ended and the status erased.
-    Errors: as `with_cli_output`.
+    Elsewhere than on a terminal, the lines of the loop and the agent's messages are Lopen's,
+    without a stamp. On a terminal a status area is shown below the lines; the line that the agent
+    is writing is its first row. Before completion, error and disposal the last line is ended and
+    the status erased. Errors: as `with_cli_output`.
     """
 
     def screen(clock: Callable[[], datetime]) -> Screen:
@@ -197,7 +198,7 @@ class _LoopScreen:
         self._counted: JobsCounted | None = None
         self._columns: int | None = None
         self._stamps = Stamps(on_terminal=self._lines.is_terminal) if stamps else None
-        mark = self._mark if stamps else None
+        mark = self._mark if stamps and self._lines.is_terminal else None
         self._messages = Messages(self._lines, stream=view.stream, mark=mark)
         if self._lines.is_live:
             controls.begin(RunStatus(project=project or ""), clock())
@@ -224,7 +225,9 @@ class _LoopScreen:
         for piece in self._pieces(event):
             if self._view.shows(piece.weight):
                 fragments = piece.fragments
-                if self._stamps is not None:
+                if self._stamps is not None and (
+                    self._lines.is_terminal or not isinstance(event, PlanBuildEvent)
+                ):
                     fragments = self._stamps.stamped(fragments, at, columns=self._columns)
                 self._lines.print(fragments, is_complaint=piece.weight in ("warning", "error"))
         self._waits = isinstance(event, QuotaWaiting)
@@ -240,13 +243,14 @@ class _LoopScreen:
             self._messages.end()
 
     def _add_message(self, event: AgentMessage | MessageDelta) -> None:
-        """Write a message; with `--verbose` line by line while it is streamed."""
+        """Write a message, with `stream` while the agent writes it; with `--verbose` by lines."""
         part: Event | None = event
-        if self._shows_all and self._view.stream:
-            part = self._partial.read(event)
+        by_line = self._shows_all
+        if self._view.stream:
+            part = self._partial.read(event, by_line=by_line)
         if isinstance(part, AgentMessage) and self._is_answer(part):
             # A carriage return at the end of the line is not part of the newline.
-            newline = "\r\n" if isinstance(event, MessageDelta) else ""
+            newline = "\r\n" if by_line and isinstance(event, MessageDelta) else ""
             self._messages.add(part.model_copy(update={"text": part.text + newline}))
 
     def _is_answer(self, event: AgentMessage) -> bool:
