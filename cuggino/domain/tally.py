@@ -65,8 +65,10 @@ class Tally:
     counted: frozenset[_Round] = frozenset()
     attempts: Mapping[str | None, int] = field(default_factory=lambda: _NONE)
     """The attempts that have ended, by the file name of the item; None for one without a slot."""
-    tasks_of: Mapping[str | None, int] = field(default_factory=lambda: _NONE)
-    """The tasks that agents reported as done (`Progress` and `Done`), by stage."""
+    done: int = 0
+    """The tasks that agents reported as done (`Progress` and `Done`), in stages that have ended."""
+    reported: Mapping[str | None, int] = field(default_factory=lambda: _NONE)
+    """The same in stages that may be repeated."""
     started: int = 0
     """Agents started by these events."""
     by_hash: Mapping[str, str] = field(default_factory=dict)
@@ -84,7 +86,7 @@ class Tally:
     @property
     def tasks(self) -> int:
         """Tasks that an agent reported as done."""
-        return sum(self.tasks_of.values()) + (self.before.tasks if self.before else 0)
+        return self.done + (self.before.tasks if self.before else 0)
 
     @property
     def agents(self) -> int:
@@ -137,12 +139,15 @@ class Tally:
                 tally = self._with_round(event, number)
             case PlanBuildPhaseStarted(iteration=number):
                 tally = self._with_round(event, number)
+            case Progress() | Done() if stage is None:
+                return replace(self, done=self.done + 1)
             case Progress() | Done():
-                done = self.tasks_of.get(stage, 0) + 1
-                return replace(self, tasks_of={**self.tasks_of, stage: done})
-            case StageStarted() if stage in self.tasks_of:
-                left = {name: count for name, count in self.tasks_of.items() if name != stage}
-                return replace(self, tasks_of=left)
+                again = self.reported.get(stage, 0) + 1
+                return replace(self, reported={**self.reported, stage: again})
+            case StageStarted() | StageFinished() if stage in self.reported:
+                left = {name: count for name, count in self.reported.items() if name != stage}
+                more = self.reported[stage] if isinstance(event, StageFinished) else 0
+                return replace(self, done=self.done + more, reported=left)
             case CommitPerformed(commit_hash=commit_hash, message=message):
                 return self._with_commit(commit_hash, message.strip().partition("\n")[0])
             case CommitSeen(commit_hash=commit_hash, subject=subject):
@@ -158,7 +163,10 @@ class Tally:
         return tally
 
     def _with_round(self, event: Event, number: int) -> Tally:
-        begun = _Round(event.item, self.attempts.get(event.item, 0), number)
+        attempt = self.attempts.get(event.item, 0)
+        if self.before is not None and attempt == 0 and number <= self.before.rounds:
+            return self  # a resumed run announces its iteration again
+        begun = _Round(event.item, attempt, number)
         return self if begun in self.counted else replace(self, counted=self.counted | {begun})
 
     def _with_commit(self, commit_hash: str, subject: str) -> Tally:

@@ -27,7 +27,9 @@ def facts(tally: Tally) -> tuple[int, int, int, tuple[RunCommit, ...], float | N
 def test_a_repeated_stage() -> None:
     """It counts its iteration, task and commit once, and all agents with their cost."""
     tried = (START, ROUND, AGENT, SPENT, DONE, COMMIT)
-    tally = folded(*tried, ev.RunContinued(), START, *tried[1:], ENDED, stage="implementing#1")
+    finished = ev.StageFinished(outcome=None)
+    tally = folded(*tried, ev.RunContinued(), *tried, ENDED, finished, stage="implementing#1")
+    assert 0 == folded(*tried, stage="implementing#1").tasks
     assert (1, 1, 2, (RunCommit("a1", "Add a"),), 1.25) == facts(tally)
 
 
@@ -60,4 +62,5 @@ def test_resumed() -> None:
         run_id="r", stages=1, rounds=2, tasks=3, agents=4, commits=(("a1", "Add a"),), cost_usd=1.0
     )
     tally = folded(totals, ROUND, AGENT, DONE, COMMIT, ENDED)
-    assert (3, 4, 5, (RunCommit("a1", "Add a"),), 1.75) == facts(tally)
+    assert (2, 4, 5, (RunCommit("a1", "Add a"),), 1.75) == facts(tally)
+    assert 3 == tally.add(ev.IterationStart(iteration=3, max_iterations=3)).rounds
