@@ -404,7 +404,8 @@ class BoardReader:
     ) -> Iterator[Card]:
         watch = slots or Activity()
         folder = self._workspace.backlog
-        asking, names = dict(watch.spec_issues), self._backlog.items()
+        asking = {question.item: question.filename for question in watch.questions}
+        names = self._backlog.items()
         order = self._backlog.order(names)
         held = {
             **{name: f"after {self._titles_of(after)}" for name, after in order.waiting.items()},
