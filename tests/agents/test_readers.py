@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from cuggino import events as ev
-from cuggino.agents.acp.wire import AcpSession, Order
+from cuggino.agents.acp.wire import AcpSession
+from cuggino.agents.base import SpawnOptions
 from cuggino.agents.base.failure import PlainLines
 from cuggino.agents.base.wire import Json, output_text, parse_json_line
 from cuggino.agents.claude.wire import ClaudeSession
@@ -69,7 +70,8 @@ def _copilot(kind: str, number: int, **data: Any) -> Json:
 
 
 def _acp_session() -> AcpSession:
-    return AcpSession(replace(PROFILE, mode=None), Order(prompt="go", cwd=Path("/p")), zone=UTC)
+    options = SpawnOptions(prompt="go", cwd=Path("/p"))
+    return AcpSession(replace(PROFILE, mode=None), options, zone=UTC)
 
 
 CLAUDE = Program(

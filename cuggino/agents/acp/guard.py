@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from cuggino.agents.acp.calls import Question
 from cuggino.agents.acp.profiles import Profile
 from cuggino.agents.acp.tools import key_of
-from cuggino.agents.acp.wire import Question
 from cuggino.agents.base.calls import Call
 from cuggino.agents.base.guard import ATTENDED, NOT_JUDGED, Guard, try_in_process
 from cuggino.agents.base.watch import Verdict

@@ -56,7 +56,7 @@ class Profile:
     """Files of a project that make the program stop asking."""
     usage: Literal["none", "requests", "turns", "session"] = "none"
     """The scope of its token counts: each request (in `_meta` of a chunk), or each turn or the
-    whole session (in the answer to a prompt)."""
+    whole session (in the response to a prompt)."""
     cost: Literal["dollars", "tokens", "none"] = "none"
     """Unit in which it is known to report usage."""
     mcp: bool = True

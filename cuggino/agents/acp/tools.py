@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+from acp import schema
 
 from cuggino.agents.acp.profiles import Profile
 from cuggino.agents.base.calls import Call, shell_call, unknown_call
-from cuggino.agents.base.watch import same_text
+from cuggino.agents.base.watch import Verdict, same_text
 from cuggino.agents.base.wire import (
     Json,
     dict_or_empty,
-    list_or_empty,
     media_texts,
     output_text,
     text_or_none,
@@ -51,49 +52,69 @@ _QUESTION = "Nobody is there to answer: decide yourself, and mention it in your 
 _FOLDERS = ("directory", "cwd", "workdir", "working_directory")
 
 
-class Told:
+class CallUpdate(schema.ToolCallUpdate):
+    """A call or an update of it, in the permission request as well.
+
+    A new call is read like its updates, as a call without a title must be judged, too.
+    """
+
+    content: list[Any] | None = None
+    """Texts, changes of files and media; the models of these drop what is incomplete."""
+
+    @property
+    def has_ended(self) -> bool:
+        """True if this is the last update of the call."""
+        return self.status in ("completed", "failed")
+
+
+class ReportedCall:
     """One call, as the program has reported it so far."""
 
     def __init__(self, call_id: str, *, cwd: Path) -> None:
         self.id = call_id
-        self._cwd = cwd
-        self.kind: str | None = None
-        self.title = ""
-        self.name = ""
+        self.stage: Literal["reported", "open", "ended"] = "reported"
+        """An `open` call was emitted and has no result, an `ended` one has."""
+        self.verdict: Verdict | None = None
         self.input: Json | None = None
-        self.paths: dict[str, None] = {}
         self.output = ""
+        self._cwd = cwd
+        self._kind: str | None = None
+        self._title = ""
+        self._name = ""
+        self._paths: dict[str, None] = {}
 
-    def add(self, update: Json, profile: Profile) -> None:
-        """Add a `tool_call`, an update of it, or the request for permission."""
-        self.kind = text_or_none(update.get("kind")) or self.kind
-        self.title = text_or_none(update.get("title")) or self.title
-        meta = dict_or_empty(update.get("_meta"))
+    @property
+    def is_denied(self) -> bool:
+        """True if its verdict denies it."""
+        return self.verdict is not None and not self.verdict.is_allowed
+
+    def add(self, update: CallUpdate, profile: Profile) -> None:
+        """Add what an update, or the request for permission, reports."""
+        self._kind = update.kind or self._kind
+        self._title = update.title or self._title
         if profile.names == "meta":
-            told = text_or_none(meta.get("toolName")) or text_or_none(meta.get("tool_name"))
-            self.name = told or self.name
+            meta = update.field_meta or {}
+            name = text_or_none(meta.get("toolName")) or text_or_none(meta.get("tool_name"))
+            self._name = name or self._name
         else:
-            self.name = self.name or self.title
-        has_ended = update.get("status") in ("completed", "failed")
-        texts, paths = _content(update.get("content"))
-        raw = update.get("rawInput")
-        if isinstance(raw, dict) and raw:
-            self.input = raw
-        elif profile.arguments == "text" and self.input is None and texts and not has_ended:
+            self._name = self._name or self._title
+        texts, paths = _content(update.content)
+        if isinstance(update.raw_input, dict) and update.raw_input:
+            self.input = update.raw_input
+        elif profile.arguments == "text" and self.input is None and texts and not update.has_ended:
             self.input = _object(texts[-1])  # it grows from update to update
-        for location in _dicts(update.get("locations")):
-            paths.append(location.get("path"))
-        self.paths |= dict.fromkeys(path for path in paths if isinstance(path, str))
-        if has_ended:
-            self.output = "\n".join(texts) or _output(update.get("rawOutput"))
+        paths += [location.path for location in update.locations or ()]
+        self._paths |= dict.fromkeys(paths)
+        if update.has_ended:
+            self.output = "\n".join(texts) or _output(update.raw_output)
 
     def call(self, profile: Profile) -> Call:
         """Return the call with Claude Code's names. Never raises."""
-        if self.name.startswith("mcp__"):
-            return Call(self.name, self.input or {})
-        tool = profile.tools.get(self.name) or _OF_KIND.get(self.kind or "")
+        if self._name.startswith("mcp__"):
+            return Call(self._name, self.input or {})
+        tool = profile.tools.get(self._name) or _OF_KIND.get(self._kind or "")
         if tool is None:
-            return unknown_call(self.name or self.title or "tool", self.input)
+            return unknown_call(self._name or self._title or "tool", self.input)
         if tool == "Bash":
             return self._shell()
         if tool in _WRITERS:
@@ -123,7 +144,7 @@ class Told:
         given = self.input or {}
         named = [given[key] for key in _PATHS if isinstance(given.get(key), str)]
         files: dict[str, str] = {}
-        for name in [*named, *self.paths]:
+        for name in [*named, *self._paths]:
             files.setdefault(os.path.normpath(self._cwd / name), name)
         return list(files.values())
 
@@ -151,21 +172,20 @@ def key_of(call: Call) -> tuple[str, str]:
     return call.tool, same_text(call.input)
 
 
-def _dicts(value: Any) -> Iterator[Json]:
-    return (one for one in list_or_empty(value) if isinstance(one, dict))
-
-
-def _content(value: Any) -> tuple[list[str], list[Any]]:
+def _content(parts: list[Any] | None) -> tuple[list[str], list[str]]:
     """Return the texts of a call, and the paths of its changes."""
     texts: list[str] = []
-    paths: list[Any] = []
-    for one in _dicts(value):
-        if one.get("type") == "diff":
-            paths.append(one.get("path"))
-        elif isinstance(text := dict_or_empty(one.get("content")).get("text"), str):
-            texts.append(output_text(text))
-        else:
-            texts += media_texts([one.get("content")])
+    paths: list[str] = []
+    for part in parts or ():
+        match part:
+            case {"type": "diff"}:
+                paths += [path] if isinstance(path := part.get("path"), str) else []
+            case {"content": {"text": str(text)}}:
+                texts.append(output_text(text))
+            case {"content": content}:
+                texts += media_texts([content])
+            case _:
+                pass
     return texts, paths
 
 
