@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from cuggino import events as ev
+from cuggino.agents.acp.guard import Judge
 from cuggino.agents.acp.wire import AcpSession
 from cuggino.agents.base import SpawnOptions
 from cuggino.agents.base.failure import PlainLines
@@ -71,7 +72,8 @@ def _copilot(kind: str, number: int, **data: Any) -> Json:
 
 def _acp_session() -> AcpSession:
     options = SpawnOptions(prompt="go", cwd=Path("/p"))
-    return AcpSession(replace(PROFILE, mode=None), options, zone=UTC)
+    judge = Judge(cwd=options.cwd, unattended=True)
+    return AcpSession(replace(PROFILE, mode=None), options, judge.verdict, zone=UTC)
 
 
 CLAUDE = Program(

@@ -65,15 +65,14 @@ class AcpAgent(ProgramAgent):
 
     @property
     def capabilities(self) -> Capabilities:
-        profile = self.profile
         return Capabilities(
-            guard="asked" if profile.asks else "none",
-            mcp=profile.mcp,
-            resume=profile.resume,
-            cost=profile.cost,
+            guard="asked" if self.profile.asks else "none",
+            mcp=True,
+            resume=True,
+            cost=self.profile.cost,
             view=True,
             deltas=True,
-            note=profile.note,
+            note=self.profile.note,
         )
 
     def check_guard(self, policy: Policy) -> None:
@@ -108,11 +107,12 @@ class AcpAgent(ProgramAgent):
             AcpSession,
             self.profile,
             replace(options, system_prompt=None) if words else options,
+            judge.verdict,
             zone=local_zone(env),
             is_confined=is_confined,
             is_trial=self.is_trial,
         )
-        return acp_session(program, session, judge, drafts=options.drafts)
+        return acp_session(program, session, drafts=options.drafts)
 
     def _overrides(self, env: Mapping[str, str], stack: ExitStack) -> dict[str, str]:
         """Return the variable for the overrides of the profile, unless an administrator has any."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, tzinfo
-from typing import Any, TypedDict
+from typing import Any
 
 from cuggino.agents.base.failure import failed, interrupted
 from cuggino.agents.base.refusals import Dialect, Refusal, judge, judge_answer, unresumable
@@ -34,15 +34,6 @@ _STOPPED = {
 }
 _LONGEST_REASON = 500
 """Characters of a text that may be the reason for the end of its turn, rather than an answer."""
-
-
-class Circumstances(TypedDict):
-    """What a failure is judged by, besides what the program reports."""
-
-    now: datetime
-    zone: tzinfo
-    login: str
-    """The hint on how to log in."""
 
 
 def dialect(login: str) -> Dialect:

@@ -1,4 +1,4 @@
-"""A session of the Agent Client Protocol as a stream of events: its program, judge and end."""
+"""A session of the Agent Client Protocol as a stream of events: its program and its end."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Callable
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable
 
-from cuggino.agents.acp.guard import Judge
 from cuggino.agents.acp.wire import AcpSession
 from cuggino.agents.base.stream import HeldSession, Program, conclude, held
 from cuggino.errors import AgentFailed, LineTooLong, LlmSessionError, ProcessFailed
@@ -22,7 +21,7 @@ LEAVE_SECONDS = 2.0
 
 
 def acp_session(
-    program: Program, session: Callable[[], AcpSession], judge: Judge, *, drafts: bool = True
+    program: Program, session: Callable[[], AcpSession], *, drafts: bool = True
 ) -> Observable[LlmAgentEvent]:
     """Start the program, run the session, and emit its events, `SessionEnded` last.
 
@@ -30,9 +29,7 @@ def acp_session(
     after `SessionEnded`; `AgentNotFound` comes alone, as nothing was started. A breach of the guard
     terminates everything first, and so does disposal.
     """
-    return held(
-        lambda observer, lane: _Held(program, session(), judge, observer, lane, drafts=drafts)
-    )
+    return held(lambda observer, lane: _Held(program, session(), observer, lane, drafts=drafts))
 
 
 class _Held(HeldSession):
@@ -42,14 +39,13 @@ class _Held(HeldSession):
         self,
         program: Program,
         session: AcpSession,
-        judge: Judge,
         observer: abc.ObserverBase[LlmAgentEvent],
         lane: abc.SchedulerBase,
         *,
         drafts: bool,
     ) -> None:
         super().__init__(program, observer, lane, drafts=drafts)
-        self._session, self._judge = session, judge
+        self._session = session
         self._input = OpenInput()
         self._is_leaving = False
 
@@ -84,8 +80,6 @@ class _Held(HeldSession):
             if session.is_over or session.breach is not None:
                 break
             events += session.feed(line, now=self._lane.now.timestamp())
-            while (question := session.question) is not None:
-                events += session.answer(self._judge.verdict(question))
         self._emit(events)
         if self._is_over:
             return

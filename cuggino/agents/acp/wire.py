@@ -1,7 +1,7 @@
 """The reader of one session of the Agent Client Protocol.
 
 Newline-delimited JSON-RPC 2.0 in both directions. It reads the program's output and collects the
-messages to send to it. It starts no processes and makes no guard decisions.
+messages to send to it. It starts no processes; calls are judged by a function that it is given.
 
 The shapes of messages are the protocol's published models (`acp.schema`). An update that does not
 have its shape is a sign of life. Plain objects are read where a model would drop something that the
@@ -13,23 +13,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime, tzinfo
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from acp import schema
 from pydantic import BaseModel, ValidationError
 
-from cuggino.agents.acp.calls import CANCELLED, Calls, Question
-from cuggino.agents.acp.failure import Circumstances, dialect, failed_turn, failure_of
-from cuggino.agents.acp.handshake import configure, open_session, options_of
-from cuggino.agents.acp.link import Link, Request, Script
+from cuggino.agents.acp.calls import CANCELLED, Calls, CallUpdate, Judging
+from cuggino.agents.acp.failure import dialect, failed_turn, failure_of
 from cuggino.agents.acp.profiles import Profile
+from cuggino.agents.acp.requests import (
+    Link,
+    Request,
+    Script,
+    configure,
+    open_session,
+    options_of,
+)
 from cuggino.agents.acp.spending import Spending
-from cuggino.agents.acp.tools import CallUpdate
 from cuggino.agents.base.agent import SpawnOptions
 from cuggino.agents.base.failure import PlainLines, outcome_of
 from cuggino.agents.base.program import encodable
 from cuggino.agents.base.refusals import judge_ending
-from cuggino.agents.base.watch import Verdict, Watch
+from cuggino.agents.base.watch import Watch
 from cuggino.agents.base.wire import (
     Json,
     dict_or_empty,
@@ -69,15 +74,13 @@ _M = TypeVar("_M", bound=BaseModel)
 
 
 class AcpSession:
-    """The reader of one session: feed it every line, judge its `question`s, then end it once.
-
-    Send its `output` to the program. While it has a `question`, feed it no more lines.
-    """
+    """The reader of one session: feed it every line, send its `output`, then end it once."""
 
     def __init__(
         self,
         profile: Profile,
         options: SpawnOptions,
+        judge: Judging,
         *,
         zone: tzinfo = UTC,
         is_confined: bool = False,
@@ -88,7 +91,7 @@ class AcpSession:
         self._now = 0.0
         self._plain = PlainLines()
         self._watch = Watch()
-        self._calls = Calls(profile, options, self._watch, is_confined=is_confined)
+        self._calls = Calls(profile, options, judge, self._watch, is_confined=is_confined)
         self._spending = Spending(profile)
         self._draft = _Draft()
         self._turns = 0
@@ -113,11 +116,6 @@ class AcpSession:
         """The error for which the session must end immediately, or None."""
         error = self._link.error
         return error if isinstance(error, GuardNotLive) else self._watch.breach
-
-    @property
-    def question(self) -> Question | None:
-        """The call to be judged next, or None."""
-        return self._calls.questions[0] if self._calls.questions else None
 
     def output(self) -> bytes:
         """Return the new output for the program since the last call."""
@@ -145,14 +143,6 @@ class AcpSession:
             self._check_mode(params.get("currentModeId"))
             events = []
         return events or [PingEvent(timestamp=now)]
-
-    def answer(self, verdict: Verdict) -> list[LlmAgentEvent]:
-        """Answer the question."""
-        question = self._calls.questions[0]
-        if question.request is not None:
-            outcome = question.outcome(is_allowed=verdict.is_allowed)
-            self._link.respond(question.request, outcome)
-        return self._calls.answer(verdict)
 
     def rest(self) -> list[LlmAgentEvent]:
         """Return the unfinished last message of a program that ended while writing it."""
@@ -227,9 +217,9 @@ class AcpSession:
         )
 
     @property
-    def _circumstances(self) -> Circumstances:
+    def _circumstances(self) -> dict[str, Any]:
         now = datetime.fromtimestamp(self._now, UTC)
-        return Circumstances(now=now, zone=self._zone, login=self._login)
+        return {"now": now, "zone": self._zone, "login": self._login}
 
     @property
     def _login(self) -> str:
@@ -248,12 +238,13 @@ class AcpSession:
         if call is None or self._is_foreign(params):
             self._link.respond(number, CANCELLED)
             return []
-        offered = [
-            _read(schema.PermissionOption, one) for one in list_or_empty(params.get("options"))
-        ]
-        options = [option for option in offered if option is not None]
+        given = list_or_empty(params.get("options"))
+        options = [found for one in given if (found := _read(schema.PermissionOption, one))]
         self._has_worked = True
-        return [*self._flush(), *self._calls.ask(call, number, options)]
+        said = self._flush()
+        answer, events = self._calls.ask(call, options)
+        self._link.respond(number, answer)
+        return [*said, *events]
 
     def _update(self, given: object) -> list[LlmAgentEvent]:
         update = dict_or_empty(given)

@@ -14,6 +14,7 @@ from cuggino.agents.acp import PROFILES, Profile
 from cuggino.agents.acp.guard import Judge
 from cuggino.agents.acp.wire import AcpSession
 from cuggino.agents.base import SpawnOptions
+from cuggino.agents.base.calls import Call
 from cuggino.agents.base.watch import Verdict
 from cuggino.events import SessionEnded, dump_event, parse_event
 from cuggino.guard import role_policy
@@ -125,15 +126,17 @@ def test_no_line_breaks_a_session(
     """Any lines yield serializable events and valid answers, and the session has an outcome."""
     guard = POLICY if is_guarded else None
     options = SpawnOptions(prompt="go", cwd=Path("/project"), guard=guard)
-    session = AcpSession(replace(profile, mode=None) if is_begun else profile, options)
     judge = Judge(cwd=Path("/project"), unattended=True)
+
+    def verdict(call: Call, call_id: str, has_run: bool) -> Verdict:
+        judge.verdict(call, call_id, has_run)
+        return Verdict(tool="Bash", is_allowed=is_allowed, part="p", reason="no")
+
+    session = AcpSession(replace(profile, mode=None) if is_begun else profile, options, verdict)
     sent = session.output()
     for line in [json.dumps(one).encode() for one in BEGUN if is_begun] + lines:
         for event in session.feed(line, now=0.0):
             assert event == parse_event(dump_event(event))
-        while session.question is not None:
-            judge.verdict(session.question)
-            session.answer(Verdict(tool="Bash", is_allowed=is_allowed, part="p", reason="no"))
         sent += session.output()
     for line in sent.splitlines():
         assert "2.0" == json.loads(line)["jsonrpc"]
