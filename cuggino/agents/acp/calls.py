@@ -20,6 +20,7 @@ from cuggino.agents.base.watch import Used, Verdict, Watch, same_text
 from cuggino.agents.base.wire import (
     Json,
     dict_or_empty,
+    list_or_empty,
     media_texts,
     output_text,
     shown,
@@ -46,27 +47,26 @@ _PATHS = (
 )
 _READ = ("file_path", "path", "filePath", "absolute_path", "dir_path", "directory")
 """Inputs of readers that name a file or a folder."""
-_SHELL_KEYS = frozenset(
-    {
-        *("command", "description", "timeout", "timeout_seconds", "shell"),
-        *("is_background", "run_in_background"),
-        *("background", "disable_timeout", "directory", "cwd", "workdir", "working_directory"),
-    }
+_FOLDERS = ("directory", "cwd", "workdir", "working_directory")
+_SHELL_KEYS = (
+    *("command", "description", "timeout", "timeout_seconds", "shell", *_FOLDERS),
+    *("is_background", "run_in_background", "background", "disable_timeout"),
 )
 """Known inputs of shells."""
 _QUESTION = "Nobody is there to answer: decide yourself, and mention it in your report"
 _CHOICE = "Nobody is there to choose between its answers: do without"
-_FOLDERS = ("directory", "cwd", "workdir", "working_directory")
 
 
 class CallUpdate(schema.ToolCallUpdate):
     """A call or an update of it, in the permission request as well.
 
-    A new call is read like its updates, as a call without a title must be judged, too.
+    Only the id is required. A new call is read like its updates: without a title, or with other
+    malformed fields, it must be judged all the same.
     """
 
-    content: list[Any] | None = None
-    """Texts, changes of files and media; the models of these drop what is incomplete."""
+    content: Any = None
+    """Texts, changes of files and media."""
+    locations: Any = None
 
     @property
     def has_ended(self) -> bool:
@@ -110,8 +110,8 @@ class ReportedCall:
             self.input = update.raw_input
         elif self.input is None and self._profile.arguments == "text" and not update.has_ended:
             self.input = _object(texts[-1]) if texts else None  # it grows from update to update
-        paths += [location.path for location in update.locations or ()]
-        self._paths |= dict.fromkeys(paths)
+        paths += [dict_or_empty(one).get("path") for one in list_or_empty(update.locations)]
+        self._paths |= dict.fromkeys(path for path in paths if isinstance(path, str))
         if update.has_ended:
             self.output = "\n".join(texts) or _output(update.raw_output)
 
@@ -188,14 +188,14 @@ def key_of(call: Call) -> tuple[str, str]:
     return call.tool, same_text(call.input)
 
 
-def _content(parts: list[Any] | None) -> tuple[list[str], list[str]]:
+def _content(parts: Any) -> tuple[list[str], list[Any]]:
     """Return the texts of a call, and the paths of its changes."""
     texts: list[str] = []
-    paths: list[str] = []
-    for part in parts or ():
+    paths: list[Any] = []
+    for part in list_or_empty(parts):
         match part:
             case {"type": "diff"}:
-                paths += [path] if isinstance(path := part.get("path"), str) else []
+                paths.append(part.get("path"))
             case {"content": {"text": str(text)}}:
                 texts.append(output_text(text))
             case {"content": content}:

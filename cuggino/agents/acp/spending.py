@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Literal
 
 from acp import schema
 
@@ -27,20 +28,13 @@ class Spending:
         """The cost in dollars; None if it was not reported."""
         return None if self._cost is None else max(0.0, self._cost - self._cost_before)
 
-    def request(self, reported: Json) -> list[UsageUpdate]:
-        """Count the tokens of a request."""
-        return self._count(reported) if self._scope == "requests" else []
-
-    def turn(self, reported: Json) -> list[UsageUpdate]:
-        """Count the tokens that the response to a prompt reports."""
-        return self._count(reported) if self._scope in ("turns", "session") else []
-
-    def _count(self, reported: Json) -> list[UsageUpdate]:
-        if not reported:
+    def count(self, scope: Literal["requests", "turns"], reported: Json) -> list[UsageUpdate]:
+        """Count the tokens of a request, or those in the response to a prompt."""
+        scopes = ("requests",) if scope == "requests" else ("turns", "session")
+        if self._scope not in scopes or not reported:
             return []
-        tokens = _tokens(
-            reported, "inputTokens", "outputTokens", "cachedReadTokens", "cachedWriteTokens"
-        )
+        names = ("inputTokens", "outputTokens", "cachedReadTokens", "cachedWriteTokens")
+        tokens = _tokens(reported, *names)
         self._used = tokens if self._scope == "session" else self._used + tokens
         self.usage = Usage(**(self._used - self._before))
         return [UsageUpdate(usage=self.usage)]

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, tzinfo
-from types import MappingProxyType
 from typing import Any, TypeVar
 
 from acp import schema
@@ -59,16 +58,14 @@ MOST_EXPLANATIONS = 5
 _RETRYING = "_session/retrying"
 """Mistral Vibe's notification that it retries a request and starts its answer over."""
 
-_UPDATES: Mapping[str, type[BaseModel]] = MappingProxyType(
-    {
-        "agent_message_chunk": schema.AgentMessageChunk,
-        "agent_thought_chunk": schema.AgentThoughtChunk,
-        "tool_call": CallUpdate,
-        "tool_call_update": CallUpdate,
-        "usage_update": schema.UsageUpdate,
-        "current_mode_update": schema.CurrentModeUpdate,
-    }
-)
+_UPDATES: Mapping[str, type[BaseModel]] = {
+    "agent_message_chunk": schema.AgentMessageChunk,
+    "agent_thought_chunk": schema.AgentThoughtChunk,
+    "tool_call": CallUpdate,
+    "tool_call_update": CallUpdate,
+    "usage_update": schema.UsageUpdate,
+    "current_mode_update": schema.CurrentModeUpdate,
+}
 
 _M = TypeVar("_M", bound=BaseModel)
 
@@ -96,7 +93,7 @@ class AcpSession:
         self._draft = _Draft()
         self._turns = 0
         self._said = ""
-        """The text of this turn."""
+        """The text of the last turn."""
         self._has_worked = False
         """True if a call was reported in this turn."""
         self._link = Link(self._script(is_trial=is_trial))
@@ -133,7 +130,7 @@ class AcpSession:
         params = dict_or_empty(message.get("params"))
         if method is None:
             return self._link.receive(message, self._failure)
-        if number is not None:
+        if isinstance(number, str | int | float):
             return self._asked(method, number, params)
         if method == _RETRYING:
             return self._retrying(params)
@@ -146,7 +143,7 @@ class AcpSession:
 
     def rest(self) -> list[LlmAgentEvent]:
         """Return the unfinished last message of a program that ended while writing it."""
-        return self._flush()
+        return self._draft.end()
 
     def end(
         self, failure: LlmSessionError | None, *, exit_code: int, stderr_tail: str, duration: float
@@ -186,13 +183,14 @@ class AcpSession:
         text = _first_prompt(options)
         for _ in range(1 + MOST_EXPLANATIONS):
             self._turns += 1
-            self._said, self._has_worked = "", False
+            self._draft.said, self._has_worked = "", False
             block = schema.TextContentBlock(type="text", text=encodable(text))
             prompt = schema.PromptRequest(session_id=self.session_id, prompt=[block])
             result = yield Request("session/prompt", prompt)
-            yield from self._flush()
-            yield from self._spending.turn(dict_or_empty(result.get("usage")))
+            yield from self._draft.end()
+            yield from self._spending.count("turns", dict_or_empty(result.get("usage")))
             yield from self._calls.close()
+            self._said = self._draft.said
             reason = text_or_none(result.get("stopReason")) or "unknown"
             denials, self._calls.reasons = self._calls.reasons, []
             if not denials or reason not in ("end_turn", "cancelled"):
@@ -241,7 +239,7 @@ class AcpSession:
         given = list_or_empty(params.get("options"))
         options = [found for one in given if (found := _read(schema.PermissionOption, one))]
         self._has_worked = True
-        said = self._flush()
+        said = self._draft.end()
         answer, events = self._calls.ask(call, options)
         self._link.respond(number, answer)
         return [*said, *events]
@@ -256,10 +254,10 @@ class AcpSession:
             case schema.AgentMessageChunk() as chunk:
                 return self._chunk(chunk)
             case schema.AgentThoughtChunk(content=schema.TextContentBlock(text=text)):
-                return self._heard(self._draft.add(text, is_thought=True))
+                return self._draft.add(text, is_thought=True)
             case CallUpdate() as call:
                 self._has_worked = True
-                return [*self._flush(), *self._calls.update(call, is_new=kind == "tool_call")]
+                return [*self._draft.end(), *self._calls.update(call, is_new=kind == "tool_call")]
             case schema.UsageUpdate() as usage:
                 self._spending.total(usage, is_before=not self.has_begun)
             case schema.CurrentModeUpdate(current_mode_id=mode):
@@ -283,12 +281,12 @@ class AcpSession:
         text = chunk.content.text if isinstance(chunk.content, schema.TextContentBlock) else ""
         events: list[LlmAgentEvent] = []
         if used := dict_or_empty(meta.get("usage")):
-            events = [*self._flush(), *self._spending.request(used)]
+            events = [*self._draft.end(), *self._spending.count("requests", used)]
         if text and meta.get("qwenDiscreteMessage") is True:
-            return [*events, *self._flush(), SystemMessage(text=text)]
+            return [*events, *self._draft.end(), SystemMessage(text=text)]
         if not text or text_or_none(meta.get("parentToolCallId")) is not None:
             return events
-        return [*events, *self._heard(self._draft.add(text, is_thought=False))]
+        return [*events, *self._draft.add(text, is_thought=False)]
 
     def _retrying(self, params: Json) -> list[LlmAgentEvent]:
         """Drop the answer that broke off, as the program begins it again."""
@@ -297,19 +295,13 @@ class AcpSession:
         reason = ", ".join(word for word in words if word) or "the request failed"
         return [SystemMessage(text=f"Retrying: {reason}")]
 
-    def _flush(self) -> list[LlmAgentEvent]:
-        """Return the message or thought that is complete now."""
-        return self._heard(self._draft.end())
-
-    def _heard(self, events: list[LlmAgentEvent]) -> list[LlmAgentEvent]:
-        self._said += "".join(event.text for event in events if isinstance(event, AgentMessage))
-        return events
-
 
 class _Draft:
     """The message or the thought that the agent is writing."""
 
     def __init__(self) -> None:
+        self.said = ""
+        """The messages of this turn."""
         self._pieces: list[str] = []
         self._is_thought = False
         self._number = 0
@@ -328,8 +320,10 @@ class _Draft:
         self.drop()
         if not text:
             return []
-        thought = Thinking(text=text)
-        return [thought if self._is_thought else AgentMessage(text=text, message_id=str(number))]
+        if self._is_thought:
+            return [Thinking(text=text)]
+        self.said += text
+        return [AgentMessage(text=text, message_id=str(number))]
 
     def drop(self) -> None:
         """Forget the text."""

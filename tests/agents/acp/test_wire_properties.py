@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from cuggino.agents.acp import PROFILES, Profile
+from cuggino.agents.acp.calls import CallUpdate
 from cuggino.agents.acp.guard import Judge
 from cuggino.agents.acp.wire import AcpSession
 from cuggino.agents.base import SpawnOptions
@@ -142,3 +143,9 @@ def test_no_line_breaks_a_session(
         assert "2.0" == json.loads(line)["jsonrpc"]
     ended, _ = session.end(None, exit_code=0, stderr_tail="", duration=1.0)
     assert isinstance(ended, SessionEnded)
+
+
+@given(st.fixed_dictionaries({"toolCallId": IDS}, optional=dict.fromkeys(CALLS[1:], JSON)))
+def test_every_call_is_read(update: dict[str, Any]) -> None:
+    """A call with an id is judged, whatever its other fields are."""
+    assert update["toolCallId"] == CallUpdate.model_validate(update, strict=True).tool_call_id
