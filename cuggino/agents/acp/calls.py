@@ -64,6 +64,8 @@ class CallUpdate(schema.ToolCallUpdate):
     malformed fields, it must be judged all the same.
     """
 
+    kind: Any = None
+    """An unknown kind makes the call unknown; it does not leave the kind reported before."""
     content: Any = None
     """Texts, changes of files and media."""
     locations: Any = None
@@ -97,7 +99,7 @@ class ReportedCall:
 
     def add(self, update: CallUpdate) -> None:
         """Add what an update, or the request for permission, reports."""
-        self._kind = update.kind or self._kind
+        self._kind = text_or_none(update.kind) or self._kind
         self._title = update.title or self._title
         if self._profile.names == "meta":
             meta = update.field_meta or {}

@@ -64,7 +64,6 @@ _UPDATES: Mapping[str, type[BaseModel]] = {
     "tool_call": CallUpdate,
     "tool_call_update": CallUpdate,
     "usage_update": schema.UsageUpdate,
-    "current_mode_update": schema.CurrentModeUpdate,
 }
 
 _M = TypeVar("_M", bound=BaseModel)
@@ -260,8 +259,8 @@ class AcpSession:
                 return [*self._draft.end(), *self._calls.update(call, is_new=kind == "tool_call")]
             case schema.UsageUpdate() as usage:
                 self._spending.total(usage, is_before=not self.has_begun)
-            case schema.CurrentModeUpdate(current_mode_id=mode):
-                self._check_mode(mode)
+            case None if kind == "current_mode_update":
+                self._check_mode(update.get("currentModeId"))
             case None if kind == "config_option_update":
                 self._check_mode(options_of(update).get("mode", {}).get("currentValue"))
             case _:
