@@ -193,12 +193,12 @@ def configure(
             raise _not_in_force(profile, options, category, wanted, option)
 
 
-def options_of(told: Json) -> dict[str | None, Json]:
+def options_of(result: Json) -> dict[str | None, Json]:
     """Return the options of a session by category, or by id without one.
 
     Their model would drop an option without a title, and a change of the mode with it.
     """
-    found = [dict_or_empty(one) for one in list_or_empty(told.get("configOptions"))]
+    found = [dict_or_empty(one) for one in list_or_empty(result.get("configOptions"))]
     return {text_or_none(one.get("category") or one.get("id")): one for one in found}
 
 
