@@ -65,7 +65,7 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         "agents": _room(
             "programs _version events errors protection files guard sandbox config domain "
             "processes operators git",
-            "pydantic pydantic_core reactivex copilot",
+            "pydantic pydantic_core reactivex copilot acp",
         ),
         "gate": _room(
             "errors events files guard sandbox domain agents.base operators processes git",
