@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from cuggino import events as ev
 from cuggino.agents.acp.requests import model_of
 from cuggino.agents.claude.wire import ClaudeSession
