@@ -69,7 +69,8 @@ class Totals:
     def __init__(self) -> None:
         self._run_id = ""
         self._stages = 0
-        self._tally = Tally()
+        self.tally = Tally()
+        """The counts and the spending so far."""
         self._before = 0.0
         self._begin: datetime | None = None
         self._end: datetime | None = None
@@ -84,7 +85,7 @@ class Totals:
             self._begin = None
         self._begin = self._begin or entry.at
         self._end = entry.at
-        self._tally = self._tally.add(entry.event, entry.stage)
+        self.tally = self.tally.add(entry.event, entry.stage)
         match entry.event:
             case RunStarted(run_id=run_id):
                 self._run_id = run_id
@@ -99,14 +100,14 @@ class Totals:
 
     def result(self) -> RunResumed:
         """Return the totals, from which a resumed run continues."""
-        spent = self._tally.spent
+        spent = self.tally.spent
         return RunResumed(
             run_id=self._run_id,
             stages=self._stages,
-            rounds=self._tally.rounds,
-            tasks=self._tally.tasks,
-            agents=self._tally.agents,
-            commits=self._tally.commits,
+            rounds=self.tally.rounds,
+            tasks=self.tally.tasks,
+            agents=self.tally.agents,
+            commits=self.tally.commits,
             cost_usd=spent.cost_usd,
             cost_estimated=spent.cost_estimated,
             usage=spent.usage,
