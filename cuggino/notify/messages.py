@@ -77,18 +77,18 @@ def message_for(event: Event, night: Night | None = None) -> Message | None:
     night = night or Night()
     match event:
         case WatchSpecIssueWaiting():
-            asked = [*(text for _, text in night.issues), _ANSWER]
+            asked = [*(question.title for question in night.state.questions), _ANSWER]
             return _sentence(event, "spec_issue", *asked, "Until then nothing goes on.")
         case LoopSpecIssue(item=str(item)):
-            asked = [f"Item: {night.title(item)}", _ANSWER]
+            asked = [f"Item: {night.state.title_of(item)}", _ANSWER]
             return _sentence(event, "spec_issue", *asked, "The other items go on.")
         case WatchItemRetry(login=True):
             return _sentence(event, "login")
         case WatchItemCompleted(filename=name):
-            return _sentence(event, "item", names=(name, night.title(name)))
+            return _sentence(event, "item", names=(name, night.state.title_of(name)))
         case WatchItemParked(filename=name):
             where = "It is in .cuggino/parked/ now."
-            return _sentence(event, "parked", where, names=(name, night.title(name)))
+            return _sentence(event, "parked", where, names=(name, night.state.title_of(name)))
         case RateLimited(overage=True) | RateLimited(status="rejected") | QuotaWaiting():
             return _sentence(event, "quota")
         case BudgetWarning():
