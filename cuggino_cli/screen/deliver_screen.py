@@ -287,13 +287,13 @@ def with_deliver_output(
     """
 
     def screen(clock: Callable[[], datetime]) -> Screen:
-        return _DeliverScreen(controls, wording, clock, project=project, stamps=stamps)
+        return DeliverScreen(controls, wording, clock, project=project, stamps=stamps)
 
     return shown_on(controls.lines, screen)
 
 
-class _DeliverScreen:
-    """The output of one subscription."""
+class DeliverScreen:
+    """The output of one subscription to a deliver loop."""
 
     def __init__(
         self,

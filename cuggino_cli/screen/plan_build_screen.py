@@ -170,13 +170,13 @@ def with_loop_output(
     """
 
     def screen(clock: Callable[[], datetime]) -> Screen:
-        return _LoopScreen(controls, view, clock, project=project, stamps=stamps)
+        return PlanBuildScreen(controls, view, clock, project=project, stamps=stamps)
 
     return shown_on(controls.lines, screen)
 
 
-class _LoopScreen:
-    """The output of one subscription."""
+class PlanBuildScreen:
+    """The output of one subscription to a plan/build loop."""
 
     def __init__(
         self,

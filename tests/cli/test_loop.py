@@ -210,6 +210,18 @@ def test_a_real_run(looping: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert lines[-1].startswith("Overall: 2 iteration(s). Jobs: 0 open, 1 done. cost=$0.7500, ")
 
 
+@pytest.mark.parametrize("again", [["follow"], ["runs", "replay", "0"]])
+def test_a_recorded_run_looks_the_same(
+    again: list[str], looping: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever follows or replays the loop sees what its command has printed, and nothing twice."""
+    project_of(looping, SCENARIO)
+    assert 0 == main(["loop", "--auto"])
+    banner, *lines = unstamped(capsys.readouterr().out)
+    assert 0 == main(again)
+    assert (BANNER, lines) == (banner, unstamped(capsys.readouterr().out))
+
+
 UNFINISHED = [
     {"type": "message_start", "message": {"id": "m9", "role": "assistant", "content": []}},
     {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hm..."}},
