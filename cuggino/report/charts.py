@@ -15,12 +15,12 @@ from cuggino.report.times import Times
 from cuggino.report.wording import (
     UNKNOWN,
     all_tokens,
-    counted,
     duration,
     first_line,
     number,
     outcome,
 )
+from cuggino.runs.words import counted
 
 WIDTH: Final = 1000
 LANES: Final[tuple[StageKind, ...]] = get_args(StageKind)

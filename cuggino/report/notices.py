@@ -8,8 +8,10 @@ from typing import Final, TypeAlias
 
 from cuggino.events import (
     AgentRetry,
+    ApprovalBlocked,
     Baseline,
     BuildVerified,
+    CheckWeakened,
     ControlEvent,
     DeliverEnded,
     DeliverSessionEnded,
@@ -21,6 +23,7 @@ from cuggino.events import (
     LlmMarkerEvent,
     LoopApproved,
     LoopSpecIssue,
+    LoopStalled,
     PauseAsked,
     PlanBuildEnded,
     QuotaLifted,
@@ -135,7 +138,9 @@ _ENDS_OF_DELIVERIES: Final = ("all_blocked", "max_iterations", "max_retries_exce
 """Ends that the message of the run does not cover."""
 _ELSEWHERE: Final = (
     *(GuardDenied, SessionEnded, LlmMarkerEvent),  # in their stage
-    *(LoopApproved, LoopSpecIssue, BuildVerified, JobVerified, JobBlocked),  # results and findings
+    LoopApproved,  # the result
+    *(ApprovalBlocked, CheckWeakened, LoopSpecIssue, LoopStalled),  # findings
+    *(BuildVerified, JobVerified, JobBlocked),
     *(QuotaWaiting, QuotaLifted),  # one notice together
     *(PauseAsked, RunPaused),  # their end is one
 )

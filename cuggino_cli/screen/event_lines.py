@@ -25,7 +25,7 @@ from cuggino.events import (
     UsageUpdate,
     UserMessage,
 )
-from cuggino.runs.words import format_duration, tool_text
+from cuggino.runs.words import format_duration, tool_text, words
 from cuggino_cli.screen.format import format_event
 from cuggino_cli.screen.fragments import Fragment, Verbosity
 from cuggino_cli.screen.partial import Partial, Printed
@@ -92,12 +92,10 @@ class EventLines:
     def _follow(self, event: Event, at: datetime) -> None:
         """Note the beginning and the end of stages and sessions."""
         match event:
-            case PlanningStart():
-                self._stage, self._stage_began = "Planning", at
-            case ImplementingStart():
-                self._stage, self._stage_began = "Implementing", at
-            case ReviewingStart():
-                self._stage, self._stage_began = "Reviewing", at
+            case PlanningStart() | ImplementingStart() | ReviewingStart():
+                spoken = words(event)
+                self._stage = spoken.title if spoken is not None else ""
+                self._stage_began = at
             case StageCost():
                 self._stage = ""
             case GuardDenied(tool_use_id=call):

@@ -330,7 +330,7 @@ def replaced(**fields: Any) -> ev.Event:
         (
             QUIET,
             ev.SnapshotFailed(stage="coding-1", message="no space"),
-            "[Snapshot] None before coding-1: no space",
+            "[Snapshot] Not taken before coding-1: no space",
         ),
         # Confined agents are worth a line, roles that are not confined a warning.
         (QUIET, HELD, None),

@@ -32,7 +32,7 @@ from cuggino.runs.words.amounts import (
     format_tokens,
     full_duration,
 )
-from cuggino.runs.words.base import Least, Tone, Words
+from cuggino.runs.words.base import Least, Tone, Words, counted, often
 from cuggino.runs.words.coding import coding_words
 from cuggino.runs.words.deliver import deliver_words, quota_wait_words, standing
 from cuggino.runs.words.plan_build import plan_build_words
@@ -77,11 +77,13 @@ __all__ = [
     "Tone",
     "Words",
     "countdown",
+    "counted",
     "format_duration",
     "format_pause",
     "format_time",
     "format_tokens",
     "full_duration",
+    "often",
     "quota_wait_words",
     "sent_back_text",
     "standing",

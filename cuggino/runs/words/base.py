@@ -74,6 +74,11 @@ def listed(names: Iterable[str], *, most: int = _SHOWN) -> str:
     return ", ".join(clip(name, 300) for name in known[:most]) + more
 
 
-def counted(count: int, noun: str) -> str:
-    """Return `1 file`, `2 files`."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """Return `1 file`, `2,000 files`."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def often(count: int) -> str:
+    """Return `once`, `twice`, `3 times`."""
+    return {1: "once", 2: "twice"}.get(count) or counted(count, "time")

@@ -62,7 +62,7 @@ def supervision_words(event: ev.SupervisionEvent) -> Words | None:
             spent = BudgetLevel.of(event).share
             return Words("Budget", f"{share} of the {event.budget} spent: {spent}", "warning")
         case ev.CostUnknown():
-            return Words("Budget", f"Unknown cost: {cost_unknown(event)}", "warning")
+            return Words("Budget", f"Unknown cost: {cost_unknown(event)}", "problem")
         case ev.Forecast():
             text = event.words(format_duration, partial(money, estimated=event.cost_estimated))
             return Words("Forecast", text[:1].upper() + text[1:], "quiet", "normal")
@@ -79,7 +79,7 @@ def _project(event: ev.SupervisionEvent) -> Words | None:
         case ev.SnapshotTaken():
             return Words("Snapshot", event.stage, "quiet", "verbose")
         case ev.SnapshotFailed():
-            return Words("Snapshot", f"None before {event.stage}: {event.message}", "warning")
+            return Words("Snapshot", f"Not taken before {event.stage}: {event.message}", "warning")
         case ev.CheckCannotFail():
             what = f"`{clip(first_line(event.command), 100)}` cannot fail"
             return Words("Check", f"{what}: {clip(event.why, 300)}", "warning")

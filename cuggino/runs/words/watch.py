@@ -8,7 +8,7 @@ from typing import Final
 
 from cuggino import events as ev
 from cuggino.runs.words.amounts import format_pause
-from cuggino.runs.words.base import Words, clip, counted, flat, listed
+from cuggino.runs.words.base import Words, clip, counted, flat, listed, often
 
 RETURN_REASONS: Mapping[str, str] = MappingProxyType(
     {
@@ -44,9 +44,8 @@ _MOST_NAMES = 8
 
 def sent_back_text(returns: int, reason: str) -> str:
     """Return `sent back once: conflict with what has landed`."""
-    times = {1: "once", 2: "twice"}.get(returns) or f"{returns} times"
     why = RETURN_REASONS.get(reason, reason)
-    return f"sent back {times}: {why}" if why else f"sent back {times}"
+    return f"sent back {often(returns)}{f': {why}' if why else ''}"
 
 
 def watch_words(event: ev.WatchLoopEvent) -> Words | None:
