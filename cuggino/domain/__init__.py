@@ -76,7 +76,7 @@ from cuggino.domain.project_paths import (
     is_test_file,
     path_changes,
 )
-from cuggino.domain.quota import QUOTA_SCHEDULE, is_quota_answer, is_quota_text, parse_reset
+from cuggino.domain.quota import QUOTA_SCHEDULE, is_limit_answer, is_quota_text, parse_reset
 from cuggino.domain.quota_plan import (
     Overage,
     QuotaPlan,
@@ -207,9 +207,9 @@ __all__ = [
     "hits_every_item",
     "is_cache",
     "is_full_disk",
+    "is_limit_answer",
     "is_marked_imported",
     "is_overload",
-    "is_quota_answer",
     "is_quota_text",
     "is_test_file",
     "judged",

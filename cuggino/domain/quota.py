@@ -23,21 +23,22 @@ _FARTHEST = timedelta(days=3660)
 """A later reset is a misreading."""
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _MONTHS = (
-    "jan|ene|gen",
-    "feb|fev|fév",
-    "mar|mär|mrt",
-    "apr|abr|avr",
-    "may|mai|mag|mei",
-    "jun|giu|juin",
-    "jul|lug|juil",
-    "aug|ago|aoû|aou",
-    "sep|set",
-    "oct|okt|ott|out",
-    "nov",
-    "dec|dic|dez|déc",
+    "jan|ene|gen|sty|янв|oca",
+    "feb|fev|fév|lut|фев|şub",
+    "mar|mär|mrt|мар",
+    "apr|abr|avr|kwi|апр|nis",
+    "may|mai|mag|mei|maj|мая|май",
+    "jun|giu|juin|cze|июн|haz",
+    "jul|lug|juil|lip|июл|tem",
+    "aug|ago|aoû|aou|sie|авг|ağu",
+    "sep|set|wrz|сен|eyl",
+    "oct|okt|ott|out|paź|окт|eki",
+    "nov|lis|ноя|kas",
+    "dec|dic|dez|déc|gru|дек|ara",
 )
 """The beginnings of the months' names: English, Spanish, Portuguese, German, French, Italian,
-Dutch."""
+Dutch, Scandinavian, Polish, Russian, Turkish."""
+_AFTERNOON = frozenset({"下午", "午後", "晚上", "오후"})
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 _WHAT = r"(?:(?!context|token|turn|output|prompt|rate|size|length|time)[\w.'-]{1,20}\s){0,4}?"
@@ -52,14 +53,36 @@ _MET = re.compile(
     r"|\b(?:have|has)\sno\s(?:\w{1,20}\s){0,2}?quota\b|\bfree\susage\s(?:is\s|was\s)?exceeded\b"
     # Session limit reached; 5-hour limit has been reached; quota exceeded
     r"|\b(?:usage|session|(?:bi-?)?weekly|daily|monthly|hourly|\d{1,3}[\s-]?h(?:ou)?rs?|request|opus|"
-    r"sonnet|haiku|claude(?:\s(?:ai|code))?|subscription|plan|message)\slimit\s(?:(?:has|have)\sbeen\s|was\s|is\s)?"
+    r"sonnet|haiku|claude(?:\s(?:ai|code))?|subscription|plan|message|spend(?:ing)?)\slimit\s(?:(?:has|have)\sbeen\s|was\s|is\s)?"
     r"(?:reached|hit|exceeded|met|exhausted)\b"
     r"|(?:^|[.:·∙•]\s)limit\sreached\b"
     r"|\bquota\s(?:(?:has|have)\sbeen\s|was\s|is\s)?(?:reached|exceeded|exhausted|used\sup)\b"
     r"|\bout\sof\s(?:extra\s|your\s|included\s)?(?:usage|quota)\b"
+    # Rate limit exceeded: free-models-per-day; rate limit reached for m on requests per day
+    r"|\blimit\s(?:reached|exceeded)\b[^.]{0,80}?\bper[\s_-](?:day|week|month)\b"
     r"|\b(?:usage_limit_(?:reached|exceeded)|(?:insufficient|exceeded)_quota|quota_exceeded)\b",
     re.IGNORECASE,
 )
+_MET_RATE = re.compile(
+    r"\b(?:hit|reached|exceeded)\s(?:your|the|my|our|an?|its)\s(?:[\w.'-]{1,20}\s){0,3}?rate\slimits?\b"
+    r"|\brate\slimit\s(?:(?:has|have)\sbeen\s|was\s|is\s)?(?:reached|hit|exceeded)\b"
+    r"|\btoo\smany\srequests\b|\brate[\s-]limited\b",
+    re.IGNORECASE,
+)
+_ANSWER = 300
+_BEGINNING = 20
+"""Characters before the limit of an answer that consists of one."""
+_WORK = re.compile(
+    r"</?[A-Z][A-Z_]+>|\bI(?!'m sorry)(?:'\w+)?\b|\b[Ww]e(?!'re sorry| are)\b|\b[Tt]ests?\b"
+)
+"""Markers, a speaker and work, which a program's own words lack."""
+_EMPHASIS = re.compile(r"\*{1,3}")
+_GOES_ON = re.compile(
+    r"\s?(?:$|[^\w\s\"'/]|(?:for|of|on|by|until|in|at|within|that|when|today|now|to|this)\b"
+    r"|and\s(?:you|your|it|will|resets?|need|must|can)\b)",
+    re.IGNORECASE,
+)
+"""What follows the limit, unless something else is said about it."""
 _NOT_YET = re.compile(
     r"\b(?:if|when|whenever|before|once|unless|until|after|haven't|hasn't|hadn't|not|never|"
     r"nearly|almost|about to|close to|avoid|may|might|could|would|will)"
@@ -75,13 +98,15 @@ _CUE = re.compile(
     r"(?<![a-z])(?:(?P<seconds>retry[-_ ]?after(?:[-_ ]?seconds)?|resets?[-_ ]in[-_ ]seconds)"
     r"|reset(?:s|ting)?(?:[-_ ]?(?:at|on|time|date))?|try(?:ing)?\s+again"
     r"|retry(?:ing)?(?:[-_ ]?(?:at|in|delay))?|until|available|renew(?:s|ed)?|refresh(?:es)?"
-    r"|restored|lifted|regain(?:s|ed)?(?:\s+access)?|wait|\A\s{0,9}in)(?![a-z])",
+    r"|com(?:es?|ing)\s+back|unlock(?:s|ed)?|replenish(?:es|ed)?|cool-?down(?:\s+ends)?|restored|lifted|regain(?:s|ed)?(?:\s+access)?|wait|\A\s{0,9}in)(?![a-z])",
     re.IGNORECASE,
 )
 """Words that precede the time of a reset."""
 _GAP = re.compile(
     r"(?:[\s\"'`:=,*_~·∙•–—]|-(?!\d)|\b(?:at|on|in|of|by|after|within|about|around|approximately|"
-    r"again|back|your|the|limits?|quota|usage|is|will|be|time|date|this|next|coming|daily|every\sday)\b)*",
+    r"again|back|your|the|limits?|quota|usage|is|will|be|time|date|this|next|coming|daily|every\sday"
+    # 9 oct. 2026 à 15:04; 9. Oktober um 15:04; 9 окт. 2026 г., 15:04
+    r"|le|el|il|am|den|à|as|às|las|a\slas|alle|ore|om|o|um|в|kl|г)\b|(?<=\bkl|.\bг)\.)*",
     re.IGNORECASE,
 )
 _MONTH = rf"(?P<month>(?:{'|'.join(_MONTHS)})[^\W\d_]{{0,8}})\b\.?"
@@ -94,7 +119,10 @@ _PARTS = tuple(
         rf"{_MONTH}\s*(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?!\d|:|\s*[ap]\.?m\b){_YEAR}",
         rf"(?P<day>\d{{1,2}})(?:st|nd|rd|th|º|\.)?\s+(?:(?:of|de)\s+)?{_MONTH}{_YEAR}",
         r"(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})(?![\d:])",
-        r"(?P<year>\d{4})年(?P<month>\d{1,2})月(?P<day>\d{1,2})日",
+        r"(?:(?P<year>\d{4})\s?[年년]\s?)?(?P<month>\d{1,2})\s?[月월]\s?(?P<day>\d{1,2})\s?[日일]",
+        r"(?P<year>\d{4})\.\s?(?P<month>\d{1,2})\.\s?(?P<day>\d{1,2})\b\.?",
+        r"(?P<part>上午|午前|早上|오전|下午|午後|晚上|오후)",
+        r"(?P<hour>\d{1,2})\s?[時时點点시](?:\s?(?P<minute>\d{1,2})\s?[分분])?",
         r"(?P<weekday>mon(?:day)?|tue(?:s(?:day)?)?|wed(?:nesday)?|thu(?:rs?(?:day)?)?|fri(?:day)?|"
         r"sat(?:urday)?|sun(?:day)?)\b\.?",
         r"(?P<near>today|tonight|tomorrow)\b",
@@ -102,6 +130,7 @@ _PARTS = tuple(
         r"(?P<hour>\d{1,2})(?:[:.](?P<minute>\d{2})(?:[:.](?P<second>\d{2}))?)?"
         r"\s*(?P<half>[ap])\.?\s?m\b\.?",
         r"(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:[.,]\d{1,9})?)?(?![\d:])",
+        r"(?P<hour>\d{1,2})\s?(?:h\s?(?P<minute>\d{2})\b|uhr\b)",
         r"(?P<hour>\d{1,2})(?=\s*[(\[]\s*[a-z])",
         r"[(\[](?!in\b|about\b|~)\s*(?P<zone>[^()\[\]]{1,60}?)\s*[)\]]",
         # Without brackets, only what looks like a zone.
@@ -132,10 +161,25 @@ def is_quota_text(text: str) -> bool:
     )
 
 
-def is_quota_answer(text: str) -> bool:
-    """Return whether a short answer begins with a reached limit (AUT-024, AUT-076)."""
-    found = _MET.search(text) if len(text) <= 300 and is_quota_text(text) else None
-    return found is not None and found.start() <= 20  # after `You've` or `Claude AI`
+def is_limit_answer(text: str) -> bool:
+    """Return whether a short answer consists of a limit that was met (AUT-024, AUT-076).
+
+    It begins with the limit, of usage or of a rate, and is not a sentence about one: the model
+    speaks of itself or of its work, marks its answer, and says what becomes of a limit.
+    """
+    if len(text) > _ANSWER or _WORK.search(text):
+        return False
+    said = _EMPHASIS.sub("", _plain(" ".join(text.split()))).strip()
+    found = min(
+        filter(None, (kind.search(said) for kind in (_MET, _MET_RATE))),
+        key=lambda met: met.start(),
+        default=None,
+    )
+    if found is None or found.start() > _BEGINNING:
+        return False  # after `Sorry, you've` or `Claude AI`
+    return (
+        not _NOT_YET.search(said[: found.start()]) and _GOES_ON.match(said, found.end()) is not None
+    )
 
 
 def parse_reset(text: str, *, now: datetime, zone: tzinfo) -> datetime | None:
@@ -276,10 +320,11 @@ def _time(found: dict[str, str]) -> time | None:
     if "hour" not in found:
         return None
     hour = int(found["hour"])
-    if half := found.get("half"):
-        if not 1 <= hour <= 12:
-            raise ValueError(hour)
-        hour = hour % 12 + (12 if half.lower() == "p" else 0)
+    half, part = found.get("half", "").lower(), found.get("part")
+    if half and not 1 <= hour <= 12:
+        raise ValueError(hour)
+    if half or (part and hour <= 12):
+        hour = hour % 12 + (12 if half == "p" or part in _AFTERNOON else 0)
     return time(hour, int(found.get("minute", 0)), int(found.get("second", 0)))
 
 

@@ -157,7 +157,26 @@ def rows() -> Iterator[Row]:
     yield row(codex, f"{met} Try again at 10. Okt. 2026, 11:52.", "10-10 09:52")
     yield row(codex, f"{met} Try again at 10 juil. 2027 11:52.", "07-10 09:52")
     yield row(codex, f"{met} Try again at 2026年10月10日 11:52.", "10-10 09:52")
+    for date in (
+        *("9 oct. 2026 à 15:04", "9. Oktober 2026 um 15:04 Uhr", "9 ottobre 2026 alle ore 15:04"),
+        *(
+            "9 de out. de 2026 às 15:04",
+            "9 de octubre de 2026, 3:04 p. m.",
+            "9 oct. 2026 à 15 h 04",
+        ),
+        *(
+            "2026年10月9日 下午3:04",
+            "2026年10月9日 午後3:04",
+            "10月9日 15時04分",
+            "2026. 10. 9. 오후 3:04",
+        ),
+        *("9 окт. 2026 г., 15:04", "9 октября 2026 г. в 15:04", "9 paź 2026, 15:04"),
+        *("9 okt. 2026 kl. 15:04", "9 Eki 2026 15:04", "2026/10/9 15:04", "09.10.2026, 15:04"),
+    ):
+        yield row(codex, f"{met} Try again at {date}.", "10-09 13:04")
     yield row(codex, f"{met} Try again later.", "limit")
+    yield row(codex, "Rate limit reached for m on requests per day (RPD): Limit 200.", "limit")
+    yield row(codex, "Spend limit reached for this workspace.", "limit")
     yield row(codex, f"stream disconnected before completion: {met}", "limit")
     yield row(codex, "Your workspace is out of credits. Ask an owner to refill.", "billing")
     yield row(codex, "You're out of credits. Add more to continue.", "billing")
@@ -191,6 +210,8 @@ def rows() -> Iterator[Row]:
     yield row(copilot, monthly, "limit", errorType="query")
     seconds = "You've hit your global rate limit. Please wait 6 seconds for your limit to reset."
     yield row(copilot, seconds, "rate_limit", errorType="rate_limit")
+    back = "You've used up your session budget; it comes back in 3h 20m."
+    yield row(copilot, back, "10-06 15:20", errorType="rate_limit")
 
     capacity = "You have exhausted your capacity on this model. Your quota will reset after"
     yield row(gemini, f"{capacity} 15h35m53s.", "10-07 03:35")
@@ -298,12 +319,32 @@ def test_a_program_that_ended() -> None:
     assert "crash" == meant("Segmentation fault", 139)
 
 
-def test_answers() -> None:
-    """Only an answer that consists of a limit is one."""
-    limit = "You've hit your limit · resets 3pm"
-    assert judge_answer(limit, NO_WORDS, now=NOW, zone=UTC) is not None
-    assert judge_answer(f"The log says: {limit}", NO_WORDS, now=NOW, zone=UTC) is None
-    assert judge_answer("Done.", NO_WORDS, now=NOW, zone=UTC) is None
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("You've hit your limit · resets 3pm", "QuotaExceeded"),
+        ("**Limit reached** · resets 10pm (UTC)", "QuotaExceeded"),
+        ("⚠️ You've reached your daily limit. It resets at midnight.", "QuotaExceeded"),
+        ("Sorry, you've hit a rate limit that is strict. Try again in 2 hours.", "QuotaExceeded"),
+        ("Rate limit exceeded. Please try again in 20 seconds.", "rate_limit"),
+        ("Too many requests", "rate_limit"),
+        ("Done.", "none"),
+        ("The log says: You've hit your limit · resets 3pm", "none"),
+        ("I hit the limit of 200 lines in README.md and split it.", "none"),
+        ("We exceeded the quota of open files, and raised it.", "none"),
+        ("Quota exceeded is now answered with 429 and Retry-After: 3600.", "none"),
+        ("Usage limit reached messages are translated, as in 'resets 3pm'.", "none"),
+        ("Daily limit reached page: finished; try again in 2 hours is shown.", "none"),
+        ("Session limit reached: the oldest one is closed. <DONE>limiter</DONE>", "none"),
+        ("<APPROVED>You've hit your limit is shown as asked</APPROVED>", "none"),
+        ("Rate limit exceeded. The tests expect that.", "none"),
+    ],
+)
+def test_answers(answer: str, expected: str) -> None:
+    """Only an answer that consists of a limit is one, not a sentence about limits."""
+    error = judge_answer(answer, NO_WORDS, now=NOW, zone=UTC)
+    reason = error.reason if isinstance(error, AgentFailed) else type(error).__name__
+    assert expected == ("none" if error is None else reason)
 
 
 def test_names_are_lower_case() -> None:

@@ -22,7 +22,7 @@ from datetime import datetime, timedelta, tzinfo
 from typing import Literal, TypeAlias
 
 from cuggino.agents.base.failure import CONNECTION, crash, cut, failed, last_lines
-from cuggino.domain import is_quota_answer, is_quota_text, parse_reset, without_escapes
+from cuggino.domain import is_limit_answer, is_quota_text, parse_reset, without_escapes
 from cuggino.errors import AgentFailed, AgentFailure, LlmSessionError, QuotaExceeded
 
 Cause: TypeAlias = AgentFailure | Literal["usage_limit"]
@@ -215,7 +215,7 @@ def judge_answer(
 
     Some programs report a limit as an answer of the model, and end normally.
     """
-    if not is_quota_answer(text):
+    if not is_limit_answer(text):
         return None
     return judge(Refusal(message=text.strip()), dialect, now=now, zone=zone)
 
