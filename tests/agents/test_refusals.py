@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from cuggino.agents.acp.failure import failed_turn, failure_of
+from cuggino.agents.base.bodies import body_in
 from cuggino.agents.base.refusals import KINDS, Dialect, Refusal, judge, judge_answer, judge_ending
 from cuggino.agents.claude.wire import ClaudeSession
 from cuggino.agents.codex.wire import CodexSession
@@ -65,8 +66,16 @@ def copilot(text: str, **data: Any) -> LlmSessionError | None:
     return session.end(None, duration=1.0, now=NOW.timestamp())[1]
 
 
-def gemini(text: str, *, quota: str | None = None, exit_code: int = 173) -> LlmSessionError | None:
-    details = [{"violations": [{"quotaId": quota}]}] if quota else []
+def gemini(
+    text: str,
+    *,
+    quota: str | None = None,
+    details: Iterable[Any] = (),
+    exit_code: int = 173,
+    **violation: str,
+) -> LlmSessionError | None:
+    named = {**violation, **({"quotaId": quota} if quota else {})}
+    details = [*([{"violations": [named]}] if named else []), *details]
     inner = {"code": 429, "message": text, "status": "RESOURCE_EXHAUSTED", "details": details}
     outer = {"error": {"message": json.dumps({"error": inner}), "code": 429, "status": "Too Many"}}
     message = f"[API Error: {json.dumps(outer)}]\nPlease wait and try again later."
@@ -177,6 +186,17 @@ def rows() -> Iterator[Row]:
     yield row(codex, f"{met} Try again later.", "limit")
     yield row(codex, "Rate limit reached for m on requests per day (RPD): Limit 200.", "limit")
     yield row(codex, "Spend limit reached for this workspace.", "limit")
+    yield row(codex, "The monthly budget of this workspace is used up.", "billing")
+    yield row(codex, "Your credits have run out.", "billing")
+    yield row(codex, "unexpected status 403 Forbidden: the balance is insufficient", "billing")
+    used = {"type": "usage_limit_reached", "message": "The usage limit has been reached"}
+    body = json.dumps({"error": {**used, "resets_in_seconds": 7200}})
+    yield row(codex, body, "10-06 14:00")
+    body = json.dumps({"error": {**used, "resets_at": 1791309960}})
+    yield row(codex, f"unexpected status 429 Too Many Requests: {body}", "10-06 18:06")
+    body = json.dumps({"error": {"type": "authentication_error", "message": "bad token"}})
+    yield row(codex, body, "auth")
+    yield row(codex, '{"detail":"You have reached your weekly limit."}', "limit")
     yield row(codex, f"stream disconnected before completion: {met}", "limit")
     yield row(codex, "Your workspace is out of credits. Ask an owner to refill.", "billing")
     yield row(codex, "You're out of credits. Add more to continue.", "billing")
@@ -224,6 +244,13 @@ def rows() -> Iterator[Row]:
     a_day = "GenerateRequestsPerDayPerProjectPerModel-FreeTier"
     yield row(gemini, exceeded, "10-07 07:00", quota=a_day)
     yield row(gemini, exceeded, "10-06 12:00", quota="GenerateRequestsPerMinutePerProject")
+    metric = "generativelanguage.googleapis.com/generate_requests_per_model_per_day"
+    yield row(gemini, exceeded, "10-07 07:00", quotaMetric=metric)
+    delay = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "22000s"}
+    yield row(gemini, "Resource has been exhausted.", "10-06 18:06", details=[delay])
+    end = {"reason": "QUOTA_EXHAUSTED", "metadata": {"quotaResetTimeStamp": "2026-10-07T03:00:00Z"}}
+    yield row(gemini, "No capacity", "10-07 03:00", details=[end])
+    yield row(gemini, "This API method requires billing to be enabled.", "billing", exit_code=147)
     yield row(gemini, "You exceeded your current quota, limit: 0", "billing", quota=a_day)
     yield row(gemini, "Resource has been exhausted (e.g. check quota).", "rate_limit")
 
@@ -231,6 +258,21 @@ def rows() -> Iterator[Row]:
     yield row(opencode, weekly, "10-11 22:00")
     after = {"responseHeaders": {"retry-after": "22000"}}
     yield row(opencode, "Too many requests", "10-06 18:06", **after)
+    for name, value in (
+        *(("Retry-After", "22000"), ("retry-after", "22000.4"), ("retry-after-ms", "22000000")),
+        *(("x-ratelimit-reset", "1791309960000"), ("x-ratelimit-reset", "1791309960")),
+        ("retry-after", "Tue, 06 Oct 2026 18:06:40 GMT"),
+    ):
+        yield row(opencode, "Too many requests", "10-06 18:06", responseHeaders={name: value})
+    yield row(opencode, "Slow", "rate_limit", responseHeaders={"retry-after": "1.5"})
+    free = (
+        '{"type":"error","error":{"type":"FreeUsageLimitError","message":"Rate limit exceeded."}}'
+    )
+    yield row(opencode, "Too Many Requests", "limit", responseBody=free)
+    credit = '{"type":"error","error":{"type":"CreditsError","message":"Manage your billing"}}'
+    yield row(opencode, "Unauthorized", "billing", responseBody=credit, statusCode=401)
+    yield row(opencode, "Rate limit exceeded: free-models-per-day.", "limit")
+    yield row(opencode, "Rate limit exceeded: free-models-per-min.", "rate_limit")
     yield row(opencode, "Free usage exceeded, subscribe to Go", "limit")
     yield row(opencode, "Sorry", "limit", name="FreeUsageLimitError")
     yield row(opencode, "Insufficient balance", "billing", statusCode=401)
@@ -289,6 +331,39 @@ def test_the_order(refusal: Refusal, expected: str) -> None:
     """Types come first, then a time, then words, and the status last."""
     error = judge(refusal, NO_WORDS, now=NOW, zone=UTC)
     assert expected == (error.reason if isinstance(error, AgentFailed) else type(error).__name__)
+
+
+def nested(error: Any, levels: int) -> str:
+    text = json.dumps({"error": error})
+    for _ in range(levels):
+        text = json.dumps({"error": {"message": text, "code": 429, "status": "Too Many"}})
+    return text
+
+
+ERROR = {"code": 429, "message": "Slow down", "status": "RESOURCE_EXHAUSTED"}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        *(nested(ERROR, levels) for levels in range(6)),
+        f"[{nested(ERROR, 0)}]",
+        f"got status: 429. {nested(ERROR, 1)} (request 7)",
+        json.dumps(ERROR),
+        "Slow down",
+    ],
+)
+def test_bodies(message: str) -> None:
+    """The message of an API is shown without the JSON around it, whatever its depth."""
+    body = body_in(message)
+    assert "Slow down" == body.message
+    assert message == "Slow down" or (429, "RESOURCE_EXHAUSTED") == (body.status, body.kinds[0])
+
+
+@pytest.mark.parametrize("text", ['config {"a": 1} is wrong', "{", "{}", '{"error": null}', "[]"])
+def test_json_without_an_error(text: str) -> None:
+    """A message with other JSON stays as it is."""
+    assert (text, ()) == (body_in(text).message, body_in(text).errors)
 
 
 def test_times() -> None:

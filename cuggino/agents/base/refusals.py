@@ -17,10 +17,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, tzinfo
 from typing import Literal, TypeAlias
 
+from cuggino.agents.base.bodies import body_in
 from cuggino.agents.base.failure import CONNECTION, crash, cut, failed, last_lines
 from cuggino.domain import is_limit_answer, is_quota_text, parse_reset, without_escapes
 from cuggino.errors import AgentFailed, AgentFailure, LlmSessionError, QuotaExceeded
@@ -39,7 +40,7 @@ class Refusal:
     """The facts that a program reports about a failure."""
 
     message: str
-    """Its own words, unwrapped."""
+    """Its own words; the error of an API within them is unwrapped."""
     kinds: tuple[str, ...] = ()
     """Types, codes and names that it reports, the most specific one first."""
     status: int | None = None
@@ -79,7 +80,18 @@ KINDS: Mapping[str, Cause] = {
         "auth",
     ),
     **dict.fromkeys(
-        ("billing", "billing_error", "billing_not_configured", "insufficient_balance"), "billing"
+        (
+            "billing",
+            "billing_error",
+            "billing_hard_limit_reached",
+            "billing_not_configured",
+            "creditserror",
+            "insufficient_balance",
+            "insufficient_credits",
+            "payment_required",
+            "usage_not_included",
+        ),
+        "billing",
     ),
     **dict.fromkeys(
         (
@@ -88,6 +100,7 @@ KINDS: Mapping[str, Cause] = {
             "insufficient_quota",
             "quota",
             "quota_exceeded",
+            "quota_exhausted",
             "usage_limit",
             "usage_limit_exceeded",
             "usage_limit_reached",
@@ -117,9 +130,13 @@ _OF_LIMITS: frozenset[Cause] = frozenset({"usage_limit", "billing"})
 """What words may make of a `rate_limit`."""
 
 _BILLING = re.compile(
-    r"\binsufficient[\s_-](?:balance|funds|credits?)|\b(?:out of|no) credits?\b"
-    r"|\bcredit balance is too low|\bspend(?:ing)?[\s_-]caps?\b|\bpayment required"
-    r"|\bbalance (?:is )?(?:empty|exhausted|too low)|\badd (?:more )?credits",
+    r"\b(?:insufficient|not enough)[\s_-](?:account |credit )?(?:balance|funds|credits?)"
+    r"|\b(?:out of|no)(?: more)? (?:credits?|balance|funds)\b|\bspend(?:ing)?[\s_-]caps?\b"
+    r"|\bpayment required|\badd (?:more )?credits|\bbudget (?:is |was |has been )?"
+    r"(?:used up|spent|exhausted|reached|exceeded)\b|\bbudget of .{1,60} is (?:used up|spent)\b"
+    r"|\b(?:balance|credits?|funds) (?:is |are |has |have |been |was )*"
+    r"(?:empty|exhausted|depleted|insufficient|negative|too low|used up|run out)\b"
+    r"|\bbilling (?:to be |is |has )?(?:not )?(?:been )?(?:enabled|disabled|inactive)\b",
     re.IGNORECASE,
 )
 _TOO_LONG = re.compile(
@@ -183,8 +200,16 @@ def judge(refusal: Refusal, dialect: Dialect, *, now: datetime, zone: tzinfo) ->
     which the limit is lifted, if that is known; so has an `AgentFailed` whose reason is
     `rate_limit` (`retry_at`).
     """
-    told = refusal.resets_at or parse_reset(refusal.message, now=now, zone=zone)
-    cause, message = cause_of(refusal, dialect, told=told, now=now), cut(refusal.message)
+    body = body_in(refusal.message)
+    facts = replace(
+        refusal,
+        message=f"{body.message}\n{body.before}".strip(),
+        kinds=(*refusal.kinds, *body.kinds),
+        status=refusal.status or body.status,
+        resets_at=refusal.resets_at or body.resets_at(now),
+    )
+    told = facts.resets_at or parse_reset(facts.message, now=now, zone=zone)
+    cause, message = cause_of(facts, dialect, told=told, now=now), cut(body.message)
     if cause == "usage_limit":
         return QuotaExceeded(message, resets_at=told)
     return failed(
