@@ -42,30 +42,37 @@ _AFTERNOON = frozenset({"下午", "午後", "晚上", "오후"})
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 _WHAT = r"(?:(?!context|token|turn|output|prompt|rate|size|length|time)[\w.'-]{1,20}\s){0,4}?"
+_HOURS = r"(?:\d{1,3}|five|seven)[\s-]?(?:h(?:ou)?rs?|days?|h|d)"
+_IS = r"(?:(?:has|have)\sbeen\s|was\s|were\s|is\s|are\s)?"
 _MET = re.compile(
     # You've hit your (5-hour) limit; you have reached the weekly Opus limit
     rf"\b(?:hit|reached|exceeded|exhausted|used\sup)\s(?:your|the|my|our|an?|its)\s{_WHAT}"
     r"(?:limits?|quota|allowance|capacity)\b"
     # You've reached your weekly rate limit
     r"|\b(?:hit|reached|exceeded|exhausted)\s(?:your|the|my|our|its)\s(?:[\w.'-]{1,20}\s){0,2}?"
-    r"(?:weekly|daily|monthly|session|\d{1,3}[\s-]?h(?:ou)?rs?)\srate\slimits?\b"
+    rf"(?:weekly|daily|monthly|session|{_HOURS})\srate\slimits?\b"
+    # You've used 100% of your weekly limit; you have used all your premium requests
+    rf"|\bused\s(?:100\s?%\sof|all(?:\sof)?)\s(?:your|the|my|our|its)\s{_WHAT}"
+    r"(?:limits?|quota|allowance|capacity|requests|messages|usage)\b"
     # You have no quota; free usage exceeded
     r"|\b(?:have|has)\sno\s(?:\w{1,20}\s){0,2}?quota\b|\bfree\susage\s(?:is\s|was\s)?exceeded\b"
     # Session limit reached; 5-hour limit has been reached; quota exceeded
-    r"|\b(?:usage|session|(?:bi-?)?weekly|daily|monthly|hourly|\d{1,3}[\s-]?h(?:ou)?rs?|request|opus|"
-    r"sonnet|haiku|claude(?:\s(?:ai|code))?|subscription|plan|message|spend(?:ing)?)\slimit\s(?:(?:has|have)\sbeen\s|was\s|is\s)?"
-    r"(?:reached|hit|exceeded|met|exhausted)\b"
+    rf"|\b(?:usage|session|(?:bi-?)?weekly|daily|monthly|hourly|{_HOURS}|request|opus|sonnet|haiku|"
+    r"claude(?:\s(?:ai|code))?|subscription|plan|message|spend(?:ing)?)\slimit\s"
+    rf"{_IS}(?:reached|hit|exceeded|met|exhausted)\b"
     r"|(?:^|[.:·∙•]\s)limit\sreached\b"
-    r"|\bquota\s(?:(?:has|have)\sbeen\s|was\s|is\s)?(?:reached|exceeded|exhausted|used\sup)\b"
+    rf"|\b(?:quota|allowance)\s{_IS}(?:reached|exceeded|exhausted|used\sup)\b"
     r"|\bout\sof\s(?:extra\s|your\s|included\s)?(?:usage|quota)\b"
+    r"|\bout\sof\s(?:tokens|requests|messages)\s(?:for\s|today|this\s(?:week|month))"
     # Rate limit exceeded: free-models-per-day; rate limit reached for m on requests per day
     r"|\blimit\s(?:reached|exceeded)\b[^.]{0,80}?\bper[\s_-](?:day|week|month)\b"
     r"|\b(?:usage_limit_(?:reached|exceeded)|(?:insufficient|exceeded)_quota|quota_exceeded)\b",
     re.IGNORECASE,
 )
 _MET_RATE = re.compile(
-    r"\b(?:hit|reached|exceeded)\s(?:your|the|my|our|an?|its)\s(?:[\w.'-]{1,20}\s){0,3}?rate\slimits?\b"
-    r"|\brate\slimit\s(?:(?:has|have)\sbeen\s|was\s|is\s)?(?:reached|hit|exceeded)\b"
+    r"\b(?:hit|reached|exceeded)\s(?:your|the|my|our|an?|its)\s(?:[\w.'-]{1,20}\s){0,3}?"
+    r"rate\slimits?\b"
+    rf"|\brate\slimit\s{_IS}(?:reached|hit|exceeded)\b"
     r"|\btoo\smany\srequests\b|\brate[\s-]limited\b",
     re.IGNORECASE,
 )
@@ -98,10 +105,19 @@ _CUE = re.compile(
     r"(?<![a-z])(?:(?P<seconds>retry[-_ ]?after(?:[-_ ]?seconds)?|resets?[-_ ]in[-_ ]seconds)"
     r"|reset(?:s|ting)?(?:[-_ ]?(?:at|on|time|date))?|try(?:ing)?\s+again"
     r"|retry(?:ing)?(?:[-_ ]?(?:at|in|delay))?|until|available|renew(?:s|ed)?|refresh(?:es)?"
-    r"|com(?:es?|ing)\s+back|unlock(?:s|ed)?|replenish(?:es|ed)?|cool-?down(?:\s+ends)?|restored|lifted|regain(?:s|ed)?(?:\s+access)?|wait|\A\s{0,9}in)(?![a-z])",
+    r"|com(?:es?|ing)\s+back|unlock(?:s|ed)?|replenish(?:es|ed)?|cool-?down(?:\s+ends)?|restored"
+    r"|returns?|lifted|regain(?:s|ed)?(?:\s+access)?|wait|\A\s{0,9}in)(?![a-z])",
     re.IGNORECASE,
 )
 """Words that precede the time of a reset."""
+_LEFT = re.compile(
+    r"\b(?:until|till|to|before)\s(?:the\s|your\s|next\s|limit\s){0,3}$", re.IGNORECASE
+)
+"""Words before a cue that is followed by a duration."""
+_IN = re.compile(r"\b(?:in|after|within)\b[^\w]*$", re.IGNORECASE)
+_AT = re.compile(r"\b(?:at|à|às|um|om|las|alle|ore|o|в|kl)\b[^\w]*$", re.IGNORECASE)
+"""The end of a gap before a duration, and before a time of day."""
+_CLOCK = re.compile(r"(\d{1,3}):([0-5]\d)(?::([0-5]\d))?(?![\d:]|\s*[ap]\.?m\b)", re.IGNORECASE)
 _GAP = re.compile(
     r"(?:[\s\"'`:=,*_~·∙•–—]|-(?!\d)|\b(?:at|on|in|of|by|after|within|about|around|approximately|"
     r"again|back|your|the|limits?|quota|usage|is|will|be|time|date|this|next|coming|daily|every\sday"
@@ -203,9 +219,9 @@ def parse_reset(text: str, *, now: datetime, zone: tzinfo) -> datetime | None:
         return epoch if epoch - now <= _FARTHEST else None
     for cue in _CUE.finditer(plain):
         try:
-            reset = _after_cue(
-                plain[cue.end() : cue.end() + _WINDOW], cue["seconds"] is not None, now, zone
-            )
+            said = plain[cue.end() : cue.end() + _WINDOW]
+            is_left = _LEFT.search(plain[max(0, cue.start() - 40) : cue.start()]) is not None
+            reset = _after_cue(cue, said, now, zone, is_left=is_left)
         except (ValueError, OverflowError):
             continue
         if reset is not None and reset - now <= _FARTHEST:
@@ -225,11 +241,18 @@ def _epoch(digits: str) -> datetime:
     return datetime.fromtimestamp(int(digits[:10]), UTC)
 
 
-def _after_cue(said: str, in_seconds: bool, now: datetime, zone: tzinfo) -> datetime | None:
+def _after_cue(
+    cue: re.Match[str], said: str, now: datetime, zone: tzinfo, *, is_left: bool
+) -> datetime | None:
+    """Return the time that is said after a cue; `is_left` if it is the time until then."""
     start = _end(_GAP.match(said))
-    if in_seconds and (number := _BARE_SECONDS.match(said, start)):
+    gap = f"{cue[0]} {said[:start]}"
+    if cue["seconds"] and (number := _BARE_SECONDS.match(said, start)):
         return now + timedelta(seconds=float(number[1]))
-    span = _span(said, start)
+    if (is_left or _IN.search(gap)) and (clock := _CLOCK.match(said, start)):
+        hours, minutes, seconds = (int(part or 0) for part in clock.groups())
+        return now + timedelta(hours=hours, minutes=minutes, seconds=seconds)
+    span = _span(said, start) if not _AT.search(gap) or _part(said, start, {}) is None else None
     if span is not None:
         return now + span
     found: dict[str, str] = {}

@@ -147,6 +147,22 @@ def rows() -> Iterator[Row]:
     yield row(
         claude, "You've hit your limit · resets 9am (Europe/Berlin)", "10-07 07:00", limit="x"
     )
+    for when, meant in (
+        *(("in 04:30:00", "10-06 16:30"), ("at 17h30", "10-06 15:30")),
+        *(("in 3d 4h 5m", "10-09 16:05"), ("1st Nov 2026 00:00 UTC", "11-01 00:00")),
+        *(("at 2pm IST", "limit"), ("in half an hour", "limit")),
+    ):
+        yield row(claude_plain, f"Usage limit reached. Resets {when}.", meant)
+    yield row(claude_plain, "Usage limit reached. Time until reset: 04:30:00", "10-06 16:30")
+    yield row(claude_plain, "Usage limit reached; access returns in 6 hours", "10-06 18:00")
+    yield row(claude_plain, "You are out of tokens for today. Come back in 9 hours.", "10-06 21:00")
+    yield row(claude_plain, "You have used 100% of your weekly limit", "limit")
+    yield row(claude_plain, "You have used 90% of your weekly limit", "crash")
+    yield row(claude_plain, "You've used all your premium requests for this month", "limit")
+    yield row(claude_plain, "Your usage allowance is exhausted", "limit")
+    yield row(claude_plain, "Your subscription's five-hour limit has been reached", "limit")
+    yield row(claude_plain, "Your 7 day limit was hit", "limit")
+    yield row(claude_plain, "429: slow down", "rate_limit")
     yield row(claude, "The usage limit has been reached", "limit")
     yield row(claude, "API Error: Rate limit reached", "rate_limit")
     passing = (
@@ -333,6 +349,33 @@ def test_the_order(refusal: Refusal, expected: str) -> None:
     assert expected == (error.reason if isinstance(error, AgentFailed) else type(error).__name__)
 
 
+SPENT = "You've hit your usage limit. Try again in 3 hours."
+
+
+@pytest.mark.parametrize(
+    ("session", "lines"),
+    [
+        (CodexSession, [{"type": "error", "message": SPENT}]),
+        (CodexSession, [{"type": "item.completed", "item": {"type": "error", "message": SPENT}}]),
+        (
+            CodexSession,
+            [{"type": "item.completed", "item": {"type": "agent_message", "text": SPENT}}],
+        ),
+        (GeminiSession, [{"type": "error", "message": f"[API Error: {SPENT}]"}]),
+        (GeminiSession, [{"type": "message", "role": "assistant", "content": SPENT}]),
+        (
+            OpenCodeSession,
+            [{"type": "text", "part": {"type": "text", "text": SPENT, "time": {"end": 1}}}],
+        ),
+    ],
+)
+def test_a_session_that_ended_after_a_limit(session: Any, lines: list[Any]) -> None:
+    """What a program reported last is the reason for its end without a result."""
+    error = ended(session(zone=lambda: ROME), *lines)
+    assert isinstance(error, QuotaExceeded)
+    assert NOW + timedelta(hours=3) == error.resets_at
+
+
 def nested(error: Any, levels: int) -> str:
     text = json.dumps({"error": error})
     for _ in range(levels):
@@ -403,6 +446,9 @@ def test_a_program_that_ended() -> None:
         ("Sorry, you've hit a rate limit that is strict. Try again in 2 hours.", "QuotaExceeded"),
         ("Rate limit exceeded. Please try again in 20 seconds.", "rate_limit"),
         ("Too many requests", "rate_limit"),
+        ("API Error: 529 Overloaded", "overloaded"),
+        ("API Error: 429 slow down, try again in 3 hours", "QuotaExceeded"),
+        ("API errors 429 and 529 are retried now.", "none"),
         ("Done.", "none"),
         ("The log says: You've hit your limit · resets 3pm", "none"),
         ("I hit the limit of 200 lines in README.md and split it.", "none"),

@@ -38,13 +38,16 @@ class Ending:
         """Return the error if the last answer consists of a limit only, else None."""
         return judge_answer(text, self.dialect, now=self.now, zone=self.zone)
 
-    def without_result(self, *kinds: str) -> LlmSessionError:
-        """Return the error of a program without a result; `kinds` is what its exit code means."""
-        return judge_ending(
+    def without_result(self, *kinds: str, told: str = "", answer: str = "") -> LlmSessionError:
+        """Return the error of a program without a result; `kinds` is what its exit code means.
+
+        `told` is the last error that it reported, `answer` the last message of the model.
+        """
+        return self.answered(answer) or judge_ending(
             self.dialect,
             program=self.program,
             exit_code=self.exit_code,
-            said=self.said,
+            said="\n".join(filter(None, (self.said, told))),
             kinds=kinds,
             now=self.now,
             zone=self.zone,

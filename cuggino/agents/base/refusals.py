@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, tzinfo
 from typing import Literal, TypeAlias
 
-from cuggino.agents.base.bodies import body_in
+from cuggino.agents.base.bodies import Body, body_in
 from cuggino.agents.base.failure import CONNECTION, crash, cut, failed, last_lines
 from cuggino.domain import is_limit_answer, is_quota_text, parse_reset, without_escapes
 from cuggino.errors import AgentFailed, AgentFailure, LlmSessionError, QuotaExceeded
@@ -187,6 +187,14 @@ STATUSES: Mapping[int, AgentFailure] = {
 }
 """Other statuses of 500 and more are `server`, of 400 and more `bad_request`."""
 
+_STATUS = re.compile(
+    r"(?:^|\bstatus(?: code)?:? |\bHTTP(?:/[\d.]+)? |\berror:? [('\"]?)([45]\d\d)\b(?!\s*\w+s\b)",
+    re.IGNORECASE,
+)
+"""A status in the words of a program."""
+_ERROR = re.compile(r"\s*API error:? \(?[45]\d\d\b", re.IGNORECASE)
+_ERROR_ANSWER = 2000
+"""An answer that consists of an error of the API, and its most characters."""
 _LIMIT = re.compile(
     r"limit|quota|usage|credit|messages|requests|exhausted|capacity|too many|\breset", re.IGNORECASE
 )
@@ -205,7 +213,7 @@ def judge(refusal: Refusal, dialect: Dialect, *, now: datetime, zone: tzinfo) ->
         refusal,
         message=f"{body.message}\n{body.before}".strip(),
         kinds=(*refusal.kinds, *body.kinds),
-        status=refusal.status or body.status,
+        status=refusal.status or body.status or _told_status(body),
         resets_at=refusal.resets_at or body.resets_at(now),
     )
     told = facts.resets_at or parse_reset(facts.message, now=now, zone=zone)
@@ -226,7 +234,7 @@ def cause_of(refusal: Refusal, dialect: Dialect, *, told: datetime | None, now: 
     if told is not None and told - now > PATIENCE and is_limit:
         return "usage_limit"
     said = _said(refusal.message, dialect)
-    if said == "usage_limit" and told is not None:
+    if said == "usage_limit" and told is not None and told - now <= PATIENCE:
         said = "rate_limit"  # it is lifted in minutes
     if said is not None and (reported != "rate_limit" or said in _OF_LIMITS):
         return said
@@ -238,9 +246,11 @@ def judge_answer(
 ) -> LlmSessionError | None:
     """Return the error of a session whose last answer consists of a limit only, else None.
 
-    Some programs report a limit as an answer of the model, and end normally.
+    Some programs report a limit, or an error of the API, as an answer of the model, and end
+    normally.
     """
-    if not is_limit_answer(text):
+    is_error = len(text) <= _ERROR_ANSWER and _ERROR.match(text) is not None
+    if not is_error and not is_limit_answer(text):
         return None
     return judge(Refusal(message=text.strip()), dialect, now=now, zone=zone)
 
@@ -299,6 +309,11 @@ def _said(message: str, dialect: Dialect) -> Cause | None:
     if is_quota_text(message):
         return "usage_limit"
     return next((cause for pattern, cause in WORDS if pattern.search(message)), None)
+
+
+def _told_status(body: Body) -> int | None:
+    found = filter(None, (_STATUS.search(text) for text in (body.before, body.message)))
+    return next((int(status[1]) for status in found), None)
 
 
 def _of_status(status: int | None) -> AgentFailure:

@@ -11,7 +11,6 @@ from datetime import datetime
 from cuggino.agents.base.bodies import body_in
 from cuggino.agents.base.refusals import START_ANEW, Dialect, Refusal
 
-_STATUS = re.compile(r"(?:unexpected|last) status:? (\d{3})")
 _SPENT = re.compile(r"\bcredits?\b|\bspend(?:ing)? (?:cap|limit)", re.IGNORECASE)
 
 DIALECT = Dialect(
@@ -51,7 +50,6 @@ def refusal_of(message: str, *, window: datetime | None = None) -> Refusal:
     about missing credits, and dates all those about limits.
     """
     message = message or "Unknown error"
-    status = _STATUS.search(message)
     kinds: list[str] = []
     if window is not None and _SPENT.search(body_in(message).message):
         kinds.append("usage_limit_reached")
@@ -60,6 +58,5 @@ def refusal_of(message: str, *, window: datetime | None = None) -> Refusal:
     return Refusal(
         message=message,
         kinds=tuple(kinds),
-        status=int(status[1]) if status else None,
         resets_at=window,
     )

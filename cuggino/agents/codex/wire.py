@@ -206,7 +206,9 @@ class CodexSession(LineReader):
     def failure(self, ending: Ending) -> LlmSessionError | None:
         if self._failed is not None:
             return ending.refused(refusal_of(self._failed, window=self._exhausted(ending.now)))
-        return ending.answered(self.answer) if self._completed else ending.without_result()
+        if self._completed:
+            return ending.answered(self.answer)
+        return ending.without_result(told=self._last_words or "", answer=self.answer)
 
     def read(self, raw: Json, *, now: float) -> list[LlmAgentEvent] | None:
         denied = self._watch.read() if self._watch else []

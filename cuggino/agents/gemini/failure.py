@@ -60,7 +60,7 @@ LOOP = "Loop detected"
 
 def refusal_of(message: str, *, exit_code: int, now: datetime) -> Refusal:
     """Return the facts of an error, whose message may be JSON in JSON."""
-    body = body_in(_bare(message))
+    body = body_in(bare(message))
     named = next((s for s in _STATUSES if exit_code > 64 and s & 255 == exit_code), None)
     status, told = body.status or named, body.message
     quotas = [name for error in body.errors for name in _quotas(error)]
@@ -94,7 +94,7 @@ def _quotas(error: Json) -> Iterator[str]:
                 yield name
 
 
-def _bare(message: str) -> str:
+def bare(message: str) -> str:
     """Return the error without its bracket, after which advice follows that all limits share."""
     found = re.match(r"\[API Error: (.*)\]", message, re.DOTALL)
     return found[1] if found else message
