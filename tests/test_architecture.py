@@ -65,7 +65,7 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         "agents": _room(
             "programs _version events errors protection files guard sandbox config domain "
             "processes operators git",
-            "pydantic pydantic_core reactivex copilot",
+            "pydantic pydantic_core reactivex copilot acp",
         ),
         "gate": _room(
             "errors events files guard sandbox domain agents.base operators processes git",
@@ -88,10 +88,10 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
             "pydantic reactivex jinja2 markupsafe markdown_it",
         ),
         "notify": _room(
-            "events errors sandbox config domain operators processes", "reactivex apprise"
+            "events errors sandbox config domain operators processes runs", "reactivex apprise"
         ),
         "telemetry": _room(
-            "_version events errors storage agents.cassettes",
+            "_version events errors domain storage agents.cassettes",
             "pydantic reactivex opentelemetry",
         ),
         "web": _room(

@@ -383,7 +383,7 @@ class TestNights:
             "Waits for you: How? (cuggino issues)",
         )
         settled = open_.add(begun[1], START)
-        assert (settled.working, settled.issues) == ("Export", ())
+        assert (settled.working, settled.state.questions) == ("Export", ())
 
     def test_a_usage_limit_of_all_slots(self) -> None:
         """All slots reach the same limit, which is sent once."""

@@ -110,6 +110,7 @@ from cuggino.domain.spending import (
     budget_unenforceable,
     cost_unknown,
 )
+from cuggino.domain.tally import RunCommit, Tally
 from cuggino.domain.termination import DeliverProgress, Terminate, decide_delivery
 from cuggino.domain.texts import cut_in_middle, size_text, without_escapes
 from cuggino.domain.titles import task_titles, title_of, unticked_tasks, without_file
@@ -175,10 +176,12 @@ __all__ = [
     "RepetitionWatch",
     "ReviewLedger",
     "Roster",
+    "RunCommit",
     "RunSummary",
     "Schedule",
     "SlotLimit",
     "Spending",
+    "Tally",
     "Terminate",
     "TokenCount",
     "ToolAnswer",

@@ -3,73 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 from cuggino.domain.spending import Spending
+from cuggino.domain.tally import RunCommit, Tally
 from cuggino.events import (
     CommitFailed,
-    CommitPerformed,
     DeliverablesListed,
     DeliverEnded,
     DeliverSessionStarted,
-    Done,
     Event,
     GateChanged,
     HistoryRewritten,
-    ImplementingStart,
-    IterationStart,
     LoopApproved,
     LoopMaxIterations,
     LoopSpecIssue,
     LoopStalled,
-    PlanningStart,
-    Progress,
-    ReviewingStart,
     RunOutcome,
     RunResumed,
     Usage,
-    WatchAuditStarted,
     WatchItemCompleted,
     WatchLanded,
     WatchProcessingItem,
     WatchSentBack,
 )
-
-_COUNTED = frozenset(
-    {
-        "CommitFailed",
-        "CommitPerformed",
-        "DeliverEnded",
-        "DeliverSessionStarted",
-        "DeliverablesListed",
-        "Done",
-        "GateChanged",
-        "HistoryRewritten",
-        "ImplementingStart",
-        "IterationStart",
-        "LoopApproved",
-        "LoopMaxIterations",
-        "LoopSpecIssue",
-        "LoopStalled",
-        "PlanningStart",
-        "Progress",
-        "ReviewingStart",
-        "RunResumed",
-        "WatchAuditStarted",
-        "WatchItemCompleted",
-        "WatchLanded",
-        "WatchProcessingItem",
-        "WatchSentBack",
-    }
-)
-"""The tags of events that change more than the spending."""
-
-
-class SummaryCommit(NamedTuple):
-    """A commit of the run: its abbreviated hash and its subject."""
-
-    commit_hash: str
-    subject: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +39,8 @@ class RunSummary:
     """None while the run is in progress."""
     checked: bool | None = None
     """For an approval: whether the check command decided (`LoopApproved`)."""
-    rounds: int = 0
-    """Iterations begun; sessions in the deliver loop."""
-    tasks: int = 0
-    """Tasks that an agent reported as done: `Progress` and `Done`."""
-    agents: int = 0
-    """Agents started, one per phase and audit."""
+    tally: Tally = field(default_factory=Tally)
+    """Iterations, tasks, agents, commits and spending."""
     items: int = 0
     """Backlog items completed."""
     landed: int = 0
@@ -101,21 +53,46 @@ class RunSummary:
     """True in the deliver loop."""
     deliverables: DeliverablesListed | None = None
     """The latest deliverables; None while unknown."""
-    commits: tuple[SummaryCommit, ...] = ()
     failed_commits: tuple[str, ...] = ()
     """The error of each failed commit."""
     gate_changed: tuple[str, ...] = ()
     """Files of the check, removed tests and specifications that changed during the run."""
     lost_base: str | None = None
     """The commit that the run began with, if it was removed from the history."""
-    spent: Spending = field(default_factory=Spending)
-    """The spending of all sessions, as far as reported."""
-    earlier_s: float = 0.0
-    """Seconds that earlier processes worked on a resumed run."""
     tbd_files: tuple[str, ...] = ()
     """Names of the files in `.cuggino/tbd/` written by a stalled loop."""
     spec_issue_file: str | None = None
     """Name of the file in `.cuggino/spec-issues/` if the outcome is `spec_issue`."""
+
+    @property
+    def rounds(self) -> int:
+        """Iterations begun; sessions in the deliver loop."""
+        return self.tally.rounds
+
+    @property
+    def tasks(self) -> int:
+        """Tasks that an agent reported as done: `Progress` and `Done`."""
+        return self.tally.tasks
+
+    @property
+    def agents(self) -> int:
+        """Agents started, one per phase, session and audit."""
+        return self.tally.agents
+
+    @property
+    def commits(self) -> tuple[RunCommit, ...]:
+        """The commits of the run, each once."""
+        return self.tally.commits
+
+    @property
+    def earlier_s(self) -> float:
+        """Seconds that earlier processes worked on a resumed run."""
+        return self.tally.before.duration if self.tally.before else 0.0
+
+    @property
+    def spent(self) -> Spending:
+        """The spending of all sessions, as far as reported."""
+        return self.tally.spent
 
     @property
     def cost_usd(self) -> float | None:
@@ -134,29 +111,18 @@ class RunSummary:
 
     def add(self, event: Event) -> RunSummary:
         """Return the summary with one more event; most events change nothing."""
-        if event.tag == "RunResumed" and (
+        if isinstance(event, RunResumed) and (
             event.item is not None or self.agents or self.rounds or self.items
         ):
             return self  # a watch resumes a run of its own, which is already counted
-        spent = self.spent.add(event)
-        summary = self if spent is self.spent else replace(self, spent=spent)
-        return summary._counted(event) if event.tag in _COUNTED else summary
+        tally = self.tally.add(event)
+        summary = self if tally is self.tally else replace(self, tally=tally)
+        return summary._noted(event)
 
-    def _counted(self, event: Event) -> RunSummary:
+    def _noted(self, event: Event) -> RunSummary:
         match event:
-            case IterationStart():
-                return replace(self, rounds=self.rounds + 1)
-            case PlanningStart() | ImplementingStart() | ReviewingStart():
-                return replace(self, agents=self.agents + 1)
-            case Progress() | Done():
-                return replace(self, tasks=self.tasks + 1)
-            case CommitPerformed(commit_hash=commit_hash, message=message):
-                subject = message.strip().partition("\n")[0]
-                return replace(self, commits=(*self.commits, SummaryCommit(commit_hash, subject)))
             case CommitFailed(message=message):
                 return replace(self, failed_commits=(*self.failed_commits, message))
-            case RunResumed():
-                return self.recounted(event)
             case GateChanged(paths=paths):
                 return replace(self, gate_changed=paths)
             case HistoryRewritten(base=base):
@@ -169,14 +135,6 @@ class RunSummary:
                 return replace(self, outcome="stalled", tbd_files=names)
             case LoopSpecIssue(filename=filename):
                 return replace(self, outcome="spec_issue", spec_issue_file=filename)
-            case _:
-                return self._counted_of_others(event)
-
-    def _counted_of_others(self, event: Event) -> RunSummary:
-        """Count an event of the watch or the deliver loop, whose events are loaded only here."""
-        match event:
-            case WatchAuditStarted():
-                return replace(self, agents=self.agents + 1)
             case WatchProcessingItem():
                 return replace(self, outcome=None, spec_issue_file=None, in_watch=True)
             case WatchItemCompleted():
@@ -186,8 +144,7 @@ class RunSummary:
             case WatchSentBack():
                 return replace(self, returns=self.returns + 1)
             case DeliverSessionStarted():
-                counted = replace(self, rounds=self.rounds + 1, agents=self.agents + 1)
-                return replace(counted, in_delivery=True)
+                return replace(self, in_delivery=True)
             case DeliverablesListed():
                 return replace(self, deliverables=event, in_delivery=True)
             case DeliverEnded(outcome="quota" | "budget"):
@@ -199,15 +156,7 @@ class RunSummary:
 
     def recounted(self, totals: RunResumed) -> RunSummary:
         """Return the summary with these counts, such as those of the whole journal."""
-        return replace(
-            self,
-            rounds=totals.rounds,
-            tasks=totals.tasks,
-            agents=totals.agents,
-            commits=tuple(SummaryCommit(*commit) for commit in totals.commits),
-            spent=self.spent.add(totals),
-            earlier_s=totals.duration,
-        )
+        return replace(self, tally=self.tally.add(totals))
 
     def ended(self, outcome: RunOutcome) -> RunSummary:
         return replace(self, outcome=outcome)

@@ -74,22 +74,22 @@ def message_for(event: Event, night: Night | None = None) -> Message | None:
     match event:
         case WatchSpecIssueWaiting():
             asked = [
-                *(text for _, text in night.issues),
+                *(question.title for question in night.state.questions),
                 "Answer with `cuggino issues`; until then nothing goes on.",
             ]
             return _message("spec_issue", "A spec issue waits for you", "\n".join(asked))
         case LoopSpecIssue(item=str(item), content=content):
             asked = [title_of(content), "Answer with `cuggino issues`; the other items go on."]
-            title = f"A spec issue waits for you: {night.title(item)}"
+            title = f"A spec issue waits for you: {night.state.title_of(item)}"
             return _message("spec_issue", title, "\n".join(filter(None, asked)))
         case WatchItemRetry(login=True, message=message):
             return _message("login", "Log in to continue", message)
         case WatchItemCompleted(filename=name, checked=checked):
             how = ", unchecked" if checked is False else ""
-            return _message("item", f"Done{how}: {night.title(name)}", "")
+            return _message("item", f"Done{how}: {night.state.title_of(name)}", "")
         case WatchItemParked(filename=name, reason=reason):
             body = f"{reason}\nIt is in .cuggino/parked/ now."
-            return _message("parked", f"Parked: {night.title(name)}", body)
+            return _message("parked", f"Parked: {night.state.title_of(name)}", body)
         case RateLimited(overage=True, limit=limit, resets_at=resets_at):
             words = [f"Beyond the limit {limit}." if limit else "", _resets(resets_at)]
             body = " ".join(filter(None, words)) or "The run goes on."

@@ -206,7 +206,7 @@ class _Calls:
         if isinstance(event, WatchBacklogWaiting) and not event.proposals:
             if self._night.has_items:
                 self._queue(night_message(self._night, now, ended=True))
-            self._night = Night(follow_delayed=self._night.follow_delayed)
+            self._night = self._night.next()
             return
         if self._morning is not None and now >= self._morning:
             self._morning = next_time(self._at or "", now)

@@ -19,7 +19,16 @@ from cuggino.domain import (
     without_file,
 )
 from cuggino.events import RunOutcome
-from cuggino.runs.activity import Activity, ActivityState, ItemPlace, RunningTool, Wait, tool_target
+from cuggino.runs.activity import (
+    Activity,
+    ActivityState,
+    ItemEnd,
+    ItemPlace,
+    Question,
+    RunningTool,
+    Wait,
+    tool_target,
+)
 from cuggino.runs.as_json import run_details_json, run_json, unreadable_json
 from cuggino.runs.following import follow
 from cuggino.runs.listing import RecordedRun, Runs, RunStatus, UnreadableRun, working_process
@@ -46,12 +55,14 @@ __all__ = [
     "DeliverableCourse",
     "DeliveredSession",
     "Delivery",
+    "ItemEnd",
     "ItemPlace",
     "JournalNews",
     "LastRun",
     "Pace",
     "ProjectState",
     "ProjectStatus",
+    "Question",
     "RecordedRun",
     "RecordedStage",
     "RunOutcome",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from cuggino.domain import Spending
 from cuggino.errors import BudgetExceeded, Interrupted, LoopError, QuotaExceeded
 from cuggino.events import (
     AgentFellBack,
@@ -116,13 +117,15 @@ class RunSpans:
         self._items: dict[str, _Work] = {}
         """The items of a watch with several slots."""
         self._landing: _Work | None = None
-        self._cost: float | None = None
-        self._cost_estimated = False
+        self._spent = Spending()
+        """The spending of this process."""
         self._outcome = ""
 
     def add(self, event: Event, at: datetime) -> None:
         """Add the next event."""
         now = nanoseconds(at)
+        if not isinstance(event, RunResumed):
+            self._spent = self._spent.add(event)
         match event:
             case RunResult() if not self._items and not self._own.has_item:
                 self._own.end_stage(now)
@@ -166,15 +169,14 @@ class RunSpans:
         for name in list(self._items):
             self._end_item(name, now)
         self._own.end_item(now)
-        self._count(self._own)
         cause = error.cause or error if isinstance(error, LoopError) else error
         outcome = self._outcome or (
             _outcome_of(cause) if cause is not None else "interrupted" if cut_off else "ended"
         )
         self._root.set_attribute("cuggino.run.outcome", outcome)
-        if self._cost is not None:
-            self._root.set_attribute("cuggino.cost_usd", self._cost)
-            if self._cost_estimated:
+        if self._spent.cost_usd is not None:
+            self._root.set_attribute("cuggino.cost_usd", self._spent.cost_usd)
+            if self._spent.cost_estimated:
                 self._root.set_attribute("cuggino.cost_estimated", True)
         failure = ""
         if outcome == "failed" or (cause is not None and outcome != "interrupted"):
@@ -194,13 +196,7 @@ class RunSpans:
         work = self._items.pop(name, None)
         if work is not None:
             work.end_item(now, ended)
-            self._count(work)
             self._landing = None if work is self._landing else self._landing
-
-    def _count(self, work: _Work) -> None:
-        if work.cost is not None:
-            self._cost = (self._cost or 0.0) + work.cost
-            self._cost_estimated = self._cost_estimated or work.cost_estimated
 
 
 class _Work:
@@ -208,10 +204,6 @@ class _Work:
 
     def __init__(self, kit: Kit, root: Span, agent_of: Callable[[str], AgentIdentity]) -> None:
         self.agent_of = agent_of
-        self.cost: float | None = None
-        """US dollars of the sessions that have ended."""
-        self.cost_estimated = False
-        """True if a part of them is an estimate."""
         self._kit = kit
         self._root = root
         self._fallbacks: dict[str, tuple[str, datetime | None]] = {}
@@ -388,9 +380,6 @@ class _Work:
         if self._session is None:
             return
         self._session.end(now, ended, error)
-        if self._session.cost_usd is not None:
-            self.cost = (self.cost or 0.0) + self._session.cost_usd
-            self.cost_estimated = self.cost_estimated or self._session.cost_estimated
         self._session = None
 
     def _cut_off(self, now: int, error: str) -> None:

@@ -17,9 +17,9 @@ from types import MappingProxyType
 from typing import Generic, Literal, NamedTuple, TypeAlias, TypedDict, TypeVar
 from uuid import UUID
 
-from cuggino.domain import HasCost, title_of
+from cuggino.domain import HasCost, Tally, title_of
 from cuggino.errors import CugginoError, StorageError
-from cuggino.events import CommitPerformed, CommitSeen, LoopSpecIssue, RunStarted
+from cuggino.events import LoopSpecIssue, RunStarted
 from cuggino.report import OF_AGENTS, often
 from cuggino.runs import Activity, ItemPlace, RecordedRun, Runs, working_process
 from cuggino.storage import (
@@ -193,9 +193,14 @@ class Followed:
     tail: JournalTail
     activity: Activity = field(default_factory=Activity)
     started: RunStarted | None = None
-    commits: int = 0
+    tally: Tally = field(default_factory=Tally)
     issue: str = ""
     last: datetime | None = None
+
+    @property
+    def commits(self) -> int:
+        """The number of its commits."""
+        return len(self.tally.commits)
 
     @classmethod
     def of(cls, path: Path) -> Followed:
@@ -212,7 +217,7 @@ class Followed:
         while entries := self.tail.read():
             if self.tail.restarts != restarts:
                 restarts = self.tail.restarts
-                self.activity, self.started, self.commits = Activity(), None, 0
+                self.activity, self.started, self.tally = Activity(), None, Tally()
             for entry in entries:
                 self.add(entry)
 
@@ -222,13 +227,12 @@ class Followed:
         match event:
             case RunStarted():
                 self.started = event
-            case CommitPerformed() | CommitSeen():
-                self.commits += 1
             case LoopSpecIssue(filename=filename):
                 self.issue = filename
             case _:
                 pass
         self.activity = self.activity.add(event, at=entry.at)
+        self.tally = self.tally.add(event, entry.stage)
         self.last = entry.at
 
 
@@ -400,7 +404,8 @@ class BoardReader:
     ) -> Iterator[Card]:
         watch = slots or Activity()
         folder = self._workspace.backlog
-        asking, names = dict(watch.spec_issues), self._backlog.items()
+        asking = {question.item: question.filename for question in watch.questions}
+        names = self._backlog.items()
         order = self._backlog.order(names)
         held = {
             **{name: f"after {self._titles_of(after)}" for name, after in order.waiting.items()},

@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 
 from cuggino import events as ev
-from cuggino.agents.acp.wire import AcpSession, Order
+from cuggino.agents.acp.guard import Judge
+from cuggino.agents.acp.wire import AcpSession
+from cuggino.agents.base import SpawnOptions
 from cuggino.agents.base.failure import PlainLines
 from cuggino.agents.base.wire import Json, output_text, parse_json_line
 from cuggino.agents.claude.wire import ClaudeSession
@@ -69,7 +71,9 @@ def _copilot(kind: str, number: int, **data: Any) -> Json:
 
 
 def _acp_session() -> AcpSession:
-    return AcpSession(replace(PROFILE, mode=None), Order(prompt="go", cwd=Path("/p")), zone=UTC)
+    options = SpawnOptions(prompt="go", cwd=Path("/p"))
+    judge = Judge(cwd=options.cwd, unattended=True)
+    return AcpSession(replace(PROFILE, mode=None), options, judge.verdict, zone=UTC)
 
 
 CLAUDE = Program(

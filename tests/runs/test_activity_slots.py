@@ -202,7 +202,7 @@ def test_a_spec_issue_stops_its_item() -> None:
     issue = ev.LoopSpecIssue(iteration=1, content="x", filename="i.md")
     held = ev.WatchItemHeld(filename="c.md", reason="after a.md")
     activity = after(*BEGUN, *of("a.md", issue), held)
-    assert activity.calls == ("Resolve spec issue i.md",)
+    assert activity.calls == ("Answer: x",)
     assert ([one.item for one in activity.items], activity.state) == (["b.md"], "working")
     assert activity.held == (("c.md", "after a.md"),)
     again = ev.WatchProcessingItem(filename="a.md", slot=1)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from cuggino.domain.run_summary import RunSummary, SummaryCommit
-from cuggino.domain.spending import Spending
+from cuggino.domain.run_summary import RunSummary
 from cuggino.events import RunOutcome
 from cuggino_cli.screen.fragments import paint
 from cuggino_cli.screen.summary import summary_fragments
+from tests.domain.tallies import tally
 
 
 def lines(summary: RunSummary, *, hint: str | None = None) -> list[str]:
@@ -20,13 +20,16 @@ def test_approved() -> None:
     """A full summary has outcome, counts, commits, cost, duration and the next step."""
     summary = RunSummary(
         outcome="approved",
-        rounds=2,
-        tasks=3,
-        agents=7,
-        commits=(SummaryCommit("a1b2c3d", "Add a"), SummaryCommit("b2c3d4e", "Add b")),
+        tally=tally(
+            rounds=2,
+            tasks=3,
+            agents=7,
+            commits=(("a1b2c3d", "Add a"), ("b2c3d4e", "Add b")),
+            cost_usd=1.25,
+            cost_estimated=True,
+        ),
         failed_commits=("git commit exited with code 1",),
         gate_changed=("check.sh", "tests/test_a.py"),
-        spent=Spending(1.25, settled_estimated=True),
     )
     assert lines(summary) == [
         "",
@@ -49,7 +52,7 @@ def test_approved() -> None:
 def test_unknown_cost_is_not_shown() -> None:
     """An unknown cost is left out; a cost of zero is not."""
     assert not any("Cost" in line for line in lines(RunSummary()))
-    assert "  Cost       $0.00" in lines(RunSummary(spent=Spending(0.0)))
+    assert "  Cost       $0.00" in lines(RunSummary(tally=tally(cost_usd=0.0)))
 
 
 def test_items_of_a_watch() -> None:

@@ -254,7 +254,7 @@ class CodexSession(LineReader):
             return None
         if self._watch:
             self._watch.check(item)
-        return [*self._calls(item)] or None
+        return [*self._calls(item), *self._count()] or None
 
     def _calls(self, item: Json) -> list[ToolCall]:
         command = self._watch.judged_command(item) if self._watch else None
