@@ -119,8 +119,7 @@ def test_an_estimated_cost_of_an_item() -> None:
 
 def test_the_cost_beside_its_budget() -> None:
     """A budget is shown as money, with the same digits as the cost."""
-    options = {"budget": 0.4}
-    began = ev.RunStarted(run_id="r", kind="run", command="c", options=options)
+    began = ev.RunStarted(run_id="r", kind="run", command="c", options={"budget": 0.4})
     assert "Cost       $0.50 of $0.40" in shown(
         began, ev.SessionEnded(outcome="completed", cost_usd=0.5)
     )
