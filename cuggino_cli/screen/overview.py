@@ -214,8 +214,8 @@ def _task(activity: Activity) -> str:
 def _cost(activity: Activity) -> Iterator[Fact]:
     parts = []
     if activity.cost_usd is not None:
-        limit = activity.budget
-        of = f" of {money(limit, digits=2)}" if limit is not None else ""
+        budget = activity.budget
+        of = f" of {money(budget, digits=2)}" if budget is not None else ""
         parts.append(f"{cost_of(activity, digits=2)}{of}")
     if activity.tokens:
         limit = f" of {activity.max_tokens:,}" if activity.max_tokens is not None else ""
