@@ -119,7 +119,7 @@ _AT = re.compile(r"\b(?:at|à|às|um|om|las|alle|ore|o|в|kl)\b[^\w]*$", re.IGNO
 """The end of a gap before a duration, and before a time of day."""
 _CLOCK = re.compile(r"(\d{1,3}):([0-5]\d)(?::([0-5]\d))?(?![\d:]|\s*[ap]\.?m\b)", re.IGNORECASE)
 _GAP = re.compile(
-    r"(?:[\s\"'`:=,*_~·∙•–—]|-(?!\d)|\b(?:at|on|in|of|by|after|within|about|around|approximately|"
+    r"(?:[\s\"'`:=,*_~·∙•–—]|-(?!\d)|\bPT(?=\d)|\b(?:at|on|in|of|by|after|within|about|around|approximately|"
     r"again|back|your|the|limits?|quota|usage|is|will|be|time|date|this|next|coming|daily|every\sday"
     # 9 oct. 2026 à 15:04; 9. Oktober um 15:04; 9 окт. 2026 г., 15:04
     r"|le|el|il|am|den|à|as|às|las|a\slas|alle|ore|om|o|um|в|kl|г)\b|(?<=\bkl|.\bг)\.)*",
@@ -155,8 +155,15 @@ _PARTS = tuple(
     )
 )
 """The parts of a reset's time, in any order."""
+_NUMBERS = {
+    name: number
+    for number, name in enumerate(
+        ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"), 1
+    )
+}
 _UNIT = re.compile(
-    r"[\s,]*(?:and\s+)?(?P<number>\d{1,9}(?:\.\d{1,6})?|an?|one)\s*(?P<unit>ms|milliseconds?"
+    rf"[\s,]*(?:and\s+)?(?P<number>\d{{1,9}}(?:\.\d{{1,6}})?|an?\b|(?:{'|'.join(_NUMBERS)})\b)\s*"
+    r"(?P<unit>ms|milliseconds?"
     r"|s(?:ec(?:ond)?s?)?|m(?:in(?:ute)?s?)?|h(?:(?:ou)?rs?)?|d(?:ays?)?|w(?:(?:ee)?ks?)?)(?![a-z])",
     re.IGNORECASE,
 )
@@ -268,9 +275,10 @@ def _span(said: str, start: int) -> timedelta | None:
     seconds, end = 0.0, start
     while unit := _UNIT.match(said, end):
         number = unit["number"].lower()
+        count = float(_NUMBERS.get(number) or (1 if number in ("a", "an") else number))
         name = unit["unit"].lower()
         size = _SECONDS["ms" if name.startswith(("ms", "milli")) else name[0]]
-        seconds += (1.0 if number in ("a", "an", "one") else float(number)) * size
+        seconds += count * size
         end = unit.end()
     return timedelta(seconds=seconds) if end > start else None
 

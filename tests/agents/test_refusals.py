@@ -151,6 +151,7 @@ def rows() -> Iterator[Row]:
         *(("in 04:30:00", "10-06 16:30"), ("at 17h30", "10-06 15:30")),
         *(("in 3d 4h 5m", "10-09 16:05"), ("1st Nov 2026 00:00 UTC", "11-01 00:00")),
         *(("at 2pm IST", "limit"), ("in half an hour", "limit")),
+        *(("in three hours", "10-06 15:00"), ("in PT3H", "10-06 15:00")),
     ):
         yield row(claude_plain, f"Usage limit reached. Resets {when}.", meant)
     yield row(claude_plain, "Usage limit reached. Time until reset: 04:30:00", "10-06 16:30")
@@ -163,6 +164,11 @@ def rows() -> Iterator[Row]:
     yield row(claude_plain, "Your subscription's five-hour limit has been reached", "limit")
     yield row(claude_plain, "Your 7 day limit was hit", "limit")
     yield row(claude_plain, "429: slow down", "rate_limit")
+    body = json.dumps({"type": "error", "error": {"type": "billing_error", "message": "no"}})
+    yield row(claude_plain, body, "billing")
+    yield row(claude_plain, '{"status":"denied","message":"no seat: please log in"}', "auth")
+    yield row(copilot, "Execution failed: Error: CAPIError: 400 bad request body", "bad_request")
+    yield row(copilot, "No capacity available for this model", "overloaded")
     yield row(claude, "The usage limit has been reached", "limit")
     yield row(claude, "API Error: Rate limit reached", "rate_limit")
     passing = (

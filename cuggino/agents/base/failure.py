@@ -85,8 +85,10 @@ def outcome_of(error: LlmSessionError | None) -> SessionOutcome:
 
 _JSON = re.compile(r"\{|\[\s*(?:[\[{\"\]]|$)")
 """The beginning of JSON, rather than of a text such as `[error] not enrolled`."""
-_ERROR = re.compile(r"[\[\s]*\{(?:[^{}]{0,200},)?\s*\"error\"\s*:\s*[{\"].*\}", re.DOTALL)
-"""An error of an API, which programs print as they got it."""
+_ERROR = re.compile(
+    r"[\[\s]*\{(?:[^{}]{0,200},)?\s*\"(?:error|message|detail)\"\s*:\s*[{\"].*\}", re.DOTALL
+)
+"""An error of an API or a wrapper, which programs print as they got it."""
 
 
 class PlainLines:

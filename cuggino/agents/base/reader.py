@@ -12,7 +12,7 @@ from typing import ClassVar, TypedDict
 from cuggino.agents.base.failure import PlainLines, local_zone, outcome_of
 from cuggino.agents.base.refusals import Dialect, Refusal, judge, judge_answer, judge_ending
 from cuggino.agents.base.watch import Watch
-from cuggino.agents.base.wire import Json, parse_json_lines
+from cuggino.agents.base.wire import Json, is_message, parse_json_lines
 from cuggino.errors import LlmSessionError
 from cuggino.events import LlmAgentEvent, PingEvent, RateLimited, SessionEnded, Usage, UsageUpdate
 
@@ -144,7 +144,7 @@ class LineReader(Session, ABC):
     def _messages_in(self, line: bytes) -> list[Json]:
         """Return the messages on this line; one without any is plain text."""
         found = parse_json_lines(line)
-        if not any(isinstance(raw.get("type"), str) for raw in found):
+        if not any(map(is_message, found)):
             self._plain.add(line)
         return found
 

@@ -151,10 +151,12 @@ _AUTH = re.compile(
     r"|\bapi_key_invalid\b|\bunauthori[sz]ed\b|\bmissing environment variable\b",
     re.IGNORECASE,
 )
-_LOGIN = re.compile(r"\bapi[ _-]?key\b|\bauthenticat|\b(?:log|sign) ?in\b", re.IGNORECASE)
+_LOGIN = re.compile(
+    r"\bapi[ _-]?key\b|\bauthenticat|\bauthori[sz]e\b|\b(?:log|sign) ?in\b", re.IGNORECASE
+)
 _RATE = re.compile(r"\brate[\s_-]?limit|\btoo many requests\b", re.IGNORECASE)
 _OVERLOADED = re.compile(
-    r"\boverloaded\b|\bat capacity\b|\bservice (?:is )?(?:temporarily )?unavailable\b",
+    r"\boverloaded\b|\b(?:at|no) capacity\b|\bservice (?:is )?(?:temporarily )?unavailable\b",
     re.IGNORECASE,
 )
 _SERVER = re.compile(
@@ -188,7 +190,7 @@ STATUSES: Mapping[int, AgentFailure] = {
 """Other statuses of 500 and more are `server`, of 400 and more `bad_request`."""
 
 _STATUS = re.compile(
-    r"(?:^|\bstatus(?: code)?:? |\bHTTP(?:/[\d.]+)? |\berror:? [('\"]?)([45]\d\d)\b(?!\s*\w+s\b)",
+    r"(?:^|\bstatus(?: code)?:? |\bHTTP(?:/[\d.]+)? |error:? [('\"]?)([45]\d\d)\b(?!\s*\w+s\b)",
     re.IGNORECASE,
 )
 """A status in the words of a program."""

@@ -248,13 +248,13 @@ def _parse_leniently(line: bytes, *, surrogates: bool) -> list[Json]:
             break
         if not surrogates and ("\\ud" in text or "\\uD" in text):
             value = _without_surrogates(value)
-        if begin.start() > 0 and not _is_message(value):
+        if begin.start() > 0 and not is_message(value):
             break
         found.append(value)
     return found
 
 
-def _is_message(value: Json) -> bool:
+def is_message(value: Json) -> bool:
     """Return whether the object is a message of a program, not data in its plain text.
 
     The body of an API's error also has a type.

@@ -47,7 +47,7 @@ def refusal_of(message: str, *, window: datetime | None = None) -> Refusal:
     """Return the facts of a `turn.failed`.
 
     `window` is the reset of a used-up window in the thread's record: it is the cause of messages
-    about missing credits, and dates all those about limits.
+    about missing credits, and dates those about limits that tell no time.
     """
     message = message or "Unknown error"
     kinds: list[str] = []
