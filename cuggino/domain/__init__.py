@@ -27,7 +27,9 @@ from cuggino.domain.deliverables import (
 )
 from cuggino.domain.fallback import (
     AgentCooldown,
+    NamedAgent,
     Roster,
+    Substitutes,
     cooldown_end,
     fallback_reason,
     recorded_cooldowns,
@@ -162,6 +164,7 @@ __all__ = [
     "Judgment",
     "LandingQueue",
     "LedgerEntry",
+    "NamedAgent",
     "NamedFiles",
     "Overage",
     "PastRun",
@@ -181,6 +184,7 @@ __all__ = [
     "Schedule",
     "SlotLimit",
     "Spending",
+    "Substitutes",
     "Tally",
     "Terminate",
     "TokenCount",

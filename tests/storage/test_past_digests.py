@@ -125,6 +125,7 @@ def part(role: str, agent: str = "claude", model: str | None = None, **given: An
     return RunPart(role=role, agent=agent, model=model, **values)
 
 
+REVIEWING = ev.ReviewingStart(iteration=1)
 PLANNING, WORKING = ev.PlanningStart(iteration=1), ev.ImplementingStart(iteration=1)
 UPDATE = ev.UsageUpdate(usage=ev.Usage(output_tokens=5), cost_usd=0.5)
 FAST = UPDATE.model_copy(update={"model": "fast"})
@@ -136,6 +137,7 @@ FELL = ev.AgentFellBack(
     message="limit",
     until=AT + timedelta(seconds=5),
 )
+LONGER = FELL.model_copy(update={"until": AT + timedelta(seconds=6)})
 ROLES = {"agents": {"planning": ("claude", "opus"), "implementing": ("codex", None)}}
 
 PARTS: dict[str, tuple[dict[str, Any], list[ev.Event], list[RunPart]]] = {
@@ -174,6 +176,16 @@ PARTS: dict[str, tuple[dict[str, Any], list[ev.Event], list[RunPart]]] = {
         [
             part("planning", model="opus", sessions=2, cost_usd=1.5),
             part("planning", "codex"),
+        ],
+    ),
+    "a fallback in the next roles, which have the same agent": (
+        {},
+        [PLANNING, UPDATE, LONGER, ended(), WORKING, ended(), REVIEWING, ended()],
+        [
+            part("planning", cost_usd=0.5, duration=0.0),
+            part("planning", "codex"),
+            part("implementing", "codex"),
+            part("reviewing"),
         ],
     ),
     "an agent that never began": (

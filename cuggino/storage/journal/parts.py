@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from types import MappingProxyType
 from typing import TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
-from cuggino.domain import Spending, begins_session
+from cuggino.domain import NamedAgent, Spending, Substitutes, begins_session
 from cuggino.events import (
     AgentFellBack,
     DeliverSessionStarted,
@@ -70,8 +69,7 @@ class PartsFold:
         self._role = ""
         self._model: str | None = None
         """The model that the start of the session names."""
-        self._fallbacks: dict[str, tuple[str, datetime | None]] = {}
-        """The agent that took over each role, and the end of the other one's cooldown."""
+        self._substitutes = Substitutes()
         self._key: _Key | None = None
         """The part of the current session; None before the first."""
         self._reported: str | None = None
@@ -88,8 +86,8 @@ class PartsFold:
                 self._started = event
             case RunContinued():
                 self._close()
-            case AgentFellBack(role=role, to_agent=agent, until=until):
-                self._fallbacks[role or self._role] = agent, until
+            case AgentFellBack(role=role):
+                self._substitutes.add(event, self._usual(role or self._role), entry.at)
             case DeliverSessionStarted(instruction=role, model=model):
                 self._role, self._model = role, model
             case PlanBuildPhaseStarted(phase=phase):
@@ -100,7 +98,8 @@ class PartsFold:
                 pass
         if self._role and (self._key is None or begins_session(event)):
             self._close()
-            self._key = (self._role, *self._agent(entry.at))
+            agent = self._substitutes.of(self._usual(self._role), entry.at)
+            self._key = (self._role, *agent)
         if self._key is not None:
             self._count(event)
 
@@ -134,22 +133,18 @@ class PartsFold:
                 one = _Sums(one.spent.plus(more.spent), one.duration + more.duration)
             yield key, one
 
-    def _agent(self, at: datetime) -> tuple[str, str | None]:
-        """Return the agent and the model of the current session."""
+    def _usual(self, role: str) -> NamedAgent:
+        """Return the agent that is configured for the role."""
         started = self._started
-        if fallen := self._fallbacks.get(self._role):
-            agent, until = fallen
-            if until is None or at < until:
-                return agent, None
         if started is None:
-            return "", None
+            return NamedAgent("")
         options = started.options
-        usual = options.get("verify_model") if self._role == _JUDGE else None
+        usual = options.get("verify_model") if role == _JUDGE else None
         usual = usual or options.get("model")
         name, model = started.agents.get(
-            self._role, (started.agent, usual if isinstance(usual, str) else None)
+            role, (started.agent, usual if isinstance(usual, str) else None)
         )
-        return name, self._model or model
+        return NamedAgent(name, (self._model if role == self._role else None) or model)
 
     def result(self) -> tuple[RunPart, ...]:
         """Return the parts in the order in which they began."""
