@@ -22,6 +22,7 @@ from cuggino.events import (
     RunResumed,
     Usage,
     WatchItemCompleted,
+    WatchItemParked,
     WatchLanded,
     WatchProcessingItem,
     WatchSentBack,
@@ -43,8 +44,12 @@ class RunSummary:
     """Iterations, tasks, agents, commits and spending."""
     items: int = 0
     """Backlog items completed."""
-    landed: int = 0
-    """Candidates of a watch with several slots that have landed."""
+    parked: int = 0
+    """Backlog items parked."""
+    asking: frozenset[str] = frozenset()
+    """The spec issues that wait for a person, by the item that each stops, or the file."""
+    landings: tuple[RunCommit, ...] = ()
+    """What has landed in a watch with several slots: the commit, and the item's file name."""
     returns: int = 0
     """Candidates that were sent back instead."""
     in_watch: bool = False
@@ -134,13 +139,21 @@ class RunSummary:
             case LoopStalled(filenames=names):
                 return replace(self, outcome="stalled", tbd_files=names)
             case LoopSpecIssue(filename=filename):
-                return replace(self, outcome="spec_issue", spec_issue_file=filename)
-            case WatchProcessingItem():
-                return replace(self, outcome=None, spec_issue_file=None, in_watch=True)
+                asking = self.asking | {event.item or filename}
+                return replace(self, outcome="spec_issue", spec_issue_file=filename, asking=asking)
+            case WatchProcessingItem(filename=name, slot=slot):
+                # With one slot, a watch continues once all issues are settled.
+                asking = self.asking - {name} if slot else frozenset()
+                return replace(
+                    self, outcome=None, spec_issue_file=None, in_watch=True, asking=asking
+                )
             case WatchItemCompleted():
                 return replace(self, items=self.items + 1)
-            case WatchLanded():
-                return replace(self, landed=self.landed + 1)
+            case WatchItemParked():
+                return replace(self, parked=self.parked + 1)
+            case WatchLanded(filename=name, commit=commit):
+                landed = RunCommit(commit[:7], name.removesuffix(".md"))
+                return replace(self, landings=(*self.landings, landed))
             case WatchSentBack():
                 return replace(self, returns=self.returns + 1)
             case DeliverSessionStarted():

@@ -72,7 +72,10 @@ def test_whole_run() -> None:
             RunSummary(outcome="max_iterations"),
             ev.LoopMaxIterations(iteration=3, max_iterations=3),
         ),
-        (RunSummary(outcome="spec_issue", spec_issue_file="x.md"), ISSUE),
+        (
+            RunSummary(outcome="spec_issue", spec_issue_file="x.md", asking=frozenset({"x.md"})),
+            ISSUE,
+        ),
         (RunSummary(gate_changed=("check.sh",)), ev.GateChanged(iteration=1, paths=("check.sh",))),
         (RunSummary(lost_base="a1"), ev.HistoryRewritten(base="a1", head="b2")),
     ],
@@ -97,7 +100,12 @@ def test_watch() -> None:
     first = folded(item, ROUND, ISSUE, ev.WatchItemCompleted(filename="a.md"))
     second = reduce(RunSummary.add, [ev.WatchAuditStarted(), item, ROUND], first)
     assert facts(first) == shown(
-        outcome="spec_issue", rounds=1, items=1, spec_issue_file="x.md", in_watch=True
+        outcome="spec_issue",
+        rounds=1,
+        items=1,
+        spec_issue_file="x.md",
+        in_watch=True,
+        asking=frozenset({"x.md"}),
     )
     assert facts(second) == shown(rounds=2, agents=1, items=1, in_watch=True)
 
@@ -185,7 +193,21 @@ def test_a_watch_with_slots() -> None:
     resumed = ev.RunResumed(run_id="r", stages=1, rounds=7, cost_usd=9.0, item="a.md")
     landed = ev.WatchLanded(filename="a.md", commit="c", trunk_was="b")
     back = ev.WatchSentBack(filename="b.md", reason="check", returns=1)
-    assert folded(resumed, landed, back) == RunSummary(landed=1, returns=1)
+    expected = shown(landings=(RunCommit("c", "a"),), returns=1)
+    assert expected == facts(folded(resumed, landed, back))
+
+
+def test_what_waits_in_a_watch() -> None:
+    """A question waits until its item is at work again; with one slot, until any is."""
+
+    def begun(name: str, slot: int) -> ev.WatchProcessingItem:
+        return ev.WatchProcessingItem(filename=name, slot=slot)
+
+    parked = ev.WatchItemParked(filename="c.md", reason="no")
+    asked = folded(begun("a.md", 1), ISSUE.of_item("a.md"), parked, begun("b.md", 2))
+    assert (frozenset({"a.md"}), 1) == (asked.asking, asked.parked)
+    assert not asked.add(begun("a.md", 1)).asking
+    assert not folded(begun("a.md", 0), ISSUE, begun("b.md", 0)).asking
 
 
 @pytest.mark.parametrize("cls", EVENTS, ids=lambda cls: cls.__name__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cuggino.domain.run_summary import RunSummary
+from cuggino.domain import RunCommit, RunSummary
 from cuggino.events import RunOutcome
 from cuggino_cli.screen.fragments import paint
 from cuggino_cli.screen.summary import summary_fragments
@@ -62,10 +62,31 @@ def test_items_of_a_watch() -> None:
 
 
 def test_landings_of_slots() -> None:
-    """Landed items are counted, and those sent back instead."""
-    assert "  Landed     2" in lines(RunSummary(items=2, landed=2))
+    """Landed items are listed, not the commits in slots; those sent back are counted."""
+    commits = (("a1b2c3d", "In a slot"),)
+    told = lines(
+        RunSummary(
+            in_watch=True,
+            items=1,
+            landings=(RunCommit("f00ba47", "001-export"),),
+            tally=tally(rounds=1, commits=commits),
+        )
+    )
+    assert ["  Items      1", "  Landed     1", "             f00ba47 001-export"] == told[2:5]
+    assert not any("a1b2c3d" in line or "Commits" in line for line in told)
     assert "  Landed     0, 1 sent back" in lines(RunSummary(returns=1))
     assert not any("Landed" in line for line in lines(RunSummary(items=2)))
+
+
+def test_what_waits_after_a_watch() -> None:
+    """The last facts of a night are the questions and parked items that wait for a person."""
+    end = "`cuggino status` lists what waits for you"
+    both = RunSummary(in_watch=True, parked=1, asking=frozenset({"a.md", "b.md"}))
+    assert "  Parked     1" in lines(both)
+    assert f"  Waiting    2 questions, 1 parked: {end}" in lines(both)
+    asked = RunSummary(in_watch=True, asking=frozenset({"a.md"}))
+    assert f"  Waiting    1 question: {end}" in lines(asked)
+    assert not any("Waiting" in line for line in lines(RunSummary(in_watch=True)))
 
 
 GO_ON = "             `cuggino run --resume` continues where it stopped"
