@@ -27,7 +27,9 @@ from cuggino.domain.deliverables import (
 )
 from cuggino.domain.fallback import (
     AgentCooldown,
+    NamedAgent,
     Roster,
+    Substitutes,
     cooldown_end,
     fallback_reason,
     recorded_cooldowns,
@@ -76,7 +78,7 @@ from cuggino.domain.project_paths import (
     is_test_file,
     path_changes,
 )
-from cuggino.domain.quota import QUOTA_SCHEDULE, is_quota_answer, is_quota_text, parse_reset
+from cuggino.domain.quota import QUOTA_SCHEDULE, is_limit_answer, is_quota_text, parse_reset
 from cuggino.domain.quota_plan import (
     Overage,
     QuotaPlan,
@@ -162,6 +164,7 @@ __all__ = [
     "Judgment",
     "LandingQueue",
     "LedgerEntry",
+    "NamedAgent",
     "NamedFiles",
     "Overage",
     "PastRun",
@@ -181,6 +184,7 @@ __all__ = [
     "Schedule",
     "SlotLimit",
     "Spending",
+    "Substitutes",
     "Tally",
     "Terminate",
     "TokenCount",
@@ -210,9 +214,9 @@ __all__ = [
     "hits_every_item",
     "is_cache",
     "is_full_disk",
+    "is_limit_answer",
     "is_marked_imported",
     "is_overload",
-    "is_quota_answer",
     "is_quota_text",
     "is_test_file",
     "judged",

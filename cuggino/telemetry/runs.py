@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from cuggino.domain import Spending
+from cuggino.domain import NamedAgent, Spending, Substitutes
 from cuggino.errors import BudgetExceeded, Interrupted, LoopError, QuotaExceeded
 from cuggino.events import (
     AgentFellBack,
@@ -87,8 +87,11 @@ class RunIdentity:
 
 def nanoseconds(at: datetime) -> int:
     """Return the time in nanoseconds since the epoch; one without a zone is in UTC."""
-    since = (at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH
-    return since // timedelta(microseconds=1) * 1000
+    return (_aware(at) - _EPOCH) // timedelta(microseconds=1) * 1000
+
+
+def _aware(at: datetime) -> datetime:
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 class RunSpans:
@@ -206,7 +209,7 @@ class _Work:
         self.agent_of = agent_of
         self._kit = kit
         self._root = root
-        self._fallbacks: dict[str, tuple[str, datetime | None]] = {}
+        self._substitutes = Substitutes()
         self._item: Span | None = None
         self._stage: Span | None = None
         self._command: Span | None = None
@@ -234,6 +237,8 @@ class _Work:
                 if self._session is not None:
                     self._session.add(event, now)
             case SupervisionEvent():
+                if isinstance(event, AgentFellBack):
+                    self._substitutes.add(event, self._usual(event.role), _aware(at))
                 self._supervised(event, now)
             case LlmTerminalMarkerEvent():
                 if self._stage is not None:
@@ -320,9 +325,8 @@ class _Work:
 
     def _supervised(self, event: SupervisionEvent, now: int) -> None:
         match event:
-            case AgentFellBack(reason=reason, role=role, to_agent=agent, until=until):
+            case AgentFellBack(reason=reason):
                 self._cut_off(now, reason)
-                self._fallbacks[role] = (agent, until)
             case AgentRetry(reason=reason):
                 self._cut_off(now, reason)
                 self._ready = None
@@ -367,14 +371,15 @@ class _Work:
 
     def _begin_session(self, now: int, at: datetime) -> None:
         self._end_command(now)
-        agent = self.agent_of(self._role)
-        fallback, until = self._fallbacks.get(self._role, ("", None))
-        if fallback and (until is None or nanoseconds(until) > nanoseconds(at)):
-            agent = AgentIdentity(name=fallback)
-        elif self._model is not None:
-            agent = AgentIdentity(name=agent.name, model=self._model)
+        name, model = self._substitutes.of(self._usual(self._role), _aware(at))
+        agent = AgentIdentity(name=name, model=model)
         begun = now if self._ready is None else min(self._ready, now)
         self._session = SessionSpan(self._kit, agent, self._role, self._parent(), at=begun)
+
+    def _usual(self, role: str) -> NamedAgent:
+        """Return the agent that is configured for the role."""
+        agent = self.agent_of(role)
+        return NamedAgent(agent.name, (self._model if role == self._role else None) or agent.model)
 
     def _end_session(self, now: int, ended: SessionEnded | None, error: str = "") -> None:
         if self._session is None:

@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import groupby
 
 from cuggino.events import shown_state
-from cuggino.runs import Activity, LastRun, ProjectStatus, Waiting, cost_of, window_text
+from cuggino.runs import Activity, LastRun, ProjectStatus, Waiting, cost_of, money, window_text
 from cuggino.runs.words import format_duration, sent_back_text
 from cuggino_cli.screen.columns import cut
 from cuggino_cli.screen.fragments import Fragment, Label, joined
@@ -214,7 +214,8 @@ def _task(activity: Activity) -> str:
 def _cost(activity: Activity) -> Iterator[Fact]:
     parts = []
     if activity.cost_usd is not None:
-        of = f" of ${activity.budget:g}" if activity.budget is not None else ""
+        budget = activity.budget
+        of = f" of {money(budget, digits=2)}" if budget is not None else ""
         parts.append(f"{cost_of(activity, digits=2)}{of}")
     if activity.tokens:
         limit = f" of {activity.max_tokens:,}" if activity.max_tokens is not None else ""

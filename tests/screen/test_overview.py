@@ -117,6 +117,14 @@ def test_an_estimated_cost_of_an_item() -> None:
     assert "; ~$0.25" in text
 
 
+def test_the_cost_beside_its_budget() -> None:
+    """A budget is shown as money, with the same digits as the cost."""
+    began = ev.RunStarted(run_id="r", kind="run", command="c", options={"budget": 0.4})
+    assert "Cost       $0.50 of $0.40" in shown(
+        began, ev.SessionEnded(outcome="completed", cost_usd=0.5)
+    )
+
+
 def test_items_in_slots() -> None:
     """Each slot has a line; so have the queue, items sent back or held, and a branch behind."""
     lines = shown(*SLOTS).splitlines()
