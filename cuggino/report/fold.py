@@ -15,6 +15,7 @@ from cuggino.domain import Tally, unreset, with_window
 from cuggino.events import (
     ApprovalBlocked,
     Approved,
+    BuildVerified,
     CheckCommandOutput,
     CheckCommandStarted,
     CheckWeakened,
@@ -57,7 +58,7 @@ from cuggino.report.model import (
     ToolUse,
     Transcript,
 )
-from cuggino.report.notices import Notices, finding_of_building
+from cuggino.report.notices import Notices, describe
 from cuggino.report.plans import Plans
 from cuggino.report.stages import Processes, Stages
 from cuggino.report.transcript import MOST_KEPT, Transcripts
@@ -538,8 +539,10 @@ def _finding(event: Event) -> tuple[str, Tone, str] | None:
             return "Not done after all", "warning", f"{event.description} ({event.deliverable_id})"
         case DeliverableStatusChanged(previous=before, status="blocked") if before != "blocked":
             return "Blocked", "bad", f"{event.description} ({event.deliverable_id})"
+        case BuildVerified(passed=False) | JobVerified(passed=False) | JobBlocked():
+            return describe(event)
         case _:
-            return finding_of_building(event)
+            return None
 
 
 MOST_POINTS: Final = 8000

@@ -20,8 +20,9 @@ from uuid import UUID
 from cuggino.domain import HasCost, Tally, title_of
 from cuggino.errors import CugginoError, StorageError
 from cuggino.events import LoopSpecIssue, RunStarted
-from cuggino.report import OF_AGENTS, often
+from cuggino.report import OF_AGENTS
 from cuggino.runs import Activity, ItemPlace, RecordedRun, Runs, working_process
+from cuggino.runs.words import sent_back_text
 from cuggino.storage import (
     Backlog,
     Entry,
@@ -550,9 +551,7 @@ def _note_of(item: Activity) -> str:
         return f"pull request {item.pull_words}" + (f": {item.pull_note}" if item.pull_note else "")
     if item.place == "retry" and item.wait is not None:
         return f"failed, again at {item.wait.until.astimezone():%H:%M}"
-    if not item.returns:
-        return ""
-    return f"sent back {often(item.returns)}: {item.return_reason.replace('-', ' ')}"
+    return sent_back_text(item.returns, item.return_reason) if item.returns else ""
 
 
 def _working(live: list[Followed], watch: Followed | None) -> Iterator[Working]:

@@ -25,6 +25,7 @@ from cuggino.report import (
     zone_at,
 )
 from cuggino.runs import Activity, tool_target
+from cuggino.runs.words import sent_back_text
 from cuggino.storage.journal import Entry, list_journals, origin_of
 from cuggino.web.board import (
     BULK,
@@ -519,6 +520,7 @@ def _environment() -> Environment:
         "first_item": first_item,
         "item_name": item_name,
         "most_items": _MOST_ITEMS,
+        "sent_back_text": sent_back_text,
         "tool_target": tool_target,
         "agents": _AGENTS,
         "name_of": name_of,

@@ -37,7 +37,6 @@ from cuggino_cli.options.trusting import check_trust
 
 if TYPE_CHECKING:
     from cuggino.config import Config
-    from cuggino_cli.screen.deliver_text import Line
 
 _OF_THE_RUN = {
     "workflow": "sync",
@@ -171,10 +170,9 @@ def _check(given: dict[str, Any], *, is_resumed: bool) -> None:
         raise click.UsageError("--verify and --recheck are for `cuggino deliver` without sync.")
 
 
-def _opening(begins: str, folder: Path, config: Config, chosen: dict[str, Any]) -> Iterator[Line]:
+def _opening(begins: str, folder: Path, config: Config, chosen: dict[str, Any]) -> Iterator[str]:
     """Yield the lines at the start (AUT-242)."""
     from cuggino import __version__
-    from cuggino_cli.screen.deliver_text import Line
 
     what = "sync" if chosen.get("workflow") == "sync" else "coding agent"
     shown = {
@@ -184,13 +182,13 @@ def _opening(begins: str, folder: Path, config: Config, chosen: dict[str, Any]) 
         "Plan model": chosen.get("plan_model"),
         "Thinking": f"{chosen['thinking']} tokens" if "thinking" in chosen else None,
     }
-    yield Line("info", f"cuggino deliver v{__version__}")
-    yield Line("info", "")
-    yield Line("info", f"{begins} {what} session...")
+    yield f"cuggino deliver v{__version__}"
+    yield ""
+    yield f"{begins} {what} session..."
     for name, value in shown.items():
         if value is not None:
-            yield Line("info", f"  {name}: {value}")
-    yield Line("info", "")
+            yield f"  {name}: {value}"
+    yield ""
 
 
 def _how_to_resume(folder: Path, chosen: dict[str, Any], *, journaled: bool) -> str:

@@ -156,8 +156,9 @@ def command(
     if (retries := given.pop("max_retries")) is not None:
         options["max_retries"] = retries
     config = with_policies(config, given)
+    is_streamed = settings.stream and not (output.quiet or output.json)
     runtime = Runtime.live(
-        cwd=folder, config=config, agent=name, drafts=output.verbose, **recording
+        cwd=folder, config=config, agent=name, drafts=output.verbose or is_streamed, **recording
     )
     checked = runtime.checked_building(runtime.plan_build_options(**options))
     warn_if_loose(config, runtime.agent, roles=checked.roles)

@@ -8,11 +8,12 @@ from itertools import groupby
 
 from cuggino.events import shown_state
 from cuggino.runs import Activity, LastRun, ProjectStatus, Waiting, cost_of, money, window_text
+from cuggino.runs.words import format_duration, sent_back_text
 from cuggino_cli.screen.columns import cut
 from cuggino_cli.screen.fragments import Fragment, Label, joined
 from cuggino_cli.screen.runs import STATES
 from cuggino_cli.screen.status import usual_end_text
-from cuggino_cli.screen.text import flat, format_duration, inert
+from cuggino_cli.screen.text import flat, inert
 
 _NAMES = 11
 _MOST_WAITING = 20
@@ -188,8 +189,7 @@ def _item(item: Activity, status: ProjectStatus) -> str:
     elif item.state in ("waiting", "paused"):
         facts.append(item.wait.reason if item.wait is not None else item.state)
     if item.returns:
-        again = "once" if item.returns == 1 else f"{item.returns} times"
-        facts.append(f"sent back {again} ({item.return_reason})")
+        facts.append(sent_back_text(item.returns, item.return_reason))
     if item.place == "slot" and (usual := usual_end_text(item, now)):
         facts.append(usual)
     if item.cost_usd is not None:

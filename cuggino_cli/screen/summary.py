@@ -7,8 +7,8 @@ from typing import assert_never
 
 from cuggino.events import DeliverablesListed, shown_state
 from cuggino.runs import RunSummary, cost_of
+from cuggino.runs.words import format_duration, format_tokens
 from cuggino_cli.screen.fragments import Fragment, Label
-from cuggino_cli.screen.text import format_duration, format_tokens
 
 _OUTCOMES: dict[str | None, tuple[Label, str]] = {
     "approved": ("success", "Approved"),

@@ -142,7 +142,7 @@ def test_items_in_slots() -> None:
         "  Slots      2 of 3 may be at work",
         "  Slot 1     The bill: planning; for 10s; Bash make",
         "  Landing    Search: for 10s; $0.50",
-        "  Sent back  Export: for 10s; sent back 2 times (check)",
+        "  Sent back  Export: for 10s; sent back twice: check failed after the merge",
         "  Held       4.md: after 3.md",
         "  Branch     does not follow yet: you have changed: x.py",
         "  Time       10s",
