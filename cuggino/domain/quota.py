@@ -86,6 +86,7 @@ _WORK = re.compile(
 _EMPHASIS = re.compile(r"\*{1,3}")
 _GOES_ON = re.compile(
     r"\s?(?:$|[^\w\s\"'/]|(?:for|of|on|by|until|in|at|within|that|when|today|now|to|this)\b"
+    r"|(?:resets?|try|please|upgrade|wait|you|your)\b"
     r"|and\s(?:you|your|it|will|resets?|need|must|can)\b)",
     re.IGNORECASE,
 )

@@ -386,7 +386,7 @@ def cost_chart(report: RunReport, times: Times) -> LineChart | None:
     return LineChart(
         title=f"Cost over time: {cost_of(report.totals)}",
         height=_HEIGHT,
-        most=money(top),
+        most=money(top, estimated=report.totals.cost_estimated),
         lines=(line,),
         ticks=tuple(axis.ticks(times, _HEIGHT + 14)),
     )

@@ -36,6 +36,7 @@ from cuggino.events import (
     QuotaUsed,
     QuotaWaiting,
     RateLimited,
+    RunContinued,
     RunEnded,
     RunResult,
     RunResumed,
@@ -607,11 +608,21 @@ def _token_count(options: Mapping[str, object]) -> TokenCount:
     return "weighted" if weighs else "plain"
 
 
+def _limits(options: Mapping[str, object]) -> dict[str, Any]:
+    """Return the limits of the run in money and tokens."""
+    budget = options.get("budget")
+    return {
+        "budget": float(budget) if isinstance(budget, int | float) else None,
+        "max_tokens": _whole(options.get("max_tokens")) or None,
+        "count_tokens": _token_count(options),
+    }
+
+
 def _started(self: Activity, event: RunStarted, at: datetime) -> Activity:
     if self.kind == "watch" and event.kind == "run":
         return self  # the run of an item
     options = event.options
-    model, budget = options.get("model"), options.get("budget")
+    model = options.get("model")
     return _changed(
         self,
         kind=event.kind,
@@ -619,9 +630,7 @@ def _started(self: Activity, event: RunStarted, at: datetime) -> Activity:
         focus=event.focus,
         agent=event.agent,
         model=model if isinstance(model, str) else None,
-        budget=float(budget) if isinstance(budget, int | float) else None,
-        max_tokens=_whole(options.get("max_tokens")) or None,
-        count_tokens=_token_count(options),
+        **_limits(options),
         max_iterations=_whole(options.get("max_iterations")),
         slots=_slots(event),
         active_slots=_slots(event),
@@ -652,11 +661,12 @@ _PLACES: Mapping[ItemPlace | None, ItemPlace] = MappingProxyType(
 """The places of items after their process was killed."""
 
 
-def _continued(self: Activity, _event: object, at: datetime) -> Activity:
+def _continued(self: Activity, event: RunContinued, at: datetime) -> Activity:
     """Return the activity of a resumed run, without the running tools of the earlier process."""
     began, last = self.began or at, self.changed or at
     return _changed(
         self,
+        **(_limits(event.options) if event.options else {}),
         began=at,
         earlier=self.earlier + max((last - began).total_seconds(), 0.0),
         tools=(),

@@ -452,6 +452,8 @@ def test_a_program_that_ended() -> None:
         ("Sorry, you've hit a rate limit that is strict. Try again in 2 hours.", "QuotaExceeded"),
         ("Rate limit exceeded. Please try again in 20 seconds.", "rate_limit"),
         ("Too many requests", "rate_limit"),
+        ("Claude usage limit reached\nPlease try again in 3 hours", "QuotaExceeded"),
+        ("5-hour limit reached\nresets 3pm", "QuotaExceeded"),
         ("API Error: 529 Overloaded", "overloaded"),
         ("API Error: 429 slow down, try again in 3 hours", "QuotaExceeded"),
         ("API errors 429 and 529 are retried now.", "none"),

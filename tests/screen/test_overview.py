@@ -125,6 +125,16 @@ def test_the_cost_beside_its_budget() -> None:
     )
 
 
+def test_the_limits_of_a_resumed_run() -> None:
+    """A process that resumes a run has limits of its own; older journals do not name them."""
+    options = {"budget": 0.4, "max_tokens": 7}
+    began = ev.RunStarted(run_id="r", kind="run", command="c", options={**options})
+    paid = ev.SessionEnded(outcome="completed", cost_usd=0.5, usage=ev.Usage(output_tokens=7))
+    larger = ev.RunContinued(options={"budget": 5.0, "max_tokens": None})
+    assert "Cost       $0.50 of $5.00, 7 tokens" in shown(began, larger, paid)
+    assert "Cost       $0.50 of $0.40, 7 of 7 tokens" in shown(began, ev.RunContinued(), paid)
+
+
 def test_items_in_slots() -> None:
     """Each slot has a line; so have the queue, items sent back or held, and a branch behind."""
     lines = shown(*SLOTS).splitlines()
