@@ -472,6 +472,20 @@ def unsaved_page(site: Site, place: Place, values: Mapping[str, str], error: Cug
     return _render("unsaved.html", site, place=place, values=values, error=error)
 
 
+def confirm_page(site: Site, place: Place, values: Mapping[str, str], *, command: str) -> str:
+    """Return the page that asks for a confirmation of an act that the page cannot take back."""
+    return _render(
+        "confirm.html",
+        site,
+        place=place,
+        do=values["do"],
+        run=values.get("run", ""),
+        item=values.get("item", ""),
+        name=values.get("item", "").removesuffix(".md"),
+        command=command,
+    )
+
+
 def message_page(site: Site | None, *, title: str, text: str) -> str:
     """Return a page with a message; without a site it has no links."""
     return _render("message.html", site, title=title, text=text)
