@@ -88,6 +88,8 @@ _MOST_RUNS = 256
 _MOST_ROWS = 200
 """Rows of a running stage on a new page."""
 _PAYLOAD = 3000
+_MOST_PROSE = 128
+"""Texts whose rendered Markdown is kept: most are drawn again with the next event."""
 
 
 # The overview
@@ -523,6 +525,7 @@ def load_templates() -> None:
 def _environment() -> Environment:
     made = environment(Path(__file__).with_name("templates"))
     made.filters |= {
+        "markdown": functools.lru_cache(_MOST_PROSE)(made.filters["markdown"]),
         "span": span,
         "clock": clock,
         "cents": functools.partial(cost_of, digits=2),
