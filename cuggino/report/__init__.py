@@ -34,7 +34,7 @@ from cuggino.report.project import (
 from cuggino.report.prose import diff, markdown
 from cuggino.report.rendering import View, environment, render_part, stylesheet, view
 from cuggino.report.times import zone_at
-from cuggino.report.wording import often
+from cuggino.report.wording import counted, often
 
 __all__ = [
     "GENERATOR",
@@ -60,6 +60,7 @@ __all__ = [
     "build_night",
     "build_report",
     "commit_diffs",
+    "counted",
     "diff",
     "environment",
     "load_report",

@@ -52,6 +52,7 @@ from cuggino.storage import (
 )
 from cuggino.web import forms, pages
 from cuggino.web.board import Asked, Item, item_name
+from cuggino.web.choices import options_of
 from cuggino.web.site import Place, Site
 
 CONFIRMED = ("stop", "stop-now", "skip")
@@ -146,7 +147,7 @@ def read_issue(workspace: Workspace, name: str) -> Asked:
             text = file.read(100_000)
     except OSError as error:
         raise StorageError("read issue", f"{found.path}: {error.strerror or error}") from error
-    return Asked(found, text, tuple(spec_files(specs_folder(workspace))))
+    return Asked(found, text, tuple(spec_files(specs_folder(workspace))), options_of(text))
 
 
 def settle_issue(workspace: Workspace, name: str, values: Values, *, at: datetime) -> None:
@@ -291,7 +292,8 @@ async def _issue(request: Request) -> Response:
     place, site, name = _place(request), _site(request), _name(request)
     read = partial(read_issue, place.workspace, name)
     if request.method == "GET":
-        return HTMLResponse(pages.issue_page(site, place, await _thread(read)))
+        chosen = {"text": request.query_params.get("text", "")}
+        return HTMLResponse(pages.issue_page(site, place, await _thread(read), chosen))
     values = await forms.read(request)
     now = datetime.now().astimezone()
     try:

@@ -19,12 +19,13 @@ from cuggino.report import (
     RunReport,
     Transcript,
     View,
+    counted,
     environment,
     view as view_of,
     worker_of,
     zone_at,
 )
-from cuggino.runs import Activity, tool_target
+from cuggino.runs import Activity, resume_command, tool_target
 from cuggino.storage.journal import Entry, list_journals, origin_of
 from cuggino.web.board import (
     BULK,
@@ -107,9 +108,18 @@ class Overview:
         return sum(len(board.waiting) for _, board in self.boards)
 
     @property
-    def working(self) -> int:
-        """Return how many runs are at work; a watch that only lands is one."""
-        return sum(len(board.working) or board.watch is not None for _, board in self.boards)
+    def at_work(self) -> str:
+        """Return what is at work, such as `1 watch with 3 items, 2 runs`; "" if nothing is."""
+        watches = items = runs = 0
+        for _, board in self.boards:
+            of_watch = [run for run in board.working if run.activity.kind == "watch"]
+            watches += bool(of_watch) or board.watch is not None
+            items += sum(bool(run.activity.item) for run in of_watch)
+            runs += len(board.working) - len(of_watch)
+        watch = counted(watches, "watch", "watches") if watches else ""
+        if watch and items:
+            watch += f" with {counted(items, 'item')}"
+        return ", ".join(filter(None, (watch, counted(runs, "run") if runs else "")))
 
 
 _READERS: WeakKeyDictionary[Site, dict[str, BoardReader]] = WeakKeyDictionary()
@@ -283,6 +293,16 @@ class RunFold:
     def run_of(self, item: str) -> str:
         """Return the latest run of an item of a watch, or ""."""
         return self._runs.get(item, "")
+
+    @property
+    def again(self) -> str:
+        """Return the command line that starts the run again; "" if it is done or at work."""
+        state = self.result(again=False).state
+        if self.running or self.first is None or state == "running":
+            return ""
+        if self.activity.kind == "watch":
+            return "cuggino watch"
+        return resume_command(self.report.started, state, self.run_id) or ""
 
     @property
     def working(self) -> tuple[Working, ...]:
