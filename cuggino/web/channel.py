@@ -36,8 +36,6 @@ _LIVENESS = 2.0
 
 REST = 1.0
 """Seconds between polls of an open page without changes of its journals."""
-SHARE = 0.02
-"""The part of a core that reading and drawing one page may take while events arrive."""
 _SETTLE = 0.04
 """Seconds after a change in which more is waited for: events often come several at once."""
 
@@ -56,8 +54,10 @@ class Change:
 class Channel(ABC):
     """The messages of one kind of page: the last ones are kept, encoded once for all pages."""
 
+    _share: ClassVar[float]
+    """The part of a core that reading and drawing may take while events arrive."""
     _longest: ClassVar[float]
-    """Seconds from one poll to the next while events arrive, at most."""
+    """Seconds from one poll to the next then, at most, whatever they take."""
 
     def __init__(self, key: str, site: Site) -> None:
         self.key = key
@@ -105,7 +105,7 @@ class Channel(ABC):
             return await self.poll(now=now)
         finally:
             self._polled = time.monotonic()
-            self._gap = min(self._spent / SHARE, self._longest)
+            self._gap = min(self._spent / self._share, self._longest)
 
     @contextmanager
     def _spending(self) -> Iterator[None]:
@@ -176,7 +176,7 @@ class Channel(ABC):
 class RunChannel(Channel):
     """A run: its journal, folded entry by entry."""
 
-    _longest = 0.08
+    _share, _longest = 0.02, 0.08
 
     def __init__(self, site: Site, place: Place, run_id: str) -> None:
         super().__init__(site.channel(place, run_id), site)
@@ -293,7 +293,7 @@ class RunChannel(Channel):
 class OverviewChannel(Channel):
     """The overview of all workspaces."""
 
-    _longest = 0.5
+    _share, _longest = 0.08, 0.5
 
     def __init__(self, site: Site) -> None:
         super().__init__(OVERVIEW, site)

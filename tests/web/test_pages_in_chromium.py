@@ -192,6 +192,7 @@ def test_widths_and_schemes(
         url(served, "r", run.id),
         url(served, "items", item),
         url(served, "issues", issue),
+        url(served, "control") + "?do=stop",
     ):
         tab.goto(address)
         assert width >= tab.evaluate("document.documentElement.scrollWidth"), address

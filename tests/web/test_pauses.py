@@ -35,7 +35,7 @@ def _run(site: Site) -> Channel:
         (_run, 0.0002, 0.0, 0.04),
         (_run, 1.0, 0.0, 0.08),
         (_run, 1.0, 0.3, 0.34),
-        (OverviewChannel, 0.004, 0.0, 0.2),
+        (OverviewChannel, 0.008, 0.0, 0.1),
         (OverviewChannel, 1.0, 0.0, 0.5),
     ],
     ids=[

@@ -25,6 +25,7 @@
     const place = document.getElementById("live");
     if (!place || ["gone", "reload"].includes(place.dataset.state)) return;
     place.dataset.state = state;
+    root.toggleAttribute("data-stale", state !== "live"); // what it shows as running may have ended
     place.textContent = texts[state] ?? "";
   }
 
