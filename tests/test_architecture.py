@@ -82,7 +82,7 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
             "pydantic reactivex",
         ),
         "edges": _room("operators", "reactivex"),
-        "runs": _room("events errors domain storage", "pydantic reactivex"),
+        "runs": _room("events errors domain operators folders storage", "pydantic reactivex"),
         "report": _room(
             "events errors domain git storage edges runs",
             "pydantic reactivex jinja2 markupsafe markdown_it",
@@ -95,8 +95,8 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
             "pydantic reactivex opentelemetry",
         ),
         "web": _room(
-            "events errors files config domain git storage edges runs report",
-            "anyio jinja2 markdown_it pydantic starlette uvicorn",
+            "events errors files config domain folders git storage edges runs report",
+            "anyio jinja2 markdown_it pydantic reactivex starlette uvicorn",
         ),
         "forge": _room(
             "events errors files sandbox config domain operators processes git storage "

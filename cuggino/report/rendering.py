@@ -150,6 +150,7 @@ def environment(*folders: Path) -> Environment:
     )
     made.filters |= {
         "markdown": prose.markdown,
+        "coded": prose.coded,
         "diff": prose.diff,
         "left_out": prose.left_out,
         "duration": wording.duration,

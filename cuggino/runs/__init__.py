@@ -31,7 +31,14 @@ from cuggino.runs.activity import (
 )
 from cuggino.runs.as_json import run_details_json, run_json, unreadable_json
 from cuggino.runs.following import follow
-from cuggino.runs.listing import RecordedRun, Runs, RunStatus, UnreadableRun, working_process
+from cuggino.runs.listing import (
+    RecordedRun,
+    Runs,
+    RunStatus,
+    UnreadableRun,
+    resume_command,
+    working_process,
+)
 from cuggino.runs.pace import Pace, read_pace
 from cuggino.runs.stages import RecordedStage, recorded_stages
 from cuggino.runs.stats import RunStats, StatsGroup, StatsRow, run_stats, stats_json
@@ -90,6 +97,7 @@ __all__ = [
     "recorded_stages",
     "replay",
     "replay_timed",
+    "resume_command",
     "run_details_json",
     "run_json",
     "run_stats",

@@ -246,6 +246,8 @@ class Activity:
     """Items that wait for another one or for a person, each with the reason."""
     branch: str = ""
     """The user's branch, if it does not follow the trunk yet."""
+    return_reasons: tuple[tuple[str, str], ...] = ()
+    """Items that were sent back, each with the latest reason, also once they are put away."""
     follow_delayed: str = ""
     """The reason why the user's branch does not follow the trunk yet; "" if it does."""
     titles: Mapping[str, str] = field(default_factory=dict)
@@ -879,7 +881,7 @@ def _item_in_slot(self: Activity, event: WatchProcessingItem, at: datetime) -> A
         role="preparing",
         stage_began=at,
         returns=event.returns or (before.returns if before else 0),
-        return_reason=before.return_reason if before else "",
+        return_reason=_return_reason(self, name),
         is_idle=False,
     )
     others = tuple(
@@ -951,7 +953,8 @@ def _landing(self: Activity, event: WatchLanding, at: datetime) -> Activity:
     known = self.of_item(event.filename)
     returns = event.returns or (known.returns if known else 0)
     changes = {"commit": event.commit, "returns": returns, "stage_began": at}
-    return self._moved(event.filename, place="landing", **changes)
+    reason = _return_reason(self, event.filename)
+    return self._moved(event.filename, place="landing", return_reason=reason, **changes)
 
 
 def _landed(self: Activity, event: WatchLanded, _at: datetime) -> Activity:
@@ -972,8 +975,14 @@ def _proposal(self: Activity, event: WatchProposal, _at: datetime) -> Activity:
     return self._joined(_changed(part, pull_state=event.state, pull_note=event.message))
 
 
+def _return_reason(self: Activity, item: str) -> str:
+    """Return why an item was sent back last, also after an attempt that failed; "" if unknown."""
+    known = self.of_item(item)
+    return (known.return_reason if known else "") or dict(self.return_reasons).get(item, "")
+
+
 def _sent_back(self: Activity, event: WatchSentBack, at: datetime) -> Activity:
-    return self._moved(
+    moved = self._moved(
         event.filename,
         place="sent-back",
         slot=0,
@@ -982,6 +991,8 @@ def _sent_back(self: Activity, event: WatchSentBack, at: datetime) -> Activity:
         return_reason=event.reason,
         stage_began=at,
     )
+    others = _others(self.return_reasons, event.filename)
+    return _changed(moved, return_reasons=(*others, (event.filename, event.reason)))
 
 
 def _held(self: Activity, event: WatchItemHeld, _at: datetime) -> Activity:
