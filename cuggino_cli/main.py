@@ -22,6 +22,7 @@ from typing import NoReturn
 import click
 
 from cuggino import __version__
+from cuggino.files import find_project
 from cuggino_cli import startup
 from cuggino_cli.commands import ALIASES, COMMANDS, module_of
 from cuggino_cli.help import TOPICS
@@ -106,7 +107,7 @@ _TOPICS = textwrap.fill(
 First steps:
   cuggino demo                       watch a whole run, no key needed
   cuggino setup                      answer a few questions in your project
-  cuggino run --focus "add login"    work until it matches the specs
+  cuggino run "add a login page"     work until it matches the specs
 
 \b
 More:
@@ -130,7 +131,7 @@ def cli(ctx: click.Context) -> int | None:
 
 def _is_set_up_on_terminal() -> bool:
     """Return whether this is a terminal, in a project with a configuration (CUG-092)."""
-    return console.on_terminal() and Path(".cuggino.json").exists()
+    return console.on_terminal() and (find_project(Path.cwd()) / ".cuggino.json").exists()
 
 
 def main(args: list[str]) -> int:

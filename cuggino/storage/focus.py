@@ -23,7 +23,7 @@ def read_focus(focus: str, folder: Path) -> str:
         ConfigError: the focus is blank, or its file is missing, unreadable, too large or blank.
     """
     if not focus.strip():
-        raise ConfigError("the focus is empty", hint="pass --focus TEXT or --focus @FILE")
+        raise ConfigError("the focus is empty", hint="say what to work on: a text, or @FILE")
     if not focus.startswith("@"):
         return focus
     return file_focus(focus[1:], read_text_file(folder / focus[1:], what=f"--focus {focus}"))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from cuggino_cli.help.manual import manual
 from cuggino_cli.options.completing import agent_names
+from cuggino_cli.options.project import project_folder
 
 if TYPE_CHECKING:
     from cuggino.doctor import CheckResult, CheckStatus
@@ -53,7 +53,7 @@ def command(agent: str | None) -> int:
         lines.print(result_fragments(result))
         problems += result.status == "problem"
 
-    run(doctor(Path.cwd(), agent=agent, trusted=is_trusted(Path.cwd())), show)
+    run(doctor(project_folder(), agent=agent, trusted=is_trusted(project_folder())), show)
     ending = f"{problems} problem{'s' * (problems != 1)}" if problems else "No problems"
     lines.print([Fragment("plain", f"\n{ending}.")])
     return 1 if problems else 0

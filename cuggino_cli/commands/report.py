@@ -12,6 +12,7 @@ import click
 
 from cuggino_cli.help.manual import manual
 from cuggino_cli.options.completing import run_ids
+from cuggino_cli.options.project import project_folder
 
 
 @click.command(
@@ -49,9 +50,9 @@ def command(run_id: str | None, output: str | None, as_json: bool) -> int:
     if as_json:
         if output is not None:
             raise click.UsageError("--json prints to standard output; leave out --output.")
-        click.echo(json.dumps(report_json(load_report(Path.cwd(), run_id)), indent=2))
+        click.echo(json.dumps(report_json(load_report(project_folder(), run_id)), indent=2))
         return 0
-    page = report_run(Path.cwd(), run_id)
+    page = report_run(project_folder(), run_id)
     if output == "-":
         # Not through click: the page is UTF-8 whatever the terminal's encoding is.
         sys.stdout.flush()

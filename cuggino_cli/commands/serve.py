@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from cuggino_cli.help.manual import Sectioned, manual
+from cuggino_cli.options.project import project_folder
 
 
 @click.command(
@@ -64,7 +65,7 @@ def command(
     from cuggino.web import ServeOptions
 
     options = ServeOptions(host=host, port=port, cert=cert, key=key, insecure=insecure)
-    with served(folders or (Path.cwd(),), options) as server:
+    with served(folders or (project_folder(),), options) as server:
         click.echo("Ctrl-C ends it.", err=True)
         while not server.ended.wait(0.5):
             pass

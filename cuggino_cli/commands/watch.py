@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -13,6 +12,7 @@ from cuggino_cli.follow.views import CodingView
 from cuggino_cli.help.manual import Sectioned, manual
 from cuggino_cli.options.clustering import chosen_cluster, cluster_options, silence_dask
 from cuggino_cli.options.completing import agent_names
+from cuggino_cli.options.project import agent_from_project, from_project, project_folder
 from cuggino_cli.options.recording import recording_options
 from cuggino_cli.options.serving import serve_option
 from cuggino_cli.options.supervision import (
@@ -109,12 +109,15 @@ def command(
     """
     from cuggino import Runtime, load_config
 
-    folder = Path.cwd()
+    folder = project_folder(announce=True)
     config = with_policies(load_config(folder), policies)
     chosen = chosen_cluster(
         config, folder=folder, cluster=cluster, detach=detach, insecure=insecure
     )
     check_trust(folder)
+    agent = agent_from_project(agent, folder)
+    if recording["record"] is not None:
+        recording["record"] = from_project(recording["record"], folder)
     runtime = Runtime.live(
         cwd=folder, config=config, agent=agent, drafts=output.verbose, **recording
     )

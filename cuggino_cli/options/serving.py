@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+
+from cuggino_cli.options.project import project_folder
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -22,7 +23,7 @@ def serve_option(command: Command) -> Command:
         from cuggino import load_config
         from cuggino_cli.follow.serving import served
 
-        folder = Path.cwd()
+        folder = project_folder()
         if not load_config(folder).journal:
             raise click.UsageError('--serve shows journals, and "journal" is false.')
         with served([folder], err=True):

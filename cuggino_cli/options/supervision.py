@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from cuggino_cli.options.project import project_folder
 
 if TYPE_CHECKING:
     from cuggino.agents import Candidate, LlmAgent, Role, RoutedAgent
@@ -47,10 +49,28 @@ class Duration(_Type):
             self.fail(f"{error}.", param, ctx)
 
 
+class Dollars(_Type):
+    """An amount of US dollars, above 0."""
+
+    name = "dollars"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Parse the amount; anything else is a usage error."""
+        try:
+            amount = float(str(value).removeprefix("$"))
+        except ValueError:
+            amount = math.nan
+        if not (math.isfinite(amount) and amount > 0):
+            self.fail(f"{value!r} is not an amount of US dollars such as 5 or 2.50.", param, ctx)
+        return amount
+
+
 _BUDGET = (
     click.option(
         "--budget",
-        type=click.FloatRange(min=0, min_open=True),
+        type=Dollars(),
         metavar="USD",
         help="Maximum cost of the run, in US dollars; estimated where an agent reports none.",
     ),
@@ -264,7 +284,7 @@ def _are_confined(config: Config, roles: Sequence[Role]) -> bool:
 
     if config.sandbox == "off":
         return False
-    boundary = probe(Path.cwd(), home=home_of(os.environ))
+    boundary = probe(project_folder(), home=home_of(os.environ))
     return all(boundary.holds(role) for role in roles)
 
 
