@@ -22,9 +22,8 @@ from typing import NoReturn
 import click
 
 from cuggino import __version__
-from cuggino.files import find_project
 from cuggino_cli import startup
-from cuggino_cli.commands import ALIASES, COMMANDS, module_of
+from cuggino_cli.commands import ALIASES, COMMANDS, GROUPS, SELDOM, module_of
 from cuggino_cli.help import TOPICS
 from cuggino_cli.screen import console
 from cuggino_cli.screen.standard_output import (
@@ -74,9 +73,14 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of subcommands without importing any."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        """Write the subcommands by use, without importing any; of seldom needed ones the names."""
+        for title, group in GROUPS.items():
+            with formatter.section(title):
+                if title == SELDOM:
+                    formatter.write_text(", ".join(group))
+                else:
+                    rows = [(f"{name:<{_COLUMNS}}", about) for name, about in group.items()]
+                    formatter.write_dl(rows)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -94,6 +98,7 @@ class LazyGroup(click.Group):
             raise click.UsageError(message, ctx) from error
 
 
+_COLUMNS = max(map(len, COMMANDS))
 _TOPICS = textwrap.fill(
     ", ".join(TOPICS), width=78, initial_indent=" " * 37, subsequent_indent=" " * 37
 ).lstrip()
@@ -112,6 +117,7 @@ First steps:
 \b
 More:
   cuggino COMMAND --help             what a command takes, with examples
+  cuggino help WORD                  a key, an option, an event, a name of the library
   cuggino help TOPIC                 {_TOPICS}""",
 )
 @click.version_option(__version__, "-v", "--version", prog_name="cuggino")
@@ -131,6 +137,8 @@ def cli(ctx: click.Context) -> int | None:
 
 def _is_set_up_on_terminal() -> bool:
     """Return whether this is a terminal, in a project with a configuration (CUG-092)."""
+    from cuggino.files import find_project  # not on Windows
+
     return console.on_terminal() and (find_project(Path.cwd()) / ".cuggino.json").exists()
 
 

@@ -57,7 +57,7 @@ def _complete_names(
 @click.option("--json", "as_json", is_flag=True, help="JSON Schema, for `events` and `config`.")
 @click.pass_context
 def command(ctx: click.Context, topic: str | None, name: str | None, as_json: bool) -> int:
-    """Explain a command or a topic.
+    """Explain a command, a topic or a word.
 
     TOPIC is a command or a page; `cuggino help` lists both. Any other word is looked up in the
     pages, the options and the library: `budget`, `RateLimited`, `Schedule`, `13`. NAME is a

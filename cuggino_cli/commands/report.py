@@ -35,10 +35,11 @@ from cuggino_cli.options.project import project_folder
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the facts as JSON; write no page.")
 def command(run_id: str | None, output: str | None, as_json: bool) -> int:
-    """Write a page about a run: plan, transcripts, diffs, cost, checks and reviews.
+    """Write a page about a run or a night.
 
-    The page about a watch sums up the night: what waits for you, each item with its outcome,
-    duration, cost and commits, and below it the page of its run. ID is the id of a run, or a prefix
+    The page about a run has its plan, transcripts, diffs, cost, checks and reviews. That of a watch
+    sums up the night: what waits for you, each item with its outcome, duration, cost and commits,
+    and below it the page of its run. ID is the id of a run, or a prefix
     of it; the default is the latest run or watch, which may still be running. The page is one file
     without scripts and needs no network (pip install 'cuggino[report]'). Only you can read it, as
     it shows what agents wrote. An existing file is replaced only if it is a report.

@@ -15,7 +15,7 @@ from cuggino.config import Config
 from cuggino.events import CommitPerformed, Event, LlmMarkerEvent, dump_event
 from cuggino.events.wire import event_types
 from cuggino_cli import help
-from cuggino_cli.commands import COMMANDS, module_of
+from cuggino_cli.commands import COMMANDS, GROUPS, module_of
 from cuggino_cli.help import TOPICS, schemas
 from cuggino_cli.help.lookup import explanations
 from cuggino_cli.main import main
@@ -34,7 +34,10 @@ def told(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 def test_overview(capsys: pytest.CaptureFixture[str]) -> None:
     """Without a name it prints the help of `cuggino` and the topics."""
     out = told(capsys)
-    assert set(COMMANDS) <= set(re.findall(r"^  (\w+) ", out, re.MULTILINE))
+    listed = out.partition("Pages, with")[0]
+    assert set(COMMANDS) <= set(re.findall(r"(?:^  |, )(\w+)(?=[ ,\n])", listed, re.MULTILINE))
+    titles = re.findall(r"^(\w.*):$", listed, re.MULTILINE)
+    assert list(GROUPS) == [title for title in titles if title in GROUPS]
     assert set(TOPICS) <= set(re.findall(r"^  ([\w-]+) ", out, re.MULTILINE))
 
 
