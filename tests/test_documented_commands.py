@@ -46,7 +46,7 @@ RUN = {
     "guard": ("safety.md", "cuggino guard check"),
     "undo": ("safety.md", "cuggino undo "),
     "confined": ("sandbox.md", "cuggino doctor "),
-    "serve": ("page.md", "pip install"),
+    "serve": ("page.md", "cuggino serve "),
     "certificate": ("page.md", "cuggino serve --host"),
     "import": ("trackers.md", "cuggino backlog import"),
     "jira": ("trackers.md", "#!/bin/sh"),

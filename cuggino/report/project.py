@@ -52,7 +52,6 @@ def report_run(project: str | os.PathLike[str] = ".", run_id: str | None = None)
     """Render the report of a run as one HTML page; see `load_report`.
 
     Raises:
-        ConfigError: the extra `report` is not installed.
         CugginoError: as `load_report`.
     """
     report = load_report(project, run_id)

@@ -60,7 +60,15 @@ def check_specs(folder: Path) -> None:
         ConfigError: there is no such folder.
     """
     if not folder.is_dir():
-        raise ConfigError(f"the specs folder {folder} does not exist", hint=_WRITE_SPECS)
+        state = what_is_there(folder)
+        raise ConfigError(f"the specs folder {folder} {state}", hint=_WRITE_SPECS)
+
+
+def what_is_there(folder: Path) -> str:
+    """Return why a path that should be a folder is none: what stands there instead."""
+    if folder.exists():
+        return "is not a folder"
+    return "is a link to a missing folder" if folder.is_symlink() else "does not exist"
 
 
 def check_specs_not_empty(folder: Path) -> None:

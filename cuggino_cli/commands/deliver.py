@@ -26,7 +26,7 @@ from cuggino_cli.options.deliver import (
 )
 from cuggino_cli.options.recording import recording_options
 from cuggino_cli.options.resuming import refuse_of_the_run, resume_option
-from cuggino_cli.options.serving import serve_option
+from cuggino_cli.options.serving import page_of, serve_option
 from cuggino_cli.options.supervision import (
     AGENT_HELP,
     policy_options_but_retries,
@@ -36,6 +36,8 @@ from cuggino_cli.options.supervision import (
 from cuggino_cli.options.trusting import check_trust
 
 if TYPE_CHECKING:
+    from reactivex import Observable
+
     from cuggino.config import Config
     from cuggino_cli.screen.deliver_text import Line
 
@@ -111,6 +113,7 @@ def command(
     output: OutputOptions,
     recording: dict[str, Any],
     debug: bool,
+    serve: bool,
     compat_exit_codes: bool,
     **given: Any,
 ) -> int:
@@ -155,12 +158,14 @@ def command(
         compat=compat_exit_codes,
         go_on=_how_to_resume(folder, chosen, journaled=config.journal),
     )
-    if resume is not None:
-        return follow(
-            lambda stop: runtime.resume_delivery(run_id, interrupt=stop, **chosen), view, runtime
-        )
-    settled = runtime.deliver_options(**chosen)
-    return follow(lambda stop: runtime.deliver(settled, interrupt=stop), view, runtime)
+
+    def start(stop: Observable[object]) -> Observable[Any]:
+        if resume is not None:
+            return runtime.resume_delivery(run_id, interrupt=stop, **chosen)
+        return runtime.deliver(runtime.deliver_options(**chosen), interrupt=stop)
+
+    with page_of(folder, serve=serve):
+        return follow(start, view, runtime)
 
 
 def _check(given: dict[str, Any], *, is_resumed: bool) -> None:

@@ -41,7 +41,7 @@ def command(agent: str | None) -> int:
 
     from cuggino import run
     from cuggino.doctor import doctor
-    from cuggino_cli.options.trusting import is_trusted
+    from cuggino_cli.options.trusting import is_trusted, trust_result
     from cuggino_cli.screen.fragments import Fragment
     from cuggino_cli.screen.terminal import PlainLines, choose_color
 
@@ -53,7 +53,10 @@ def command(agent: str | None) -> int:
         lines.print(result_fragments(result))
         problems += result.status == "problem"
 
-    run(doctor(project_folder(), agent=agent, trusted=is_trusted(project_folder())), show)
+    folder = project_folder(announce=True)
+    run(doctor(folder, agent=agent, trusted=is_trusted(folder)), show)
+    if (trust := trust_result(folder)) is not None:
+        show(trust)
     ending = f"{problems} problem{'s' * (problems != 1)}" if problems else "No problems"
     lines.print([Fragment("plain", f"\n{ending}.")])
     return 1 if problems else 0

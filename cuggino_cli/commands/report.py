@@ -39,10 +39,10 @@ def command(run_id: str | None, output: str | None, as_json: bool) -> int:
 
     The page about a run has its plan, transcripts, diffs, cost, checks and reviews. That of a watch
     sums up the night: what waits for you, each item with its outcome, duration, cost and commits,
-    and below it the page of its run. ID is the id of a run, or a prefix
-    of it; the default is the latest run or watch, which may still be running. The page is one file
-    without scripts and needs no network (pip install 'cuggino[report]'). Only you can read it, as
-    it shows what agents wrote. An existing file is replaced only if it is a report.
+    and below it the page of its run. ID is the id of a run, or a prefix of it; the default is the
+    latest run or watch, which may still be running. The page is one file without scripts and needs
+    no network. Only you can read it, as it shows what agents wrote. An existing file is replaced
+    only if it is a report.
     """
     from cuggino.report import load_report, report_json, report_run
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,7 +23,7 @@ from cuggino_cli.options.project import (
 )
 from cuggino_cli.options.recording import recording_options
 from cuggino_cli.options.resuming import resume_option
-from cuggino_cli.options.serving import serve_option
+from cuggino_cli.options.serving import page_of, serve_option
 from cuggino_cli.options.supervision import (
     AGENT_HELP,
     CODING_ROLES,
@@ -34,6 +34,9 @@ from cuggino_cli.options.supervision import (
     with_policies,
 )
 from cuggino_cli.options.trusting import check_trust
+
+if TYPE_CHECKING:
+    from reactivex import Observable
 
 
 @click.command(
@@ -82,6 +85,7 @@ def command(
     review: str | None,
     slow: bool,
     agent: str | None,
+    serve: bool,
     output: OutputOptions,
     recording: dict[str, Any],
     **policies: Any,
@@ -117,14 +121,15 @@ def command(
         cwd=folder, config=config, agent=agent, drafts=output.verbose, **recording
     )
     warn_if_loose(config, runtime.agent, roles=CODING_ROLES)
-    if resume is not None:
-        return follow(lambda stop: runtime.resume(run_id, interrupt=stop), view, runtime)
     opinion = read_text_file(Path.cwd() / review, what="--review") if review else None
-    return follow(
-        lambda stop: runtime.run(focus=focus or "", review=opinion, slow=slow, interrupt=stop),
-        view,
-        runtime,
-    )
+
+    def start(stop: Observable[object]) -> Observable[Any]:
+        if resume is not None:
+            return runtime.resume(run_id, interrupt=stop)
+        return runtime.run(focus=focus or "", review=opinion, slow=slow, interrupt=stop)
+
+    with page_of(folder, serve=serve):
+        return follow(start, view, runtime)
 
 
 def _focus(text: tuple[str, ...], focus: str | None) -> str | None:

@@ -14,7 +14,7 @@ from cuggino_cli.options.clustering import chosen_cluster, cluster_options, sile
 from cuggino_cli.options.completing import agent_names
 from cuggino_cli.options.project import agent_from_project, from_project, project_folder
 from cuggino_cli.options.recording import recording_options
-from cuggino_cli.options.serving import serve_option
+from cuggino_cli.options.serving import page_of, serve_option
 from cuggino_cli.options.supervision import (
     AGENT_HELP,
     CODING_ROLES,
@@ -94,6 +94,7 @@ def command(
     cluster: str | None,
     detach: bool | None,
     insecure: bool | None,
+    serve: bool,
     output: OutputOptions,
     recording: dict[str, Any],
     **policies: Any,
@@ -125,13 +126,15 @@ def command(
     warn_if_loose(config, runtime.agent, roles=roles)
     view = CodingView(output, bell=config.rings, journaled=config.journal, kind="watch")
     if chosen is None:
-        return follow(lambda stop: runtime.watch(slow=slow, interrupt=stop), view, runtime)
+        with page_of(folder, serve=serve):
+            return follow(lambda stop: runtime.watch(slow=slow, interrupt=stop), view, runtime)
     from cuggino.placement import watch_on_cluster
 
     silence_dask()
     slots = config.slots if config.slots > 1 else None
-    return follow(
-        lambda stop: watch_on_cluster(runtime, chosen, slots=slots, slow=slow, interrupt=stop),
-        view,
-        runtime,
-    )
+    with page_of(folder, serve=serve):
+        return follow(
+            lambda stop: watch_on_cluster(runtime, chosen, slots=slots, slow=slow, interrupt=stop),
+            view,
+            runtime,
+        )

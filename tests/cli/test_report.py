@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from cuggino.events import CommitPerformed, RunEnded, RunStarted
-from cuggino.report import rendering
 from cuggino.storage import Workspace
 from cuggino.storage.journal import Journal
 from cuggino_cli.main import main
@@ -159,18 +158,6 @@ def test_standard_output(runs: Path) -> None:
     assert ran.stdout.startswith(b"<!doctype html>")
     assert ran.stdout.endswith(b"</html>\n")
     assert "Añade inicio de sesión 🔑".encode() in ran.stdout
-    assert [] == list(runs.glob("*.html"))
-
-
-def test_without_the_extra(
-    runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without Jinja2 the error explains how to install it."""
-    rendering._environment.cache_clear()
-    rendering.macros_of.cache_clear()
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    assert 2 == main(["report"])
-    assert "pip install 'cuggino[report]'" in capsys.readouterr().err
     assert [] == list(runs.glob("*.html"))
 
 

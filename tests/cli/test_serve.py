@@ -16,7 +16,6 @@ import httpx
 import pytest
 
 from cuggino.storage import served_page
-from cuggino_cli.follow import serving
 from cuggino_cli.main import main
 from tests.limits import LIMIT
 from tests.ports import own_port
@@ -117,19 +116,6 @@ def test_port_in_use(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert f"port {port} of 127.0.0.1 cannot be used: Address already in use" in err
     assert "--port" in err
     assert "Traceback" not in err
-
-
-def test_extra_is_missing(
-    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without the extra, one sentence names it, with exit code 2; also for `--serve`."""
-    monkeypatch.setattr(serving, "PACKAGES", ("starlette", "not_installed_here"))
-    for args in (["serve"], ["watch", "--serve"]):
-        assert 2 == main(args)
-        err = capsys.readouterr().err
-        assert "not_installed_here" in err
-        assert "starlette" not in err
-        assert "pip install 'cuggino[web]'" in err
 
 
 @pytest.mark.parametrize(
