@@ -90,12 +90,17 @@ def save_config(folder: Path, config: Config) -> None:
     default = Config()
     values = config.model_dump(by_alias=True)
     kept = {
-        field.alias or name: values[field.alias or name]
+        field.alias or name: _as_typed(values[field.alias or name])
         for name, field in Config.model_fields.items()
         if (name in always and getattr(config, name) is not None)
         or getattr(config, name) != getattr(default, name)
     }
     write_object(config_path(folder), {**_schema_of(folder), **kept})
+
+
+def _as_typed(value: object) -> object:
+    """Return a whole number as one: `30`, not `30.0`."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _schema_of(folder: Path) -> dict[str, object]:
