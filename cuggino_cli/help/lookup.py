@@ -32,6 +32,8 @@ _EXACT = ("config", "exit-codes", "events", "markers", "operators")
 """Pages that define words; others use them."""
 _LAST = "effect"
 """The page whose words are those of another library."""
+_SUMMARY = "The ten keys that matter first"
+"""A table whose rows are there again, with more of them."""
 _MOST = 3
 """Names in a row that is about them; a row with more only lists them."""
 _WIDEST = 88
@@ -107,7 +109,7 @@ def _rows(topic: str) -> Mapping[str, Mapping[str, tuple[str, str]]]:
             title = line.lstrip("# ").replace("`", "")
         elif _HEAD.fullmatch(following) and line.startswith("|"):
             head = f"{line}\n{following}\n"
-        elif line.startswith("|") and not _HEAD.fullmatch(line):
+        elif line.startswith("|") and not _HEAD.fullmatch(line) and title != _SUMMARY:
             names = _cell_names(line)
             for name in names if len(names) <= _MOST or topic == _LAST else ():
                 rows = found.setdefault(_plain(name), {})
