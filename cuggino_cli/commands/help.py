@@ -43,10 +43,12 @@ def _complete_names(
 
 @click.command(
     "help",
+    context_settings={"ignore_unknown_options": True},  # `help --budget` is about that option
     epilog=manual(
         ("cuggino help run", "The help of a command."),
         ("cuggino help loops", "A page."),
         ("cuggino help gate", "A word: a key, an option, an event, a name of the library."),
+        ("cuggino help --dirty", "An option of some commands."),
         ("cuggino help events CommitPerformed", "One section of a page: an event."),
         ("cuggino help config --json > cuggino.schema.json", "A JSON Schema, for an editor."),
         exits="0 shown, 2 unknown name.",

@@ -148,7 +148,7 @@ QUESTIONS = (
         ),
         (
             'cuggino setup --yes --overnight --check-command "make test"',
-            "The settings of a night: a gate, commits, slots, a budget and a time limit.",
+            "The settings of a night: gate, commits, slots, budget, time limit.",
         ),
         ("cuggino setup --yes --guard full", "Change one setting, keep the others."),
         exits="0 saved, 2 nothing was saved, 130 interrupted.",

@@ -91,7 +91,7 @@ def test_a_section_of_a_page(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["gate"], ["an approval counts only if the check command", "--gate of cuggino run"]),
         (["config", "gate"], ["an approval counts only if the check command"]),
-        (["--", "--max-tokens"], ["`maxTokens`", "--max-tokens of cuggino run, cuggino watch"]),
+        (["--max-tokens"], ["`maxTokens`", "--max-tokens of cuggino run, cuggino watch"]),
         (["budget"], ["US dollars that all agents of a run", "Budget of cuggino.domain"]),
         (["RateLimited"], ["RateLimited (cuggino help events)", "- `resets_at`"]),
         (["retry_session"], ["retry_session:      a--R"]),
