@@ -30,7 +30,7 @@ _SECTIONS: Mapping[str, str] = MappingProxyType(
             (
                 *("baseline", "dirty", "review", "slow", "slot_folder", "detach", "insecure"),
                 *("price_as", "quota_reserve", "overage", "max_retries", "no_sandbox"),
-                *("notify_on", "login_check", "allow_sleep", "record", "speed", "color"),
+                *("notify_on", "login_check", "record", "speed", "color"),
             ),
             _SELDOM,
         ),

@@ -122,12 +122,6 @@ _START = (
         default=None,
         help="Start without asking the agent whether somebody is logged in.",
     ),
-    click.option(
-        "--allow-sleep",
-        is_flag=True,
-        default=None,
-        help="Let the machine sleep while the loop works.",
-    ),
 )
 _RETRIES = click.option(
     "--max-retries",
@@ -184,7 +178,7 @@ def policy_options(command: Command) -> Command:
     """Add `--budget`, `--price-as`, `--max-tokens`, `--max-duration`, `--wait-for-quota`.
 
     And `--quota-reserve`, `--overage`, `--max-retries`, `--sandbox`, `--no-sandbox`,
-    `--notify-on`, `--no-login-check`, `--allow-sleep`. Each is None unless given, so that the
+    `--notify-on`, `--no-login-check`. Each is None unless given, so that the
     configuration applies (`with_policies`).
     """
     return with_options(command, *_BUDGET, _RETRIES, *_SANDBOX, *_START)

@@ -50,9 +50,7 @@ _PLAN = {*_GUARD, "agent", "agent_path", "acp"} - {"sandbox_domains"}
 _USERS = {
     "specs_path": ("run", "watch", "plan"),
     "commit_timeout": ("run", "watch", "loop"),
-    **dict.fromkeys(
-        ("cluster", "backlog_sources", "pull_requests", "hooks", "hook_timeout"), ("watch",)
-    ),
+    **dict.fromkeys(("cluster", "backlog_sources", "pull_requests", "hooks"), ("watch",)),
     **dict.fromkeys(("notify", "login_check", "allow_sleep"), tuple(_LOOPS)),
 }
 """The commands that use a key, where the options of the loops do not say so."""
@@ -69,7 +67,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
     "Snapshots": (*own_fields(SnapshotSettings), "snapshot_max_file"),
     "Notifications": ("notify",),
     "The watch": (*own_fields(WatchSettings), "cluster"),
-    "Trackers and pull requests": ("backlog_sources", "pull_requests", "hooks", "hook_timeout"),
+    "Trackers and pull requests": ("backlog_sources", "pull_requests", "hooks"),
 }
 """The keys of `.cuggino.json` by topic."""
 
