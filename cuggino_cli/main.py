@@ -35,6 +35,8 @@ from cuggino_cli.screen.standard_output import (
 
 INTERRUPTED = 130
 _REFUSED = 2
+_LIMITS = (12, 13)
+"""Exit codes of a usage limit and a spent budget."""
 _ANYWHERE = (["-h"], ["--help"], ["-v"], ["--version"])
 """Arguments that work on Windows too, because they import nothing else."""
 
@@ -178,7 +180,10 @@ def main(args: list[str]) -> int:
                 return _REFUSED
             if not isinstance(error, CugginoError):
                 raise
-            console.complain(error.message, error.hint)
+            cause = error.__cause__  # a limit is no error of the stage that it ended
+            if not (isinstance(cause, CugginoError) and cause.exit_code in _LIMITS):
+                cause = error
+            console.complain(cause.message, error.hint)
             return error.code
 
 

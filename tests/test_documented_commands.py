@@ -282,7 +282,7 @@ def test_first_run(place: Path) -> None:
     assert "Approved" in desk.run(block("first"))
     printed = desk.run(block("afterwards"))
     assert "Write the tests" in printed
-    assert [*desk.folder.glob("cuggino-report-*.html")]
+    assert [*desk.folder.glob(".cuggino/reports/*-run-*.html")]
     assert "Approved" in desk.run(block("limits"))
     assert "Approved" in desk.run(block("again"))
     if shutil.which("jq"):

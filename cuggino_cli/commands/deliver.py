@@ -134,7 +134,7 @@ def command(
         for name in ("workflow", "max_sessions", "plan_model", "thinking", "verify", "recheck")
     }
     options["strict_transitions"] = given.pop("strict_transitions")
-    config = with_policies(guarded(load_config(folder)), given)
+    config = with_policies(guarded(load_config(folder)), given, autonoe_words=True)
     check_trust(folder)
     run_id = resume or None
     if resume is not None:

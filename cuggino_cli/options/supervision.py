@@ -21,6 +21,8 @@ else:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+_OPEN = "Warning: the sandbox is off ({by}): the system does not keep agents from writing anywhere."
+
 AGENT_HELP = (
     "A name of `cuggino agents`, scripted:FILE, replay:FILE or package.module:Class. Roles keep "
     'the agent that "agents" in .cuggino.json names, but all are replayed.'
@@ -196,17 +198,17 @@ def with_options(command: Command, *options: Callable[[Command], Command]) -> Co
     return command
 
 
-def with_policies(config: Config, given: dict[str, Any]) -> Config:
+def with_policies(config: Config, given: dict[str, Any], *, autonoe_words: bool = False) -> Config:
     """Return the configuration with the given options.
 
     `--no-sandbox` and its environment variable turn the sandbox off, with a warning on standard
-    error (AUT-151, AUT-152).
+    error (AUT-151), with `autonoe_words` in the words of Autonoe (AUT-152).
 
     Raises:
         ConfigError: a value is invalid.
     """
     from cuggino.config import changed_config
-    from cuggino.guard import sandbox_mode, start_warnings
+    from cuggino.guard import NO_SANDBOX, sandbox_mode, start_warnings
 
     changes = {name: value for name, value in given.items() if value is not None}
     if (occasions := changes.pop("notify_on", None)) is not None:
@@ -218,7 +220,11 @@ def with_policies(config: Config, given: dict[str, Any]) -> Config:
         changes["sandbox"] = "off"
     settled = changed_config(config, changes)
     destructive = settled.guard == "full" and settled.allow_destructive
-    for line in start_warnings(mode, allow_destructive=destructive):
+    warnings = start_warnings(mode, allow_destructive=destructive)
+    if mode.is_disabled and not autonoe_words:
+        by = "--no-sandbox" if mode.source == "cli" else NO_SANDBOX
+        warnings = (_OPEN.format(by=by), *warnings[1:])
+    for line in warnings:
         click.echo(line, err=True)
     return settled
 
