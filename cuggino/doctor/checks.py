@@ -40,7 +40,7 @@ from cuggino.git import (
 from cuggino.logins import login_answer
 from cuggino.processes import run_bounded
 from cuggino.stages import unpriceable
-from cuggino.storage import SPEC_FILE, holds_specs, what_is_there
+from cuggino.storage import SPEC_FILE, Backlog, Workspace, holds_specs, what_is_there
 from cuggino.wakefulness import sleep_prevention
 
 WORKSPACE = ".cuggino"
@@ -91,6 +91,7 @@ def diagnose(
     if config is not None:
         yield from pushing(config)
         yield specifications(folder, config.specs_path)
+        yield from backlog(folder)
         yield setup_command(folder, config)
         yield check_command(folder, config)
         yield from slots(folder, config)
@@ -345,6 +346,16 @@ def specifications(folder: Path, specs_path: str) -> CheckResult:
     if not holds_specs(place):
         return CheckResult("problem", f"specs: {place} holds no specification", hint)
     return CheckResult("ok", f"specs: {specs_path}")
+
+
+def backlog(folder: Path) -> Iterator[CheckResult]:
+    """Report the items of the backlog, and files in it that are none."""
+    survey = Backlog(Workspace(folder)).survey()
+    for name, reason in survey.problems.items():
+        yield CheckResult("note", f"backlog: {name} is no item: {reason}", "a watch skips it")
+    if survey.items:
+        count = len(survey.items)
+        yield CheckResult("ok", f"backlog: {count} item{'s' * (count != 1)}")
 
 
 def setup_command(folder: Path, config: Config) -> CheckResult:

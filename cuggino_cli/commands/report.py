@@ -69,6 +69,12 @@ def command(run_id: str | None, output: str | None, as_json: bool) -> int:
 
     reports = Workspace(folder).folder / "reports"
     _write(reports / f"{page.name}.html", page.html, make_folder=True)
+    if run_id is None:
+        from cuggino.runs import Runs
+
+        latest = Runs(folder).find()
+        if latest.id != page.run_id and latest.started.item is None:
+            click.echo(f"A later run is not on it: cuggino report {latest.short_id}")
     return 0
 
 

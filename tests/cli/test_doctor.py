@@ -313,3 +313,16 @@ def test_nothing_is_written(ready: Path) -> None:
     before = sorted(ready.rglob("*"))
     main(["doctor"])
     assert before == sorted(ready.rglob("*"))
+
+
+def test_backlog(ready: Path) -> None:
+    """Items are counted, and what is in the backlog without being one is noted."""
+    assert [] == list(checks.backlog(ready))
+    folder = ready / ".cuggino" / "backlog"
+    folder.mkdir(parents=True)
+    (folder / "001-login.md").write_text("# Login", encoding="utf-8")
+    (folder / "002-empty.md").write_text("", encoding="utf-8")
+    (noted, counted) = checks.backlog(ready)
+    assert noted.status == "note"
+    assert noted.what.startswith("backlog: 002-empty.md is no item: ")
+    assert CheckResult("ok", "backlog: 1 item") == counted
