@@ -44,6 +44,8 @@ A failure that must stop a loop is one of these, in the error channel; any other
 from __future__ import annotations
 
 import errno
+import shlex
+import sys
 from collections.abc import Mapping
 from datetime import datetime
 from typing import ClassVar, Literal
@@ -63,6 +65,11 @@ AgentFailure = Literal[
     "unknown",
 ]
 """The reason of a failed agent session, as reported by the agent."""
+
+
+def install_extra(extra: str) -> str:
+    """Return the command that installs an extra of cuggino for the Python that runs this."""
+    return f"{shlex.quote(sys.executable)} -m pip install 'cuggino[{extra}]'"
 
 
 class CugginoError(Exception):

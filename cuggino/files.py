@@ -22,6 +22,9 @@ from cuggino.protection import own_write
 BIGGEST = 64 * 1024 * 1024
 """Bytes that `read_regular` reads at most."""
 
+_PROJECT = (".cuggino.json", ".cuggino", ".specs")
+"""What only a project has, which is looked for in the folders above."""
+
 DEEPEST = 100
 """Levels of nested objects and lists that `parse_json` accepts."""
 
@@ -249,6 +252,24 @@ def state_folder(env: Mapping[str, str]) -> Path | None:
     return Path(home) / ".local/state/cuggino" if Path(home).is_absolute() else None
 
 
+def find_project(folder: Path) -> Path:
+    """Return the project that a folder belongs to: itself or the nearest above, else `folder`.
+
+    A project has a `.cuggino.json`, `.cuggino` or `.specs`. The search ends at the top of a git
+    repository, and below the home folder, a folder of another user and one that others can write
+    to, as their files must not decide what is started.
+    """
+    home = os.path.expanduser("~")  # noqa: PTH111 - `Path.home` raises without one
+    for place in (folder, *folder.parents):
+        if place != folder and (str(place) == home or not _is_own(place)):
+            break
+        if any(os.path.lexists(place / mark) for mark in _PROJECT):
+            return place
+        if os.path.lexists(place / ".git"):
+            break
+    return folder
+
+
 def is_own_output(path: Path) -> bool:
     """Return whether this process prints into the file, as `cuggino run >log.txt` does."""
     for standard in (1, 2):
@@ -264,6 +285,15 @@ def is_linked(folder: Path) -> bool:
     A cloned project can contain one that leads to the files of another program.
     """
     return folder.is_symlink() or folder.parent.is_symlink()
+
+
+def _is_own(folder: Path) -> bool:
+    """Return whether the folder is of this user, and not everybody may write to it."""
+    try:
+        status = folder.stat()
+    except OSError:
+        return False
+    return status.st_uid == os.getuid() and not status.st_mode & stat.S_IWOTH
 
 
 def _temporary(target: Path, mode: int) -> tuple[Path, int]:

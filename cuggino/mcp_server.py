@@ -31,7 +31,7 @@ from cuggino.domain.deliverable_tools import (
     tool_named,
 )
 from cuggino.domain.deliverables import DELIVERABLE_STATUSES
-from cuggino.errors import ConfigError, CugginoError, StorageError
+from cuggino.errors import ConfigError, CugginoError, StorageError, install_extra
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -207,7 +207,7 @@ def serve(call: Call, *, tools: Iterable[ToolName]) -> None:
     except ImportError as error:
         raise ConfigError(
             "the deliverable tools need the MCP library, which is not installed",
-            hint="pip install 'cuggino[deliver]'",
+            hint=install_extra("deliver"),
         ) from error
     server = make_server(call, tools=tools)
 

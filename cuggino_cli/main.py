@@ -23,7 +23,7 @@ import click
 
 from cuggino import __version__
 from cuggino_cli import startup
-from cuggino_cli.commands import ALIASES, COMMANDS, module_of
+from cuggino_cli.commands import ALIASES, COMMANDS, GROUPS, SELDOM, module_of
 from cuggino_cli.help import TOPICS
 from cuggino_cli.screen import console
 from cuggino_cli.screen.standard_output import (
@@ -35,6 +35,8 @@ from cuggino_cli.screen.standard_output import (
 
 INTERRUPTED = 130
 _REFUSED = 2
+_LIMITS = (12, 13)
+"""Exit codes of a usage limit and a spent budget."""
 _ANYWHERE = (["-h"], ["--help"], ["-v"], ["--version"])
 """Arguments that work on Windows too, because they import nothing else."""
 
@@ -73,9 +75,14 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of subcommands without importing any."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        """Write the subcommands by use, without importing any; of seldom needed ones the names."""
+        for title, group in GROUPS.items():
+            with formatter.section(title):
+                if title == SELDOM:
+                    formatter.write_text(", ".join(group))
+                else:
+                    rows = [(f"{name:<{_COLUMNS}}", about) for name, about in group.items()]
+                    formatter.write_dl(rows)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -93,6 +100,7 @@ class LazyGroup(click.Group):
             raise click.UsageError(message, ctx) from error
 
 
+_COLUMNS = max(map(len, COMMANDS))
 _TOPICS = textwrap.fill(
     ", ".join(TOPICS), width=78, initial_indent=" " * 37, subsequent_indent=" " * 37
 ).lstrip()
@@ -106,11 +114,12 @@ _TOPICS = textwrap.fill(
 First steps:
   cuggino demo                       watch a whole run, no key needed
   cuggino setup                      answer a few questions in your project
-  cuggino run --focus "add login"    work until it matches the specs
+  cuggino run "add a login page"     work until it matches the specs
 
 \b
 More:
   cuggino COMMAND --help             what a command takes, with examples
+  cuggino help WORD                  a key, an option, an event, a name of the library
   cuggino help TOPIC                 {_TOPICS}""",
 )
 @click.version_option(__version__, "-v", "--version", prog_name="cuggino")
@@ -130,7 +139,9 @@ def cli(ctx: click.Context) -> int | None:
 
 def _is_set_up_on_terminal() -> bool:
     """Return whether this is a terminal, in a project with a configuration (CUG-092)."""
-    return console.on_terminal() and Path(".cuggino.json").exists()
+    from cuggino.files import find_project  # not on Windows
+
+    return console.on_terminal() and (find_project(Path.cwd()) / ".cuggino.json").exists()
 
 
 def main(args: list[str]) -> int:
@@ -169,7 +180,10 @@ def main(args: list[str]) -> int:
                 return _REFUSED
             if not isinstance(error, CugginoError):
                 raise
-            console.complain(error.message, error.hint)
+            cause = error.__cause__  # a limit is no error of the stage that it ended
+            if not (isinstance(cause, CugginoError) and cause.exit_code in _LIMITS):
+                cause = error
+            console.complain(cause.message, error.hint)
             return error.code
 
 

@@ -29,16 +29,16 @@ from tests.test_readme import PAGES, ROOT
 
 RUN = {
     "setup": ("README.md", "cuggino setup "),
-    "first": ("README.md", "cuggino run --focus"),
+    "first": ("README.md", "cuggino run "),
     "completion": ("README.md", 'eval "$(_CUGGINO'),
     "afterwards": ("README.md", "git log -p"),
-    "limits": ("README.md", "cuggino run --focus"),
+    "limits": ("README.md", "cuggino run "),
     "night": ("README.md", "git switch -c overnight"),
     "evening": ("overnight.md", "git switch -c overnight"),
     "morning": ("overnight.md", "cuggino status"),
     "decide": ("overnight.md", "cuggino issues answer"),
     "merge": ("overnight.md", "git switch main"),
-    "again": ("exit-codes.md", "cuggino run --focus"),
+    "again": ("exit-codes.md", "cuggino run "),
     "status": ("control.md", "cuggino status --json"),
     "example": ("library.md", 'cd "$(mktemp -d)"'),
     "deliver": ("loops.md", "cuggino deliver "),
@@ -46,7 +46,7 @@ RUN = {
     "guard": ("safety.md", "cuggino guard check"),
     "undo": ("safety.md", "cuggino undo "),
     "confined": ("sandbox.md", "cuggino doctor "),
-    "serve": ("page.md", "pip install"),
+    "serve": ("page.md", "cuggino serve "),
     "certificate": ("page.md", "cuggino serve --host"),
     "import": ("trackers.md", "cuggino backlog import"),
     "jira": ("trackers.md", "#!/bin/sh"),
@@ -58,6 +58,12 @@ ELSEWHERE = {
     ("README.md", "python3 -m venv .venv && .venv/bin/pip install -q -e"): "CI",
     ("README.md", ".venv/bin/pytest -q -m real_agent"): "CI",
     ("contributing.md", "python3 -m venv .venv"): "CI",
+    ("start.md", "cuggino demo"): "CI",
+    ("start.md", "cuggino setup\n"): "test_first_run",
+    ("start.md", 'cuggino run "'): "test_first_run",
+    ("start.md", "git log -p"): "test_first_run",
+    ("start.md", "cuggino setup --overnight"): "test_night_of_the_readme",
+    ("start.md", "cuggino status"): "test_night",
     ("clusters.md", "pip install 'cuggino[cluster]'"): "tests/placement/test_local.py",
     ("clusters.md", "cuggino cluster check"): "parsed only: needs a cluster of other machines",
     ("clusters.md", "mkdir -p ~/.local/state"): "tests/placement/test_recipes.py",
@@ -276,7 +282,7 @@ def test_first_run(place: Path) -> None:
     assert "Approved" in desk.run(block("first"))
     printed = desk.run(block("afterwards"))
     assert "Write the tests" in printed
-    assert [*desk.folder.glob("cuggino-report-*.html")]
+    assert [*desk.folder.glob(".cuggino/reports/*-run-*.html")]
     assert "Approved" in desk.run(block("limits"))
     assert "Approved" in desk.run(block("again"))
     if shutil.which("jq"):

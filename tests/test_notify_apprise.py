@@ -15,7 +15,7 @@ from reactivex import operators as ops, timer
 from reactivex.scheduler import VirtualTimeScheduler
 
 from cuggino import run
-from cuggino.errors import ConfigError, CugginoError
+from cuggino.errors import ConfigError, CugginoError, install_extra
 from cuggino.events import NotificationFailed, WatchEvent, WatchSpecIssueWaiting
 from cuggino.notify import AppriseNotifier, with_notifications
 from cuggino.testing import no_leaks
@@ -138,7 +138,7 @@ class TestConstruction:
         monkeypatch.setitem(sys.modules, "apprise", None)
         with pytest.raises(ConfigError) as caught:
             AppriseNotifier([f"ntfy://{SECRET}"])
-        assert "pip install 'cuggino[notify]'" == caught.value.hint
+        assert install_extra("notify") == caught.value.hint
         assert SECRET not in caught.value.message
 
     @pytest.mark.parametrize("url", [f"nothing://{SECRET}", f"slack://{SECRET}", "json://"])

@@ -94,6 +94,11 @@ def test_readme_is_short() -> None:
     assert len(README.split()) <= 1500
 
 
+def test_the_first_page_is_short() -> None:
+    """The page from zero to a night has at most 600 words."""
+    assert len(PAGES["cuggino_cli/help/start.md"].split()) <= 600
+
+
 @pytest.mark.parametrize("topic", TOPICS)
 def test_every_page_is_linked(topic: str) -> None:
     """The README links each help page."""

@@ -179,11 +179,17 @@ class TestRunning:
 
 class TestRefusals:
     def test_no_specs(self, project: Path) -> None:
-        """A missing specs folder, or a file in its place, is reported with its path."""
+        """A missing specs folder, a file or a broken link is reported with its path."""
         (project / "file").write_text("")
-        for specs in ("docs", "file"):
+        (project / "link").symlink_to("gone")
+        states = {
+            "docs": "does not exist",
+            "file": "is not a folder",
+            "link": "is a link to a missing folder",
+        }
+        for specs, state in states.items():
             error = refused(project, Config(specs_path=specs))
-            assert f"the specs folder {project.resolve() / specs} does not exist" == error.message
+            assert f"the specs folder {project.resolve() / specs} {state}" == error.message
 
     def test_no_folder(self, project: Path) -> None:
         """A missing project folder has no specs."""

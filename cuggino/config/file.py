@@ -18,6 +18,9 @@ AGENT_FILE = ".autonoe/agent.json"
 PLAN_BUILD_CONFIG_FILE = ".lopen/loop-config.json"
 """The path of the settings of the plan/build loop, in a project and in a user's home."""
 
+_REMOVED = {"hookTimeout": "a hook's command may take 60 seconds"}
+"""Keys of older versions, with what holds without them."""
+
 
 def config_path(folder: Path) -> Path:
     """Return the path of the configuration of the project in `folder`."""
@@ -32,7 +35,20 @@ def load_config(folder: Path) -> Config:
             column), or has an unknown key (with the nearest valid one) or an invalid value.
     """
     hint = "correct the file, or write a new one with `cuggino setup`"
-    return read_settings(Config, SettingsFile(config_path(folder), CONFIG_FILE, hint))[0]
+    file = SettingsFile(config_path(folder), CONFIG_FILE, hint)
+    return read_settings(Config, file, prepare=_without_removed)[0]
+
+
+def _without_removed(raw: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings; a key of an older version is an error that says what holds now.
+
+    Raises:
+        InvalidFile: there is one.
+    """
+    for key, now in _REMOVED.items():
+        if key in raw:
+            raise InvalidFile(f'"{key}" was removed: {now}', "delete the key")
+    return raw
 
 
 @contextmanager
@@ -90,12 +106,17 @@ def save_config(folder: Path, config: Config) -> None:
     default = Config()
     values = config.model_dump(by_alias=True)
     kept = {
-        field.alias or name: values[field.alias or name]
+        field.alias or name: _as_typed(values[field.alias or name])
         for name, field in Config.model_fields.items()
         if (name in always and getattr(config, name) is not None)
         or getattr(config, name) != getattr(default, name)
     }
     write_object(config_path(folder), {**_schema_of(folder), **kept})
+
+
+def _as_typed(value: object) -> object:
+    """Return a whole number as one: `30`, not `30.0`."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _schema_of(folder: Path) -> dict[str, object]:

@@ -337,8 +337,6 @@ class Config(WatchSettings, RunSettings, ReviewSettings, CommandSettings, Commit
     hooks: Hooks = Field(default={})
     """Shell commands to run on events, by event name, such as `item.landed`; each gets the event as
     JSON on its standard input."""
-    hook_timeout: float = Field(default=60.0, gt=0, le=3600)
-    """Seconds that a hook's command may take."""
     login_check: bool = True
     """Ask the agent's program, before a run starts, whether you are logged in. A positive answer is
     remembered for an hour."""

@@ -19,6 +19,7 @@ from cuggino.doctor.forges import forges
 from cuggino.doctor.guard import guard
 from cuggino.doctor.notifications import notifications
 from cuggino.doctor.other_agents import labeled, other_agents
+from cuggino.doctor.packages import packages
 from cuggino.doctor.plan_build import jobs
 from cuggino.doctor.project_code import NOT_STARTED, why_not_started
 from cuggino.doctor.result import NEVER_FAILS, CheckResult
@@ -39,7 +40,7 @@ from cuggino.git import (
 from cuggino.logins import login_answer
 from cuggino.processes import run_bounded
 from cuggino.stages import unpriceable
-from cuggino.storage import SPEC_FILE, holds_specs
+from cuggino.storage import SPEC_FILE, Backlog, Workspace, holds_specs, what_is_there
 from cuggino.wakefulness import sleep_prevention
 
 WORKSPACE = ".cuggino"
@@ -47,7 +48,7 @@ _FOLDERS = ("wip", "spec-issues", "backlog", "tbd", "archive", "parked")
 
 _PLAIN_NAME = re.compile(r"\w[\w.+-]*", re.ASCII)
 _SHELL_LIMIT_S = 10
-_NO_UNDO = "without it there are no snapshots, so `cuggino undo` restores nothing"
+_NO_UNDO = "without git `cuggino undo` restores nothing, and reports have no diffs"
 
 
 def diagnose(
@@ -90,6 +91,7 @@ def diagnose(
     if config is not None:
         yield from pushing(config)
         yield specifications(folder, config.specs_path)
+        yield from backlog(folder)
         yield setup_command(folder, config)
         yield check_command(folder, config)
         yield from slots(folder, config)
@@ -97,6 +99,7 @@ def diagnose(
         yield from notifications(config)
         yield from budget(folder, config, agent=agent, starts=not any(reasons))
         yield from staying_awake(config)
+        yield from packages(config)
     yield from deliverables(folder)
     yield from jobs(folder, env)
     yield from session_files(folder)
@@ -211,11 +214,11 @@ def workspace(folder: Path) -> CheckResult:
 
 def repository(folder: Path, *, commit: bool) -> Iterator[CheckResult]:
     """Check the git repository, and with `commit` that commits can be made."""
-    off = f'or set "commit" to false in {CONFIG_FILE}'
+    off = f', or set "commit" to false in {CONFIG_FILE}' if commit else ""
 
     if failure := git_failure(folder):  # before GitPython, which would wait for it, or not load
         what = f"git: {failure.removeprefix('git ').removeprefix('is ')}"
-        yield _needed(commit, what, f"install git (again), {off}; {_NO_UNDO}")
+        yield _needed(commit, what, f"install git (again){off}")
         return
 
     try:
@@ -228,7 +231,7 @@ def repository(folder: Path, *, commit: bool) -> Iterator[CheckResult]:
         yield _needed(commit, f"git: {reason}", "see what `git status` says here")
         return
     if state is None:
-        yield _needed(commit, "git: no repository here", f"run `git init`, {off}; {_NO_UNDO}")
+        yield _needed(commit, "git: no repository here", f"run `git init`{off}")
         return
     branch = f"branch {state.branch}" if state.branch else "no branch (detached HEAD)"
     yield CheckResult("ok", f"git: repository {state.root}, {branch}")
@@ -334,7 +337,7 @@ def specifications(folder: Path, specs_path: str) -> CheckResult:
     place = folder / specs_path
     hint = f"write the specifications there, or set specsPath in {CONFIG_FILE}"
     if not place.is_dir():
-        state = "is not a folder" if place.exists() else "does not exist"
+        state = what_is_there(place)
         if (folder / SPEC_FILE).is_file():  # for `cuggino deliver`, which needs no more
             return CheckResult("note", f"specs: {place} {state}", f"for `cuggino run`, {hint}")
         return CheckResult("problem", f"specs: {place} {state}", hint)
@@ -343,6 +346,16 @@ def specifications(folder: Path, specs_path: str) -> CheckResult:
     if not holds_specs(place):
         return CheckResult("problem", f"specs: {place} holds no specification", hint)
     return CheckResult("ok", f"specs: {specs_path}")
+
+
+def backlog(folder: Path) -> Iterator[CheckResult]:
+    """Report the items of the backlog, and files in it that are none."""
+    survey = Backlog(Workspace(folder)).survey()
+    for name, reason in survey.problems.items():
+        yield CheckResult("note", f"backlog: {name} is no item: {reason}", "a watch skips it")
+    if survey.items:
+        count = len(survey.items)
+        yield CheckResult("ok", f"backlog: {count} item{'s' * (count != 1)}")
 
 
 def setup_command(folder: Path, config: Config) -> CheckResult:
@@ -396,12 +409,10 @@ def _in_shell(word: str, folder: Path) -> bool:
 
 
 def _needed(commit: bool, what: str, hint: str) -> CheckResult:
-    """Return a problem if commits are on."""
-    return (
-        CheckResult("problem", what, hint)
-        if commit
-        else CheckResult("ok", f"{what} (commit is off)")
-    )
+    """Return a problem if commits are on, else what does not work without git."""
+    if commit:
+        return CheckResult("problem", what, hint)
+    return CheckResult("note", f"{what} (commit is off)", f"{hint}; {_NO_UNDO}")
 
 
 def _problem(what: str, error: CugginoError) -> CheckResult:

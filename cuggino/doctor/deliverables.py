@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cuggino.config import AGENT_FILE, missing_programs, read_agent_file
 from cuggino.doctor.result import CheckResult
-from cuggino.errors import ConfigError
+from cuggino.errors import ConfigError, install_extra
 from cuggino.storage import BROKEN_HINT, SPEC_FILE, STATUS_FILE, DeliverableStore
 
 
@@ -23,7 +23,7 @@ def deliverables(folder: Path) -> Iterator[CheckResult]:
         yield CheckResult("note", f"deliverables: there is no {SPEC_FILE}", hint)
     if find_spec("mcp") is None:
         what = "deliverables: the MCP library is not installed"
-        yield CheckResult("problem", what, "pip install 'cuggino[deliver]', for `cuggino deliver`")
+        yield CheckResult("problem", what, f"{install_extra('deliver')}, for `cuggino deliver`")
     yield _status(folder)
     yield from _settings(folder)
 

@@ -15,7 +15,7 @@ from cuggino.guard import find_shfmt
 
 _TURN_OFF = f'set "guard" to "off" in {CONFIG_FILE}'
 _ASKED = "other calls are checked after they ran; a sandbox would confine them"
-HONEST = "a seat belt: what an allowed interpreter does it cannot see, for that use a sandbox"
+HONEST = "advice only: it cannot see what an allowed interpreter does, which a sandbox confines"
 """The hint of a working guard: it is not a security boundary."""
 
 

@@ -40,6 +40,9 @@ LAST_LINE = 500
 
 NAMES: tuple[HookName, ...] = get_args(HookName)
 
+LONGEST_S = 60.0
+"""Seconds that a hook's command may take."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class HookCall:
@@ -61,7 +64,7 @@ def hooked(
     hooks: Mapping[HookName, str] | Mapping[str, str],
     run: RunHook,
     *,
-    timeout: float = 60.0,
+    timeout: float = LONGEST_S,
     url_of: Callable[[str], str] = lambda _item: "",
 ) -> Companion:
     """Return a watch companion that runs a command after each event with a hook.
@@ -96,7 +99,11 @@ def hooked(
 
 
 def hooks_of(
-    config: Config, project: Path, *, url_of: Callable[[str], str] = lambda _item: ""
+    config: Config,
+    project: Path,
+    *,
+    timeout: float = LONGEST_S,
+    url_of: Callable[[str], str] = lambda _item: "",
 ) -> Companion | None:
     """Return the hooks of a project, or None without any.
 
@@ -117,7 +124,7 @@ def hooks_of(
             show=config.sandbox_show,
         )
 
-    return hooked(config.hooks, run, timeout=config.hook_timeout, url_of=url_of)
+    return hooked(config.hooks, run, timeout=timeout, url_of=url_of)
 
 
 class _Occasion(NamedTuple):

@@ -14,7 +14,7 @@ from reactivex.disposable import Disposable, SerialDisposable
 from reactivex.internal.exceptions import DisposedException
 
 from cuggino.config import CONFIG_FILE
-from cuggino.errors import ConfigError, CugginoError
+from cuggino.errors import ConfigError, CugginoError, install_extra
 from cuggino.operators.scheduler import serial
 
 TIMEOUT = 30.0
@@ -147,7 +147,7 @@ def _apprise(url: str) -> Send:
     except ImportError as error:
         raise ConfigError(
             '"notify" has Apprise URLs, but Apprise is not installed',
-            hint="pip install 'cuggino[notify]'",
+            hint=install_extra("notify"),
         ) from error
     # Run on our thread: Apprise's own threads would keep the interpreter from exiting.
     asset = apprise.AppriseAsset(async_mode=False, service_timeout=0)

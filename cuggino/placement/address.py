@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cuggino.config import CONFIG_FILE, ClusterSettings
-from cuggino.errors import ConfigError
+from cuggino.errors import ConfigError, install_extra
 from cuggino.files import read_json_object, state_folder
 from cuggino.sandbox import home_of
 
@@ -149,7 +149,7 @@ def load_distributed() -> ModuleType:
         import distributed
     except ImportError as error:
         raise ConfigError(
-            "a cluster needs the package distributed", hint="pip install 'cuggino[cluster]'"
+            "a cluster needs the package distributed", hint=install_extra("cluster")
         ) from error
     module: ModuleType = distributed
     return module

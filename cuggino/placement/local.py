@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from reactivex import Observable, defer, operators as ops, throw
 
-from cuggino.errors import ConfigError, ProcessFailed
+from cuggino.errors import ConfigError, ProcessFailed, install_extra
 from cuggino.files import read_json_object, render_json, storing, write_atomic
 from cuggino.operators import acquire_release
 from cuggino.operators.mapcat import mapcat
@@ -121,7 +121,7 @@ def _prepare(env: Mapping[str, str], workers: int) -> _Files:
     if importlib.util.find_spec("cryptography") is None:
         raise ConfigError(
             "the certificate of a cluster needs the package cryptography",
-            hint="pip install 'cuggino[cluster]'",
+            hint=install_extra("cluster"),
         )
     place = local_state(env)
     if (process := _running_process(place)) is not None:

@@ -19,11 +19,7 @@ _MOST_LANES: Final = 40
 
 
 def render_night(night: NightReport, *, zone: timezone) -> str:
-    """Render the report of a watch as one HTML page, as `render_report`.
-
-    Raises:
-        ConfigError: the extra `report` is not installed.
-    """
+    """Render the report of a watch as one HTML page, as `render_report`."""
     times = Times(zone, night.start, night.end)
     watch = view(night.watch, zone=zone, prefix="w-")
     views: dict[str, View] = {}

@@ -58,9 +58,6 @@ def render_report(report: RunReport, *, zone: timezone) -> str:
     Args:
         report: the report to render.
         zone: the time zone of all times.
-
-    Raises:
-        ConfigError: the extra `report` is not installed.
     """
     whole = view(report, zone=zone)
     level = first_level([whole])

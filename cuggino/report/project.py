@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -35,6 +35,7 @@ from cuggino.storage.journal import (
     scan_journal,
 )
 
+_DAY: Final = timedelta(days=1)
 _LEAST_KEPT: Final = 400_000
 """The characters that are kept of the transcripts of each of very many runs."""
 
@@ -46,29 +47,35 @@ class RunPage:
     run_id: str
     html: str
     """The whole page."""
+    name: str = ""
+    """The name of a file for it: its day, `night` or `run`, and its short id."""
 
 
 def report_run(project: str | os.PathLike[str] = ".", run_id: str | None = None) -> RunPage:
     """Render the report of a run as one HTML page; see `load_report`.
 
     Raises:
-        ConfigError: the extra `report` is not installed.
         CugginoError: as `load_report`.
     """
     report = load_report(project, run_id)
+    run = report.watch if isinstance(report, NightReport) else report
+    zone = zone_at(run.start)
     if isinstance(report, NightReport):
-        html = render_night(report, zone=zone_at(report.watch.start))
-        return RunPage(report.watch.run_id, html)
-    return RunPage(report.run_id, render_report(report, zone=zone_at(report.start)))
+        kind, html = "night", render_night(report, zone=zone)
+    else:
+        kind, html = "run", render_report(report, zone=zone)
+    short = Runs(project).short_id(Path(f"{run.run_id}.jsonl"))
+    return RunPage(run.run_id, html, f"{run.start.astimezone(zone):%Y-%m-%d}-{kind}-{short}")
 
 
 def load_report(
     project: str | os.PathLike[str] = ".", run_id: str | None = None
 ) -> RunReport | NightReport:
-    """Read the report of a run: the latest, or the one whose id begins with `run_id`.
+    """Read the report of a run: that of the night, or the one whose id begins with `run_id`.
 
-    A watch is reported with the runs of all its items. Without an id, a run of a watch selects the
-    watch.
+    A watch is reported with the runs of all its items. Without an id it is the latest watch with
+    several items, if it worked within a day before the latest run; else the latest run, or the
+    watch that it belongs to.
 
     Raises:
         RunNotFound: no run matches, or several do.
@@ -78,7 +85,7 @@ def load_report(
     runs = Runs(folder)
     path = runs.path_of(run_id)
     if run_id is None:
-        path = _watch_of(path) or path
+        path = _night_before(path) or _watch_of(path) or path
     found = runs.read(path)
     report = _report(folder, found)
     if report.kind != "watch":
@@ -148,6 +155,21 @@ def _watch_of(path: Path) -> Path | None:
     before = (one for one in list_journals(path.parent) if one.name <= path.name)
     origins = ((one, origin_of(one)) for one in before)
     return next((one for one, known in origins if known and known.kind == "watch"), None)
+
+
+def _night_before(latest: Path) -> Path | None:
+    """Return the journal of the latest watch with several items, of the day before a run."""
+    items: set[str] = set()
+    for path in list_journals(latest.parent):
+        origin = origin_of(path)
+        if origin is not None and origin.item is not None:
+            items.add(origin.item.rpartition(" ")[0])
+        elif origin is not None and origin.kind == "watch":
+            if len(items) > 1:
+                is_recent = digest_of(latest).began - digest_of(path).last < _DAY
+                return path if is_recent else None
+            items.clear()
+    return None
 
 
 def _runs_of(watch: RunReport, folder: Path) -> list[Path]:

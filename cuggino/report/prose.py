@@ -9,14 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markupsafe import Markup
 
 from cuggino.report.visible import Cut, cut, visible
-
-if TYPE_CHECKING:
-    from markdown_it import MarkdownIt
-    from markdown_it.token import Token
-    from markupsafe import Markup
 
 MOST: Final = 20_000
 """Characters of Markdown that are rendered; of a longer text, head and tail."""
@@ -28,8 +27,6 @@ _LINK = re.compile(r"https?://[^\s]", re.IGNORECASE)
 
 def markup(html: str = "") -> Markup:
     """Mark HTML as safe, so that templates do not escape it."""
-    from markupsafe import Markup  # of the extra
-
     return Markup(html)
 
 
@@ -66,8 +63,6 @@ def _rendered(text: str) -> Markup:
 
 @cache
 def _parser() -> MarkdownIt:
-    from markdown_it import MarkdownIt  # of the extra, and slow to import
-
     parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
     parser.disable(["image", "html_block", "html_inline"])
     # The library documents no other way to choose which links are allowed.

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timezone
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+from jinja2 import DictLoader, Environment, StrictUndefined, Template
 
 from cuggino.domain import cost_of, money, window_text
-from cuggino.errors import ConfigError
 from cuggino.report import charts, prose, wording
 from cuggino.report.model import RunReport, StageTry, Transcript
 from cuggino.report.outcomes import LANDINGS, OUTCOMES
@@ -20,9 +20,6 @@ from cuggino.report.times import Times
 from cuggino.report.transcript import fit_rows
 from cuggino.report.visible import visible
 from cuggino.runs.words import counted, often
-
-if TYPE_CHECKING:
-    from jinja2 import Environment, Template
 
 PARTS: Final = (
     *("head", "plan", "slots", "landings", "timeline", "spending", "deliverables", "sessions"),
@@ -96,9 +93,6 @@ def render_part(
     """Render one part of a run's page, a name of `PARTS`; "" if there is nothing to show.
 
     `limits` are fields of `View`.
-
-    Raises:
-        ConfigError: the extra `report` is not installed.
     """
     return part(name, view(report, zone=zone, prefix=prefix, **limits))
 
@@ -120,29 +114,17 @@ def environment(*folders: Path) -> Environment:
     """Return the environment of the templates, with escaping and the filters of reports.
 
     Templates in `folders` take precedence.
-
-    Raises:
-        ConfigError: the extra `report` is not installed.
     """
-    try:
-        jinja2 = importlib.import_module("jinja2")
-        importlib.import_module("markdown_it")
-    except ImportError as error:
-        raise ConfigError(
-            f"a report needs {error.name}, which is not installed",
-            hint="pip install 'cuggino[report]'",
-        ) from error
-
     own = Path(str(files("cuggino.report") / "templates"))
     templates = {
         path.name: path.read_text(encoding="utf-8")
         for folder in (own, *reversed(folders))
         for path in folder.glob("*.html")
     }
-    made: Environment = jinja2.Environment(
-        loader=jinja2.DictLoader(templates),  # read before the package can be replaced
+    made = Environment(
+        loader=DictLoader(templates),  # read before the package can be replaced
         autoescape=True,
-        undefined=jinja2.StrictUndefined,
+        undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,

@@ -34,6 +34,7 @@ from cuggino.storage.focus import (
     holds_specs,
     read_focus,
     read_text_file,
+    what_is_there,
 )
 from cuggino.storage.jobs import (
     DONE_FILE,
@@ -149,6 +150,7 @@ __all__ = [
     "spec_files",
     "text_digest",
     "unix_lines",
+    "what_is_there",
     "write_attempt",
     "write_done",
 ]

@@ -23,7 +23,7 @@ def read_focus(focus: str, folder: Path) -> str:
         ConfigError: the focus is blank, or its file is missing, unreadable, too large or blank.
     """
     if not focus.strip():
-        raise ConfigError("the focus is empty", hint="pass --focus TEXT or --focus @FILE")
+        raise ConfigError("the focus is empty", hint="say what to work on: a text, or @FILE")
     if not focus.startswith("@"):
         return focus
     return file_focus(focus[1:], read_text_file(folder / focus[1:], what=f"--focus {focus}"))
@@ -60,7 +60,15 @@ def check_specs(folder: Path) -> None:
         ConfigError: there is no such folder.
     """
     if not folder.is_dir():
-        raise ConfigError(f"the specs folder {folder} does not exist", hint=_WRITE_SPECS)
+        state = what_is_there(folder)
+        raise ConfigError(f"the specs folder {folder} {state}", hint=_WRITE_SPECS)
+
+
+def what_is_there(folder: Path) -> str:
+    """Return why a path that should be a folder is none: what stands there instead."""
+    if folder.exists():
+        return "is not a folder"
+    return "is a link to a missing folder" if folder.is_symlink() else "does not exist"
 
 
 def check_specs_not_empty(folder: Path) -> None:

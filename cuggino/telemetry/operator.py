@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SerialDisposable
 
-from cuggino.errors import StorageError
+from cuggino.errors import StorageError, install_extra
 from cuggino.events import Event, RunResumed, RunStarted
 from cuggino.storage.journal import Entry, iter_entries, list_journals
 from cuggino.telemetry.exporting import Exporters, is_installed
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 MISSING = (
     "the environment asks for OpenTelemetry, which is not installed: nothing is exported "
-    "(pip install 'cuggino[otel]')"
+    f"({install_extra('otel')})"
 )
 
 LOST = "not everything was exported: check OTEL_EXPORTER_OTLP_ENDPOINT and its receiver"

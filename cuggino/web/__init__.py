@@ -4,7 +4,7 @@
         print(server.url)
         server.ended.wait()
 
-Pages read journals, so a run is never slowed down by them. Needs the extra `web`.
+Pages read journals, so a run is never slowed down by them.
 """
 
 from cuggino.web.security import Origins, Secrets

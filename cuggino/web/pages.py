@@ -7,8 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
+
+from jinja2 import Environment
 
 from cuggino.domain import cost_of, unreset
 from cuggino.errors import CugginoError
@@ -38,10 +40,6 @@ from cuggino.web.board import (
 )
 from cuggino.web.fragment import Fragment
 from cuggino.web.site import OVERVIEW, Place, Site
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
-
 
 __all__ = [
     "BULK",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -11,6 +10,7 @@ import click
 from cuggino_cli.follow.output import color_option, plain_lines, table_columns, write_json
 from cuggino_cli.help.manual import manual
 from cuggino_cli.options.naming import one_line
+from cuggino_cli.options.project import project_folder
 
 if TYPE_CHECKING:
     from cuggino_cli.screen.terminal import ColorMode
@@ -52,7 +52,7 @@ def command(ctx: click.Context, as_json: bool, color: ColorMode) -> int:
     from cuggino.doctor import inspect_agents
     from cuggino_cli.options.trusting import is_trusted
 
-    reports = inspect_agents(Path.cwd(), trusted=is_trusted(Path.cwd()))
+    reports = inspect_agents(project_folder(), trusted=is_trusted(project_folder()))
     if as_json:
         for report in reports:
             write_json(report.to_json())
@@ -86,13 +86,13 @@ def check_command(name: str, as_json: bool) -> int:
     from cuggino.testing import try_offline
     from cuggino_cli.options.trusting import check_trust
 
-    agent = make_agent(name, cwd=Path.cwd())
+    agent = make_agent(name, cwd=project_folder())
     if not isinstance(agent, AcpAgent):
         raise ConfigError(
             f"{name} is no program of the Agent Client Protocol",
             hint="name one as acp:NAME (see `cuggino help providers`)",
         )
-    check_trust(Path.cwd())
+    check_trust(project_folder())
     has_failed = False
     for verdict in try_offline(agent):
         has_failed = has_failed or verdict.outcome == "failed"

@@ -12,6 +12,7 @@ import click
 
 from cuggino_cli.help.manual import manual
 from cuggino_cli.options.completing import backlog_items, parked_items
+from cuggino_cli.options.project import project_folder
 
 if TYPE_CHECKING:
     from cuggino.storage import Backlog
@@ -157,9 +158,9 @@ def import_items() -> int:
     from cuggino_cli.options.trusting import check_trust
     from cuggino_cli.screen.text import inert
 
-    check_trust(Path.cwd())
+    check_trust(project_folder())
     changes = failures = 0
-    for event in iterate(Runtime.live(cwd=Path.cwd()).import_items()):
+    for event in iterate(Runtime.live(cwd=project_folder()).import_items()):
         if isinstance(event, WatchItemImported):
             changes += 1
             facts = ", ".join(filter(None, (event.reason, event.url)))
@@ -178,14 +179,14 @@ def _pages() -> dict[str, str]:
     """Return the pages of imported items."""
     from cuggino.storage import Origins, Workspace
 
-    origins = Origins(Workspace(Path.cwd())).all()
+    origins = Origins(Workspace(project_folder())).all()
     return {name: origin.url for name, origin in origins.items()}
 
 
 def _backlog() -> Backlog:
     from cuggino.storage import Backlog, Workspace
 
-    return Backlog(Workspace(Path.cwd()))
+    return Backlog(Workspace(project_folder()))
 
 
 def _at_work() -> dict[str, tuple[str, str]]:
@@ -193,7 +194,7 @@ def _at_work() -> dict[str, tuple[str, str]]:
     from cuggino.errors import StorageError
     from cuggino.storage import Workspace
 
-    if Workspace(Path.cwd()).owner() is None:
+    if Workspace(project_folder()).owner() is None:
         return {}
     from datetime import UTC, datetime
 
@@ -201,7 +202,7 @@ def _at_work() -> dict[str, tuple[str, str]]:
     from cuggino.runs.words import sent_back_text
 
     try:
-        activity = project_status(Path.cwd(), at=datetime.now(UTC)).activity
+        activity = project_status(project_folder(), at=datetime.now(UTC)).activity
     except StorageError:  # which `status` reports
         return {}
     if activity is None:
@@ -228,7 +229,7 @@ def _at_work() -> dict[str, tuple[str, str]]:
 def _parked_folder() -> Path:
     from cuggino.storage import Workspace
 
-    return Workspace(Path.cwd()).parked
+    return Workspace(project_folder()).parked
 
 
 def _files(backlog: Backlog) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -11,6 +10,7 @@ from cuggino_cli.follow.output import write_json
 from cuggino_cli.help.manual import manual
 from cuggino_cli.options.clustering import INSECURE, chosen_cluster
 from cuggino_cli.options.completing import agent_names
+from cuggino_cli.options.project import project_folder
 
 if TYPE_CHECKING:
     from cuggino.placement import LocalCluster, MachineCheck
@@ -116,7 +116,7 @@ def check(address: str | None, agent: str | None, insecure: bool | None, as_json
     from cuggino.errors import ConfigError
     from cuggino.placement import check_cluster
 
-    folder = Path.cwd()
+    folder = project_folder()
     config = load_config(folder)
     cluster = chosen_cluster(config, folder=folder, cluster=address, insecure=insecure)
     if cluster is None:

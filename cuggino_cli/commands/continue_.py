@@ -16,7 +16,7 @@ from cuggino_cli.help.manual import manual
     ),
 )
 def command() -> int:
-    """Let a paused run continue.
+    """Continue a paused run.
 
     A run that has ended is continued by `cuggino run --resume`.
     """

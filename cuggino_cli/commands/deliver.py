@@ -26,7 +26,7 @@ from cuggino_cli.options.deliver import (
 )
 from cuggino_cli.options.recording import recording_options
 from cuggino_cli.options.resuming import refuse_of_the_run, resume_option
-from cuggino_cli.options.serving import serve_option
+from cuggino_cli.options.serving import beside_page, serve_option
 from cuggino_cli.options.supervision import (
     AGENT_HELP,
     policy_options_but_retries,
@@ -36,6 +36,8 @@ from cuggino_cli.options.supervision import (
 from cuggino_cli.options.trusting import check_trust
 
 if TYPE_CHECKING:
+    from reactivex import Observable
+
     from cuggino.config import Config
 
 _OF_THE_RUN = {
@@ -110,6 +112,7 @@ def command(
     output: OutputOptions,
     recording: dict[str, Any],
     debug: bool,
+    serve: bool,
     compat_exit_codes: bool,
     **given: Any,
 ) -> int:
@@ -130,7 +133,7 @@ def command(
         for name in ("workflow", "max_sessions", "plan_model", "thinking", "verify", "recheck")
     }
     options["strict_transitions"] = given.pop("strict_transitions")
-    config = with_policies(guarded(load_config(folder)), given)
+    config = with_policies(guarded(load_config(folder)), given, autonoe_words=True)
     check_trust(folder)
     run_id = resume or None
     if resume is not None:
@@ -154,12 +157,13 @@ def command(
         compat=compat_exit_codes,
         go_on=_how_to_resume(folder, chosen, journaled=config.journal),
     )
-    if resume is not None:
-        return follow(
-            lambda stop: runtime.resume_delivery(run_id, interrupt=stop, **chosen), view, runtime
-        )
-    settled = runtime.deliver_options(**chosen)
-    return follow(lambda stop: runtime.deliver(settled, interrupt=stop), view, runtime)
+
+    def start(stop: Observable[object]) -> Observable[Any]:
+        if resume is not None:
+            return runtime.resume_delivery(run_id, interrupt=stop, **chosen)
+        return runtime.deliver(runtime.deliver_options(**chosen), interrupt=stop)
+
+    return beside_page(lambda: follow(start, view, runtime), folder, serve=serve)
 
 
 def _check(given: dict[str, Any], *, is_resumed: bool) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from cuggino_cli.help.manual import manual
 from cuggino_cli.options.completing import agent_names
+from cuggino_cli.options.project import project_folder
 
 if TYPE_CHECKING:
     from cuggino.doctor import CheckResult, CheckStatus
@@ -41,7 +41,7 @@ def command(agent: str | None) -> int:
 
     from cuggino import run
     from cuggino.doctor import doctor
-    from cuggino_cli.options.trusting import is_trusted
+    from cuggino_cli.options.trusting import is_trusted, trust_result
     from cuggino_cli.screen.fragments import Fragment
     from cuggino_cli.screen.terminal import PlainLines, choose_color
 
@@ -53,7 +53,10 @@ def command(agent: str | None) -> int:
         lines.print(result_fragments(result))
         problems += result.status == "problem"
 
-    run(doctor(Path.cwd(), agent=agent, trusted=is_trusted(Path.cwd())), show)
+    folder = project_folder(announce=True)
+    run(doctor(folder, agent=agent, trusted=is_trusted(folder)), show)
+    if (trust := trust_result(folder)) is not None:
+        show(trust)
     ending = f"{problems} problem{'s' * (problems != 1)}" if problems else "No problems"
     lines.print([Fragment("plain", f"\n{ending}.")])
     return 1 if problems else 0

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from cuggino_cli.follow.output import OutputOptions, output_options
 from cuggino_cli.help.manual import Sectioned, manual
 from cuggino_cli.options.completing import run_ids
+from cuggino_cli.options.project import project_folder
 
 
 @click.command(
@@ -33,4 +32,4 @@ def command(run_id: str | None, output: OutputOptions) -> int:
     """
     from cuggino_cli.follow.journals import follow_journal
 
-    return follow_journal(Path.cwd(), run_id, output)
+    return follow_journal(project_folder(), run_id, output)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Sequence
 
 import click
 from click.shell_completion import CompletionItem
@@ -13,6 +14,8 @@ from cuggino_cli.help import TOPICS
 from cuggino_cli.help.manual import manual
 from cuggino_cli.options.completing import offered
 
+_SHOWN = 5
+"""Words that an error proposes at most."""
 _NO_SCHEMA = "Only `help events` and `help config` have a JSON Schema."
 
 
@@ -40,9 +43,12 @@ def _complete_names(
 
 @click.command(
     "help",
+    context_settings={"ignore_unknown_options": True},  # `help --budget` is about that option
     epilog=manual(
         ("cuggino help run", "The help of a command."),
         ("cuggino help loops", "A page."),
+        ("cuggino help gate", "A word: a key, an option, an event, a name of the library."),
+        ("cuggino help --dirty", "An option of some commands."),
         ("cuggino help events CommitPerformed", "One section of a page: an event."),
         ("cuggino help config --json > cuggino.schema.json", "A JSON Schema, for an editor."),
         exits="0 shown, 2 unknown name.",
@@ -53,10 +59,11 @@ def _complete_names(
 @click.option("--json", "as_json", is_flag=True, help="JSON Schema, for `events` and `config`.")
 @click.pass_context
 def command(ctx: click.Context, topic: str | None, name: str | None, as_json: bool) -> int:
-    """Explain a command or a topic.
+    """Explain a command, a topic or a word.
 
-    TOPIC is a command or a page; `cuggino help` lists both. NAME is a subcommand, or a section of
-    the page.
+    TOPIC is a command or a page; `cuggino help` lists both. Any other word is looked up in the
+    pages, the options and the library: `budget`, `RateLimited`, `Schedule`, `13`. NAME is a
+    subcommand, or a section or a word of the page.
     """
     if topic is None and not as_json:
         return _overview(ctx)
@@ -81,8 +88,9 @@ def _of_command(ctx: click.Context, topic: str, name: str | None) -> int:
     assert isinstance(group, click.Group)
     found = group.get_command(ctx.parent, topic)
     if found is None:
-        names = [*group.list_commands(ctx.parent), *TOPICS]
-        raise click.UsageError(_unknown("command or topic", topic, names))
+        if name is not None:
+            raise click.UsageError(_unknown("command or topic", topic, [*COMMANDS, *TOPICS]))
+        return _look_up(ctx.parent, topic, group)
     inner = click.Context(found, parent=ctx.parent, info_name=topic)
     if name is not None:
         below = found.get_command(inner, name) if isinstance(found, click.Group) else None
@@ -94,18 +102,40 @@ def _of_command(ctx: click.Context, topic: str, name: str | None) -> int:
     return 0
 
 
+def _look_up(ctx: click.Context, word: str, group: click.Group) -> int:
+    """Print what there is on a word that is neither a command nor a page."""
+    from cuggino_cli.help import lookup
+
+    commands = {name: group.get_command(ctx, name) for name in group.list_commands(ctx)}
+    taken = {name: command for name, command in commands.items() if command is not None}
+    found = lookup.explanations(word, taken)
+    if not found:
+        raise click.UsageError(
+            _unknown("command, topic or word", word, [*taken, *TOPICS], lookup.words(taken))
+        )
+    return _print("\n".join(found))
+
+
 def _page(topic: str, name: str | None) -> int:
-    """Print the page or one section of it, through the pager on a terminal."""
+    """Print the page, one section of it, or the rows of its tables that have the name."""
     from cuggino_cli.help import page
-    from cuggino_cli.help.rendering import headings, rendered, section
+    from cuggino_cli.help.lookup import explanations
+    from cuggino_cli.help.rendering import headings, section
 
     text: str | None = page(topic)
     assert text is not None
     if name is not None:
         names = headings(text)
-        text = section(text, name)
-        if text is None:
-            raise click.UsageError(_unknown(f"section of `{topic}`", name, names))
+        text = section(text, name) or "\n".join(explanations(name, {}, (topic,)))
+        if not text:
+            raise click.UsageError(_unknown(f"section or word of `{topic}`", name, names))
+    return _print(text)
+
+
+def _print(text: str) -> int:
+    """Print Markdown, through the pager on a terminal."""
+    from cuggino_cli.help.rendering import rendered
+
     columns = max(min(shutil.get_terminal_size().columns, 100) - 1, 20)
     click.echo_via_pager("".join(f"{line}\n" for line in rendered(text, columns)))
     return 0
@@ -131,8 +161,12 @@ def _schema(topic: str | None, name: str | None) -> int:
     return 0
 
 
-def _unknown(kind: str, name: str, names: list[str]) -> str:
+def _unknown(kind: str, name: str, names: list[str], more: Sequence[str] = ()) -> str:
+    """Return the error that names what is nearest: of `names`, else what of `more` contains it."""
     import difflib
 
     near = difflib.get_close_matches(name, names, n=1)
-    return f"There is no {kind} '{name}'." + (f" Did you mean '{near[0]}'?" if near else "")
+    near = near or [word for word in more if name.lower() in word.lower()][:_SHOWN]
+    near = near or difflib.get_close_matches(name, more, n=1)
+    shown = " or ".join(f"'{word}'" for word in near)
+    return f"There is no {kind} '{name}'." + (f" Did you mean {shown}?" if near else "")

@@ -9,6 +9,7 @@ import click
 
 from cuggino_cli.help.manual import manual
 from cuggino_cli.options.completing import issue_names
+from cuggino_cli.options.project import project_folder
 
 if TYPE_CHECKING:
     from cuggino.storage import Issue, Workspace
@@ -85,9 +86,9 @@ def answer(name: str, text: str) -> int:
         raise click.UsageError("The answer is empty.")
     workspace = _workspace()
     issue = _find(name, workspace)
-    specs = Path(load_config(Path.cwd()).specs_path)
+    specs = Path(load_config(project_folder()).specs_path)
     archived = answer_issue(
-        workspace, issue, text, specs=Path.cwd() / specs, at=datetime.now().astimezone()
+        workspace, issue, text, specs=project_folder() / specs, at=datetime.now().astimezone()
     )
     _report("Answered", issue, archived)
     click.echo(f"The answer is in {specs / 'decisions.md'}")
@@ -132,7 +133,7 @@ def dismiss(name: str, reason: str) -> int:
 def _workspace() -> Workspace:
     from cuggino.storage import Workspace
 
-    return Workspace(Path.cwd())
+    return Workspace(project_folder())
 
 
 def _find(wanted: str, workspace: Workspace) -> Issue:

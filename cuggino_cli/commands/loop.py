@@ -20,7 +20,7 @@ from cuggino_cli.options.plan_build import load_settings
 from cuggino_cli.options.questions import say, typed
 from cuggino_cli.options.recording import recording_options
 from cuggino_cli.options.resuming import refuse_of_the_run, resume_option
-from cuggino_cli.options.serving import serve_option
+from cuggino_cli.options.serving import beside_page, serve_option
 from cuggino_cli.options.supervision import (
     AGENT_HELP,
     dirty_option,
@@ -32,6 +32,8 @@ from cuggino_cli.options.trusting import check_trust
 from cuggino_cli.screen import console
 
 if TYPE_CHECKING:
+    from reactivex import Observable
+
     from cuggino import Runtime
     from cuggino.events import PlanBuildPhase
 
@@ -124,6 +126,7 @@ def command(
     resume: str | None,
     output: OutputOptions,
     recording: dict[str, Any],
+    serve: bool,
     compat_exit_codes: bool,
     **given: Any,
 ) -> int:
@@ -178,14 +181,13 @@ def command(
         compat=compat_exit_codes,
         go_on=_how_to_resume(config_path, journaled=config.journal),
     )
-    if resume is not None:
-        return follow(
-            lambda stop: runtime.resume_plan_build(resume or None, interrupt=stop, **options),
-            view,
-            runtime,
-        )
-    settled = runtime.plan_build_options(**options)
-    return follow(lambda stop: runtime.plan_build(settled, interrupt=stop), view, runtime)
+
+    def start(stop: Observable[object]) -> Observable[Any]:
+        if resume is not None:
+            return runtime.resume_plan_build(resume or None, interrupt=stop, **options)
+        return runtime.plan_build(runtime.plan_build_options(**options), interrupt=stop)
+
+    return beside_page(lambda: follow(start, view, runtime), folder, serve=serve)
 
 
 def _beginning(

@@ -16,7 +16,7 @@ from cuggino_cli.help.manual import manual
     ),
 )
 def command() -> int:
-    """Let the run stand still after its current stage.
+    """Pause the run after its current stage.
 
     It waits for `cuggino continue`, also if it is killed and resumed in between.
     """

@@ -8,12 +8,12 @@ import sys
 import termios
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import TextIO
 
 import click
 
 from cuggino_cli.help.manual import manual
+from cuggino_cli.options.project import project_folder
 
 _RESET = (
     "\x1b[0m"  # no colors
@@ -53,9 +53,10 @@ def command(agent: str | None) -> int:
     from cuggino_cli.options.trusting import check_trust
     from cuggino_cli.screen.console import complain
 
-    check_trust(Path.cwd())
-    config = with_policies(load_config(Path.cwd()), {})
-    session = Runtime.live(cwd=Path.cwd(), config=config, agent=agent).plan_session()
+    folder = project_folder(announce=True)
+    check_trust(folder)
+    config = with_policies(load_config(folder), {})
+    session = Runtime.live(cwd=folder, config=config, agent=agent).plan_session()
     code = hand_over(session.run)
     if code < 0:
         complain(f"{session.agent.name} was ended by signal {-code}")

@@ -12,12 +12,13 @@ import click
 
 from cuggino_cli.help.manual import manual
 from cuggino_cli.options.completing import run_ids
+from cuggino_cli.options.project import project_folder
 
 
 @click.command(
     "report",
     epilog=manual(
-        ("cuggino report", "The latest run or watch, to cuggino-report-ID.html."),
+        ("cuggino report", "The night, or else the latest run, to a file in .cuggino/reports."),
         ("cuggino report 0193b2c1 -o login.html", "A run, by a prefix of its id."),
         ("cuggino report -o - | gzip > report.html.gz", "To another program."),
         ("cuggino report --json | jq .decisions", "The facts, for a script."),
@@ -30,17 +31,19 @@ from cuggino_cli.options.completing import run_ids
     "--output",
     "-o",
     metavar="FILE.html",
-    help="Where to write it; `-` for standard output. [default: cuggino-report-ID.html]",
+    help="Where to write it; `-` for standard output. [default: in .cuggino/reports]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the facts as JSON; write no page.")
 def command(run_id: str | None, output: str | None, as_json: bool) -> int:
-    """Write a page about a run: plan, transcripts, diffs, cost, checks and reviews.
+    """Write a page about a run or a night.
 
-    The page about a watch sums up the night: what waits for you, each item with its outcome,
-    duration, cost and commits, and below it the page of its run. ID is the id of a run, or a prefix
-    of it; the default is the latest run or watch, which may still be running. The page is one file
-    without scripts and needs no network (pip install 'cuggino[report]'). Only you can read it, as
-    it shows what agents wrote. An existing file is replaced only if it is a report.
+    The page about a run has its plan, transcripts, diffs, cost, checks and reviews. That of a watch
+    sums up the night: what waits for you, each item with its outcome, duration, cost and commits,
+    and below it the page of its run. ID is the id of a run, or a prefix of it; the default is the
+    latest watch with several items, if it worked within the last day, else the latest run or watch,
+    which may still be running. The page is one file without scripts and needs
+    no network. Only you can read it, as it shows what agents wrote. An existing file is replaced
+    only if it is a report.
     """
     from cuggino.report import load_report, report_json, report_run
 
@@ -49,20 +52,33 @@ def command(run_id: str | None, output: str | None, as_json: bool) -> int:
     if as_json:
         if output is not None:
             raise click.UsageError("--json prints to standard output; leave out --output.")
-        click.echo(json.dumps(report_json(load_report(Path.cwd(), run_id)), indent=2))
+        click.echo(json.dumps(report_json(load_report(project_folder(), run_id)), indent=2))
         return 0
-    page = report_run(Path.cwd(), run_id)
+    folder = project_folder()
+    page = report_run(folder, run_id)
     if output == "-":
         # Not through click: the page is UTF-8 whatever the terminal's encoding is.
         sys.stdout.flush()
         sys.stdout.buffer.write(page.html.encode())
         sys.stdout.buffer.flush()
         return 0
-    _write(Path(output or f"cuggino-report-{page.run_id}.html"), page.html)
+    if output is not None:
+        _write(Path(output), page.html)
+        return 0
+    from cuggino.storage import Workspace
+
+    reports = Workspace(folder).folder / "reports"
+    _write(reports / f"{page.name}.html", page.html, make_folder=True)
+    if run_id is None:
+        from cuggino.runs import Runs
+
+        latest = Runs(folder).find()
+        if latest.id != page.run_id and latest.started.item is None:
+            click.echo(f"A later run is not on it: cuggino report {latest.short_id}")
     return 0
 
 
-def _write(path: Path, page: str) -> None:
+def _write(path: Path, page: str, *, make_folder: bool = False) -> None:
     """Write the page atomically, for its user alone; replace an existing file only if a report.
 
     Raises:
@@ -84,6 +100,9 @@ def _write(path: Path, page: str) -> None:
             with path.open("wb") as file:
                 file.write(page.encode())
         else:
+            if make_folder:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write_atomic(path.parent / ".gitignore", "*\n")
             if not path.parent.is_dir():
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
             write_atomic(path, page, follow_links=True, private=True)
@@ -91,7 +110,8 @@ def _write(path: Path, page: str) -> None:
         raise ConfigError(
             f"{path} cannot be written: {error.strerror}", hint="name another file with --output"
         ) from error
-    click.echo(f"Wrote {one_line(str(path))}")
+    shown = os.path.relpath(path) if make_folder else str(path)
+    click.echo(f"Wrote {one_line(shown)}")
 
 
 def _is_report(path: Path) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,9 +14,16 @@ from cuggino_cli.follow.output import OutputOptions, output_options
 from cuggino_cli.follow.views import CodingView
 from cuggino_cli.help.manual import Sectioned, manual
 from cuggino_cli.options.completing import agent_names
+from cuggino_cli.options.naming import one_line
+from cuggino_cli.options.project import (
+    agent_from_project,
+    focus_from_project,
+    from_project,
+    project_folder,
+)
 from cuggino_cli.options.recording import recording_options
 from cuggino_cli.options.resuming import resume_option
-from cuggino_cli.options.serving import serve_option
+from cuggino_cli.options.serving import beside_page, serve_option
 from cuggino_cli.options.supervision import (
     AGENT_HELP,
     CODING_ROLES,
@@ -26,23 +35,27 @@ from cuggino_cli.options.supervision import (
 )
 from cuggino_cli.options.trusting import check_trust
 
+if TYPE_CHECKING:
+    from reactivex import Observable
+
 
 @click.command(
     "run",
     cls=Sectioned,
     epilog=manual(
-        ('cuggino run --focus "the login page"', "Work until the login page is as .specs says."),
+        ('cuggino run "the login page"', "Work until the login page is as .specs says."),
         (
-            "cuggino run -f @todo/search.md --budget 5 --max-duration 2h",
-            "The focus is in a file; at most 5 dollars and two hours.",
+            "cuggino run @todo/search.md --budget 5 --max-duration 2h",
+            "What to work on is in a file; at most 5 dollars and two hours.",
         ),
+        ("gh issue view 12 | cuggino run -", "From another program."),
         (
             "cuggino run --resume --budget 10",
             "Resume the latest unfinished run with a larger budget.",
         ),
-        ('cuggino run -f "the API" --json | jq -r ._tag', "Print events for another program."),
+        ('cuggino run "the API" --json | jq -r ._tag', "Print events for another program."),
         (
-            'cuggino run -f "the API" --record api.jsonl',
+            'cuggino run "the API" --record api.jsonl',
             "Record all sessions, to play them with --agent replay:api.jsonl.",
         ),
         exits="0 approved, 10 spec issue, 11 max iterations, 12 usage limit, 13 budget, 14 stalled,"
@@ -51,7 +64,10 @@ from cuggino_cli.options.trusting import check_trust
         see=("setup", "watch", "runs", "help exit-codes"),
     ),
 )
-@click.option("--focus", "-f", metavar="TEXT|@FILE", help="What to work on, or a file with it.")
+@click.argument("text", metavar="[TEXT]", nargs=-1)
+@click.option(
+    "--focus", "-f", metavar="TEXT|@FILE|-", help="What to work on: the same as the argument."
+)
 @resume_option
 @click.option("--review", metavar="FILE", help="Your own review, for the first planning agent.")
 @click.option("--slow", is_flag=True, help="Review after every task.")
@@ -63,30 +79,40 @@ from cuggino_cli.options.trusting import check_trust
 @serve_option
 @output_options
 def command(
+    text: tuple[str, ...],
     focus: str | None,
     resume: str | None,
     review: str | None,
     slow: bool,
     agent: str | None,
+    serve: bool,
     output: OutputOptions,
     recording: dict[str, Any],
     **policies: Any,
 ) -> int:
     """Plan, implement and review until the work matches the specs.
 
-    All other settings come from .cuggino.json; see `cuggino setup`. Each run has a journal, so that
-    it can be resumed after a limit or a crash.
+    TEXT is what to work on, as for a colleague; `@FILE` is a file with it, `-` standard input. All
+    other settings come from .cuggino.json; see `cuggino setup`. Each run has a journal, so that it
+    can be resumed after a limit or a crash.
     """
     from cuggino import Runtime, load_config, resumed_agent
     from cuggino.storage import read_text_file
 
+    focus = _focus(text, focus)
     if (focus is None) == (resume is None):
-        raise click.UsageError("Give either --focus (a new run) or --resume (an unfinished one).")
+        example = 'say what to work on, as in `cuggino run "the login page"`'
+        raise click.UsageError(f"For a new run, {example}; to finish one, pass --resume.")
     if resume is not None and (review is not None or slow):
         raise click.UsageError("--review and --slow are for a new run.")
-    folder = Path.cwd()
+    folder = project_folder(announce=True)
     config = with_policies(load_config(folder), policies)
     check_trust(folder)
+    agent = agent_from_project(agent, folder)
+    if focus is not None:
+        focus = focus_from_project(focus, folder)
+    if recording["record"] is not None:
+        recording["record"] = from_project(recording["record"], folder)
     view = CodingView(output, bell=config.rings, journaled=config.journal, focus=focus or "")
     run_id = resume or None
     if resume is not None:
@@ -95,11 +121,27 @@ def command(
         cwd=folder, config=config, agent=agent, drafts=output.verbose, **recording
     )
     warn_if_loose(config, runtime.agent, roles=CODING_ROLES)
-    if resume is not None:
-        return follow(lambda stop: runtime.resume(run_id, interrupt=stop), view, runtime)
-    text = read_text_file(folder / review, what="--review") if review else None
-    return follow(
-        lambda stop: runtime.run(focus=focus or "", review=text, slow=slow, interrupt=stop),
-        view,
-        runtime,
-    )
+    opinion = read_text_file(Path.cwd() / review, what="--review") if review else None
+
+    def start(stop: Observable[object]) -> Observable[Any]:
+        if resume is not None:
+            return runtime.resume(run_id, interrupt=stop)
+        return runtime.run(focus=focus or "", review=opinion, slow=slow, interrupt=stop)
+
+    return beside_page(lambda: follow(start, view, runtime), folder, serve=serve)
+
+
+def _focus(text: tuple[str, ...], focus: str | None) -> str | None:
+    """Return what to work on, wherever it is given; None if it is not."""
+    if len(text) > 1:
+        whole = shlex.join([" ".join(text)])
+        raise click.UsageError(f"Put the text in quotes: cuggino run {one_line(whole)}")
+    if text and focus is not None:
+        raise click.UsageError("Give the text once: as the argument or as --focus.")
+    given = text[0] if text else focus
+    if given != "-":
+        return given
+    piped = sys.stdin.buffer.read().decode("utf-8", "replace")
+    if not piped.strip():
+        raise click.UsageError("Standard input is empty: write what to work on.")
+    return f"\n{piped}" if piped.startswith("@") else piped  # no file: others may have written it

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import click
@@ -21,6 +20,7 @@ from cuggino_cli.follow.output import (
 )
 from cuggino_cli.help.manual import Sectioned, manual
 from cuggino_cli.options.completing import run_ids
+from cuggino_cli.options.project import project_folder
 
 if TYPE_CHECKING:
     from reactivex import Observable
@@ -197,7 +197,7 @@ def _play(run: RecordedRun, output: OutputOptions, *, speed: float, hint: str | 
 
     controls = Controls(lines, verbosity=output.verbosity)
     shown = with_recorded_output(
-        controls, lambda: run.started.kind, project=str(Path.cwd()), clock=lambda: at
+        controls, lambda: run.started.kind, project=str(project_folder()), clock=lambda: at
     )
     run_stream(replay_timed(run.path, speed=speed).pipe(ops.map(note), shown), add)
     if is_summed_up:  # by its last event
@@ -239,7 +239,7 @@ def _show_stats(*, as_json: bool, color: ColorMode) -> int:
 def _runs() -> Runs:
     from cuggino.runs import Runs
 
-    return Runs(Path.cwd())
+    return Runs(project_folder())
 
 
 def _resume_hint(run: RecordedRun) -> str | None:

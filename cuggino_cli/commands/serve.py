@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from cuggino_cli.help.manual import Sectioned, manual
+from cuggino_cli.options.project import project_folder
 
 
 @click.command(
@@ -19,8 +20,7 @@ from cuggino_cli.help.manual import Sectioned, manual
             "cuggino serve --host 0.0.0.0 --cert page.pem --key page.key",
             "For a phone in the same network, over TLS.",
         ),
-        exits="130 ended by Ctrl-C, 143 by SIGTERM, 2 wrong usage, the port is in use, or the "
-        "extra is missing.",
+        exits="130 ended by Ctrl-C, 143 by SIGTERM, 2 wrong usage, or the port is in use.",
         see=("watch", "report"),
     ),
 )
@@ -53,18 +53,16 @@ def command(
     """Show what runs here, and what waits for you, as a live page.
 
     FOLDER is a project; the default is the current folder. The page follows runs that other
-    terminals start, and can pause, stop and steer them. It needs no network (pip install
-    'cuggino[web]'). The link contains a key that is new at every start: who has the link can do
-    what you can do on the page. A terminal shows it; a log or a pipe gets the name of a file with
-    it, which only you can read. See `cuggino help page`.
+    terminals start, and can pause, stop and steer them. It needs no network. The link
+    contains a key that is new at every start: who has the link can do what you can do on the page.
+    A terminal shows it; a log or a pipe gets the name of a file with it, which only you can read.
+    See `cuggino help page`.
     """
-    from cuggino_cli.follow.serving import check_installed, served
-
-    check_installed()
     from cuggino.web import ServeOptions
+    from cuggino_cli.follow.serving import served
 
     options = ServeOptions(host=host, port=port, cert=cert, key=key, insecure=insecure)
-    with served(folders or (Path.cwd(),), options) as server:
+    with served(folders or (project_folder(),), options) as server:
         click.echo("Ctrl-C ends it.", err=True)
         while not server.ended.wait(0.5):
             pass

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -63,6 +64,31 @@ CLEAN = Question(
 )
 """Asked only when the gate is on and the check passes on a clean checkout."""
 
+NIGHT: Mapping[str, Value] = MappingProxyType(
+    {"slots": 3, "budget": 30.0, "max_duration": 28_800.0, "wait_for_quota": True}
+)
+"""The settings of a night alone (`cuggino help overnight`), besides a check, a gate and commits."""
+
+OVERNIGHT = Question(
+    field="overnight",
+    flag="--overnight",
+    message="Set up a night alone, too (3 items at once, at most 30 dollars and 8 hours)",
+    parse=yes_or_no,
+    show=y_or_n,
+    toggle=True,
+)
+"""Asked only when the gate and commits are on, and there is no budget yet."""
+
+IGNORED = Question(
+    field="ignored",
+    flag="",
+    message="Add .cuggino/ to .gitignore (runs, backlog and questions of this machine)",
+    parse=yes_or_no,
+    show=y_or_n,
+    toggle=True,
+)
+"""Asked only in a git repository that does not ignore the folder, nor has it in a commit."""
+
 _TRIAL_S = 60.0
 """Seconds for the trial of the check on a clean checkout."""
 
@@ -115,10 +141,14 @@ QUESTIONS = (
 @click.command(
     "setup",
     epilog=manual(
-        ("cuggino setup", "Ask six to eight questions."),
+        ("cuggino setup", "Ask six to ten questions."),
         (
             'cuggino setup --yes --check-command "make test" --commit',
             "For scripts: ask nothing, and take the recommended gate.",
+        ),
+        (
+            'cuggino setup --yes --overnight --check-command "make test"',
+            "The settings of a night: gate, commits, slots, budget, time limit.",
         ),
         ("cuggino setup --yes --guard full", "Change one setting, keep the others."),
         exits="0 saved, 2 nothing was saved, 130 interrupted.",
@@ -149,26 +179,40 @@ QUESTIONS = (
     help="See `cuggino agents`; or scripted:FILE.",
     shell_complete=agent_names,
 )
+@click.option(
+    "--overnight",
+    is_flag=True,
+    help="Also set what a night alone needs: 3 slots, 30 dollars, 8 hours, waiting for quota.",
+)
 @click.option("--yes", "-y", is_flag=True, help="Ask nothing: keep the current values.")
-def command(yes: bool, **flags: Any) -> int:
+def command(yes: bool, overnight: bool, **flags: Any) -> int:
     """Save the settings of this project in .cuggino.json.
 
-    Settings passed as options are not asked for.
+    Settings passed as options are not asked for. Commands that you give here are accepted: a run
+    does not ask about them.
     """
     from pydantic.alias_generators import to_camel
 
     from cuggino.config import CONFIG_FILE, save_config
 
     folder = Path.cwd()
+    _note_project_above(folder)
     existing = read_existing(folder)
     given: dict[str, Value] = {name: value for name, value in flags.items() if value is not None}
     if existing.problem is not None:
         _note(f"{existing.problem.message}; using the defaults.")
+    if overnight:
+        given.setdefault("commit", True)
     if not yes:
-        given = _ask_rest(folder, existing, given)
+        given = _ask_rest(folder, existing, given, overnight=overnight)
+        overnight = bool(given.pop(OVERNIGHT.field, overnight))
     command = str(given.get("check_command") or "").strip()
     if yes and command and "gate" not in given and existing.config.gate == "context":
         given["gate"] = _gate_of_trial(folder, existing.config, given, asks=False)
+    if overnight:
+        if not (command or existing.config.check_command):
+            raise click.UsageError("--overnight needs a check command: pass --check-command.")
+        given = {**_night(existing.config), **given}
     _note_if_it_cannot_fail(command)
     config = _settled(folder, existing.config, given)
     if existing.problem is not None and existing.content.strip():
@@ -177,7 +221,11 @@ def command(yes: bool, **flags: Any) -> int:
     save_config(folder, config)
     accept_typed(folder, CONFIG_FILE, map(to_camel, given))
     click.echo(summary(config), nl=False)
-    _print_next_step(folder, config)
+    if not yes and console.on_terminal() and _is_not_ignored(folder):
+        with suppress(KeyboardInterrupt, EOFError):
+            if ask(IGNORED, True):
+                _ignore(folder)
+    _print_next_step(folder, config, overnight=overnight)
     return 0
 
 
@@ -254,6 +302,8 @@ def keep_beside(folder: Path, content: bytes) -> Path:
 
 def summary(config: Config) -> str:
     """Return the saved settings, one aligned line per key."""
+    from pydantic.alias_generators import to_camel
+
     from cuggino_cli.screen.text import inert
 
     rows = {
@@ -268,6 +318,10 @@ def summary(config: Config) -> str:
         rows["gate"] = config.gate
     if config.guard != "roles":
         rows["guard"] = config.guard
+    default = type(config)()
+    for name, value in ((name, getattr(config, name)) for name in NIGHT):
+        if value != getattr(default, name):
+            rows[to_camel(name)] = f"{value:g}" if isinstance(value, float) else str(value).lower()
     text = "\nConfiguration saved to .cuggino.json:\n\n"
     for key, value in rows.items():
         shown = inert(value).replace("\n", "\n" + " " * (2 + _KEY_COLUMNS))
@@ -283,7 +337,7 @@ def _note(text: str) -> None:
 
 
 def _ask_rest(
-    folder: Path, existing: ExistingConfig, given: Mapping[str, Value]
+    folder: Path, existing: ExistingConfig, given: Mapping[str, Value], *, overnight: bool
 ) -> dict[str, Value]:
     """Return the given settings with the answers to the remaining questions."""
     values = dict(given)
@@ -303,12 +357,70 @@ def _ask_rest(
             values[question.field] = ask(question, default)
             if question is GATE and values["gate"] == "block":
                 values["gate"] = _gate_of_trial(folder, existing.config, values, asks=True)
+        if terminal and not overnight and _can_last_a_night(existing.config, values):
+            values[OVERNIGHT.field] = ask(OVERNIGHT, False)
     except (KeyboardInterrupt, EOFError):
         _note("Nothing was saved.")
         raise click.Abort from None
     if missing:
         raise click.UsageError(f"No terminal to ask on: pass --yes or {', '.join(missing)}.")
     return values
+
+
+def _can_last_a_night(config: Config, given: Mapping[str, Value]) -> bool:
+    """Return whether the settings of a night can be used, and are not there yet."""
+    has_gate = str(given.get("check_command") or "").strip() and given.get("gate") != "context"
+    return bool(has_gate and given.get("commit")) and config.budget is None
+
+
+def _night(config: Config) -> dict[str, Value]:
+    """Return the settings of a night that the project does not have yet."""
+    default = type(config)()
+    return {
+        name: value
+        for name, value in NIGHT.items()
+        if getattr(config, name) == getattr(default, name)
+    }
+
+
+def _is_not_ignored(folder: Path) -> bool:
+    """Return whether git would offer `.cuggino/` for a commit, and has nothing of it yet."""
+    from cuggino.errors import ProcessError
+    from cuggino.git import Git
+
+    git = Git(cwd=folder)
+    try:
+        ignored = git.now("check-ignore", "-q", ".cuggino/lock").code
+        return ignored == 1 and not git.now("ls-files", ".cuggino").output
+    except ProcessError:
+        return False
+
+
+def _ignore(folder: Path) -> None:
+    """Add `.cuggino/` to the project's `.gitignore`.
+
+    Raises:
+        StorageError: the file cannot be written.
+    """
+    from cuggino.files import storing
+
+    path = folder / ".gitignore"
+    with storing("add .cuggino/", path), path.open("ab+") as file:
+        if file.tell():
+            file.seek(-1, os.SEEK_END)
+            file.write(b"" if file.read() == b"\n" else b"\n")
+        file.write(b"/.cuggino/\n")
+
+
+def _note_project_above(folder: Path) -> None:
+    from cuggino.config import CONFIG_FILE
+    from cuggino.files import find_project
+    from cuggino_cli.options.naming import one_line
+
+    above = find_project(folder)
+    if above != folder:
+        where = one_line(str(above))
+        _note(f"{where} is a project already; this gives the current folder a {CONFIG_FILE}, too.")
 
 
 def _gate_of_trial(
@@ -384,11 +496,16 @@ def _storable(text: str) -> bool:
     return True
 
 
-def _print_next_step(folder: Path, config: Config) -> None:
+def _print_next_step(folder: Path, config: Config, *, overnight: bool) -> None:
     from cuggino_cli.screen.text import inert
 
     if not (folder / config.specs_path).is_dir():
         click.echo(
             f"Next: write the specifications in the folder {inert(config.specs_path)}, "
             "which does not exist yet."
+        )
+    if overnight:
+        click.echo(
+            "For the night: cuggino backlog add TITLE --text TEXT, then "
+            "cuggino doctor && cuggino watch --serve"
         )

@@ -10,6 +10,7 @@ import click
 
 from cuggino_cli.follow.output import write_json
 from cuggino_cli.help.manual import manual
+from cuggino_cli.options.project import project_folder
 
 if TYPE_CHECKING:
     from cuggino.stages import SlotFolder, SlotListing, SlotRef
@@ -50,7 +51,7 @@ def list_command(as_json: bool) -> int:
     from cuggino.stages import list_slots
     from cuggino.storage import Workspace
 
-    folder = Path.cwd()
+    folder = project_folder()
     busy = Workspace(folder).holder() is not None
     listing = run(list_slots(folder, **_settings(folder), busy=busy))
     assert listing is not None
@@ -74,7 +75,7 @@ def clean(dry_run: bool, as_json: bool) -> int:
     from cuggino.stages import clean_slots
     from cuggino.storage import Workspace
 
-    folder = Path.cwd()
+    folder = project_folder()
     settings = _settings(folder)
     with Workspace(folder).lock(command="cuggino slots clean"):
         cleaned = run(clean_slots(folder, **settings, dry_run=dry_run))

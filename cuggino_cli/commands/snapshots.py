@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from cuggino_cli.follow.output import write_json
 from cuggino_cli.help.manual import manual
+from cuggino_cli.options.project import project_folder
 
 if TYPE_CHECKING:
     from cuggino.stages import GitSnapshots, Snapshot
@@ -55,7 +55,7 @@ def snapshots_here() -> GitSnapshots:
     from cuggino.stages import GitSnapshots
     from cuggino.storage import Workspace
 
-    folder = Path.cwd()
+    folder = project_folder()
     try:
         config = load_config(folder)
     except ConfigError:  # which an agent may have broken

@@ -9,6 +9,7 @@ import click
 
 from cuggino_cli.follow.output import color_option, plain_lines, table_columns, write_json
 from cuggino_cli.help.manual import manual
+from cuggino_cli.options.project import project_folder
 
 if TYPE_CHECKING:
     from cuggino_cli.screen.terminal import ColorMode
@@ -27,17 +28,17 @@ _CODES = {"running": 0, "idle": 3, "waiting": 4}
     ),
 )
 @click.argument(
-    "folder", default=".", type=click.Path(exists=True, file_okay=False, path_type=Path)
+    "folder", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path)
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing; the exit code says it.")
 @color_option
-def command(folder: Path, as_json: bool, quiet: bool, color: ColorMode) -> int:
+def command(folder: Path | None, as_json: bool, quiet: bool, color: ColorMode) -> int:
     """Show what runs in a project, and what waits for you.
 
-    FOLDER is the project; the default is the current folder. The status is read from the journals,
-    so that no run is slowed. A working run counts as running even if something waits for you;
-    while everything stands still until you act, the exit code is 4.
+    FOLDER is the project; the default is that of the current folder. The status is read from the
+    journals, so that no run is slowed. A working run counts as running even if something waits for
+    you; while everything stands still until you act, the exit code is 4.
     """
     from datetime import UTC, datetime
 
@@ -45,7 +46,7 @@ def command(folder: Path, as_json: bool, quiet: bool, color: ColorMode) -> int:
     from cuggino.storage import served_page
     from cuggino_cli.screen.overview import status_fragments
 
-    status = project_status(folder, at=datetime.now(UTC))
+    status = project_status(folder or project_folder(), at=datetime.now(UTC))
     page = served_page(status.folder)
     if as_json:
         write_json({**status_json(status), "page": page})

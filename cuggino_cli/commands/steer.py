@@ -28,7 +28,7 @@ _LATER = (
 @click.argument("text")
 @item_option
 def command(text: str, item: str | None) -> int:
-    """Say something to the agent of the run.
+    """Send a message to the agent of the run.
 
     The running agent is told where it takes messages (see `cuggino agents`), otherwise the next
     one, in its prompt. The journal has the text, so that a resumed run keeps it. TEXT `-` reads

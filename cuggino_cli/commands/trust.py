@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from cuggino_cli.help.manual import manual
+from cuggino_cli.options.project import project_folder
 from cuggino_cli.screen import console
 
 
@@ -44,7 +45,7 @@ def command(folder: str | None, yes: bool, listing: bool, revoke: bool) -> int:
     store = trust_store()
     if store is None:
         raise ConfigError("you have no home folder to remember it in", hint="set HOME")
-    project = Path(folder or ".").resolve()
+    project = Path(folder).resolve() if folder else project_folder()
     if listing:
         for trusted in store.projects():
             where, when = one_line(str(trusted.project)), trusted.since[:10]

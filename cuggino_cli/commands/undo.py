@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -10,6 +9,7 @@ import click
 from cuggino_cli.commands.snapshots import line_of, short_names, snapshots_here
 from cuggino_cli.help.manual import manual
 from cuggino_cli.options.completing import run_ids
+from cuggino_cli.options.project import project_folder
 from cuggino_cli.screen import console
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def command(name: str | None, yes: bool) -> int:
     snapshots = snapshots_here()
     listed = run(snapshots.all()) or []
     snapshot = find_snapshot(listed, name)
-    workspace = Workspace(Path.cwd())
+    workspace = Workspace(project_folder())
     with workspace.lock(command="cuggino undo"):
         plan = run(undo_plan(snapshots, snapshot))
         assert plan is not None

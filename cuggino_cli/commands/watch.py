@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -13,8 +12,9 @@ from cuggino_cli.follow.views import CodingView
 from cuggino_cli.help.manual import Sectioned, manual
 from cuggino_cli.options.clustering import chosen_cluster, cluster_options, silence_dask
 from cuggino_cli.options.completing import agent_names
+from cuggino_cli.options.project import agent_from_project, from_project, project_folder
 from cuggino_cli.options.recording import recording_options
-from cuggino_cli.options.serving import serve_option
+from cuggino_cli.options.serving import beside_page, serve_option
 from cuggino_cli.options.supervision import (
     AGENT_HELP,
     CODING_ROLES,
@@ -94,6 +94,7 @@ def command(
     cluster: str | None,
     detach: bool | None,
     insecure: bool | None,
+    serve: bool,
     output: OutputOptions,
     recording: dict[str, Any],
     **policies: Any,
@@ -109,12 +110,15 @@ def command(
     """
     from cuggino import Runtime, load_config
 
-    folder = Path.cwd()
+    folder = project_folder(announce=True)
     config = with_policies(load_config(folder), policies)
     chosen = chosen_cluster(
         config, folder=folder, cluster=cluster, detach=detach, insecure=insecure
     )
     check_trust(folder)
+    agent = agent_from_project(agent, folder)
+    if recording["record"] is not None:
+        recording["record"] = from_project(recording["record"], folder)
     runtime = Runtime.live(
         cwd=folder, config=config, agent=agent, drafts=output.verbose, **recording
     )
@@ -122,13 +126,21 @@ def command(
     warn_if_loose(config, runtime.agent, roles=roles)
     view = CodingView(output, bell=config.rings, journaled=config.journal, kind="watch")
     if chosen is None:
-        return follow(lambda stop: runtime.watch(slow=slow, interrupt=stop), view, runtime)
+        return beside_page(
+            lambda: follow(lambda stop: runtime.watch(slow=slow, interrupt=stop), view, runtime),
+            folder,
+            serve=serve,
+        )
     from cuggino.placement import watch_on_cluster
 
     silence_dask()
     slots = config.slots if config.slots > 1 else None
-    return follow(
-        lambda stop: watch_on_cluster(runtime, chosen, slots=slots, slow=slow, interrupt=stop),
-        view,
-        runtime,
+    return beside_page(
+        lambda: follow(
+            lambda stop: watch_on_cluster(runtime, chosen, slots=slots, slow=slow, interrupt=stop),
+            view,
+            runtime,
+        ),
+        folder,
+        serve=serve,
     )

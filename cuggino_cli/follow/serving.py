@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,25 +13,6 @@ import click
 
 if TYPE_CHECKING:
     from cuggino.web import ServeOptions, Server
-
-PACKAGES = ("jinja2", "markdown_it", "starlette", "uvicorn")
-"""The packages that the extra `web` installs."""
-
-
-def check_installed() -> None:
-    """Check that the extra `web` is installed.
-
-    Raises:
-        ConfigError: it is not.
-    """
-    from cuggino.errors import ConfigError
-
-    missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
-    if missing:
-        raise ConfigError(
-            f"the live page needs packages that are not installed: {', '.join(missing)}",
-            hint="pip install 'cuggino[web]'",
-        )
 
 
 @contextmanager
@@ -45,10 +25,8 @@ def served(
     the name of the file with the link: agents may read it there.
 
     Raises:
-        ConfigError: the extra is missing, a folder is missing, the port is in use, or the options
-            are refused.
+        ConfigError: a folder is missing, the port is in use, or the options are refused.
     """
-    check_installed()
     from cuggino.errors import StorageError
     from cuggino.storage import announce_page
     from cuggino.web import serving

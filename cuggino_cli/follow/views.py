@@ -13,7 +13,7 @@ from cuggino_cli.follow.output import OutputOptions
 if TYPE_CHECKING:
     from reactivex import Observable
 
-    from cuggino.events import Event
+    from cuggino.events import Event, RunOutcome
     from cuggino.runs import RunSummary
     from cuggino_cli.screen.controls import Controls
     from cuggino_cli.screen.terminal import Lines
@@ -52,6 +52,7 @@ class CodingView:
         self._bell = bell
         self._journaled = journaled
         self._hint = hint
+        self._has_git = True
 
     @functools.cached_property
     def _summary(self) -> RunSummary:
@@ -62,6 +63,7 @@ class CodingView:
     def operator(self, controls: Controls, project: Path) -> Operator:
         from cuggino_cli.screen.render import with_cli_output
 
+        self._has_git = any((place / ".git").exists() for place in (project, *project.parents))
         return with_cli_output(controls, project=str(project), bell=self._bell)
 
     def add(self, event: Event) -> None:
@@ -69,19 +71,36 @@ class CodingView:
 
     def conclude(self, lines: Lines, ending: Ending) -> None:
         """Print the summary, if an iteration has begun."""
-        from cuggino.errors import Interrupted
         from cuggino_cli.screen.summary import summary_fragments
 
         summary, error = self._summary, ending.error
         if error is not None:
-            failed = isinstance(error, Exception) and not isinstance(error, Interrupted)
-            summary = summary.ended("failed" if failed else "interrupted")
+            summary = summary.ended(_outcome(error))
         if summary.rounds:
             seconds = summary.earlier_s + ending.seconds
             fragments = summary_fragments(
-                summary, duration_s=seconds, hint=self._hint, journaled=self._journaled
+                summary,
+                duration_s=seconds,
+                hint=self._hint,
+                journaled=self._journaled,
+                has_git=self._has_git,
             )
             lines.print(fragments)
 
     def exit_code(self, ending: Ending) -> int:
         return exit_code_of(ending)
+
+
+def _outcome(error: BaseException) -> RunOutcome:
+    """Return how a run ended that has no result, by its error."""
+    from cuggino.errors import BudgetExceeded, CugginoError, Interrupted, QuotaExceeded
+
+    if not isinstance(error, Exception) or isinstance(error, Interrupted):
+        return "interrupted"
+    match error.code if isinstance(error, CugginoError) else 1:
+        case BudgetExceeded.exit_code:
+            return "budget"
+        case QuotaExceeded.exit_code:
+            return "quota"
+        case _:
+            return "failed"

@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 TOPICS: Mapping[str, str] = MappingProxyType(
     {
+        "start": "from zero to a night, in 600 words",
         "loops": "each loop step by step, its options, limits, resuming, recording",
         "overnight": "a recipe for a night alone: settings, the morning, after a power cut",
         "control": "looking at a run from another terminal, and steering, pausing, stopping it",

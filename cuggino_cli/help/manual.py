@@ -2,58 +2,80 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 import click
 
+_SELDOM = "Seldom needed (explained by `cuggino help --OPTION`)"
+_FEW = 5
+"""Seldom needed options that are explained, as there are only so few."""
 _LIMITS = "Limits (default: as in .cuggino.json)"
-_RECORDING = "Recording"
 _OUTPUT = "Output"
 _SECTIONS: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys(
             (
                 "budget",
-                "price_as",
                 "max_tokens",
                 "max_duration",
                 "wait_for_quota",
-                "no_wait_for_quota",
-                "quota_reserve",
-                "overage",
-                "max_retries",
-                "no_sandbox",
             ),
             _LIMITS,
         ),
-        **dict.fromkeys(("record", "speed"), _RECORDING),
-        **dict.fromkeys(("verbose", "quiet", "json", "color"), _OUTPUT),
+        **dict.fromkeys(("verbose", "quiet", "json"), _OUTPUT),
+        **dict.fromkeys(
+            (
+                *("baseline", "dirty", "review", "slow", "slot_folder", "detach", "insecure"),
+                *("price_as", "quota_reserve", "overage", "max_retries", "no_sandbox"),
+                *("notify_on", "login_check", "record", "speed", "color"),
+            ),
+            _SELDOM,
+        ),
     }
 )
 """The section of each option that several commands share."""
 
 
 class Sectioned(click.Command):
-    """A command with options in sections; also the base of a group."""
+    """A command with options in sections; also the base of a group.
+
+    Of options that are seldom needed only the names are shown.
+    """
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the command's own options, then limits, recording, output, and `--help`."""
-        sections: dict[str, list[tuple[str, str]]] = {"Options": []}
-        for title in (_LIMITS, _RECORDING, _OUTPUT, "Help"):
-            sections[title] = []
+        """Write the command's own options, then limits, output, `--help`, and the seldom ones."""
+        sections: dict[str, list[tuple[str, str]]] = {
+            title: [] for title in ("Options", _LIMITS, _OUTPUT, "Help", _SELDOM)
+        }
         for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
+            is_option = isinstance(parameter, click.Option)
+            record = parameter.get_help_record(ctx) if is_option else None
             if record is not None:
                 is_help = parameter.name == "help"
                 title = "Help" if is_help else _SECTIONS.get(parameter.name or "", "Options")
                 sections[title].append(record)
+        if len(sections[_SELDOM]) < _FEW:
+            sections["Options"] += sections.pop(_SELDOM)
         for title, records in sections.items():
             if records:
                 with formatter.section(title):
-                    formatter.write_dl(records)
+                    if title == _SELDOM:
+                        names = ", ".join(re.split("[ ,]", record[0])[0] for record in records)
+                        indent = " " * formatter.current_indent
+                        formatter.write(_filled(names, formatter.width, indent) + "\n")
+                    else:
+                        formatter.write_dl(records)
         if isinstance(self, click.Group):
             self.format_commands(ctx, formatter)
+
+
+def _filled(text: str, columns: int, indent: str) -> str:
+    return textwrap.fill(
+        text, columns, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
+    )
 
 
 def manual(*examples: tuple[str, str], exits: str | None = None, see: Sequence[str] = ()) -> str:

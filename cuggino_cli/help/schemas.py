@@ -69,7 +69,7 @@ def field_docs(cls: type) -> dict[str, str]:
     """Return the docstring of each field, inherited fields included."""
     found: dict[str, str] = {}
     for part in reversed(cls.__mro__):
-        if part is not BaseModel and part is not object:
+        if part.__module__.startswith("cuggino"):
             found |= _own_field_docs(part)
     return found
 

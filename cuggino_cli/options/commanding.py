@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from cuggino_cli.options.completing import backlog_items
+from cuggino_cli.options.project import project_folder
 
 if TYPE_CHECKING:
     from cuggino.events import ControlEvent, Event
@@ -41,7 +41,7 @@ def is_pending(command: ControlEvent) -> bool:
     from cuggino.control import check_receiver, pending_commands
     from cuggino.storage import Workspace
 
-    folder = Path.cwd()
+    folder = project_folder()
     check_receiver(Workspace(folder), command)
     return command in pending_commands(folder)
 
@@ -60,7 +60,7 @@ class Sent:
         from cuggino.runs import JournalNews
         from cuggino.storage import Workspace
 
-        folder = Path.cwd()
+        folder = project_folder()
         self._news = JournalNews(Workspace(folder))
         self._tag = command.tag
         self._seen: list[Event] = []

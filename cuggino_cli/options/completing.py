@@ -8,12 +8,18 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
+from cuggino.files import find_project
+
 Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
 def _completing(names: Callable[[], Iterable[str]]) -> Complete:
     """Return the completion of an argument or option, from all names that are possible."""
     return lambda _context, _parameter, begun: offered(names(), begun)
+
+
+def _workspace(folder: str) -> Path:
+    return find_project(Path.cwd()) / ".cuggino" / folder
 
 
 def _agents() -> Iterable[str]:
@@ -23,7 +29,7 @@ def _agents() -> Iterable[str]:
 
 
 def _runs() -> Iterable[str]:
-    return sorted((path.stem for path in Path(".cuggino/journal").glob("*.jsonl")), reverse=True)
+    return sorted((path.stem for path in _workspace("journal").glob("*.jsonl")), reverse=True)
 
 
 def _files(*folders: str) -> Iterable[str]:
@@ -31,7 +37,7 @@ def _files(*folders: str) -> Iterable[str]:
         {
             path.name
             for folder in folders
-            for path in Path(".cuggino", folder).glob("*")
+            for path in _workspace(folder).glob("*")
             if path.is_file() and not path.name.startswith(".")
         }
     )
@@ -39,7 +45,7 @@ def _files(*folders: str) -> Iterable[str]:
 
 agent_names = _completing(_agents)
 run_ids = _completing(_runs)
-"""Runs in the current folder, newest first."""
+"""Runs of the project, newest first."""
 backlog_items = _completing(lambda: _files("backlog", "parked"))
 parked_items = _completing(lambda: _files("parked"))
 issue_names = _completing(lambda: _files("spec-issues", "tbd"))

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import click
 
-Value: TypeAlias = str | int | bool | None
+Value: TypeAlias = str | int | float | bool | None
 """A setting in the configuration."""
 
 

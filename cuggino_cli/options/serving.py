@@ -1,8 +1,7 @@
-"""`--serve`, which every loop command takes."""
+"""`--serve`: the live page, served beside a run."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,38 +20,37 @@ _INTERRUPTED = 130
 
 
 def serve_option(command: Command) -> Command:
-    """Add `--serve`, which serves the live page of the project while the command works.
-
-    On a terminal the page stays after the end of the run, until Ctrl-C, so that a question can be
-    answered there; the exit code is that of the run. A run that was interrupted or refused ends it.
-    """
-
-    @functools.wraps(command)
-    def serving(*, serve: bool, **kwargs: Any) -> Any:
-        if not serve:
-            return command(**kwargs)
-        from cuggino import load_config
-        from cuggino_cli.follow.serving import served
-
-        folder = Path.cwd()
-        if not load_config(folder).journal:
-            raise click.UsageError('--serve shows journals, and "journal" is false.')
-        with served([folder], err=True) as server:
-            if not console.on_terminal():
-                return command(**kwargs)
-            code = _code_of(functools.partial(command, **kwargs))
-            if code != _INTERRUPTED:
-                _stay(server)
-            return code
-
-    decorated: Any = click.option(
+    """Add `--serve`, given as `serve`: whether the command works within `beside_page`."""
+    option = click.option(
         "--serve",
         is_flag=True,
         help="Serve a live page of this project meanwhile, and print its link; on a terminal the "
         "page stays after the end. See `cuggino help page`.",
-    )(serving)
-    added: Command = decorated
-    return added
+    )
+    return option(command)
+
+
+def beside_page(run: Callable[[], int], folder: Path, *, serve: bool) -> int:
+    """Run with the live page of the project beside it, if `serve` says so; return the exit code.
+
+    Begin it when nothing is asked any more, as the link may be opened elsewhere. On a terminal the
+    page stays after the end of the run, until Ctrl-C, so that a question can be answered there; the
+    exit code is that of the run. A run that was interrupted or refused ends it.
+    """
+    if not serve:
+        return run()
+    from cuggino import load_config
+    from cuggino_cli.follow.serving import served
+
+    if not load_config(folder).journal:
+        raise click.UsageError('--serve shows journals, and "journal" is false.')
+    with served([folder], err=True) as server:
+        if not console.on_terminal():
+            return run()
+        code = _code_of(run)
+        if code != _INTERRUPTED:
+            _stay(server)
+        return code
 
 
 def _code_of(run: Callable[[], int]) -> int:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from cuggino_cli.options.project import project_folder
 
 if TYPE_CHECKING:
     from cuggino.agents import Candidate, LlmAgent, Role, RoutedAgent
@@ -18,6 +20,8 @@ else:
     _Type = click.ParamType
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+_OPEN = "Warning: the sandbox is off ({by}): the system does not keep agents from writing anywhere."
 
 AGENT_HELP = (
     "A name of `cuggino agents`, scripted:FILE, replay:FILE or package.module:Class. Roles keep "
@@ -47,10 +51,28 @@ class Duration(_Type):
             self.fail(f"{error}.", param, ctx)
 
 
+class Dollars(_Type):
+    """An amount of US dollars, above 0."""
+
+    name = "dollars"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Parse the amount; anything else is a usage error."""
+        try:
+            amount = float(str(value).removeprefix("$"))
+        except ValueError:
+            amount = math.nan
+        if not (math.isfinite(amount) and amount > 0):
+            self.fail(f"{value!r} is not an amount of US dollars such as 5 or 2.50.", param, ctx)
+        return amount
+
+
 _BUDGET = (
     click.option(
         "--budget",
-        type=click.FloatRange(min=0, min_open=True),
+        type=Dollars(),
         metavar="USD",
         help="Maximum cost of the run, in US dollars; estimated where an agent reports none.",
     ),
@@ -101,12 +123,6 @@ _START = (
         flag_value=False,
         default=None,
         help="Start without asking the agent whether somebody is logged in.",
-    ),
-    click.option(
-        "--allow-sleep",
-        is_flag=True,
-        default=None,
-        help="Let the machine sleep while the loop works.",
     ),
 )
 _RETRIES = click.option(
@@ -164,7 +180,7 @@ def policy_options(command: Command) -> Command:
     """Add `--budget`, `--price-as`, `--max-tokens`, `--max-duration`, `--wait-for-quota`.
 
     And `--quota-reserve`, `--overage`, `--max-retries`, `--sandbox`, `--no-sandbox`,
-    `--notify-on`, `--no-login-check`, `--allow-sleep`. Each is None unless given, so that the
+    `--notify-on`, `--no-login-check`. Each is None unless given, so that the
     configuration applies (`with_policies`).
     """
     return with_options(command, *_BUDGET, _RETRIES, *_SANDBOX, *_START)
@@ -182,17 +198,17 @@ def with_options(command: Command, *options: Callable[[Command], Command]) -> Co
     return command
 
 
-def with_policies(config: Config, given: dict[str, Any]) -> Config:
+def with_policies(config: Config, given: dict[str, Any], *, autonoe_words: bool = False) -> Config:
     """Return the configuration with the given options.
 
     `--no-sandbox` and its environment variable turn the sandbox off, with a warning on standard
-    error (AUT-151, AUT-152).
+    error (AUT-151), with `autonoe_words` in the words of Autonoe (AUT-152).
 
     Raises:
         ConfigError: a value is invalid.
     """
     from cuggino.config import changed_config
-    from cuggino.guard import sandbox_mode, start_warnings
+    from cuggino.guard import NO_SANDBOX, sandbox_mode, start_warnings
 
     changes = {name: value for name, value in given.items() if value is not None}
     if (occasions := changes.pop("notify_on", None)) is not None:
@@ -204,7 +220,11 @@ def with_policies(config: Config, given: dict[str, Any]) -> Config:
         changes["sandbox"] = "off"
     settled = changed_config(config, changes)
     destructive = settled.guard == "full" and settled.allow_destructive
-    for line in start_warnings(mode, allow_destructive=destructive):
+    warnings = start_warnings(mode, allow_destructive=destructive)
+    if mode.is_disabled and not autonoe_words:
+        by = "--no-sandbox" if mode.source == "cli" else NO_SANDBOX
+        warnings = (_OPEN.format(by=by), *warnings[1:])
+    for line in warnings:
         click.echo(line, err=True)
     return settled
 
@@ -264,7 +284,7 @@ def _are_confined(config: Config, roles: Sequence[Role]) -> bool:
 
     if config.sandbox == "off":
         return False
-    boundary = probe(Path.cwd(), home=home_of(os.environ))
+    boundary = probe(project_folder(), home=home_of(os.environ))
     return all(boundary.holds(role) for role in roles)
 
 

@@ -14,6 +14,7 @@ import click
 from cuggino_cli.screen import console
 
 if TYPE_CHECKING:
+    from cuggino.doctor import CheckResult, CheckStatus
     from cuggino.trust import ProjectCommand, TrustStore
 
 _LONGEST = 200
@@ -78,6 +79,30 @@ def check_trust(folder: Path) -> None:
         err=True,
     )
     show_commands(unseen)
+
+
+def trust_result(folder: Path) -> CheckResult | None:
+    """Return whether a run would ask about commands of the project; None if it starts nothing.
+
+    Raises:
+        ConfigError: the user's configuration is unusable.
+    """
+    from cuggino.doctor import CheckResult
+    from cuggino.trust import project_commands
+
+    commands = project_commands(folder)
+    rule = _rule()
+    if not commands or rule == "off":
+        return None
+    store = trust_store()
+    unseen = commands if store is None else store.unseen(folder)
+    if not unseen:
+        return CheckResult("ok", f"trust: all {len(commands)} commands and settings accepted")
+    names = "\n".join(f"  {_line(command)}" for command in unseen)
+    hint = "`cuggino trust` accepts them; a run asks when it starts, and without a terminal "
+    hint += "starts nothing" if rule == "require" else "starts them"
+    status: CheckStatus = "problem" if rule == "require" else "note"
+    return CheckResult(status, f"trust: you have not accepted yet what is started:\n{names}", hint)
 
 
 def show_commands(commands: Iterable[ProjectCommand]) -> None:

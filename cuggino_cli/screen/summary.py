@@ -18,8 +18,8 @@ _OUTCOMES: dict[str | None, tuple[Label, str]] = {
     "stalled": ("problem", "Stalled"),
     "blocked": ("caution", "All deliverables blocked"),
     "failed": ("failure", "Failed"),
-    "quota": ("failure", "Failed"),
-    "budget": ("failure", "Failed"),
+    "quota": ("caution", "Usage limit reached"),
+    "budget": ("caution", "Budget spent"),
     "planned": ("success", "Planned"),
     "interrupted": ("warning", "Interrupted"),
     None: ("heading", "Ended"),
@@ -33,6 +33,7 @@ def summary_fragments(
     hint: str | None = None,
     journaled: bool = True,
     spec_issues_folder: str = ".cuggino/spec-issues",
+    has_git: bool = True,
 ) -> list[Fragment]:
     """Return the summary as lines, below an empty one.
 
@@ -42,12 +43,13 @@ def summary_fragments(
         hint: how to resume this run, in place of the general sentence.
         journaled: the run has a journal and can be resumed.
         spec_issues_folder: the folder of spec issues, as displayed.
+        has_git: whether git can show the changes.
     """
     label, outcome = _OUTCOMES[summary.outcome and shown_state(summary.outcome, summary.checked)]
     fragments = [Fragment("plain", "\n"), Fragment(label, f"[Summary] {outcome}")]
     for name, text in _rows(summary, duration_s):
         fragments += _row("prose", name, text)
-    steps = _next_steps(summary, hint, journaled, spec_issues_folder)
+    steps = _next_steps(summary, hint, journaled, spec_issues_folder, has_git)
     for number, step in enumerate(steps):
         fragments += _row("heading", "" if number else "Next", step)
     return fragments
@@ -109,13 +111,17 @@ def passed_text(listed: DeliverablesListed | None) -> str:
 
 
 def _next_steps(
-    summary: RunSummary, hint: str | None, journaled: bool, spec_issues_folder: str
+    summary: RunSummary,
+    hint: str | None,
+    journaled: bool,
+    spec_issues_folder: str,
+    has_git: bool,
 ) -> list[str]:
     resuming = hint or _how_to_resume(summary, journaled)
     match summary.outcome:
         case "approved":
             settle = 'set checkCommand and "gate": "block", so that a check decides'
-            return [_review(summary), *([settle] if summary.checked is False else [])]
+            return [_review(summary, has_git), *([settle] if summary.checked is False else [])]
         case "spec_issue":
             file = f"{spec_issues_folder}/{summary.spec_issue_file}"
             return [f"read {file} and clarify the specs", "delete the file, then run again"]
@@ -130,8 +136,15 @@ def _next_steps(
         case "stalled":
             found = "read the findings in .cuggino/tbd and decide, " if summary.tbd_files else ""
             return [f"{found}refine the specs, then run again"]
-        case "failed" | "quota" | "budget":
+        case "failed":
             return ["see the error", resuming]
+        case "quota":
+            return [f"wait until the limit resets, then: {resuming}"]
+        case "budget":
+            more = (
+                "each start has the whole budget" if summary.in_watch else "give it a larger limit"
+            )
+            return [f"{resuming}; {more}"]
         case "interrupted":
             return [resuming]
         case "planned" | None:
@@ -150,7 +163,9 @@ def _how_to_resume(summary: RunSummary, journaled: bool) -> str:
     return f"`{command}{resume}` continues where it stopped"
 
 
-def _review(summary: RunSummary) -> str:
+def _review(summary: RunSummary, has_git: bool) -> str:
+    if not has_git:
+        return "review the changes; with git, `git diff` would show them"
     if not summary.commits:
         return "review the changes: git status, git diff"
     return f"review the commits: git log -p -{len(summary.commits)}"

@@ -71,6 +71,6 @@ def test_all_commands_are_offered() -> None:
 
 def test_nothing_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder without runs offers none and raises no error."""
-    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / ".git").mkdir(parents=True)  # where the search for a project ends
     monkeypatch.chdir(tmp_path / "empty")
     assert [] == offered("runs", "show", "")

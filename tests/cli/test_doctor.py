@@ -272,12 +272,15 @@ def test_command_without_problems(
         "note     sandbox: off, by AUTONOE_NO_SANDBOX",
         "         verification only: what a session changes beyond its role is found and put back",
         f"ok       workspace: {ready} can be written",
-        "ok       git: no repository here (commit is off)",
+        "note     git: no repository here (commit is off)",
+        "         run `git init`; without git `cuggino undo` restores nothing, and reports have no "
+        "diffs",
         "ok       specs: .specs",
         "ok       setup command: none",
         "ok       check command: none",
         "         with one, an approval can depend on it (`cuggino setup`)",
         f"ok       sleep: none while a loop works ({sleep_prevention()})",
+        "ok       report and live page: installed",
         "ok       session files: none left over",
         "",
         "No problems.",
@@ -310,3 +313,16 @@ def test_nothing_is_written(ready: Path) -> None:
     before = sorted(ready.rglob("*"))
     main(["doctor"])
     assert before == sorted(ready.rglob("*"))
+
+
+def test_backlog(ready: Path) -> None:
+    """Items are counted, and what is in the backlog without being one is noted."""
+    assert [] == list(checks.backlog(ready))
+    folder = ready / ".cuggino" / "backlog"
+    folder.mkdir(parents=True)
+    (folder / "001-login.md").write_text("# Login", encoding="utf-8")
+    (folder / "002-empty.md").write_text("", encoding="utf-8")
+    (noted, counted) = checks.backlog(ready)
+    assert noted.status == "note"
+    assert noted.what.startswith("backlog: 002-empty.md is no item: ")
+    assert CheckResult("ok", "backlog: 1 item") == counted

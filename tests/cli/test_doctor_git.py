@@ -36,20 +36,21 @@ def statuses(findings: list[CheckResult]) -> list[tuple[str, str]]:
 
 @pytest.mark.usefixtures("no_repository")
 def test_repository_missing(ready: Path) -> None:
-    """A missing repository is a problem only when commits are enabled."""
+    """A missing repository is a problem when commits are enabled, else a note."""
     [wanted] = checks.repository(ready, commit=True)
     assert ("problem", "git: no repository here") == (wanted.status, wanted.what)
     [unwanted] = checks.repository(ready, commit=False)
-    assert CheckResult("ok", "git: no repository here (commit is off)") == unwanted
+    assert ("note", "git: no repository here (commit is off)") == (unwanted.status, unwanted.what)
+    assert "`cuggino undo` restores nothing" in str(unwanted.hint)
 
 
 @pytest.mark.usefixtures("no_git")
 def test_git_missing(ready: Path) -> None:
-    """A missing git is a problem only when commits are enabled."""
+    """A missing git is a problem when commits are enabled, else a note."""
     [wanted] = checks.repository(ready, commit=True)
     assert ("problem", "git: not installed") == (wanted.status, wanted.what)
     [unwanted] = checks.repository(ready, commit=False)
-    assert CheckResult("ok", "git: not installed (commit is off)") == unwanted
+    assert ("note", "git: not installed (commit is off)") == (unwanted.status, unwanted.what)
 
 
 def test_repository_clean(ready: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from cuggino.config import Config, save_config
 from cuggino.doctor.notifications import notifications
 from cuggino.doctor.result import CheckResult
+from cuggino.errors import install_extra
 from cuggino_cli.main import main
 
 OR_BELL = 'or set "notify" to "bell" in .cuggino.json'
@@ -33,7 +34,7 @@ def test_apprise_is_missing(ways: str | list[str], no_apprise: None) -> None:
     expected = CheckResult(
         "problem",
         'notifications: "notify" has Apprise URLs, but Apprise is not installed',
-        f"pip install 'cuggino[notify]', {OR_BELL}",
+        f"{install_extra('notify')}, {OR_BELL}",
     )
     assert [expected] == list(notifications(Config(notify=ways)))
 

@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
+import cuggino
 from cuggino.config import Config
 from cuggino.events import CommitPerformed, Event, LlmMarkerEvent, dump_event
 from cuggino.events.wire import event_types
 from cuggino_cli import help
-from cuggino_cli.commands import COMMANDS, module_of
+from cuggino_cli.commands import COMMANDS, GROUPS, module_of
 from cuggino_cli.help import TOPICS, schemas
+from cuggino_cli.help.lookup import explanations
 from cuggino_cli.main import main
 from tests.documents.exit_codes import exit_codes
 from tests.screen.samples import all_event_types, own_fields, sample
@@ -32,7 +34,10 @@ def told(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 def test_overview(capsys: pytest.CaptureFixture[str]) -> None:
     """Without a name it prints the help of `cuggino` and the topics."""
     out = told(capsys)
-    assert set(COMMANDS) <= set(re.findall(r"^  (\w+) ", out, re.MULTILINE))
+    listed = out.partition("Pages, with")[0]
+    assert set(COMMANDS) <= set(re.findall(r"(?:^  |, )(\w+)(?=[ ,\n])", listed, re.MULTILINE))
+    titles = re.findall(r"^(\w.*):$", listed, re.MULTILINE)
+    assert list(GROUPS) == [title for title in titles if title in GROUPS]
     assert set(TOPICS) <= set(re.findall(r"^  ([\w-]+) ", out, re.MULTILINE))
 
 
@@ -79,6 +84,39 @@ def test_a_section_of_a_page(capsys: pytest.CaptureFixture[str]) -> None:
     assert out.startswith("Sandbox\n-------\n")
     assert "`sandboxDomains`" in out
     assert "Containers" not in out
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["gate"], ["an approval counts only if the check command", "--gate of cuggino run"]),
+        (["config", "gate"], ["an approval counts only if the check command"]),
+        (["--max-tokens"], ["`maxTokens`", "--max-tokens of cuggino run, cuggino watch"]),
+        (["budget"], ["US dollars that all agents of a run", "Budget of cuggino.domain"]),
+        (["RateLimited"], ["RateLimited (cuggino help events)", "- `resets_at`"]),
+        (["retry_session"], ["retry_session:      a--R"]),
+        (["Schedule"], ["Schedule.exponential(", "and_then(other: Schedule) -> Schedule"]),
+        (["operators", "schedule"], ["Schedule of cuggino"]),
+        (["watch_file_count"], ["watch_file_count of cuggino", "settle: float = 30.0"]),
+        (["Capabilities"], ["- `resume`: Can resume a session by its id."]),
+        (["Config"], ["- `max_iterations`: Maximum iterations of a run"]),
+        (["13"], ["budget spent"]),
+        (["NO_COLOR"], ["no colors with `--color auto`"]),
+        (["catchTag"], ["catch_tag"]),
+    ],
+    ids=lambda value: value[-1] if isinstance(value, list) else None,
+)
+def test_a_word(words: list[str], expected: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """A word is found wherever it is defined: keys, options, events, operators, codes, names."""
+    out = told(capsys, *words)
+    assert [] == [text for text in expected if text not in out]
+
+
+def test_every_key_and_public_name_is_found() -> None:
+    """No key of the configuration and no name that the library exports is left out."""
+    keys = [field.alias or name for name, field in Config.model_fields.items()]
+    names = [name for name in cuggino.__all__ if not name.startswith("_")]
+    assert [] == [word for word in (*keys, *names) if not explanations(word, {})]
 
 
 @each("cls", all_event_types())
@@ -169,13 +207,15 @@ def test_width(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["rum"], "There is no command or topic 'rum'. Did you mean 'run'?"),
-        (["event"], "There is no command or topic 'event'. Did you mean 'events'?"),
-        (["events", "CommitPerform"], "There is no section of `events` 'CommitPerform'. Did you"),
+        (["rum"], "There is no command, topic or word 'rum'. Did you mean 'run'?"),
+        (["budgt"], "There is no command, topic or word 'budgt'. Did you mean 'budget'?"),
+        (["ReserveQ"], "There is no command, topic or word 'ReserveQ'. Did you mean "),
+        (["rum", "show"], "There is no command or topic 'rum'. Did you mean 'run'?"),
+        (["events", "CommitPerform"], "There is no section or word of `events` 'CommitPerform'. D"),
         (["events", "x", "--json"], "There is no event 'x'."),
         (["runs", "shw"], "There is no command of `runs` 'shw'. Did you mean 'show'?"),
         (["run", "show"], "There is no command of `run` 'show'."),
-        (["safety", "budget"], "There is no section of `safety` 'budget'."),
+        (["safety", "budget"], "There is no section or word of `safety` 'budget'."),
         (["markers", "--json"], "Only `help events` and `help config` have a JSON Schema."),
         (["run", "--json"], "Only `help events` and `help config` have a JSON Schema."),
         (["--json"], "Only `help events` and `help config` have a JSON Schema."),

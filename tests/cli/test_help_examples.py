@@ -94,17 +94,16 @@ def test_references_exist(names: tuple[str, ...], capsys: pytest.CaptureFixture[
 
 @pytest.mark.parametrize("name", LOOPS)
 def test_options_are_in_sections(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each option of a loop is shown once, shared ones in their own sections."""
+    """Each option of a loop is shown once, shared ones in sections; of seldom ones the name."""
     found = told((name,), capsys)
     command = cli.get_command(click.Context(cli), name)
     assert command is not None
     for parameter in command.params:
         if isinstance(parameter, click.Option):
-            assert 1 == len(
-                re.findall(rf"^  (?:-\w, )?{parameter.opts[-1]}\b", found, re.MULTILINE)
-            )
-    sections = re.findall(r"^([A-Z]\w+)(?: \(.*\))?:$", found, re.MULTILINE)
-    assert ["Options", "Limits", "Recording", "Output"] == [
+            shown = rf"(?:^  (?:-\w, )?|, |^  ){parameter.opts[-1]}(?![\w-])"
+            assert 1 == len(re.findall(shown, found.partition("  Examples:")[0], re.MULTILINE))
+    sections = re.findall(r"^([A-Z][\w ]+\w)(?: \(.*\))?:$", found, re.MULTILINE)
+    assert ["Options", "Limits", "Output", "Seldom needed"] == [
         title for title in sections if title != "Commands"
     ]
 

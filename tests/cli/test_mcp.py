@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cuggino.domain.deliverable_tools import TOOLS
+from cuggino.errors import install_extra
 from cuggino_cli.main import main
 from tests.limits import LIMIT
 from tests.mcp_server import arguments
@@ -36,7 +37,7 @@ def test_without_the_library(tmp_path: Path) -> None:
     assert "" == ended.stdout
     assert [
         "cuggino: the deliverable tools need the MCP library, which is not installed",
-        "  pip install 'cuggino[deliver]'",
+        f"  {install_extra('deliver')}",
     ] == ended.stderr.splitlines()
 
 

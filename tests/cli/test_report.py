@@ -5,16 +5,16 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from cuggino.events import CommitPerformed, RunEnded, RunStarted
-from cuggino.report import rendering
 from cuggino.storage import Workspace
 from cuggino.storage.journal import Journal
 from cuggino_cli.main import main
@@ -43,12 +43,40 @@ def page(path: Path) -> str:
 
 
 def test_the_latest_run(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without an ID the latest run is reported, in a file named after it."""
+    """Without an ID the latest run is reported, in a file named after its day and its id."""
     assert 0 == main(["report"])
-    assert f"Wrote cuggino-report-{LAST}.html\n" == capsys.readouterr().out
-    text = page(runs / f"cuggino-report-{LAST}.html")
+    (file,) = (runs / ".cuggino" / "reports").glob("*.html")
+    assert re.fullmatch(rf"\d{{4}}-\d\d-\d\d-run-{LAST}\.html", file.name)
+    assert f"Wrote .cuggino/reports/{file.name}\n" == capsys.readouterr().out
+    text = page(file)
     assert text.startswith("<!doctype html>")
     assert "The same findings came back three times." in text
+
+
+def at_work(folder: Path, number: int, hour: int, kind: Literal["run", "watch"], item: str) -> None:
+    """Write the journal of a run that began at this hour."""
+    run_id = f"{number:08d}-0000-7000-8000-000000000000"
+    started = RunStarted(
+        run_id=run_id, kind=kind, command="cuggino", item=f"{item} 0a" if item else None
+    )
+    at = datetime(2026, 3, 1, tzinfo=UTC) + timedelta(hours=hour)
+    Journal.create(Workspace(folder).journal, started, at=at, sync=False).close()
+
+
+@pytest.mark.parametrize(
+    ("items", "morning", "expected"),
+    [(2, 32, "night-00000001"), (2, 60, "run-00000009"), (1, 32, "run-00000009")],
+    ids=["the night", "another day", "one item"],
+)
+def test_the_night(project: Path, items: int, morning: int, expected: str) -> None:
+    """A run of the morning does not hide the watch of the night, if that had several items."""
+    at_work(project, 1, 22, "watch", "")
+    for number in range(items):
+        at_work(project, 2 + number, 23, "run", f"00{number}-page.md")
+    at_work(project, 9, morning, "run", "")
+    assert 0 == main(["report"])
+    (file,) = (project / ".cuggino" / "reports").glob("*.html")
+    assert file.stem.endswith(expected)
 
 
 @pytest.mark.parametrize("wanted", [FIRST, f"{FIRST}.jsonl", f"x/{FIRST}.jsonl"])
@@ -159,18 +187,6 @@ def test_standard_output(runs: Path) -> None:
     assert ran.stdout.startswith(b"<!doctype html>")
     assert ran.stdout.endswith(b"</html>\n")
     assert "Añade inicio de sesión 🔑".encode() in ran.stdout
-    assert [] == list(runs.glob("*.html"))
-
-
-def test_without_the_extra(
-    runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without Jinja2 the error explains how to install it."""
-    rendering._environment.cache_clear()
-    rendering.macros_of.cache_clear()
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    assert 2 == main(["report"])
-    assert "pip install 'cuggino[report]'" in capsys.readouterr().err
     assert [] == list(runs.glob("*.html"))
 
 

@@ -59,3 +59,28 @@ def test_a_check_that_does_not_end(ready: Path, capsys: pytest.CaptureFixture[st
     assert 11 == main(["run", "--focus", "x"])
     printed = " ".join(unstamped(capsys.readouterr().out))
     assert "[Check] Running: sleep 1000 [Check] Failed (exit 124)" in printed
+
+
+SPENDS = """
+[[planning]]
+cost_usd = 0.5
+[[planning.steps]]
+write = "$CUGGINO_PLAN_FILE"
+text = "# Plan"
+[[planning.steps]]
+say = "<PLAN_COMPLETE>one task</PLAN_COMPLETE>"
+"""
+
+
+def test_a_spent_budget_is_no_failure(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The summary says what ended the run, and how to go on; no stage is blamed for it."""
+    (ready / "scenario.toml").write_text(SPENDS + implements() + APPROVES)
+    (ready / ".cuggino.json").write_text(json.dumps(AGENT))
+    assert 13 == main(["run", "the page", "--budget", "0.3"])
+    printed = capsys.readouterr()
+    assert "[Summary] Budget spent" in printed.out
+    assert (
+        "`cuggino run --resume` continues where it stopped; give it a larger limit" in printed.out
+    )
+    assert "cuggino: The budget of the run is used up: $0.5000 of $0.3000 spent" in printed.err
+    assert "Loop error" not in printed.err

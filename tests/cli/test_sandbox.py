@@ -20,8 +20,9 @@ from cuggino_cli.options.supervision import warn_if_loose
 from tests.cli.test_doctor import fake_claude
 
 AGENT = "scripted:scenario.toml"
-BY_FLAG = "Warning: SDK sandbox is disabled. System-level isolation is not enforced.\n"
-BY_ENV = "Warning: SDK sandbox disabled via AUTONOE_NO_SANDBOX environment variable.\n"
+OPEN = "Warning: the sandbox is off ({}): the system does not keep agents from writing anywhere.\n"
+BY_FLAG = OPEN.format("--no-sandbox")
+BY_ENV = OPEN.format("AUTONOE_NO_SANDBOX")
 DESTRUCTIVE = (
     "Warning: Destructive commands (rm, mv) enabled. Files can be deleted within project directory."
 )
@@ -223,6 +224,16 @@ def test_an_unsandboxed_start_warns(
     warnings = capfd.readouterr().err
     assert warnings.startswith(said)
     assert said.count("Warning") == warnings.count("Warning")
+
+
+def test_deliver_warns_in_the_words_of_autonoe(
+    ready: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever reads the output of Autonoe finds its warning there."""
+    monkeypatch.setenv("AUTONOE_NO_SANDBOX", "1")
+    main(["deliver"])
+    said = "Warning: SDK sandbox disabled via AUTONOE_NO_SANDBOX environment variable.\n"
+    assert said in capfd.readouterr().err
 
 
 def test_an_agent_without_support(ready: Path, capfd: pytest.CaptureFixture[str]) -> None:

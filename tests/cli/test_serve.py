@@ -21,7 +21,7 @@ from cuggino.errors import BudgetExceeded, ConfigError, CugginoError
 from cuggino.storage import served_page
 from cuggino_cli.follow import serving
 from cuggino_cli.main import main
-from cuggino_cli.options.serving import serve_option
+from cuggino_cli.options.serving import beside_page, serve_option
 from cuggino_cli.screen import console
 from tests.limits import LIMIT
 from tests.ports import own_port
@@ -124,19 +124,6 @@ def test_port_in_use(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "Traceback" not in err
 
 
-def test_extra_is_missing(
-    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without the extra, one sentence names it, with exit code 2; also for `--serve`."""
-    monkeypatch.setattr(serving, "PACKAGES", ("starlette", "not_installed_here"))
-    for args in (["serve"], ["watch", "--serve"]):
-        assert 2 == main(args)
-        err = capsys.readouterr().err
-        assert "not_installed_here" in err
-        assert "starlette" not in err
-        assert "pip install 'cuggino[web]'" in err
-
-
 @pytest.mark.parametrize(
     ("args", "message"),
     [
@@ -215,6 +202,9 @@ def test_page_after_the_end(
 
     @click.command
     @serve_option
+    def command(*, serve: bool) -> int:
+        return beside_page(run, project, serve=serve)
+
     def run() -> int:
         if isinstance(ending, CugginoError):
             raise ending
@@ -225,7 +215,7 @@ def test_page_after_the_end(
     is_raised = isinstance(ending, CugginoError) and not looks
     with pytest.raises(CugginoError) if is_raised else contextlib.nullcontext():
         code = ending.code if isinstance(ending, CugginoError) else ending
-        assert code == run.main(["--serve"], standalone_mode=False)
+        assert code == command.main(["--serve"], standalone_mode=False)
     assert looks == stays.looks
     err = capsys.readouterr().err
     assert bool(looks) is ("Its page stays until Ctrl-C: http://127.0.0.1:1/x" in err)

@@ -107,7 +107,7 @@ def test_existing_values_are_offered(project: Path, type_in: Setup) -> None:
         model="fast",
     )
     save_config(project, config)
-    assert 0 == type_in(ENTER * 7)
+    assert 0 == type_in(ENTER * 8)  # the last: no night
     assert config == load_config(project)
 
 

@@ -133,7 +133,7 @@ def test_asks_with_the_recommendation(
     project: Path, type_in: Setup, check: str, keys: str, gate: str
 ) -> None:
     """The second question about the gate comes only if the check passes on the checkout."""
-    assert 0 == type_in(ENTER * 3 + answer(check) + keys + ENTER * 2)
+    assert 0 == type_in(ENTER * 3 + answer(check) + keys + ENTER * 2 + answer("n"))
     assert gate == load_config(project).gate
 
 
@@ -150,3 +150,27 @@ def test_a_check_that_cannot_fail_is_reported(
     told = "The check command cannot fail: `|| true` hides the failure of `sh check.sh`.\n"
     assert told == capsys.readouterr().err  # and is not tried
     assert "block" == load_config(project).gate
+
+
+@pytest.mark.parametrize(
+    ("ignored", "key", "expected"),
+    [
+        ("a", "y", "a\n/.cuggino/\n"),
+        ("a\n", "y", "a\n/.cuggino/\n"),
+        (None, "y", "/.cuggino/\n"),
+        ("a\n", "n", "a\n"),
+        (".cuggino\n", "", ".cuggino\n"),
+    ],
+)
+def test_gitignore(
+    project: Path, type_in: Setup, ignored: str | None, key: str, expected: str
+) -> None:
+    """The folder of runs is ignored by git if the user agrees; asked only where it is not yet."""
+    path = project / ".gitignore"
+    path.unlink()
+    if ignored is not None:
+        path.write_text(ignored, encoding="utf-8")
+    assert 0 == type_in(ENTER * 6 + (answer(key) if key else ""))
+    assert expected == path.read_text(encoding="utf-8")
+    assert 0 == main(["setup", "--yes"])
+    assert expected == path.read_text(encoding="utf-8")

@@ -15,7 +15,7 @@ from cuggino_cli.commands.setup import keep_beside
 from cuggino_cli.main import main
 from cuggino_cli.screen import console
 from tests.cli.conftest import SCENARIO
-from tests.cli.keyboard import ENTER, Setup, saved
+from tests.cli.keyboard import ENTER, Setup, answer, saved
 
 
 def test_yes_takes_the_defaults(project: Path) -> None:
@@ -158,3 +158,50 @@ def test_terminal_needs_both_streams(
     for name in ("stdin", "stdout"):
         monkeypatch.setattr(sys, name, Tty() if name in streams else io.StringIO())
     assert (len(streams) == 2) == console.on_terminal()
+
+
+NIGHT = {"slots": 3, "budget": 30, "maxDuration": 28800, "waitForQuota": True}
+
+
+@pytest.mark.parametrize("way", ["typed", "options"])
+def test_a_night(
+    way: str, project: Path, type_in: Setup, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The recipe of a night is written as the README shows it, and says how to begin."""
+    if way == "typed":
+        keys = ENTER * 3 + answer("true") + answer("y") * 2 + answer("n") + answer("y")
+        assert 0 == type_in(keys)
+    else:
+        assert 0 == main(["setup", "--yes", "--overnight", "--check-command", "true"])
+    assert NIGHT | {"commit": True, "gate": "block"} == {
+        key: value for key, value in saved(project).items() if key in (*NIGHT, "commit", "gate")
+    }
+    printed = capsys.readouterr().out
+    assert "  budget:         30\n" in printed
+    assert "cuggino doctor && cuggino watch --serve" in printed
+
+
+def test_a_night_keeps_what_is_set(project: Path, type_in: Setup) -> None:
+    """Limits of the project stay, and a project that has a budget is not asked."""
+    save_config(project, Config(budget=5, check_command="true", gate="block", commit=True))
+    assert 0 == type_in(ENTER * 7)
+    assert 0 == main(["setup", "--yes", "--overnight"])
+    assert (5, 3) == (load_config(project).budget, load_config(project).slots)
+
+
+def test_a_night_needs_a_check(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a check nothing would count as done; nothing is saved."""
+    assert 2 == main(["setup", "--yes", "--overnight"])
+    assert "--overnight needs a check command" in capsys.readouterr().err
+    assert not (project / ".cuggino.json").exists()
+
+
+def test_a_project_above_is_noted(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In a subfolder of a project, setup configures the subfolder and says so."""
+    (project / "web").mkdir()
+    monkeypatch.chdir(project / "web")
+    assert 0 == main(["setup", "--yes"])
+    assert f"{project} is a project already" in capsys.readouterr().err
+    assert (project / "web" / ".cuggino.json").exists()

@@ -168,6 +168,46 @@ def test_setup_is_not_asked_about(ready: Path, capsys: pytest.CaptureFixture[str
     assert ["evil"] == [command.text for command in store.unseen(ready)]
 
 
+@pytest.mark.parametrize(
+    ("own_rule", "status", "ending"),
+    [
+        ("ask", "note", "and without a terminal starts them"),
+        ("require", "problem", "and without a terminal starts nothing"),
+    ],
+)
+def test_doctor_reports_what_is_not_accepted(
+    own_rule: str,
+    status: str,
+    ending: str,
+    ready: Path,
+    user: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """`doctor` reports what a run would ask about, and that nothing is left to ask."""
+    configure(ready, agent="scripted:scenario.toml", checkCommand="make test")
+    own(user, json.dumps({"trust": own_rule}))
+    assert int(own_rule == "require") == main(["doctor"])
+    printed = capsys.readouterr().out
+    assert f"{status:<9}trust: you have not accepted yet what is started:" in printed
+    assert ".cuggino.json: checkCommand: make test" in printed
+    assert ending in printed
+    assert 0 == main(["trust", "--yes"])
+    assert 0 == main(["doctor"])
+    assert "ok       trust: all 2 commands and settings accepted" in capsys.readouterr().out
+
+
+def test_the_page_is_served_after_the_question(
+    ready: Path, answers: list[bool], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A watch asks at its start: no link is printed and no server started before."""
+    configure(ready, agent="scripted:scenario.toml", checkCommand="make test")
+    answers.append(False)
+    assert 2 == main(["watch", "--serve"])
+    printed = "".join(capsys.readouterr())
+    assert "you did not accept" in printed
+    assert "Serving" not in printed
+
+
 def test_the_command(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`cuggino trust` shows, accepts, lists and revokes."""
     configure(ready, checkCommand="make")

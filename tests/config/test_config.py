@@ -338,3 +338,10 @@ class TestSaving:
             save_config(tmp_path, Config(max_iterations=4))
         assert 3 == load_config(tmp_path).max_iterations
         assert [CONFIG_FILE] == [path.name for path in tmp_path.iterdir()]
+
+
+def test_a_removed_key(tmp_path: Path) -> None:
+    """A key of an older version is an error that says what holds without it."""
+    error = refused(tmp_path, '{"hookTimeout": 30}')
+    assert f'{CONFIG_FILE}: "hookTimeout" was removed: ' in error.message
+    assert "delete the key" == error.hint

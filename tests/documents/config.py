@@ -50,9 +50,7 @@ _PLAN = {*_GUARD, "agent", "agent_path", "acp"} - {"sandbox_domains"}
 _USERS = {
     "specs_path": ("run", "watch", "plan"),
     "commit_timeout": ("run", "watch", "loop"),
-    **dict.fromkeys(
-        ("cluster", "backlog_sources", "pull_requests", "hooks", "hook_timeout"), ("watch",)
-    ),
+    **dict.fromkeys(("cluster", "backlog_sources", "pull_requests", "hooks"), ("watch",)),
     **dict.fromkeys(("notify", "login_check", "allow_sleep"), tuple(_LOOPS)),
 }
 """The commands that use a key, where the options of the loops do not say so."""
@@ -69,7 +67,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
     "Snapshots": (*own_fields(SnapshotSettings), "snapshot_max_file"),
     "Notifications": ("notify",),
     "The watch": (*own_fields(WatchSettings), "cluster"),
-    "Trackers and pull requests": ("backlog_sources", "pull_requests", "hooks", "hook_timeout"),
+    "Trackers and pull requests": ("backlog_sources", "pull_requests", "hooks"),
 }
 """The keys of `.cuggino.json` by topic."""
 
@@ -106,6 +104,29 @@ Schema, with which an editor can check the file as you type; it may be named as 
   "budget": 20
 }
 ```
+"""
+
+FIRST: Mapping[str, str] = {
+    "check_command": "your tests, such as `make test`: run before each implementing agent and each "
+    "review",
+    "gate": "`block`: an approval counts only if the check passes; `clean`: on a clean checkout, "
+    "too",
+    "commit": "commit after each task",
+    "agent": "the agent; `agents` and `fallback` select more of them",
+    "max_iterations": "plan-to-review iterations of a run",
+    "budget": "US dollars for all agents of a run",
+    "max_duration": "seconds of a run",
+    "wait_for_quota": "wait until a usage limit resets instead of ending the run",
+    "slots": "items that `watch` works on at once",
+    "notify": "how you are called: `bell`, `none`, or Apprise URLs",
+}
+"""The keys that matter first, each in a few words."""
+
+_FIRST = """\
+### The ten keys that matter first
+
+`cuggino setup` asks for most of them; `--overnight` sets what a night needs. All other keys, below,
+have defaults that fit most projects.
 """
 
 _ROLES = """\
@@ -262,6 +283,11 @@ def config() -> str:
 def _lines() -> Iterator[str]:
     yield _INTRO
     yield _CUGGINO
+    yield _FIRST
+    yield from table(
+        ("key", "default", "meaning"),
+        ((*_row(Config, name)[::2], about) for name, about in FIRST.items()),
+    )
     for title, keys in GROUPS.items():
         yield f"### {title}"
         yield ""

@@ -11,7 +11,7 @@ from reactivex import concat, never, of, operators as ops
 import cuggino
 from cuggino import Config
 from cuggino.events import Event, HookFailed, WatchItemParked
-from cuggino.forge.hooks import hooks_of
+from cuggino.forge.hooks import LONGEST_S, hooks_of
 from cuggino.testing import VirtualRuntime, no_leaks
 from tests.sandbox.arena import needs_bubblewrap
 
@@ -27,10 +27,14 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return project
 
 
-def _failure(project: Path, command: str, **given: object) -> HookFailed:
+def _failure(
+    project: Path, command: str, *, timeout: float = LONGEST_S, **given: object
+) -> HookFailed:
     """Return the failure of the command, with which it reports that it has ended."""
     config = Config.model_validate({"hooks": {"item.parked": command}, **given})
-    companion = hooks_of(config, project, url_of=lambda item: f"https://forge/{item}")
+    companion = hooks_of(
+        config, project, timeout=timeout, url_of=lambda item: f"https://forge/{item}"
+    )
     assert companion is not None
     events = concat(of(PARKED), never())
     last: Event | None = cuggino.run(companion(events).pipe(ops.take(1)))
@@ -69,7 +73,7 @@ def test_a_command_runs_in_the_view_of_checks(project: Path, tmp_path: Path) -> 
 def test_a_hanging_command_ends_with_its_children(project: Path, sandbox: str) -> None:
     with no_leaks():
         command = "echo begun; (trap '' TERM INT; sleep 600) & sleep 600"
-        failure = _failure(project, command, sandbox=sandbox, hookTimeout=0.5)
+        failure = _failure(project, command, sandbox=sandbox, timeout=0.5)
     assert failure.message.startswith("did not end within 0.5 s")
 
 

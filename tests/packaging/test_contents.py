@@ -27,7 +27,6 @@ import cuggino, cuggino_cli
 
 NEEDED = {
     "cuggino.placement.dask": {"distributed"},
-    "cuggino.web": {"anyio", "starlette", "uvicorn"},
 }
 # What a room needs of its own extra.
 
@@ -85,30 +84,12 @@ def test_imports_without_extras(installed: Path, tmp_path: Path) -> None:
     assert len(json.loads(output_of(installed, "-c", IMPORTS, folder=tmp_path))) > 300
 
 
-def refused(python: Path, *args: str, folder: Path) -> str:
-    """Run cuggino, which finds the usage wrong, and return its complaint."""
-    done = subprocess.run(
-        [python, "-m", "cuggino_cli", *args],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=LIMIT,
-        check=False,
-    )
-    assert done.returncode == 2, done.stdout + done.stderr
-    return done.stderr
-
-
-def test_serve_without_its_extra(installed: Path, tmp_path: Path) -> None:
-    """Without the extra, `serve` names the extra to install, in one sentence."""
-    assert "cuggino[web]" in refused(installed, "serve", folder=tmp_path)
-
-
 def test_demo_from_the_wheel(installed: Path, tmp_path: Path) -> None:
-    """The demo runs from the wheel, without warnings."""
+    """The demo runs from the wheel without extras, and its report is written, without warnings."""
     place = str(tmp_path / "demo")
     played = output_of(
         installed, "-m", "cuggino_cli", "demo", "--directory", place, folder=tmp_path
     )
     assert "[Summary] Approved" in played
-    assert "cuggino[report]" in refused(installed, "report", folder=Path(place))
+    output_of(installed, "-m", "cuggino_cli", "report", folder=Path(place))
+    assert list(Path(place).rglob("*.html"))

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cuggino.config import ClusterSettings
-from cuggino.errors import ConfigError
+from cuggino.errors import ConfigError, install_extra
 from cuggino.placement import ClusterAddress, TlsFiles, cluster_address, security_of
 from cuggino.placement.address import is_loopback
 
@@ -165,7 +165,7 @@ def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ConfigError) as caught:
         security_of(ClusterAddress(address="tcp://127.0.0.1:8786"))
-    assert "pip install 'cuggino[cluster]'" == caught.value.hint
+    assert install_extra("cluster") == caught.value.hint
 
 
 def test_unreadable_key(tmp_path: Path) -> None:

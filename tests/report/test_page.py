@@ -5,19 +5,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-import sys
 from datetime import UTC, timedelta, timezone
 from html.parser import HTMLParser
 
-import pytest
-
-from cuggino.errors import ConfigError
 from cuggino.events import AgentMessage, CheckCommandOutput, CommitPerformed, QuotaUsed, RunEnded
 from cuggino.report import (
     RunReport,
     build_report,
     render_report,
-    rendering,
     stylesheet,
     zone_at,
 )
@@ -164,17 +159,6 @@ def test_content_security_policy() -> None:
     assert "url(" not in stylesheet()
     assert "@import" not in stylesheet()
     assert "<script" not in page
-
-
-def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without Jinja2 or markdown-it the error explains how to install them."""
-    for name in ("jinja2", "markdown_it"):
-        with monkeypatch.context() as patch:
-            patch.setitem(sys.modules, name, None)
-            with pytest.raises(ConfigError) as caught:
-                rendering.environment()
-        assert name in str(caught.value)
-        assert "pip install 'cuggino[report]'" == caught.value.hint
 
 
 def test_zone() -> None:

@@ -65,7 +65,7 @@ def test_by_a_unique_prefix(tmp_path: Path) -> None:
             "run 1 is for the backlog item login.md",
             "`cuggino watch` resumes it",
         ),
-        ("spec_issue", {}, "run 1 has ended (spec issue)", "cuggino run --focus"),
+        ("spec_issue", {}, "run 1 has ended (spec issue)", "cuggino run TEXT"),
     ],
 )
 def test_a_run_that_cannot_be_resumed(

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from reactivex import never
 
+from cuggino.errors import install_extra
 from cuggino.events import ImplementingStart, LoopApproved, RunResumed, RunStarted
 from cuggino.storage import Journal
 from cuggino.telemetry import with_telemetry
@@ -134,7 +135,7 @@ def test_the_extra_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     marbles.check(marbles.cold("-I-z|").pipe(operator), "-I-z|")
     assert [
         "the environment asks for OpenTelemetry, which is not installed: nothing is exported "
-        "(pip install 'cuggino[otel]')"
+        f"({install_extra('otel')})"
     ] == problems
 
 

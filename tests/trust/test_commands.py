@@ -79,7 +79,7 @@ CONFIG: tuple[tuple[dict[str, Any], dict[str, str]], ...] = (
         {"hooks": {"item.landed": "./tell", "item.parked": " ", "odd": 3}},
         {"hooks.item.landed": "./tell"},
     ),
-    ({"hooks": ["x"], "backlogSources": "x", "pullRequests": [], "hookTimeout": 5}, {}),
+    ({"hooks": ["x"], "backlogSources": "x", "pullRequests": []}, {}),
     (
         {"backlogSources": [{"type": "command", "command": "./issues", "network": True}]},
         {"backlogSources[0].command": "./issues", "backlogSources[0].network": "true"},

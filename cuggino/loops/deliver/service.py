@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from reactivex import Observable
 
 from cuggino.config import read_agent_file
-from cuggino.errors import ConfigError
+from cuggino.errors import ConfigError, install_extra
 from cuggino.events import DeliverStreamEvent
 from cuggino.loops.deliver.options import DeliverRunOptions
 from cuggino.loops.deliver.run import DeliverRun
@@ -48,7 +48,7 @@ class DeliverService:
         if find_spec("mcp") is None:
             raise ConfigError(
                 "the deliverable tools need the MCP library, which is not installed",
-                hint="pip install 'cuggino[deliver]'",
+                hint=install_extra("deliver"),
             )
 
     def run(

@@ -85,7 +85,7 @@ def find_run(
         raise RunNotResumable(
             f"run {found[0].stem} has ended ({journal.state.replace('_', ' ')})",
             hint="start a new one with "
-            + ("`cuggino run --focus ...`" if kind == "run" else f"`cuggino {kind}`"),
+            + ("`cuggino run TEXT`" if kind == "run" else f"`cuggino {kind}`"),
         )
     return journal
 

@@ -12,7 +12,7 @@ import pytest
 from distributed import Security
 
 from cuggino import run
-from cuggino.errors import ConfigError
+from cuggino.errors import ConfigError, install_extra
 from cuggino.placement.dask import AttemptLost, DaskLink, PlaceGone
 from cuggino.testing import no_leaks
 from tests.limits import LIMIT
@@ -98,7 +98,7 @@ def test_distributed_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ConfigError) as raised:
         DaskLink("tcp://127.0.0.1:1")
-    assert "pip install 'cuggino[cluster]'" == raised.value.hint
+    assert install_extra("cluster") == raised.value.hint
 
 
 @pytest.mark.real_agent
