@@ -92,8 +92,8 @@ def opencode(text: str, name: str = "APIError", **data: Any) -> LlmSessionError 
     return ended(OpenCodeSession(zone=lambda: ROME), line)
 
 
-def acp(text: str, code: int = -32603) -> LlmSessionError | None:
-    error = {"code": code, "message": "Internal error", "data": {"details": text}}
+def acp(text: str, code: int = -32603, **data: Any) -> LlmSessionError | None:
+    error = {"code": code, "message": "Internal error", "data": {"details": text, **data}}
     return failure_of("x", "session/prompt", error, now=NOW, zone=ROME, login="log in")
 
 
@@ -302,12 +302,15 @@ def rows() -> Iterator[Row]:
     limit = "You've hit your session limit · resets 3pm (Europe/Berlin)"
     yield row(acp, limit, "10-06 13:00")
     yield row(acp, "Provider error: 403 insufficient balance", "billing")
+    yield row(acp, "Sorry", "10-06 13:00", status=429, resetsAt="2026-10-06T13:00:00Z")
+    yield row(acp, "Sorry", "limit", reason="insufficient_quota")
     for reason in ("error", "refusal", "end_turn"):
         yield row(acp_turn, limit, "10-06 13:00", reason=reason)
     yield row(acp_turn, "Provider error: 403 insufficient balance", "billing", reason="error")
     yield row(acp_turn, "I refuse.", "unknown", reason="refusal")
     prose = "I read the page. It tells users that they have reached their limit and when it resets."
     yield row(acp_turn, prose, "none")
+    yield row(acp_turn, "Error handling looks right. <APPROVED>ok</APPROVED>", "none")
 
 
 @pytest.mark.parametrize("row", [*rows()], ids=lambda row: row.text)

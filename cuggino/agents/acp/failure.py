@@ -10,6 +10,7 @@ import re
 from datetime import datetime, tzinfo
 from typing import Any
 
+from cuggino.agents.base.bodies import body_in
 from cuggino.agents.base.failure import failed, interrupted
 from cuggino.agents.base.refusals import Dialect, Refusal, judge, judge_answer, unresumable
 from cuggino.agents.base.wire import Json, compact, dict_or_empty, is_number, text_or_none
@@ -27,6 +28,8 @@ _ERROR_TEXT = re.compile(
     r"(?:error|failed|failure|exception)\b",
     re.IGNORECASE,
 )
+_MARKER = re.compile(r"</?[A-Z][A-Z_]+>")
+"""What an answer has, and an error has not."""
 _STOPPED = {
     "max_tokens": "the model's answer was cut at its limit of tokens",
     "max_turn_requests": "the agent reached its limit of requests in a turn",
@@ -54,7 +57,13 @@ def failure_of(
     kind = text_or_none(dict_or_empty(error.get("data")).get("errorKind")) or ""
     if code == _METHOD_MISSING or code in _NO_SUCH:
         kind = kind or "invalid_request"
-    refusal = Refusal(message=message, kinds=(kind,), status=_status(code, message))
+    body = body_in(compact({"error": error.get("data")}))
+    refusal = Refusal(
+        message=message,
+        kinds=(kind, *body.kinds),
+        status=_status(code, message) or body.status,
+        resets_at=body.resets_at(now),
+    )
     return judge(refusal, dialect(login), now=now, zone=zone)
 
 
@@ -73,6 +82,7 @@ def failed_turn(
         return interrupted(program)
     words, said = dialect(login), text.strip()
     is_error = _ERROR_TEXT.match(said) is not None or _STATUS.match(said) is not None
+    is_error = is_error and _MARKER.search(said) is None
     is_reason = reason not in _STOPPED and len(said) <= _LONGEST_REASON
     if said and not has_worked and (is_error if reason == "end_turn" else is_error or is_reason):
         refusal = Refusal(message=said, status=_status(None, said))
