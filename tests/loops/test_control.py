@@ -236,6 +236,22 @@ class TestWatch:
         watching = self.watch(tmp_path, "------------3--")
         assert (12, "Interrupted") == watching.story(20)[-1]
 
+    def test_a_pause_of_an_idle_watch(self, tmp_path: Path) -> None:
+        """It stands still at once, and waits for items again when it goes on."""
+        watching = self.watch(tmp_path, "------------1----2--")
+        assert [
+            (12, "PauseAsked"),
+            (12, "RunPaused"),
+            (17, "ContinueAsked"),
+            (17, "PauseEnded"),
+            (17, "WatchBacklogWaiting"),
+        ] == watching.story(20)[-5:]
+
+    def test_a_message_to_an_idle_watch(self, tmp_path: Path) -> None:
+        """It is refused, as the next item may be about something else."""
+        watching = self.watch(tmp_path, "------------5--")
+        assert (12, "ControlIgnored") == watching.story(20)[-1]
+
     def test_a_stop_after_the_item(self, tmp_path: Path) -> None:
         """A stop between two items ends the watch."""
         watching = self.watch(tmp_path, "--3-")

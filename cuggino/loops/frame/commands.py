@@ -97,7 +97,7 @@ class Commands:
                 if not isinstance(aside, ControlIgnored):
                     control.announce(command)
                 control.announce(aside)
-            case SteerAsked(item=None) if not self._at_work:
+            case SteerAsked(item=None) if not self._at_work and not control.is_idle:
                 control.take(command)
             case SteerAsked(item=str(item)) if item not in self._at_work and self._is_known(item):
                 control.announce(command)

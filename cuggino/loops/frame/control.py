@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import NoReturn, TypeVar
 
@@ -30,7 +30,7 @@ from cuggino.events import (
 )
 from cuggino.loops.frame.interruption import Interruption
 from cuggino.loops.frame.pending import Announce, Announcements, Inbox, Waits
-from cuggino.operators import Flow, StateRef, ask, emit, interrupt_when
+from cuggino.operators import Flow, StateRef, ask, emit, forward, interrupt_when
 from cuggino.operators.mapcat import mapcat
 from cuggino.operators.merge_now import merge_now
 from cuggino.storage import ControlFolder, Journal, JournalFile
@@ -205,14 +205,19 @@ class Control:
         )
         return merge_now(asked, self.inbox.delivered().pipe(ops.map(message)))
 
-    @contextmanager
-    def idle(self) -> Iterator[None]:
-        """Stop at once within the block, as no item is at work."""
+    def idle(self, waiting: Observable[Event]) -> Flow[None]:
+        """Wait for work, as no item is at work: a stop is obeyed at once, and a pause ends this."""
+        paused = self.standing.changes.pipe(ops.filter(_is_paused))
         self._waits = replace(self._waits, is_idle=True)
         try:
-            yield
+            yield from forward(waiting.pipe(ops.take_until(paused)))
         finally:
             self._waits = replace(self._waits, is_idle=False)
+
+    @property
+    def is_idle(self) -> bool:
+        """True while a watch waits for work."""
+        return self._waits.is_idle
 
     def stand_still(self) -> Flow[None]:
         """Stop here, or pause here until the run may continue, if a person has asked for it.
@@ -266,6 +271,10 @@ def commands_for(change: tuple[Standing, Standing]) -> Iterator[ControlEvent]:
         yield PauseAsked() if after.is_paused else ContinueAsked()
     if after.stops and not before.stops:
         yield StopAsked()
+
+
+def _is_paused(standing: Standing) -> bool:
+    return standing.is_paused
 
 
 def _is_over(standing: Standing) -> bool:

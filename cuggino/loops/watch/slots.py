@@ -189,10 +189,9 @@ class SlotWatch(Story):
                 yield from forward(self._working(), name=SLOTS)
             else:
                 following: Observable[WatchEvent] = flow(lambda: self._following(self._follow))
-                with control.idle():
-                    beside = (self._proposals.beside(), self._places.placement.news)
-                    waiting = items.waiting(self._situation)
-                    yield from forward(waiting.pipe(alongside(following, *beside)))
+                beside = (self._proposals.beside(), self._places.placement.news)
+                waiting = items.waiting(self._situation)
+                yield from control.idle(waiting.pipe(alongside(following, *beside)))
 
     def _measure(self) -> Flow[None]:
         """Run the check before the first agent, once."""
