@@ -27,6 +27,11 @@ from tests.web.server import Page
 pytestmark = pytest.mark.usefixtures("plain")
 
 NO_WORKER = "delete window.SharedWorker;"
+_HIDE = """
+Object.defineProperty(document, 'hidden', {value: %s, configurable: true});
+document.dispatchEvent(new Event('visibilitychange'));
+"""
+"""Hides or shows a tab, as far as its page can tell."""
 
 
 def _url(served: Page, run: Writer) -> str:
@@ -135,12 +140,10 @@ def test_page_without_shared_workers(served: Page, project: Path, chromium: Chro
     hub = served.server.app.hub
     _write(run, 1)
     _wait(tab, 1)
-    hide = "Object.defineProperty(document, 'hidden', {value: %s, configurable: true});"
-    hide += "document.dispatchEvent(new Event('visibilitychange'))"
-    tab.evaluate(hide % "true")
+    tab.evaluate(_HIDE % "true")
     assert eventually(lambda: hub.streams == 0)
     _write(run, 2)
-    tab.evaluate(hide % "false")
+    tab.evaluate(_HIDE % "false")
     _wait(tab, 2)
     assert [1, 2] == _notes(tab)
     assert [] == chromium.violations(tab)
@@ -151,11 +154,16 @@ def test_page_that_is_far_behind_reloads(served: Page, project: Path, chromium: 
     """Thousands of events at once are not sent; the page is loaded again."""
     run = Writer(project)
     chromium.tab(served.server.url).close()
-    tab = chromium.tab(_url(served, run))
+    tab = chromium.tab(_url(served, run), init=NO_WORKER)
     _write(run, 1)
     _wait(tab, 1)
+    tab.evaluate(_HIDE % "true")
+    assert eventually(lambda: served.server.app.hub.streams == 0)
     _write(run, *range(2, 3000))
+    tab.evaluate("window.same = true")
+    tab.evaluate(_HIDE % "false")
     _wait(tab, 2999)
+    assert tab.evaluate("window.same") is None
     _write(run, 3000)
     _wait(tab, 3000)
     assert _notes(tab) == list(range(_notes(tab)[0], 3001))

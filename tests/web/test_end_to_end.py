@@ -132,7 +132,7 @@ def at_the_page(
     waits = tab.locator(".card.waits")
     expect(waits).to_contain_text("Question of Invoices in PDF: Which of the two gives way?")
     expect(tab.locator(".column.asking")).to_contain_text("Invoices in PDF")
-    waits.get_by_role("link", name="Answer").click()
+    waits.get_by_role("link", name="More").click()
     tab.get_by_label("Your answer").fill(ANSWER)
     tab.get_by_role("button", name="Answer, and go on").click()
     expect(tab.locator(".column.done")).to_contain_text("Invoices in PDF")
