@@ -30,6 +30,7 @@ imported from a public module, and from nothing below one:
 - `cuggino.prompts`: prompt templates
 - `cuggino.report`: the HTML report of a run
 - `cuggino.runs`: recorded runs
+- `cuggino.runs.words`: the sentence of each event
 - `cuggino.sandbox`: each role's view of the project, enforced by the operating system
 - `cuggino.processes`: programs as Observables
 - `cuggino.folders`: changes and counts of files as Observables

@@ -65,7 +65,7 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         "agents": _room(
             "programs _version events errors protection files guard sandbox config domain "
             "processes operators git",
-            "pydantic pydantic_core reactivex copilot",
+            "pydantic pydantic_core reactivex copilot acp",
         ),
         "gate": _room(
             "errors events files guard sandbox domain agents.base operators processes git",
@@ -82,21 +82,21 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
             "pydantic reactivex",
         ),
         "edges": _room("operators", "reactivex"),
-        "runs": _room("events errors domain storage", "pydantic reactivex"),
+        "runs": _room("events errors domain operators folders storage", "pydantic reactivex"),
         "report": _room(
             "events errors domain git storage edges runs",
             "pydantic reactivex jinja2 markupsafe markdown_it",
         ),
         "notify": _room(
-            "events errors sandbox config domain operators processes", "reactivex apprise"
+            "events errors sandbox config domain operators processes runs", "reactivex apprise"
         ),
         "telemetry": _room(
-            "_version events errors storage agents.cassettes",
+            "_version events errors domain storage agents.cassettes",
             "pydantic reactivex opentelemetry",
         ),
         "web": _room(
-            "events errors files config domain git storage edges runs report",
-            "anyio jinja2 markdown_it pydantic starlette uvicorn",
+            "events errors files config domain folders git storage edges runs report",
+            "anyio jinja2 markdown_it pydantic reactivex starlette uvicorn",
         ),
         "forge": _room(
             "events errors files sandbox config domain operators processes git storage "

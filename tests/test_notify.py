@@ -38,7 +38,7 @@ from cuggino.notify.operator import next_time
 from cuggino.testing import Marbles, no_leaks
 from tests.limits import LIMIT
 
-LIMIT_TITLE = "The agent's usage limit is reached"
+LIMIT_TITLE = "Usage limit reached"
 
 
 class DrawnNotifier:
@@ -99,48 +99,53 @@ class TestMessages:
             (
                 ev.WatchSpecIssueWaiting(),
                 "spec_issue",
-                "A spec issue waits for you",
+                "Spec issue detected, waiting for resolution...",
                 "cuggino issues",
             ),
             (
                 ev.WatchItemParked(filename="a.md", reason="no use"),
                 "parked",
-                "Parked: a",
-                "no use\n",
+                "Parked: a: no use",
+                "in .cuggino/parked/ now",
             ),
-            (ev.WatchItemCompleted(filename="a.md"), "item", "Done: a", ""),
+            (ev.WatchItemCompleted(filename="a.md"), "item", "Completed: a", ""),
             (
                 ev.WatchItemCompleted(filename="a.md", checked=False),
                 "item",
-                "Done, unchecked: a",
+                "Completed, unchecked: a",
                 "",
             ),
-            (at(3), "quota", LIMIT_TITLE, "five_hour. It resets at 2030-01-02 03"),
-            (ev.RateLimited(status="rejected"), "quota", LIMIT_TITLE, "Wait."),
-            (ev.QuotaWaiting(remaining=60.0), "quota", LIMIT_TITLE, "goes on"),
+            (at(3), "quota", f"{LIMIT_TITLE} (five_hour), resets 2030-01-02 03:00 UTC", ""),
+            (ev.RateLimited(status="rejected"), "quota", LIMIT_TITLE, ""),
+            (
+                ev.QuotaWaiting(remaining=60.0),
+                "quota",
+                "Waiting for the usage limit, 1m 0s left",
+                "",
+            ),
             (
                 ev.QuotaWaiting(remaining=60.0, message="20 % are kept", planned=True),
                 "quota",
-                "The run waits, to keep the rest of the quota",
-                "20 % are kept.",
+                "Waiting, 1m 0s left: 20 % are kept",
+                "",
             ),
             (
                 ev.RateLimited(status="rejected", limit="five_hour", overage=True),
                 "quota",
-                "Usage beyond a limit is paid for",
-                "Beyond the limit five_hour.",
+                "Usage limit reached (five_hour), extra usage is paid for",
+                "",
             ),
             (
                 ev.BudgetWarning(budget="cost", spent=8.0, limit=10.0),
                 "budget",
-                "Most of the budget is spent",
-                "$8.00 of $10.00",
+                "80% of the cost spent: $8.00 of $10.00",
+                "",
             ),
             (
                 ev.BudgetWarning(budget="cost", spent=8.0, limit=10.0, estimated=True),
                 "budget",
-                "Most of the budget is spent",
-                "~$8.00 of $10.00",
+                "80% of the cost spent: ~$8.00 of $10.00",
+                "",
             ),
             (
                 ev.WatchItemRetry(
@@ -152,8 +157,9 @@ class TestMessages:
                     login=True,
                 ),
                 "login",
-                "Log in to continue",
+                "Log in to continue (tried again every 1s, or when the watch is restarted): "
                 "run `claude`",
+                "",
             ),
         ],
     )
@@ -191,8 +197,9 @@ class TestMessages:
             of(parked).pipe(with_notifications(notifier, project="shop\x07", on=["parked"]))
         )
         title, body = notifier.sent[0]
-        assert "cuggino (shop): Parked: a(2J @\u2060here" == title
-        assert body.startswith("‹b›@\u2060everyone‹/b› (log in)(http:\u2060//evil.example) 'x' ∗y∗")
+        hostile = "‹b›@\u2060everyone‹/b› (log in)(http:\u2060//evil.example) 'x' ∗y∗"
+        assert title.startswith("cuggino (shop): Parked: a(2J")
+        assert body.startswith(f"Parked: a(2J\n@\u2060here: {hostile}")
         assert 1500 == len(body)
 
 
@@ -362,7 +369,7 @@ class TestNights:
             ev.WatchSpecIssueWaiting(),
         ]
         sent = self.sent(*night("login"), *issue, ev.WatchBacklogWaiting())
-        assert "cuggino: A spec issue waits for you" == sent[0][0]
+        assert "cuggino: Spec issue detected, waiting for resolution..." == sent[0][0]
         assert sent[0][1].startswith("How?\nAnswer with")
         assert "Done: Login" in sent[1][1]
 
@@ -373,8 +380,8 @@ class TestNights:
         sent = self.sent(*begun, issue, ev.WatchItemCompleted(filename="Login.md"))
         assert sent == [
             (
-                "cuggino: A spec issue waits for you: Export",
-                "How?\nAnswer with 'cuggino issues'; the other items go on.",
+                "cuggino: Spec issue: How?",
+                "Item: Export\nAnswer with 'cuggino issues'.\nThe other items go on.",
             )
         ]
         open_ = Night().add(begun[1], START).add(issue, START)
@@ -383,7 +390,7 @@ class TestNights:
             "Waits for you: How? (cuggino issues)",
         )
         settled = open_.add(begun[1], START)
-        assert (settled.working, settled.issues) == ("Export", ())
+        assert (settled.working, settled.state.questions) == ("Export", ())
 
     def test_a_usage_limit_of_all_slots(self) -> None:
         """All slots reach the same limit, which is sent once."""
@@ -391,7 +398,9 @@ class TestNights:
         sent = self.sent(
             *(e.of_item(f"{n}.md") for n in "ab" for e in (at(12), waits)), on=["quota"]
         )
-        assert [title for title, _ in sent] == [f"cuggino: {LIMIT_TITLE}"]
+        assert [title for title, _ in sent] == [
+            f"cuggino: {LIMIT_TITLE} (five_hour), resets 2030-01-02 12:00 UTC"
+        ]
 
     def test_a_night_of_several_slots(self) -> None:
         """Items at work are named together; a branch that does not follow needs a person."""
@@ -445,7 +454,7 @@ class TestNights:
     def test_occasions(self) -> None:
         """Each item can be sent, and the night left out."""
         sent = self.sent(*night("login"), ev.WatchBacklogWaiting(), on=["item"])
-        assert [("cuggino: Done: Login", "")] == sent
+        assert [("cuggino: Completed: Login", "")] == sent
 
     def test_the_page(self) -> None:
         """A running page is linked, unlike addresses that agents wrote."""
@@ -464,7 +473,7 @@ class TestNights:
             on=["parked"],
         )
         assert "geheim123" not in title + body
-        assert "masked API_TOKEN" in body
+        assert "masked API_TOKEN" in title
 
     def test_the_morning(self) -> None:
         """A watch that still works sums up at that time, and later only the news."""
@@ -539,16 +548,16 @@ class TestOperator:
         notifier = DrawnNotifier(t.cold("-----|"))
         operator = with_notifications(notifier, on=ALL)
         t.record(t.cold("P-S-P--------|").pipe(operator))
-        assert ["cuggino: Parked: a", "cuggino: 2 messages"] == notifier.titles
-        assert "A spec issue waits for you\nAnswer with" in notifier.sent[1][1]
+        assert ["cuggino: Parked: a: no network", "cuggino: 2 messages"] == notifier.titles
+        assert "Spec issue detected, waiting for resolution...\nAnswer with" in notifier.sent[1][1]
 
     def test_waiting_messages_are_limited(self) -> None:
         """Of many waiting messages, twenty are kept and the others are counted."""
         t = drawn()
         notifier = DrawnNotifier(t.cold("-|"))
         t.record(t.cold(f"({'c' * 1001})-----|").pipe(with_notifications(notifier, on=ALL)))
-        assert ["cuggino: Done: a", "cuggino: 1000 messages"] == notifier.titles
-        assert 20 == notifier.sent[1][1].count("Done")
+        assert ["cuggino: Completed: a", "cuggino: 1000 messages"] == notifier.titles
+        assert 20 == notifier.sent[1][1].count("Completed")
         assert notifier.sent[1][1].endswith("\nand 980 more")
 
     def test_usage_limit_is_sent_once(self) -> None:
@@ -557,7 +566,7 @@ class TestOperator:
         notifier = DrawnNotifier()
         t.record(t.cold("r-r-P-r-q-|").pipe(with_notifications(notifier, on=ALL)))
         assert 3 == len(notifier.sent)
-        assert "08:00" in notifier.sent[2][1]
+        assert "08:00" in notifier.titles[2]
 
     @pytest.mark.parametrize("ending", ["|", "#"])
     def test_end_waits_for_the_last_one(self, ending: str) -> None:

@@ -27,7 +27,9 @@ from cuggino.domain.deliverables import (
 )
 from cuggino.domain.fallback import (
     AgentCooldown,
+    NamedAgent,
     Roster,
+    Substitutes,
     cooldown_end,
     fallback_reason,
     recorded_cooldowns,
@@ -76,7 +78,7 @@ from cuggino.domain.project_paths import (
     is_test_file,
     path_changes,
 )
-from cuggino.domain.quota import QUOTA_SCHEDULE, is_quota_answer, is_quota_text, parse_reset
+from cuggino.domain.quota import QUOTA_SCHEDULE, is_limit_answer, is_quota_text, parse_reset
 from cuggino.domain.quota_plan import (
     Overage,
     QuotaPlan,
@@ -110,6 +112,7 @@ from cuggino.domain.spending import (
     budget_unenforceable,
     cost_unknown,
 )
+from cuggino.domain.tally import RunCommit, Tally
 from cuggino.domain.termination import DeliverProgress, Terminate, decide_delivery
 from cuggino.domain.texts import cut_in_middle, size_text, without_escapes
 from cuggino.domain.titles import task_titles, title_of, unticked_tasks, without_file
@@ -161,6 +164,7 @@ __all__ = [
     "Judgment",
     "LandingQueue",
     "LedgerEntry",
+    "NamedAgent",
     "NamedFiles",
     "Overage",
     "PastRun",
@@ -175,10 +179,13 @@ __all__ = [
     "RepetitionWatch",
     "ReviewLedger",
     "Roster",
+    "RunCommit",
     "RunSummary",
     "Schedule",
     "SlotLimit",
     "Spending",
+    "Substitutes",
+    "Tally",
     "Terminate",
     "TokenCount",
     "ToolAnswer",
@@ -207,9 +214,9 @@ __all__ = [
     "hits_every_item",
     "is_cache",
     "is_full_disk",
+    "is_limit_answer",
     "is_marked_imported",
     "is_overload",
-    "is_quota_answer",
     "is_quota_text",
     "is_test_file",
     "judged",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Generic, Literal, TypeVar, assert_never
+from typing import Generic, Literal, NamedTuple, TypeVar, assert_never
 
 from cuggino.domain.schedule import Schedule
 from cuggino.errors import AgentFailed, AgentNotFound, QuotaExceeded
@@ -183,6 +183,40 @@ def cooldown_end(resets_at: datetime | None, now: datetime, failures: int = 1) -
 
 def _pause(failures: int) -> float:
     return _LENGTHS.delay(failures - 1) or 0.0
+
+
+class NamedAgent(NamedTuple):
+    """An agent and its model, as events name them; None is the agent's own choice."""
+
+    name: str
+    model: str | None = None
+
+
+class Substitutes:
+    """The agents that work in the place of those on cooldown, by the recorded events.
+
+    A cooldown is the agent's in all roles: the next role begins with the fallback at once.
+    """
+
+    def __init__(self) -> None:
+        self._of: dict[NamedAgent, tuple[NamedAgent, datetime | None]] = {}
+
+    def add(self, event: AgentFellBack, usual: NamedAgent, at: datetime) -> None:
+        """Note that an agent fell back; `usual` is the configured one of its role."""
+        failed = usual if self.of(usual, at) == usual else NamedAgent(event.from_agent)
+        other = NamedAgent(event.to_agent)
+        # One that takes over is available, whatever earlier events report.
+        self._of = {one: to for one, to in self._of.items() if one.name != other.name}
+        self._of[failed] = other, event.until
+
+    def of(self, agent: NamedAgent, at: datetime) -> NamedAgent:
+        """Return the agent that works at this time in the place of this one."""
+        for _ in range(len(self._of)):
+            other, until = self._of.get(agent, (agent, at))
+            if until is not None and until <= at:
+                break
+            agent = other
+        return agent
 
 
 @dataclass(frozen=True, slots=True)

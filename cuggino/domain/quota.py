@@ -23,43 +23,74 @@ _FARTHEST = timedelta(days=3660)
 """A later reset is a misreading."""
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _MONTHS = (
-    "jan|ene|gen",
-    "feb|fev|fév",
-    "mar|mär|mrt",
-    "apr|abr|avr",
-    "may|mai|mag|mei",
-    "jun|giu|juin",
-    "jul|lug|juil",
-    "aug|ago|aoû|aou",
-    "sep|set",
-    "oct|okt|ott|out",
-    "nov",
-    "dec|dic|dez|déc",
+    "jan|ene|gen|sty|янв|oca",
+    "feb|fev|fév|lut|фев|şub",
+    "mar|mär|mrt|мар",
+    "apr|abr|avr|kwi|апр|nis",
+    "may|mai|mag|mei|maj|мая|май",
+    "jun|giu|juin|cze|июн|haz",
+    "jul|lug|juil|lip|июл|tem",
+    "aug|ago|aoû|aou|sie|авг|ağu",
+    "sep|set|wrz|сен|eyl",
+    "oct|okt|ott|out|paź|окт|eki",
+    "nov|lis|ноя|kas",
+    "dec|dic|dez|déc|gru|дек|ara",
 )
 """The beginnings of the months' names: English, Spanish, Portuguese, German, French, Italian,
-Dutch."""
+Dutch, Scandinavian, Polish, Russian, Turkish."""
+_AFTERNOON = frozenset({"下午", "午後", "晚上", "오후"})
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 _WHAT = r"(?:(?!context|token|turn|output|prompt|rate|size|length|time)[\w.'-]{1,20}\s){0,4}?"
+_HOURS = r"(?:\d{1,3}|five|seven)[\s-]?(?:h(?:ou)?rs?|days?|h|d)"
+_IS = r"(?:(?:has|have)\sbeen\s|was\s|were\s|is\s|are\s)?"
 _MET = re.compile(
     # You've hit your (5-hour) limit; you have reached the weekly Opus limit
     rf"\b(?:hit|reached|exceeded|exhausted|used\sup)\s(?:your|the|my|our|an?|its)\s{_WHAT}"
     r"(?:limits?|quota|allowance|capacity)\b"
     # You've reached your weekly rate limit
     r"|\b(?:hit|reached|exceeded|exhausted)\s(?:your|the|my|our|its)\s(?:[\w.'-]{1,20}\s){0,2}?"
-    r"(?:weekly|daily|monthly|session|\d{1,3}[\s-]?h(?:ou)?rs?)\srate\slimits?\b"
+    rf"(?:weekly|daily|monthly|session|{_HOURS})\srate\slimits?\b"
+    # You've used 100% of your weekly limit; you have used all your premium requests
+    rf"|\bused\s(?:100\s?%\sof|all(?:\sof)?)\s(?:your|the|my|our|its)\s{_WHAT}"
+    r"(?:limits?|quota|allowance|capacity|requests|messages|usage)\b"
     # You have no quota; free usage exceeded
     r"|\b(?:have|has)\sno\s(?:\w{1,20}\s){0,2}?quota\b|\bfree\susage\s(?:is\s|was\s)?exceeded\b"
     # Session limit reached; 5-hour limit has been reached; quota exceeded
-    r"|\b(?:usage|session|(?:bi-?)?weekly|daily|monthly|hourly|\d{1,3}[\s-]?h(?:ou)?rs?|request|opus|"
-    r"sonnet|haiku|claude(?:\s(?:ai|code))?|subscription|plan|message)\slimit\s(?:(?:has|have)\sbeen\s|was\s|is\s)?"
-    r"(?:reached|hit|exceeded|met|exhausted)\b"
+    rf"|\b(?:usage|session|(?:bi-?)?weekly|daily|monthly|hourly|{_HOURS}|request|opus|sonnet|haiku|"
+    r"claude(?:\s(?:ai|code))?|subscription|plan|message|spend(?:ing)?)\slimit\s"
+    rf"{_IS}(?:reached|hit|exceeded|met|exhausted)\b"
     r"|(?:^|[.:·∙•]\s)limit\sreached\b"
-    r"|\bquota\s(?:(?:has|have)\sbeen\s|was\s|is\s)?(?:reached|exceeded|exhausted|used\sup)\b"
+    rf"|\b(?:quota|allowance)\s{_IS}(?:reached|exceeded|exhausted|used\sup)\b"
     r"|\bout\sof\s(?:extra\s|your\s|included\s)?(?:usage|quota)\b"
+    r"|\bout\sof\s(?:tokens|requests|messages)\s(?:for\s|today|this\s(?:week|month))"
+    # Rate limit exceeded: free-models-per-day; rate limit reached for m on requests per day
+    r"|\blimit\s(?:reached|exceeded)\b[^.]{0,80}?\bper[\s_-](?:day|week|month)\b"
     r"|\b(?:usage_limit_(?:reached|exceeded)|(?:insufficient|exceeded)_quota|quota_exceeded)\b",
     re.IGNORECASE,
 )
+_MET_RATE = re.compile(
+    r"\b(?:hit|reached|exceeded)\s(?:your|the|my|our|an?|its)\s(?:[\w.'-]{1,20}\s){0,3}?"
+    r"rate\slimits?\b"
+    rf"|\brate\slimit\s{_IS}(?:reached|hit|exceeded)\b"
+    r"|\btoo\smany\srequests\b|\brate[\s-]limited\b",
+    re.IGNORECASE,
+)
+_ANSWER = 300
+_BEGINNING = 20
+"""Characters before the limit of an answer that consists of one."""
+_WORK = re.compile(
+    r"</?[A-Z][A-Z_]+>|\bI(?!'m sorry)(?:'\w+)?\b|\b[Ww]e(?!'re sorry| are)\b|\b[Tt]ests?\b"
+)
+"""Markers, a speaker and work, which a program's own words lack."""
+_EMPHASIS = re.compile(r"\*{1,3}")
+_GOES_ON = re.compile(
+    r"\s?(?:$|[^\w\s\"'/]|(?:for|of|on|by|until|in|at|within|that|when|today|now|to|this)\b"
+    r"|(?:resets?|try|please|upgrade|wait|you|your)\b"
+    r"|and\s(?:you|your|it|will|resets?|need|must|can)\b)",
+    re.IGNORECASE,
+)
+"""What follows the limit, unless something else is said about it."""
 _NOT_YET = re.compile(
     r"\b(?:if|when|whenever|before|once|unless|until|after|haven't|hasn't|hadn't|not|never|"
     r"nearly|almost|about to|close to|avoid|may|might|could|would|will)"
@@ -75,13 +106,24 @@ _CUE = re.compile(
     r"(?<![a-z])(?:(?P<seconds>retry[-_ ]?after(?:[-_ ]?seconds)?|resets?[-_ ]in[-_ ]seconds)"
     r"|reset(?:s|ting)?(?:[-_ ]?(?:at|on|time|date))?|try(?:ing)?\s+again"
     r"|retry(?:ing)?(?:[-_ ]?(?:at|in|delay))?|until|available|renew(?:s|ed)?|refresh(?:es)?"
-    r"|restored|lifted|regain(?:s|ed)?(?:\s+access)?|wait|\A\s{0,9}in)(?![a-z])",
+    r"|com(?:es?|ing)\s+back|unlock(?:s|ed)?|replenish(?:es|ed)?|cool-?down(?:\s+ends)?|restored"
+    r"|returns?|lifted|regain(?:s|ed)?(?:\s+access)?|wait|\A\s{0,9}in)(?![a-z])",
     re.IGNORECASE,
 )
 """Words that precede the time of a reset."""
+_LEFT = re.compile(
+    r"\b(?:until|till|to|before)\s(?:the\s|your\s|next\s|limit\s){0,3}$", re.IGNORECASE
+)
+"""Words before a cue that is followed by a duration."""
+_IN = re.compile(r"\b(?:in|after|within)\b[^\w]*$", re.IGNORECASE)
+_AT = re.compile(r"\b(?:at|à|às|um|om|las|alle|ore|o|в|kl)\b[^\w]*$", re.IGNORECASE)
+"""The end of a gap before a duration, and before a time of day."""
+_CLOCK = re.compile(r"(\d{1,3}):([0-5]\d)(?::([0-5]\d))?(?![\d:]|\s*[ap]\.?m\b)", re.IGNORECASE)
 _GAP = re.compile(
-    r"(?:[\s\"'`:=,*_~·∙•–—]|-(?!\d)|\b(?:at|on|in|of|by|after|within|about|around|approximately|"
-    r"again|back|your|the|limits?|quota|usage|is|will|be|time|date|this|next|coming|daily|every\sday)\b)*",
+    r"(?:[\s\"'`:=,*_~·∙•–—]|-(?!\d)|\bPT(?=\d)|\b(?:at|on|in|of|by|after|within|about|around|approximately|"
+    r"again|back|your|the|limits?|quota|usage|is|will|be|time|date|this|next|coming|daily|every\sday"
+    # 9 oct. 2026 à 15:04; 9. Oktober um 15:04; 9 окт. 2026 г., 15:04
+    r"|le|el|il|am|den|à|as|às|las|a\slas|alle|ore|om|o|um|в|kl|г)\b|(?<=\bkl|.\bг)\.)*",
     re.IGNORECASE,
 )
 _MONTH = rf"(?P<month>(?:{'|'.join(_MONTHS)})[^\W\d_]{{0,8}})\b\.?"
@@ -94,7 +136,10 @@ _PARTS = tuple(
         rf"{_MONTH}\s*(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?!\d|:|\s*[ap]\.?m\b){_YEAR}",
         rf"(?P<day>\d{{1,2}})(?:st|nd|rd|th|º|\.)?\s+(?:(?:of|de)\s+)?{_MONTH}{_YEAR}",
         r"(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})(?![\d:])",
-        r"(?P<year>\d{4})年(?P<month>\d{1,2})月(?P<day>\d{1,2})日",
+        r"(?:(?P<year>\d{4})\s?[年년]\s?)?(?P<month>\d{1,2})\s?[月월]\s?(?P<day>\d{1,2})\s?[日일]",
+        r"(?P<year>\d{4})\.\s?(?P<month>\d{1,2})\.\s?(?P<day>\d{1,2})\b\.?",
+        r"(?P<part>上午|午前|早上|오전|下午|午後|晚上|오후)",
+        r"(?P<hour>\d{1,2})\s?[時时點点시](?:\s?(?P<minute>\d{1,2})\s?[分분])?",
         r"(?P<weekday>mon(?:day)?|tue(?:s(?:day)?)?|wed(?:nesday)?|thu(?:rs?(?:day)?)?|fri(?:day)?|"
         r"sat(?:urday)?|sun(?:day)?)\b\.?",
         r"(?P<near>today|tonight|tomorrow)\b",
@@ -102,6 +147,7 @@ _PARTS = tuple(
         r"(?P<hour>\d{1,2})(?:[:.](?P<minute>\d{2})(?:[:.](?P<second>\d{2}))?)?"
         r"\s*(?P<half>[ap])\.?\s?m\b\.?",
         r"(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:[.,]\d{1,9})?)?(?![\d:])",
+        r"(?P<hour>\d{1,2})\s?(?:h\s?(?P<minute>\d{2})\b|uhr\b)",
         r"(?P<hour>\d{1,2})(?=\s*[(\[]\s*[a-z])",
         r"[(\[](?!in\b|about\b|~)\s*(?P<zone>[^()\[\]]{1,60}?)\s*[)\]]",
         # Without brackets, only what looks like a zone.
@@ -110,8 +156,15 @@ _PARTS = tuple(
     )
 )
 """The parts of a reset's time, in any order."""
+_NUMBERS = {
+    name: number
+    for number, name in enumerate(
+        ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"), 1
+    )
+}
 _UNIT = re.compile(
-    r"[\s,]*(?:and\s+)?(?P<number>\d{1,9}(?:\.\d{1,6})?|an?|one)\s*(?P<unit>ms|milliseconds?"
+    rf"[\s,]*(?:and\s+)?(?P<number>\d{{1,9}}(?:\.\d{{1,6}})?|an?\b|(?:{'|'.join(_NUMBERS)})\b)\s*"
+    r"(?P<unit>ms|milliseconds?"
     r"|s(?:ec(?:ond)?s?)?|m(?:in(?:ute)?s?)?|h(?:(?:ou)?rs?)?|d(?:ays?)?|w(?:(?:ee)?ks?)?)(?![a-z])",
     re.IGNORECASE,
 )
@@ -132,10 +185,25 @@ def is_quota_text(text: str) -> bool:
     )
 
 
-def is_quota_answer(text: str) -> bool:
-    """Return whether a short answer begins with a reached limit (AUT-024, AUT-076)."""
-    found = _MET.search(text) if len(text) <= 300 and is_quota_text(text) else None
-    return found is not None and found.start() <= 20  # after `You've` or `Claude AI`
+def is_limit_answer(text: str) -> bool:
+    """Return whether a short answer consists of a limit that was met (AUT-024, AUT-076).
+
+    It begins with the limit, of usage or of a rate, and is not a sentence about one: the model
+    speaks of itself or of its work, marks its answer, and says what becomes of a limit.
+    """
+    if len(text) > _ANSWER or _WORK.search(text):
+        return False
+    said = _EMPHASIS.sub("", _plain(" ".join(text.split()))).strip()
+    found = min(
+        filter(None, (kind.search(said) for kind in (_MET, _MET_RATE))),
+        key=lambda met: met.start(),
+        default=None,
+    )
+    if found is None or found.start() > _BEGINNING:
+        return False  # after `Sorry, you've` or `Claude AI`
+    return (
+        not _NOT_YET.search(said[: found.start()]) and _GOES_ON.match(said, found.end()) is not None
+    )
 
 
 def parse_reset(text: str, *, now: datetime, zone: tzinfo) -> datetime | None:
@@ -159,9 +227,9 @@ def parse_reset(text: str, *, now: datetime, zone: tzinfo) -> datetime | None:
         return epoch if epoch - now <= _FARTHEST else None
     for cue in _CUE.finditer(plain):
         try:
-            reset = _after_cue(
-                plain[cue.end() : cue.end() + _WINDOW], cue["seconds"] is not None, now, zone
-            )
+            said = plain[cue.end() : cue.end() + _WINDOW]
+            is_left = _LEFT.search(plain[max(0, cue.start() - 40) : cue.start()]) is not None
+            reset = _after_cue(cue, said, now, zone, is_left=is_left)
         except (ValueError, OverflowError):
             continue
         if reset is not None and reset - now <= _FARTHEST:
@@ -181,11 +249,18 @@ def _epoch(digits: str) -> datetime:
     return datetime.fromtimestamp(int(digits[:10]), UTC)
 
 
-def _after_cue(said: str, in_seconds: bool, now: datetime, zone: tzinfo) -> datetime | None:
+def _after_cue(
+    cue: re.Match[str], said: str, now: datetime, zone: tzinfo, *, is_left: bool
+) -> datetime | None:
+    """Return the time that is said after a cue; `is_left` if it is the time until then."""
     start = _end(_GAP.match(said))
-    if in_seconds and (number := _BARE_SECONDS.match(said, start)):
+    gap = f"{cue[0]} {said[:start]}"
+    if cue["seconds"] and (number := _BARE_SECONDS.match(said, start)):
         return now + timedelta(seconds=float(number[1]))
-    span = _span(said, start)
+    if (is_left or _IN.search(gap)) and (clock := _CLOCK.match(said, start)):
+        hours, minutes, seconds = (int(part or 0) for part in clock.groups())
+        return now + timedelta(hours=hours, minutes=minutes, seconds=seconds)
+    span = _span(said, start) if not _AT.search(gap) or _part(said, start, {}) is None else None
     if span is not None:
         return now + span
     found: dict[str, str] = {}
@@ -201,9 +276,10 @@ def _span(said: str, start: int) -> timedelta | None:
     seconds, end = 0.0, start
     while unit := _UNIT.match(said, end):
         number = unit["number"].lower()
+        count = float(_NUMBERS.get(number) or (1 if number in ("a", "an") else number))
         name = unit["unit"].lower()
         size = _SECONDS["ms" if name.startswith(("ms", "milli")) else name[0]]
-        seconds += (1.0 if number in ("a", "an", "one") else float(number)) * size
+        seconds += count * size
         end = unit.end()
     return timedelta(seconds=seconds) if end > start else None
 
@@ -276,10 +352,11 @@ def _time(found: dict[str, str]) -> time | None:
     if "hour" not in found:
         return None
     hour = int(found["hour"])
-    if half := found.get("half"):
-        if not 1 <= hour <= 12:
-            raise ValueError(hour)
-        hour = hour % 12 + (12 if half.lower() == "p" else 0)
+    half, part = found.get("half", "").lower(), found.get("part")
+    if half and not 1 <= hour <= 12:
+        raise ValueError(hour)
+    if half or (part and hour <= 12):
+        hour = hour % 12 + (12 if half == "p" or part in _AFTERNOON else 0)
     return time(hour, int(found.get("minute", 0)), int(found.get("second", 0)))
 
 

@@ -3,73 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 from cuggino.domain.spending import Spending
+from cuggino.domain.tally import RunCommit, Tally
 from cuggino.events import (
     CommitFailed,
-    CommitPerformed,
     DeliverablesListed,
     DeliverEnded,
     DeliverSessionStarted,
-    Done,
     Event,
     GateChanged,
     HistoryRewritten,
-    ImplementingStart,
-    IterationStart,
     LoopApproved,
     LoopMaxIterations,
     LoopSpecIssue,
     LoopStalled,
-    PlanningStart,
-    Progress,
-    ReviewingStart,
     RunOutcome,
     RunResumed,
     Usage,
-    WatchAuditStarted,
     WatchItemCompleted,
+    WatchItemParked,
     WatchLanded,
     WatchProcessingItem,
     WatchSentBack,
 )
-
-_COUNTED = frozenset(
-    {
-        "CommitFailed",
-        "CommitPerformed",
-        "DeliverEnded",
-        "DeliverSessionStarted",
-        "DeliverablesListed",
-        "Done",
-        "GateChanged",
-        "HistoryRewritten",
-        "ImplementingStart",
-        "IterationStart",
-        "LoopApproved",
-        "LoopMaxIterations",
-        "LoopSpecIssue",
-        "LoopStalled",
-        "PlanningStart",
-        "Progress",
-        "ReviewingStart",
-        "RunResumed",
-        "WatchAuditStarted",
-        "WatchItemCompleted",
-        "WatchLanded",
-        "WatchProcessingItem",
-        "WatchSentBack",
-    }
-)
-"""The tags of events that change more than the spending."""
-
-
-class SummaryCommit(NamedTuple):
-    """A commit of the run: its abbreviated hash and its subject."""
-
-    commit_hash: str
-    subject: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +40,16 @@ class RunSummary:
     """None while the run is in progress."""
     checked: bool | None = None
     """For an approval: whether the check command decided (`LoopApproved`)."""
-    rounds: int = 0
-    """Iterations begun; sessions in the deliver loop."""
-    tasks: int = 0
-    """Tasks that an agent reported as done: `Progress` and `Done`."""
-    agents: int = 0
-    """Agents started, one per phase and audit."""
+    tally: Tally = field(default_factory=Tally)
+    """Iterations, tasks, agents, commits and spending."""
     items: int = 0
     """Backlog items completed."""
-    landed: int = 0
-    """Candidates of a watch with several slots that have landed."""
+    parked: int = 0
+    """Backlog items parked."""
+    asking: frozenset[str] = frozenset()
+    """The spec issues that wait for a person, by the item that each stops, or the file."""
+    landings: tuple[RunCommit, ...] = ()
+    """What has landed in a watch with several slots: the commit, and the item's file name."""
     returns: int = 0
     """Candidates that were sent back instead."""
     in_watch: bool = False
@@ -101,21 +58,46 @@ class RunSummary:
     """True in the deliver loop."""
     deliverables: DeliverablesListed | None = None
     """The latest deliverables; None while unknown."""
-    commits: tuple[SummaryCommit, ...] = ()
     failed_commits: tuple[str, ...] = ()
     """The error of each failed commit."""
     gate_changed: tuple[str, ...] = ()
     """Files of the check, removed tests and specifications that changed during the run."""
     lost_base: str | None = None
     """The commit that the run began with, if it was removed from the history."""
-    spent: Spending = field(default_factory=Spending)
-    """The spending of all sessions, as far as reported."""
-    earlier_s: float = 0.0
-    """Seconds that earlier processes worked on a resumed run."""
     tbd_files: tuple[str, ...] = ()
     """Names of the files in `.cuggino/tbd/` written by a stalled loop."""
     spec_issue_file: str | None = None
     """Name of the file in `.cuggino/spec-issues/` if the outcome is `spec_issue`."""
+
+    @property
+    def rounds(self) -> int:
+        """Iterations begun; sessions in the deliver loop."""
+        return self.tally.rounds
+
+    @property
+    def tasks(self) -> int:
+        """Tasks that an agent reported as done: `Progress` and `Done`."""
+        return self.tally.tasks
+
+    @property
+    def agents(self) -> int:
+        """Agents started, one per phase, session and audit."""
+        return self.tally.agents
+
+    @property
+    def commits(self) -> tuple[RunCommit, ...]:
+        """The commits of the run, each once."""
+        return self.tally.commits
+
+    @property
+    def earlier_s(self) -> float:
+        """Seconds that earlier processes worked on a resumed run."""
+        return self.tally.before.duration if self.tally.before else 0.0
+
+    @property
+    def spent(self) -> Spending:
+        """The spending of all sessions, as far as reported."""
+        return self.tally.spent
 
     @property
     def cost_usd(self) -> float | None:
@@ -134,29 +116,18 @@ class RunSummary:
 
     def add(self, event: Event) -> RunSummary:
         """Return the summary with one more event; most events change nothing."""
-        if event.tag == "RunResumed" and (
+        if isinstance(event, RunResumed) and (
             event.item is not None or self.agents or self.rounds or self.items
         ):
             return self  # a watch resumes a run of its own, which is already counted
-        spent = self.spent.add(event)
-        summary = self if spent is self.spent else replace(self, spent=spent)
-        return summary._counted(event) if event.tag in _COUNTED else summary
+        tally = self.tally.add(event)
+        summary = self if tally is self.tally else replace(self, tally=tally)
+        return summary._noted(event)
 
-    def _counted(self, event: Event) -> RunSummary:
+    def _noted(self, event: Event) -> RunSummary:
         match event:
-            case IterationStart():
-                return replace(self, rounds=self.rounds + 1)
-            case PlanningStart() | ImplementingStart() | ReviewingStart():
-                return replace(self, agents=self.agents + 1)
-            case Progress() | Done():
-                return replace(self, tasks=self.tasks + 1)
-            case CommitPerformed(commit_hash=commit_hash, message=message):
-                subject = message.strip().partition("\n")[0]
-                return replace(self, commits=(*self.commits, SummaryCommit(commit_hash, subject)))
             case CommitFailed(message=message):
                 return replace(self, failed_commits=(*self.failed_commits, message))
-            case RunResumed():
-                return self.recounted(event)
             case GateChanged(paths=paths):
                 return replace(self, gate_changed=paths)
             case HistoryRewritten(base=base):
@@ -168,26 +139,25 @@ class RunSummary:
             case LoopStalled(filenames=names):
                 return replace(self, outcome="stalled", tbd_files=names)
             case LoopSpecIssue(filename=filename):
-                return replace(self, outcome="spec_issue", spec_issue_file=filename)
-            case _:
-                return self._counted_of_others(event)
-
-    def _counted_of_others(self, event: Event) -> RunSummary:
-        """Count an event of the watch or the deliver loop, whose events are loaded only here."""
-        match event:
-            case WatchAuditStarted():
-                return replace(self, agents=self.agents + 1)
-            case WatchProcessingItem():
-                return replace(self, outcome=None, spec_issue_file=None, in_watch=True)
+                asking = self.asking | {event.item or filename}
+                return replace(self, outcome="spec_issue", spec_issue_file=filename, asking=asking)
+            case WatchProcessingItem(filename=name, slot=slot):
+                # With one slot, a watch continues once all issues are settled.
+                asking = self.asking - {name} if slot else frozenset()
+                return replace(
+                    self, outcome=None, spec_issue_file=None, in_watch=True, asking=asking
+                )
             case WatchItemCompleted():
                 return replace(self, items=self.items + 1)
-            case WatchLanded():
-                return replace(self, landed=self.landed + 1)
+            case WatchItemParked():
+                return replace(self, parked=self.parked + 1)
+            case WatchLanded(filename=name, commit=commit):
+                landed = RunCommit(commit[:7], name.removesuffix(".md"))
+                return replace(self, landings=(*self.landings, landed))
             case WatchSentBack():
                 return replace(self, returns=self.returns + 1)
             case DeliverSessionStarted():
-                counted = replace(self, rounds=self.rounds + 1, agents=self.agents + 1)
-                return replace(counted, in_delivery=True)
+                return replace(self, in_delivery=True)
             case DeliverablesListed():
                 return replace(self, deliverables=event, in_delivery=True)
             case DeliverEnded(outcome="quota" | "budget"):
@@ -199,15 +169,7 @@ class RunSummary:
 
     def recounted(self, totals: RunResumed) -> RunSummary:
         """Return the summary with these counts, such as those of the whole journal."""
-        return replace(
-            self,
-            rounds=totals.rounds,
-            tasks=totals.tasks,
-            agents=totals.agents,
-            commits=tuple(SummaryCommit(*commit) for commit in totals.commits),
-            spent=self.spent.add(totals),
-            earlier_s=totals.duration,
-        )
+        return replace(self, tally=self.tally.add(totals))
 
     def ended(self, outcome: RunOutcome) -> RunSummary:
         return replace(self, outcome=outcome)

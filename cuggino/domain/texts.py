@@ -6,11 +6,14 @@ import re
 
 _ESCAPES = re.compile(
     # Titles, links and other strings: ended by BEL or ST, else before JSON or a line end.
-    r"\x1b[\]PX^_](?:(?!\{\s*\")[^\x07\x1b\n])*(?:\x07|\x1b\\)?"
+    r"\x1b[\]PX^_](?:(?!\{\s*\")[^\x07\x1b\x9c\n])*(?:\x07|\x1b\\|\x9c)?"
+    # The same with controls of 8 bits, which stray in texts that were decoded wrongly.
+    r"|[\x90\x98\x9d-\x9f][^\x07\x1b\x9c\n]{0,999}(?:\x07|\x1b\\|\x9c)"
     # Colors, the cursor, modes. No sequence that programs print ends with a brace.
-    r"|\x1b\[[0-?]*[ -/]*[@-z|}~]?"
+    r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-z|}~]?"
     r"|\x1b[ -/]*[0-Z\\`-z|}~]?"
 )
+_INTRODUCER = re.compile("[\x1b\x90\x98\x9b\x9d-\x9f]")
 _UNITS = ("B", "kB", "MB", "GB")
 _STEP = 1000
 _WITH_TENTHS = 2
@@ -18,7 +21,7 @@ _WITH_TENTHS = 2
 
 def without_escapes(text: str) -> str:
     """Return the text without terminal sequences; one that was cut off ends before a `{`."""
-    return _ESCAPES.sub("", text) if "\x1b" in text else text
+    return _ESCAPES.sub("", text) if _INTRODUCER.search(text) else text
 
 
 def size_text(size: float) -> str:

@@ -39,6 +39,8 @@ class RunContinued(JournalEvent):
     """Another process resumes the run."""
 
     command: str = ""
+    options: dict[str, JsonValue] = Field(default_factory=dict)
+    """Its limits in money and tokens; empty in journals of older versions."""
 
 
 class StageStarted(JournalEvent):

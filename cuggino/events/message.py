@@ -26,7 +26,7 @@ class MessageDelta(LlmAgentEvent):
     The deltas of a part precede its `AgentMessage` and have its `message_id`; joined, they are its
     text. A message without an `AgentMessage` was retracted and may be written again with another
     id. Neither journal nor report records deltas. Where nobody reads messages before they are
-    complete, as without `--verbose`, most deltas are left out.
+    complete, as without `--verbose` or the loop's `stream`, most deltas are left out.
     """
 
     text: str

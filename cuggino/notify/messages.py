@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import NamedTuple
 
 from cuggino.config import Occasion
-from cuggino.domain import BudgetLevel, title_of
 from cuggino.errors import (
     BudgetExceeded,
     CugginoError,
@@ -31,11 +30,13 @@ from cuggino.events import (
     shown_state,
 )
 from cuggino.notify.night import Night
+from cuggino.runs.words import words
 
 BODY_LIMIT = 1500
 """Characters of a message; an agent's error can be long."""
 
 _TITLE_LIMIT = 150
+_ANSWER = "Answer with `cuggino issues`."
 
 _ENDS: Mapping[str, str] = {
     "approved": "Approved",
@@ -69,46 +70,54 @@ class Message(NamedTuple):
 
 
 def message_for(event: Event, night: Night | None = None) -> Message | None:
-    """Return the message about an event within a run, or None for most of them."""
+    """Return the message about an event within a run, or None for most of them.
+
+    Its title is the sentence of the event, with the title of the item instead of its file name.
+    """
     night = night or Night()
     match event:
         case WatchSpecIssueWaiting():
-            asked = [
-                *(text for _, text in night.issues),
-                "Answer with `cuggino issues`; until then nothing goes on.",
-            ]
-            return _message("spec_issue", "A spec issue waits for you", "\n".join(asked))
-        case LoopSpecIssue(item=str(item), content=content):
-            asked = [title_of(content), "Answer with `cuggino issues`; the other items go on."]
-            title = f"A spec issue waits for you: {night.title(item)}"
-            return _message("spec_issue", title, "\n".join(filter(None, asked)))
-        case WatchItemRetry(login=True, message=message):
-            return _message("login", "Log in to continue", message)
-        case WatchItemCompleted(filename=name, checked=checked):
-            how = ", unchecked" if checked is False else ""
-            return _message("item", f"Done{how}: {night.title(name)}", "")
-        case WatchItemParked(filename=name, reason=reason):
-            body = f"{reason}\nIt is in .cuggino/parked/ now."
-            return _message("parked", f"Parked: {night.title(name)}", body)
-        case RateLimited(overage=True, limit=limit, resets_at=resets_at):
-            words = [f"Beyond the limit {limit}." if limit else "", _resets(resets_at)]
-            body = " ".join(filter(None, words)) or "The run goes on."
-            return _message("quota", "Usage beyond a limit is paid for", body)
-        case RateLimited(status="rejected", limit=limit, resets_at=resets_at):
-            words = [f"Limit: {limit}." if limit else "", _resets(resets_at)]
-            body = " ".join(filter(None, words)) or "Wait."
-            return _message("quota", "The agent's usage limit is reached", body)
-        case QuotaWaiting(planned=True, message=why, resets_at=resets_at):
-            body = f"{why}. {_resets(resets_at)}".rstrip()
-            return _message("quota", "The run waits, to keep the rest of the quota", body)
-        case QuotaWaiting(resets_at=resets_at):
-            body = _resets(resets_at) or "The run goes on when it is lifted."
-            return _message("quota", "The agent's usage limit is reached", body)
-        case BudgetWarning() as warning:
-            body = f"{BudgetLevel.of(warning).share} are spent."
-            return _message("budget", "Most of the budget is spent", body)
+            asked = [*(question.title for question in night.state.questions), _ANSWER]
+            return _sentence(event, "spec_issue", *asked, "Until then nothing goes on.")
+        case LoopSpecIssue(item=str(item)):
+            asked = [f"Item: {night.state.title_of(item)}", _ANSWER]
+            return _sentence(event, "spec_issue", *asked, "The other items go on.")
+        case WatchItemRetry(login=True):
+            return _sentence(event, "login")
+        case WatchItemCompleted(filename=name):
+            return _sentence(event, "item", names=(name, night.state.title_of(name)))
+        case WatchItemParked(filename=name):
+            where = "It is in .cuggino/parked/ now."
+            return _sentence(event, "parked", where, names=(name, night.state.title_of(name)))
+        case RateLimited(overage=True) | RateLimited(status="rejected") | QuotaWaiting():
+            return _sentence(event, "quota")
+        case BudgetWarning():
+            return _sentence(event, "budget")
         case _:
             return None
+
+
+def _sentence(
+    event: Event, occasion: Occasion, *advice: str, names: tuple[str, str] = ("", "")
+) -> Message:
+    """Return the sentence of the event as a title; all of it is in the body if that is cut."""
+    spoken = words(event)
+    text = spoken.text.replace(*names, 1) if spoken is not None else ""
+    title = text.partition("\n")[0].replace(": # ", ": ")
+    is_whole = title == text and len(title) <= _TITLE_LIMIT
+    return _message(occasion, title, "\n".join([*([] if is_whole else [text]), *advice]))
+
+
+def limit_of(event: RateLimited | QuotaWaiting) -> tuple[str, datetime | None]:
+    """Return what events about the same limit have in common."""
+    match event:
+        case RateLimited(overage=True):
+            kind = "overage"
+        case QuotaWaiting(planned=True):
+            kind = "planned"
+        case _:
+            kind = "limit"
+    return kind, event.resets_at
 
 
 def night_message(night: Night, now: datetime, *, ended: bool) -> Message:
@@ -155,10 +164,6 @@ def _end(outcome: RunOutcome, reason: str, night: Night, now: datetime, *, subje
 
 def _message(occasion: Occasion, title: str, body: str) -> Message:
     return Message(frozenset({occasion}), title, body)
-
-
-def _resets(at: datetime | None) -> str:
-    return f"It resets at {at:%Y-%m-%d %H:%M %Z}".rstrip() + "." if at is not None else ""
 
 
 def plain(text: str, limit: int = BODY_LIMIT) -> str:

@@ -1,130 +1,80 @@
-"""The summary of a run or of a night of a watch, as a fold over the events."""
+"""The summary of a run or of a night of a watch: its state, less the one at the last message."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any
 
-from cuggino.domain import RunSummary, cost_of, title_of
-from cuggino.events import (
-    Event,
-    LoopSpecIssue,
-    WatchFollowDelayed,
-    WatchFollowed,
-    WatchItemCompleted,
-    WatchItemParked,
-    WatchItemRetained,
-    WatchItemRetry,
-    WatchProcessingItem,
-    WatchProposal,
-    WatchProposed,
-    WatchSentBack,
-    WatchWorkKept,
-)
+from cuggino.domain import RunCommit, RunSummary, money
+from cuggino.events import Event
+from cuggino.runs import Activity, ItemEnd
 
-_ENDS_PROPOSAL = (
-    *(WatchItemCompleted, WatchItemParked, WatchProcessingItem, WatchSentBack),
-    WatchWorkKept,
-)
 SHOWN = 10
 """Maximum items and commits that are named; of the rest, only the number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Night:
-    """The progress since the last summary."""
+    """The progress since the last message."""
 
-    began: datetime | None = None
-    """The time of the first event that counts."""
+    state: Activity = field(default_factory=Activity)
     summary: RunSummary = field(default_factory=RunSummary)
-    titles: Mapping[str, str] = field(default_factory=dict)
-    """Titles of items by file name."""
-    at_work: Mapping[str, str] = field(default_factory=dict)
-    """Titles of the items at work, by file name."""
-    done: tuple[str, ...] = ()
-    parked: tuple[tuple[str, str], ...] = ()
-    """Items that were set aside, each with the reason."""
-    issues: tuple[tuple[str | None, str], ...] = ()
-    """The open spec issues: the item that each stops, if the others go on, and its first line."""
-    proposals: Mapping[str, str] = field(default_factory=dict)
-    """The open pull requests: number and state, by the file names of the items."""
-    follow_delayed: str = ""
-    """The reason why the user's branch does not follow the landed work."""
-
-    @property
-    def has_items(self) -> bool:
-        """Return whether a watch has worked on an item."""
-        return bool(self.done or self.parked or self.issues or self.at_work or self.proposals)
+    state_before: Activity = field(default_factory=Activity)
+    """The state at the last message."""
+    summary_before: RunSummary = field(default_factory=RunSummary)
+    began: datetime | None = None
+    """The time of the first event since then."""
 
     def add(self, event: Event, at: datetime) -> Night:
-        """Return the night after one more event; most events leave it unchanged."""
-        summary = self.summary.add(event)
-        night = self if summary is self.summary else replace(self, summary=summary)
-        match event:
-            case WatchProcessingItem(filename=name, title=title, slot=slot):
-                title = title or name.removesuffix(".md")
-                others = self.at_work if slot else {}
-                # With one slot, a watch continues once all issues are settled.
-                issues = tuple(one for one in self.issues if slot and one[0] != name)
-                titles = {**self.titles, name: title}
-                at_work = {**others, name: title}
-                night = replace(night, titles=titles, at_work=at_work, issues=issues)
-            case WatchItemCompleted(filename=name, checked=checked):
-                how = " (unchecked)" if checked is False else ""
-                night = night._without(name, done=(*self.done, self.title(name) + how))
-            case WatchItemParked(filename=name, reason=reason):
-                entry = (self.title(name), reason)
-                night = night._without(name, parked=(*self.parked, entry))
-            case WatchItemRetry(filename=name) | WatchItemRetained(filename=name):
-                if len(self.at_work) > 1:
-                    night = night._without(name)
-            case LoopSpecIssue(content=content, filename=name, item=item):
-                night = replace(night, issues=(*self.issues, (item, title_of(content) or name)))
-                if item is not None:
-                    night = night._without(item)
-            case WatchProposed(filename=name, number=number):
-                proposals = {**self.proposals, name: f"#{number}"}
-                night = night._without(name, proposals=proposals)
-            case WatchProposal(filename=name, number=number, state=state) if name in self.proposals:
-                words = f"#{number} {state.replace('-', ' ')}"
-                night = replace(night, proposals={**self.proposals, name: words})
-            case WatchFollowDelayed(branch=branch, reason=reason):
-                night = replace(night, follow_delayed=f"{branch} does not follow: {reason}")
-            case WatchFollowed():
-                night = replace(night, follow_delayed="")
-            case _:
-                pass
-        if isinstance(event, _ENDS_PROPOSAL) and event.filename in night.proposals:
-            left = {k: v for k, v in night.proposals.items() if k != event.filename}
-            night = replace(night, proposals=left)
-        if night is not self and night.began is None:
-            night = replace(night, began=at)
-        return night
+        """Return the night after one more event."""
+        state, summary = self.state.add(event, at=at), self.summary.add(event)
+        if state is self.state and summary is self.summary:
+            return self
+        return replace(self, state=state, summary=summary, began=self.began or at)
 
-    def title(self, name: str) -> str:
-        """Return the title of an item."""
-        return self.titles.get(name) or name.removesuffix(".md")
+    def next(self) -> Night:
+        """Return the start of the next night."""
+        return Night(
+            state=self.state,
+            summary=self.summary,
+            state_before=self.state,
+            summary_before=self.summary,
+        )
+
+    @property
+    def done(self) -> tuple[ItemEnd, ...]:
+        """The items completed since the last message."""
+        return self.state.completed[self.state_before.done :]
+
+    @property
+    def parked(self) -> tuple[ItemEnd, ...]:
+        """The items set aside since the last message."""
+        return self.state.set_aside[self.state_before.parked :]
+
+    @property
+    def commits(self) -> tuple[RunCommit, ...]:
+        """The commits since the last message."""
+        return self.summary.commits[len(self.summary_before.commits) :]
 
     @property
     def working(self) -> str:
-        """Return the titles of the items at work."""
-        return "; ".join(self.at_work.values())
+        """The titles of the items at work, or on their way to the trunk."""
+        if self.state.item:
+            return self.state.title
+        places = ("slot", "queue", "landing")
+        return "; ".join(item.title for item in self.state.items if item.place in places)
 
-    def next(self) -> Night:
-        """Return the start of the next night, with the items still at work."""
-        return Night(
-            titles=self.titles,
-            at_work=self.at_work,
-            proposals=self.proposals,
-            follow_delayed=self.follow_delayed,
-        )
+    @property
+    def proposals(self) -> tuple[Activity, ...]:
+        """The items with an open pull request, also while they wait for a retry."""
+        places = ("proposed", "retry")
+        return tuple(i for i in self.state.items if i.pull_request and i.place in places)
 
-    def _without(self, item: str, **changes: Any) -> Night:
-        """Return the night after the end of work on an item."""
-        left = {name: title for name, title in self.at_work.items() if name != item}
-        return replace(self, at_work=left, **changes)
+    @property
+    def has_items(self) -> bool:
+        """Return whether a watch has worked on an item, or an item waits for somebody."""
+        waits = self.state.questions or self.proposals
+        return bool(self.done or self.parked or waits or self.working)
 
     def counts(self) -> str:
         """Return the numbers of items, such as `3 done, 1 parked`."""
@@ -134,45 +84,47 @@ class Night:
 
     def facts(self, now: datetime) -> list[str]:
         """Return the lines of a message: items, matters for a person, cost and commits."""
-        summary = self.summary
-        lines = _listed("Done", self.done)
-        lines += _listed("Parked", [f"{title} ({reason})" for title, reason in self.parked])
-        pulls = [f"{self.title(name)} ({words})" for name, words in self.proposals.items()]
+        summary, state = self.summary, self.state
+        noted = [f"{end.title} ({end.note})" if end.note else end.title for end in self.done]
+        lines = _listed("Done", noted)
+        lines += _listed("Parked", [f"{end.title} ({end.note})" for end in self.parked])
+        pulls = [f"{item.title} ({item.pull_words})" for item in self.proposals]
         lines += _listed("Open pull requests", pulls)
-        if self.issues:
-            asked = "; ".join(text for _, text in self.issues)
+        if state.questions:
+            asked = "; ".join(question.title for question in state.questions)
             lines.append(f"Waits for you: {asked} (cuggino issues)")
         elif self.parked:
             lines.append("Waits for you: parked items (cuggino backlog list)")
-        if self.follow_delayed:
-            lines.append(f"Waits for you: {self.follow_delayed}")
+        if state.follow_delayed:
+            lines.append(f"Waits for you: {state.branch} does not follow: {state.follow_delayed}")
         if summary.deliverables is not None:
             found = summary.deliverables
             blocked = f", {found.blocked} blocked" if found.blocked else ""
             lines.append(f"Deliverables: {found.passed} of {len(found.deliverables)}{blocked}")
-        parts = [_spent(summary)]
-        commits = len(summary.commits)
+        parts = [self._spent()]
+        commits = len(self.commits)
         parts += [f"{commits} commit{'s' * (commits != 1)}"] if commits else []
-        seconds = summary.earlier_s
+        seconds = summary.earlier_s - self.summary_before.earlier_s
         seconds += (now - self.began).total_seconds() if self.began is not None else 0.0
         parts.append(_time(seconds))
         lines.append(", ".join(filter(None, parts)))
-        lines += [f"{commit} {subject}" for commit, subject in summary.commits[-SHOWN:]]
+        lines += [f"{commit} {subject}" for commit, subject in self.commits[-SHOWN:]]
         return lines
 
+    def _spent(self) -> str:
+        after, before = self.summary, self.summary_before
+        if after.cost_usd is not None:
+            cost = after.cost_usd - (before.cost_usd or 0.0)
+            return f"Cost: {money(cost, estimated=after.cost_estimated, digits=2)}"
+        tokens = after.spent.total_tokens - before.spent.total_tokens
+        return f"Cost: {tokens:,} tokens" if tokens else ""
 
-def _listed(name: str, titles: tuple[str, ...] | list[str]) -> list[str]:
+
+def _listed(name: str, titles: list[str]) -> list[str]:
     if not titles:
         return []
     more = f" and {len(titles) - SHOWN} more" if len(titles) > SHOWN else ""
     return [f"{name}: {'; '.join(titles[:SHOWN])}{more}"]
-
-
-def _spent(summary: RunSummary) -> str:
-    if summary.cost_usd is not None:
-        return f"Cost: {cost_of(summary, digits=2)}"
-    tokens = summary.spent.total_tokens
-    return f"Cost: {tokens:,} tokens" if tokens else ""
 
 
 def _time(seconds: float) -> str:

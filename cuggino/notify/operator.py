@@ -22,6 +22,7 @@ from cuggino.events import (
 from cuggino.notify.messages import (
     Message,
     error_message,
+    limit_of,
     message_for,
     night_message,
     one_line,
@@ -131,7 +132,7 @@ class _Calls:
         self._waiting: list[Message] = []
         self._dropped = 0
         self._running = SerialDisposable()
-        self._limits: set[str] = set()
+        self._limits: set[tuple[str, datetime | None]] = set()
         """Texts of notified usage limits, which several items may reach at once."""
         self._sending = self._failed = self._disposed = False
         self._held: list[Callable[[], None]] | None = None
@@ -206,7 +207,7 @@ class _Calls:
         if isinstance(event, WatchBacklogWaiting) and not event.proposals:
             if self._night.has_items:
                 self._queue(night_message(self._night, now, ended=True))
-            self._night = Night(follow_delayed=self._night.follow_delayed)
+            self._night = self._night.next()
             return
         if self._morning is not None and now >= self._morning:
             self._morning = next_time(self._at or "", now)
@@ -217,9 +218,10 @@ class _Calls:
         if message is None:
             return
         if isinstance(event, RateLimited | QuotaWaiting):
-            if any(message.body in said for said in self._limits):  # the wait that follows, too
+            limit = limit_of(event)
+            if limit in self._limits:  # the wait that follows, too
                 return
-            self._limits.add(message.body)
+            self._limits.add(limit)
         self._queue(message)
 
     def _queue(self, message: Message) -> None:

@@ -34,7 +34,6 @@ from cuggino.report.project import (
 from cuggino.report.prose import diff, markdown
 from cuggino.report.rendering import View, environment, render_part, stylesheet, view
 from cuggino.report.times import zone_at
-from cuggino.report.wording import often
 
 __all__ = [
     "GENERATOR",
@@ -64,7 +63,6 @@ __all__ = [
     "environment",
     "load_report",
     "markdown",
-    "often",
     "render_night",
     "render_part",
     "render_report",

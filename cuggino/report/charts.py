@@ -15,12 +15,12 @@ from cuggino.report.times import Times
 from cuggino.report.wording import (
     UNKNOWN,
     all_tokens,
-    counted,
     duration,
     first_line,
     number,
     outcome,
 )
+from cuggino.runs.words import counted
 
 WIDTH: Final = 1000
 LANES: Final[tuple[StageKind, ...]] = get_args(StageKind)
@@ -386,7 +386,7 @@ def cost_chart(report: RunReport, times: Times) -> LineChart | None:
     return LineChart(
         title=f"Cost over time: {cost_of(report.totals)}",
         height=_HEIGHT,
-        most=money(top),
+        most=money(top, estimated=report.totals.cost_estimated),
         lines=(line,),
         ticks=tuple(axis.ticks(times, _HEIGHT + 14)),
     )

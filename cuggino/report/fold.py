@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import re
 from array import array
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
-from cuggino.domain import Spending, unreset, with_window
+from cuggino.domain import Tally, unreset, with_window
 from cuggino.events import (
     ApprovalBlocked,
     Approved,
+    BuildVerified,
     CheckCommandOutput,
     CheckCommandStarted,
     CheckWeakened,
@@ -32,13 +32,11 @@ from cuggino.events import (
     PushPerformed,
     QuotaUsed,
     RequestChanges,
-    RunResumed,
     RunStarted,
     SetupCommandOutput,
     SetupCommandStarted,
     SpecIssue,
     StageFinished,
-    StageStarted,
     ToBeDiscussed,
     ToolCall,
     ToolResult,
@@ -60,7 +58,7 @@ from cuggino.report.model import (
     ToolUse,
     Transcript,
 )
-from cuggino.report.notices import Notices, finding_of_building
+from cuggino.report.notices import Notices, describe
 from cuggino.report.plans import Plans
 from cuggino.report.stages import Processes, Stages
 from cuggino.report.transcript import MOST_KEPT, Transcripts
@@ -221,7 +219,6 @@ class RunFold:
         self._windows = _Windows()
         self._transcripts = Transcripts()
         self._others: tuple[_Collector, ...] = (
-            self._spending,
             self._notices,
             self._results,
             self._plans,
@@ -271,6 +268,7 @@ class RunFold:
         if tag == "StageFinished":
             self._transcripts.settle(place)
         self._totals.add(entry)
+        self._spending.add(entry.at, self._totals.tally)
         notices = self._notices.count
         for collect in self._others:
             collect.add(entry)
@@ -397,7 +395,7 @@ def roles_of(stages: Iterable[StageTry]) -> tuple[RoleSpent, ...]:
 
 
 def _added(one: Usage, other: Usage) -> Usage:
-    return _moved(one, Usage(), other)
+    return Usage(**{name: count + getattr(other, name) for name, count in one})
 
 
 class Jobs:
@@ -541,8 +539,10 @@ def _finding(event: Event) -> tuple[str, Tone, str] | None:
             return "Not done after all", "warning", f"{event.description} ({event.deliverable_id})"
         case DeliverableStatusChanged(previous=before, status="blocked") if before != "blocked":
             return "Blocked", "bad", f"{event.description} ({event.deliverable_id})"
+        case BuildVerified(passed=False) | JobVerified(passed=False) | JobBlocked():
+            return describe(event)
         case _:
-            return finding_of_building(event)
+            return None
 
 
 MOST_POINTS: Final = 8000
@@ -561,30 +561,19 @@ class _Windows:
 
 
 class SpentOverTime:
-    """Cost and tokens of the whole run over time; the agents of several stages may overlap."""
+    """Cost and tokens of the whole run over time."""
 
     def __init__(self) -> None:
-        self._stages: defaultdict[str | None, Spending] = defaultdict(Spending)
-        self._cost: float | None = None
-        self._usage = Usage()
+        self._tally = Tally()
         self._points: list[Spent] = []
 
-    def add(self, entry: Entry) -> None:
-        if isinstance(entry.event, StageStarted):
-            # Earlier attempts at the stage are already in the sum.
-            self._stages.pop(entry.stage, None)
+    def add(self, at: datetime, tally: Tally) -> None:
+        if tally is self._tally:
             return
-        if isinstance(entry.event, RunResumed):  # repeats counted entries
-            return
-        before = self._stages[entry.stage]
-        after = self._stages[entry.stage] = before.add(entry.event)
-        if after is before:
-            return
-        if after.cost_usd is not None:
-            self._cost = (self._cost or 0.0) + after.cost_usd - (before.cost_usd or 0.0)
-        self._usage = _moved(self._usage, before.usage or Usage(), after.usage or Usage())
-        point = Spent(entry.at, self._cost, self._usage)
-        if not self._points or self._points[-1][1:] != point[1:]:
+        self._tally, spent = tally, tally.spent
+        point = Spent(at, spent.cost_usd, spent.usage or Usage())
+        before = self._points[-1][1:] if self._points else Spent(at, None, Usage())[1:]
+        if before != point[1:]:
             self._points.append(point)
         if len(self._points) > MOST_POINTS:
             del self._points[-2::-2]
@@ -592,12 +581,6 @@ class SpentOverTime:
     def result(self) -> tuple[Spent, ...]:
         """Return the moments of spending in order, each with the running total."""
         return tuple(self._points)
-
-
-def _moved(total: Usage, before: Usage, after: Usage) -> Usage:
-    return Usage(
-        **{name: count + getattr(after, name) - getattr(before, name) for name, count in total}
-    )
 
 
 @dataclass(slots=True)

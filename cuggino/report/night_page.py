@@ -12,7 +12,8 @@ from cuggino.report.night import NightReport
 from cuggino.report.page import first_level, fitted, footer, render_page
 from cuggino.report.rendering import View, macros_of, smaller, view
 from cuggino.report.times import Times
-from cuggino.report.wording import UNKNOWN, counted, duration
+from cuggino.report.wording import UNKNOWN, duration
+from cuggino.runs.words import counted
 
 _MOST_LANES: Final = 40
 

@@ -47,15 +47,3 @@ LANDINGS: Final[Mapping[LandingEnd, tuple[str, Tone]]] = MappingProxyType(
     }
 )
 """The label and tone of each outcome of a landing."""
-
-RETURNED: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "conflict": "it conflicts with what has landed",
-        "check": "the check failed after the merge",
-        "setup": "the setup failed after the merge",
-        "changed-files": "the check changes files that git tracks",
-        "ci": "a job of its pull request failed",
-        "review": "a review of its pull request asks for changes",
-    }
-)
-"""The reasons for sending an item back, in words."""

@@ -13,7 +13,8 @@ from cuggino.report.model import RunReport
 from cuggino.report.prose import markup
 from cuggino.report.rendering import PARTS, View, render_all, smaller, stylesheet, template, view
 from cuggino.report.visible import visible
-from cuggino.report.wording import counted, first_line, standing
+from cuggino.report.wording import first_line, standing
+from cuggino.runs.words import counted
 
 GENERATOR: Final = "cuggino report"
 """The generator named in the head of every page."""

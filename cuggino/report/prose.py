@@ -21,6 +21,7 @@ MOST: Final = 20_000
 """Characters of Markdown that are rendered; of a longer text, head and tail."""
 
 _BOX = re.compile(r"\A\[([ xX])\] ")
+_CODE = re.compile("`([^`]+)`")
 _LINK = re.compile(r"https?://[^\s]", re.IGNORECASE)
 
 
@@ -35,6 +36,13 @@ def markdown(text: str | Cut, *, most: int = MOST) -> Markup:
     if not known.left_out:
         return _rendered(known.head)
     return markup("").join((_rendered(known.head), left_out(known), _rendered(known.tail)))
+
+
+def coded(title: str) -> Markup:
+    """Return a title as HTML, with what stands in back-quotes as code."""
+    code = markup("<code>{}</code>")
+    parts = enumerate(_CODE.split(visible(title)))
+    return markup("").join(code.format(part) if n % 2 else part for n, part in parts)
 
 
 def left_out(text: Cut) -> Markup:

@@ -19,6 +19,7 @@ from cuggino.report.outcomes import LANDINGS, OUTCOMES
 from cuggino.report.times import Times
 from cuggino.report.transcript import fit_rows
 from cuggino.report.visible import visible
+from cuggino.runs.words import counted, often
 
 PARTS: Final = (
     *("head", "plan", "slots", "landings", "timeline", "spending", "deliverables", "sessions"),
@@ -131,14 +132,15 @@ def environment(*folders: Path) -> Environment:
     )
     made.filters |= {
         "markdown": prose.markdown,
+        "coded": prose.coded,
         "diff": prose.diff,
         "left_out": prose.left_out,
         "duration": wording.duration,
         "cost": lambda paid: cost_of(paid) or wording.UNKNOWN,
         "money": money,
         "number": wording.number,
-        "counted": wording.counted,
-        "often": wording.often,
+        "counted": counted,
+        "often": often,
         "tokens": wording.all_tokens,
         "first_line": wording.first_line,
         "outcome": wording.outcome,

@@ -48,8 +48,8 @@ from cuggino.report.model import (
     SlotUse,
     WatchedItem,
 )
-from cuggino.report.outcomes import RETURNED
 from cuggino.report.visible import cut
+from cuggino.runs.words import RETURN_REASONS
 from cuggino.storage.journal import Entry
 
 _RESULTS: Final[tuple[tuple[type, ItemState], ...]] = (
@@ -226,7 +226,7 @@ class WatchedItems:
                 said = {"output": output, "paths": paths, "returns": returns}
                 self._landed(name, "", at, ending=reason, **said)
                 named = f": {', '.join(paths)}" if paths else ""
-                self._settle(name, "sent_back", f"{RETURNED[reason]}{named}", at)
+                self._settle(name, "sent_back", f"{RETURN_REASONS[reason]}{named}", at)
                 self._put(name, at, returns=returns, candidate="")
             case WatchItemHeld(filename=name, reason=reason) if name not in self._open:
                 self._put(name, at, state="held", reason=reason)

@@ -10,6 +10,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from cuggino.events import DeliverExit, RunState, Usage, shown_state
+from cuggino.runs.words import counted
 from cuggino.storage.journal import Delivery
 
 _SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
@@ -43,16 +44,6 @@ def duration(seconds: float) -> str:
 def number(value: int) -> str:
     """Return the number with thousands separators."""
     return f"{value:,}"
-
-
-def counted(value: int, noun: str, plural: str | None = None) -> str:
-    """Return `1 file`, `2 files`."""
-    return f"{number(value)} {noun if value == 1 else plural or noun + 's'}"
-
-
-def often(count: int) -> str:
-    """Return `once`, `twice`, `3 times`."""
-    return {1: "once", 2: "twice"}.get(count) or counted(count, "time")
 
 
 def standing(delivery: Delivery | None, *, is_sync: bool = False) -> str:

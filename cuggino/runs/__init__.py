@@ -19,10 +19,26 @@ from cuggino.domain import (
     without_file,
 )
 from cuggino.events import RunOutcome
-from cuggino.runs.activity import Activity, ActivityState, ItemPlace, RunningTool, Wait, tool_target
+from cuggino.runs.activity import (
+    Activity,
+    ActivityState,
+    ItemEnd,
+    ItemPlace,
+    Question,
+    RunningTool,
+    Wait,
+    tool_target,
+)
 from cuggino.runs.as_json import run_details_json, run_json, unreadable_json
 from cuggino.runs.following import follow
-from cuggino.runs.listing import RecordedRun, Runs, RunStatus, UnreadableRun, working_process
+from cuggino.runs.listing import (
+    RecordedRun,
+    Runs,
+    RunStatus,
+    UnreadableRun,
+    resume_command,
+    working_process,
+)
 from cuggino.runs.pace import Pace, read_pace
 from cuggino.runs.stages import RecordedStage, recorded_stages
 from cuggino.runs.stats import RunStats, StatsGroup, StatsRow, run_stats, stats_json
@@ -46,12 +62,14 @@ __all__ = [
     "DeliverableCourse",
     "DeliveredSession",
     "Delivery",
+    "ItemEnd",
     "ItemPlace",
     "JournalNews",
     "LastRun",
     "Pace",
     "ProjectState",
     "ProjectStatus",
+    "Question",
     "RecordedRun",
     "RecordedStage",
     "RunOutcome",
@@ -79,6 +97,7 @@ __all__ = [
     "recorded_stages",
     "replay",
     "replay_timed",
+    "resume_command",
     "run_details_json",
     "run_json",
     "run_stats",

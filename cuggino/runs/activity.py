@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, cast
 
-from cuggino.domain import Spending, TokenCount, merged_windows, task_titles, unreset, with_window
+from cuggino.domain import (
+    Spending,
+    TokenCount,
+    merged_windows,
+    task_titles,
+    title_of,
+    unreset,
+    with_window,
+)
 from cuggino.events import (
     AgentFellBack,
     AgentMessage,
@@ -28,6 +36,7 @@ from cuggino.events import (
     QuotaUsed,
     QuotaWaiting,
     RateLimited,
+    RunContinued,
     RunEnded,
     RunResult,
     RunResumed,
@@ -131,6 +140,28 @@ class Wait:
     """The agent's name of the usage limit, such as `five_hour`."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A spec issue that a person has to resolve."""
+
+    filename: str
+    title: str
+    """Its first line."""
+    item: str = ""
+    """The item that waits for it, if the others of the watch go on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemEnd:
+    """An item that was completed or set aside."""
+
+    item: str
+    """Its file name."""
+    title: str
+    note: str = ""
+    """The reason why it was set aside, or `unchecked`."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Activity:
     """The activity of a run or watch after the events added so far.
@@ -213,11 +244,16 @@ class Activity:
     """The address of Dask's own dashboard; "" without one."""
     held: tuple[tuple[str, str], ...] = ()
     """Items that wait for another one or for a person, each with the reason."""
+    branch: str = ""
+    """The user's branch, if it does not follow the trunk yet."""
+    return_reasons: tuple[tuple[str, str], ...] = ()
+    """Items that were sent back, each with the latest reason, also once they are put away."""
     follow_delayed: str = ""
     """The reason why the user's branch does not follow the trunk yet; "" if it does."""
-    done: int = 0
-    """Items completed."""
-    parked: int = 0
+    titles: Mapping[str, str] = field(default_factory=dict)
+    """Titles of the items so far, by file name."""
+    completed: tuple[ItemEnd, ...] = ()
+    set_aside: tuple[ItemEnd, ...] = ()
     """Items parked."""
 
     iteration: int = 0
@@ -251,10 +287,8 @@ class Activity:
     is_stopping: bool = False
     steering: tuple[str, ...] = ()
     """Messages of a person that the agent has not received yet."""
-    spec_issue: str = ""
-    """The name of the spec issue that a person has to resolve."""
-    spec_issues: tuple[tuple[str, str], ...] = ()
-    """In a watch with several slots: the items that wait for a spec issue, each with its name."""
+    questions: tuple[Question, ...] = ()
+    """The spec issues that a person has to resolve."""
     login: str = ""
     """Instructions for logging in the agent, while the run waits for that."""
     is_blocked: bool = False
@@ -294,6 +328,20 @@ class Activity:
         return self.tasks[self.task - 1] if 0 < self.task <= len(self.tasks) else ""
 
     @property
+    def done(self) -> int:
+        """Items completed."""
+        return len(self.completed)
+
+    @property
+    def parked(self) -> int:
+        """Items parked."""
+        return len(self.set_aside)
+
+    def title_of(self, item: str) -> str:
+        """Return the title of an item, or its file name."""
+        return self.titles.get(item) or item.removesuffix(".md")
+
+    @property
     def queued(self) -> int:
         """Items that wait for their turn, as far as known."""
         return max(self.total - self.position, 0)
@@ -321,8 +369,7 @@ class Activity:
     @property
     def calls(self) -> tuple[str, ...]:
         """The requests to a person, one line each."""
-        names = (self.spec_issue, *(name for _, name in self.spec_issues))
-        issues = (f"Resolve spec issue {name}" for name in names if name)
+        issues = (f"Answer: {question.title}" for question in self.questions)
         login = (f"Log in: {self.login}",) if self.login else ()
         return (*issues, *login)
 
@@ -441,8 +488,8 @@ class Activity:
         whole = self._joined(after)
         match type(event).__name__:
             case "LoopSpecIssue":
-                asked = (part.item, after.spec_issue)
-                return _changed(whole._without(part.item), spec_issues=(*self.spec_issues, asked))
+                asked = (replace(question, item=part.item) for question in after.questions)
+                return _changed(whole._without(part.item), questions=(*self.questions, *asked))
             case "SessionEnded" if not after.login and self.login:
                 return _changed(whole, login="" if _completed_well(event) else self.login)
             case "Steered" if after is part:
@@ -563,11 +610,21 @@ def _token_count(options: Mapping[str, object]) -> TokenCount:
     return "weighted" if weighs else "plain"
 
 
+def _limits(options: Mapping[str, object]) -> dict[str, Any]:
+    """Return the limits of the run in money and tokens."""
+    budget = options.get("budget")
+    return {
+        "budget": float(budget) if isinstance(budget, int | float) else None,
+        "max_tokens": _whole(options.get("max_tokens")) or None,
+        "count_tokens": _token_count(options),
+    }
+
+
 def _started(self: Activity, event: RunStarted, at: datetime) -> Activity:
     if self.kind == "watch" and event.kind == "run":
         return self  # the run of an item
     options = event.options
-    model, budget = options.get("model"), options.get("budget")
+    model = options.get("model")
     return _changed(
         self,
         kind=event.kind,
@@ -575,9 +632,7 @@ def _started(self: Activity, event: RunStarted, at: datetime) -> Activity:
         focus=event.focus,
         agent=event.agent,
         model=model if isinstance(model, str) else None,
-        budget=float(budget) if isinstance(budget, int | float) else None,
-        max_tokens=_whole(options.get("max_tokens")) or None,
-        count_tokens=_token_count(options),
+        **_limits(options),
         max_iterations=_whole(options.get("max_iterations")),
         slots=_slots(event),
         active_slots=_slots(event),
@@ -608,11 +663,12 @@ _PLACES: Mapping[ItemPlace | None, ItemPlace] = MappingProxyType(
 """The places of items after their process was killed."""
 
 
-def _continued(self: Activity, _event: object, at: datetime) -> Activity:
+def _continued(self: Activity, event: RunContinued, at: datetime) -> Activity:
     """Return the activity of a resumed run, without the running tools of the earlier process."""
     began, last = self.began or at, self.changed or at
     return _changed(
         self,
+        **(_limits(event.options) if event.options else {}),
         began=at,
         earlier=self.earlier + max((last - began).total_seconds(), 0.0),
         tools=(),
@@ -663,7 +719,9 @@ def _result(self: Activity, event: RunResult, _at: datetime) -> Activity:
 
 
 def _spec_issue(self: Activity, event: LoopSpecIssue, at: datetime) -> Activity:
-    return _changed(_result(self, event, at), spec_issue=event.filename)
+    title = title_of(event.content) or event.filename
+    asked = Question(filename=event.filename, title=title)
+    return _changed(_result(self, event, at), questions=(asked,))
 
 
 def _forecast(self: Activity, event: Forecast, _at: datetime) -> Activity:
@@ -794,8 +852,13 @@ def _item(self: Activity, event: WatchProcessingItem, at: datetime) -> Activity:
         total=event.total,
         is_idle=False,
         is_blocked=False,
-        spec_issue="",
+        questions=(),
+        titles=_titled(self, event),
     )
+
+
+def _titled(self: Activity, event: WatchProcessingItem) -> Mapping[str, str]:
+    return {**self.titles, event.filename: event.title} if event.title else self.titles
 
 
 def _item_in_slot(self: Activity, event: WatchProcessingItem, at: datetime) -> Activity:
@@ -818,7 +881,7 @@ def _item_in_slot(self: Activity, event: WatchProcessingItem, at: datetime) -> A
         role="preparing",
         stage_began=at,
         returns=event.returns or (before.returns if before else 0),
-        return_reason=before.return_reason if before else "",
+        return_reason=_return_reason(self, name),
         is_idle=False,
     )
     others = tuple(
@@ -833,12 +896,17 @@ def _item_in_slot(self: Activity, event: WatchProcessingItem, at: datetime) -> A
         total=event.total or self.total,
         slots=max(self.slots, event.slot),
         active_slots=self.active_slots or max(self.slots, event.slot),
-        spec_issues=_others(self.spec_issues, name),
+        questions=_unasked(self, name),
+        titles=_titled(self, event),
         held=_others(self.held, name),
         is_idle=False,
         is_blocked=False,
-        spec_issue="",
     )
+
+
+def _unasked(self: Activity, item: str) -> tuple[Question, ...]:
+    """Return the questions but those that have stopped the item, or the whole watch."""
+    return tuple(question for question in self.questions if question.item not in ("", item))
 
 
 def _others(pairs: tuple[tuple[str, str], ...], name: str) -> tuple[tuple[str, str], ...]:
@@ -885,7 +953,8 @@ def _landing(self: Activity, event: WatchLanding, at: datetime) -> Activity:
     known = self.of_item(event.filename)
     returns = event.returns or (known.returns if known else 0)
     changes = {"commit": event.commit, "returns": returns, "stage_began": at}
-    return self._moved(event.filename, place="landing", **changes)
+    reason = _return_reason(self, event.filename)
+    return self._moved(event.filename, place="landing", return_reason=reason, **changes)
 
 
 def _landed(self: Activity, event: WatchLanded, _at: datetime) -> Activity:
@@ -906,8 +975,14 @@ def _proposal(self: Activity, event: WatchProposal, _at: datetime) -> Activity:
     return self._joined(_changed(part, pull_state=event.state, pull_note=event.message))
 
 
+def _return_reason(self: Activity, item: str) -> str:
+    """Return why an item was sent back last, also after an attempt that failed; "" if unknown."""
+    known = self.of_item(item)
+    return (known.return_reason if known else "") or dict(self.return_reasons).get(item, "")
+
+
 def _sent_back(self: Activity, event: WatchSentBack, at: datetime) -> Activity:
-    return self._moved(
+    moved = self._moved(
         event.filename,
         place="sent-back",
         slot=0,
@@ -916,6 +991,8 @@ def _sent_back(self: Activity, event: WatchSentBack, at: datetime) -> Activity:
         return_reason=event.reason,
         stage_began=at,
     )
+    others = _others(self.return_reasons, event.filename)
+    return _changed(moved, return_reasons=(*others, (event.filename, event.reason)))
 
 
 def _held(self: Activity, event: WatchItemHeld, _at: datetime) -> Activity:
@@ -946,27 +1023,37 @@ def _disk_full(self: Activity, event: WatchDiskFull, at: datetime) -> Activity:
 
 def _follow_delayed(self: Activity, event: WatchFollowDelayed, _at: datetime) -> Activity:
     paths = f": {', '.join(event.paths)}" if event.paths else ""
-    return _changed(self, follow_delayed=f"{event.reason}{paths}")
+    return _changed(self, branch=event.branch, follow_delayed=f"{event.reason}{paths}")
 
 
 def _followed(self: Activity, _event: object, _at: datetime) -> Activity:
-    return _changed(self, follow_delayed="")
+    return _changed(self, branch="", follow_delayed="")
 
 
 def _put_away(self: Activity, name: str, **changes: Any) -> Activity:
     """Return the watch after the end of work on an item."""
     if not self.slots:
         return self._between(**changes)
-    left = {"spec_issues": _others(self.spec_issues, name), "held": _others(self.held, name)}
+    others = tuple(question for question in self.questions if question.item != name)
+    left = {"questions": others, "held": _others(self.held, name)}
     return self._without(name, **{**left, **changes})
 
 
 def _completed(self: Activity, event: WatchItemCompleted, _at: datetime) -> Activity:
-    return _put_away(self, event.filename, done=self.done + 1, login="")
+    note = "unchecked" if event.checked is False else ""
+    return _put_away(self, event.filename, completed=_ended_with(self, event, note), login="")
+
+
+def _ended_with(
+    self: Activity, event: WatchItemCompleted | WatchItemParked, note: str
+) -> tuple[ItemEnd, ...]:
+    before = self.completed if isinstance(event, WatchItemCompleted) else self.set_aside
+    title = self.title_of(event.filename)
+    return (*before, ItemEnd(item=event.filename, title=title, note=note))
 
 
 def _parked(self: Activity, event: WatchItemParked, _at: datetime) -> Activity:
-    return _put_away(self, event.filename, parked=self.parked + 1)
+    return _put_away(self, event.filename, set_aside=_ended_with(self, event, event.reason))
 
 
 def _put_back(self: Activity, event: WatchItemRetained, _at: datetime) -> Activity:
@@ -990,7 +1077,7 @@ def _item_retry(self: Activity, event: WatchItemRetry, at: datetime) -> Activity
 
 
 def _backlog_empty(self: Activity, _event: object, _at: datetime) -> Activity:
-    none = {"is_blocked": False, "spec_issue": "", "spec_issues": ()}
+    none = {"is_blocked": False, "questions": ()}
     is_idle = all(one.place == "proposed" for one in self.items)
     return self._between(kind="watch", is_idle=is_idle, **none)
 

@@ -270,12 +270,7 @@ def _activity_json(activity: Activity, status: ProjectStatus) -> dict[str, Any]:
         "forecast": None if activity.forecast is None else activity.forecast.model_dump(),
         "usual_end": _time(activity.usual_end),
         "changed": _time(activity.changed),
-        "cost_usd": activity.cost_usd,
-        "cost_estimated": activity.cost_estimated,
-        "tokens": activity.tokens,
-        "count_tokens": activity.count_tokens,
-        "budget": activity.budget,
-        "max_tokens": activity.max_tokens,
+        **_spent_json(activity),
         "windows": _windows_json(activity, status.at),
         "slots": activity.slots,
         "active_slots": activity.active_slots,
@@ -313,6 +308,17 @@ def _activity_json(activity: Activity, status: ProjectStatus) -> dict[str, Any]:
         ],
         "held": [{"item": name, "reason": reason} for name, reason in activity.held],
         "follow_delayed": activity.follow_delayed or None,
+    }
+
+
+def _spent_json(activity: Activity) -> dict[str, Any]:
+    return {
+        "cost_usd": activity.cost_usd,
+        "cost_estimated": activity.cost_estimated,
+        "tokens": activity.tokens,
+        "count_tokens": activity.count_tokens,
+        "budget": activity.budget,
+        "max_tokens": activity.max_tokens,
     }
 
 
@@ -375,8 +381,7 @@ def _last_json(last: LastRun, now: datetime) -> dict[str, Any]:
         "since": _time(last.activity.began),
         "at": _time(last.at),
         "seconds": round(last.activity.elapsed(last.at), 3),
-        "cost_usd": last.activity.cost_usd,
-        "cost_estimated": last.activity.cost_estimated,
+        **_spent_json(last.activity),
         "windows": _windows_json(last.activity, now),
         "resume": last.resume,
     }

@@ -59,7 +59,6 @@ class Meter:
         self._model = None if agent.is_router else options.model
         units = {each.capabilities.cost for each in agents}
         self._reports_dollars = "dollars" in units
-        self._reports_nothing = units == {"none"}
         self._is_limited = is_limited
         self._usage = Usage()
         self._estimate: float | None = 0.0
@@ -116,7 +115,7 @@ class Meter:
                 return None
             return CostUnknown(agent=self._name, model=self._model)
         match event:
-            case SessionEnded(outcome="completed") if self._reports_nothing:
+            case SessionEnded(outcome="completed", usage=None) if not self._reports_dollars:
                 return CostUnknown(agent=self._name, model=self._model, reports="nothing")
             case _:
                 return None

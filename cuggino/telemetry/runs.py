@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from cuggino.domain import NamedAgent, Spending, Substitutes
 from cuggino.errors import BudgetExceeded, Interrupted, LoopError, QuotaExceeded
 from cuggino.events import (
     AgentFellBack,
@@ -86,8 +87,11 @@ class RunIdentity:
 
 def nanoseconds(at: datetime) -> int:
     """Return the time in nanoseconds since the epoch; one without a zone is in UTC."""
-    since = (at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH
-    return since // timedelta(microseconds=1) * 1000
+    return (_aware(at) - _EPOCH) // timedelta(microseconds=1) * 1000
+
+
+def _aware(at: datetime) -> datetime:
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 class RunSpans:
@@ -116,13 +120,15 @@ class RunSpans:
         self._items: dict[str, _Work] = {}
         """The items of a watch with several slots."""
         self._landing: _Work | None = None
-        self._cost: float | None = None
-        self._cost_estimated = False
+        self._spent = Spending()
+        """The spending of this process."""
         self._outcome = ""
 
     def add(self, event: Event, at: datetime) -> None:
         """Add the next event."""
         now = nanoseconds(at)
+        if not isinstance(event, RunResumed):
+            self._spent = self._spent.add(event)
         match event:
             case RunResult() if not self._items and not self._own.has_item:
                 self._own.end_stage(now)
@@ -166,15 +172,14 @@ class RunSpans:
         for name in list(self._items):
             self._end_item(name, now)
         self._own.end_item(now)
-        self._count(self._own)
         cause = error.cause or error if isinstance(error, LoopError) else error
         outcome = self._outcome or (
             _outcome_of(cause) if cause is not None else "interrupted" if cut_off else "ended"
         )
         self._root.set_attribute("cuggino.run.outcome", outcome)
-        if self._cost is not None:
-            self._root.set_attribute("cuggino.cost_usd", self._cost)
-            if self._cost_estimated:
+        if self._spent.cost_usd is not None:
+            self._root.set_attribute("cuggino.cost_usd", self._spent.cost_usd)
+            if self._spent.cost_estimated:
                 self._root.set_attribute("cuggino.cost_estimated", True)
         failure = ""
         if outcome == "failed" or (cause is not None and outcome != "interrupted"):
@@ -194,13 +199,7 @@ class RunSpans:
         work = self._items.pop(name, None)
         if work is not None:
             work.end_item(now, ended)
-            self._count(work)
             self._landing = None if work is self._landing else self._landing
-
-    def _count(self, work: _Work) -> None:
-        if work.cost is not None:
-            self._cost = (self._cost or 0.0) + work.cost
-            self._cost_estimated = self._cost_estimated or work.cost_estimated
 
 
 class _Work:
@@ -208,13 +207,9 @@ class _Work:
 
     def __init__(self, kit: Kit, root: Span, agent_of: Callable[[str], AgentIdentity]) -> None:
         self.agent_of = agent_of
-        self.cost: float | None = None
-        """US dollars of the sessions that have ended."""
-        self.cost_estimated = False
-        """True if a part of them is an estimate."""
         self._kit = kit
         self._root = root
-        self._fallbacks: dict[str, tuple[str, datetime | None]] = {}
+        self._substitutes = Substitutes()
         self._item: Span | None = None
         self._stage: Span | None = None
         self._command: Span | None = None
@@ -242,6 +237,8 @@ class _Work:
                 if self._session is not None:
                     self._session.add(event, now)
             case SupervisionEvent():
+                if isinstance(event, AgentFellBack):
+                    self._substitutes.add(event, self._usual(event.role), _aware(at))
                 self._supervised(event, now)
             case LlmTerminalMarkerEvent():
                 if self._stage is not None:
@@ -328,9 +325,8 @@ class _Work:
 
     def _supervised(self, event: SupervisionEvent, now: int) -> None:
         match event:
-            case AgentFellBack(reason=reason, role=role, to_agent=agent, until=until):
+            case AgentFellBack(reason=reason):
                 self._cut_off(now, reason)
-                self._fallbacks[role] = (agent, until)
             case AgentRetry(reason=reason):
                 self._cut_off(now, reason)
                 self._ready = None
@@ -375,22 +371,20 @@ class _Work:
 
     def _begin_session(self, now: int, at: datetime) -> None:
         self._end_command(now)
-        agent = self.agent_of(self._role)
-        fallback, until = self._fallbacks.get(self._role, ("", None))
-        if fallback and (until is None or nanoseconds(until) > nanoseconds(at)):
-            agent = AgentIdentity(name=fallback)
-        elif self._model is not None:
-            agent = AgentIdentity(name=agent.name, model=self._model)
+        name, model = self._substitutes.of(self._usual(self._role), _aware(at))
+        agent = AgentIdentity(name=name, model=model)
         begun = now if self._ready is None else min(self._ready, now)
         self._session = SessionSpan(self._kit, agent, self._role, self._parent(), at=begun)
+
+    def _usual(self, role: str) -> NamedAgent:
+        """Return the agent that is configured for the role."""
+        agent = self.agent_of(role)
+        return NamedAgent(agent.name, (self._model if role == self._role else None) or agent.model)
 
     def _end_session(self, now: int, ended: SessionEnded | None, error: str = "") -> None:
         if self._session is None:
             return
         self._session.end(now, ended, error)
-        if self._session.cost_usd is not None:
-            self.cost = (self.cost or 0.0) + self._session.cost_usd
-            self.cost_estimated = self.cost_estimated or self._session.cost_estimated
         self._session = None
 
     def _cut_off(self, now: int, error: str) -> None:

@@ -52,8 +52,11 @@ from cuggino.storage import (
 )
 from cuggino.web import forms, pages
 from cuggino.web.board import Asked, Item, item_name
+from cuggino.web.choices import options_of
 from cuggino.web.site import Place, Site
 
+CONFIRMED = ("stop", "stop-now", "skip")
+"""Acts whose buttons lead to a page that asks for a confirmation."""
 LONGEST_TITLE = 200
 _REFUSED = 409
 _LONGEST_FIELD = 48_000
@@ -144,7 +147,7 @@ def read_issue(workspace: Workspace, name: str) -> Asked:
             text = file.read(100_000)
     except OSError as error:
         raise StorageError("read issue", f"{found.path}: {error.strerror or error}") from error
-    return Asked(found, text, tuple(spec_files(specs_folder(workspace))))
+    return Asked(found, text, tuple(spec_files(specs_folder(workspace))), options_of(text))
 
 
 def settle_issue(workspace: Workspace, name: str, values: Values, *, at: datetime) -> None:
@@ -212,10 +215,21 @@ def control(workspace: Workspace, values: Values) -> None:
             command = SteerAsked(text=text, item=item)
         case _:
             raise ConfigError("no such action")
-    if working_process(workspace) is None:
-        raise ConfigError("nothing runs here, so that nobody would be told")
+    command_at_work(workspace)
     state = state_folder(os.environ)
     ControlFolder(workspace.control, key=state / KEY_FILE if state else None).send(command)
+
+
+def command_at_work(workspace: Workspace) -> str:
+    """Return the command that works on the project.
+
+    Raises:
+        ConfigError: none does.
+    """
+    owner = working_process(workspace)
+    if owner is None:
+        raise ConfigError("nothing runs here, so that nobody would be told")
+    return owner.command or "cuggino"
 
 
 def commit_message(workspace: Workspace, run_id: str, wanted: str) -> str:
@@ -278,7 +292,8 @@ async def _issue(request: Request) -> Response:
     place, site, name = _place(request), _site(request), _name(request)
     read = partial(read_issue, place.workspace, name)
     if request.method == "GET":
-        return HTMLResponse(pages.issue_page(site, place, await _thread(read)))
+        chosen = {"text": request.query_params.get("text", "")}
+        return HTMLResponse(pages.issue_page(site, place, await _thread(read), chosen))
     values = await forms.read(request)
     now = datetime.now().astimezone()
     try:
@@ -326,6 +341,8 @@ async def _commit(request: Request) -> Response:
 
 
 async def _control(request: Request) -> Response:
+    if request.method == "GET":
+        return await _confirm(request)
     place, values = _place(request), await forms.read(request)
     run = values.get("run", "")
     try:
@@ -334,6 +351,17 @@ async def _control(request: Request) -> Response:
         return _unsaved(request, place, values, error)
     _site(request).poke()
     return forms.back(request, *(("w", place.key, "r", run) if run else ()))
+
+
+async def _confirm(request: Request) -> Response:
+    place, values = _place(request), dict(request.query_params)
+    if values.get("do") not in CONFIRMED:
+        return forms.back(request)
+    try:
+        command = await _thread(partial(command_at_work, place.workspace))
+    except CugginoError as error:
+        return _unsaved(request, place, values, error)
+    return HTMLResponse(pages.confirm_page(_site(request), place, values, command=command))
 
 
 def _read_spec(workspace: Workspace, name: str) -> Written:
@@ -400,6 +428,6 @@ ROUTES = (
     Route("/w/{place}/items/{name}", _item, methods=["GET", "POST"]),
     Route("/w/{place}/issues/{name}", _issue, methods=["GET", "POST"]),
     Route("/w/{place}/specs/{name:path}", _spec, methods=["GET", "POST"]),
-    Route("/w/{place}/control", _control, methods=["POST"]),
+    Route("/w/{place}/control", _control, methods=["GET", "POST"]),
 )
 """Routes below the secret path."""

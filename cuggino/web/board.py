@@ -17,11 +17,13 @@ from types import MappingProxyType
 from typing import Generic, Literal, NamedTuple, TypeAlias, TypedDict, TypeVar
 from uuid import UUID
 
-from cuggino.domain import HasCost, title_of
+from cuggino.config import load_config
+from cuggino.domain import HasCost, Tally, title_of
 from cuggino.errors import CugginoError, StorageError
-from cuggino.events import CommitPerformed, CommitSeen, LoopSpecIssue, RunStarted
-from cuggino.report import OF_AGENTS, often
+from cuggino.events import LoopSpecIssue, RunStarted
+from cuggino.report import OF_AGENTS
 from cuggino.runs import Activity, ItemPlace, RecordedRun, Runs, working_process
+from cuggino.runs.words import sent_back_text
 from cuggino.storage import (
     Backlog,
     Entry,
@@ -36,6 +38,7 @@ from cuggino.storage import (
     list_journals,
 )
 from cuggino.storage.journal import JournalTail
+from cuggino.web.choices import options_of
 from cuggino.web.refs import RefReader, SlotRef
 
 BULK = OF_AGENTS
@@ -44,6 +47,8 @@ BULK = OF_AGENTS
 _MOST_DONE = 12
 _MOST_RUNS = 40
 _LONGEST_TEXT = 8000
+_SHORT, _SHORT_LINES = 1200, 16
+"""Characters and lines of a question that is shown as a whole."""
 _ARCHIVED = re.compile(r"(?P<id>[0-9a-f-]{36})-(?P<outcome>approved|max-iterations)-(?P<name>.+)")
 
 CardState: TypeAlias = Literal["backlog", "working", "landing", "asking", "parked", "done"]
@@ -95,6 +100,25 @@ class Question:
     text: str = ""
     item: str = ""
     """The title of the item that it is about, if known."""
+    options: tuple[str, ...] = ()
+    """The answers that it offers."""
+
+    @property
+    def is_short(self) -> bool:
+        """Return whether the text is short enough to be shown as a whole."""
+        return len(self.text) <= _SHORT and self.text.count("\n") <= _SHORT_LINES
+
+
+class Ended(NamedTuple):
+    """The last run of a workspace where nothing runs."""
+
+    run_id: str
+    title: str
+    state: str
+    at: datetime
+    message: str
+    command: str
+    """The command line that starts it again; "" if it is done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +176,10 @@ class Board:
     runs: tuple[RunLine, ...] = ()
     """The runs of the last 24 hours, newest first; those of items are not repeated as watches."""
     has_runs: bool = False
+    last: Ended | None = None
+    """The last run, if nothing runs."""
+    specs: str = ""
+    """The folder of the specifications, if there is neither an item nor a run yet."""
     cost_today: Cost = field(default_factory=Cost)
     """The cost of the runs since midnight."""
     cost_lately: Cost = field(default_factory=Cost)
@@ -184,6 +212,8 @@ class Asked(NamedTuple):
     issue: Issue
     text: str
     specs: tuple[str, ...]
+    options: tuple[str, ...] = ()
+    """The answers that it offers."""
 
 
 @dataclass(slots=True)
@@ -193,9 +223,14 @@ class Followed:
     tail: JournalTail
     activity: Activity = field(default_factory=Activity)
     started: RunStarted | None = None
-    commits: int = 0
+    tally: Tally = field(default_factory=Tally)
     issue: str = ""
     last: datetime | None = None
+
+    @property
+    def commits(self) -> int:
+        """The number of its commits."""
+        return len(self.tally.commits)
 
     @classmethod
     def of(cls, path: Path) -> Followed:
@@ -212,7 +247,7 @@ class Followed:
         while entries := self.tail.read():
             if self.tail.restarts != restarts:
                 restarts = self.tail.restarts
-                self.activity, self.started, self.commits = Activity(), None, 0
+                self.activity, self.started, self.tally = Activity(), None, Tally()
             for entry in entries:
                 self.add(entry)
 
@@ -222,13 +257,12 @@ class Followed:
         match event:
             case RunStarted():
                 self.started = event
-            case CommitPerformed() | CommitSeen():
-                self.commits += 1
             case LoopSpecIssue(filename=filename):
                 self.issue = filename
             case _:
                 pass
         self.activity = self.activity.add(event, at=entry.at)
+        self.tally = self.tally.add(event, entry.stage)
         self.last = entry.at
 
 
@@ -323,6 +357,7 @@ class BoardReader:
         lately = [line for line in lines if _end(line) > day_ago]
         midnight = now.astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
         today = [line for line in lines if _end(line) >= midnight]
+        is_new = not (cards or done or lines)
         watched = any(line.kind == "run" and line.item for line in lately)
         return Board(
             working=working,
@@ -335,6 +370,8 @@ class BoardReader:
             problems=tuple(self._backlog.problems().items()),
             runs=tuple(one for one in lately if one.kind != "watch" or not watched)[:_MOST_RUNS],
             has_runs=bool(lines),
+            last=None if live else _last(recorded),
+            specs=self._specs() if is_new else "",
             cost_today=_cost(today),
             cost_lately=_cost(lately),
             done_lately=sum(card.since is not None and card.since > day_ago for card in done),
@@ -369,6 +406,11 @@ class BoardReader:
                 others.append(read)
         return live, others
 
+    def _specs(self) -> str:
+        with suppress(CugginoError):
+            return str(load_config(self._workspace.root).specs_path)
+        return ".specs"
+
     def _title(self, path: Path) -> str:
         try:
             found = path.stat()
@@ -400,7 +442,8 @@ class BoardReader:
     ) -> Iterator[Card]:
         watch = slots or Activity()
         folder = self._workspace.backlog
-        asking, names = dict(watch.spec_issues), self._backlog.items()
+        asking = {question.item: question.filename for question in watch.questions}
+        names = self._backlog.items()
         order = self._backlog.order(names)
         held = {
             **{name: f"after {self._titles_of(after)}" for name, after in order.waiting.items()},
@@ -545,9 +588,7 @@ def _note_of(item: Activity) -> str:
         return f"pull request {item.pull_words}" + (f": {item.pull_note}" if item.pull_note else "")
     if item.place == "retry" and item.wait is not None:
         return f"failed, again at {item.wait.until.astimezone():%H:%M}"
-    if not item.returns:
-        return ""
-    return f"sent back {often(item.returns)}: {item.return_reason.replace('-', ' ')}"
+    return sent_back_text(item.returns, item.return_reason) if item.returns else ""
 
 
 def _working(live: list[Followed], watch: Followed | None) -> Iterator[Working]:
@@ -618,13 +659,14 @@ def _waiting(
         if activity.paused_since is not None and (activity.kind == "watch") is (slots is not None):
             yield Question(kind="paused", name=activity.run_id, title=run_title(run))
     for issue in issues:
-        item = asking.get(issue.name, "")
+        item, text = asking.get(issue.name, ""), _text_of(issue.path)
         yield Question(
             kind="spec-issue" if issue.kind == "spec-issue" else "finding",
             name=issue.name,
             title=issue.title,
-            text=_text_of(issue.path),
+            text=text,
             item=titles.get(item, item),
+            options=options_of(text),
         )
     for card in cards:
         if card.state == "parked":
@@ -637,6 +679,22 @@ def _text_of(path: Path) -> str:
             return file.read(_LONGEST_TEXT)
     except OSError as error:
         return f"(cannot be read: {error.strerror or error})"
+
+
+def _last(recorded: Iterable[RecordedRun]) -> Ended | None:
+    """Return the run that ended last; of a watch and its last item, the watch."""
+    run = max(recorded, key=lambda one: one.digest.last, default=None)
+    if run is None:
+        return None
+    again = "cuggino watch" if run.started.kind == "watch" else run.resume_command or ""
+    return Ended(
+        run_id=run.id,
+        title=title_of_run(run.started),
+        state=run.shown_state,
+        at=run.digest.last,
+        message=run.message,
+        command=again,
+    )
 
 
 def _live_line(run: Followed) -> RunLine:

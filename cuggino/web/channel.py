@@ -8,11 +8,11 @@ import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from cuggino.errors import CugginoError
 from cuggino.events import RunContinued, RunEnded, RunStarted, is_resumable
@@ -31,10 +31,13 @@ _INLINE = 64 * 1024
 """Bytes of a journal that are read in the loop; more are read in a thread."""
 _SLOW = 3.0
 """Seconds between redraws of charts."""
-_FOLDERS = 2.0
-"""Seconds between polls of folders."""
 _LIVENESS = 2.0
 """Seconds between checks that the process of a run still exists."""
+
+REST = 1.0
+"""Seconds between polls of an open page without changes of its journals."""
+_SETTLE = 0.04
+"""Seconds after a change in which more is waited for: events often come several at once."""
 
 Notice = Literal["reload", "gone", "bye"]
 """`reload` the page as too much has happened, the journal is `gone`, or nothing more will come."""
@@ -51,6 +54,11 @@ class Change:
 class Channel(ABC):
     """The messages of one kind of page: the last ones are kept, encoded once for all pages."""
 
+    _share: ClassVar[float]
+    """The part of a core that reading and drawing may take while events arrive."""
+    _longest: ClassVar[float]
+    """Seconds from one poll to the next then, at most, whatever they take."""
+
     def __init__(self, key: str, site: Site) -> None:
         self.key = key
         self.site = site
@@ -62,6 +70,9 @@ class Channel(ABC):
         """The error that prevents showing it."""
         self.dropped = 0
         """The position of the last message that is not kept."""
+        self._polled = self._gap = self._spent = 0.0
+        self._news: float | None = None
+        """The time of the first change of a journal since the last poll."""
         self._log: deque[tuple[int, bytes]] = deque()
         self._size = 0
         self._sent: dict[str, int] = {}
@@ -70,6 +81,40 @@ class Channel(ABC):
     def kept(self) -> int:
         """Return the size of the kept messages in bytes."""
         return self._size
+
+    @property
+    def due(self) -> float:
+        """Return the time of the next poll: soon after a change, else after a rest."""
+        if self._news is None:
+            return self._polled + REST
+        return max(self._news + _SETTLE, self._polled + self._gap)
+
+    def note(self) -> None:
+        """Note that a journal may have changed."""
+        if self._news is None:
+            self._news = time.monotonic()
+
+    def shows(self, place: Place) -> bool:
+        """Return whether the page shows something of a workspace."""
+        return True
+
+    async def look(self, *, now: bool = False) -> Change | None:
+        """Poll, and set the time of the next poll by what this one took."""
+        self._news, self._spent = None, 0.0
+        try:
+            return await self.poll(now=now)
+        finally:
+            self._polled = time.monotonic()
+            self._gap = min(self._spent / self._share, self._longest)
+
+    @contextmanager
+    def _spending(self) -> Iterator[None]:
+        """Count the processor time that is taken within the block, on this thread."""
+        begun = time.thread_time()
+        try:
+            yield
+        finally:
+            self._spent += time.thread_time() - begun
 
     @abstractmethod
     async def poll(self, *, now: bool = False) -> Change | None:
@@ -131,6 +176,8 @@ class Channel(ABC):
 class RunChannel(Channel):
     """A run: its journal, folded entry by entry."""
 
+    _share, _longest = 0.02, 0.08
+
     def __init__(self, site: Site, place: Place, run_id: str) -> None:
         super().__init__(site.channel(place, run_id), site)
         self.place = place
@@ -158,6 +205,9 @@ class RunChannel(Channel):
             return await asyncio.to_thread(self._advance, is_slow, is_alive, moment)
         return self._advance(is_slow, is_alive, moment)
 
+    def shows(self, place: Place) -> bool:
+        return place is self.place
+
     def draw(self, seq: int) -> str:
         return pages.run_page(self.site, self._fold, seq=seq)
 
@@ -177,6 +227,10 @@ class RunChannel(Channel):
         return Change(notices=["gone"])
 
     def _advance(self, is_slow: bool, is_alive: bool, moment: float) -> Change | None:
+        with self._spending():
+            return self._changes(is_slow, is_alive, moment)
+
+    def _changes(self, is_slow: bool, is_alive: bool, moment: float) -> Change | None:
         since, count, change = self._tail.seq, 0, Change()
         began, is_first, self._is_loaded = self._began, not self._is_loaded, True
         try:
@@ -237,19 +291,16 @@ class RunChannel(Channel):
 
 
 class OverviewChannel(Channel):
-    """The overview of all workspaces, whose folders are polled every two seconds."""
+    """The overview of all workspaces."""
+
+    _share, _longest = 0.08, 0.5
 
     def __init__(self, site: Site) -> None:
         super().__init__(OVERVIEW, site)
         self._stamp: object = None
         self._overview: pages.Overview | None = None
-        self._looked = 0.0
 
     async def poll(self, *, now: bool = False) -> Change | None:
-        moment = time.monotonic()
-        if not now and moment - self._looked < _FOLDERS:
-            return None
-        self._looked = moment
         return await asyncio.to_thread(self._look)
 
     def draw(self, seq: int) -> str:
@@ -257,12 +308,13 @@ class OverviewChannel(Channel):
         return pages.overview_page(self.site, overview, seq=seq)
 
     def _look(self) -> Change | None:
-        stamp = [stamp_of(place) for place in self.site.places]
-        if stamp == self._stamp:
-            return None
-        self._stamp = stamp
-        self._overview = pages.load_overview(self.site)
-        return Change(pages.overview_fragments(self.site, self._overview))
+        with self._spending():
+            stamp = [stamp_of(place) for place in self.site.places]
+            if stamp == self._stamp:
+                return None
+            self._stamp = stamp
+            self._overview = pages.load_overview(self.site)
+            return Change(pages.overview_fragments(self.site, self._overview))
 
 
 def journal_of(place: Place, run_id: str) -> Path:

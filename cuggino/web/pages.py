@@ -26,7 +26,8 @@ from cuggino.report import (
     worker_of,
     zone_at,
 )
-from cuggino.runs import Activity, tool_target
+from cuggino.runs import Activity, resume_command, tool_target
+from cuggino.runs.words import counted, sent_back_text
 from cuggino.storage.journal import Entry, list_journals, origin_of
 from cuggino.web.board import (
     BULK,
@@ -86,6 +87,8 @@ _MOST_RUNS = 256
 _MOST_ROWS = 200
 """Rows of a running stage on a new page."""
 _PAYLOAD = 3000
+_MOST_PROSE = 128
+"""Texts whose rendered Markdown is kept: most are drawn again with the next event."""
 
 
 # The overview
@@ -103,9 +106,18 @@ class Overview:
         return sum(len(board.waiting) for _, board in self.boards)
 
     @property
-    def working(self) -> int:
-        """Return how many runs are at work; a watch that only lands is one."""
-        return sum(len(board.working) or board.watch is not None for _, board in self.boards)
+    def at_work(self) -> str:
+        """Return what is at work, such as `1 watch with 3 items, 2 runs`; "" if nothing is."""
+        watches = items = runs = 0
+        for _, board in self.boards:
+            of_watch = [run for run in board.working if run.activity.kind == "watch"]
+            watches += bool(of_watch) or board.watch is not None
+            items += sum(bool(run.activity.item) for run in of_watch)
+            runs += len(board.working) - len(of_watch)
+        watch = counted(watches, "watch", "watches") if watches else ""
+        if watch and items:
+            watch += f" with {counted(items, 'item')}"
+        return ", ".join(filter(None, (watch, counted(runs, "run") if runs else "")))
 
 
 _READERS: WeakKeyDictionary[Site, dict[str, BoardReader]] = WeakKeyDictionary()
@@ -279,6 +291,16 @@ class RunFold:
     def run_of(self, item: str) -> str:
         """Return the latest run of an item of a watch, or ""."""
         return self._runs.get(item, "")
+
+    @property
+    def again(self) -> str:
+        """Return the command line that starts the run again; "" if it is done or at work."""
+        state = self.result(again=False).state
+        if self.running or self.first is None or state == "running":
+            return ""
+        if self.activity.kind == "watch":
+            return "cuggino watch"
+        return resume_command(self.report.started, state, self.run_id) or ""
 
     @property
     def working(self) -> tuple[Working, ...]:
@@ -470,6 +492,20 @@ def unsaved_page(site: Site, place: Place, values: Mapping[str, str], error: Cug
     return _render("unsaved.html", site, place=place, values=values, error=error)
 
 
+def confirm_page(site: Site, place: Place, values: Mapping[str, str], *, command: str) -> str:
+    """Return the page that asks for a confirmation of an act that the page cannot take back."""
+    return _render(
+        "confirm.html",
+        site,
+        place=place,
+        do=values["do"],
+        run=values.get("run", ""),
+        item=values.get("item", ""),
+        name=values.get("item", "").removesuffix(".md"),
+        command=command,
+    )
+
+
 def message_page(site: Site | None, *, title: str, text: str) -> str:
     """Return a page with a message; without a site it has no links."""
     return _render("message.html", site, title=title, text=text)
@@ -507,6 +543,7 @@ def load_templates() -> None:
 def _environment() -> Environment:
     made = environment(Path(__file__).with_name("templates"))
     made.filters |= {
+        "markdown": functools.lru_cache(_MOST_PROSE)(made.filters["markdown"]),
         "span": span,
         "clock": clock,
         "cents": functools.partial(cost_of, digits=2),
@@ -517,6 +554,7 @@ def _environment() -> Environment:
         "first_item": first_item,
         "item_name": item_name,
         "most_items": _MOST_ITEMS,
+        "sent_back_text": sent_back_text,
         "tool_target": tool_target,
         "agents": _AGENTS,
         "name_of": name_of,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -33,6 +34,13 @@ class Place:
     folder: Path
     name: str
     workspace: Workspace
+
+    @property
+    def shown(self) -> str:
+        """Return the folder as the user writes it, from the home folder if it is there."""
+        with suppress(RuntimeError, ValueError):
+            return f"~/{self.folder.relative_to(Path.home().resolve())}"
+        return str(self.folder)
 
 
 class Site:

@@ -1,4 +1,8 @@
-"""The stream of server-sent events: one poller for all pages, and messages encoded once."""
+"""The stream of server-sent events: one reader for all pages, and messages encoded once.
+
+The folders of journals are watched, so that an event is on the page within a tenth of a second.
+What changes elsewhere, or on a file system that reports nothing, is found by a poll each second.
+"""
 
 from __future__ import annotations
 
@@ -8,30 +12,30 @@ import re
 import time
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing, contextmanager, suppress
+from functools import partial
 
 import anyio
+from reactivex import abc
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from cuggino.errors import CugginoError
-from cuggino.web.channel import Change, Channel, OverviewChannel, RunChannel, journal_of
+from cuggino.folders import folder_changes
+from cuggino.web.channel import REST, Change, Channel, OverviewChannel, RunChannel, journal_of
 from cuggino.web.fragment import as_message
-from cuggino.web.site import OVERVIEW, Site
+from cuggino.web.site import OVERVIEW, Place, Site
 
 _LOG = logging.getLogger("cuggino.web")
 
 MOST_STREAMS = 200
 MOST_CHANNELS = 64
 """Channels that are kept; those without open pages make room for others."""
-BUSY, LONGEST, QUIET = 0.25, 2.0, 1.0
-"""Seconds between polls: while events arrive, the maximum then, and when none arrived lately."""
-SHARE = 0.005
-"""The part of a core that polling, drawing and sending may take: more slows polling down.
-
-A run that waits for its model takes a fifth of a core.
-"""
 _LINGER = 5.0
-"""Seconds after the last event until polling slows down."""
+"""Seconds after the last page was closed until its folders are no longer watched."""
+_SHORTEST = 0.01
+"""Seconds between looks at what is due: a page that is being drawn stays due."""
+_MOST_WATCHED = 16
+"""Workspaces whose journals are watched; those of others are polled."""
 COMMENT = 15.0
 """Seconds between keep-alives of a stream without events."""
 _PART = 256 * 1024
@@ -52,9 +56,10 @@ class Hub:
         self._channels: dict[str, Channel] = {}
         self._wake = asyncio.Event()
         self._attended = asyncio.Event()
-        self._poked = asyncio.Event()
-        self._changed = 0.0
-        self._spent = 0.0
+        self._called = asyncio.Event()
+        self._is_poked = False
+        self._watches: dict[str, abc.DisposableBase] = {}
+        """The watches of journals, by the keys of their workspaces."""
         self._beat = 0
         self._pieces: dict[tuple[tuple[str, ...], int], tuple[bytes, int]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -93,7 +98,7 @@ class Hub:
     def poke(self) -> None:
         """Poll now; may be called on any thread."""
         if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._poked.set)
+            self._loop.call_soon_threadsafe(self._poke)
 
     def close(self) -> None:
         """End all streams; may be called on any thread."""
@@ -102,27 +107,79 @@ class Hub:
             self._loop.call_soon_threadsafe(self._awake)
 
     async def work(self) -> None:
-        """Poll the channels of open pages, until cancelled; nothing without any."""
+        """Read what open pages show, until cancelled; nothing without any."""
         self._loop = asyncio.get_running_loop()
         self.site.poke = self.poke
         beaten = time.monotonic()
-        while True:
-            if not any(channel.viewers for channel in self._channels.values()):
-                self._attended.clear()
+        try:
+            while True:
+                if not self._attended_channels():
+                    await self._rest()
+                await self._watch()
+                is_poked, self._is_poked = self._is_poked, False
+                self._called.clear()
+                for channel in self._attended_channels():
+                    is_due = is_poked or channel.due <= time.monotonic()
+                    if is_due and not channel.lock.locked() and channel.error is None:
+                        async with channel.lock:
+                            await self._poll(channel, now=is_poked)
+                if time.monotonic() - beaten >= COMMENT:
+                    beaten = time.monotonic()
+                    self._beat += 1
+                    self._awake()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self._pause()):
+                        await self._called.wait()
+        finally:
+            await self._unwatch()
+
+    def _attended_channels(self) -> list[Channel]:
+        return [channel for channel in self._channels.values() if channel.viewers]
+
+    async def _rest(self) -> None:
+        """Wait for an open page; stop watching, unless one comes soon."""
+        self._attended.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LINGER):
                 await self._attended.wait()
-            is_poked = self._poked.is_set()
-            self._poked.clear()
-            for channel in list(self._channels.values()):
-                if channel.viewers and not channel.lock.locked() and channel.error is None:
-                    async with channel.lock:
-                        await self._poll(channel, now=is_poked)
-            if time.monotonic() - beaten >= COMMENT:
-                beaten = time.monotonic()
-                self._beat += 1
-                self._awake()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self._pause()):
-                    await self._poked.wait()
+                return
+        await self._unwatch()
+        await self._attended.wait()
+
+    async def _watch(self) -> None:
+        """Watch the journals of open pages, once there are any."""
+        channels = self._attended_channels()
+        for place in self.site.places:
+            if place.key in self._watches or len(self._watches) >= _MOST_WATCHED:
+                continue
+            shown = [channel for channel in channels if channel.shows(place)]
+            if shown and place.workspace.journal.is_dir():
+                watch = folder_changes(place.workspace.journal)
+                report = partial(self._report, place)
+                self._watches[place.key] = await asyncio.to_thread(watch.subscribe, report)
+                for channel in shown:
+                    channel.note()
+
+    async def _unwatch(self) -> None:
+        watches, self._watches = self._watches, {}
+        for watch in watches.values():
+            await asyncio.to_thread(watch.dispose)
+
+    def _report(self, place: Place, _change: object) -> None:
+        """Note a change of a workspace's journals; called on another thread."""
+        if self._loop is not None and not self._loop.is_closed():
+            with suppress(RuntimeError):  # closed meanwhile
+                self._loop.call_soon_threadsafe(self._note, place)
+
+    def _note(self, place: Place) -> None:
+        for channel in self._channels.values():
+            if channel.shows(place):
+                channel.note()
+        self._called.set()
+
+    def _poke(self) -> None:
+        self._is_poked = True
+        self._called.set()
 
     async def listen(self, keys: Sequence[str], after: int) -> AsyncGenerator[bytes, None]:
         """Yield the messages of these channels after a position, and those to come.
@@ -168,7 +225,7 @@ class Hub:
     async def _poll(self, channel: Channel, *, now: bool = False) -> None:
         self.polls += 1
         try:
-            change = await channel.poll(now=now)
+            change = await channel.look(now=now)
         except CugginoError as error:
             channel.error, change = error, Change(notices=["reload"])
         except Exception as error:
@@ -178,15 +235,13 @@ class Hub:
             change = Change(notices=["reload"])
         if change is not None and channel.publish(self.position + 1, change):
             self.position += 1
-            self._changed = time.monotonic()
             self._awake()
 
     def _pause(self) -> float:
-        """Return the seconds until the next poll."""
-        before, self._spent = self._spent, time.thread_time()
-        if time.monotonic() - self._changed >= _LINGER:
-            return QUIET
-        return min(max((self._spent - before) / SHARE, BUSY), LONGEST)
+        """Return the seconds until a page is due."""
+        channels = [one for one in self._attended_channels() if one.error is None]
+        first = min((channel.due for channel in channels), default=time.monotonic() + REST)
+        return max(first - time.monotonic(), _SHORTEST)
 
     def _awake(self) -> None:
         self._pieces.clear()
@@ -199,7 +254,7 @@ class Hub:
         for channel in channels:
             channel.viewers += 1
         self._attended.set()
-        self._poked.set()
+        self._poke()
         try:
             yield
         finally:

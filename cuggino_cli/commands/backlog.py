@@ -199,6 +199,7 @@ def _at_work() -> dict[str, tuple[str, str]]:
     from datetime import UTC, datetime
 
     from cuggino.runs import project_status
+    from cuggino.runs.words import sent_back_text
 
     try:
         activity = project_status(project_folder(), at=datetime.now(UTC)).activity
@@ -220,8 +221,7 @@ def _at_work() -> dict[str, tuple[str, str]]:
         if one.place == "retry" and one.wait is not None:
             facts.append(f"retry at {one.wait.until.astimezone():%H:%M:%S}")
         if one.returns:
-            again = "once" if one.returns == 1 else f"{one.returns} times"
-            facts.append(f"sent back {again} ({one.return_reason})")
+            facts.append(sent_back_text(one.returns, one.return_reason))
         found[one.item] = (words.get(one.place or "", "at work"), ", ".join(facts))
     return found
 

@@ -26,7 +26,7 @@ from cuggino_cli.options.deliver import (
 )
 from cuggino_cli.options.recording import recording_options
 from cuggino_cli.options.resuming import refuse_of_the_run, resume_option
-from cuggino_cli.options.serving import page_of, serve_option
+from cuggino_cli.options.serving import beside_page, serve_option
 from cuggino_cli.options.supervision import (
     AGENT_HELP,
     policy_options_but_retries,
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from reactivex import Observable
 
     from cuggino.config import Config
-    from cuggino_cli.screen.deliver_text import Line
 
 _OF_THE_RUN = {
     "workflow": "sync",
@@ -164,8 +163,7 @@ def command(
             return runtime.resume_delivery(run_id, interrupt=stop, **chosen)
         return runtime.deliver(runtime.deliver_options(**chosen), interrupt=stop)
 
-    with page_of(folder, serve=serve):
-        return follow(start, view, runtime)
+    return beside_page(lambda: follow(start, view, runtime), folder, serve=serve)
 
 
 def _check(given: dict[str, Any], *, is_resumed: bool) -> None:
@@ -176,10 +174,9 @@ def _check(given: dict[str, Any], *, is_resumed: bool) -> None:
         raise click.UsageError("--verify and --recheck are for `cuggino deliver` without sync.")
 
 
-def _opening(begins: str, folder: Path, config: Config, chosen: dict[str, Any]) -> Iterator[Line]:
+def _opening(begins: str, folder: Path, config: Config, chosen: dict[str, Any]) -> Iterator[str]:
     """Yield the lines at the start (AUT-242)."""
     from cuggino import __version__
-    from cuggino_cli.screen.deliver_text import Line
 
     what = "sync" if chosen.get("workflow") == "sync" else "coding agent"
     shown = {
@@ -189,13 +186,13 @@ def _opening(begins: str, folder: Path, config: Config, chosen: dict[str, Any]) 
         "Plan model": chosen.get("plan_model"),
         "Thinking": f"{chosen['thinking']} tokens" if "thinking" in chosen else None,
     }
-    yield Line("info", f"cuggino deliver v{__version__}")
-    yield Line("info", "")
-    yield Line("info", f"{begins} {what} session...")
+    yield f"cuggino deliver v{__version__}"
+    yield ""
+    yield f"{begins} {what} session..."
     for name, value in shown.items():
         if value is not None:
-            yield Line("info", f"  {name}: {value}")
-    yield Line("info", "")
+            yield f"  {name}: {value}"
+    yield ""
 
 
 def _how_to_resume(folder: Path, chosen: dict[str, Any], *, journaled: bool) -> str:

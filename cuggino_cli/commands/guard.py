@@ -209,14 +209,14 @@ def _denied_json(judged: JudgedCall) -> dict[str, Any]:
 
 def _denied_fragments(judged: JudgedCall) -> list[Fragment]:
     """Return a denied call, and below it each denied part."""
-    from cuggino_cli.screen.format import tool_line
+    from cuggino.runs.words import tool_text
     from cuggino_cli.screen.fragments import Fragment, joined
     from cuggino_cli.screen.verdicts import part_fragments
 
     at = f"{judged.at.astimezone():%m-%d %H:%M:%S}"
     head = [
         Fragment("prose", f"{at} {judged.stage or judged.role} "),
-        Fragment("tool", tool_line(judged.call.name, judged.call.input)),
+        Fragment("tool", f"▶ {tool_text(judged.call.name, judged.call.input)}"),
     ]
     parts = [part for part in judged.verdict.parts if not part.is_allowed]
     return joined([head, *(part_fragments(part.text, part.reason) for part in parts)])

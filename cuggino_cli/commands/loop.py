@@ -20,7 +20,7 @@ from cuggino_cli.options.plan_build import load_settings
 from cuggino_cli.options.questions import say, typed
 from cuggino_cli.options.recording import recording_options
 from cuggino_cli.options.resuming import refuse_of_the_run, resume_option
-from cuggino_cli.options.serving import page_of, serve_option
+from cuggino_cli.options.serving import beside_page, serve_option
 from cuggino_cli.options.supervision import (
     AGENT_HELP,
     dirty_option,
@@ -159,8 +159,9 @@ def command(
     if (retries := given.pop("max_retries")) is not None:
         options["max_retries"] = retries
     config = with_policies(config, given)
+    is_streamed = settings.stream and not (output.quiet or output.json)
     runtime = Runtime.live(
-        cwd=folder, config=config, agent=name, drafts=output.verbose, **recording
+        cwd=folder, config=config, agent=name, drafts=output.verbose or is_streamed, **recording
     )
     checked = runtime.checked_building(runtime.plan_build_options(**options))
     warn_if_loose(config, runtime.agent, roles=checked.roles)
@@ -186,8 +187,7 @@ def command(
             return runtime.resume_plan_build(resume or None, interrupt=stop, **options)
         return runtime.plan_build(runtime.plan_build_options(**options), interrupt=stop)
 
-    with page_of(folder, serve=serve):
-        return follow(start, view, runtime)
+    return beside_page(lambda: follow(start, view, runtime), folder, serve=serve)
 
 
 def _beginning(

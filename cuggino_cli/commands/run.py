@@ -23,7 +23,7 @@ from cuggino_cli.options.project import (
 )
 from cuggino_cli.options.recording import recording_options
 from cuggino_cli.options.resuming import resume_option
-from cuggino_cli.options.serving import page_of, serve_option
+from cuggino_cli.options.serving import beside_page, serve_option
 from cuggino_cli.options.supervision import (
     AGENT_HELP,
     CODING_ROLES,
@@ -128,8 +128,7 @@ def command(
             return runtime.resume(run_id, interrupt=stop)
         return runtime.run(focus=focus or "", review=opinion, slow=slow, interrupt=stop)
 
-    with page_of(folder, serve=serve):
-        return follow(start, view, runtime)
+    return beside_page(lambda: follow(start, view, runtime), folder, serve=serve)
 
 
 def _focus(text: tuple[str, ...], focus: str | None) -> str | None:

@@ -172,11 +172,11 @@ def _play(run: RecordedRun, output: OutputOptions, *, speed: float, hint: str | 
     from reactivex import operators as ops
 
     from cuggino import run as run_stream
-    from cuggino.events import Event
+    from cuggino.events import DeliverEnded, Event, PlanBuildEnded
     from cuggino.runs import RunSummary, TimedEvent, replay_timed
     from cuggino_cli.screen.controls import Controls
     from cuggino_cli.screen.fragments import Fragment
-    from cuggino_cli.screen.render import with_cli_output
+    from cuggino_cli.screen.recorded import with_recorded_output
     from cuggino_cli.screen.runs import STATES
     from cuggino_cli.screen.summary import summary_fragments
 
@@ -188,15 +188,19 @@ def _play(run: RecordedRun, output: OutputOptions, *, speed: float, hint: str | 
         at = timed.at
         return timed.event
 
+    is_summed_up = False
+
     def add(event: Event) -> None:
-        nonlocal summary
+        nonlocal summary, is_summed_up
         summary = summary.add(event)
+        is_summed_up = isinstance(event, DeliverEnded | PlanBuildEnded)
 
     controls = Controls(lines, verbosity=output.verbosity)
-    shown = with_cli_output(controls, project=str(project_folder()), bell=False, clock=lambda: at)
+    shown = with_recorded_output(
+        controls, lambda: run.started.kind, project=str(project_folder()), clock=lambda: at
+    )
     run_stream(replay_timed(run.path, speed=speed).pipe(ops.map(note), shown), add)
-    delivery = run.delivery
-    if delivery is not None and delivery.ended is not None:  # whose last event was its own summary
+    if is_summed_up:  # by its last event
         if hint:
             lines.print([Fragment("plain", "\n"), Fragment("heading", f"Next: {hint}")])
         return

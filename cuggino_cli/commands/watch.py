@@ -14,7 +14,7 @@ from cuggino_cli.options.clustering import chosen_cluster, cluster_options, sile
 from cuggino_cli.options.completing import agent_names
 from cuggino_cli.options.project import agent_from_project, from_project, project_folder
 from cuggino_cli.options.recording import recording_options
-from cuggino_cli.options.serving import page_of, serve_option
+from cuggino_cli.options.serving import beside_page, serve_option
 from cuggino_cli.options.supervision import (
     AGENT_HELP,
     CODING_ROLES,
@@ -126,15 +126,21 @@ def command(
     warn_if_loose(config, runtime.agent, roles=roles)
     view = CodingView(output, bell=config.rings, journaled=config.journal, kind="watch")
     if chosen is None:
-        with page_of(folder, serve=serve):
-            return follow(lambda stop: runtime.watch(slow=slow, interrupt=stop), view, runtime)
+        return beside_page(
+            lambda: follow(lambda stop: runtime.watch(slow=slow, interrupt=stop), view, runtime),
+            folder,
+            serve=serve,
+        )
     from cuggino.placement import watch_on_cluster
 
     silence_dask()
     slots = config.slots if config.slots > 1 else None
-    with page_of(folder, serve=serve):
-        return follow(
+    return beside_page(
+        lambda: follow(
             lambda stop: watch_on_cluster(runtime, chosen, slots=slots, slow=slow, interrupt=stop),
             view,
             runtime,
-        )
+        ),
+        folder,
+        serve=serve,
+    )

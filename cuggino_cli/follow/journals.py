@@ -72,11 +72,18 @@ class _Ending:
         self.message = ""
         self.at = datetime.now(UTC)
         """The time of the last entry."""
+        self.kind = "run"
+        self.is_summed_up = False
+        """True if the loop's last event was its own summary."""
         self._result: RunResult | None = None
 
     def add(self, entry: Entry) -> None:
-        from cuggino.events import RunEnded, RunResult
+        from cuggino.events import DeliverEnded, PlanBuildEnded, RunEnded, RunResult, RunStarted
 
+        if isinstance(entry.event, RunStarted):
+            self.kind = entry.event.kind
+        if isinstance(entry.event, RunResult):
+            self.is_summed_up = isinstance(entry.event, DeliverEnded | PlanBuildEnded)
         ended = entry.event if isinstance(entry.event, RunEnded) else None
         self.at = entry.at
         self.state = ended.state if ended is not None else None
@@ -143,7 +150,7 @@ def _print(
     from cuggino.runs import RunSummary
     from cuggino_cli.screen.controls import Controls
     from cuggino_cli.screen.fragments import Fragment
-    from cuggino_cli.screen.render import with_cli_output
+    from cuggino_cli.screen.recorded import with_recorded_output
     from cuggino_cli.screen.runs import STATES
     from cuggino_cli.screen.summary import summary_fragments
 
@@ -163,11 +170,13 @@ def _print(
         ),
     )
     controls = Controls(lines, verbosity=output.verbosity)
-    shown = with_cli_output(controls, project=str(project), bell=False, clock=lambda: ending.at)
+    shown = with_recorded_output(
+        controls, lambda: ending.kind, project=str(project), clock=lambda: ending.at
+    )
     run(events.pipe(shown), add)
     if ending.state is None:
         return ending
-    if ending.message:
+    if ending.message and not ending.is_summed_up:
         label, word = STATES[ending.state]
         lines.print([Fragment(label, f"[{word.capitalize()}] {ending.message}")])
     recorded = read()
@@ -177,7 +186,7 @@ def _print(
         summary = summary.ended("interrupted")
     elif summary.outcome is None and ending.state in ("failed", "quota", "budget"):
         summary = summary.ended("failed")
-    if summary.rounds and (recorded.delivery is None or recorded.delivery.ended is None):
+    if summary.rounds and not ending.is_summed_up:
         resume = recorded.resume_command
         hint = f"resume it: {resume}" if resume else None
         duration = recorded.totals.duration

@@ -1,41 +1,80 @@
-"""`--serve`, which every loop command takes."""
+"""`--serve`: the live page, served beside a run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from cuggino_cli.screen import console
+
+if TYPE_CHECKING:
+    from cuggino.web import Server
+
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+_REFUSED = 2
+_INTERRUPTED = 130
 
 
 def serve_option(command: Command) -> Command:
-    """Add `--serve`, given as `serve`: whether the command works within `page_of`."""
+    """Add `--serve`, given as `serve`: whether the command works within `beside_page`."""
     option = click.option(
         "--serve",
         is_flag=True,
-        help="Serve a live page of this project meanwhile, and print its link; see `cuggino help "
-        "page`.",
+        help="Serve a live page of this project meanwhile, and print its link; on a terminal the "
+        "page stays after the end. See `cuggino help page`.",
     )
     return option(command)
 
 
-@contextmanager
-def page_of(folder: Path, *, serve: bool) -> Iterator[None]:
-    """Serve the live page of the project within the block, if `serve` says so.
+def beside_page(run: Callable[[], int], folder: Path, *, serve: bool) -> int:
+    """Run with the live page of the project beside it, if `serve` says so; return the exit code.
 
-    Begin it when nothing is asked any more, as the link may be opened elsewhere.
+    Begin it when nothing is asked any more, as the link may be opened elsewhere. On a terminal the
+    page stays after the end of the run, until Ctrl-C, so that a question can be answered there; the
+    exit code is that of the run. A run that was interrupted or refused ends it.
     """
     if not serve:
-        yield
-        return
+        return run()
     from cuggino import load_config
     from cuggino_cli.follow.serving import served
 
     if not load_config(folder).journal:
         raise click.UsageError('--serve shows journals, and "journal" is false.')
-    with served([folder], err=True):
-        yield
+    with served([folder], err=True) as server:
+        if not console.on_terminal():
+            return run()
+        code = _code_of(run)
+        if code != _INTERRUPTED:
+            _stay(server)
+        return code
+
+
+def _code_of(run: Callable[[], int]) -> int:
+    """Return the exit code of a run, after reporting the error that ended it.
+
+    Raises:
+        CugginoError: nothing has run.
+    """
+    from cuggino.errors import CugginoError
+
+    try:
+        return run()
+    except CugginoError as error:
+        if error.code == _REFUSED:
+            raise
+        console.complain(error.message, error.hint)
+        return error.code
+
+
+def _stay(server: Server) -> None:
+    """Serve the page until Ctrl-C."""
+    click.echo(f"The run has ended. Its page stays until Ctrl-C: {server.url}", err=True)
+    try:
+        while not server.ended.wait(0.5):
+            pass
+    except KeyboardInterrupt:
+        pass

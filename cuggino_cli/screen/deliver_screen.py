@@ -30,23 +30,16 @@ from cuggino.events import (
     ToolCall,
     ToolResult,
 )
+from cuggino.runs.words import Words, full_duration, quota_wait_words, standing
 from cuggino_cli.screen.controls import Controls
-from cuggino_cli.screen.deliver_text import (
-    Line,
-    debug_line,
-    deliver_lines,
-    sent_line,
-    standing,
-    waiting_lines,
-)
+from cuggino_cli.screen.deliver_debug import debug_line, sent_line
 from cuggino_cli.screen.event_lines import own_words
-from cuggino_cli.screen.format import format_event
+from cuggino_cli.screen.format import format_event, fragments_of, lines_of
 from cuggino_cli.screen.fragments import Fragment, Label, Verbosity
-from cuggino_cli.screen.partial import Partial
+from cuggino_cli.screen.partial import Partial, Printed
 from cuggino_cli.screen.render import Screen, shown_on
 from cuggino_cli.screen.stamps import Stamps
 from cuggino_cli.screen.status import RunStatus, cut_row, special_row, total_rows
-from cuggino_cli.screen.text import full_duration
 
 _LOOKS: dict[str, tuple[str, Label]] = {
     "passed": ("✓", "success"),
@@ -157,15 +150,21 @@ class Panel:
         return [*list_lines(self.listed, height=height), [Fragment("plain", last)]]
 
 
-_COMPLAINTS = frozenset({"warning", "failure", "problem"})
+_COMPLAINTS = frozenset({"warning", "failure", "problem", "error"})
 """Labels of lines that go to standard error (AUT-251)."""
 
 
 class Piece(NamedTuple):
-    """Fragments printed together, and their destination."""
+    """Fragments printed together."""
 
     fragments: list[Fragment]
-    is_complaint: bool = False
+    is_literal: bool = False
+    """Autonoe's line, which has no time stamp elsewhere than on a terminal."""
+
+    @property
+    def is_complaint(self) -> bool:
+        """Return whether they go to standard error."""
+        return any(fragment.label in _COMPLAINTS for fragment in self.fragments)
 
 
 class Wording:
@@ -183,7 +182,7 @@ class Wording:
         self,
         verbosity: Verbosity,
         *,
-        opening: Iterable[Line] = (),
+        opening: Iterable[str] = (),
         instruction: Callable[[DeliverInstruction], str] | None = None,
         words: bool = False,
     ) -> None:
@@ -193,48 +192,58 @@ class Wording:
         self._words = words
         self._waits = False
         self._partial = Partial()
+        self._printed = Printed()
         self._listed: DeliverablesListed | None = None
 
     def pieces(self, event: Event) -> Iterator[Piece]:
         """Yield the pieces to print for the event."""
         opening, self._opening = self._opening, ()
-        lines = [*opening, *self._received(event)]
-        repeated = self._waits
-        self._waits = isinstance(event, QuotaWaiting)
-        match event:
-            case QuotaWaiting():
-                # Printed once; the panel counts down.
-                lines += [] if repeated else waiting_lines(event)
-            case DeliverablesListed() if event == self._listed:
-                pass  # unchanged; listed after each session
-            case DeliverEvent():
-                lines += deliver_lines(event, self.verbosity)
-            case _:
-                pass
-        lines += self._sent(event)
-        self._listed = event if isinstance(event, DeliverablesListed) else self._listed
-        for line in lines:
-            yield Piece(line.fragments, line.is_complaint)
+        for line in opening:
+            yield _piece(Words("", line, "info"))
+        if self._instruction is not None and (received := debug_line(event)):
+            yield _debug(received)
+        yield from map(_piece, self._lines(event))
+        if self._instruction is not None and isinstance(event, DeliverSessionStarted):
+            yield _debug(sent_line(self._instruction(event.instruction)))
         if not isinstance(event, QuotaWaiting | DeliverEvent) and not _is_reported_later(event):
             fragments = self._fragments(event)
             if fragments is not None:
-                yield Piece(fragments, any(f.label in _COMPLAINTS for f in fragments))
+                yield Piece(fragments, is_literal=isinstance(event, AgentMessage))
+
+    def _lines(self, event: Event) -> Iterable[Words]:
+        """Return the sentences of an event of the loop, and of a wait."""
+        repeated, self._waits = self._waits, isinstance(event, QuotaWaiting)
+        match event:
+            case QuotaWaiting():
+                # Printed once; the panel counts down.
+                return () if repeated else quota_wait_words(event).lines
+            case DeliverablesListed():
+                before, self._listed = self._listed, event
+                # Listed after each session.
+                return () if event == before else lines_of(event, self.verbosity)
+            case DeliverEvent():
+                return lines_of(self._printed.read(event), self.verbosity)
+            case _:
+                return ()
 
     def _fragments(self, event: Event) -> list[Fragment] | None:
         """Format the event; messages line by line while they are streamed."""
+        if isinstance(event, AgentMessage) and self.verbosity >= (
+            Verbosity.NORMAL if self._words else Verbosity.VERBOSE
+        ):
+            self._printed.add(event)
         if self._words and self.verbosity == Verbosity.NORMAL and type(event) is AgentMessage:
             return own_words(event)
         shown = self._partial.read(event) if self.verbosity >= Verbosity.VERBOSE else event
         return None if shown is None else format_event(shown, verbosity=self.verbosity)
 
-    def _received(self, event: Event) -> list[Line]:
-        line = debug_line(event) if self._instruction is not None else None
-        return [line] if line is not None else []
 
-    def _sent(self, event: Event) -> list[Line]:
-        if self._instruction is None or not isinstance(event, DeliverSessionStarted):
-            return []
-        return [sent_line(self._instruction(event.instruction))]
+def _piece(line: Words) -> Piece:
+    return Piece(fragments_of(line) if line.text else [Fragment("plain", "")], is_literal=True)
+
+
+def _debug(text: str) -> Piece:
+    return Piece([Fragment("debug", f"[debug] {text}")], is_literal=True)
 
 
 def _is_reported_later(event: Event) -> bool:
@@ -271,18 +280,20 @@ def with_deliver_output(
 ) -> Callable[[Observable[DeliverStreamEvent]], Observable[DeliverStreamEvent]]:
     """Print each event, behind a time stamp with `stamps`, then emit it unchanged.
 
-    On a terminal the deliverables, the agent's activity and the totals are shown below the lines.
-    They are erased before completion, error and disposal. Errors: as `with_cli_output`.
+    Elsewhere than on a terminal, the lines of the loop and the agent's messages are Autonoe's,
+    without a stamp. On a terminal the deliverables, the agent's activity and the totals are shown
+    below the lines. They are erased before completion, error and disposal. Errors: as
+    `with_cli_output`.
     """
 
     def screen(clock: Callable[[], datetime]) -> Screen:
-        return _DeliverScreen(controls, wording, clock, project=project, stamps=stamps)
+        return DeliverScreen(controls, wording, clock, project=project, stamps=stamps)
 
     return shown_on(controls.lines, screen)
 
 
-class _DeliverScreen:
-    """The output of one subscription."""
+class DeliverScreen:
+    """The output of one subscription to a deliver loop."""
 
     def __init__(
         self,
@@ -308,7 +319,7 @@ class _DeliverScreen:
         self._wording.verbosity = controls.verbosity
         for piece in self._wording.pieces(event):
             fragments = piece.fragments
-            if self._stamps is not None:
+            if self._stamps is not None and (lines.is_terminal or not piece.is_literal):
                 fragments = self._stamps.stamped(fragments, at, columns=columns)
             lines.print(fragments, is_complaint=piece.is_complaint)
         controls.add(event, at)

@@ -25,10 +25,11 @@ from cuggino.events import (
     UsageUpdate,
     UserMessage,
 )
-from cuggino_cli.screen.format import format_event, tool_line
+from cuggino.runs.words import format_duration, tool_text, words
+from cuggino_cli.screen.format import format_event
 from cuggino_cli.screen.fragments import Fragment, Verbosity
-from cuggino_cli.screen.partial import Partial
-from cuggino_cli.screen.text import clip, first_line, format_duration
+from cuggino_cli.screen.partial import Partial, Printed
+from cuggino_cli.screen.text import clip, first_line
 
 _REASON = 200
 _HIDDEN = (MessageDelta, PingEvent, SystemMessage, Thinking, UsageUpdate, UserMessage)
@@ -56,6 +57,7 @@ class EventLines:
     def __init__(self, *, project: str | os.PathLike[str] | None = None) -> None:
         self._prefix = f"{os.fspath(project).rstrip('/')}/" if project else ""
         self._partial = Partial()
+        self._printed = Printed()
         self._tools: dict[str, str] = {}
         """The names of running tool calls by id."""
         self._denied: set[str] = set()
@@ -85,17 +87,15 @@ class EventLines:
                 return None  # printed once; the status counts down
             case _:
                 self._follow(event, at)
-        return format_event(event, verbosity=verbosity)
+        return format_event(self._printed.read(event), verbosity=verbosity)
 
     def _follow(self, event: Event, at: datetime) -> None:
         """Note the beginning and the end of stages and sessions."""
         match event:
-            case PlanningStart():
-                self._stage, self._stage_began = "Planning", at
-            case ImplementingStart():
-                self._stage, self._stage_began = "Implementing", at
-            case ReviewingStart():
-                self._stage, self._stage_began = "Reviewing", at
+            case PlanningStart() | ImplementingStart() | ReviewingStart():
+                spoken = words(event)
+                self._stage = spoken.title if spoken is not None else ""
+                self._stage_began = at
             case StageCost():
                 self._stage = ""
             case GuardDenied(tool_use_id=call):
@@ -114,7 +114,7 @@ class EventLines:
         if verbosity < Verbosity.NORMAL:
             return None
         self._tools[event.id] = event.name
-        return [Fragment("tool", tool_line(event.name, event.input, self.relative))]
+        return [Fragment("tool", f"▶ {tool_text(event.name, event.input, self.relative)}")]
 
     def _result(self, event: ToolResult, verbosity: Verbosity) -> list[Fragment] | None:
         name = self._tools.pop(event.name, "")
@@ -134,6 +134,8 @@ class EventLines:
     def _words(
         self, event: AgentMessage | MessageDelta, verbosity: Verbosity
     ) -> list[Fragment] | None:
+        if isinstance(event, AgentMessage) and verbosity >= Verbosity.NORMAL:
+            self._printed.add(event)
         if verbosity >= Verbosity.VERBOSE:
             shown = self._partial.read(event)
             return None if shown is None else format_event(shown, verbosity=verbosity)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import IntEnum
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from cuggino_cli.screen.text import inert
+
+if TYPE_CHECKING:  # commands that print no events do not load them
+    from cuggino.runs.words import Tone
 
 
 class Verbosity(IntEnum):
@@ -20,29 +23,8 @@ class Verbosity(IntEnum):
     """Also messages, thinking, tool results and command output."""
 
 
-Label = Literal[
-    "plain",
-    "prose",
-    "tool",
-    "heading",
-    "phase",
-    "command",
-    "commit",
-    "failure",
-    "warning",
-    "success",
-    "problem",
-    "caution",
-    "progress",
-    "discussion",
-    "watch",
-    "audit",
-    "finding",
-    "info",
-    "error",
-    "debug",
-    "bell",
-]
+Label: TypeAlias = "Tone | Literal['prose', 'debug', 'bell']"
+"""The tone of a sentence, or a meaning of the view's own: secondary text, debugging, a sound."""
 
 
 class Fragment(NamedTuple):
@@ -54,23 +36,19 @@ class Fragment(NamedTuple):
 
 THEME: dict[Label, str] = {
     "plain": "",
+    "quiet": "\x1b[2m",
     "prose": "\x1b[2m",
     "tool": "\x1b[2;36m",
     "heading": "\x1b[1m",
-    "phase": "\x1b[2m",
-    "command": "\x1b[2m",
-    "commit": "\x1b[1;35m",
-    "failure": "\x1b[1;31m",
-    "warning": "\x1b[33m",
-    "success": "\x1b[1m\x1b[32m",
-    "problem": "\x1b[1m\x1b[31m",
-    "caution": "\x1b[1m\x1b[33m",
+    "info": "\x1b[36m",
     "progress": "\x1b[1m\x1b[34m",
     "discussion": "\x1b[1m\x1b[35m",
-    "watch": "\x1b[2m",
-    "audit": "\x1b[36m",
-    "finding": "\x1b[1;35m",
-    "info": "\x1b[36m",
+    "commit": "\x1b[1;35m",
+    "success": "\x1b[1m\x1b[32m",
+    "caution": "\x1b[1m\x1b[33m",
+    "warning": "\x1b[33m",
+    "failure": "\x1b[1;31m",
+    "problem": "\x1b[1m\x1b[31m",
     "error": "\x1b[31m",
     "debug": "\x1b[90m",
     "bell": "",
@@ -99,39 +77,6 @@ def _painted(fragment: Fragment) -> str:
     text = inert(fragment.text)
     opening = THEME[fragment.label]
     return f"{opening}{text}{_RESET}" if opening else text
-
-
-class Shown(NamedTuple):
-    """The fragments of an event, and the lowest verbosity that shows them."""
-
-    least: Verbosity
-    fragments: list[Fragment]
-
-
-def always(label: Label, text: str, *, above: bool = False) -> Shown:
-    """Return a line that is always shown."""
-    return Shown(Verbosity.QUIET, line_of(label, text, above=above))
-
-
-def normal(label: Label, text: str, *, above: bool = False) -> Shown:
-    """Return a line that `--quiet` hides."""
-    return Shown(Verbosity.NORMAL, line_of(label, text, above=above))
-
-
-def verbose(label: Label, text: str) -> Shown:
-    """Return a line that only `--verbose` shows."""
-    return Shown(Verbosity.VERBOSE, line_of(label, text))
-
-
-def calling(text: str, label: Label = "watch") -> Shown:
-    """Return a line that is always shown, with the bell: a person is needed."""
-    return Shown(Verbosity.QUIET, [Fragment(label, text), Fragment("bell", "")])
-
-
-def line_of(label: Label, text: str, *, above: bool = False) -> list[Fragment]:
-    """Return the text as fragments, optionally below an empty line."""
-    fragment = Fragment(label, text)
-    return [Fragment("plain", "\n"), fragment] if above else [fragment]
 
 
 def joined(lines: Iterable[Iterable[Fragment]]) -> list[Fragment]:

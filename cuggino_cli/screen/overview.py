@@ -7,12 +7,13 @@ from datetime import datetime
 from itertools import groupby
 
 from cuggino.events import shown_state
-from cuggino.runs import Activity, LastRun, ProjectStatus, Waiting, cost_of, window_text
+from cuggino.runs import Activity, LastRun, ProjectStatus, Waiting, cost_of, money, window_text
+from cuggino.runs.words import format_duration, sent_back_text
 from cuggino_cli.screen.columns import cut
 from cuggino_cli.screen.fragments import Fragment, Label, joined
 from cuggino_cli.screen.runs import STATES
 from cuggino_cli.screen.status import usual_end_text
-from cuggino_cli.screen.text import flat, format_duration, inert
+from cuggino_cli.screen.text import flat, inert
 
 _NAMES = 11
 _MOST_WAITING = 20
@@ -188,8 +189,7 @@ def _item(item: Activity, status: ProjectStatus) -> str:
     elif item.state in ("waiting", "paused"):
         facts.append(item.wait.reason if item.wait is not None else item.state)
     if item.returns:
-        again = "once" if item.returns == 1 else f"{item.returns} times"
-        facts.append(f"sent back {again} ({item.return_reason})")
+        facts.append(sent_back_text(item.returns, item.return_reason))
     if item.place == "slot" and (usual := usual_end_text(item, now)):
         facts.append(usual)
     if item.cost_usd is not None:
@@ -214,7 +214,8 @@ def _task(activity: Activity) -> str:
 def _cost(activity: Activity) -> Iterator[Fact]:
     parts = []
     if activity.cost_usd is not None:
-        of = f" of ${activity.budget:g}" if activity.budget is not None else ""
+        budget = activity.budget
+        of = f" of {money(budget, digits=2)}" if budget is not None else ""
         parts.append(f"{cost_of(activity, digits=2)}{of}")
     if activity.tokens:
         limit = f" of {activity.max_tokens:,}" if activity.max_tokens is not None else ""

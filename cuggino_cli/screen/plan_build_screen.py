@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from reactivex import Observable
 
@@ -26,11 +26,11 @@ from cuggino.events import (
     SessionEnded,
     ToolCall,
 )
+from cuggino.runs.words import Words, words
 from cuggino_cli.screen.controls import Controls
-from cuggino_cli.screen.format import format_event
+from cuggino_cli.screen.format import format_event, fragments_of, lines_of
 from cuggino_cli.screen.fragments import Fragment, Verbosity
 from cuggino_cli.screen.partial import Partial
-from cuggino_cli.screen.plan_build_text import Weight, plan_build_lines
 from cuggino_cli.screen.render import Screen, shown_on
 from cuggino_cli.screen.stamps import Stamps
 from cuggino_cli.screen.status import RunStatus
@@ -38,7 +38,7 @@ from cuggino_cli.screen.terminal import Lines
 from cuggino_cli.screen.text import inert
 
 
-class Words:
+class Messages:
     """The messages of sessions, written as they arrive (LOP-081).
 
     No newline is added, and no half line is left. Parts with the same message id are chunks of one
@@ -106,6 +106,10 @@ class Words:
         self._lines.end_line()
 
 
+Weight: TypeAlias = Literal["course", "info", "debug", "warning", "error"]
+"""`course`: phases, iterations and the outcome, always shown. Warnings and errors go to standard
+error."""
+
 _SHOWN_BY_THE_LOOP = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit", "Task", "Agent"})
 """Tools whose calls are shown as `[file]` and `[sub-agent]`."""
 
@@ -119,14 +123,17 @@ _FILTERED: dict[LogLevel, frozenset[Weight]] = {
     "info": frozenset({"debug"}),
     "error": frozenset({"info", "debug", "warning"}),
 }
-_WEIGHTS: dict[str, Weight] = {
+_COMPLAINTS: dict[str, Weight] = {
     "failure": "error",
     "problem": "error",
     "error": "error",
     "warning": "warning",
-    "caution": "warning",
 }
-"""Weights of events that are not the loop's own, by label."""
+_BY_VERBOSITY: dict[str, Weight] = {"quiet": "course", "normal": "info", "verbose": "debug"}
+
+
+def _weight(line: Words) -> Weight:
+    return _COMPLAINTS.get(line.tone) or _BY_VERBOSITY[line.verbosity]
 
 
 class Piece(NamedTuple):
@@ -156,19 +163,20 @@ def with_loop_output(
 ) -> Callable[[Observable[PlanBuildStreamEvent]], Observable[PlanBuildStreamEvent]]:
     """Print each event, behind a time stamp with `stamps`, then emit it unchanged.
 
-    On a terminal a status area is shown below the lines; the line that the agent is writing is its
-    first row. Before completion, error and disposal the last line is ended and the status erased.
-    Errors: as `with_cli_output`.
+    Elsewhere than on a terminal, the lines of the loop and the agent's messages are Lopen's,
+    without a stamp. On a terminal a status area is shown below the lines; the line that the agent
+    is writing is its first row. Before completion, error and disposal the last line is ended and
+    the status erased. Errors: as `with_cli_output`.
     """
 
     def screen(clock: Callable[[], datetime]) -> Screen:
-        return _LoopScreen(controls, view, clock, project=project, stamps=stamps)
+        return PlanBuildScreen(controls, view, clock, project=project, stamps=stamps)
 
     return shown_on(controls.lines, screen)
 
 
-class _LoopScreen:
-    """The output of one subscription."""
+class PlanBuildScreen:
+    """The output of one subscription to a plan/build loop."""
 
     def __init__(
         self,
@@ -190,8 +198,8 @@ class _LoopScreen:
         self._counted: JobsCounted | None = None
         self._columns: int | None = None
         self._stamps = Stamps(on_terminal=self._lines.is_terminal) if stamps else None
-        mark = self._mark if stamps else None
-        self._words = Words(self._lines, stream=view.stream, mark=mark)
+        mark = self._mark if stamps and self._lines.is_terminal else None
+        self._messages = Messages(self._lines, stream=view.stream, mark=mark)
         if self._lines.is_live:
             controls.begin(RunStatus(project=project or ""), clock())
 
@@ -211,13 +219,15 @@ class _LoopScreen:
 
     def _print(self, event: Event, at: datetime) -> None:
         if isinstance(event, SessionEnded | PlanBuildEvent):
-            self._end_words(event)
+            self._end_messages(event)
         if isinstance(event, AgentMessage | MessageDelta):
-            self._add_words(event)
+            self._add_message(event)
         for piece in self._pieces(event):
             if self._view.shows(piece.weight):
                 fragments = piece.fragments
-                if self._stamps is not None:
+                if self._stamps is not None and (
+                    self._lines.is_terminal or not isinstance(event, PlanBuildEvent)
+                ):
                     fragments = self._stamps.stamped(fragments, at, columns=self._columns)
                 self._lines.print(fragments, is_complaint=piece.weight in ("warning", "error"))
         self._waits = isinstance(event, QuotaWaiting)
@@ -226,21 +236,22 @@ class _LoopScreen:
         if isinstance(event, JobsCounted):
             self._counted = event
 
-    def _end_words(self, event: Event) -> None:
+    def _end_messages(self, event: Event) -> None:
         """End the messages with their session."""
         ends = SessionEnded | PlanBuildPhaseStarted | PlanBuildSessionRetry | PlanBuildEnded
         if isinstance(event, ends):
-            self._words.end()
+            self._messages.end()
 
-    def _add_words(self, event: AgentMessage | MessageDelta) -> None:
-        """Write a message; with `--verbose` line by line while it is streamed."""
+    def _add_message(self, event: AgentMessage | MessageDelta) -> None:
+        """Write a message, with `stream` while the agent writes it; with `--verbose` by lines."""
         part: Event | None = event
-        if self._shows_all and self._view.stream:
-            part = self._partial.read(event)
+        by_line = self._shows_all
+        if self._view.stream:
+            part = self._partial.read(event, by_line=by_line)
         if isinstance(part, AgentMessage) and self._is_answer(part):
             # A carriage return at the end of the line is not part of the newline.
-            newline = "\r\n" if isinstance(event, MessageDelta) else ""
-            self._words.add(part.model_copy(update={"text": part.text + newline}))
+            newline = "\r\n" if by_line and isinstance(event, MessageDelta) else ""
+            self._messages.add(part.model_copy(update={"text": part.text + newline}))
 
     def _is_answer(self, event: AgentMessage) -> bool:
         """Return whether it is a message of the main agent to the person (LOP-081)."""
@@ -262,7 +273,8 @@ class _LoopScreen:
             case PlanBuildPhaseStarted(phase="verify") if self._is_verifying:
                 pass  # one block, however many agents verify
             case PlanBuildEvent():
-                yield from (Piece(line.weight, line.fragments) for line in plan_build_lines(event))
+                lines = lines_of(event, Verbosity.VERBOSE)
+                yield from (Piece(_weight(line), fragments_of(line)) for line in lines)
             case QuotaWaiting() if self._waits:
                 pass  # printed once; the spinner counts down
             case ToolCall(name=name) if name in _SHOWN_BY_THE_LOOP and not self._shows_all:
@@ -276,16 +288,10 @@ class _LoopScreen:
 
     def _of_others(self, event: Event) -> Iterator[Piece]:
         """Yield the piece of an event of the agent or of supervision."""
-        fragments = format_event(event, verbosity=self._view.verbosity)
-        if fragments is None:
-            return
-        weights = {_WEIGHTS[f.label] for f in fragments if f.label in _WEIGHTS}
-        if weights:
-            yield Piece("error" if "error" in weights else "warning", fragments)
-        else:
-            is_debug = format_event(event, verbosity=Verbosity.NORMAL) is None
-            yield Piece("debug" if is_debug else "info", fragments)
+        fragments, spoken = format_event(event, verbosity=self._view.verbosity), words(event)
+        if fragments is not None and spoken is not None:
+            yield Piece(_weight(spoken), fragments)
 
     def end(self) -> None:
-        self._words.end()
+        self._messages.end()
         self._lines.show(None)

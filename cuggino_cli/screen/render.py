@@ -63,7 +63,7 @@ def with_cli_output(
 
     def printed_on(chosen: Controls) -> Callable[[Observable[E]], Observable[E]]:
         def screen(now: Callable[[], datetime]) -> Screen:
-            return _LoopScreen(chosen, clock or now, project=project, bell=bell, stamps=stamps)
+            return RunScreen(chosen, clock or now, project=project, bell=bell, stamps=stamps)
 
         return shown_on(chosen.lines, screen)
 
@@ -153,8 +153,8 @@ def shown_on(lines: Lines, make_screen: MakeScreen) -> Callable[[Observable[E]],
     return operator
 
 
-class _LoopScreen:
-    """The output of one subscription."""
+class RunScreen:
+    """The output of one subscription to a run or a watch."""
 
     def __init__(
         self,

@@ -19,10 +19,11 @@ from cuggino.runs import (
     cost_of,
     without_file,
 )
+from cuggino.runs.words import format_duration
 from cuggino_cli.screen.columns import cut, padded, width
 from cuggino_cli.screen.fragments import Fragment, Label, joined
 from cuggino_cli.screen.summary import passed_text
-from cuggino_cli.screen.text import first_line, flat, format_duration, inert
+from cuggino_cli.screen.text import first_line, flat, inert
 
 STATES: dict[str, tuple[Label, str]] = {
     "running": ("progress", "running"),

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from cuggino.runs import RunStats, StatsGroup, StatsRow, cost_of, money
+from cuggino.runs.words import format_duration
 from cuggino_cli.screen.columns import cut, padded, width
 from cuggino_cli.screen.fragments import Fragment, joined
-from cuggino_cli.screen.text import flat, format_duration
+from cuggino_cli.screen.text import flat
 
 _HEADS = ("RUNS", "SUCCESS", "ITER", "COST", "TOTAL", "TIME")
 _TITLES: Mapping[StatsGroup, str] = MappingProxyType(

@@ -10,9 +10,10 @@ from typing import Self
 
 from cuggino.events import Event
 from cuggino.runs import Activity, Wait, cost_of, money
+from cuggino.runs.words import format_duration
 from cuggino_cli.screen.columns import cut, fit, padded, width
 from cuggino_cli.screen.fragments import Fragment, Label
-from cuggino_cli.screen.text import first_line, flat, format_duration, inert
+from cuggino_cli.screen.text import first_line, flat, inert
 
 Row = list[Fragment]
 

@@ -7,8 +7,8 @@ from typing import assert_never
 
 from cuggino.events import DeliverablesListed, shown_state
 from cuggino.runs import RunSummary, cost_of
+from cuggino.runs.words import format_duration, format_tokens
 from cuggino_cli.screen.fragments import Fragment, Label
-from cuggino_cli.screen.text import format_duration, format_tokens
 
 _OUTCOMES: dict[str | None, tuple[Label, str]] = {
     "approved": ("success", "Approved"),
@@ -62,9 +62,14 @@ def _row(label: Label, name: str, text: str) -> list[Fragment]:
 def _rows(summary: RunSummary, duration_s: float) -> Iterable[tuple[str, str]]:
     if summary.items:
         yield "Items", str(summary.items)
-    if summary.landed or summary.returns:
+    in_slots = bool(summary.landings or summary.returns)
+    if in_slots:
         back = f", {summary.returns} sent back" if summary.returns else ""
-        yield "Landed", f"{summary.landed}{back}"
+        yield "Landed", f"{len(summary.landings)}{back}"
+        for commit in summary.landings:
+            yield "", f"{commit.commit_hash} {commit.subject}"
+    if summary.parked:
+        yield "Parked", str(summary.parked)
     if summary.in_delivery:
         yield "Sessions", str(summary.rounds)
         yield "Passed", passed_text(summary.deliverables)
@@ -72,8 +77,9 @@ def _rows(summary: RunSummary, duration_s: float) -> Iterable[tuple[str, str]]:
         yield "Iterations", str(summary.rounds)
         yield "Tasks", str(summary.tasks)
         yield "Agents", str(summary.agents)
-        yield "Commits", str(len(summary.commits))
-    for commit in summary.commits:
+        if not in_slots:  # those in slots are not those that landed
+            yield "Commits", str(len(summary.commits))
+    for commit in () if in_slots else summary.commits:
         yield "", f"{commit.commit_hash} {commit.subject}"
     for message in summary.failed_commits:
         yield "", f"failed: {message}"
@@ -89,6 +95,11 @@ def _rows(summary: RunSummary, duration_s: float) -> Iterable[tuple[str, str]]:
     if summary.usage is not None:
         yield "Tokens", format_tokens(summary.usage).removesuffix(" tokens")
     yield "Duration", format_duration(duration_s)
+    if summary.in_watch and (summary.asking or summary.parked):
+        asked, parked = len(summary.asking), summary.parked
+        parts = [f"{asked} question{'s' * (asked != 1)}"] if asked else []
+        parts += [f"{parked} parked"] if parked else []
+        yield "Waiting", f"{', '.join(parts)}: `cuggino status` lists what waits for you"
 
 
 def passed_text(listed: DeliverablesListed | None) -> str:

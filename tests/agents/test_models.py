@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from cuggino import events as ev
-from cuggino.agents.acp.profiles import PROFILES
-from cuggino.agents.acp.spending import Spending
+from cuggino.agents.acp.requests import model_of
 from cuggino.agents.claude.wire import ClaudeSession
 from cuggino.agents.codex.wire import CodexSession, UsageRecord
 from cuggino.agents.copilot.wire import CopilotSession
@@ -94,12 +95,15 @@ def test_copilot() -> None:
     assert ("gpt-5.5", "gpt-5.5") == (update.model, ended.model)
 
 
-def test_acp() -> None:
+@pytest.mark.parametrize(
+    ("result", "expected"),
+    [
+        ({"configOptions": [{"category": "model", "currentValue": "qwen3"}]}, "qwen3"),
+        ({"models": {"currentModelId": "gemini-2.5-pro"}}, "gemini-2.5-pro"),
+        ({"models": 3, "configOptions": [{"category": "model", "currentValue": 4}]}, None),
+        ({}, None),
+    ],
+)
+def test_acp(result: dict[str, Any], expected: str | None) -> None:
     """A program of the Agent Client Protocol names its current model among its options."""
-    spending = Spending(PROFILES["qwen"])
-    spending.configured({}, {"category": "model", "currentValue": "qwen3"})
-    assert "qwen3" == spending.model
-    spending.configured({"models": {"currentModelId": "gemini-2.5-pro"}}, None)
-    assert "gemini-2.5-pro" == spending.model
-    spending.configured({"models": 3}, {"currentValue": 4})
-    assert "gemini-2.5-pro" == spending.model
+    assert expected == model_of(result)

@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 
 from cuggino import events as ev
-from cuggino.agents.acp.wire import AcpSession, Order
+from cuggino.agents.acp.guard import Judge
+from cuggino.agents.acp.wire import AcpSession
+from cuggino.agents.base import SpawnOptions
 from cuggino.agents.base.failure import PlainLines
 from cuggino.agents.base.wire import Json, output_text, parse_json_line
 from cuggino.agents.claude.wire import ClaudeSession
@@ -69,7 +71,9 @@ def _copilot(kind: str, number: int, **data: Any) -> Json:
 
 
 def _acp_session() -> AcpSession:
-    return AcpSession(replace(PROFILE, mode=None), Order(prompt="go", cwd=Path("/p")), zone=UTC)
+    options = SpawnOptions(prompt="go", cwd=Path("/p"))
+    judge = Judge(cwd=options.cwd, unattended=True)
+    return AcpSession(replace(PROFILE, mode=None), options, judge.verdict, zone=UTC)
 
 
 CLAUDE = Program(
@@ -247,6 +251,9 @@ NOISE: dict[str, Callable[[bytes], bytes]] = {
     "a carriage return": lambda line: line + b"\r",
     "carriage returns around": lambda line: b"\r" + line + b"\r\r",
     "a spinner": lambda line: b"\r\x1b[K\xe2\xa0\x8b Working {3}... " + line,
+    "controls of 8 bits in UTF-8": lambda line: "\x9b31m\x9d0;title\x9c".encode() + line,
+    "raw controls of 8 bits": lambda line: b"\x9b31m\x9d0;title\x9c" + line + b"\x9b0m",
+    "words after": lambda line: line + b" done {x",
     "a bell and a null": lambda line: b"\x07" + line + b"\0",
 }
 
@@ -283,6 +290,25 @@ def test_noise_around_json(name: str, noise: str) -> None:
     program = PROGRAMS[name]
     noisy = [NOISE[noise](json.dumps(line).encode()) for line in program.lines]
     assert plain(program) == read(program, noisy)
+
+
+@pytest.mark.parametrize("name", [name for name in PRINTING if name != "acp"])
+def test_messages_on_one_line(name: str) -> None:
+    """Messages without ends of line between them are all read."""
+    program = PROGRAMS[name]
+    glued = b" \x1b[0m".join(json.dumps(line).encode() for line in program.lines)
+    assert plain(program) == read(program, [glued])
+
+
+def test_another_session_in_between() -> None:
+    """The beginning, the answer and the result of another session are not those of this one."""
+    begin, answer, result = CLAUDE.lines
+    other = {"session_id": "other"}
+    failed = {**result, **other, "uuid": "u9", "is_error": True, "result": "boom"}
+    lines = [begin, {**begin, **other}, {**answer, **other}, failed, answer, result]
+    events, ended = read(CLAUDE, lines)
+    said = [event.text for event in events if isinstance(event, ev.AgentMessage)]
+    assert ([SAID], plain(CLAUDE)[1]) == (said, ended)
 
 
 @pytest.mark.parametrize("name", PRINTING)
@@ -366,6 +392,8 @@ def test_an_image(name: str) -> None:
         ),
         ({"type": "text", "text": "data:a/b;base64,R0 is short"}, "data:a/b;base64,R0 is short"),
         ({"x": {"data": PIXELS}}, '{"x":{"data":"[base64, 1.5 MB]"}}'),
+        ({"source": {"bytes": "/9j/" + PIXELS}}, '{"source":{"bytes":"[image/jpeg, 1.5 MB]"}}'),
+        ({"type": "text", "text": json.dumps({"shot": PIXELS})}, '{"shot": "[base64, 1.5 MB]"}'),
         (
             {"type": "image", "mimeType": "image/png", "byteLength": 2_000_000},
             "[image/png, 2.0 MB]",
@@ -410,6 +438,10 @@ def test_json_within_a_sentence(line: bytes) -> None:
         (b'\x1b[0m{"type":"assistant","mess', ""),
         (b"[", ""),
         (b"\x1b[?25h", ""),
+        (b"\x9b31mnot enrolled\x9b0m", "not enrolled"),
+        (b'{"error":{"message":"not enrolled"}}', '{"error":{"message":"not enrolled"}}'),
+        (b'{"error":"not enrolled"}', '{"error":"not enrolled"}'),
+        (b'{"level":"info","error":null}', ""),
     ],
 )
 def test_plain_lines(line: bytes, expected: str) -> None:

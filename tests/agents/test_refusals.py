@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from cuggino.agents.acp.failure import failed_turn, failure_of
+from cuggino.agents.base.bodies import body_in
 from cuggino.agents.base.refusals import KINDS, Dialect, Refusal, judge, judge_answer, judge_ending
 from cuggino.agents.claude.wire import ClaudeSession
 from cuggino.agents.codex.wire import CodexSession
@@ -65,8 +66,16 @@ def copilot(text: str, **data: Any) -> LlmSessionError | None:
     return session.end(None, duration=1.0, now=NOW.timestamp())[1]
 
 
-def gemini(text: str, *, quota: str | None = None, exit_code: int = 173) -> LlmSessionError | None:
-    details = [{"violations": [{"quotaId": quota}]}] if quota else []
+def gemini(
+    text: str,
+    *,
+    quota: str | None = None,
+    details: Iterable[Any] = (),
+    exit_code: int = 173,
+    **violation: str,
+) -> LlmSessionError | None:
+    named = {**violation, **({"quotaId": quota} if quota else {})}
+    details = [*([{"violations": [named]}] if named else []), *details]
     inner = {"code": 429, "message": text, "status": "RESOURCE_EXHAUSTED", "details": details}
     outer = {"error": {"message": json.dumps({"error": inner}), "code": 429, "status": "Too Many"}}
     message = f"[API Error: {json.dumps(outer)}]\nPlease wait and try again later."
@@ -138,6 +147,28 @@ def rows() -> Iterator[Row]:
     yield row(
         claude, "You've hit your limit · resets 9am (Europe/Berlin)", "10-07 07:00", limit="x"
     )
+    for when, meant in (
+        *(("in 04:30:00", "10-06 16:30"), ("at 17h30", "10-06 15:30")),
+        *(("in 3d 4h 5m", "10-09 16:05"), ("1st Nov 2026 00:00 UTC", "11-01 00:00")),
+        *(("at 2pm IST", "limit"), ("in half an hour", "limit")),
+        *(("in three hours", "10-06 15:00"), ("in PT3H", "10-06 15:00")),
+    ):
+        yield row(claude_plain, f"Usage limit reached. Resets {when}.", meant)
+    yield row(claude_plain, "Usage limit reached. Time until reset: 04:30:00", "10-06 16:30")
+    yield row(claude_plain, "Usage limit reached; access returns in 6 hours", "10-06 18:00")
+    yield row(claude_plain, "You are out of tokens for today. Come back in 9 hours.", "10-06 21:00")
+    yield row(claude_plain, "You have used 100% of your weekly limit", "limit")
+    yield row(claude_plain, "You have used 90% of your weekly limit", "crash")
+    yield row(claude_plain, "You've used all your premium requests for this month", "limit")
+    yield row(claude_plain, "Your usage allowance is exhausted", "limit")
+    yield row(claude_plain, "Your subscription's five-hour limit has been reached", "limit")
+    yield row(claude_plain, "Your 7 day limit was hit", "limit")
+    yield row(claude_plain, "429: slow down", "rate_limit")
+    body = json.dumps({"type": "error", "error": {"type": "billing_error", "message": "no"}})
+    yield row(claude_plain, body, "billing")
+    yield row(claude_plain, '{"status":"denied","message":"no seat: please log in"}', "auth")
+    yield row(copilot, "Execution failed: Error: CAPIError: 400 bad request body", "bad_request")
+    yield row(copilot, "No capacity available for this model", "overloaded")
     yield row(claude, "The usage limit has been reached", "limit")
     yield row(claude, "API Error: Rate limit reached", "rate_limit")
     passing = (
@@ -157,7 +188,37 @@ def rows() -> Iterator[Row]:
     yield row(codex, f"{met} Try again at 10. Okt. 2026, 11:52.", "10-10 09:52")
     yield row(codex, f"{met} Try again at 10 juil. 2027 11:52.", "07-10 09:52")
     yield row(codex, f"{met} Try again at 2026年10月10日 11:52.", "10-10 09:52")
+    for date in (
+        *("9 oct. 2026 à 15:04", "9. Oktober 2026 um 15:04 Uhr", "9 ottobre 2026 alle ore 15:04"),
+        *(
+            "9 de out. de 2026 às 15:04",
+            "9 de octubre de 2026, 3:04 p. m.",
+            "9 oct. 2026 à 15 h 04",
+        ),
+        *(
+            "2026年10月9日 下午3:04",
+            "2026年10月9日 午後3:04",
+            "10月9日 15時04分",
+            "2026. 10. 9. 오후 3:04",
+        ),
+        *("9 окт. 2026 г., 15:04", "9 октября 2026 г. в 15:04", "9 paź 2026, 15:04"),
+        *("9 okt. 2026 kl. 15:04", "9 Eki 2026 15:04", "2026/10/9 15:04", "09.10.2026, 15:04"),
+    ):
+        yield row(codex, f"{met} Try again at {date}.", "10-09 13:04")
     yield row(codex, f"{met} Try again later.", "limit")
+    yield row(codex, "Rate limit reached for m on requests per day (RPD): Limit 200.", "limit")
+    yield row(codex, "Spend limit reached for this workspace.", "limit")
+    yield row(codex, "The monthly budget of this workspace is used up.", "billing")
+    yield row(codex, "Your credits have run out.", "billing")
+    yield row(codex, "unexpected status 403 Forbidden: the balance is insufficient", "billing")
+    used = {"type": "usage_limit_reached", "message": "The usage limit has been reached"}
+    body = json.dumps({"error": {**used, "resets_in_seconds": 7200}})
+    yield row(codex, body, "10-06 14:00")
+    body = json.dumps({"error": {**used, "resets_at": 1791309960}})
+    yield row(codex, f"unexpected status 429 Too Many Requests: {body}", "10-06 18:06")
+    body = json.dumps({"error": {"type": "authentication_error", "message": "bad token"}})
+    yield row(codex, body, "auth")
+    yield row(codex, '{"detail":"You have reached your weekly limit."}', "limit")
     yield row(codex, f"stream disconnected before completion: {met}", "limit")
     yield row(codex, "Your workspace is out of credits. Ask an owner to refill.", "billing")
     yield row(codex, "You're out of credits. Add more to continue.", "billing")
@@ -191,6 +252,8 @@ def rows() -> Iterator[Row]:
     yield row(copilot, monthly, "limit", errorType="query")
     seconds = "You've hit your global rate limit. Please wait 6 seconds for your limit to reset."
     yield row(copilot, seconds, "rate_limit", errorType="rate_limit")
+    back = "You've used up your session budget; it comes back in 3h 20m."
+    yield row(copilot, back, "10-06 15:20", errorType="rate_limit")
 
     capacity = "You have exhausted your capacity on this model. Your quota will reset after"
     yield row(gemini, f"{capacity} 15h35m53s.", "10-07 03:35")
@@ -203,6 +266,13 @@ def rows() -> Iterator[Row]:
     a_day = "GenerateRequestsPerDayPerProjectPerModel-FreeTier"
     yield row(gemini, exceeded, "10-07 07:00", quota=a_day)
     yield row(gemini, exceeded, "10-06 12:00", quota="GenerateRequestsPerMinutePerProject")
+    metric = "generativelanguage.googleapis.com/generate_requests_per_model_per_day"
+    yield row(gemini, exceeded, "10-07 07:00", quotaMetric=metric)
+    delay = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "22000s"}
+    yield row(gemini, "Resource has been exhausted.", "10-06 18:06", details=[delay])
+    end = {"reason": "QUOTA_EXHAUSTED", "metadata": {"quotaResetTimeStamp": "2026-10-07T03:00:00Z"}}
+    yield row(gemini, "No capacity", "10-07 03:00", details=[end])
+    yield row(gemini, "This API method requires billing to be enabled.", "billing", exit_code=147)
     yield row(gemini, "You exceeded your current quota, limit: 0", "billing", quota=a_day)
     yield row(gemini, "Resource has been exhausted (e.g. check quota).", "rate_limit")
 
@@ -210,6 +280,21 @@ def rows() -> Iterator[Row]:
     yield row(opencode, weekly, "10-11 22:00")
     after = {"responseHeaders": {"retry-after": "22000"}}
     yield row(opencode, "Too many requests", "10-06 18:06", **after)
+    for name, value in (
+        *(("Retry-After", "22000"), ("retry-after", "22000.4"), ("retry-after-ms", "22000000")),
+        *(("x-ratelimit-reset", "1791309960000"), ("x-ratelimit-reset", "1791309960")),
+        ("retry-after", "Tue, 06 Oct 2026 18:06:40 GMT"),
+    ):
+        yield row(opencode, "Too many requests", "10-06 18:06", responseHeaders={name: value})
+    yield row(opencode, "Slow", "rate_limit", responseHeaders={"retry-after": "1.5"})
+    free = (
+        '{"type":"error","error":{"type":"FreeUsageLimitError","message":"Rate limit exceeded."}}'
+    )
+    yield row(opencode, "Too Many Requests", "limit", responseBody=free)
+    credit = '{"type":"error","error":{"type":"CreditsError","message":"Manage your billing"}}'
+    yield row(opencode, "Unauthorized", "billing", responseBody=credit, statusCode=401)
+    yield row(opencode, "Rate limit exceeded: free-models-per-day.", "limit")
+    yield row(opencode, "Rate limit exceeded: free-models-per-min.", "rate_limit")
     yield row(opencode, "Free usage exceeded, subscribe to Go", "limit")
     yield row(opencode, "Sorry", "limit", name="FreeUsageLimitError")
     yield row(opencode, "Insufficient balance", "billing", statusCode=401)
@@ -270,6 +355,66 @@ def test_the_order(refusal: Refusal, expected: str) -> None:
     assert expected == (error.reason if isinstance(error, AgentFailed) else type(error).__name__)
 
 
+SPENT = "You've hit your usage limit. Try again in 3 hours."
+
+
+@pytest.mark.parametrize(
+    ("session", "lines"),
+    [
+        (CodexSession, [{"type": "error", "message": SPENT}]),
+        (CodexSession, [{"type": "item.completed", "item": {"type": "error", "message": SPENT}}]),
+        (
+            CodexSession,
+            [{"type": "item.completed", "item": {"type": "agent_message", "text": SPENT}}],
+        ),
+        (GeminiSession, [{"type": "error", "message": f"[API Error: {SPENT}]"}]),
+        (GeminiSession, [{"type": "message", "role": "assistant", "content": SPENT}]),
+        (
+            OpenCodeSession,
+            [{"type": "text", "part": {"type": "text", "text": SPENT, "time": {"end": 1}}}],
+        ),
+    ],
+)
+def test_a_session_that_ended_after_a_limit(session: Any, lines: list[Any]) -> None:
+    """What a program reported last is the reason for its end without a result."""
+    error = ended(session(zone=lambda: ROME), *lines)
+    assert isinstance(error, QuotaExceeded)
+    assert NOW + timedelta(hours=3) == error.resets_at
+
+
+def nested(error: Any, levels: int) -> str:
+    text = json.dumps({"error": error})
+    for _ in range(levels):
+        text = json.dumps({"error": {"message": text, "code": 429, "status": "Too Many"}})
+    return text
+
+
+ERROR = {"code": 429, "message": "Slow down", "status": "RESOURCE_EXHAUSTED"}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        *(nested(ERROR, levels) for levels in range(6)),
+        f"[{nested(ERROR, 0)}]",
+        f"got status: 429. {nested(ERROR, 1)} (request 7)",
+        json.dumps(ERROR),
+        "Slow down",
+    ],
+)
+def test_bodies(message: str) -> None:
+    """The message of an API is shown without the JSON around it, whatever its depth."""
+    body = body_in(message)
+    assert "Slow down" == body.message
+    assert message == "Slow down" or (429, "RESOURCE_EXHAUSTED") == (body.status, body.kinds[0])
+
+
+@pytest.mark.parametrize("text", ['config {"a": 1} is wrong', "{", "{}", '{"error": null}', "[]"])
+def test_json_without_an_error(text: str) -> None:
+    """A message with other JSON stays as it is."""
+    assert (text, ()) == (body_in(text).message, body_in(text).errors)
+
+
 def test_times() -> None:
     """A rate limit has the time of the next try, a usage limit that of its end."""
     rate = judge(Refusal(message="Too many requests, retry in 7s"), NO_WORDS, now=NOW, zone=UTC)
@@ -298,12 +443,37 @@ def test_a_program_that_ended() -> None:
     assert "crash" == meant("Segmentation fault", 139)
 
 
-def test_answers() -> None:
-    """Only an answer that consists of a limit is one."""
-    limit = "You've hit your limit · resets 3pm"
-    assert judge_answer(limit, NO_WORDS, now=NOW, zone=UTC) is not None
-    assert judge_answer(f"The log says: {limit}", NO_WORDS, now=NOW, zone=UTC) is None
-    assert judge_answer("Done.", NO_WORDS, now=NOW, zone=UTC) is None
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("You've hit your limit · resets 3pm", "QuotaExceeded"),
+        ("**Limit reached** · resets 10pm (UTC)", "QuotaExceeded"),
+        ("⚠️ You've reached your daily limit. It resets at midnight.", "QuotaExceeded"),
+        ("Sorry, you've hit a rate limit that is strict. Try again in 2 hours.", "QuotaExceeded"),
+        ("Rate limit exceeded. Please try again in 20 seconds.", "rate_limit"),
+        ("Too many requests", "rate_limit"),
+        ("Claude usage limit reached\nPlease try again in 3 hours", "QuotaExceeded"),
+        ("5-hour limit reached\nresets 3pm", "QuotaExceeded"),
+        ("API Error: 529 Overloaded", "overloaded"),
+        ("API Error: 429 slow down, try again in 3 hours", "QuotaExceeded"),
+        ("API errors 429 and 529 are retried now.", "none"),
+        ("Done.", "none"),
+        ("The log says: You've hit your limit · resets 3pm", "none"),
+        ("I hit the limit of 200 lines in README.md and split it.", "none"),
+        ("We exceeded the quota of open files, and raised it.", "none"),
+        ("Quota exceeded is now answered with 429 and Retry-After: 3600.", "none"),
+        ("Usage limit reached messages are translated, as in 'resets 3pm'.", "none"),
+        ("Daily limit reached page: finished; try again in 2 hours is shown.", "none"),
+        ("Session limit reached: the oldest one is closed. <DONE>limiter</DONE>", "none"),
+        ("<APPROVED>You've hit your limit is shown as asked</APPROVED>", "none"),
+        ("Rate limit exceeded. The tests expect that.", "none"),
+    ],
+)
+def test_answers(answer: str, expected: str) -> None:
+    """Only an answer that consists of a limit is one, not a sentence about limits."""
+    error = judge_answer(answer, NO_WORDS, now=NOW, zone=UTC)
+    reason = error.reason if isinstance(error, AgentFailed) else type(error).__name__
+    assert expected == ("none" if error is None else reason)
 
 
 def test_names_are_lower_case() -> None:

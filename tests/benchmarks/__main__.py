@@ -80,6 +80,7 @@ GROUPS: dict[str, Group] = {
     "many": Group(slots.memory, partial(slots.memory, slots=3, wait=0.1)),
     "cluster": Group(cluster.link, partial(cluster.link, batches=5, rounds=1)),
     "serve": Group(pages.open_pages, partial(pages.open_pages, pages=2, rounds=1)),
+    "live": Group(pages.event_latency, partial(pages.event_latency, events=10)),
     "backlog": Group(backlog.full, partial(backlog.full, count=200, worked=3)),
     "repository": Group(
         repositories.repositories, partial(repositories.repositories, sizes=(100,), rounds=1)

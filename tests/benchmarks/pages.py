@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import selectors
 import socket
 import subprocess
@@ -20,9 +21,14 @@ import httpx
 import psutil
 
 import cuggino_cli
+from cuggino.events import AgentMessage
+from cuggino.runs import follow
+from cuggino.storage import Entry
 from cuggino_cli.commands.demo import make_project
 from tests.benchmarks.measuring import Figure, Took, run
 from tests.served_link import link_in
+from tests.web.journals import Writer
+from tests.web.server import page
 
 _SCENARIO = Path(cuggino_cli.__file__).parent / "demo" / "scenario.toml"
 _LIMIT = 60.0
@@ -59,6 +65,59 @@ def open_pages(*, pages: int = 20, rounds: int = 3) -> Iterator[Figure]:
             unit="s",
             floor=working,
             floor_name="that run, of the demo",
+        )
+
+
+def event_latency(*, events: int = 100, pause: float = 0.1) -> Iterator[Figure]:
+    """Measure the time from an entry of a journal to its follower, and to the stream of its page.
+
+    The value is that of the slowest but one in twenty.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        project = Path(name) / "shop"
+        project.mkdir()
+        run_of = Writer(project)
+        run_of.write("begin")
+        written: dict[str, float] = {}
+        followed: dict[str, float] = {}
+        shown: dict[str, float] = {}
+
+        def write() -> None:
+            for number in range(events):
+                time.sleep(pause)
+                written[f"note-{number}-"] = time.monotonic()
+                run_of.write(f"note-{number}-")
+
+        def note(entry: Entry) -> None:
+            if isinstance(entry.event, AgentMessage):
+                followed[entry.event.text] = time.monotonic()
+
+        entries = follow(project, run_of.path, is_worked_on=lambda _last: True)
+        following = entries.subscribe(note)
+        with page(project) as served:
+            place = served.server.app.site.places[0].key
+            text = served.get("w", place, "r", run_of.run_id).text
+            seq = int(text.partition('data-seq="')[2].partition('"')[0])
+            with served.stream(f"r.{place}.{run_of.run_id}", after=seq) as messages:
+                writing = threading.Thread(target=write)
+                writing.start()
+                while len(shown) < events:
+                    data = next(messages).data
+                    for found in re.findall("note-[0-9]+-", data):
+                        shown.setdefault(found, time.monotonic())
+                writing.join()
+        following.dispose()
+        run_of.journal.close()
+    for key, seen, what in (
+        ("follow.latency", followed, "`cuggino follow`"),
+        ("serve.latency", shown, "the stream of its live page"),
+    ):
+        took = sorted(seen[one] - at for one, at in written.items())
+        yield Figure(
+            key=key,
+            name=f"an event to {what}, 95 of 100 times at most",
+            value=took[int(len(took) * 0.95) - 1] * 1000,
+            unit="ms",
         )
 
 

@@ -74,6 +74,8 @@ ROWS: Mapping[str, str] = MappingProxyType(
         "snapshot and verification of a role that writes, 30,000 files": "protected.30000",
         "verification of a read-only role without a sandbox, 30,000 files": "protected.looks.30000",
         "`cuggino serve` with 20 open pages of the demo's run, in one browser": "serve.pages",
+        "an event to `cuggino follow`, 95 of 100 times at most": "follow.latency",
+        "an event to the stream of its live page, 95 of 100 times at most": "serve.latency",
         "`watch` to the first of 100,000 items": "backlog.first",
         "`cuggino backlog list`, 100,000 items": "backlog.list",
         "the same on first use, without digests": "runs.undigested",

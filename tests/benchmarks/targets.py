@@ -77,8 +77,10 @@ TARGETS: Mapping[str, Target] = MappingProxyType(
         "cluster.order": Target(0.5, "s"),
         "cluster.cancel": Target(2.0, "s"),
         "memory.stream": Target(60.0, "MiB"),
-        # Open pages beside the run that they show.
-        "serve.pages": Target(0.05, "x"),
+        # Open pages beside the run that they show, of scripted agents that never think.
+        "serve.pages": Target(0.1, "x"),
+        "follow.latency": Target(30.0, "ms"),
+        "serve.latency": Target(100.0, "ms"),
         # Growth.
         "fingerprint.1000": Target(1.3, "x"),
         "fingerprint.30000": Target(1.3, "x"),

@@ -146,7 +146,7 @@ def test_list_at_work(project: Path, backlog: Backlog, capsys: pytest.CaptureFix
     assert capsys.readouterr().out.splitlines() == [
         "at work  001-login.md: slot 1, planning, on w␛[2J1",
         "to land  002-search.md",
-        "item     010-logout.md: sent back 2 times (conflict)",
+        "item     010-logout.md: sent back twice: conflict with what has landed",
         "landing  011-fourth.md",
         "held     012-fifth.md: has an open spec issue",
     ]

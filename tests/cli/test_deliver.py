@@ -239,3 +239,17 @@ def test_the_loop_gets_the_interrupt_signal(
 
     monkeypatch.setattr(Runtime, "deliver", deliver)
     assert (0, []) == (main(["deliver"]), heard)
+
+
+@pytest.mark.parametrize("again", [["follow"], ["runs", "replay", "0"]])
+def test_a_recorded_run_looks_the_same(
+    again: list[str], delivered: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever follows or replays the run sees what its command has printed, and nothing twice."""
+    project_of(delivered, SCENARIO, sandbox="off")
+    assert 0 == main(["deliver"])
+    lines = unstamped(capsys.readouterr().out)
+    assert 0 == main(again)
+    replayed = unstamped(capsys.readouterr().out)
+    assert "All is done." in replayed
+    assert lines[-len(replayed) :] == replayed

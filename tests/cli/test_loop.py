@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -207,6 +208,39 @@ def test_a_real_run(looping: Path, capsys: pytest.CaptureFixture[str]) -> None:
     told += ["Completed iteration 2", "Loop complete! All jobs finished."]
     assert told == [line for line in lines if line in told]
     assert lines[-1].startswith("Overall: 2 iteration(s). Jobs: 0 open, 1 done. cost=$0.7500, ")
+
+
+@pytest.mark.parametrize("again", [["follow"], ["runs", "replay", "0"]])
+def test_a_recorded_run_looks_the_same(
+    again: list[str], looping: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever follows or replays the loop sees what its command has printed, and nothing twice."""
+    project_of(looping, SCENARIO)
+    assert 0 == main(["loop", "--auto"])
+    banner, *lines = unstamped(capsys.readouterr().out)
+    assert 0 == main(again)
+    assert (BANNER, lines) == (banner, unstamped(capsys.readouterr().out))
+
+
+UNFINISHED = [
+    {"type": "message_start", "message": {"id": "m9", "role": "assistant", "content": []}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hm..."}},
+]
+"""A message that the agent begins to write, and never ends."""
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_message_is_shown_while_it_is_written(
+    stream: bool, looping: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With `stream` the words come as the agent writes them, without `--verbose` (LOP-081)."""
+    lines = [json.dumps({"type": "stream_event", "event": event}) for event in UNFINISHED]
+    raw = f"[[plan.steps]]\nraw = {json.dumps(chr(10).join(lines))}\n"
+    first, _, rest = SCENARIO.partition("[[plan.steps]]\n")
+    project_of(looping, f"{first}{raw}[[plan.steps]]\n{rest}")
+    (looping / "loop.json").write_text(json.dumps({"stream": stream}), encoding="utf-8")
+    assert 0 == main(["loop", "--auto", "--config", "loop.json"])
+    assert stream == ("Hm..." in capsys.readouterr().out.splitlines())
 
 
 def test_events_of_a_real_run(looping: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,12 +11,18 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
+import click
 import httpx
 import pytest
 
+from cuggino.errors import BudgetExceeded, ConfigError, CugginoError
 from cuggino.storage import served_page
+from cuggino_cli.follow import serving
 from cuggino_cli.main import main
+from cuggino_cli.options.serving import beside_page, serve_option
+from cuggino_cli.screen import console
 from tests.limits import LIMIT
 from tests.ports import own_port
 from tests.processes.subscribers import eventually
@@ -153,9 +159,72 @@ def test_without_journals(project: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert '"journal" is false' in capsys.readouterr().err
 
 
+class Stays:
+    """Ctrl-C at the second look whether a server has ended."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+
+    def wait(self, _seconds: float) -> bool:
+        self.looks += 1
+        if self.looks == 2:
+            raise KeyboardInterrupt
+        return False
+
+
+@pytest.mark.parametrize(
+    ("ending", "terminal", "looks"),
+    [
+        (0, True, 2),
+        (13, True, 2),
+        (130, True, 0),
+        (13, False, 0),
+        (BudgetExceeded("all is spent"), True, 2),
+        (ConfigError("no such agent"), True, 0),
+        (BudgetExceeded("all is spent"), False, 0),
+    ],
+    ids=str,
+)
+def test_page_after_the_end(
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    ending: int | CugginoError,
+    terminal: bool,
+    looks: int,
+) -> None:
+    """On a terminal the page stays until Ctrl-C; the exit code is that of the run everywhere."""
+    stays = Stays()
+
+    @contextmanager
+    def served(_folders: object, *, err: bool) -> Iterator[SimpleNamespace]:
+        yield SimpleNamespace(url="http://127.0.0.1:1/x", ended=stays)
+
+    @click.command
+    @serve_option
+    def command(*, serve: bool) -> int:
+        return beside_page(run, project, serve=serve)
+
+    def run() -> int:
+        if isinstance(ending, CugginoError):
+            raise ending
+        return ending
+
+    monkeypatch.setattr(serving, "served", served)
+    monkeypatch.setattr(console, "on_terminal", lambda: terminal)
+    is_raised = isinstance(ending, CugginoError) and not looks
+    with pytest.raises(CugginoError) if is_raised else contextlib.nullcontext():
+        code = ending.code if isinstance(ending, CugginoError) else ending
+        assert code == command.main(["--serve"], standalone_mode=False)
+    assert looks == stays.looks
+    err = capsys.readouterr().err
+    assert bool(looks) is ("Its page stays until Ctrl-C: http://127.0.0.1:1/x" in err)
+    assert (isinstance(ending, CugginoError) and bool(looks)) is ("all is spent" in err)
+
+
 @pytest.mark.real_agent
 def test_watch_serves_its_page(ready: Path) -> None:
-    """A watch and its page are one process, which ends as the watch does."""
+    """Without a terminal, a watch and its page are one process, which ends as the watch does."""
     with (
         _serve(ready, "watch", "--serve", state=ready / "state") as (process, url),
         httpx.Client(timeout=LIMIT, follow_redirects=True) as browser,

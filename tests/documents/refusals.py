@@ -30,7 +30,8 @@ MEANT: Mapping[Cause, tuple[str, str]] = {
 INTRO = f"""
 An agent's program reports a failure in its own way: as an error with a type, a code or an HTTP
 status, as an answer that consists of a limit only, or as plain text before it exits. cuggino judges
-all of them by the same rules, in this order; the first that settles it decides.
+all of them by the same rules, in this order; the first that settles it decides. An error of an API
+within a message, as JSON, adds its types, codes, status and time.
 
 1. **Type and code** that the program reports. A type that only says "rate limit", "bad request" or
 "server error" does not settle it, as limits of days are reported under these names, too.

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import example, given, strategies as st
 
-from cuggino.domain.quota import QUOTA_SCHEDULE, is_quota_answer, is_quota_text, parse_reset
+from cuggino.domain.quota import QUOTA_SCHEDULE, is_limit_answer, is_quota_text, parse_reset
 from tests.vectors import each, rows
 
 ROME = ZoneInfo("Europe/Rome")
@@ -105,7 +105,7 @@ class TestIsQuotaText:
 )
 def test_a_short_answer_that_begins_with_a_limit(expected: bool, answer: str) -> None:
     """An answer of up to 300 characters counts if its first 20 report a limit."""
-    assert expected == is_quota_answer(answer)
+    assert expected == is_limit_answer(answer)
 
 
 _WORDS = st.sampled_from(

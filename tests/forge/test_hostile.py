@@ -15,7 +15,8 @@ from cuggino.forge import Source, SourceItem, import_once
 from cuggino.forge.command_sources import item_of
 from cuggino.forge.describing import describing
 from cuggino.storage import Backlog, Origins, Workspace
-from cuggino_cli.screen.watch_text import watch_shown
+from cuggino_cli.screen.format import format_event
+from cuggino_cli.screen.fragments import Verbosity, paint
 
 RAW: tuple[dict[str, object], ...] = (
     {"id": "../../x", "title": "a"},
@@ -141,8 +142,7 @@ def test_waits_are_one_inert_line() -> None:
     event = ev.WatchForgeWaiting(
         forge="f", doing=f"read the log of {name}", message=name, retry_in=1
     )
-    shown = watch_shown(event)
-    assert shown is not None
-    text = "".join(fragment.text for fragment in shown.fragments)
+    text = paint(format_event(event, verbosity=Verbosity.NORMAL) or (), color=False)
+    assert text
     assert "\n" not in text
     assert "\x1b" not in text

@@ -54,6 +54,27 @@ def test_an_item_is_worked_on_in_its_slot(home: Home) -> None:
         assert spawned.guard is None or str(home.slots[1].folder) == spawned.guard.project
 
 
+def test_an_item_that_asked_begins_anew(home: Home) -> None:
+    """After an answered question an item without work begins on what has landed since."""
+    asks = [Say("<SPEC_ISSUE>Which one?</SPEC_ISSUE>")]
+    _, seen, error = home.attempt({"planning": [PLAN], "implementing": [asks]})
+    assert error is None
+    assert isinstance(seen[-1], ev.LoopSpecIssue)
+    home.project.write("landed.txt", "by another item\n")
+    home.project.git("add", "-A")
+    home.project.git("commit", "-q", "-m", "Land")
+    _, seen, error = home.attempt(
+        {"planning": [PLAN], "implementing": [work("b.txt")], "reviewing": [GOOD]},
+        base=home.head(),
+        number=2,
+    )
+    assert error is None
+    candidate = seen[-1]
+    assert isinstance(candidate, ev.WatchCandidate)
+    assert "landed.txt" in home.git(home.slots[0], "ls-tree", "--name-only", candidate.commit)
+    assert home.head() == candidate.base
+
+
 def test_commands_know_their_slot(home: Home) -> None:
     """The setup and the check command have the variables of the slot, too."""
     command = 'echo "$CUGGINO_SLOT $PORT" >> ports.txt'
@@ -306,6 +327,7 @@ def test_a_conflict_that_is_left(conflict: Conflict) -> None:
     assert isinstance(seen[-1], ev.LoopStalled)
     assert "conflict markers are left in a.txt" in seen[-1].message
     assert "conflict markers are left in a.txt" in (agent.spawned[1].system_prompt or "")
+    assert "HistoryRewritten" not in names(seen)  # what it should have merged is no lost history
 
 
 @pytest.mark.real_agent

@@ -178,17 +178,22 @@ class TestSession:
         t = Marbles(u=used(1, model=None))
         assert [(0, "UsageUpdate")] == told(supervised(t, silent(t.cold("(u|)")), budget=None))
 
+    @pytest.mark.parametrize("agent", [Nothing, Silent])
     @pytest.mark.parametrize("outcome", ["completed", "failed"])
-    def test_an_agent_that_reports_nothing(self, outcome: ev.SessionOutcome) -> None:
+    def test_an_agent_that_reports_nothing(
+        self, outcome: ev.SessionOutcome, agent: type[Silent]
+    ) -> None:
         """The end of a session without any tokens is told, unless the session has failed."""
         t = Marbles(s=ev.SessionEnded(outcome=outcome))
-        seen = supervised(t, silent(t.cold("-(s|)"), Nothing))
+        seen = supervised(t, silent(t.cold("-(s|)"), agent))
         unknown = [(1, "CostUnknown")] * (outcome == "completed")
         assert [*unknown, (1, "SessionEnded")] == told(seen)
 
     def test_no_tokens_cost_nothing(self) -> None:
         """A session that has used no tokens has no unknown cost."""
         t = Marbles(s=ev.SessionEnded(outcome="failed", usage=ev.Usage()))
+        assert [(0, "SessionEnded")] == told(supervised(t, silent(t.cold("(s|)"))))
+        t = Marbles(s=ev.SessionEnded(outcome="completed", usage=ev.Usage()))
         assert [(0, "SessionEnded")] == told(supervised(t, silent(t.cold("(s|)"))))
 
     def test_each_fallback_has_its_own_model(self) -> None:

@@ -40,7 +40,7 @@ class Worker:
 
 
 def run(
-    project: Project, codex: Path, claude: ModelServer, openai: ResponsesServer, *words: str
+    project: Project, codex: Path, claude: ModelServer, openai: ModelServer, *words: str
 ) -> tuple[Sequence[ev.Event], str, int]:
     home = project.folder.parent / "codex"
     (home / ".codex").mkdir(parents=True, exist_ok=True)

@@ -15,6 +15,8 @@ from cuggino.events import Event
 from tests.git_project import isolate_git
 from tests.loops.slot_project import SlotProject
 
+pytestmark = pytest.mark.real_agent
+
 SECRET = 'grep -q SECRET .env || { echo "no settings"; exit 3; }'
 RED = 'test -e word1.txt || { echo "no word"; exit 3; }'
 

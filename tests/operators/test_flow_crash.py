@@ -20,7 +20,15 @@ from hypothesis import Phase, given, settings, strategies as st
 from reactivex import Observable, concat, defer, empty, just, operators as ops, throw, timer
 
 from cuggino.errors import StorageError
-from cuggino.events import AgentMessage, Event, RunEnded, RunStarted, StageStarted, is_journal_event
+from cuggino.events import (
+    AgentMessage,
+    Event,
+    RunContinued,
+    RunEnded,
+    RunStarted,
+    StageStarted,
+    is_journal_event,
+)
 from cuggino.loops.frame.journal import RunRecorder, concluded
 from cuggino.operators import Flow, ask, emit, flow, forward
 from cuggino.stages import lane
@@ -131,15 +139,15 @@ class Process:
     def _durable(self) -> Flow[None]:
         here = yield from ask(lane())
         assert here is not None
-        resumed = None
+        resumed = continued = None
         if self.world.has_begun:
-            resumed = self.world.journal
+            resumed, continued = self.world.journal, RunContinued()
             journal = Journal.open(self.world.path, sync=False)
         else:
             started = RunStarted(run_id="run", kind="run", command="run", focus="it")
             journal = Journal.create(self.world.folder, started, at=here.now, sync=False)
         kept = RunRecorder(journal, resumed)
-        with concluded(journal, kept, here, resumed):
+        with concluded(journal, kept, here, continued):
             yield from forward(flow(lambda: self._story(), recorder=kept))
 
     def _story(self) -> Flow[None]:

@@ -25,21 +25,27 @@ def building(*said: Any) -> RunReport:
         (ev.PlanBuildWarning(message="odd jobs"), ["odd jobs"]),
         (
             ev.PlanBuildSessionRetry(attempt=2, max_retries=3, message="boom"),
-            ["2 in a row", "boom"],
+            ["Session error (2/3)", "boom"],
         ),
         (
             ev.DoneFileRejected(reason="2 jobs are not done"),
-            ["Done file removed", "2 jobs are not"],
+            ["lopen.loop.done removed", "2 jobs are not"],
         ),
-        (ev.PlanBuildEnded(reason="stalled", error="3 iterations"), ["stalled: 3 iterations"]),
-        (ev.BuildVerified(passed=False, issues=("it fails",)), ["Build not verified", "it fails"]),
+        (
+            ev.PlanBuildEnded(reason="stalled", error="3 iterations"),
+            ["no progress: 3 iterations"],
+        ),
+        (
+            ev.BuildVerified(passed=False, issues=("it fails",)),
+            ["verification failed", "it fails"],
+        ),
         (
             ev.JobVerified(job_id="J1", description="a page", passed=False, issues=("no tests",)),
-            ["Job sent back", "no tests"],
+            ["Job verification failed: J1: a page", "no tests"],
         ),
         (
             ev.JobBlocked(job_id="J1", description="a page", failures=3),
-            ["Job blocked", "a page (J1), after 3 verifications", '"badge bad">blocked'],
+            ["Job blocked: J1: a page (its verification failed 3 times)", '"badge bad">blocked'],
         ),
         (ev.CommitSeen(commit_hash="abc1234", subject="feat: page"), ["abc1234", "feat: page"]),
     ],

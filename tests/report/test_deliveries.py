@@ -190,31 +190,33 @@ def test_last_failure_is_shown(tmp_path: Path) -> None:
     report = report_on(tmp_path, CRASH, CRASH, max_retries=1)
     assert "it crashed" == report.message
     assert [
-        ("Session failed", "session 1: it crashed"),
-        ("New session", "1 failure in a row, 1 allowed"),
-        ("Session failed", "session 2: it crashed"),
-        ("Gave up", "too many failed sessions in a row: it crashed"),
-    ] == [(notice.kind, notice.text) for notice in report.notices]
+        "Stream error: it crashed",
+        "Session error (1/1), starting new session...",
+        "Stream error: it crashed",
+        "Session failed after 1 consecutive errors\nSession stopped: it crashed",
+    ] == [notice.text for notice in report.notices]
 
 
 @each(
-    "event, kind",
+    "event, text",
     [
-        (ev.DeliverWarning(message="odd"), "Warning"),
-        (ev.DeliverSessionEnded(session=1, outcome="max_turns"), "Turns used up"),
-        (ev.DeliverSessionEnded(session=1, outcome="budget"), "Session budget spent"),
+        (ev.DeliverWarning(message="odd"), "odd"),
+        (ev.DeliverSessionEnded(session=1, outcome="max_turns"), "turn limit reached"),
+        (ev.DeliverSessionEnded(session=1, outcome="budget"), "budget spent"),
         (ev.DeliverSessionEnded(session=1, outcome="completed"), None),
         (ev.DeliverSessionEnded(session=1, outcome="interrupted"), None),
-        (ev.DeliverEnded(reason="all_blocked", total=2), "All blocked"),
-        (ev.DeliverEnded(reason="max_iterations", max_iterations=2), "Sessions used up"),
-        (ev.DeliverEnded(reason="stalled", error="nothing changes"), "Stalled"),
+        (ev.DeliverEnded(reason="all_blocked", total=2), "All 2 deliverables are blocked"),
+        (ev.DeliverEnded(reason="max_iterations", max_iterations=2), "Max iterations (2) reached"),
+        (ev.DeliverEnded(reason="stalled", error="nothing changes"), "nothing changes"),
         (ev.DeliverEnded(reason="all_passed"), None),
         (ev.DeliverEnded(reason="budget_exceeded", error="spent"), None),
     ],
 )
-def test_notices(event: Any, kind: str | None) -> None:
+def test_notices(event: Any, text: str | None) -> None:
     """Unusual events are notices; others are shown elsewhere."""
-    assert [kind] * (kind is not None) == [notice.kind for notice in delivery(event).notices]
+    texts = [notice.text for notice in delivery(event).notices]
+    assert (text is not None) == bool(texts)
+    assert all(text is not None and text in found for found in texts)
 
 
 def test_wait_for_a_usage_limit() -> None:
@@ -228,7 +230,8 @@ def test_wait_for_a_usage_limit() -> None:
         (stage, ev.QuotaLifted(waited=60.0)),
     )
     (notice,) = report.notices
-    assert ("Waited for a usage limit", stage) == (notice.kind, notice.stage)
+    assert ("Agent", stage) == (notice.kind, notice.stage)
+    assert "Waiting for the usage limit, 1m 0s left: limit\nResuming after 1m 0s" == notice.text
     assert timedelta(seconds=1) == (notice.until or notice.at) - notice.at
 
 

@@ -107,7 +107,7 @@ def test_sections() -> None:
         "$1.75",
         "2 processes, focus and options",
         "cut off, done again later",
-        "Waited for a usage limit",
+        "Waiting for the usage limit, 3m 0s left: resets 11pm",
         "No test for a wrong password.",
         "The repository does not have it any more.",
         "pushed to origin/main",

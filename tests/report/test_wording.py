@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from cuggino.report.wording import counted, duration, first_line, outcome
+from cuggino.report.wording import duration, first_line, outcome
+from cuggino.runs.words import counted
 from tests.vectors import each
 
 

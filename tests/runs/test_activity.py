@@ -331,7 +331,7 @@ def test_a_watch_is_idle_between_items() -> None:
 def test_a_spec_issue_waits_for_a_person() -> None:
     issue = ev.LoopSpecIssue(iteration=1, content="Which port?", filename="x.md")
     found = after(*WATCH, issue)
-    assert found.calls == ("Resolve spec issue x.md",)
+    assert found.calls == ("Answer: Which port?",)
     waiting = found.add(ev.WatchSpecIssueWaiting(), at=at(90))
     assert (waiting.state, waiting.is_blocked) == ("waiting", True)
     resolved = waiting.add(ev.WatchProcessingItem(filename="002-search.md"), at=at(91))

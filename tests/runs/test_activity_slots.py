@@ -50,6 +50,19 @@ def test_items_begin_in_their_slots() -> None:
     assert (activity.position, activity.total, activity.queued) == (2, 5, 3)
 
 
+def test_reason_of_a_return_outlives_the_attempt() -> None:
+    """An item that was put back after it was sent back, and begins anew, names the reason."""
+    back = ev.WatchSentBack(filename="a.md", reason="conflict", returns=1)
+    again = ev.WatchProcessingItem(filename="a.md", slot=1, returns=1)
+    put_back = ev.WatchItemRetained(filename="a.md")
+    activity = after(*BEGUN, CANDIDATE, LANDING, back, again, put_back)
+    assert activity.of_item("a.md") is None
+    found = item(activity.add(again, at=at(60)), "a.md")
+    assert (found.returns, found.return_reason) == (1, "conflict")
+    landing = LANDING.model_copy(update={"returns": 1})
+    assert "conflict" == item(activity.add(landing, at=at(60)), "a.md").return_reason
+
+
 def test_a_resumed_watch_knows_what_was_sent_back() -> None:
     """Earlier events are not repeated; the start of work or a landing has the number of returns."""
     begun = ev.WatchProcessingItem(filename="a.md", slot=1, returns=2)
@@ -202,7 +215,7 @@ def test_a_spec_issue_stops_its_item() -> None:
     issue = ev.LoopSpecIssue(iteration=1, content="x", filename="i.md")
     held = ev.WatchItemHeld(filename="c.md", reason="after a.md")
     activity = after(*BEGUN, *of("a.md", issue), held)
-    assert activity.calls == ("Resolve spec issue i.md",)
+    assert activity.calls == ("Answer: x",)
     assert ([one.item for one in activity.items], activity.state) == (["b.md"], "working")
     assert activity.held == (("c.md", "after a.md"),)
     again = ev.WatchProcessingItem(filename="a.md", slot=1)

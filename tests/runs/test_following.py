@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+from reactivex.subject import Subject
 
 from cuggino import events as ev
 from cuggino.runs import JournalNews, RunTail, follow
@@ -29,6 +30,7 @@ class Followed:
         self.clock = VirtualClock()
         self.seen: list[tuple[float, str]] = []
         self.is_alive = True
+        self.changes: Subject[object] = Subject()
         self.at_first: Callable[[], None] = lambda: None
         self._journals: list[Journal] = []
         self.journal = self.run(ONE)
@@ -80,6 +82,7 @@ class Followed:
             self.project,
             (journal or self.journal).path,
             period=1,
+            changes=lambda _folder: self.changes,
             is_worked_on=lambda _: self.is_alive,
             on_lost=lambda: self._see("lost"),
         )
@@ -117,6 +120,34 @@ def test_replays_then_follows(run: Followed) -> None:
         (5, "RunEnded"),
         (5, "end"),
     ] == run.follow()
+
+
+def test_changes_of_the_folder_are_read_at_once(run: Followed) -> None:
+    """Entries come when the folder changes, not at the next poll, and nothing after the end."""
+    run.at(2.5, BEGIN)
+    run.at(4.5, ev.LoopApproved(iteration=1), END)
+    for second in (2.6, 4.6):
+        run.clock.schedule_relative(second, lambda *_: run.changes.on_next(None))
+    assert [
+        (0, "RunStarted"),
+        (2.6, "IterationStart"),
+        (4.6, "LoopApproved"),
+        (4.6, "RunEnded"),
+        (4.6, "end"),
+    ] == run.follow()
+    assert [] == run.changes.observers
+
+
+def test_journal_that_is_removed_between_polls(run: Followed) -> None:
+    """A change of the folder shows that the journal is gone."""
+
+    def remove(*_: object) -> None:
+        (run.workspace.journal / f"{ONE}.jsonl").unlink()
+        run.changes.on_next(None)
+
+    run.clock.schedule_relative(2.5, remove)
+    assert [(0, "RunStarted"), (2.5, "StorageError")] == run.follow()
+    assert [] == run.changes.observers
 
 
 def test_a_kill_and_a_resumption(run: Followed) -> None:

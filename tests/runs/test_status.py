@@ -221,6 +221,21 @@ def test_usage_windows(workspace: Workspace) -> None:
     assert shown == status_json(status(workspace))["last"]["windows"]
 
 
+def test_spending(workspace: Workspace) -> None:
+    """Money, tokens and their limits are the same while a run works, and after it."""
+    names = ("cost_usd", "cost_estimated", "tokens", "count_tokens", "budget", "max_tokens")
+
+    def spent(of: str) -> list[object]:
+        shown = status_json(status(workspace))[of]
+        return [shown[name] for name in names]
+
+    paid = ev.SessionEnded(outcome="completed", cost_usd=0.5, usage=ev.Usage(output_tokens=7))
+    with working(workspace, *WORK, paid):
+        during = spent("run")
+    assert during == spent("last")
+    assert 7 == during[2]
+
+
 @pytest.mark.parametrize("content", ["", "x\n", '{"v":2,"seq":1}\n', '{"v":1,"seq":1'])
 def test_foreign_journals(workspace: Workspace, content: str) -> None:
     """A journal that cannot be read is named with the reason."""

@@ -131,6 +131,7 @@ _OF_ONE: dict[type[ev.Event], dict[str, Any]] = {
     ev.RunEnded: {"state": "failed", "checked": None},
     ev.LoopApproved: {"checked": False},
     ev.WatchItemCompleted: {"checked": True},
+    ev.RunContinued: {"options": {"budget": 5.0}},
     ev.RunResumed: {"duration": 60.0},
     ev.RunStarted: {"kind": "run", "options": {}, "agents": {}},
     ev.DirtyFilesCommitted: {"paths": ["a.py"]},

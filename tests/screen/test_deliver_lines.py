@@ -11,18 +11,11 @@ from cuggino import events as ev
 from cuggino.domain.deliverable_tools import TOOLS_OF, agent_tool
 from cuggino.prompts.deliver import choose_instruction, is_planning, load_instruction
 from cuggino.prompts.overriding import RUN
+from cuggino.runs.words import Words, full_duration, quota_wait_words
 from cuggino_cli.follow.resumable import autonoe_code
-from cuggino_cli.screen.deliver_screen import activity_line
-from cuggino_cli.screen.deliver_text import (
-    Line,
-    closing_line,
-    deliver_lines,
-    overall_line,
-    reason_line,
-    waiting_lines,
-)
-from cuggino_cli.screen.fragments import Verbosity, paint
-from cuggino_cli.screen.text import full_duration
+from cuggino_cli.screen.deliver_screen import Piece, Wording, activity_line
+from cuggino_cli.screen.format import fragments_of, lines_of
+from cuggino_cli.screen.fragments import Fragment, Verbosity, paint
 from tests.vectors import not_followed, rows
 
 Row = dict[str, Any]
@@ -32,11 +25,24 @@ NOT_FOLLOWED = not_followed("autonoe_misc")
 _OUTCOMES = {"quota_exceeded": "quota", "budget_exceeded": "budget", "max_iterations": "max_turns"}
 
 
-def shown(event: ev.DeliverEvent, verbosity: Verbosity = Verbosity.NORMAL) -> list[Line]:
-    return deliver_lines(event, verbosity)
+COMPLAINTS = ("warning", "error")
 
 
-def changed(status: Any, name: str = "id", text: str = "text") -> list[Line]:
+def line(tone: Any, text: str) -> Words:
+    return Words("", text, tone)
+
+
+def shown(event: ev.DeliverEvent, verbosity: Verbosity = Verbosity.NORMAL) -> list[Words]:
+    return lines_of(event, verbosity)
+
+
+def closing(event: ev.DeliverEnded) -> Words | None:
+    """Return the last line, below an empty one."""
+    lines = shown(event)
+    return lines[3] if len(lines) > 3 else None
+
+
+def changed(status: Any, name: str = "id", text: str = "text") -> list[Words]:
     event = ev.DeliverableStatusChanged(
         deliverable_id=name, description=text, previous="pending", status=status
     )
@@ -68,8 +74,8 @@ def _session_end(given: Row) -> Row:
     outcome: Any = _OUTCOMES.get(given["outcome"], given["outcome"])
     *lines, _took = shown(ev.DeliverSessionEnded(session=1, outcome=outcome, message=message))
     return {
-        "level": lines[0].level if lines else None,
-        "messages": [line.text for line in lines],
+        "level": lines[0].tone if lines else None,
+        "messages": [one.text for one in lines],
     }
 
 
@@ -79,18 +85,18 @@ def _answer(row: Row, folder: Path) -> Row:
         case "status_icon":
             return {"icon": changed(given["status"])[0].text.split(" ")[0]}
         case "status_change_line":
-            (line,) = changed(given["status"], given["id"], given["description"])
-            return {"level": line.level, "message": line.text}
+            (status,) = changed(given["status"], given["id"], given["description"])
+            return {"level": status.tone, "message": status.text}
         case "result_line":
-            last = closing_line(ended(given))
+            last = closing(ended(given))
             return {
-                "level": last.level if last else None,
+                "level": last.tone if last else None,
                 "message": last.text if last else None,
                 "exit_code": autonoe_code(ended(given)),
             }
         case "termination_line":
-            reason = reason_line(ended(given))
-            return {"level": reason.level, "message": reason.text}
+            reason = shown(ended(given))[0]
+            return {"level": reason.tone, "message": reason.text}
         case "session_line":
             event = ev.DeliverSessionEnded(
                 session=given["n"],
@@ -100,16 +106,18 @@ def _answer(row: Row, folder: Path) -> Row:
             )
             return {"message": shown(event)[-1].text}
         case "overall_line" | "overall_line_sync":
-            return {"message": overall_line(ended(given)).text}
+            return {"message": shown(ended(given))[1].text}
         case "quota_wait_line":
-            (wait,) = waiting_lines(ev.QuotaWaiting(remaining=given["duration_ms"] / 1000))
-            return {"level": wait.level, "message": wait.text}
+            wait = quota_wait_words(ev.QuotaWaiting(remaining=given["duration_ms"] / 1000))
+            return {"level": wait.tone, "message": wait.text}
         case "session_end_log":
             return _session_end(given)
         case "log_style":
-            styled = Line(given["level"], given["message"])
-            stream = "stderr" if styled.is_complaint else "stdout"
-            return {"stream": stream, "text": paint(styled.fragments, color=True)}
+            styled = fragments_of(line(given["level"], given["message"]))
+            if given["level"] == "debug":
+                styled = [Fragment("debug", f"[debug] {given['message']}")]
+            stream = "stderr" if Piece(styled).is_complaint else "stdout"
+            return {"stream": stream, "text": paint(styled, color=True)}
         case "activity_line":
             activity = f"Running {given['tool']}" if given["tool"] else given["activity"].title()
             seconds = given["elapsed_ms"] / 1000
@@ -155,40 +163,51 @@ def test_duration_is_never_negative() -> None:
     ("expected", "event"),
     [
         (
-            [Line("info", "Session 2 started")],
+            [line("info", "Session 2 started")],
             ev.DeliverSessionStarted(session=2, instruction="sync"),
         ),
         (
-            [Line("warning", "Session error (1/3), starting new session...")],
+            [line("warning", "Session error (1/3), starting new session...")],
             ev.DeliverSessionRetry(attempt=1, max_retries=3, message="broken"),
         ),
-        ([Line("warning", "look out")], ev.DeliverWarning(message="look out")),
+        ([line("warning", "look out")], ev.DeliverWarning(message="look out")),
         (
-            [Line("error", "Stream error: lost")],
+            [line("error", "Stream error: lost")],
             ev.DeliverSessionEnded(session=1, outcome="error", message="lost"),
         ),
         (
-            [Line("error", "Unknown error"), Line("info", "Session 1: cost=$0.0000, duration=2s")],
+            [line("error", "Unknown error"), line("info", "Session 1: cost=$0.0000, duration=2s")],
             ev.DeliverSessionEnded(session=1, outcome="execution_error", duration=2.5),
         ),
         ([], ev.DeliverSessionEnded(session=1, outcome="interrupted")),
     ],
 )
-def test_session_lines_at_every_verbosity(expected: list[Line], event: ev.DeliverEvent) -> None:
+def test_session_lines_at_every_verbosity(expected: list[Words], event: ev.DeliverEvent) -> None:
     """Sessions are printed at every verbosity; an interrupted one has no known cost."""
-    assert [expected] * 3 == [shown(event, level) for level in Verbosity]
+    assert [expected] * 3 == [
+        [line(one.tone, one.text) for one in shown(event, level)] for level in Verbosity
+    ]
 
 
-def test_final_message_is_printed_once() -> None:
+@pytest.mark.parametrize("verbosity", list(Verbosity))
+@pytest.mark.parametrize("words", [True, False])
+def test_final_message_is_printed_once(verbosity: Verbosity, words: bool) -> None:
     """The agent's final message follows its session, unless it was already printed."""
-    event = ev.DeliverSessionEnded(session=1, outcome="completed", message="All done.", cost_usd=1)
-    took = Line("info", "Session 1: cost=$1.0000, duration=0s")
-    estimate = event.model_copy(update={"cost_estimated": True})
-    assert [Line("info", "Session 1: cost=~$1.0000, duration=0s")] == shown(
-        estimate, Verbosity.QUIET
-    )
-    words = Line("info", "All done.")
-    assert [[took], [words, took], [took]] == [shown(event, level) for level in Verbosity]
+    wording = Wording(verbosity, words=words)
+    said = ev.AgentMessage(text="All\ndone.")
+    end = ev.DeliverSessionEnded(session=1, outcome="completed", message="All\ndone.", cost_usd=1)
+    pieces = [piece for event in (said, end) for piece in wording.pieces(event)]
+    texts = [paint(piece.fragments, color=False) for piece in pieces]
+    took = "Session 1: cost=$1.0000, duration=0s"
+    assert texts == ([took] if verbosity == Verbosity.QUIET else ["All\ndone.", took])
+
+
+def test_a_message_that_was_not_printed() -> None:
+    """A result that the agent reported without writing it as a message is printed."""
+    wording = Wording(Verbosity.NORMAL, words=True)
+    end = ev.DeliverSessionEnded(session=1, outcome="completed", message="All done.")
+    first, _ = wording.pieces(end)
+    assert paint(first.fragments, color=False) == "All done."
 
 
 @pytest.mark.parametrize(
@@ -221,9 +240,10 @@ def test_ends_without_a_recording(reason: ev.DeliverExit, error: str, expected: 
     event = ev.DeliverEnded(reason=reason, error=error, to_verify=2)
     first, overall, empty, last = shown(event)
     assert expected == [first.text, last.text]
-    assert [overall_line(event), Line("info", "")] == [overall, empty]
+    assert overall.text.startswith("Overall: ")
+    assert "" == empty.text
     is_good = reason == "all_verified"
-    assert [not is_good] * 2 == [line.is_complaint for line in (first, last)]
+    assert [not is_good] * 2 == [one.tone in COMPLAINTS for one in (first, last)]
 
 
 def test_fully_verified_sync_has_one_line() -> None:
@@ -232,16 +252,16 @@ def test_fully_verified_sync_has_one_line() -> None:
     assert [
         "All 2 deliverables verified",
         "Overall: 0 session(s), 2/2 verified, cost=$0.0000, duration=0s",
-    ] == [line.text for line in lines]
+    ] == [one.text for one in lines]
 
 
 def test_wait_quotes_the_agent() -> None:
     """A wait prints the agent's own limit message, then its length."""
-    lines = waiting_lines(ev.QuotaWaiting(remaining=3661, message="You've hit your limit"))
+    wait = quota_wait_words(ev.QuotaWaiting(remaining=3661, message="You've hit your limit"))
     assert [
-        Line("warning", "Quota exceeded: You've hit your limit"),
-        Line("info", "Quota exceeded, waiting 1h 1m 1s until reset..."),
-    ] == list(lines)
+        line("warning", "Quota exceeded: You've hit your limit"),
+        line("info", "Quota exceeded, waiting 1h 1m 1s until reset..."),
+    ] == [line(one.tone, one.text) for one in wait.lines]
 
 
 def test_every_row_is_read() -> None:

@@ -13,7 +13,6 @@ from reactivex.testing import TestScheduler
 from cuggino import events as ev
 from cuggino_cli.screen.columns import width
 from cuggino_cli.screen.deliver_screen import Wording, with_deliver_output
-from cuggino_cli.screen.deliver_text import Line
 from cuggino_cli.screen.fragments import Verbosity
 
 from .live_lines import StatusLines, controls_on, now_of, plain_on
@@ -232,7 +231,7 @@ def test_verbose_prints_each_change_of_deliverables() -> None:
 
 def test_opening_lines_come_with_the_first_event() -> None:
     """The opening lines are printed once, when the run has started."""
-    bench = Bench(interactive=False, opening=[Line("info", "cuggino deliver")])
+    bench = Bench(interactive=False, opening=["cuggino deliver"])
     assert "" == bench.screen.getvalue()
     bench.say(STARTED, CALL)
     assert ["cuggino deliver", "Session 1 started"] == bench.screen.getvalue().splitlines()[:2]

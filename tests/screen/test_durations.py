@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cuggino_cli.screen.text import format_duration, format_pause
+from cuggino.runs.words import format_duration, format_pause
 
 
 @pytest.mark.parametrize(

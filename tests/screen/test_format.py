@@ -330,7 +330,7 @@ def replaced(**fields: Any) -> ev.Event:
         (
             QUIET,
             ev.SnapshotFailed(stage="coding-1", message="no space"),
-            "[Snapshot] None before coding-1: no space",
+            "[Snapshot] Not taken before coding-1: no space",
         ),
         # Confined agents are worth a line, roles that are not confined a warning.
         (QUIET, HELD, None),
@@ -391,7 +391,7 @@ def test_failed_check_shows_below_its_output() -> None:
     """A failed command reports it below its output, in the failure color."""
     event = ev.CheckCommandOutput(iteration=1, output="boom", exit_code=2)
     expected = [
-        Fragment("command", "[Check] Output:\nboom"),
+        Fragment("quiet", "[Check] Output:\nboom"),
         Fragment("plain", "\n"),
         Fragment("failure", "[Check] Failed (exit 2)"),
     ]
@@ -401,7 +401,7 @@ def test_failed_check_shows_below_its_output() -> None:
 def test_thinking_is_dim() -> None:
     """Thinking is shown like prose."""
     shown = format_event(ev.Thinking(text="hm"), verbosity=Verbosity.VERBOSE)
-    assert [Fragment("prose", "[Thinking] hm")] == shown
+    assert [Fragment("quiet", "[Thinking] hm")] == shown
 
 
 def test_marker_stands_between_empty_lines() -> None:

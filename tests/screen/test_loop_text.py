@@ -7,12 +7,8 @@ from typing import Any
 
 import pytest
 
-from cuggino_cli.screen.plan_build_text import (
-    build_verified,
-    iteration_complete,
-    jobs_line,
-    phase_header,
-)
+from cuggino import events as ev
+from cuggino.runs.words import words
 from cuggino_cli.screen.terminal import choose_color
 from tests.vectors import not_followed, rows
 
@@ -30,13 +26,20 @@ class Screen(io.StringIO):
         return self._tty
 
 
+def text(event: ev.Event) -> str:
+    """Return the sentence of the event."""
+    spoken = words(event)
+    assert spoken is not None
+    return spoken.text
+
+
 def answer(call: dict[str, Any]) -> object:
     """Return the result of a case's call, or None if it is not implemented."""
     match call["fn"]:
         case "phase_header":
-            return phase_header(call["phase"])
+            return text(ev.PlanBuildPhaseStarted(iteration=1, phase=call["phase"].lower())) + "\n"
         case "iteration_complete":
-            return iteration_complete(call["n"])
+            return text(ev.PlanBuildIterationEnded(iteration=call["n"])) + "\n"
         case "use_color":
             return choose_color("auto", Screen(tty=call["tty"]), call["env"])
         case _:
@@ -53,12 +56,13 @@ def test_recorded_output(case: str) -> None:
 
 def test_job_counts() -> None:
     """Open and done jobs are counted, and blocked ones if there are any."""
-    assert "Jobs: 2 open, 0 done" == jobs_line(still_open=2, done=0)
-    assert "Jobs: 2 open (1 blocked), 3 done" == jobs_line(still_open=2, done=3, blocked=1)
+    assert "Jobs: 2 open, 0 done" == text(ev.JobsCounted(open=2, done=0))
+    counted = ev.JobsCounted(open=1, blocked=1, done=3)
+    assert "Jobs: 2 open (1 blocked), 3 done" == text(counted)
 
 
 def test_build_verification_lines() -> None:
     """Success is one line; a failure adds one for each issue, with continuation lines below."""
-    assert "Build verified" == build_verified(succeeds=True, issues=["never shown"])
+    assert "Build verified" == text(ev.BuildVerified(passed=True, issues=("never shown",)))
     expected = "Build verification failed\n  - one\n  - two\n    lines"
-    assert expected == build_verified(succeeds=False, issues=["one", "two\nlines\n"])
+    assert expected == text(ev.BuildVerified(passed=False, issues=("one", "two\nlines\n")))

@@ -117,6 +117,24 @@ def test_an_estimated_cost_of_an_item() -> None:
     assert "; ~$0.25" in text
 
 
+def test_the_cost_beside_its_budget() -> None:
+    """A budget is shown as money, with the same digits as the cost."""
+    began = ev.RunStarted(run_id="r", kind="run", command="c", options={"budget": 0.4})
+    assert "Cost       $0.50 of $0.40" in shown(
+        began, ev.SessionEnded(outcome="completed", cost_usd=0.5)
+    )
+
+
+def test_the_limits_of_a_resumed_run() -> None:
+    """A process that resumes a run has limits of its own; older journals do not name them."""
+    options = {"budget": 0.4, "max_tokens": 7}
+    began = ev.RunStarted(run_id="r", kind="run", command="c", options={**options})
+    paid = ev.SessionEnded(outcome="completed", cost_usd=0.5, usage=ev.Usage(output_tokens=7))
+    larger = ev.RunContinued(options={"budget": 5.0, "max_tokens": None})
+    assert "Cost       $0.50 of $5.00, 7 tokens" in shown(began, larger, paid)
+    assert "Cost       $0.50 of $0.40, 7 of 7 tokens" in shown(began, ev.RunContinued(), paid)
+
+
 def test_items_in_slots() -> None:
     """Each slot has a line; so have the queue, items sent back or held, and a branch behind."""
     lines = shown(*SLOTS).splitlines()
@@ -124,7 +142,7 @@ def test_items_in_slots() -> None:
         "  Slots      2 of 3 may be at work",
         "  Slot 1     The bill: planning; for 10s; Bash make",
         "  Landing    Search: for 10s; $0.50",
-        "  Sent back  Export: for 10s; sent back 2 times (check)",
+        "  Sent back  Export: for 10s; sent back twice: check failed after the merge",
         "  Held       4.md: after 3.md",
         "  Branch     does not follow yet: you have changed: x.py",
         "  Time       10s",

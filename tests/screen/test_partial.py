@@ -14,6 +14,7 @@ from reactivex.testing import TestScheduler
 
 from cuggino import events as ev
 from cuggino.operators import extract_markers, marker_tags
+from cuggino_cli.screen.controls import Controls
 from cuggino_cli.screen.deliver_screen import Wording, with_deliver_output
 from cuggino_cli.screen.fragments import Verbosity
 from cuggino_cli.screen.partial import Partial
@@ -28,16 +29,22 @@ CALL = ev.ToolCall(name="Bash", input={"command": "ls"})
 OVER = ev.SessionEnded(outcome="completed")
 
 Shown = Callable[[Observable[Any]], Observable[Any]]
-SCREENS: dict[str, Callable[[PlainLines, Verbosity], Shown]] = {
-    "run": lambda lines, verbosity: with_cli_output(controls_on(lines, verbosity), stamps=False),
-    "deliver": lambda lines, verbosity: with_deliver_output(
-        controls_on(lines, verbosity), Wording(verbosity), stamps=False
+SCREENS: dict[str, Callable[[Controls], Shown]] = {
+    "run": lambda controls: with_cli_output(controls, stamps=False),
+    "deliver": lambda controls: with_deliver_output(
+        controls, Wording(controls.verbosity), stamps=False
     ),
-    "loop": lambda lines, verbosity: with_loop_output(
-        controls_on(lines, verbosity), LoopView(verbosity=verbosity), stamps=False
+    "loop": lambda controls: with_loop_output(
+        controls, LoopView(verbosity=controls.verbosity), stamps=False
     ),
 }
 """The screen of each loop."""
+OTHERS: dict[str, Callable[[Controls], Shown]] = {
+    "still": lambda controls: with_loop_output(
+        controls, LoopView(verbosity=controls.verbosity, stream=False), stamps=False
+    ),
+}
+"""Screens with other options."""
 
 
 def delta(text: str, message_id: str = "m", parent: str | None = None) -> ev.MessageDelta:
@@ -66,7 +73,9 @@ class Bench:
         self.lines = (
             StatusLines(self.screen) if interactive else PlainLines(self.screen, color=color)
         )
-        self.source.pipe(SCREENS[kind](self.lines, verbosity)).subscribe(scheduler=self.clock)
+        self.controls = controls_on(self.lines, verbosity)
+        shown = {**SCREENS, **OTHERS}[kind](self.controls)
+        self.source.pipe(shown).subscribe(scheduler=self.clock)
 
     def say(self, *events: ev.Event) -> str:
         """Emit the events and return everything written so far."""
@@ -91,13 +100,48 @@ def test_lines_are_shown_as_they_are_written(kind: str) -> None:
     assert ["First", "Second", "", "Last", "▶ Bash: ls"] == bench.screen.visible()
 
 
-@pytest.mark.parametrize("kind", SCREENS)
-@pytest.mark.parametrize("verbosity", [Verbosity.QUIET, Verbosity.NORMAL])
+@pytest.mark.parametrize(
+    ("kind", "verbosity"),
+    [
+        *(
+            (kind, level)
+            for kind in ("run", "deliver")
+            for level in (Verbosity.QUIET, Verbosity.NORMAL)
+        ),
+        ("loop", Verbosity.QUIET),
+    ],
+)
 def test_without_verbose_deltas_show_nothing(kind: str, verbosity: Verbosity) -> None:
-    """At other levels a message is printed only when complete."""
+    """At other levels a message is printed only when complete, but for the stream of the loop."""
     bench, without = Bench(kind, verbosity=verbosity), Bench(kind, verbosity=verbosity)
     assert "" == bench.say(delta("a\nb\n"), delta("c"))
     assert without.say(message("a\nb\nc"), CALL) == bench.say(message("a\nb\nc"), CALL)
+
+
+def test_the_loop_writes_each_chunk_as_it_comes() -> None:
+    """Without `--verbose` the loop streams each chunk at once, and no text twice (LOP-081)."""
+    bench = Bench("loop", verbosity=Verbosity.NORMAL)
+    assert "Fir" == bench.say(delta("Fir"))
+    assert "First\nSec" == bench.say(delta("st\nSec"))
+    assert "First\nSecond\n▶ Bash: ls\n" == bench.say(message("First\nSecond"), CALL)
+    by_a_sub_agent = delta("aside", "m2", parent="t")
+    assert "First\nSecond\n▶ Bash: ls\n" == bench.say(by_a_sub_agent)
+
+
+def test_the_loop_goes_on_when_verbosity_changes() -> None:
+    """A message that began by lines goes on by chunks, and ends as it would have."""
+    bench = Bench("loop")
+    assert "a\n" == bench.say(delta("a\nb"))
+    bench.controls.verbosity = Verbosity.NORMAL
+    assert "a\nbc" == bench.say(delta("c"))
+    assert "a\nbcd\n" == bench.say(message("a\nbcd"), OVER)
+
+
+def test_the_loop_without_a_stream() -> None:
+    """With `stream` off nothing is written before the end of the session."""
+    bench = Bench("still", verbosity=Verbosity.NORMAL)
+    assert "" == bench.say(delta("a\n"), delta("b"), message("a\nb"))
+    assert "a\nb\n" == bench.say(OVER)
 
 
 @pytest.mark.parametrize("kind", SCREENS)

@@ -6,18 +6,30 @@ from typing import Any
 
 import pytest
 
-from cuggino.events import DeliverOutcome, PlanBuildEnded, PlanBuildExit, PlanBuildSessionEnded
-from cuggino_cli.screen.plan_build_text import Line, ending, overall, plan_build_lines
+from cuggino.events import (
+    DeliverOutcome,
+    Event,
+    PlanBuildEnded,
+    PlanBuildExit,
+    PlanBuildSessionEnded,
+)
+from cuggino.runs.words import Words, words
+
+
+def lines(event: Event) -> tuple[Words, ...]:
+    """Return the sentences of the event."""
+    spoken = words(event)
+    return spoken.lines if spoken is not None else ()
 
 
 @pytest.mark.parametrize(
     ("reason", "error", "expected"),
     [
-        ("complete", "", ("course", "Loop complete! All jobs finished.")),
-        ("planned", "", ("course", "Planning complete.")),
+        ("complete", "", ("success", "Loop complete! All jobs finished.")),
+        ("planned", "", ("success", "Planning complete.")),
         ("blocked", "", ("error", "Loop stopped: every open job is blocked")),
         ("blocked", "J1, J2", ("error", "Loop stopped: J1, J2")),
-        ("max_iterations", "", ("course", "Loop stopped: max iterations reached")),
+        ("max_iterations", "", ("caution", "Loop stopped: max iterations reached")),
         ("quota_exceeded", "x", ("error", "Loop stopped: usage limit reached: x")),
         ("budget_exceeded", "x", ("error", "Loop stopped: budget exceeded: x")),
         ("max_retries_exceeded", "x", ("error", "Loop stopped: too many errors in a row: x")),
@@ -29,25 +41,26 @@ from cuggino_cli.screen.plan_build_text import Line, ending, overall, plan_build
 )
 def test_ends(reason: PlanBuildExit, error: str, expected: tuple[str, str]) -> None:
     """Each end has its own text with the reason."""
-    said = ending(PlanBuildEnded(reason=reason, error=error))
-    assert expected == (said.weight, said.text)
+    end, _ = lines(PlanBuildEnded(reason=reason, error=error, iterations=1))
+    assert expected == (end.tone, end.text)
 
 
 @pytest.mark.parametrize(("iterations", "expected"), [(0, True), (1, False)])
 def test_existing_done_file_explains_how_to_restart(iterations: int, expected: bool) -> None:
     """A loop that ended before its first session prints why and how to start over."""
     event = PlanBuildEnded(reason="complete", iterations=iterations)
-    lines = [said.text for said in plan_build_lines(event)]
-    assert expected == ("lopen.loop.done exists; nothing to do (use --fresh to remove it)" in lines)
-    assert "Loop complete! All jobs finished." in lines
+    texts = [line.text for line in lines(event)]
+    assert expected == ("lopen.loop.done exists; nothing to do (use --fresh to remove it)" in texts)
+    assert "Loop complete! All jobs finished." in texts
 
 
 @pytest.mark.parametrize(("still_open", "blocked"), [(1, 0), (0, 1)])
 def test_an_end_while_jobs_are_open(still_open: int, blocked: int) -> None:
     """A loop that its done file has ended does not say that all jobs are finished."""
     end = PlanBuildEnded(reason="complete", iterations=1, open=still_open, blocked=blocked)
-    (line, *_) = plan_build_lines(end)
-    assert ("caution", "Loop ended by lopen.loop.done: not all jobs are done") == line[1:]
+    first = lines(end)[0]
+    expected = ("caution", "Loop ended by lopen.loop.done: not all jobs are done")
+    assert expected == (first.tone, first.text)
 
 
 def test_summary_counts_blocked_jobs_as_open() -> None:
@@ -56,9 +69,9 @@ def test_summary_counts_blocked_jobs_as_open() -> None:
         reason="blocked", iterations=4, open=1, blocked=2, done=3, cost_usd=1.25, duration=3725
     )
     expected = "Overall: 4 iteration(s). Jobs: 3 open (2 blocked), 3 done. "
-    assert f"{expected}cost=$1.2500, duration=1h 2m 5s" == overall(event)
+    assert f"{expected}cost=$1.2500, duration=1h 2m 5s" == lines(event)[-1].text
     estimate = event.model_copy(update={"cost_estimated": True})
-    assert f"{expected}cost=~$1.2500, duration=1h 2m 5s" == overall(estimate)
+    assert f"{expected}cost=~$1.2500, duration=1h 2m 5s" == lines(estimate)[-1].text
 
 
 @pytest.mark.parametrize(
@@ -82,5 +95,4 @@ def test_sessions(outcome: DeliverOutcome, fields: dict[str, Any], expected: lis
     event = PlanBuildSessionEnded(
         iteration=1, phase="build", outcome=outcome, duration=12, **fields
     )
-    lines: list[Line] = list(plan_build_lines(event))
-    assert expected == [line.text for line in lines]
+    assert expected == [line.text for line in lines(event)]

@@ -118,7 +118,7 @@ def test_what_waits_for_a_person() -> None:
     assert rows(*WORK, late)[0] == "Your branch does not follow yet: you have changed a.py"
     idle = rows(WORK[0], late, ev.WatchBacklogWaiting())
     assert idle[:2] == [rows(*WORK, late)[0], "Waiting for work"]
-    assert rows(*WORK, late, issue)[0] == "Waiting for you: Resolve spec issue i.md"
+    assert rows(*WORK, late, issue)[0] == "Waiting for you: Answer: How?"
 
 
 def test_a_retry_of_all_items() -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from cuggino.domain.run_summary import RunSummary, SummaryCommit
-from cuggino.domain.spending import Spending
+from cuggino.domain import RunCommit, RunSummary
 from cuggino.events import RunOutcome
 from cuggino_cli.screen.fragments import paint
 from cuggino_cli.screen.summary import summary_fragments
+from tests.domain.tallies import tally
 
 
 def lines(summary: RunSummary, *, hint: str | None = None) -> list[str]:
@@ -20,13 +20,16 @@ def test_approved() -> None:
     """A full summary has outcome, counts, commits, cost, duration and the next step."""
     summary = RunSummary(
         outcome="approved",
-        rounds=2,
-        tasks=3,
-        agents=7,
-        commits=(SummaryCommit("a1b2c3d", "Add a"), SummaryCommit("b2c3d4e", "Add b")),
+        tally=tally(
+            rounds=2,
+            tasks=3,
+            agents=7,
+            commits=(("a1b2c3d", "Add a"), ("b2c3d4e", "Add b")),
+            cost_usd=1.25,
+            cost_estimated=True,
+        ),
         failed_commits=("git commit exited with code 1",),
         gate_changed=("check.sh", "tests/test_a.py"),
-        spent=Spending(1.25, settled_estimated=True),
     )
     assert lines(summary) == [
         "",
@@ -49,7 +52,7 @@ def test_approved() -> None:
 def test_unknown_cost_is_not_shown() -> None:
     """An unknown cost is left out; a cost of zero is not."""
     assert not any("Cost" in line for line in lines(RunSummary()))
-    assert "  Cost       $0.00" in lines(RunSummary(spent=Spending(0.0)))
+    assert "  Cost       $0.00" in lines(RunSummary(tally=tally(cost_usd=0.0)))
 
 
 def test_items_of_a_watch() -> None:
@@ -59,10 +62,31 @@ def test_items_of_a_watch() -> None:
 
 
 def test_landings_of_slots() -> None:
-    """Landed items are counted, and those sent back instead."""
-    assert "  Landed     2" in lines(RunSummary(items=2, landed=2))
+    """Landed items are listed, not the commits in slots; those sent back are counted."""
+    commits = (("a1b2c3d", "In a slot"),)
+    told = lines(
+        RunSummary(
+            in_watch=True,
+            items=1,
+            landings=(RunCommit("f00ba47", "001-export"),),
+            tally=tally(rounds=1, commits=commits),
+        )
+    )
+    assert ["  Items      1", "  Landed     1", "             f00ba47 001-export"] == told[2:5]
+    assert not any("a1b2c3d" in line or "Commits" in line for line in told)
     assert "  Landed     0, 1 sent back" in lines(RunSummary(returns=1))
     assert not any("Landed" in line for line in lines(RunSummary(items=2)))
+
+
+def test_what_waits_after_a_watch() -> None:
+    """The last facts of a night are the questions and parked items that wait for a person."""
+    end = "`cuggino status` lists what waits for you"
+    both = RunSummary(in_watch=True, parked=1, asking=frozenset({"a.md", "b.md"}))
+    assert "  Parked     1" in lines(both)
+    assert f"  Waiting    2 questions, 1 parked: {end}" in lines(both)
+    asked = RunSummary(in_watch=True, asking=frozenset({"a.md"}))
+    assert f"  Waiting    1 question: {end}" in lines(asked)
+    assert not any("Waiting" in line for line in lines(RunSummary(in_watch=True)))
 
 
 GO_ON = "             `cuggino run --resume` continues where it stopped"

@@ -8,6 +8,7 @@ from cuggino.domain.run_summary import RunSummary
 from cuggino.events import DeliverablesListed, DeliverableState, DeliverStatus, RunOutcome
 from cuggino_cli.screen.fragments import paint
 from cuggino_cli.screen.summary import passed_text, summary_fragments
+from tests.domain.tallies import tally
 
 
 def listed(*statuses: DeliverStatus) -> DeliverablesListed:
@@ -26,7 +27,9 @@ def lines(summary: RunSummary, *, journaled: bool = True) -> list[str]:
 
 def test_rows() -> None:
     """Sessions and deliverables are counted, not iterations, tasks and commits."""
-    summary = RunSummary(rounds=2, agents=2, in_delivery=True, deliverables=listed("passed"))
+    summary = RunSummary(
+        tally=tally(rounds=2, agents=2), in_delivery=True, deliverables=listed("passed")
+    )
     assert [
         "[Summary] Ended",
         "  Sessions   2",

@@ -26,8 +26,8 @@ from cuggino_cli.screen.terminal import (
 
 from .live_lines import line, plain_on
 
-LINE = [Fragment("phase", "a line")]
-BELL = [Fragment("watch", "waiting"), Fragment("bell", "")]
+LINE = [Fragment("quiet", "a line")]
+BELL = [Fragment("quiet", "waiting"), Fragment("bell", "")]
 
 
 class Tty(io.StringIO):

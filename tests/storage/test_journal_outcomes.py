@@ -132,6 +132,7 @@ def test_totals_of_a_run_that_was_killed_and_resumed(tmp_path: Path) -> None:
                 (1, None, ev.PlanningStart(iteration=1)),
                 (2, "planning#1", ev.StageStarted(name="planning")),
                 (3, "planning#1", ended(0.5, 10)),
+                (3, "planning#1", ev.Done(content="")),
                 (3, "planning#1", ev.StageFinished(outcome=encode_outcome(ev.Done(content="")))),
                 (4, None, ev.ImplementingStart(iteration=1)),
                 (5, "implementing#2", ev.StageStarted(name="implementing")),

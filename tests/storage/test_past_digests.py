@@ -116,8 +116,8 @@ def test_past_run(kind: str, item: str | None, loop: str | None, journals: Path)
     assert (loop, "approved", 3.0, 0.25) == (past.loop, past.state, past.duration, past.cost_usd)
 
 
-def ended(cost: float | None = 1.0) -> ev.Event:
-    return ev.SessionEnded(outcome="completed", cost_usd=cost, duration=5.0)
+def ended(cost: float | None = 1.0, **given: Any) -> ev.Event:
+    return ev.SessionEnded(outcome="completed", cost_usd=cost, duration=5.0, **given)
 
 
 def part(role: str, agent: str = "claude", model: str | None = None, **given: Any) -> RunPart:
@@ -125,8 +125,10 @@ def part(role: str, agent: str = "claude", model: str | None = None, **given: An
     return RunPart(role=role, agent=agent, model=model, **values)
 
 
+REVIEWING = ev.ReviewingStart(iteration=1)
 PLANNING, WORKING = ev.PlanningStart(iteration=1), ev.ImplementingStart(iteration=1)
 UPDATE = ev.UsageUpdate(usage=ev.Usage(output_tokens=5), cost_usd=0.5)
+FAST = UPDATE.model_copy(update={"model": "fast"})
 FELL = ev.AgentFellBack(
     role="planning",
     from_agent="claude",
@@ -135,6 +137,7 @@ FELL = ev.AgentFellBack(
     message="limit",
     until=AT + timedelta(seconds=5),
 )
+LONGER = FELL.model_copy(update={"until": AT + timedelta(seconds=6)})
 ROLES = {"agents": {"planning": ("claude", "opus"), "implementing": ("codex", None)}}
 
 PARTS: dict[str, tuple[dict[str, Any], list[ev.Event], list[RunPart]]] = {
@@ -147,6 +150,15 @@ PARTS: dict[str, tuple[dict[str, Any], list[ev.Event], list[RunPart]]] = {
         {"options": {"model": "opus"}},
         [WORKING, ended(), WORKING, ended(None)],
         [part("implementing", model="opus", sessions=2, duration=10.0)],
+    ),
+    "the models that agents report, unless one is configured": (
+        {},
+        [PLANNING, UPDATE, ended(model="gpt-5.5"), PLANNING, FAST, ended(), WORKING, FAST],
+        [
+            part("planning", model="gpt-5.5"),
+            part("planning", model="fast"),
+            part("implementing", model="fast", cost_usd=0.5, duration=0.0),
+        ],
     ),
     "agents per role": (
         ROLES,
@@ -164,6 +176,16 @@ PARTS: dict[str, tuple[dict[str, Any], list[ev.Event], list[RunPart]]] = {
         [
             part("planning", model="opus", sessions=2, cost_usd=1.5),
             part("planning", "codex"),
+        ],
+    ),
+    "a fallback in the next roles, which have the same agent": (
+        {},
+        [PLANNING, UPDATE, LONGER, ended(), WORKING, ended(), REVIEWING, ended()],
+        [
+            part("planning", cost_usd=0.5, duration=0.0),
+            part("planning", "codex"),
+            part("implementing", "codex"),
+            part("reviewing"),
         ],
     ),
     "an agent that never began": (

@@ -197,6 +197,7 @@ LEAKING = """
 """
 
 
+@pytest.mark.real_agent
 def test_leaks_are_reported(ran: Ran, pytester: pytest.Pytester) -> None:
     """With the option every test is checked, and its leaks are named."""
     pytester.makeconftest(IMPATIENT)
@@ -215,6 +216,7 @@ def test_leak_check_is_optional(ran: Ran) -> None:
     ran(exempt, ini="cuggino_no_leaks = true").assert_outcomes(passed=1)
 
 
+@pytest.mark.real_agent
 def test_leaked_threads_and_files(ran: Ran, pytester: pytest.Pytester) -> None:
     """A thread is named, an open file has its path; those of wider fixtures are no leaks."""
     pytester.makeconftest(IMPATIENT)

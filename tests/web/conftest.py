@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cuggino.web import channel, server, stream
+from cuggino.web import channel, server
 from tests.web import plain_pages
 from tests.web.chromium import chromium
 from tests.web.server import Page, page
@@ -38,8 +38,7 @@ def plain(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 QUICK = {
-    **{(stream, name): 0.02 for name in ("BUSY", "LONGEST", "QUIET")},
-    **{(channel, name): 0.02 for name in ("_FOLDERS", "_LIVENESS")},
+    **{(channel, name): 0.02 for name in ("REST", "_LIVENESS", "_SETTLE")},
 }
 """The pauses between polls, which people do not notice and tests would wait for."""
 

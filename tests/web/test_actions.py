@@ -293,6 +293,36 @@ class TestControl:
         folder = ControlFolder(workspace.control, key=state / KEY_FILE)
         assert [command] == [sent.event for sent in folder.pending()]
 
+    @pytest.mark.parametrize(
+        ("do", "label"),
+        [
+            ("stop", "Stop after this stage"),
+            ("stop-now", "Stop now"),
+            ("skip", "Skip item"),
+        ],
+    )
+    def test_confirmation(self, served: Page, workspace: Workspace, do: str, label: str) -> None:
+        """The button of an act that cannot be taken back only leads to a page that asks."""
+        url = served.server.app.site.url("w", "shop", "control")
+        with workspace.lock(command="cuggino watch"):
+            asked = served.client.get(url, params={"do": do, "run": "r1", "item": "001-a.md"})
+            assert not workspace.control.exists()
+        assert 200 == asked.status_code
+        assert "<code>cuggino watch</code>" in asked.text
+        assert f'<button name="do" value="{do}" id="do-{do}" class="stop">{label}<' in asked.text
+        assert 'name="run" value="r1"' in asked.text
+        assert 'name="item" value="001-a.md"' in asked.text
+        assert served.server.app.site.url("w", "shop", "r", "r1") in asked.text  # the way back
+
+    def test_nothing_to_confirm(self, served: Page, workspace: Workspace) -> None:
+        """Nothing is asked when nothing runs, or about acts that can be taken back."""
+        url = served.server.app.site.url("w", "shop", "control")
+        assert 409 == served.client.get(url, params={"do": "stop"}).status_code
+        with workspace.lock(command="cuggino watch"):
+            answer = served.client.get(url, params={"do": "pause"}, follow_redirects=False)
+        assert 303 == answer.status_code
+        assert not workspace.control.exists()
+
     def test_nothing_runs(self, served: Page, workspace: Workspace) -> None:
         """Without a run to receive the message, it is shown again and not lost."""
         answer = post(served, "control", do="steer", text="Tests <first>")

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from cuggino import events as ev
+from cuggino.runs import Activity
 from cuggino.storage import Backlog, Origins, Workspace, digest_of, new_run_id
 from cuggino.storage.journal import Journal
-from cuggino.web.board import Board, BoardReader
+from cuggino.web.board import Board, BoardReader, _note_of
+from cuggino.web.choices import options_of
 from tests.git_project import GitProject
 
 NOW = datetime.now(UTC)
@@ -68,7 +70,7 @@ def at_work(workspace: Workspace) -> Iterator[None]:
 
 def test_empty(workspace: Workspace) -> None:
     """Without items and runs, nothing is shown, and nothing cost anything."""
-    assert Board() == read(workspace)
+    assert Board(specs=".specs") == read(workspace)
 
 
 def test_gone(tmp_path: Path) -> None:
@@ -262,3 +264,56 @@ def test_pages_of_issues(workspace: Workspace) -> None:
         "Item 3": f"{site}/3",
         "Mine": "",
     } == pages
+
+
+def test_last_run(workspace: Workspace) -> None:
+    """Where nothing runs, the board has the run that ended last; of a watch, the watch itself."""
+    assert read(workspace).last is None
+    ended = ev.RunEnded(state="budget", message="all is spent")
+    run = record(workspace, ended, focus="# Login", ago=600)
+    last = read(workspace).last
+    assert last is not None
+    assert ("Login", "budget", "all is spent") == (last.title, last.state, last.message)
+    assert last.command.startswith("cuggino run --resume ")
+    assert run == last.run_id
+    Backlog(workspace).add("First")
+    watch = record(workspace, ev.RunEnded(state="quota"), kind="watch", ago=50)
+    record(workspace, ev.RunEnded(state="approved"), item=item_of(workspace, "001-first.md"))
+    last = read(workspace).last
+    assert last is not None
+    assert (watch, "cuggino watch") == (last.run_id, last.command)
+
+
+@pytest.mark.usefixtures("at_work")
+def test_last_run_beside_one_at_work(workspace: Workspace) -> None:
+    """While something runs, earlier ends are no news."""
+    record(workspace, ev.RunEnded(state="approved"), ago=600)
+    record(workspace, ev.PlanningStart(iteration=1), focus="# Login")
+    assert read(workspace).last is None
+
+
+@pytest.mark.parametrize(
+    ("reason", "note"),
+    [("changed-files", "sent back once: check changes tracked files"), ("", "sent back once")],
+)
+def test_note_of_what_was_sent_back(reason: str, note: str) -> None:
+    """A reason that is unknown, as after a restart of the watch, leaves no colon behind."""
+    assert note == _note_of(Activity(place="sent-back", returns=1, return_reason=reason))
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("# Which?\n\n- CSV\n- `JSON`.\n", ("CSV", "JSON")),
+        ("1. Yes\n2) **No**", ("Yes", "No")),
+        ("- not these\n- two\n\nEither\n\n* a\n\n* b", ("a", "b")),
+        ("- alone", ()),
+        ("No list", ()),
+        ("".join(f"- {number}\n" for number in range(7)), ()),
+        ("- a\n- " + "long " * 20, ()),
+        ("", ()),
+    ],
+)
+def test_options_of_a_question(text: str, options: tuple[str, ...]) -> None:
+    """The last short list of a question is what it offers."""
+    assert options == options_of(text)

@@ -149,6 +149,8 @@ def at_the_page(
         assert {TOLD} == {event["text"] for event in events_of(project.workspace, tag)}
 
     tab.get_by_role("button", name="Stop after stage").click()
+    expect(tab.get_by_role("heading", name="Stop after this stage?")).to_be_visible()
+    tab.get_by_role("button", name="Stop after this stage").click()
     expect(tab.locator("#state")).to_contain_text("nothing runs")
     assert [] == chromium.console
     assert [] == chromium.violations(tab)

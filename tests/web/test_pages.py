@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from cuggino import events as ev
+from cuggino.runs import Activity
 from cuggino.storage.journal import Entry, JournalTail
 from cuggino.web import pages
+from cuggino.web.board import Board, Card, Cost, Ended, Question, Working
 from cuggino.web.fragment import Fragment
 from cuggino.web.site import Site
 from tests.web.journals import Writer
@@ -41,6 +46,10 @@ class Run:
         since = self.seq
         self.add(*events, stage=stage)
         return Changes(pages.run_fragments(self.site, self.fold, since, slow=slow))
+
+
+def _at_work(kind: Literal["run", "watch"], item: str = "") -> Working:
+    return Working(run_id="r", title="T", activity=Activity(kind=kind, item=item))
 
 
 class Changes:
@@ -147,6 +156,96 @@ def test_the_end(run: Run) -> None:
     assert [""] == changes.of("acts") == changes.of("now")
     assert ["approved" in html for html in changes.of("head")] == [True]
     assert "Message to the agent" not in run.page()
+
+
+@pytest.mark.parametrize(
+    ("boards", "text"),
+    [
+        ([Board()], ""),
+        ([Board(working=(_at_work("run"), _at_work("run")))], "2 runs"),
+        ([Board(working=(_at_work("watch"),))], "1 watch"),
+        ([Board(working=(_at_work("watch", item="1.md"),))], "1 watch with 1 item"),
+        (
+            [
+                Board(watch=Activity(slots=3), working=(_at_work("watch", item="1.md"),) * 3),
+                Board(watch=Activity(slots=3)),
+                Board(working=(_at_work("run"),)),
+            ],
+            "2 watches with 3 items, 1 run",
+        ),
+    ],
+)
+def test_what_is_at_work(tmp_path: Path, boards: list[Board], text: str) -> None:
+    """The header counts watches with their items, and runs."""
+    place = Site("/x", [tmp_path]).places[0]
+    assert text == pages.Overview(tuple((place, board) for board in boards)).at_work
+
+
+def _overview(folder: Path, board: Board) -> str:
+    site = Site("/x", [folder])
+    return pages.overview_page(site, pages.Overview(((site.places[0], board),)), seq=0)
+
+
+def test_first_steps(tmp_path: Path) -> None:
+    """A project without items and runs shows what to do, with the form for an item."""
+    new = _overview(tmp_path, Board(specs="docs/specs"))
+    assert "<code>docs/specs/</code>" in new
+    assert "<code>cuggino watch</code>" in new
+    assert re.search('<details class="card add" id="[^"]*" open>', new)
+    assert "Last 24 hours" not in new
+    assert 'class="board"' not in new
+    old = _overview(tmp_path, Board(has_runs=True))
+    assert "Last 24 hours" in old
+    assert not re.search('<details class="card add" id="[^"]*" open>', old)
+
+
+def test_end_of_the_last_run(tmp_path: Path) -> None:
+    """Where nothing runs, the overview says how the last run ended and how to start again."""
+    ended = Ended("r1", "Add `export`", "budget", AT, "all is spent", "cuggino watch")
+    text = _overview(tmp_path, Board(has_runs=True, last=ended))
+    assert "Add <code>export</code></a> ended at" in text
+    assert "budget spent</span> all is spent" in text
+    assert "<code>cuggino watch</code>" in text
+
+
+def test_questions_on_the_overview(tmp_path: Path) -> None:
+    """A short question is whole and has its form; of a long one the beginning is shown."""
+    short = Question(kind="spec-issue", name="1.md", title="A?", text="# A?\n\nshort")
+    text = _overview(tmp_path, Board(waiting=(short,)))
+    assert 'class="prose"><p>short' in text
+    assert '<textarea id="answer-' in text
+    text = _overview(tmp_path, Board(waiting=(replace(short, text="line\n\n" * 20),)))
+    assert 'class="prose clamp"' in text
+    assert '<textarea id="answer-' not in text
+
+
+def test_reason_of_a_parked_item_stands_once(tmp_path: Path) -> None:
+    """What waits for the user has the reason, and the card of the item has not."""
+    card = Card(name="1.md", title="A", state="parked", note="it crashed")
+    waits = Question(kind="parked", name="1.md", title="A", text="it crashed")
+    text = _overview(tmp_path, Board(cards=(card,), waiting=(waits,)))
+    assert 1 == text.count("it crashed")
+
+
+def test_cost_since_midnight_only_if_it_differs(tmp_path: Path) -> None:
+    """The cost of today is left out if it is that of the last 24 hours."""
+    one, two = Cost(1.0), Cost(2.0)
+    assert "Since midnight" in _overview(
+        tmp_path, Board(has_runs=True, cost_today=one, cost_lately=two)
+    )
+    assert "Since midnight" not in _overview(
+        tmp_path, Board(has_runs=True, cost_today=two, cost_lately=two)
+    )
+
+
+def test_folder_below_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A project in the home folder is named from there."""
+    (tmp_path / "code" / "shop").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    place = Site("/x", [tmp_path / "code" / "shop"]).places[0]
+    assert "~/code/shop" == place.shown
+    monkeypatch.setenv("HOME", str(tmp_path / "elsewhere"))
+    assert str(tmp_path / "code" / "shop") == place.shown
 
 
 def test_messages_without_a_site() -> None:

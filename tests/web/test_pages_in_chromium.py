@@ -192,6 +192,7 @@ def test_widths_and_schemes(
         url(served, "r", run.id),
         url(served, "items", item),
         url(served, "issues", issue),
+        url(served, "control") + "?do=stop",
     ):
         tab.goto(address)
         assert width >= tab.evaluate("document.documentElement.scrollWidth"), address
@@ -274,3 +275,76 @@ def test_board_keeps_the_form_in_use(served: Page, project: Path, chromium: Chro
     expect(tab.locator(".column.backlog")).to_contain_text("From a terminal")
     expect(title).to_have_value("Half a ti")
     expect(title).to_be_focused()
+
+
+def test_answer_stays_with_its_question(served: Page, project: Path, chromium: Chromium) -> None:
+    """A question settled elsewhere leaves the answer that is being written to another one."""
+    workspace = Workspace(project)
+    first = workspace.write_spec_issue("# Which format?\n\n- CSV\n- JSON\n")
+    workspace.write_spec_issue("# Which color?")
+    tab = chromium.tab(served.server.url)
+    asked = tab.locator(".waits", has_text="Which color?")
+    answer = asked.get_by_label("Your answer")
+    answer.click()
+    tab.keyboard.type("Blue")
+    workspace.resolve(next(issue for issue in workspace.issues() if issue.name == first))
+    expect(tab.locator(".waits")).to_have_count(1)
+    expect(answer).to_have_value("Blue")
+    expect(answer).to_be_focused()
+    asked.get_by_role("button", name="Answer").click()
+    expect(tab.locator(".waits")).to_have_count(0)
+    assert "Blue" in (project / ".specs" / "decisions.md").read_text()
+    assert [] == chromium.console
+
+
+def test_option_fills_in_the_answer(served: Page, project: Path, chromium: Chromium) -> None:
+    """The options of a question are buttons, which fill in the answer; the user sends it."""
+    workspace = Workspace(project)
+    workspace.write_spec_issue('# Which format?\n\n- CSV\n- `JSON`, with a "schema"\n')
+    tab = chromium.tab(served.server.url)
+    tab.get_by_role("button", name="JSON").click()
+    expect(tab.get_by_label("Your answer")).to_have_value('JSON, with a "schema"')
+    assert 1 == len(workspace.issues())
+    tab.get_by_role("button", name="Answer, and go on").click()
+    expect(tab.locator(".waits")).to_have_count(0)
+    assert [] == workspace.issues()
+
+
+def test_phone_shows_no_empty_columns(served: Page, project: Path, chromium: Chromium) -> None:
+    """On a phone only the columns with items take room; on a screen all of them are there."""
+    Backlog(Workspace(project)).add("First")
+    tab = chromium.tab(served.server.url)
+    expect(tab.locator(".column").filter(visible=True)).to_have_count(5)
+    tab.set_viewport_size({"width": 390, "height": 844})
+    expect(tab.locator(".column").filter(visible=True)).to_have_count(1)
+
+
+def test_names_of_lanes_stay_in_sight(served: Page, run: Run, chromium: Chromium) -> None:
+    """On a phone a timeline is scrolled to its end, with the names of its lanes."""
+    run.add(ev.StageFinished(outcome={"_tag": "Done"}), stage="implementing#1")
+    tab = chromium.tab(served.server.url)
+    tab.set_viewport_size({"width": 390, "height": 844})
+    tab.goto(url(served, "r", run.id))
+    chart = tab.locator("#p-timeline .chart")
+    name = chart.locator("text.lane").first
+    assert chart.evaluate("box => box.scrollLeft") > 100
+    box, seen = chart.bounding_box(), name.bounding_box()
+    assert box is not None
+    assert seen is not None
+    assert box["x"] - 1 <= seen["x"] < box["x"] + 40
+    chart.evaluate("box => { box.scrollLeft = 0; }")
+    expect(name).to_have_attribute("x", "0.0")
+
+
+def test_page_of_a_run_that_has_ended(served: Page, run: Run, chromium: Chromium) -> None:
+    """The end of a run leads its page, with what starts it again; the page says so live."""
+    tab = chromium.tab(served.server.url)
+    tab.goto(url(served, "r", run.id))
+    expect(tab.locator("#head")).to_contain_text("implementing")
+    run.add(ev.RunEnded(state="budget", message="The budget of the run is used up"))
+    verdict = tab.locator(".verdict")
+    expect(verdict).to_contain_text("Budget spent")
+    expect(verdict).to_contain_text("is used up")
+    expect(verdict).to_contain_text(f"cuggino run --resume {run.id}")
+    expect(tab.locator("#acts button")).to_have_count(0)
+    assert [] == chromium.console

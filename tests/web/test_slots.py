@@ -116,7 +116,7 @@ def test_columns(watch: Callable[[float], Path]) -> None:
     cards = {card.name: card for card in board.cards}
     assert {
         AGAIN: ("working", 1, ""),
-        CART: ("working", 2, "sent back once: conflict"),
+        CART: ("working", 2, "sent back once: conflict with what has landed"),
         SEARCH: ("landing", 0, "landing now"),
         INVOICES: ("asking", 0, ""),
         PDF: ("backlog", 0, f"after {INVOICES}, which asks a question"),
@@ -166,7 +166,7 @@ def test_overview_in_a_browser(
         expect(slots).to_have_count(3)
         expect(slots.nth(0)).to_contain_text("Slot 1")
         expect(slots.nth(1)).to_contain_text("The form comes first.")
-        expect(slots.nth(1)).to_contain_text("sent back once: conflict")
+        expect(slots.nth(1)).to_contain_text("sent back once: conflict with what has landed")
         expect(slots.nth(2)).to_contain_text("Search with filters")
         expect(slots.nth(2)).to_contain_text("make test")
         expect(tab.locator(".column.landing")).to_contain_text("landing now")
@@ -383,6 +383,9 @@ def test_a_watch_at_work(
             slots.filter(has_text="Slot 2").get_by_role("link", name="Word 2").click()
             expect(tab.locator("#head")).to_contain_text("slot 2")
             tab.get_by_role("button", name="Skip item").click()
+            expect(tab.locator("main")).to_contain_text("parks it")
+            tab.get_by_role("button", name="Skip item").click()
+            expect(tab.locator("#head")).to_contain_text("slot 2")
             tab.goto(served.origin + served.server.app.site.url())
             expect(tab.locator(".column.parked")).to_contain_text("Word 2")
             expect(slots.filter(has_text="Slot 2")).to_contain_text("Word 3")

@@ -14,8 +14,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from cuggino.web import channel, stream
 from cuggino.web.channel import MOST_MESSAGES
 from cuggino.web.stream import MOST_STREAMS, EventStream
+from tests.limits import LIMIT
 from tests.processes.subscribers import eventually
 from tests.web import plain_pages
 from tests.web.journals import Writer
@@ -65,6 +67,42 @@ def test_events_reach_an_open_page(served: Page, project: Path) -> None:
         assert ["2"] == _notes(messages, "2")
         _write(run, 3, 4)
         assert ["3", "4"] == _notes(messages, "4")
+    run.journal.close()
+
+
+def test_events_come_by_the_watch_of_the_folder(
+    served: Page, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An event needs no poll: with none for an hour it comes all the same."""
+    monkeypatch.setattr(channel, "REST", 3600.0)
+    run = Writer(project)
+    seq, _ = _open(served, run)
+    with served.stream(_key(served, run), "o", after=seq) as messages:
+        _write(run, 1)
+        assert ["1"] == _notes(messages, "1")
+        other = Writer(project)
+        assert other.run_id in next(one for one in messages if one.data.startswith("o\n")).data
+        other.journal.close()
+        assert ["shop"] == list(served.server.app.hub._watches)
+    run.journal.close()
+
+
+def test_watches_end_with_the_last_page(
+    served: Page, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is watched before the first page or soon after the last one."""
+    monkeypatch.setattr(stream, "_LINGER", 0.0)
+    hub = served.server.app.hub
+    run = Writer(project)
+    seq, _ = _open(served, run)
+    assert not hub._watches
+    with served.stream(_key(served, run), after=seq) as messages:
+        _write(run, 1)
+        assert ["1"] == _notes(messages, "1")
+    assert eventually(lambda: not hub._watches, LIMIT)
+    with served.stream(_key(served, run), after=seq) as messages:
+        _write(run, 2)
+        assert ["1", "2"] == _notes(messages, "2")
     run.journal.close()
 
 

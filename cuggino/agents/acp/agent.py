@@ -6,6 +6,8 @@ import json
 import os
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -14,8 +16,9 @@ from reactivex import Observable
 from cuggino.agents.acp.guard import Judge, check_settings
 from cuggino.agents.acp.profiles import Profile
 from cuggino.agents.acp.stream import acp_session
-from cuggino.agents.acp.wire import Order
+from cuggino.agents.acp.wire import AcpSession
 from cuggino.agents.base.agent import Capabilities, InteractiveOptions, SpawnOptions
+from cuggino.agents.base.failure import local_zone
 from cuggino.agents.base.guard import Guard, make_guard
 from cuggino.agents.base.private_files import private_file
 from cuggino.agents.base.program import ProgramAgent, encodable
@@ -62,15 +65,14 @@ class AcpAgent(ProgramAgent):
 
     @property
     def capabilities(self) -> Capabilities:
-        profile = self.profile
         return Capabilities(
-            guard="asked" if profile.asks else "none",
-            mcp=profile.mcp,
-            resume=profile.resume,
-            cost=profile.cost,
+            guard="asked" if self.profile.asks else "none",
+            mcp=True,
+            resume=True,
+            cost=self.profile.cost,
             view=True,
             deltas=True,
-            note=profile.note,
+            note=self.profile.note,
         )
 
     def check_guard(self, policy: Policy) -> None:
@@ -99,20 +101,18 @@ class AcpAgent(ProgramAgent):
         )
         judge.try_out()
         words = self._system_prompt(options.system_prompt or "")
-        order = Order(
-            prompt=options.prompt,
-            cwd=options.cwd,
-            system_prompt=None if words else options.system_prompt,
-            resume=options.resume_session_id,
-            model=options.model,
-            servers=options.mcp_servers,
-            is_guarded=guard is not None,
+        argv = [self.program, *self.profile.command[1:], *words]
+        program = Program(argv=argv, cwd=options.cwd, env=env, enclosure=enclosure)
+        session = partial(
+            AcpSession,
+            self.profile,
+            replace(options, system_prompt=None) if words else options,
+            judge.verdict,
+            zone=local_zone(env),
             is_confined=is_confined,
             is_trial=self.is_trial,
         )
-        argv = [self.program, *self.profile.command[1:], *words]
-        program = Program(argv=argv, cwd=options.cwd, env=env, enclosure=enclosure)
-        return acp_session(program, self.profile, order, judge, drafts=options.drafts)
+        return acp_session(program, session, drafts=options.drafts)
 
     def _overrides(self, env: Mapping[str, str], stack: ExitStack) -> dict[str, str]:
         """Return the variable for the overrides of the profile, unless an administrator has any."""

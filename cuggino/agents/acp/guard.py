@@ -22,9 +22,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from cuggino.agents.acp.calls import denial, verdict_on
 from cuggino.agents.acp.profiles import Profile
-from cuggino.agents.acp.tools import key_of
-from cuggino.agents.acp.wire import Question
 from cuggino.agents.base.calls import Call
 from cuggino.agents.base.guard import ATTENDED, NOT_JUDGED, Guard, try_in_process
 from cuggino.agents.base.watch import Verdict
@@ -53,14 +52,11 @@ def check_settings(profile: Profile, cwd: Path) -> None:
             )
 
 
-_ALLOWED: Json = {"decision": "allow"}
-
-
 @dataclass(frozen=True, kw_only=True)
 class Judge:
-    """Answers the questions of one session.
+    """Judges the calls of one session.
 
-    Without a `guard` the answers depend on `unattended` and `allowed_tools` alone.
+    Without a `guard` the verdicts depend on `unattended` and `allowed_tools` alone.
     """
 
     cwd: Path
@@ -80,26 +76,19 @@ class Judge:
         if self.guard is not None:
             try_in_process(self.guard)
 
-    def verdict(self, question: Question) -> Verdict:
-        """Return the answer; a call that cannot be judged is denied. Never raises."""
-        call, call_id = question.call, question.call_id
+    def verdict(self, call: Call, call_id: str, has_run: bool) -> Verdict:
+        """Return the verdict on a call; one that cannot be judged is denied. Never raises."""
         try:
-            own = self._judged(question)
+            return verdict_on(call, call_id, self._judged(call, call_id, has_run))
         except Exception:
-            own = _denied(NOT_JUDGED)
-        return Verdict.read({"tool": call.tool, **own}, key_of(call), call=call_id)
+            return denial(call, call_id, NOT_JUDGED)
 
-    def _judged(self, question: Question) -> Json:
-        call = question.call
-        if question.request is not None and question.refusal:
-            return _denied(question.refusal)
+    def _judged(self, call: Call, call_id: str, has_run: bool) -> Json:
         if not (self.unattended or call.tool in READERS or call.is_listed(self.allowed_tools)):
-            return _denied(ATTENDED)
-        if self.guard is None:
-            return _ALLOWED
-        if question.request is None and not call.unknown and self._is_own(call):
-            return _ALLOWED
-        return self.guard.judge.verdict(call, call_id=question.call_id, cwd=str(self.cwd))
+            return {"decision": "deny", "reason": ATTENDED}
+        if self.guard is None or (has_run and not call.unknown and self._is_own(call)):
+            return {"decision": "allow"}
+        return self.guard.judge.verdict(call, call_id=call_id, cwd=str(self.cwd))
 
     def _is_own(self, call: Call) -> bool:
         """Return whether the call writes one of the program's own files."""
@@ -107,7 +96,3 @@ class Judge:
             return False
         path = os.path.realpath(self.cwd / str(call.input.get("file_path")))
         return any(fnmatchcase(path, pattern) for pattern in self.own_files)
-
-
-def _denied(reason: str) -> Json:
-    return {"decision": "deny", "reason": reason}

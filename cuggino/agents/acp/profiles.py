@@ -56,16 +56,20 @@ class Profile:
     """Files of a project that make the program stop asking."""
     usage: Literal["none", "requests", "turns", "session"] = "none"
     """The scope of its token counts: each request (in `_meta` of a chunk), or each turn or the
-    whole session (in the answer to a prompt)."""
+    whole session (in the response to a prompt)."""
     cost: Literal["dollars", "tokens", "none"] = "none"
     """Unit in which it is known to report usage."""
-    mcp: bool = True
-    resume: bool = True
     state: tuple[str, ...] = ()
     """Folders that it writes, relative to the home folder."""
     settings: tuple[str, ...] = ()
     """Files in its first state folder that decide what later sessions run."""
     note: str = ""
+
+
+def _tools(same: str = "", **others: str) -> Mapping[str, str]:
+    """Return the table of tools: names that are Claude Code's, and the program's own, by those."""
+    table = {name: name for name in same.split()}
+    return table | {own: name for name, owns in others.items() for own in owns.split()}
 
 
 QWEN = Profile(
@@ -93,26 +97,22 @@ QWEN = Profile(
     asks=True,
     mode="default",
     system_prompt="--append-system-prompt",
-    tools=MappingProxyType(
-        {
-            "agent": "Task",
-            "ask_user_question": "AskUserQuestion",
-            "get_goal": "TodoRead",
-            "glob": "Glob",
-            "grep_search": "Grep",
-            "list_agents": "ListAgents",
-            "list_directory": "LS",
-            "read_file": "Read",
-            "run_shell_command": "Bash",
-            "save_memory": "TodoWrite",
-            "skill": "Skill",
-            "task_stop": "TaskStop",
-            "todo_write": "TodoWrite",
-            "tool_search": "ToolSearch",
-            "update_goal": "TodoWrite",
-            "web_fetch": "WebFetch",
-            "web_search": "WebSearch",
-        }
+    tools=_tools(
+        AskUserQuestion="ask_user_question",
+        Bash="run_shell_command",
+        Glob="glob",
+        Grep="grep_search",
+        LS="list_directory",
+        ListAgents="list_agents",
+        Read="read_file",
+        Skill="skill",
+        Task="agent",
+        TaskStop="task_stop",
+        TodoRead="get_goal",
+        TodoWrite="save_memory todo_write update_goal",
+        ToolSearch="tool_search",
+        WebFetch="web_fetch",
+        WebSearch="web_search",
     ),
     # Others are agents of their own, such as Claude Code, started without any guard.
     sub_agents=("general-purpose", "Explore", "review-agent"),
@@ -135,34 +135,15 @@ KIMI = Profile(
     mode="default",
     arguments="text",
     names="title",
-    tools=MappingProxyType(
-        {
-            "Agent": "Task",
-            "AgentSwarm": "Task",
-            "AskUserQuestion": "AskUserQuestion",
-            "Bash": "Bash",
-            "CreateGoal": "TodoWrite",
-            "CronList": "CronList",
-            "Edit": "Edit",
-            "EnterPlanMode": "EnterPlanMode",
-            "ExitPlanMode": "ExitPlanMode",
-            "FetchURL": "WebFetch",
-            "GetGoal": "TodoRead",
-            "Glob": "Glob",
-            "Grep": "Grep",
-            "Read": "Read",
-            "ReadMediaFile": "Read",
-            "SetGoalBudget": "TodoWrite",
-            "Skill": "Skill",
-            "TaskList": "TaskList",
-            "TaskOutput": "TaskOutput",
-            "TaskStop": "TaskStop",
-            "TodoList": "TodoWrite",
-            "UpdateGoal": "TodoWrite",
-            "WaitFor": "TaskOutput",
-            "WebSearch": "WebSearch",
-            "Write": "Write",
-        }
+    tools=_tools(
+        "AskUserQuestion Bash CronList Edit EnterPlanMode ExitPlanMode Glob Grep Read Skill"
+        " TaskList TaskOutput TaskStop WebSearch Write",
+        Read="ReadMediaFile",
+        Task="Agent AgentSwarm",
+        TaskOutput="WaitFor",
+        TodoRead="GetGoal",
+        TodoWrite="CreateGoal SetGoalBudget TodoList UpdateGoal",
+        WebFetch="FetchURL",
     ),
     own_files=(".kimi-code/sessions/*/plans/*.md",),
     state=(".kimi-code",),
@@ -180,7 +161,7 @@ VIBE = Profile(
     least=(3, 0, 2),
     asks=True,
     mode="ask",
-    tools=MappingProxyType({"bash": "Bash", "grep": "Grep", "read": "Read", "todo": "TodoWrite"}),
+    tools=_tools(Bash="bash", Grep="grep", Read="read", TodoWrite="todo"),
     usage="session",
     cost="dollars",
     state=(".vibe",),

@@ -1,20 +1,14 @@
-"""A session of the Agent Client Protocol as a stream of events: its program, judge and end."""
+"""A session of the Agent Client Protocol as a stream of events: its program and its end."""
 
 from __future__ import annotations
 
-import threading
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable
 
-from cuggino.agents.acp.guard import Judge
-from cuggino.agents.acp.profiles import Profile
-from cuggino.agents.acp.wire import AcpSession, Order, Question
-from cuggino.agents.base.failure import local_zone
+from cuggino.agents.acp.wire import AcpSession
 from cuggino.agents.base.stream import HeldSession, Program, conclude, held
-from cuggino.agents.base.watch import Verdict
 from cuggino.errors import AgentFailed, LineTooLong, LlmSessionError, ProcessFailed
 from cuggino.events import LlmAgentEvent
 from cuggino.processes import OpenInput, process_batches
@@ -27,7 +21,7 @@ LEAVE_SECONDS = 2.0
 
 
 def acp_session(
-    program: Program, profile: Profile, order: Order, judge: Judge, *, drafts: bool = True
+    program: Program, session: Callable[[], AcpSession], *, drafts: bool = True
 ) -> Observable[LlmAgentEvent]:
     """Start the program, run the session, and emit its events, `SessionEnded` last.
 
@@ -35,37 +29,29 @@ def acp_session(
     after `SessionEnded`; `AgentNotFound` comes alone, as nothing was started. A breach of the guard
     terminates everything first, and so does disposal.
     """
-    return held(
-        lambda observer, lane: _Held(program, profile, order, judge, observer, lane, drafts=drafts)
-    )
+    return held(lambda observer, lane: _Held(program, session(), observer, lane, drafts=drafts))
 
 
 class _Held(HeldSession):
-    """One subscription. Calls are judged on a thread; lines that come meanwhile wait."""
+    """One subscription."""
 
     def __init__(
         self,
         program: Program,
-        profile: Profile,
-        order: Order,
-        judge: Judge,
+        session: AcpSession,
         observer: abc.ObserverBase[LlmAgentEvent],
         lane: abc.SchedulerBase,
         *,
         drafts: bool,
     ) -> None:
         super().__init__(program, observer, lane, drafts=drafts)
-        self._judge = judge
-        self._session = AcpSession(profile, order, zone=local_zone(program.env))
+        self._session = session
         self._input = OpenInput()
-        self._lines: deque[bytes] = deque()
-        self._judging: threading.Thread | None = None
         self._is_leaving = False
-        self._exit: Callable[[], None] | None = None
-        """Handles the exit of the process, if it came while a call was being checked."""
 
     def start(self) -> None:
-        self._wait(START_SECONDS, self._late)
+        late = f"{self._program.argv[0]} did not begin within {START_SECONDS:g} seconds"
+        self._wait(START_SECONDS, lambda: self._fail(late))
         self._process.disposable = process_batches(
             self._program.argv,
             cwd=self._program.cwd,
@@ -75,93 +61,51 @@ class _Held(HeldSession):
         ).subscribe(
             self._on_lines,
             self._on_error,
-            lambda: self._exited(0, "", None),
+            lambda: self._guarded(self._conclude),
             scheduler=self._lane,
         )
         self._input.add(self._session.output())
 
     def dispose(self) -> None:
-        """Terminate everything and wait for that; callable from any thread, repeatedly."""
         self._is_over = True
         self._timer.dispose()
         self._process.dispose()
         self._input.close()
-        judging = self._judging
-        if judging is not None and judging is not threading.current_thread():
-            judging.join()
 
     def _on_lines(self, lines: list[bytes]) -> None:
-        self._lines += lines
-        if self._judging is None:
-            self._work()
-
-    def _work(self) -> None:
-        """Feed the lines to the session until a call has to be judged, or it is over."""
+        """Feed the lines to the session, emit their events, and answer the program."""
         session = self._session
         events: list[LlmAgentEvent] = []
-        while self._lines and session.question is None and not self._is_done:
-            has_begun = session.has_begun
-            events += session.feed(self._lines.popleft(), now=self._lane.now.timestamp())
-            if session.has_begun and not has_begun:
-                self._timer.disposable = Disposable()
-        self._settle(events)
-
-    @property
-    def _is_done(self) -> bool:
-        return self._session.is_over or self._session.breach is not None
-
-    def _settle(self, events: Iterable[LlmAgentEvent]) -> None:
-        """Emit the events, answer the program, and go on with what the session needs."""
-        session = self._session
+        for line in lines:
+            if session.is_over or session.breach is not None:
+                break
+            events += session.feed(line, now=self._lane.now.timestamp())
         self._emit(events)
         if self._is_over:
             return
         if session.breach is not None:
-            self._conclude(0, "", None)
+            self._conclude()
             return
         self._input.add(session.output())
-        if session.question is not None:
-            self._ask(session.question)
-        elif session.is_over and not self._is_leaving:
+        if session.is_over and not self._is_leaving:
             self._is_leaving = True
             self._input.end()
-            self._wait(LEAVE_SECONDS, lambda: self._conclude(0, "", None))
-        if self._exit is not None and session.question is None:
-            self._exit()
-
-    def _ask(self, question: Question) -> None:
-        def judge() -> None:
-            verdict = self._judge.verdict(question)
-            self._post(lambda: self._answered(verdict))
-
-        self._judging = threading.Thread(target=judge, name="cuggino-acp-guard", daemon=True)
-        self._judging.start()
-
-    def _answered(self, verdict: Verdict) -> None:
-        self._judging = None
-        self._settle(self._session.answer(verdict))
-        if not self._is_over and not self._is_done:
-            self._work()
+            self._wait(LEAVE_SECONDS, self._conclude)
+        elif session.has_begun and not self._is_leaving:
+            self._timer.disposable = Disposable()
 
     def _crashed(self, error: ProcessFailed | LineTooLong) -> None:
         if isinstance(error, ProcessFailed):
-            self._exited(error.child_exit_code, error.stderr_tail, None)
+            self._guarded(lambda: self._conclude(error.child_exit_code, error.stderr_tail))
         else:
-            self._exited(-9, "", AgentFailed(error.message, reason="crash"))
+            self._guarded(lambda: self._fail(error.message))
 
-    def _late(self) -> None:
-        what = f"{self._program.argv[0]} did not begin within {START_SECONDS:g} seconds"
-        self._conclude(0, "", AgentFailed(what, reason="crash"))
+    def _fail(self, message: str) -> None:
+        self._conclude(failure=AgentFailed(message, reason="crash"))
 
-    def _exited(self, code: int, stderr_tail: str, failure: LlmSessionError | None) -> None:
-        """End the session, once everything that the program printed was judged."""
-        self._exit = lambda: self._conclude(code, stderr_tail, failure)
-        if self._session.question is None:
-            self._guarded(self._exit)
-
-    def _conclude(self, code: int, stderr_tail: str, failure: LlmSessionError | None) -> None:
-        if self._is_over:
-            return
+    def _conclude(
+        self, exit_code: int = 0, stderr_tail: str = "", failure: LlmSessionError | None = None
+    ) -> None:
         for event in self._session.rest():
             self._observer.on_next(event)
         self.dispose()
@@ -169,6 +113,6 @@ class _Held(HeldSession):
         conclude(
             self._observer,
             lambda: self._session.end(
-                failure, exit_code=code, stderr_tail=stderr_tail, duration=duration
+                failure, exit_code=exit_code, stderr_tail=stderr_tail, duration=duration
             ),
         )

@@ -85,6 +85,10 @@ def outcome_of(error: LlmSessionError | None) -> SessionOutcome:
 
 _JSON = re.compile(r"\{|\[\s*(?:[\[{\"\]]|$)")
 """The beginning of JSON, rather than of a text such as `[error] not enrolled`."""
+_ERROR = re.compile(
+    r"[\[\s]*\{(?:[^{}]{0,200},)?\s*\"(?:error|message|detail)\"\s*:\s*[{\"].*\}", re.DOTALL
+)
+"""An error of an API or a wrapper, which programs print as they got it."""
 
 
 class PlainLines:
@@ -97,9 +101,9 @@ class PlainLines:
         self._lines: deque[str] = deque(maxlen=STDERR_LINES)
 
     def add(self, line: bytes) -> None:
-        """Keep the line, unless it is blank or a part of JSON."""
+        """Keep the line, unless it is blank or a part of JSON that tells of no error."""
         text = plain_text(line)
-        if text and not _JSON.match(text):
+        if text and (not _JSON.match(text) or _ERROR.match(text)):
             self._lines.append(text)
 
     def after(self, stderr_tail: str) -> str:

@@ -12,7 +12,7 @@ from typing import ClassVar, TypedDict
 from cuggino.agents.base.failure import PlainLines, local_zone, outcome_of
 from cuggino.agents.base.refusals import Dialect, Refusal, judge, judge_answer, judge_ending
 from cuggino.agents.base.watch import Watch
-from cuggino.agents.base.wire import Json, parse_json_line
+from cuggino.agents.base.wire import Json, is_message, parse_json_lines
 from cuggino.errors import LlmSessionError
 from cuggino.events import LlmAgentEvent, PingEvent, RateLimited, SessionEnded, Usage, UsageUpdate
 
@@ -38,13 +38,16 @@ class Ending:
         """Return the error if the last answer consists of a limit only, else None."""
         return judge_answer(text, self.dialect, now=self.now, zone=self.zone)
 
-    def without_result(self, *kinds: str) -> LlmSessionError:
-        """Return the error of a program without a result; `kinds` is what its exit code means."""
-        return judge_ending(
+    def without_result(self, *kinds: str, told: str = "", answer: str = "") -> LlmSessionError:
+        """Return the error of a program without a result; `kinds` is what its exit code means.
+
+        `told` is the last error that it reported, `answer` the last message of the model.
+        """
+        return self.answered(answer) or judge_ending(
             self.dialect,
             program=self.program,
             exit_code=self.exit_code,
-            said=self.said,
+            said="\n".join(filter(None, (self.said, told))),
             kinds=kinds,
             now=self.now,
             zone=self.zone,
@@ -132,12 +135,18 @@ class LineReader(Session, ABC):
 
     def feed(self, line: bytes, *, now: float) -> list[LlmAgentEvent]:
         """Return the events of this line; `now` is in seconds since the epoch. Never raises."""
-        raw = parse_json_line(line)
-        if raw is None:
+        events: list[LlmAgentEvent] = []
+        for raw in self._messages_in(line):
+            read = self.read(raw, now=now)
+            events += [PingEvent(timestamp=now)] if read is None else read
+        return events
+
+    def _messages_in(self, line: bytes) -> list[Json]:
+        """Return the messages on this line; one without any is plain text."""
+        found = parse_json_lines(line)
+        if not any(map(is_message, found)):
             self._plain.add(line)
-            return []
-        events = self.read(raw, now=now)
-        return [PingEvent(timestamp=now)] if events is None else events
+        return found
 
     @abstractmethod
     def read(self, raw: Json, *, now: float) -> list[LlmAgentEvent] | None:

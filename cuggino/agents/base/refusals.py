@@ -17,12 +17,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, tzinfo
 from typing import Literal, TypeAlias
 
+from cuggino.agents.base.bodies import Body, body_in
 from cuggino.agents.base.failure import CONNECTION, crash, cut, failed, last_lines
-from cuggino.domain import is_quota_answer, is_quota_text, parse_reset, without_escapes
+from cuggino.domain import is_limit_answer, is_quota_text, parse_reset, without_escapes
 from cuggino.errors import AgentFailed, AgentFailure, LlmSessionError, QuotaExceeded
 
 Cause: TypeAlias = AgentFailure | Literal["usage_limit"]
@@ -39,7 +40,7 @@ class Refusal:
     """The facts that a program reports about a failure."""
 
     message: str
-    """Its own words, unwrapped."""
+    """Its own words; the error of an API within them is unwrapped."""
     kinds: tuple[str, ...] = ()
     """Types, codes and names that it reports, the most specific one first."""
     status: int | None = None
@@ -79,7 +80,18 @@ KINDS: Mapping[str, Cause] = {
         "auth",
     ),
     **dict.fromkeys(
-        ("billing", "billing_error", "billing_not_configured", "insufficient_balance"), "billing"
+        (
+            "billing",
+            "billing_error",
+            "billing_hard_limit_reached",
+            "billing_not_configured",
+            "creditserror",
+            "insufficient_balance",
+            "insufficient_credits",
+            "payment_required",
+            "usage_not_included",
+        ),
+        "billing",
     ),
     **dict.fromkeys(
         (
@@ -88,6 +100,7 @@ KINDS: Mapping[str, Cause] = {
             "insufficient_quota",
             "quota",
             "quota_exceeded",
+            "quota_exhausted",
             "usage_limit",
             "usage_limit_exceeded",
             "usage_limit_reached",
@@ -117,9 +130,13 @@ _OF_LIMITS: frozenset[Cause] = frozenset({"usage_limit", "billing"})
 """What words may make of a `rate_limit`."""
 
 _BILLING = re.compile(
-    r"\binsufficient[\s_-](?:balance|funds|credits?)|\b(?:out of|no) credits?\b"
-    r"|\bcredit balance is too low|\bspend(?:ing)?[\s_-]caps?\b|\bpayment required"
-    r"|\bbalance (?:is )?(?:empty|exhausted|too low)|\badd (?:more )?credits",
+    r"\b(?:insufficient|not enough)[\s_-](?:account |credit )?(?:balance|funds|credits?)"
+    r"|\b(?:out of|no)(?: more)? (?:credits?|balance|funds)\b|\bspend(?:ing)?[\s_-]caps?\b"
+    r"|\bpayment required|\badd (?:more )?credits|\bbudget (?:is |was |has been )?"
+    r"(?:used up|spent|exhausted|reached|exceeded)\b|\bbudget of .{1,60} is (?:used up|spent)\b"
+    r"|\b(?:balance|credits?|funds) (?:is |are |has |have |been |was )*"
+    r"(?:empty|exhausted|depleted|insufficient|negative|too low|used up|run out)\b"
+    r"|\bbilling (?:to be |is |has )?(?:not )?(?:been )?(?:enabled|disabled|inactive)\b",
     re.IGNORECASE,
 )
 _TOO_LONG = re.compile(
@@ -134,10 +151,12 @@ _AUTH = re.compile(
     r"|\bapi_key_invalid\b|\bunauthori[sz]ed\b|\bmissing environment variable\b",
     re.IGNORECASE,
 )
-_LOGIN = re.compile(r"\bapi[ _-]?key\b|\bauthenticat|\b(?:log|sign) ?in\b", re.IGNORECASE)
+_LOGIN = re.compile(
+    r"\bapi[ _-]?key\b|\bauthenticat|\bauthori[sz]e\b|\b(?:log|sign) ?in\b", re.IGNORECASE
+)
 _RATE = re.compile(r"\brate[\s_-]?limit|\btoo many requests\b", re.IGNORECASE)
 _OVERLOADED = re.compile(
-    r"\boverloaded\b|\bat capacity\b|\bservice (?:is )?(?:temporarily )?unavailable\b",
+    r"\boverloaded\b|\b(?:at|no) capacity\b|\bservice (?:is )?(?:temporarily )?unavailable\b",
     re.IGNORECASE,
 )
 _SERVER = re.compile(
@@ -170,6 +189,14 @@ STATUSES: Mapping[int, AgentFailure] = {
 }
 """Other statuses of 500 and more are `server`, of 400 and more `bad_request`."""
 
+_STATUS = re.compile(
+    r"(?:^|\bstatus(?: code)?:? |\bHTTP(?:/[\d.]+)? |error:? [('\"]?)([45]\d\d)\b(?!\s*\w+s\b)",
+    re.IGNORECASE,
+)
+"""A status in the words of a program."""
+_ERROR = re.compile(r"\s*API error:? \(?[45]\d\d\b", re.IGNORECASE)
+_ERROR_ANSWER = 2000
+"""An answer that consists of an error of the API, and its most characters."""
 _LIMIT = re.compile(
     r"limit|quota|usage|credit|messages|requests|exhausted|capacity|too many|\breset", re.IGNORECASE
 )
@@ -183,8 +210,16 @@ def judge(refusal: Refusal, dialect: Dialect, *, now: datetime, zone: tzinfo) ->
     which the limit is lifted, if that is known; so has an `AgentFailed` whose reason is
     `rate_limit` (`retry_at`).
     """
-    told = refusal.resets_at or parse_reset(refusal.message, now=now, zone=zone)
-    cause, message = cause_of(refusal, dialect, told=told, now=now), cut(refusal.message)
+    body = body_in(refusal.message)
+    facts = replace(
+        refusal,
+        message=f"{body.message}\n{body.before}".strip(),
+        kinds=(*refusal.kinds, *body.kinds),
+        status=refusal.status or body.status or _told_status(body),
+        resets_at=refusal.resets_at or body.resets_at(now),
+    )
+    told = facts.resets_at or parse_reset(facts.message, now=now, zone=zone)
+    cause, message = cause_of(facts, dialect, told=told, now=now), cut(body.message)
     if cause == "usage_limit":
         return QuotaExceeded(message, resets_at=told)
     return failed(
@@ -201,7 +236,7 @@ def cause_of(refusal: Refusal, dialect: Dialect, *, told: datetime | None, now: 
     if told is not None and told - now > PATIENCE and is_limit:
         return "usage_limit"
     said = _said(refusal.message, dialect)
-    if said == "usage_limit" and told is not None:
+    if said == "usage_limit" and told is not None and told - now <= PATIENCE:
         said = "rate_limit"  # it is lifted in minutes
     if said is not None and (reported != "rate_limit" or said in _OF_LIMITS):
         return said
@@ -213,9 +248,11 @@ def judge_answer(
 ) -> LlmSessionError | None:
     """Return the error of a session whose last answer consists of a limit only, else None.
 
-    Some programs report a limit as an answer of the model, and end normally.
+    Some programs report a limit, or an error of the API, as an answer of the model, and end
+    normally.
     """
-    if not is_quota_answer(text):
+    is_error = len(text) <= _ERROR_ANSWER and _ERROR.match(text) is not None
+    if not is_error and not is_limit_answer(text):
         return None
     return judge(Refusal(message=text.strip()), dialect, now=now, zone=zone)
 
@@ -274,6 +311,11 @@ def _said(message: str, dialect: Dialect) -> Cause | None:
     if is_quota_text(message):
         return "usage_limit"
     return next((cause for pattern, cause in WORDS if pattern.search(message)), None)
+
+
+def _told_status(body: Body) -> int | None:
+    found = filter(None, (_STATUS.search(text) for text in (body.before, body.message)))
+    return next((int(status[1]) for status in found), None)
 
 
 def _of_status(status: int | None) -> AgentFailure:

@@ -19,7 +19,10 @@ MOST_LEVELS = 100
 
 _TOO_DEEP = "(nested too deeply to be shown)"
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_CONTROLS = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f\ufeff]")
+_CONTROLS = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufeff]")
+_RAW_CONTROLS = {0xDC00 + code: code for code in range(0x80, 0xA0)}
+"""Controls of 8 bits that are not encoded in UTF-8."""
+_DECODER = json.JSONDecoder()
 _OBJECT = re.compile(r"\{\s*\"")
 """The beginning of an object that has members."""
 
@@ -32,11 +35,16 @@ def parse_json_line(line: bytes, *, surrogates: bool = False) -> Json | None:
     becomes U+FFFD, and so do lone surrogates, so that every text can be encoded; with `surrogates`
     these are kept, as another line may complete them.
     """
+    return next(iter(parse_json_lines(line, surrogates=surrogates)), None)
+
+
+def parse_json_lines(line: bytes, *, surrogates: bool = False) -> list[Json]:
+    """Return the JSON objects on this line, as `parse_json_line` does; it may hold several."""
     try:
         value = from_json(line, cache_strings="keys")
     except ValueError:  # it is stricter, for example about lone surrogates
         return _parse_leniently(line, surrogates=surrogates)
-    return value if isinstance(value, dict) else None
+    return [value] if isinstance(value, dict) else []
 
 
 def plain_text(line: bytes) -> str:
@@ -98,10 +106,17 @@ _KINDS = frozenset({"image", "audio", "video", "document", "file", "resource_lin
 _BASE64 = re.compile(r"[A-Za-z0-9+/_\r\n-]*={0,2}\s*")
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w.+-]+=[^;,]{0,99})*;base64,", re.ASCII)
 _LONG_URL = re.compile(_DATA_URL.pattern + r"([\w+/=-]{1000,})", re.ASCII)
-_LONG_DATA = re.compile(
-    r"(\"(?:data|blob|base64)\"\s{0,9}:\s{0,9})\"([\w+/-]{1000,}={0,2})\"", re.ASCII
-)
+_LONG_DATA = re.compile(r"(\"[\w-]{1,40}\"\s{0,9}:\s{0,9})\"([\w+/-]{1000,}={0,2})\"", re.ASCII)
 """Content within a text; short ones, such as an icon in a page, are kept."""
+_LONG = 1000
+_BEGINNINGS = {
+    "iVBORw0KGgo": "image/png",
+    "/9j/": "image/jpeg",
+    "R0lGOD": "image/gif",
+    "UklGR": "image/webp",
+    "JVBERi0": "application/pdf",
+}
+"""Beginnings of common types in base64."""
 
 
 def output_text(content: Any) -> str:
@@ -136,7 +151,7 @@ def _text(text: str) -> str:
         return named
     if ";base64," in text:
         text = _LONG_URL.sub(lambda found: _named(found[1] or "data", _decoded(found[2])), text)
-    return _LONG_DATA.sub(lambda found: f'{found[1]}"{_named("base64", _decoded(found[2]))}"', text)
+    return _LONG_DATA.sub(lambda found: f'{found[1]}"{_named_data(found[2])}"', text)
 
 
 def media_texts(parts: Any) -> list[str]:
@@ -176,6 +191,12 @@ def _data_url(text: str) -> str | None:
     return _named(found[1] or "data", _decoded(text[found.end() :]))
 
 
+def _named_data(data: str) -> str:
+    """Return the name of content in base64 whose type is known by its beginning, if at all."""
+    kinds = (kind for begin, kind in _BEGINNINGS.items() if data.startswith(begin))
+    return _named(next(kinds, "base64"), _decoded(data))
+
+
 def _named(kind: str, size: float) -> str:
     return f"[{kind}, {size_text(size)}]"
 
@@ -190,6 +211,8 @@ def _without_media(value: Any, levels: int) -> Any:
     if levels == 0:
         return _TOO_DEEP
     match value:
+        case str() if len(value) >= _LONG and _BASE64.fullmatch(value):
+            return _named_data(value)
         case str():
             return _data_url(value) or value
         case dict():
@@ -212,26 +235,26 @@ def failed_servers(servers: Any) -> list[McpServerFailed]:
 
 def _cleaned(line: bytes) -> str:
     """Return the line without terminal sequences and controls, which JSON does not contain."""
-    return _CONTROLS.sub("", without_escapes(line.decode("utf-8", "replace")))
+    text = line.decode("utf-8", "surrogateescape").translate(_RAW_CONTROLS)
+    return _SURROGATE.sub("\ufffd", _CONTROLS.sub("", without_escapes(text)))
 
 
-def _parse_leniently(line: bytes, *, surrogates: bool) -> Json | None:
-    text = _cleaned(line).strip()
-    begins = text.startswith("{")
-    if not begins:
-        if (found := _OBJECT.search(text)) is None:
-            return None
-        text = text[found.start() :]
-    try:
-        value = json.loads(text)
+def _parse_leniently(line: bytes, *, surrogates: bool) -> list[Json]:
+    text, found, at = _cleaned(line).strip(), list[Json](), 0
+    while (begin := _OBJECT.search(text, at)) is not None:
+        try:
+            value, at = _DECODER.raw_decode(text, begin.start())
+        except (ValueError, RecursionError):
+            break
         if not surrogates and ("\\ud" in text or "\\uD" in text):
             value = _without_surrogates(value)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) and (begins or _is_message(value)) else None
+        if begin.start() > 0 and not is_message(value):
+            break
+        found.append(value)
+    return found
 
 
-def _is_message(value: Json) -> bool:
+def is_message(value: Json) -> bool:
     """Return whether the object is a message of a program, not data in its plain text.
 
     The body of an API's error also has a type.

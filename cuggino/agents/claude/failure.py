@@ -153,7 +153,7 @@ def _without_result(told: Told, ending: Ending) -> LlmSessionError:
         judged = ending.refused(Refusal(message=told.api_text, kinds=_kinds(told.api_error)))
         if not (isinstance(judged, AgentFailed) and judged.reason == "unknown"):
             return judged
-    return ending.answered(told.answer) or ending.without_result()
+    return ending.without_result(answer=told.answer)
 
 
 def _message(result: Json) -> str:

@@ -28,6 +28,7 @@ from cuggino.agents.base.wire import (
     is_number,
     output_text,
     parse_json_line,
+    parse_json_lines,
     text_or_none,
 )
 from cuggino.agents.claude.failure import DIALECT, Told, failure_of, refused_login
@@ -160,14 +161,14 @@ def _retry_text(raw: Json) -> str:
 
 def _rate_limited(raw: Json) -> RateLimited:
     info = _limit_info(raw)
-    status = text_or_none(info.get("status")) or "unknown"
+    status, paid = text_or_none(info.get("status")) or "unknown", info.get("overageStatus")
+    is_used = info.get("isUsingOverage") is True or info.get("overageInUse") is True
+    is_offered = status == "rejected" and paid in ("allowed", "allowed_warning")
     return RateLimited(
         status=status,
         resets_at=time_or_none(info.get("resetsAt")),
         limit=text_or_none(info.get("rateLimitType")),
-        overage=info.get("isUsingOverage") is True
-        or info.get("overageInUse") is True
-        or (status == "rejected" and info.get("overageStatus") in ("allowed", "allowed_warning")),
+        overage=(is_used or is_offered) and paid != "rejected",  # it may be used up, too
     )
 
 
@@ -392,11 +393,13 @@ def hook_answer(raw: Json) -> Json | None:
     return parse_json_line(said.encode("utf-8", "replace"))
 
 
-def _with_surrogates(line: bytes, raw: Json) -> Json:
-    """Parse the line again with its lone surrogates, which another line may complete."""
-    if b"\\ud" in line or b"\\uD" in line:
-        return parse_json_line(line, surrogates=True) or raw
-    return raw
+def _with_surrogates(line: bytes, found: list[Json]) -> list[Json]:
+    """Parse pieces of texts again with lone surrogates, which another line may complete."""
+    if not (b"\\ud" in line or b"\\uD" in line):
+        return found
+    again = parse_json_lines(line, surrogates=True)
+    pairs = zip(found, again, strict=True)
+    return [piece if raw.get("type") == "stream_event" else raw for raw, piece in pairs]
 
 
 def _is_interruption(event: LlmAgentEvent) -> bool:
@@ -605,14 +608,11 @@ class ClaudeSession(LineReader):
         # exist, and are found by parsing.
         if line.startswith(_BLOCK_EVENT) and not any(word in line for word in _WITH_TEXT):
             return [self._alive(now)]
-        raw = parse_json_line(line)
-        if raw is None:
-            self._plain.add(line)
-            # Even an incomplete line is a sign of life.
-            return [self._alive(now)] if line.startswith(_STREAM_EVENT) else []
         # One piece of a text may end within a pair of surrogates.
-        is_piece = raw.get("type") == "stream_event"
-        return self.read(_with_surrogates(line, raw) if is_piece else raw, now=now)
+        found = _with_surrogates(line, self._messages_in(line))
+        if not found and line.startswith(_STREAM_EVENT):
+            return [self._alive(now)]  # even an incomplete line is a sign of life
+        return [event for raw in found for event in self.read(raw, now=now)]
 
     def feed_all(self, lines: Sequence[bytes], *, now: float) -> Iterator[LlmAgentEvent]:
         """Yield the events of lines that came at once, as `feed` does, but faster.
@@ -677,7 +677,7 @@ class ClaudeSession(LineReader):
             events = [*self._watch.read(raw, hook_answer(raw)), *events]
         match raw.get("type"):
             case "system" if raw.get("subtype") == "init":
-                self.session_id = text_or_none(raw.get("session_id")) or self.session_id
+                self.session_id = self.session_id or text_or_none(raw.get("session_id"))
                 self.version = text_or_none(raw.get("claude_code_version")) or self.version
                 self.model = text_or_none(raw.get("model")) or self.model
             case "system" if raw.get("subtype") == "api_retry":
@@ -697,6 +697,8 @@ class ClaudeSession(LineReader):
                 self._interrupted = self._interrupted or any(map(_is_interruption, events))
             case "rate_limit_event":
                 self.limit = _rate_limited(raw)
+            case "result" if self._is_foreign(raw):
+                return []
             case "result":
                 self._add_result(raw)
             case "command_lifecycle":

@@ -5,14 +5,13 @@ These are the message of `turn.failed`, or its last lines if it ended before its
 
 from __future__ import annotations
 
-import json
 import re
 from datetime import datetime
 
+from cuggino.agents.base.bodies import body_in
 from cuggino.agents.base.refusals import START_ANEW, Dialect, Refusal
 
-_STATUS = re.compile(r"(?:unexpected|last) status:? (\d{3})")
-_SPENT = re.compile(r"out of credits", re.IGNORECASE)
+_SPENT = re.compile(r"\bcredits?\b|\bspend(?:ing)? (?:cap|limit)", re.IGNORECASE)
 
 DIALECT = Dialect(
     words=(
@@ -48,29 +47,16 @@ def refusal_of(message: str, *, window: datetime | None = None) -> Refusal:
     """Return the facts of a `turn.failed`.
 
     `window` is the reset of a used-up window in the thread's record: it is the cause of messages
-    about missing credits, and dates all those about limits.
+    about missing credits, and dates those about limits that tell no time.
     """
-    plain = _plain(message) or "Unknown error"
-    status = _STATUS.search(plain)
+    message = message or "Unknown error"
     kinds: list[str] = []
-    if window is not None and _SPENT.search(plain):
+    if window is not None and _SPENT.search(body_in(message).message):
         kinds.append("usage_limit_reached")
-    if plain != message:
+    if message.startswith("{") and body_in(message).errors:
         kinds.append("invalid_request")  # a message of the API, passed on for this type alone
     return Refusal(
-        message=plain,
+        message=message,
         kinds=tuple(kinds),
-        status=int(status[1]) if status else None,
         resets_at=window,
     )
-
-
-def _plain(message: str) -> str:
-    """Extract the message from an API response that is passed on unchanged."""
-    if not message.startswith("{"):
-        return message
-    try:
-        said = json.loads(message)["error"]["message"]
-    except (ValueError, LookupError, TypeError, RecursionError):
-        return message
-    return said if isinstance(said, str) else message

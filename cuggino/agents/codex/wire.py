@@ -23,6 +23,7 @@ from cuggino.agents.codex.config import codex_home
 from cuggino.agents.codex.failure import DIALECT, refusal_of
 from cuggino.agents.codex.guard import CodexWatch
 from cuggino.agents.codex.tools import calls_of, is_tool, results_of
+from cuggino.domain import parse_reset
 from cuggino.errors import AgentFailed, LlmSessionError
 from cuggino.events import (
     AgentMessage,
@@ -205,8 +206,12 @@ class CodexSession(LineReader):
 
     def failure(self, ending: Ending) -> LlmSessionError | None:
         if self._failed is not None:
-            return ending.refused(refusal_of(self._failed, window=self._exhausted(ending.now)))
-        return ending.answered(self.answer) if self._completed else ending.without_result()
+            told = parse_reset(self._failed, now=ending.now, zone=ending.zone)
+            window = None if told is not None else self._exhausted(ending.now)
+            return ending.refused(refusal_of(self._failed, window=window))
+        if self._completed:
+            return ending.answered(self.answer)
+        return ending.without_result(told=self._last_words or "", answer=self.answer)
 
     def read(self, raw: Json, *, now: float) -> list[LlmAgentEvent] | None:
         denied = self._watch.read() if self._watch else []
@@ -252,7 +257,7 @@ class CodexSession(LineReader):
             return None
         if self._watch:
             self._watch.check(item)
-        return [*self._calls(item)] or None
+        return [*self._calls(item), *self._count()] or None
 
     def _calls(self, item: Json) -> list[ToolCall]:
         command = self._watch.judged_command(item) if self._watch else None

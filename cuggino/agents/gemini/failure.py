@@ -6,13 +6,12 @@ message, as JSON in JSON, or is the exit code modulo 256.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from datetime import datetime, time, timedelta
-from typing import Any
 from zoneinfo import ZoneInfo
 
+from cuggino.agents.base.bodies import body_in
 from cuggino.agents.base.refusals import START_ANEW, Cause, Dialect, Refusal
 from cuggino.agents.base.wire import Json, dict_or_empty, list_or_empty, text_or_none
 
@@ -24,14 +23,13 @@ _STATUSES = (400, 401, 402, 403, 404, 408, 413, 429, 499, 500, 502, 503, 504, 52
 _PER_DAY = re.compile(r"per_?day|daily", re.IGNORECASE)
 _DAYS_OF = ZoneInfo("America/Los_Angeles")
 """Quotas per day return at midnight there."""
-_DEPTH = 4
-"""Levels of JSON in JSON that are unwrapped."""
 
 DIALECT = Dialect(
     kinds={
         **{f"exit {code}": cause for code, cause in _EXIT_CODES.items()},
         "no free tier": "billing",
         "quota per day": "usage_limit",
+        "insufficient_g1_credits_balance": "billing",
     },
     words=(
         (re.compile(r"auth method|authentication page|login required", re.IGNORECASE), "auth"),
@@ -62,25 +60,23 @@ LOOP = "Loop detected"
 
 def refusal_of(message: str, *, exit_code: int, now: datetime) -> Refusal:
     """Return the facts of an error, whose message may be JSON in JSON."""
-    told, errors = _unwrapped(message)
-    codes = [code for error in errors if isinstance(code := error.get("code"), int)]
-    names = [name for error in errors if (name := text_or_none(error.get("status")))]
+    body = body_in(bare(message))
     named = next((s for s in _STATUSES if exit_code > 64 and s & 255 == exit_code), None)
-    status = codes[-1] if codes else named
-    quotas = [name for error in errors for name in _quotas(error)]
+    status, told = body.status or named, body.message
+    quotas = [name for error in body.errors for name in _quotas(error)]
     is_per_day = any(map(_PER_DAY.search, quotas)) and status in (429, None)
     kinds = [
         *(["no free tier"] if status == 429 and _NOTHING.search(told) else []),
         *(["quota per day"] if is_per_day else []),
         *(["quota"] if quotas else []),
-        *names,
+        *body.kinds,
         f"exit {exit_code}",
     ]
     return Refusal(
         message=told,
         kinds=tuple(kinds),
         status=status,
-        resets_at=_next_day(now) if is_per_day else None,
+        resets_at=_next_day(now) if is_per_day else body.resets_at(now),
     )
 
 
@@ -93,31 +89,12 @@ def _quotas(error: Json) -> Iterator[str]:
     """Yield the ids of the quotas that the API says are met."""
     for detail in map(dict_or_empty, list_or_empty(error.get("details"))):
         for violation in map(dict_or_empty, list_or_empty(detail.get("violations"))):
-            if name := text_or_none(violation.get("quotaId")):
+            told = (text_or_none(violation.get(key)) for key in ("quotaId", "quotaMetric"))
+            if name := next(filter(None, told), None):
                 yield name
 
 
-def _unwrapped(message: str) -> tuple[str, list[Json]]:
-    """Return the API's own message, and its errors from the outermost to the innermost one.
-
-    The text after the bracket is advice that is the same for all limits.
-    """
+def bare(message: str) -> str:
+    """Return the error without its bracket, after which advice follows that all limits share."""
     found = re.match(r"\[API Error: (.*)\]", message, re.DOTALL)
-    told, errors = found[1] if found else message, []
-    for _ in range(_DEPTH):
-        start = told.find("{")
-        error = dict_or_empty(_json(told[start:]).get("error")) if start >= 0 else {}
-        inner = text_or_none(error.get("message"))
-        if not inner:
-            break
-        errors.append(error)
-        told = inner
-    return told, errors
-
-
-def _json(text: str) -> Json:
-    try:
-        value: Any = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return dict_or_empty(value)
+    return found[1] if found else message

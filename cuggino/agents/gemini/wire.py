@@ -19,7 +19,7 @@ from cuggino.agents.base.wire import (
     shown,
     text_or_none,
 )
-from cuggino.agents.gemini.failure import DIALECT, INTERRUPTED, LOOP, refusal_of
+from cuggino.agents.gemini.failure import DIALECT, INTERRUPTED, LOOP, bare, refusal_of
 from cuggino.agents.gemini.guard import GeminiWatch, same_input
 from cuggino.agents.gemini.tools import call_of, unmarked
 from cuggino.errors import AgentFailed, LlmSessionError, StorageError
@@ -171,7 +171,8 @@ class GeminiSession(LineReader):
         if ending.exit_code == INTERRUPTED:
             return interrupted(ending.program)
         if result is None:
-            return ending.without_result(f"exit {ending.exit_code}")
+            code, said = f"exit {ending.exit_code}", "".join(self._pieces) or self.answer
+            return ending.without_result(code, told=bare(self._told), answer=said)
         told = text_or_none(dict_or_empty(result.get("error")).get("message")) or self._told
         message = told or "Unknown error"
         return ending.refused(refusal_of(message, exit_code=ending.exit_code, now=ending.now))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta, tzinfo
-from email.utils import parsedate_to_datetime
-from typing import Any
+from datetime import datetime, tzinfo
 
+from cuggino.agents.base.bodies import body_in, reset_of_headers
 from cuggino.agents.base.failure import failed
 from cuggino.agents.base.refusals import (
     PATIENCE,
@@ -28,6 +27,16 @@ DIALECT = Dialect(
         "providermodelnotfounderror": "bad_request",
         "modelnotfounderror": "bad_request",
         "provideriniterror": "bad_request",
+        "autherror": "auth",
+        **dict.fromkeys(
+            (
+                "gousagelimiterror",
+                "monthlylimiterror",
+                "subscriptionusagelimiterror",
+                "userlimiterror",
+            ),
+            "usage_limit",
+        ),
     },
     words=(
         (re.compile(r"cannot connect|unable to connect|socket|fetch failed", re.I), "connection"),
@@ -46,13 +55,14 @@ def refusal_of(error: Json, *, now: datetime) -> Refusal:
     """Return the facts of an `error` line."""
     data = dict_or_empty(error.get("data"))
     told = data.get("message") or error.get("message") or error.get("name")
-    kinds = (error.get("name"), data.get("type"), data.get("code"))
+    body = body_in(text_or_none(data.get("responseBody")) or "")
+    kinds = (error.get("name"), data.get("type"), data.get("code"), *body.kinds)
     status = data.get("statusCode")
     return Refusal(
         message=text_or_none(told) or "Unknown error",
         kinds=tuple(kind for kind in kinds if isinstance(kind, str)),
         status=status if isinstance(status, int) else None,
-        resets_at=_retry_after(data.get("responseHeaders"), now),
+        resets_at=reset_of_headers(data.get("responseHeaders"), now) or body.resets_at(now),
     )
 
 
@@ -89,16 +99,3 @@ def broken_off(times: int) -> AgentFailed:
     """Return the error of an endless loop: the program retries whenever an answer breaks off."""
     message = f"the model's answer broke off {times} times"
     return failed(message, "connection", hints=DIALECT.hints)
-
-
-def _retry_after(headers: Any, now: datetime) -> datetime | None:
-    """Return when the server accepts requests again, by its headers."""
-    told = text_or_none(dict_or_empty(headers).get("retry-after"))
-    if told is None:
-        return None
-    try:
-        if told.strip().isdecimal():
-            return now + timedelta(seconds=int(told))
-        return parsedate_to_datetime(told).astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None

@@ -279,7 +279,7 @@ class OpenCodeSession(LineReader):
             return ending.answered(self._parts.answer)
         if ending.exit_code == 0 and self._reason is not None:
             return AgentFailed(f"{ending.program} stopped after a tool call", reason="crash")
-        return ending.without_result()
+        return ending.without_result(answer=self._parts.answer)
 
     def _begin(self) -> list[LlmAgentEvent]:
         begun, self._begun = self._begun, True

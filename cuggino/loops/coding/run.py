@@ -97,6 +97,8 @@ class CodingRun(Story):
         self._gate = Gate(self._place, options, is_old=old)
         self._kept = KeptProcesses()
         self._before = _Before()
+        self._is_merged = True
+        """False while the conflicts of the merge that the options ask for are unresolved."""
         self._is_set_up = False
         """True if the setup command has run before the first plan, for the check there."""
         self._log_size = 0
@@ -124,7 +126,8 @@ class CodingRun(Story):
             result = yield from self._until_done()
         finally:
             self._kept.end()  # what the setup command has left running
-        yield from history_kept(self._run, self._gate.base)
+        if self._is_merged:  # before, the work does not have the commit to be merged
+            yield from history_kept(self._run, self._gate.base)
         yield from emit(result)
         self.is_resumable = False
 
@@ -311,6 +314,7 @@ class CodingRun(Story):
     def _resolve(self, n: int) -> Flow[SpecIssue | LoopStalled | None]:
         """Resolve the conflicts of the merge, if there are any; return why the run ends."""
         problem, conflicts = "", self._before.conflicts
+        self._is_merged = not conflicts.paths
         for _ in range(TRIES) if conflicts.paths else ():
             yield from emit(ImplementingStart(iteration=n))
             turn = yield from self._turn("implementing")
@@ -324,6 +328,7 @@ class CodingRun(Story):
             )
             outcome = yield from forward(concluded, name="merge-commit")
             if not isinstance(outcome, CommitFailed):
+                self._is_merged = True
                 return None
             problem = outcome.message
         if not problem:

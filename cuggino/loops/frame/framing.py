@@ -14,7 +14,7 @@ from reactivex import Observable
 from cuggino.agents.base import remove_abandoned
 from cuggino.domain import recorded_cooldowns
 from cuggino.errors import WorkspaceLocked
-from cuggino.events import BranchChanged, Event, QuotaUsed, RunResumed
+from cuggino.events import BranchChanged, Event, QuotaUsed, RunContinued, RunResumed
 from cuggino.git import current_branch
 from cuggino.loops.frame.commands import Commands
 from cuggino.loops.frame.companions import Companion, accompanied
@@ -201,7 +201,9 @@ def _recorded(
     )
     session.keep = True
     recorder = frame.recorder(journal, resumed)
-    with concluded(journal, recorder, here, resumed):
+    limits = options.model_dump(mode="json", include={"budget", "max_tokens", "count_tokens"})
+    continued = RunContinued(options=limits) if resumed is not None else None
+    with concluded(journal, recorder, here, continued):
         yield from _told(run, story, frame, notices, journal=journal, recorder=recorder)
     session.keep = story.is_resumable
 

@@ -181,16 +181,16 @@ def concluded(
     journal: Journal,
     kept: JournalRecorder,
     lane: abc.SchedulerBase,
-    resumed: JournalFile | None = None,
+    continued: RunContinued | None = None,
 ) -> Iterator[None]:
-    """Append the last entry when the block is left, and close the journal."""
+    """Append the first entry of a resumed run, and the last one; then close the journal."""
 
     def end(state: RunState, message: str = "", checked: bool | None = None) -> None:
         journal.append(RunEnded(state=state, message=message, checked=checked), at=lane.now)
 
     try:
-        if resumed is not None:
-            journal.append(RunContinued(), at=lane.now)
+        if continued is not None:
+            journal.append(continued, at=lane.now)
         yield
         last = kept.last
         state = last.state if isinstance(last, RunResult) else "ended"

@@ -20,6 +20,7 @@ from cuggino.events import (
     WatchSentBack,
 )
 from cuggino.gate import GitWork
+from cuggino.git import STATUS, Git, changed_files
 from cuggino.loops.coding.options import LoopRunOptions
 from cuggino.loops.coding.service import LoopService
 from cuggino.loops.frame.resuming import latest_run_of, resumed_options
@@ -131,7 +132,8 @@ class _Attempt:
 
     def run(self) -> Flow[None]:
         found = yield from ask(act(self._find))
-        if found is None or (self._work.returned and not self._is_under_way(found)):
+        begins = found is None or (self._work.returned and not self._is_under_way(found))
+        if found is None or begins or (yield from self._left_nothing(found)):
             record, last = yield from self._begun()
         elif self._is_done(found):
             record = found.record
@@ -190,6 +192,19 @@ class _Attempt:
         is_same = found.record.number == self._work.number
         states = ("approved", "max_iterations")
         return is_same and run is not None and not run.resumable and run.state in states
+
+    def _left_nothing(self, found: _Found) -> Flow[bool]:
+        """Return whether the run has ended without work, so that nothing keeps its old base.
+
+        It may have asked a question, and others have landed before the answer.
+        """
+        base, run = found.record.base, found.run
+        if run is None or run.resumable or not base or self._is_done(found):
+            return False
+        git = Git(cwd=found.folder, views=views_of(self._options))
+        head = yield from git.must("rev-parse", "HEAD")
+        status = yield from git.must(*STATUS)
+        return head.text.strip() == base and not changed_files(status.fields)
 
     def _begun(self) -> Flow[tuple[AttemptRecord, object]]:
         """Prepare the slot, and run the loop from the beginning."""

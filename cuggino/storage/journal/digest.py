@@ -34,7 +34,7 @@ class JournalDigest(BaseModel):
 
     model_config = ConfigDict(frozen=True, defer_build=True)
 
-    v: Literal[4] = 4
+    v: Literal[5] = 5
     """The version of the format."""
     size: int
     """Bytes of the journal."""

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from types import MappingProxyType
 from typing import TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
-from cuggino.domain import Spending, begins_session
+from cuggino.domain import NamedAgent, Spending, Substitutes, begins_session
 from cuggino.events import (
     AgentFellBack,
     DeliverSessionStarted,
+    Event,
     PlanBuildPhaseStarted,
     RunContinued,
     RunStarted,
     SessionEnded,
+    UsageUpdate,
 )
 from cuggino.storage.journal.reader import Entry
 
@@ -41,7 +42,7 @@ class RunPart(BaseModel):
     role: str
     agent: str
     model: str | None = None
-    """None if the agent chose it."""
+    """The configured one, else the one that the agent reported; None if nobody named it."""
     sessions: int
     """Sessions that reported their usage or their end."""
     cost_usd: float | None = None
@@ -68,11 +69,14 @@ class PartsFold:
         self._role = ""
         self._model: str | None = None
         """The model that the start of the session names."""
-        self._fallbacks: dict[str, tuple[str, datetime | None]] = {}
-        """The agent that took over each role, and the end of the other one's cooldown."""
+        self._substitutes = Substitutes()
         self._key: _Key | None = None
         """The part of the current session; None before the first."""
+        self._reported: str | None = None
+        """The model that the agent of the current session reports."""
+        self._session = _Sums()
         self._sums: dict[_Key, _Sums] = {}
+        """The sessions before the current one."""
 
     def add(self, entry: Entry) -> None:
         """Count an entry."""
@@ -81,10 +85,9 @@ class PartsFold:
             case RunStarted():
                 self._started = event
             case RunContinued():
-                for sums in self._sums.values():
-                    sums.spent = sums.spent.settle()
-            case AgentFellBack(role=role, to_agent=agent, until=until):
-                self._fallbacks[role or self._role] = agent, until
+                self._close()
+            case AgentFellBack(role=role):
+                self._substitutes.add(event, self._usual(role or self._role), entry.at)
             case DeliverSessionStarted(instruction=role, model=model):
                 self._role, self._model = role, model
             case PlanBuildPhaseStarted(phase=phase):
@@ -94,29 +97,54 @@ class PartsFold:
             case _:
                 pass
         if self._role and (self._key is None or begins_session(event)):
-            self._key = (self._role, *self._agent(entry.at))
+            self._close()
+            agent = self._substitutes.of(self._usual(self._role), entry.at)
+            self._key = (self._role, *agent)
         if self._key is not None:
-            sums = self._sums.setdefault(self._key, _Sums())
-            sums.spent = sums.spent.add(event)
-            if isinstance(event, SessionEnded):
-                sums.duration += event.duration or 0.0
+            self._count(event)
 
-    def _agent(self, at: datetime) -> tuple[str, str | None]:
-        """Return the agent and the model of the current session."""
+    def _count(self, event: Event) -> None:
+        session = self._session
+        session.spent = session.spent.add(event)
+        match event:
+            case SessionEnded(model=model, duration=duration):
+                self._reported = model or self._reported
+                session.duration += duration or 0.0
+            case UsageUpdate(model=model):  # a sub-agent may have another one
+                self._reported = self._reported or model
+            case _:
+                pass
+
+    def _close(self) -> None:
+        """Add the current session to its part."""
+        self._sums = dict(self._parts())
+        self._session, self._reported = _Sums(), None
+
+    def _parts(self) -> Iterator[tuple[_Key, _Sums]]:
+        """Yield the parts, with the current session."""
+        current = None
+        if self._key is not None:
+            role, agent, model = self._key
+            current = role, agent, model or self._reported
+        sums = self._sums if current is None else {current: _Sums(), **self._sums}
+        for key in dict.fromkeys((*self._sums, *sums)):
+            one, more = sums[key], self._session
+            if key == current:
+                one = _Sums(one.spent.plus(more.spent), one.duration + more.duration)
+            yield key, one
+
+    def _usual(self, role: str) -> NamedAgent:
+        """Return the agent that is configured for the role."""
         started = self._started
-        if fallen := self._fallbacks.get(self._role):
-            agent, until = fallen
-            if until is None or at < until:
-                return agent, None
         if started is None:
-            return "", None
+            return NamedAgent("")
         options = started.options
-        usual = options.get("verify_model") if self._role == _JUDGE else None
+        usual = options.get("verify_model") if role == _JUDGE else None
         usual = usual or options.get("model")
         name, model = started.agents.get(
-            self._role, (started.agent, usual if isinstance(usual, str) else None)
+            role, (started.agent, usual if isinstance(usual, str) else None)
         )
-        return name, self._model or model
+        return NamedAgent(name, (self._model if role == self._role else None) or model)
 
     def result(self) -> tuple[RunPart, ...]:
         """Return the parts in the order in which they began."""
@@ -130,5 +158,5 @@ class PartsFold:
                 cost_estimated=sums.spent.cost_estimated,
                 duration=sums.duration,
             )
-            for (role, agent, model), sums in self._sums.items()
+            for (role, agent, model), sums in self._parts()
         )

@@ -25,11 +25,20 @@
     const place = document.getElementById("live");
     if (!place || ["gone", "reload"].includes(place.dataset.state)) return;
     place.dataset.state = state;
+    root.toggleAttribute("data-stale", state !== "live"); // what it shows as running may have ended
     place.textContent = texts[state] ?? "";
   }
 
   const isAtEnd = (box) => box.scrollLeft + box.clientWidth >= box.scrollWidth - 8;
-  const toEnd = (box) => { box.scrollLeft = box.scrollWidth; };
+  const toEnd = (box) => { box.scrollLeft = box.scrollWidth; pin(box); };
+
+  // The names of a chart's lanes stay in sight where the chart is wider than the screen.
+  function pin(box) {
+    const shape = box.querySelector("svg");
+    if (!shape || !shape.clientWidth) return;
+    const x = (box.scrollLeft * shape.viewBox.baseVal.width) / shape.clientWidth;
+    for (const name of shape.querySelectorAll("text.lane")) name.setAttribute("x", x.toFixed(1));
+  }
 
   // Changes what differs, and nothing else: what is unfolded, focused or written stays.
   function morph(old, fresh) {
@@ -51,12 +60,21 @@
   }
 
   function morphChildren(old, fresh) {
-    const [before, after] = [[...old.childNodes], [...fresh.childNodes]];
+    const after = [...fresh.childNodes];
+    const ids = new Set(after.map((node) => node.id).filter(Boolean));
+    for (const child of [...old.children]) if (child.id && !ids.has(child.id)) child.remove();
+    const at = (place) => old.childNodes[place];
     after.forEach((node, place) => {
-      if (place < before.length) morph(before[place], node);
-      else old.append(node);
+      // What has an id is found by it, and not moved if it need not be: it may have the focus.
+      const known = node.id && [...old.children].find((child) => child.id === node.id);
+      if (known) {
+        while (at(place) !== known && at(place) && !at(place).id) at(place).remove();
+        if (at(place) !== known) old.insertBefore(known, at(place) ?? null);
+        morph(known, node);
+      } else if (at(place) && !at(place).id) morph(at(place), node);
+      else old.insertBefore(node, at(place) ?? null);
     });
-    for (const node of before.slice(after.length)) node.remove();
+    while (old.childNodes.length > after.length) old.lastChild.remove();
   }
 
   function put(template) {
@@ -75,7 +93,9 @@
     else morphChildren(target, content);
     const place = document.getElementById(template.dataset.to);
     if (place) for (const box of place.querySelectorAll("[data-end]")) follow.push(box);
+    const charts = place ? place.querySelectorAll("[data-end]") : [];
     follow.filter((box) => box.isConnected).forEach(toEnd);
+    charts.forEach(pin);
   }
 
   function isWriting() {
@@ -108,7 +128,7 @@
     }
   }
 
-  document.addEventListener("toggle", async ({ target }) => {
+  async function load(target) {
     const source = target.open && target.dataset.src;
     const body = source && target.querySelector("[data-body]");
     if (!body || target.dataset.loaded !== undefined) return;
@@ -119,6 +139,11 @@
       delete target.dataset.loaded;
       body.textContent = "This could not be loaded.";
     }
+  }
+
+  document.addEventListener("toggle", ({ target }) => load(target), true);
+  document.addEventListener("scroll", ({ target }) => {
+    if (target.matches?.("[data-end]")) pin(target);
   }, true);
 
   function shared() {
@@ -155,6 +180,7 @@
 
   if (base === undefined || channel === undefined) return;
   document.querySelectorAll("[data-end]").forEach(toEnd);
+  document.querySelectorAll("details[open][data-src]").forEach(load);
   tick();
   setInterval(tick, 1000);
   if (window.SharedWorker) shared();

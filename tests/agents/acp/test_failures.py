@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from functools import partial
 from typing import Any
@@ -205,7 +206,7 @@ def test_disposal_in_silence(stage: Stage, stage_name: str) -> None:
 
 def test_disposal_at_work(stage: Stage) -> None:
     """Disposal terminates a running tool, and processes in another process group."""
-    marker = f"sleep {LIMIT * 1000 + 7}"
+    marker = f"sleep {int(LIMIT * 1000)}.{os.getpid()}"  # not that of another run
     turn = [{"leave": marker}, begun(called("c1", command="x")), {"run": f"{marker} & wait"}]
     with no_leaks(), stage.running(stage.agent(turn)) as (session, _, subscription):
         assert eventually(lambda: bool(session.of(ToolCall)) and len(_sleeping(marker)) == 2)

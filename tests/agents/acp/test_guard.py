@@ -207,6 +207,25 @@ def test_unasked_without_success(stage: Stage, steps: list[Any]) -> None:
         assert_not_live(session, "without its verdict")
 
 
+@pytest.mark.parametrize(
+    "more", [{"title": None}, {"title": 3, "content": 3, "locations": 3, "_meta": 3}]
+)
+def test_unasked_in_part(stage: Stage, more: dict[str, Any]) -> None:
+    """A forbidden call counts even if fields of it are missing or have another type."""
+    call = {**called("c1", command=WRITE_SPEC), **more}
+    done_at_once = begun({"content": [3, {"type": "diff"}], **call, "status": "completed"})
+    assert_not_live(stage.guarded([done_at_once, say("Over.")]), "without its verdict")
+
+
+def test_endless_modes(stage: Stage) -> None:
+    """A program that answers with other options than it was asked to set gets no prompt."""
+    mode = {"id": "mode", "currentValue": "auto", "options": [{"value": "ask", "name": "Ask"}]}
+    model = {**mode, "id": "model", "currentValue": "m", "options": [{"value": "m", "name": "M"}]}
+    session = stage.guarded([say("Over.")], script={"mode": mode, "options": [model], "keeps": 1})
+    assert_not_live(session, "its mode ask is not in force")
+    assert 1 == len(session.sent("session/set_config_option"))
+
+
 def test_unknown_unasked(stage: Stage) -> None:
     """An unknown tool that ran without being asked about ends the session."""
     session = stage.guarded([begun(called("c1", "other", path="a")), done("c1"), say("Over.")])

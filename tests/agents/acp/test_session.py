@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from cuggino import events as ev
 from cuggino.agents.base import InteractiveOptions
 from cuggino.errors import AgentFailed, AgentNotFound
 from tests.agents.acp.scripts import Stage, asked, begun, called, say, shell, stop, think
+from tests.limits import LIMIT
 
 
 def test_session(stage: Stage) -> None:
@@ -150,6 +153,24 @@ def test_servers(stage: Stage) -> None:
     ] == session.sent("session/new")[0]["mcpServers"]
     (left_out, _) = session.of(ev.SystemMessage)
     assert "old is left out" in left_out.text
+
+
+@pytest.mark.parametrize("offered", [3, {"mcpCapabilities": 3, "sessionCapabilities": [1]}, None])
+def test_odd_capabilities(stage: Stage, offered: object) -> None:
+    """A program whose capabilities are malformed has none."""
+    script = {"initialize": {"agentCapabilities": offered}}
+    servers = {"web": {"url": "https://x.example"}}
+    session = stage.session([say("Over.")], script=script, mcp_servers=servers)
+    assert session.error is None
+    assert [] == session.sent("session/new")[0]["mcpServers"]
+
+
+def test_listing_agents() -> None:
+    """A command that only lists the agents does not build the models of the protocol."""
+    code = (
+        "import sys, cuggino.agents as a; a.agent_entries(); sys.exit('acp.schema' in sys.modules)"
+    )
+    assert 0 == subprocess.run([sys.executable, "-c", code], check=False, timeout=LIMIT).returncode
 
 
 def test_missing_program(stage: Stage) -> None:

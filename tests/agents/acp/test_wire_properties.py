@@ -11,10 +11,14 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from cuggino.agents.acp import PROFILES, Profile
+from cuggino.agents.acp.calls import CallUpdate
 from cuggino.agents.acp.guard import Judge
-from cuggino.agents.acp.wire import AcpSession, Order
+from cuggino.agents.acp.wire import AcpSession
+from cuggino.agents.base import SpawnOptions
+from cuggino.agents.base.calls import Call
 from cuggino.agents.base.watch import Verdict
 from cuggino.events import SessionEnded, dump_event, parse_event
+from cuggino.guard import role_policy
 from tests.agents.acp.scripts import PROFILE
 
 JSON = st.recursive(
@@ -37,11 +41,13 @@ def mostly(usual: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 IDS = st.sampled_from(["a", "b"])
 TEXTS = objects(["type", "content", "text", "path"], type=st.just("diff"), path=st.just("x"))
+TEXT = objects(["type", "text"], type=st.just("text"), text=st.text())
 META = objects(["usage", "toolName", "tool_name", "parentToolCallId", "qwenDiscreteMessage"])
 OPTIONS = st.lists(
     objects(
-        ["optionId", "kind"],
+        ["optionId", "name", "kind"],
         optionId=st.sampled_from(["x", "y"]),
+        name=st.text(),
         kind=st.sampled_from(["allow_once", "allow_always", "reject_once"]),
     ),
     max_size=3,
@@ -70,11 +76,14 @@ CALL = {
     "_meta": META,
 }
 UPDATE = objects(
-    [*CALLS, "sessionUpdate", "cost", "currentModeId", "configOptions"],
+    [*CALLS, "sessionUpdate", "used", "size", "cost", "currentModeId", "configOptions"],
     sessionUpdate=st.sampled_from(UPDATES),
     configOptions=CONFIG,
-    cost=objects(["amount", "currency"], currency=st.just("USD")),
-    **CALL,
+    currentModeId=st.sampled_from(["ask", "auto"]),
+    used=st.just(1),
+    size=st.just(2),
+    cost=objects(["amount", "currency"], amount=st.floats(), currency=st.just("USD")),
+    **{**CALL, "content": CALL["content"] | TEXT},
 )
 PARAMS = objects(
     ["sessionId", "update", "toolCall", "options", "currentModeId"],
@@ -100,6 +109,7 @@ MESSAGES = objects(
     error=objects(["code", "message", "data"]),
 )
 LINES = st.lists(MESSAGES.map(lambda line: json.dumps(line).encode()) | st.binary(), max_size=12)
+POLICY = role_policy("implementing", project=Path("/project"), level="roles")
 NAMES = ["played", *PROFILES]
 BEGUN = [
     {"id": 1, "result": {"protocolVersion": 1}},
@@ -115,18 +125,27 @@ def test_no_line_breaks_a_session(
     profile: Profile, is_begun: bool, lines: list[bytes], is_allowed: bool, is_guarded: bool
 ) -> None:
     """Any lines yield serializable events and valid answers, and the session has an outcome."""
-    order = Order(prompt="go", cwd=Path("/project"), is_guarded=is_guarded)
-    session = AcpSession(replace(profile, mode=None) if is_begun else profile, order)
+    guard = POLICY if is_guarded else None
+    options = SpawnOptions(prompt="go", cwd=Path("/project"), guard=guard)
     judge = Judge(cwd=Path("/project"), unattended=True)
+
+    def verdict(call: Call, call_id: str, has_run: bool) -> Verdict:
+        judge.verdict(call, call_id, has_run)
+        return Verdict(tool="Bash", is_allowed=is_allowed, part="p", reason="no")
+
+    session = AcpSession(replace(profile, mode=None) if is_begun else profile, options, verdict)
     sent = session.output()
     for line in [json.dumps(one).encode() for one in BEGUN if is_begun] + lines:
         for event in session.feed(line, now=0.0):
             assert event == parse_event(dump_event(event))
-        while session.question is not None:
-            judge.verdict(session.question)
-            session.answer(Verdict(tool="Bash", is_allowed=is_allowed, part="p", reason="no"))
         sent += session.output()
     for line in sent.splitlines():
         assert "2.0" == json.loads(line)["jsonrpc"]
     ended, _ = session.end(None, exit_code=0, stderr_tail="", duration=1.0)
     assert isinstance(ended, SessionEnded)
+
+
+@given(st.fixed_dictionaries({"toolCallId": IDS}, optional=dict.fromkeys(CALLS[1:], JSON)))
+def test_every_call_is_read(update: dict[str, Any]) -> None:
+    """A call with an id is judged, whatever its other fields are."""
+    assert update["toolCallId"] == CallUpdate.model_validate(update, strict=True).tool_call_id

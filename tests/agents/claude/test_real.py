@@ -145,7 +145,7 @@ def test_too_many_requests_are_no_usage_limit(claude: Claude) -> None:
 
 def test_model_quotes_a_limit(claude: Claude) -> None:
     """A limit quoted in text of the model is not a limit."""
-    quoted = Text("You've hit your 5-hour limit · resets 3pm (UTC)")
+    quoted = Text("The page says: You've hit your 5-hour limit · resets 3pm (UTC)")
     done = claude.run(script=always(Message([quoted])))
     assert (None, "completed") == (done.error, done.ended.outcome)
 

@@ -247,6 +247,10 @@ def used(share: float, window: str = "five_hour") -> ev.QuotaUsed:
         ({**REJECTED, "overageInUse": True}, [used(1), limited("rejected", overage=True)]),
         ({**REJECTED, "overageStatus": "allowed"}, [used(1), limited("rejected", overage=True)]),
         (
+            {**REJECTED, "overageStatus": "rejected", "isUsingOverage": True},
+            [used(1), limited("rejected")],
+        ),
+        (
             {**REJECTED, "overageStatus": "rejected", "isUsingOverage": False},
             [used(1), limited("rejected")],
         ),

@@ -33,7 +33,7 @@ MESSAGES = [
     ("Connection failed: error sending request", "connection"),
     ("Missing environment variable: `MOCK_KEY`.", "auth"),
     ('{"error": {"message": "bad prompt"}}', "bad_request"),
-    ('{"error": "bad prompt"}', "unknown"),
+    ('{"error": "bad prompt"}', "bad_request"),
     ("Rate limit reached for gpt. Please try again in 3s.", "rate_limit"),
     ("something else", "unknown"),
     ("something long " * 500, "unknown"),

@@ -167,6 +167,8 @@ def test_windows_during_a_session(tmp_path: Path, credit: dict[str, Any], paid: 
         ("Your workspace is out of credits.", 100, {}, LATER),
         ("You've hit your usage limit. Try again later.", 100, {}, LATER),
         ("Your workspace is out of credits.", 99, {}, "billing"),
+        ("Rate limit reached on tokens per min. Please try again in 4.2s.", 100, {}, "rate_limit"),
+        ("You have run out of credits.", 100, {}, LATER),
         ("exceeded retry limit, last status: 429", 100, {"credits": {"has_credits": True}}, "rate"),
     ],
 )

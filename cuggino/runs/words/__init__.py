@@ -1,0 +1,92 @@
+"""The sentence of each event, once for all views.
+
+    words(event)  # Words(title="Watch", text="Parked: a.md: no network", tone="problem", ...)
+
+A terminal prints `[title] text` in the color of the tone, a report `text` behind its title, a
+notification the text alone. Stamps, colors, blank lines and the verbosity are the view's.
+"""
+
+from __future__ import annotations
+
+from cuggino.events import (
+    DeliverEvent,
+    Event,
+    JournalEvent,
+    LlmAgentEvent,
+    LlmMarkerEvent,
+    LoopPhaseEvent,
+    MessageDelta,
+    PingEvent,
+    PlanBuildEvent,
+    SupervisionEvent,
+    UnknownEvent,
+    UsageUpdate,
+    WatchLoopEvent,
+)
+from cuggino.runs.words.agent import agent_words, marker_words, tool_text
+from cuggino.runs.words.amounts import (
+    countdown,
+    format_duration,
+    format_pause,
+    format_time,
+    format_tokens,
+    full_duration,
+)
+from cuggino.runs.words.base import Least, Tone, Words, counted, often
+from cuggino.runs.words.coding import coding_words
+from cuggino.runs.words.deliver import deliver_words, quota_wait_words, standing
+from cuggino.runs.words.plan_build import plan_build_words
+from cuggino.runs.words.supervision import supervision_words
+from cuggino.runs.words.watch import RETURN_REASONS, sent_back_text, watch_words
+
+SILENT: tuple[type[Event], ...] = (
+    MessageDelta,
+    PingEvent,
+    UsageUpdate,
+    JournalEvent,
+    UnknownEvent,
+)
+"""The events without a sentence: pieces of others, heartbeats, and those of the journal."""
+
+
+def words(event: Event) -> Words | None:
+    """Return the sentence of the event; None if it has none."""
+    match event:
+        case LlmAgentEvent():
+            return agent_words(event)
+        case LlmMarkerEvent():
+            return marker_words(event)
+        case LoopPhaseEvent():
+            return coding_words(event)
+        case SupervisionEvent():
+            return supervision_words(event)
+        case WatchLoopEvent():
+            return watch_words(event)
+        case DeliverEvent():
+            return deliver_words(event)
+        case PlanBuildEvent():
+            return plan_build_words(event)
+        case _:
+            return None
+
+
+__all__ = [
+    "RETURN_REASONS",
+    "SILENT",
+    "Least",
+    "Tone",
+    "Words",
+    "countdown",
+    "counted",
+    "format_duration",
+    "format_pause",
+    "format_time",
+    "format_tokens",
+    "full_duration",
+    "often",
+    "quota_wait_words",
+    "sent_back_text",
+    "standing",
+    "tool_text",
+    "words",
+]

@@ -1,0 +1,27 @@
+"""The options that a question offers: its last list, if that is short."""
+
+from __future__ import annotations
+
+import re
+from itertools import groupby
+
+MOST = 6
+"""Options; a longer list is no choice."""
+_LONGEST = 80
+_ITEM = re.compile(r"(?:[-*+]|\d{1,2}[.)])\s+(?P<text>\S.*)")
+_MARKS = re.compile(r"[`*_]{1,2}(?P<text>[^`*_]+)[`*_]{1,2}")
+
+
+def options_of(text: str) -> tuple[str, ...]:
+    """Return the items of the last list in the text of a question; empty if it offers no choice."""
+    lines = [_ITEM.fullmatch(line.rstrip()) for line in text.splitlines() if line.strip()]
+    lists = [list(group) for is_item, group in groupby(lines, bool) if is_item]
+    if not lists:
+        return ()
+    options = tuple(_plain(found["text"]) for found in lists[-1] if found)
+    is_choice = 2 <= len(options) <= MOST and max(map(len, options)) <= _LONGEST
+    return tuple(dict.fromkeys(options)) if is_choice else ()
+
+
+def _plain(text: str) -> str:
+    return _MARKS.sub(r"\g<text>", text).strip().rstrip(".;,")

@@ -1,0 +1,97 @@
+"""Debug lines of the deliver loop, as Autonoe prints them."""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+from pydantic import JsonValue
+
+from cuggino.events import (
+    AgentMessage,
+    DeliverOutcome,
+    DeliverSessionEnded,
+    Event,
+    SystemMessage,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    UnknownEvent,
+    UserMessage,
+)
+from cuggino_cli.screen.text import clip
+
+_LINE_LIMIT = 200
+_PART_LIMIT = 100
+
+_OUTCOMES: dict[DeliverOutcome, str] = {
+    "completed": "completed",
+    "execution_error": "execution_error",
+    "max_turns": "max_iterations",
+    "budget": "budget_exceeded",
+    "quota": "quota_exceeded",
+    "interrupted": "interrupted",
+}
+
+
+class Received(NamedTuple):
+    """An event of a session: its kind, in Autonoe's terms, and its text."""
+
+    kind: str
+    text: str
+
+
+def debug_line(event: Event) -> str | None:
+    """Return `[Recv] <kind>: <event>`, cut after 200 characters; None if it is shown anyway."""
+    found = received(event)
+    return f"[Recv] {found.kind}: {clip(found.text, _LINE_LIMIT)}" if found else None
+
+
+def sent_line(instruction: str) -> str:
+    """Return `[Send] <instruction>`, cut after 200 characters."""
+    return f"[Send] {clip(instruction, _LINE_LIMIT)}"
+
+
+def received(event: Event) -> Received | None:
+    """Return the event as text; None for pings and events with a line of their own.
+
+    The loop reports the end of a session, because it knows the last message and the error.
+    """
+    match event:
+        case AgentMessage(text=text):
+            return Received("stream_text", text)
+        case Thinking(text=text):
+            return Received("stream_thinking", f"[thinking] {clip(text, _LINE_LIMIT)}")
+        case ToolCall(name=name, input=tool_input):
+            shown = f"[tool: {name}] {clip(_json(tool_input), _PART_LIMIT)}"
+            return Received("stream_tool_invocation", shown)
+        case ToolResult(output=output, is_error=is_error):
+            label = "[result ERROR]" if is_error else "[result]"
+            return Received("stream_tool_response", f"{label} {clip(output, _PART_LIMIT)}")
+        case DeliverSessionEnded(outcome="error", message=message):
+            return Received("stream_error", f"[error] {message}")
+        case DeliverSessionEnded():
+            return Received("stream_end", _ended(event))
+        case SystemMessage(text=text):
+            return Received("system", text)
+        case UserMessage(text=text):
+            return Received("user", text)
+        case UnknownEvent(tag=tag):
+            return Received(tag, "[unknown]")
+        case _:
+            return None
+
+
+def _ended(event: DeliverSessionEnded) -> str:
+    shown = f"[session: {_OUTCOMES[event.outcome]}]"
+    match event.outcome:
+        case "completed" | "quota" if event.message:
+            return f"{shown} {event.message}"
+        case "execution_error" if event.message:
+            return f"{shown} {', '.join(event.message.splitlines())}"
+        case _:
+            return shown
+
+
+def _json(value: JsonValue) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

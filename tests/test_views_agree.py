@@ -1,0 +1,191 @@
+"""All views of a journal agree: summary, runs, report, page, board, notification and span."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+from reactivex import from_iterable
+
+import cuggino
+from cuggino import events as ev
+from cuggino.domain import RunSummary
+from cuggino.notify.night import Night
+from cuggino.report import build_report
+from cuggino.runs.activity import Activity
+from cuggino.storage.journal import Entry, JournalTail, fold_totals, read_journal
+from cuggino.web.board import Followed
+from cuggino_cli.screen.fragments import paint
+from cuggino_cli.screen.summary import summary_fragments
+from tests.report.journals import FOLDER, NAMES, begin, entries_of
+from tests.telemetry.exported import Exported, needs_otel
+
+COMMIT = ev.CommitPerformed(iteration=1, commit_hash="a1b2c3d", message="Do it\n\nwell")
+SEEN = ev.CommitSeen(commit_hash="b2c3d4e", subject="Do more")
+PAID = ev.SessionEnded(outcome="completed", cost_usd=0.25, usage=ev.Usage(input_tokens=10))
+CUT = ev.UsageUpdate(usage=ev.Usage(input_tokens=7), cost_usd=0.125)
+TASK = ev.Progress(content="one")
+
+
+Said: TypeAlias = ev.Event | tuple[str | None, ev.Event]
+
+
+def of_stage(stage: str, *events: ev.Event) -> list[Said]:
+    return [begin(stage), *((stage, event) for event in events)]
+
+
+CODING: tuple[Said, ...] = (
+    ev.IterationStart(iteration=1, max_iterations=3),
+    ev.ImplementingStart(iteration=1),
+    *of_stage("implementing#1", CUT, TASK, COMMIT),
+    ev.RunContinued(),
+    ev.IterationStart(iteration=1, max_iterations=3),
+    ev.ImplementingStart(iteration=1),
+    *of_stage("implementing#1", PAID, TASK, COMMIT),
+    ("implementing#1", ev.StageFinished(outcome={"_tag": "Progress", "content": "one"})),
+    ev.LoopApproved(iteration=1),
+)
+PLAN_BUILD: tuple[Said, ...] = (
+    ev.PlanBuildPhaseStarted(phase="build", iteration=1),
+    *of_stage("build#1", PAID, SEEN),
+    ev.PlanBuildPhaseStarted(phase="verify", iteration=2),
+    *of_stage("verify#2", PAID, SEEN),
+    ev.PlanBuildEnded(reason="complete", iterations=2),
+)
+DELIVER: tuple[Said, ...] = (
+    ev.DeliverSessionStarted(session=1, instruction="coding"),
+    *of_stage("session#1", PAID, COMMIT),
+    ev.DeliverSessionStarted(session=2, instruction="coding"),
+    *of_stage("session#2", CUT),
+    ev.DeliverEnded(reason="all_passed"),
+)
+BUILT = {
+    "coding": entries_of(*CODING),
+    "plan_build": entries_of(*PLAN_BUILD),
+    "deliver": entries_of(*DELIVER),
+}
+JOURNALS: dict[str, Sequence[Entry]] = {
+    **{name: read_journal(FOLDER / f"{name}.jsonl").entries for name in NAMES},
+    **BUILT,
+}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a view says about a run; None for what it leaves out."""
+
+    cost_usd: float | None
+    commits: int | None = None
+    tasks: int | None = None
+    rounds: int | None = None
+
+    def agree(self, whole: Facts) -> None:
+        """Check that all of it is said by the totals of the journal."""
+        for name in ("cost_usd", "commits", "tasks", "rounds"):
+            mine, all_of_it = getattr(self, name), getattr(whole, name)
+            assert mine is None or pytest.approx(all_of_it) == mine, name
+
+
+def live(entries: Sequence[Entry]) -> list[tuple[datetime, ev.Event]]:
+    """Return what the last process of a run emits: it begins with the totals of earlier ones."""
+    at = max((n for n, e in enumerate(entries) if isinstance(e.event, ev.RunContinued)), default=0)
+    earlier = [(entries[at].at, fold_totals(entries[:at]))] if at else []
+    return [*earlier, *((e.at, e.event) for e in entries[at:] if not ev.is_journal_event(e.event))]
+
+
+def dollars(text: str) -> float | None:
+    """Return the dollars that a text names, 0 for none."""
+    found = re.search(r"\$([\d.,]+)", text)
+    return float(found[1].replace(",", "")) if found else None
+
+
+def runs(entries: Sequence[Entry]) -> Facts:
+    """`cuggino runs`, and what a resumed run begins with."""
+    totals = fold_totals(entries)
+    return Facts(totals.cost_usd, len(totals.commits), totals.tasks, totals.rounds)
+
+
+def summary(entries: Sequence[Entry]) -> Facts:
+    """The end of the terminal's output."""
+    shown = RunSummary()
+    for _, event in live(entries):
+        shown = shown.add(event)
+    text = paint(summary_fragments(shown, duration_s=1), color=False)
+    rows = dict(re.findall(r"^  (Commits|Tasks|Iterations|Sessions) +(\d+)$", text, re.MULTILINE))
+    counted = {name: int(value) for name, value in rows.items()}
+    rounds = counted.get("Iterations", counted.get("Sessions"))
+    return Facts(shown.cost_usd, counted.get("Commits"), counted.get("Tasks"), rounds)
+
+
+def report(entries: Sequence[Entry]) -> Facts:
+    """The report, and the page of the run."""
+    made = build_report(entries)
+    return Facts(made.totals.cost_usd, len(made.commits), made.totals.tasks, made.totals.rounds)
+
+
+def status(entries: Sequence[Entry]) -> Facts:
+    """`cuggino status` and the terminal's status area."""
+    activity = Activity()
+    for entry in entries:
+        activity = activity.add(entry.event, at=entry.at)
+    return Facts(activity.cost_usd)
+
+
+def board(entries: Sequence[Entry]) -> Facts:
+    """The live page's board."""
+    run = Followed(tail=JournalTail(Path("/nowhere")))
+    for entry in entries:
+        run.add(entry)
+    return Facts(run.activity.cost_usd, run.commits)
+
+
+def notification(entries: Sequence[Entry]) -> Facts:
+    """The notification at the end."""
+    night, at = Night(), entries[-1].at
+    for moment, event in live(entries):
+        night = night.add(event, moment)
+    text = "\n".join(night.facts(at))
+    commits = re.search(r"(\d+) commits?\b", text)
+    cents = dollars(text)
+    whole = fold_totals(entries).cost_usd
+    is_rounded = cents is not None and whole is not None and abs(cents - whole) < 0.006
+    return Facts(whole if is_rounded else cents, int(commits[1]) if commits else 0)
+
+
+VIEWS = (runs, summary, report, status, board, notification)
+
+
+@pytest.mark.parametrize("name", JOURNALS)
+@pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.__name__)
+def test_views(view: Callable[[Sequence[Entry]], Facts], name: str) -> None:
+    """Whatever shows a run, shows the same cost, commits and tasks."""
+    view(JOURNALS[name]).agree(runs(JOURNALS[name]))
+
+
+@needs_otel
+@pytest.mark.parametrize("name", BUILT)
+def test_spans(name: str) -> None:
+    """The span of a run has the cost of its process."""
+    entries = BUILT[name]
+    if any(isinstance(entry.event, ev.RunContinued) for entry in entries):
+        entries = entries[: [type(e.event) for e in entries].index(ev.RunContinued)]
+    memory = Exported()
+    events = from_iterable([event for _, event in live(entries)])
+    cuggino.run(events.pipe(memory.operator()))
+    (root,) = (span for span in memory.spans if not span.parent)
+    assert pytest.approx(fold_totals(entries).cost_usd) == root.attributes["cuggino.cost_usd"]
+
+
+def test_the_built_journals() -> None:
+    """What they say is counted by hand."""
+    expected = {
+        "coding": Facts(0.375, 1, 1, 1),
+        "plan_build": Facts(0.5, 1, 0, 2),
+        "deliver": Facts(0.375, 1, 0, 2),
+    }
+    assert expected == {name: runs(entries) for name, entries in BUILT.items()}
