@@ -8,7 +8,7 @@ import click
 
 from cuggino_cli.help.manual import manual
 from cuggino_cli.options.completing import agent_names
-from cuggino_cli.options.project import project_folder
+from cuggino_cli.options.project import agent_from_project, project_folder
 
 if TYPE_CHECKING:
     from cuggino.doctor import CheckResult, CheckStatus
@@ -54,6 +54,7 @@ def command(agent: str | None) -> int:
         problems += result.status == "problem"
 
     folder = project_folder(announce=True)
+    agent = agent_from_project(agent, folder)
     run(doctor(folder, agent=agent, trusted=is_trusted(folder)), show)
     if (trust := trust_result(folder)) is not None:
         show(trust)
