@@ -270,6 +270,15 @@ def find_project(folder: Path) -> Path:
     return folder
 
 
+def from_home(folder: Path) -> str:
+    """Return a folder as a person writes it: from the home folder, if it is in there."""
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111 - `Path.home` raises without one
+    try:
+        return str("~" / folder.relative_to(home.resolve()))
+    except ValueError:
+        return str(folder)
+
+
 def is_own_output(path: Path) -> bool:
     """Return whether this process prints into the file, as `cuggino run >log.txt` does."""
     for standard in (1, 2):

@@ -18,12 +18,15 @@ from tests.screen.samples import all_event_types, own_fields
 from tests.web.chromium import program
 
 _RUN = re.compile(
-    r"(SandboxChosen )?(IterationStart PlanningStart (\w+ )*?PlanComplete "
+    r"(SandboxChosen )?(SetupCommandStarted SetupCommandOutput )?"
+    r"(CheckCommandStarted CheckCommandOutput Baseline )?"
+    r"(IterationStart PlanningStart (\w+ )*?PlanComplete "
     r"(SetupCommandStarted SetupCommandOutput )?"
     r"(ImplementingStart (CheckCommandStarted CheckCommandOutput )?"
     r"(\w+ )*?(Progress|Done) (CommitPerformed )?)+"
-    r"ReviewingStart (CheckCommandStarted CheckCommandOutput )?(\w+ )*?(Approved|RequestChanges) )+"
-    r"LoopApproved "
+    r"ReviewingStart (GateChanged )?(CheckCommandStarted CheckCommandOutput )*"
+    r"(\w+ )*?(Approved|RequestChanges) )+"
+    r"(CheckVerdict )?LoopApproved "
 )
 """The order of an approved run as documented in `cuggino_cli/help/events.md`."""
 

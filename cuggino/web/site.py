@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import quote
 
+from cuggino.files import from_home
 from cuggino.report import stylesheet
 from cuggino.storage import Workspace
 from cuggino.web.fragment import slug
@@ -37,10 +37,8 @@ class Place:
 
     @property
     def shown(self) -> str:
-        """Return the folder as the user writes it, from the home folder if it is there."""
-        with suppress(RuntimeError, ValueError):
-            return f"~/{self.folder.relative_to(Path.home().resolve())}"
-        return str(self.folder)
+        """Return the folder as the user writes it."""
+        return from_home(self.folder)
 
 
 class Site:

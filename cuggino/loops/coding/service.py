@@ -42,16 +42,18 @@ class LoopService:
 
         ::
 
+            [setup] [check Baseline]
             IterationStart PlanningStart [agent] PlanComplete [setup]
               { ImplementingStart [check] [agent] Progress|Done
                 [CommitPerformed [PushPerformed]] }
-            ReviewingStart [check] [agent] Approved LoopApproved|
+            ReviewingStart [GateChanged] {check} [agent] Approved [CheckVerdict] LoopApproved|
 
             setup: SetupCommandStarted SetupCommandOutput
             check: CheckCommandStarted CheckCommandOutput
 
         `SandboxChosen` comes first where an agent can be confined, then `CheckCannotFail` and
-        `CheckDoesNotDecide` where they apply. In a git repository
+        `CheckDoesNotDecide` where they apply. Setup before the baseline is not repeated after the
+        first plan; a check is repeated where its tests or scripts have changed. In a git repository
         `SnapshotTaken` precedes the events of each agent.
 
         Ends with a `LoopTerminalEvent`, or with an error: `LoopError` when an agent failed,
