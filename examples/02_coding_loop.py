@@ -29,16 +29,16 @@ last = cuggino.run(runtime.run(focus="the greeting"), show)
 print("approved" if is_loop_terminal_event(last) else "not approved")
 
 # prints:
+# CheckCommandStarted
+# CheckCommandOutput
+# Baseline
 # IterationStart
 # PlanningStart
 # PlanWritten
 #   PlanComplete: One task.
 # ImplementingStart
-# CheckCommandStarted
-# CheckCommandOutput
 #   Done: Greet the world
 # ReviewingStart
-# GateChanged
 # CheckCommandStarted
 # CheckCommandOutput
 #   Approved: As specified.

@@ -95,7 +95,11 @@ class Parrot(ProgramAgent):
     name = "parrot"
     command = str(PROGRAM)
     minimum_version = (1, 0)
-    capabilities = Capabilities(note="says what it is told to say")
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Return what it supports."""
+        return Capabilities(note="says what it is told to say")
 
     def launch(self, options: SpawnOptions, stack: ExitStack) -> Launch:
         """Return how a session is started."""

@@ -1,6 +1,9 @@
 """The sentence of each event, once for all views.
 
-    words(event)  # Words(title="Watch", text="Parked: a.md: no network", tone="problem", ...)
+    from cuggino.events import PauseAsked
+    from cuggino.runs.words import words
+
+    words(PauseAsked())  # Words(title="Control", text="Pausing after this stage", tone="caution")
 
 A terminal prints `[title] text` in the color of the tone, a report `text` behind its title, a
 notification the text alone. Stamps, colors, blank lines and the verbosity are the view's.
