@@ -221,7 +221,7 @@ def test_a_budget_that_the_agent_holds(project: Project) -> None:
     with ModelServer(model) as server:
         spent = project.command(server, "--focus", "the task", "--budget", "0.1")
         assert 13 == spent.code
-        assert "The budget of the run is used up: $" in spent.complaint
+        assert "The budget of the run is used up: ~$" in spent.complaint
         assert "resume with a larger `--budget`" in spent.complaint
         outcomes = [ended.outcome for ended in of(spent.events, ev.SessionEnded)]
         assert ["completed", "budget"] == outcomes
