@@ -206,13 +206,16 @@ class Control:
         return merge_now(asked, self.inbox.delivered().pipe(ops.map(message)))
 
     def idle(self, waiting: Observable[Event]) -> Flow[None]:
-        """Wait for work, as no item is at work: a stop is obeyed at once, and a pause ends this."""
-        paused = self.standing.changes.pipe(ops.filter(_is_paused))
+        """Wait for work, as no item is at work: a stop is obeyed at once, a message refused."""
         self._waits = replace(self._waits, is_idle=True)
         try:
-            yield from forward(waiting.pipe(ops.take_until(paused)))
+            yield from forward(waiting)
         finally:
             self._waits = replace(self._waits, is_idle=False)
+
+    def until_paused(self, waiting: Observable[T]) -> Observable[T]:
+        """Pass on what waits for work until a person pauses it."""
+        return waiting.pipe(ops.take_until(self.standing.changes.pipe(ops.filter(_is_paused))))
 
     @property
     def is_idle(self) -> bool:

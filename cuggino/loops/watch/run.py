@@ -67,7 +67,7 @@ class Watch(Story):
             yield from control.stand_still()
             yield from forward(self._working(), name=ITEM)
             if not control.standing.value.holds_back:
-                yield from control.idle(items.waiting())
+                yield from control.idle(control.until_paused(items.waiting()))
 
     def _working(self) -> Observable[WatchEvent]:
         """Work on one item after the other, in the user's tree: a pool in which nothing lands."""
