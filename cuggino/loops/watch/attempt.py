@@ -196,10 +196,13 @@ class _Attempt:
     def _left_nothing(self, found: _Found) -> Flow[bool]:
         """Return whether the run has ended without work, so that nothing keeps its old base.
 
-        It may have asked a question, and others have landed before the answer.
+        It may have asked a question, and others have landed before the answer. A slot of another
+        machine counts as one with work.
         """
         base, run = found.record.base, found.run
         if run is None or run.resumable or not base or self._is_done(found):
+            return False
+        if not os.path.lexists(found.folder / ".git"):
             return False
         git = Git(cwd=found.folder, views=views_of(self._options))
         head = yield from git.must("rev-parse", "HEAD")
