@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
-import time
 from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from cuggino.gate import Failures, failures_in, new_since, same
+from tests.growth import is_linear
 
 OUTPUTS = Path(__file__).parents[1] / "data" / "check_outputs"
 
@@ -373,16 +373,10 @@ def test_time_grows_linearly(piece: str, line: int) -> None:
     """No repetitive text makes a pattern backtrack."""
     repeated = piece * (line // len(piece))
 
-    def seconds(size: int) -> float:
-        text = f"{repeated}\n" * (size // len(repeated) + 1)
-        spent = []
-        for _ in range(2):
-            start = time.process_time()
-            failures_in(text[:size])
-            spent.append(time.process_time() - start)
-        return min(spent)
+    def work(size: int) -> None:
+        failures_in((f"{repeated}\n" * (size // len(repeated) + 1))[:size])
 
-    assert seconds(30_000) < 30 * (seconds(3_000) + 0.01)
+    assert is_linear(work, small=3_000, large=30_000)
 
 
 def test_random_text() -> None:

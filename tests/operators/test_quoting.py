@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
+from tests.growth import is_linear
 from tests.operators.written import LINES, cut, delta, message, shown
 from tests.vectors import each
 
@@ -149,13 +148,9 @@ def test_parts_of_one_message(parts: tuple[str, ...], expected: list[str]) -> No
     ["<a>\n", "x <a> ", '"', "'''", "x = '", "<<A\n", "f(\n", "{code}", "a: |\n", "\\begin{a}"],
 )
 def test_the_work_is_linear(quote: str) -> None:
-    """Ten times the text takes no more than fifty times as long."""
+    """No quotation that never ends makes the search start over."""
 
-    def seconds(count: int) -> float:
-        began = time.process_time()
-        markers_of = shown(cut(message(f"{quote * count}\n{DONE}"), at_line_start=LINES))
-        assert markers_of
-        return time.process_time() - began
+    def work(count: int) -> None:
+        assert shown(cut(message(f"{quote * count}\n{DONE}"), at_line_start=LINES))
 
-    seconds(100)
-    assert seconds(10_000) < 50 * max(seconds(1000), 0.01)
+    assert is_linear(work, small=1000, large=10_000)
