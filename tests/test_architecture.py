@@ -62,6 +62,7 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         "git": _room("errors files sandbox operators processes", "reactivex git psutil"),
         "trust": _room("errors files config prompts processes git"),
         "storage": _room("events errors protection files edited_files domain", "pydantic filelock"),
+        "runs": _room("events errors files domain operators folders storage", "pydantic reactivex"),
         "agents": _room(
             "programs _version events errors protection files guard sandbox config domain "
             "processes operators git",
@@ -78,11 +79,10 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         ),
         "loops": _room(
             "programs events errors files guard sandbox config domain prompts "
-            "operators git storage agents.base gate stages",
+            "operators git storage runs agents.base gate stages",
             "pydantic reactivex",
         ),
         "edges": _room("operators", "reactivex"),
-        "runs": _room("events errors domain operators folders storage", "pydantic reactivex"),
         "report": _room(
             "events errors domain git storage edges runs",
             "pydantic reactivex jinja2 markupsafe markdown_it",
@@ -128,7 +128,7 @@ ROOMS: Mapping[str, Room] = MappingProxyType(
         ),
         "placement": _room(
             "_version events errors files sandbox config domain operators processes "
-            "git storage agents stages loops logins doctor runtime",
+            "git storage runs agents stages loops logins doctor runtime",
             "pydantic reactivex distributed filelock",
         ),
         "testing": _room(
@@ -175,7 +175,7 @@ LOADS_NONE_OF: Mapping[str, frozenset[str]] = MappingProxyType(
         "-c import cuggino.events": HEAVY - {"pydantic"},
         "-c import cuggino.config": HEAVY - {"pydantic"},
         "-c import cuggino.storage": HEAVY - {"pydantic"},
-        "-c import cuggino.domain.run_summary": HEAVY - {"pydantic"},
+        "-c import cuggino.domain": HEAVY - {"pydantic"},
         "-c import cuggino.runtime": frozenset({"git", "prompt_toolkit"}),
     }
 )

@@ -14,11 +14,10 @@ from reactivex import from_iterable
 
 import cuggino
 from cuggino import events as ev
-from cuggino.domain import RunSummary
 from cuggino.notify.night import Night
 from cuggino.report import build_report
-from cuggino.runs.activity import Activity
-from cuggino.storage.journal import Entry, JournalTail, fold_totals, read_journal
+from cuggino.runs import RunState
+from cuggino.storage.journal import Entry, JournalTail, read_journal
 from cuggino.web.board import Followed
 from cuggino_cli.screen.fragments import paint
 from cuggino_cli.screen.summary import summary_fragments
@@ -94,7 +93,7 @@ class Facts:
 def live(entries: Sequence[Entry]) -> list[tuple[datetime, ev.Event]]:
     """Return what the last process of a run emits: it begins with the totals of earlier ones."""
     at = max((n for n, e in enumerate(entries) if isinstance(e.event, ev.RunContinued)), default=0)
-    earlier = [(entries[at].at, fold_totals(entries[:at]))] if at else []
+    earlier = [(entries[at].at, RunState.of(entries[:at]).totals)] if at else []
     return [*earlier, *((e.at, e.event) for e in entries[at:] if not ev.is_journal_event(e.event))]
 
 
@@ -106,15 +105,15 @@ def dollars(text: str) -> float | None:
 
 def runs(entries: Sequence[Entry]) -> Facts:
     """`cuggino runs`, and what a resumed run begins with."""
-    totals = fold_totals(entries)
+    totals = RunState.of(entries).totals
     return Facts(totals.cost_usd, len(totals.commits), totals.tasks, totals.rounds)
 
 
 def summary(entries: Sequence[Entry]) -> Facts:
     """The end of the terminal's output."""
-    shown = RunSummary()
-    for _, event in live(entries):
-        shown = shown.add(event)
+    shown = RunState()
+    for at, event in live(entries):
+        shown = shown.add(event, at=at)
     text = paint(summary_fragments(shown, duration_s=1), color=False)
     rows = dict(re.findall(r"^  (Commits|Tasks|Iterations|Sessions) +(\d+)$", text, re.MULTILINE))
     counted = {name: int(value) for name, value in rows.items()}
@@ -130,9 +129,9 @@ def report(entries: Sequence[Entry]) -> Facts:
 
 def status(entries: Sequence[Entry]) -> Facts:
     """`cuggino status` and the terminal's status area."""
-    activity = Activity()
+    activity = RunState()
     for entry in entries:
-        activity = activity.add(entry.event, at=entry.at)
+        activity = activity.add(entry.event, at=entry.at, stage=entry.stage)
     return Facts(activity.cost_usd)
 
 
@@ -152,7 +151,7 @@ def notification(entries: Sequence[Entry]) -> Facts:
     text = "\n".join(night.facts(at))
     commits = re.search(r"(\d+) commits?\b", text)
     cents = dollars(text)
-    whole = fold_totals(entries).cost_usd
+    whole = RunState.of(entries).totals.cost_usd
     is_rounded = cents is not None and whole is not None and abs(cents - whole) < 0.006
     return Facts(whole if is_rounded else cents, int(commits[1]) if commits else 0)
 
@@ -178,7 +177,9 @@ def test_spans(name: str) -> None:
     events = from_iterable([event for _, event in live(entries)])
     cuggino.run(events.pipe(memory.operator()))
     (root,) = (span for span in memory.spans if not span.parent)
-    assert pytest.approx(fold_totals(entries).cost_usd) == root.attributes["cuggino.cost_usd"]
+    assert (
+        pytest.approx(RunState.of(entries).totals.cost_usd) == root.attributes["cuggino.cost_usd"]
+    )
 
 
 def test_the_built_journals() -> None:

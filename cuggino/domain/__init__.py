@@ -98,7 +98,6 @@ from cuggino.domain.review_ledger import (
     files_named,
     judged,
 )
-from cuggino.domain.run_summary import RunSummary
 from cuggino.domain.schedule import Duration, Schedule, parse_duration
 from cuggino.domain.slot_limit import SlotLimit, is_overload
 from cuggino.domain.spending import (
@@ -180,7 +179,6 @@ __all__ = [
     "ReviewLedger",
     "Roster",
     "RunCommit",
-    "RunSummary",
     "Schedule",
     "SlotLimit",
     "Spending",

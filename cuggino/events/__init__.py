@@ -147,10 +147,10 @@ from cuggino.events.repository import (
     HistoryRewritten,
 )
 from cuggino.events.result import (
+    EndState,
     KnownState,
     RunOutcome,
     RunResult,
-    RunState,
     is_resumable,
     shown_state,
 )
@@ -276,6 +276,7 @@ __all__ = [
     "DirtyFilesKept",
     "Done",
     "DoneFileRejected",
+    "EndState",
     "Event",
     "FileTouched",
     "Forecast",
@@ -344,7 +345,6 @@ __all__ = [
     "RunResult",
     "RunResumed",
     "RunStarted",
-    "RunState",
     "SandboxChosen",
     "SessionEnded",
     "SessionOutcome",

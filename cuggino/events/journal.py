@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field, JsonValue
 
 from cuggino.events.base import Event, category_guard
-from cuggino.events.result import RunState
+from cuggino.events.result import EndState
 
 
 class JournalEvent(Event, category=True):
@@ -59,7 +59,7 @@ class StageFinished(JournalEvent):
 class RunEnded(JournalEvent):
     """The last entry of a process, unless it was killed."""
 
-    state: RunState
+    state: EndState
     message: str = ""
     """The error, if any."""
     checked: bool | None = None

@@ -21,7 +21,7 @@ RunOutcome = Literal[
 """The outcome of a run of any loop. `approved`: its goal is reached. `planned`: a plan/build loop
 with `plan_only` has planned. `blocked`: only blocked work is left."""
 
-RunState = Literal[
+EndState = Literal[
     "approved",
     "spec_issue",
     "max_iterations",
@@ -34,7 +34,7 @@ RunState = Literal[
 ]
 """The outcome of a run as its journal records it; `planned` and `blocked` are `ended` there."""
 
-KnownState: TypeAlias = RunState | Literal["unfinished"]
+KnownState: TypeAlias = EndState | Literal["unfinished"]
 """The state of a journal; `unfinished` while its process works, or after it was killed."""
 
 _RESUMABLE: frozenset[KnownState] = frozenset(
@@ -83,7 +83,7 @@ class RunResult(Event, category=True):
         """The outcome, in the words that all loops share."""
 
     @property
-    def state(self) -> RunState:
+    def state(self) -> EndState:
         """The outcome as the journal records it."""
         outcome = self.outcome
         return "ended" if outcome == "planned" or outcome == "blocked" else outcome

@@ -155,8 +155,8 @@ def _end(outcome: RunOutcome, reason: str, night: Night, now: datetime, *, subje
         occasions.add("failed")
     if outcome in _OCCASIONS:
         occasions.add(_OCCASIONS[outcome])
-    subject = night.counts() if night.summary.in_watch else subject
-    end = _ENDS[shown_state(outcome, night.summary.checked)]
+    subject = night.counts() if night.state.kind == "watch" else subject
+    end = _ENDS[shown_state(outcome, night.state.checked)]
     title = f"{end}: {subject}" if subject else end
     body = "\n".join(filter(None, [reason, *night.facts(now)]))
     return Message(frozenset(occasions), title, body)

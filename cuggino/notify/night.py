@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from cuggino.domain import RunCommit, RunSummary, money
-from cuggino.events import Event
-from cuggino.runs import Activity, ItemEnd
+from cuggino.domain import RunCommit, money
+from cuggino.events import Event, PingEvent
+from cuggino.runs import ItemEnd, RunState
 
 SHOWN = 10
 """Maximum items and commits that are named; of the rest, only the number."""
@@ -17,29 +17,21 @@ SHOWN = 10
 class Night:
     """The progress since the last message."""
 
-    state: Activity = field(default_factory=Activity)
-    summary: RunSummary = field(default_factory=RunSummary)
-    state_before: Activity = field(default_factory=Activity)
+    state: RunState = field(default_factory=RunState)
+    state_before: RunState = field(default_factory=RunState)
     """The state at the last message."""
-    summary_before: RunSummary = field(default_factory=RunSummary)
     began: datetime | None = None
     """The time of the first event since then."""
 
     def add(self, event: Event, at: datetime) -> Night:
         """Return the night after one more event."""
-        state, summary = self.state.add(event, at=at), self.summary.add(event)
-        if state is self.state and summary is self.summary:
+        if isinstance(event, PingEvent):
             return self
-        return replace(self, state=state, summary=summary, began=self.began or at)
+        return replace(self, state=self.state.add(event, at=at), began=self.began or at)
 
     def next(self) -> Night:
         """Return the start of the next night."""
-        return Night(
-            state=self.state,
-            summary=self.summary,
-            state_before=self.state,
-            summary_before=self.summary,
-        )
+        return Night(state=self.state, state_before=self.state)
 
     @property
     def done(self) -> tuple[ItemEnd, ...]:
@@ -54,7 +46,7 @@ class Night:
     @property
     def commits(self) -> tuple[RunCommit, ...]:
         """The commits since the last message."""
-        return self.summary.commits[len(self.summary_before.commits) :]
+        return self.state.commits[len(self.state_before.commits) :]
 
     @property
     def working(self) -> str:
@@ -65,7 +57,7 @@ class Night:
         return "; ".join(item.title for item in self.state.items if item.place in places)
 
     @property
-    def proposals(self) -> tuple[Activity, ...]:
+    def proposals(self) -> tuple[RunState, ...]:
         """The items with an open pull request, also while they wait for a retry."""
         places = ("proposed", "retry")
         return tuple(i for i in self.state.items if i.pull_request and i.place in places)
@@ -84,7 +76,7 @@ class Night:
 
     def facts(self, now: datetime) -> list[str]:
         """Return the lines of a message: items, matters for a person, cost and commits."""
-        summary, state = self.summary, self.state
+        state = self.state
         noted = [f"{end.title} ({end.note})" if end.note else end.title for end in self.done]
         lines = _listed("Done", noted)
         lines += _listed("Parked", [f"{end.title} ({end.note})" for end in self.parked])
@@ -97,14 +89,14 @@ class Night:
             lines.append("Waits for you: parked items (cuggino backlog list)")
         if state.follow_delayed:
             lines.append(f"Waits for you: {state.branch} does not follow: {state.follow_delayed}")
-        if summary.deliverables is not None:
-            found = summary.deliverables
+        if state.deliverables is not None:
+            found = state.deliverables
             blocked = f", {found.blocked} blocked" if found.blocked else ""
             lines.append(f"Deliverables: {found.passed} of {len(found.deliverables)}{blocked}")
         parts = [self._spent()]
         commits = len(self.commits)
         parts += [f"{commits} commit{'s' * (commits != 1)}"] if commits else []
-        seconds = summary.earlier_s - self.summary_before.earlier_s
+        seconds = state.earlier - self.state_before.earlier
         seconds += (now - self.began).total_seconds() if self.began is not None else 0.0
         parts.append(_time(seconds))
         lines.append(", ".join(filter(None, parts)))
@@ -112,7 +104,7 @@ class Night:
         return lines
 
     def _spent(self) -> str:
-        after, before = self.summary, self.summary_before
+        after, before = self.state, self.state_before
         if after.cost_usd is not None:
             cost = after.cost_usd - (before.cost_usd or 0.0)
             return f"Cost: {money(cost, estimated=after.cost_estimated, digits=2)}"

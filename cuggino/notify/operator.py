@@ -145,7 +145,7 @@ class _Calls:
         if self._held is not None:
             self._held.append(lambda: self._observer.on_next(event))
             return
-        if isinstance(event, RunResult) and not self._night.summary.in_watch:
+        if isinstance(event, RunResult) and self._night.state.kind != "watch":
             self._add(event)
             message = None
             if event.outcome != "interrupted":

@@ -50,6 +50,7 @@ from cuggino.placement.limits import Limit, Window, limits_met
 from cuggino.placement.mirror import Kept
 from cuggino.placement.seen import workers_seen
 from cuggino.placement.wire import Failed, FileGone, FileGrown, Limits, decode, encode
+from cuggino.runs import DIGESTED, DigestFold
 from cuggino.sandbox import top_of, views_of
 from cuggino.stages import act, budget_of, lane
 from cuggino.stages.slots import (
@@ -70,7 +71,6 @@ from cuggino.stages.slots import (
     work_ref,
 )
 from cuggino.storage import Backlog, JournalFile
-from cuggino.storage.journal import DIGESTED, DigestFold
 
 TASK = "cuggino.placement.worker:work"
 _SETTINGS = re.compile(
@@ -490,7 +490,7 @@ def _parts(key: str) -> _Parts:
 
 
 def _spent(run: JournalFile) -> float:
-    return DigestFold(run.entries.only(DIGESTED)).totals.cost_usd or 0.0
+    return DigestFold(run.entries.only(DIGESTED)).state.cost_usd or 0.0
 
 
 def _file(path: Path, place: str) -> Iterator[Named]:

@@ -16,9 +16,7 @@ from cuggino.report.model import (
     ReportCommit,
     Row,
     RunReport,
-    StageTry,
     Transcript,
-    WatchedItem,
 )
 from cuggino.report.night import Decision, NightItem, NightReport, build_night
 from cuggino.report.night_page import render_night
@@ -34,6 +32,7 @@ from cuggino.report.project import (
 from cuggino.report.prose import diff, markdown
 from cuggino.report.rendering import View, environment, render_part, stylesheet, view
 from cuggino.report.times import zone_at
+from cuggino.runs.state import StageTry, WatchedItem
 
 __all__ = [
     "GENERATOR",

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple, get_args
 
 from cuggino.domain import cost_of, money
-from cuggino.report.model import Process, RunReport, SlotUse, Spent, StageKind, StageTry
+from cuggino.report.model import RunReport, Spent
 from cuggino.report.outcomes import LANDINGS, OUTCOMES
 from cuggino.report.times import Times
 from cuggino.report.wording import (
@@ -20,6 +20,7 @@ from cuggino.report.wording import (
     number,
     outcome,
 )
+from cuggino.runs.state import Process, SlotUse, StageKind, StageTry
 from cuggino.runs.words import counted
 
 WIDTH: Final = 1000

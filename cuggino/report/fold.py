@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
-from cuggino.domain import Tally, unreset, with_window
+from cuggino.domain import Tally, unreset
 from cuggino.events import (
     ApprovalBlocked,
     Approved,
@@ -24,13 +24,11 @@ from cuggino.events import (
     DeliverableStatusChanged,
     Event,
     JobBlocked,
-    JobsCounted,
     JobVerified,
     LoopSpecIssue,
     LoopStalled,
     Note,
     PushPerformed,
-    QuotaUsed,
     RequestChanges,
     RunStarted,
     SetupCommandOutput,
@@ -41,29 +39,25 @@ from cuggino.events import (
     ToolCall,
     ToolResult,
     Usage,
-    WatchItemCompleted,
 )
 from cuggino.report.model import (
     Diffs,
-    Job,
     ReportCommand,
     ReportCommit,
     ReportFinding,
     RoleSpent,
     RunReport,
+    SlotsReport,
     Spent,
-    StageKind,
-    StageTry,
     Tone,
     ToolUse,
     Transcript,
 )
 from cuggino.report.notices import Notices, describe
 from cuggino.report.plans import Plans
-from cuggino.report.stages import Processes, Stages
 from cuggino.report.transcript import MOST_KEPT, Transcripts
-from cuggino.report.watched import WatchedItems
-from cuggino.storage.journal import DeliveryFold, Entries, Entry, Line, Totals
+from cuggino.runs.state import RunState, StageKind, StageTry, Watched, delay_text
+from cuggino.storage.journal import Entries, Entry, Line
 
 
 def build_report(
@@ -205,26 +199,17 @@ class RunFold:
         self._most = most
         self._first: Entry | None = None
         self._count = 0
-        self._processes = Processes()
-        self._stages = Stages()
+        self._state = RunState()
         self._spending = SpentOverTime()
         self._tools = Tools()
         self._notices = Notices()
         self._results = _Results()
         self._plans = Plans()
-        self._jobs = Jobs()
-        self._watched = WatchedItems()
-        self._totals = Totals()
-        self._delivery = DeliveryFold()
-        self._windows = _Windows()
         self._transcripts = Transcripts()
         self._others: tuple[_Collector, ...] = (
             self._notices,
             self._results,
             self._plans,
-            self._jobs,
-            self._delivery,
-            self._windows,
         )
 
     @property
@@ -253,22 +238,17 @@ class RunFold:
             self._transcripts = Transcripts(
                 folder, slot=_whole(event.options.get("slot")), most=self._most
             )
-            if event.kind == "watch":
-                self._others = (*self._others, self._watched)
         self._count += 1
-        self._processes.add(entry)
-        self._stages.add(entry)
-        place = self._stages.place(entry.stage)
+        self._state = self._state.add(event, at=entry.at, stage=entry.stage)
+        place = self._state.stages.place(entry.stage)
         if tag in OF_AGENTS:
-            self._totals.until(entry.at)
             if tag == "ToolCall" or tag == "ToolResult":
                 self._tools.add(entry)
             row = None if place is None else self._transcripts.add(entry, place)
             return Changed(_CHANGES.get(tag, frozenset()), place, row)
         if tag == "StageFinished":
             self._transcripts.settle(place)
-        self._totals.add(entry)
-        self._spending.add(entry.at, self._totals.tally)
+        self._spending.add(entry.at, self._state.tally)
         notices = self._notices.count
         for collect in self._others:
             collect.add(entry)
@@ -286,15 +266,17 @@ class RunFold:
         """Add the next entry as an unparsed line, with a tag of `OF_AGENTS`."""
         self._begun()
         self._count += 1
-        at = line.at
-        self._processes.until(at)
-        self._stages.until(at)
-        self._totals.until(at)
+        self._state = self._state.until(line.at)
         if line.tag == "ToolCall" or line.tag == "ToolResult":
             self._tools.add_line(line)
-        place = self._stages.place(line.stage)
+        place = self._state.stages.place(line.stage)
         if place is not None:
             self._transcripts.add_line(line, place)
+
+    @property
+    def state(self) -> RunState:
+        """Return the state of the run."""
+        return self._state
 
     @property
     def commits(self) -> tuple[str, ...]:
@@ -321,9 +303,12 @@ class RunFold:
             ValueError: no entry was added.
         """
         first, started = self._begun()
-        processes = self._processes.result(running_at)
+        state = self._state
+        processes = state.worked_until(running_at)
         last = processes[-1]
-        stages = self._stages.result(last.state, last.end)
+        is_running = last.state == "running"
+        stages = state.stages.until(last.end, is_running=is_running)
+        watched = state.watched.until(last.end, is_running=is_running)
         return RunReport(
             run_id=started.run_id,
             kind=started.kind,
@@ -336,8 +321,8 @@ class RunFold:
             message=last.message,
             start=first.at,
             end=last.end,
-            totals=self._totals.result(),
-            items=self._results.items,
+            totals=state.totals,
+            items=state.done,
             torn=torn,
             processes=processes,
             stages=stages,
@@ -347,16 +332,14 @@ class RunFold:
             commands=tuple(self._results.commands),
             findings=tuple(self._results.findings),
             notices=self._notices.result(),
-            delivery=self._delivery.result() if started.kind == "deliver" else None,
-            watched=self._watched.result(last.end, running=last.state == "running"),
-            slots=self._watched.slots(
-                last.end, _whole(started.options.get("slots")), running=last.state == "running"
-            ),
-            jobs=self._jobs.result(),
-            counted=self._jobs.counted,
+            delivery=state.delivery if started.kind == "deliver" else None,
+            watched=tuple(sorted(watched.items.values(), key=lambda one: not one.attempts)),
+            slots=slots_of(watched, _whole(started.options.get("slots"))),
+            jobs=state.jobs,
+            counted=state.counted,
             plans=self._plans.result(),
             roles=roles_of(stages),
-            windows=unreset(self._windows.known, last.end),
+            windows=unreset(state.windows, last.end),
             transcripts=self._transcripts.result(len(stages)) if transcripts else (),
             events=self._count,
         )
@@ -370,6 +353,26 @@ class RunFold:
 
 def _whole(value: object) -> int:
     return value if isinstance(value, int) else 0
+
+
+def slots_of(watched: Watched, count: int) -> SlotsReport | None:
+    """Return what is known about the slots of a watch, at least `count`; None without slots."""
+    count = max(watched.slots, count)
+    if count < 2 and not watched.slots:
+        return None
+    waiting = [one for one in watched.items.values() if one.state == "queued"]
+    waiting.sort(key=lambda one: (not one.returns, one.end or one.start))
+    delayed = watched.delayed
+    return SlotsReport(
+        count=count,
+        uses=watched.uses,
+        landings=watched.landings,
+        queue=tuple(one.name for one in waiting),
+        kept=watched.kept,
+        delayed=f"{delayed.branch} waits: {delay_text(delayed)}" if delayed else "",
+        workers=watched.workers.workers if watched.workers is not None else None,
+        lost=watched.lost,
+    )
 
 
 def roles_of(stages: Iterable[StageTry]) -> tuple[RoleSpent, ...]:
@@ -398,47 +401,17 @@ def _added(one: Usage, other: Usage) -> Usage:
     return Usage(**{name: count + getattr(other, name) for name, count in one})
 
 
-class Jobs:
-    """The jobs that a plan/build loop verified, and their latest counts."""
-
-    def __init__(self) -> None:
-        self._jobs: dict[str, Job] = {}
-        self.counted: JobsCounted | None = None
-
-    def add(self, entry: Entry) -> None:
-        match entry.event:
-            case JobsCounted() as counted:
-                self.counted = counted
-            case JobVerified(job_id=name, description=said, passed=passed, issues=issues):
-                state: Literal["verified", "reopened"] = "verified" if passed else "reopened"
-                self._jobs[name] = Job(
-                    id=name, description=said, at=entry.at, state=state, issues=issues
-                )
-            case JobBlocked(job_id=name, description=said):
-                before = self._jobs.get(name)
-                issues = before.issues if before else ()
-                self._jobs[name] = Job(
-                    id=name, description=said, at=entry.at, state="blocked", issues=issues
-                )
-            case _:
-                pass
-
-    def result(self) -> tuple[Job, ...]:
-        return tuple(self._jobs.values())
-
-
 _LONGEST_OUTPUT: Final = 20_000
 """The characters that are kept of a command's output: its end."""
 
 
 class _Results:
-    """Items, commits, commands and findings.
+    """Commits, commands and findings.
 
     A stage that was cut off and repeated may report its commit twice; it is one commit.
     """
 
     def __init__(self) -> None:
-        self.items = 0
         self.commands: list[ReportCommand] = []
         self.findings: list[ReportFinding] = []
         self._commits: dict[str, ReportCommit] = {}
@@ -458,8 +431,6 @@ class _Results:
                 # The review file; the marker may only summarize it.
                 if not self.findings or self.findings[-1].text.strip() != text.strip():
                     self._find(entry, "Review", "warning", text)
-            case WatchItemCompleted():
-                self.items += 1
             case CommitPerformed(commit_hash=commit_hash, message=message):
                 if commit_hash not in self._commits:
                     self._commits[commit_hash] = ReportCommit(
@@ -547,17 +518,6 @@ def _finding(event: Event) -> tuple[str, Tone, str] | None:
 
 MOST_POINTS: Final = 8000
 """Moments of spending that are kept; of more, every other one is dropped."""
-
-
-class _Windows:
-    """The usage windows of the agents' accounts, as reported last."""
-
-    def __init__(self) -> None:
-        self.known: tuple[QuotaUsed, ...] = ()
-
-    def add(self, entry: Entry) -> None:
-        if isinstance(entry.event, QuotaUsed):
-            self.known = with_window(self.known, entry.event)
 
 
 class SpentOverTime:

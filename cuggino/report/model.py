@@ -16,88 +16,23 @@ from cuggino.events import (
     JobsCounted,
     QuotaUsed,
     RunResumed,
-    RunState,
     Usage,
 )
 from cuggino.report.visible import NOTHING, Cut
-from cuggino.storage.journal import Delivery
-
-ReportState = RunState | Literal["running", "killed"]
-"""The state of the run; `running` while in progress, `killed` without an end."""
-
-Ending = Literal["finished", "repeated", "unfinished", "running"]
-"""The end of an attempt at a stage: finished, cut off and repeated later, cut off, or running."""
-
-StageKind = Literal[
-    "planning",
-    "implementing",
-    "reviewing",
-    "audit",
-    "setup",
-    "check",
-    "commit",
-    "push",
-    "initializer",
-    "coding",
-    "sync",
-    "verify",
-    "other",
-]
-"""The kind of a stage by its name; `other` are small acts of the loop itself."""
+from cuggino.runs.state import (
+    Delivery,
+    Job,
+    KeptWork,
+    Landing,
+    Process,
+    RunStatus,
+    SlotUse,
+    StageKind,
+    StageTry,
+    WatchedItem,
+)
 
 Tone = Literal["good", "bad", "warning", "neutral"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Process:
-    """One process that worked on the run, from its first entry to its last."""
-
-    start: datetime
-    end: datetime
-    state: ReportState
-    reason: DeliverExit | None = None
-    """The reason for the end of the deliver loop, if it ended."""
-    checked: bool | None = None
-    """For an approval: whether the check command decided (`LoopApproved`)."""
-    message: str = ""
-    command: str = ""
-
-    @property
-    def seconds(self) -> float:
-        """Return its duration."""
-        return (self.end - self.start).total_seconds()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StageTry:
-    """One attempt at a stage: a bar of the timeline."""
-
-    stage: str
-    """Name and ordinal, such as `planning#2`."""
-    name: str
-    kind: StageKind
-    start: datetime
-    end: datetime
-    ending: Ending
-    attempt: int = 1
-    """The attempt at this stage, from 1; later ones are in other processes."""
-    outcome: JsonValue = None
-    cost_usd: float | None = None
-    cost_estimated: bool = False
-    usage: Usage | None = None
-    session: int | None = None
-    """The number of its session, in the deliver loop."""
-    snapshot: str = ""
-    """The files before it, as `<run>/<stage>` for `cuggino undo`."""
-
-    @property
-    def title(self) -> str:
-        return self.stage if self.session is None else f"session {self.session}: {self.name}"
-
-    @property
-    def seconds(self) -> float:
-        """Return its duration."""
-        return (self.end - self.start).total_seconds()
 
 
 class Spent(NamedTuple):
@@ -299,141 +234,6 @@ class RoleSpent:
     usage: Usage | None = None
 
 
-ItemState = Literal[
-    "working",
-    "approved",
-    "unchecked",
-    "max_iterations",
-    "spec_issue",
-    "stalled",
-    "parked",
-    "edited",
-    "failed",
-    "skipped",
-    "interrupted",
-    "held",
-    "queued",
-    "landing",
-    "proposed",
-    "sent_back",
-    "landed",
-]
-"""The state of a backlog item; `unchecked` is approved without a check that decides, `failed` will
-be retried, `edited` was changed meanwhile.
-
-With slots, the candidate of a `queued` item waits to land, and that of a `sent_back` one did not
-land; a `landed` item is about to be put away.
-"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchedItem:
-    """A backlog item in the journal of a watch."""
-
-    name: str
-    """The name of its file."""
-    title: str = ""
-    """Its heading; empty in journals of older versions."""
-    position: int = 0
-    """Its place among all items, from 1; 0 if unknown."""
-    state: ItemState = "working"
-    reason: str = ""
-    attempts: int = 0
-    start: datetime
-    end: datetime | None = None
-    seconds: float = 0.0
-    """The time that the watch worked on it."""
-    cost_usd: float | None = None
-    cost_estimated: bool = False
-    usage: Usage | None = None
-    slot: int = 0
-    """The slot of its last attempt; 0 in the project itself."""
-    worker: str = ""
-    """The worker of a cluster where that was; "" on this machine."""
-    returns: int = 0
-    """The number of times it was sent back."""
-    candidate: str = ""
-    """The commit that waits to land."""
-    landed: str = ""
-    """The commit as which it landed."""
-    branch: str = ""
-    """Its own branch, if items land on branches."""
-    nothing: bool = False
-    """True if all of its work was already there when it landed."""
-    issue: str = ""
-    """The page of the issue that was reported on."""
-    pull_request: str = ""
-    """The page of the pull request that has its work."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SlotUse:
-    """An attempt at an item in a slot."""
-
-    slot: int
-    item: str
-    start: datetime
-    end: datetime
-    state: ItemState
-    """The state of the item at its end; `working` in progress."""
-    worker: str = ""
-    """The worker of a cluster; "" on this machine."""
-    is_lost: bool = False
-    """True if the worker was lost and the attempt continued elsewhere."""
-
-
-LandingEnd = Literal[
-    "landed",
-    "proposed",
-    "nothing",
-    "conflict",
-    "check",
-    "setup",
-    "changed-files",
-    "ci",
-    "review",
-    "running",
-    "cut off",
-]
-"""The outcome of a landing: `nothing` was left to land, or a reason why the item was sent back."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Landing:
-    """The merge of a candidate into the trunk, and its check."""
-
-    item: str
-    candidate: str
-    trunk: str
-    """The trunk before."""
-    start: datetime
-    end: datetime
-    ending: LandingEnd
-    commit: str = ""
-    """The trunk afterwards, or the head of the item's branch."""
-    branch: str = ""
-    output: Cut = NOTHING
-    """The end of the output of git or the command, if it was sent back."""
-    paths: tuple[str, ...] = ()
-    returns: int = 0
-
-    @property
-    def seconds(self) -> float:
-        """Return its duration."""
-        return (self.end - self.start).total_seconds()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeptWork:
-    """Work left in a slot and kept under a ref."""
-
-    at: datetime
-    ref: str
-    slot: int
-    item: str
-    reason: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerUse:
     """The use of a cluster's worker by a watch."""
@@ -495,17 +295,6 @@ class SlotsReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
-    """A job of the plan/build loop that was verified."""
-
-    id: str
-    description: str
-    at: datetime
-    state: Literal["verified", "reopened", "blocked"]
-    issues: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RunReport:
     """The whole contents of a report on one run."""
 
@@ -519,7 +308,7 @@ class RunReport:
     """The worker of a cluster where it works; "" on this machine."""
     agent: str = ""
     options: Mapping[str, JsonValue] = field(default_factory=dict)
-    state: ReportState
+    state: RunStatus
     message: str = ""
     start: datetime
     end: datetime

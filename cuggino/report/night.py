@@ -8,17 +8,10 @@ from datetime import datetime
 from typing import Literal
 
 from cuggino.events import Usage
-from cuggino.report.model import (
-    ItemState,
-    Landing,
-    ReportCommit,
-    RunReport,
-    SlotsReport,
-    Tone,
-    WatchedItem,
-)
+from cuggino.report.model import ReportCommit, RunReport, SlotsReport, Tone
 from cuggino.report.outcomes import OUTCOMES
 from cuggino.report.visible import NOTHING, Cut
+from cuggino.runs.state import ItemState, Landing, WatchedItem
 
 DecisionKind = Literal["spec issue", "parked", "finding"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final, TypeAlias
 
 from cuggino.events import (
@@ -44,7 +44,7 @@ from cuggino.events import (
     WatchWorkers,
 )
 from cuggino.report.model import Notice, Tone
-from cuggino.report.wording import LONGEST
+from cuggino.runs.state import later
 from cuggino.runs.words import Tone as SpokenTone, words
 from cuggino.storage.journal import Entry
 
@@ -115,7 +115,7 @@ def _item_of(event: Event) -> str:
 
 def _end_of_pause(event: Event, at: datetime) -> datetime | None:
     if isinstance(event, AgentRetry | WatchItemRetry):
-        return at + timedelta(seconds=min(max(0.0, event.retry_in), LONGEST))
+        return later(at, event.retry_in)
     return None
 
 

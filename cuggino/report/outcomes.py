@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from cuggino.report.model import ItemState, LandingEnd, Tone
+from cuggino.report.model import Tone
+from cuggino.runs.state import ItemState, LandingEnd
 
 OUTCOMES: Final[Mapping[ItemState, tuple[str, Tone]]] = MappingProxyType(
     {

@@ -26,9 +26,8 @@ from cuggino.report.night_page import render_night
 from cuggino.report.page import render_report
 from cuggino.report.times import zone_at
 from cuggino.report.transcript import MOST_KEPT
-from cuggino.runs import RecordedRun, Runs
+from cuggino.runs import RecordedRun, Runs, digest_of
 from cuggino.storage.journal import (
-    digest_of,
     iter_entries,
     list_journals,
     origin_of,

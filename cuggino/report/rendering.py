@@ -14,11 +14,12 @@ from jinja2 import DictLoader, Environment, StrictUndefined, Template
 
 from cuggino.domain import cost_of, money, window_text
 from cuggino.report import charts, prose, wording
-from cuggino.report.model import RunReport, StageTry, Transcript
+from cuggino.report.model import RunReport, Transcript
 from cuggino.report.outcomes import LANDINGS, OUTCOMES
 from cuggino.report.times import Times
 from cuggino.report.transcript import fit_rows
-from cuggino.report.visible import visible
+from cuggino.report.visible import cut, visible
+from cuggino.runs.state import StageTry
 from cuggino.runs.words import counted, often
 
 PARTS: Final = (
@@ -133,6 +134,7 @@ def environment(*folders: Path) -> Environment:
     made.filters |= {
         "markdown": prose.markdown,
         "coded": prose.coded,
+        "cut": cut,
         "diff": prose.diff,
         "left_out": prose.left_out,
         "duration": wording.duration,

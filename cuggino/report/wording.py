@@ -9,9 +9,9 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from cuggino.events import DeliverExit, RunState, Usage, shown_state
+from cuggino.events import DeliverExit, EndState, Usage, shown_state
+from cuggino.runs.state import Delivery
 from cuggino.runs.words import counted
-from cuggino.storage.journal import Delivery
 
 _SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 
@@ -81,7 +81,7 @@ _REASONS: Final = {
 
 
 def state_of(
-    state: RunState | str, reason: DeliverExit | str | None = None, checked: bool | None = None
+    state: EndState | str, reason: DeliverExit | str | None = None, checked: bool | None = None
 ) -> tuple[str, str]:
     """Return the word for a state and its tone."""
     known = _REASONS.get((state, reason or "")) or _STATES.get(shown_state(state, checked))

@@ -11,7 +11,6 @@
 
 from cuggino.domain import (
     BudgetLevel,
-    RunSummary,
     cost_of,
     cost_unknown,
     money,
@@ -19,28 +18,31 @@ from cuggino.domain import (
     without_file,
 )
 from cuggino.events import RunOutcome
-from cuggino.runs.activity import (
-    Activity,
-    ActivityState,
-    ItemEnd,
-    ItemPlace,
-    Question,
-    RunningTool,
-    Wait,
-    tool_target,
-)
 from cuggino.runs.as_json import run_details_json, run_json, unreadable_json
+from cuggino.runs.digests import DIGESTED, DigestFold, digest_of, past_digests
 from cuggino.runs.following import follow
 from cuggino.runs.listing import (
     RecordedRun,
     Runs,
-    RunStatus,
     UnreadableRun,
     resume_command,
     working_process,
 )
 from cuggino.runs.pace import Pace, read_pace
-from cuggino.runs.stages import RecordedStage, recorded_stages
+from cuggino.runs.state import (
+    DeliverableCourse,
+    DeliveredSession,
+    Delivery,
+    ItemEnd,
+    ItemPlace,
+    Question,
+    RunningTool,
+    RunState,
+    RunStatus,
+    StageTry,
+    StateWord,
+    Wait,
+)
 from cuggino.runs.stats import RunStats, StatsGroup, StatsRow, run_stats, stats_json
 from cuggino.runs.status import (
     LastRun,
@@ -53,15 +55,15 @@ from cuggino.runs.status import (
 )
 from cuggino.runs.streaming import TimedEvent, list_runs, replay, replay_timed
 from cuggino.runs.tails import JournalNews, RunTail, live_journals
-from cuggino.storage.journal import DeliverableCourse, DeliveredSession, Delivery
+from cuggino.runs.tools import tool_target
 
 __all__ = [
-    "Activity",
-    "ActivityState",
+    "DIGESTED",
     "BudgetLevel",
     "DeliverableCourse",
     "DeliveredSession",
     "Delivery",
+    "DigestFold",
     "ItemEnd",
     "ItemPlace",
     "JournalNews",
@@ -71,14 +73,15 @@ __all__ = [
     "ProjectStatus",
     "Question",
     "RecordedRun",
-    "RecordedStage",
     "RunOutcome",
+    "RunState",
     "RunStats",
     "RunStatus",
-    "RunSummary",
     "RunTail",
     "RunningTool",
     "Runs",
+    "StageTry",
+    "StateWord",
     "StatsGroup",
     "StatsRow",
     "TimedEvent",
@@ -87,14 +90,15 @@ __all__ = [
     "Waiting",
     "cost_of",
     "cost_unknown",
+    "digest_of",
     "follow",
     "last_journal",
     "list_runs",
     "live_journals",
     "money",
+    "past_digests",
     "project_status",
     "read_pace",
-    "recorded_stages",
     "replay",
     "replay_timed",
     "resume_command",

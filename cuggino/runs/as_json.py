@@ -6,8 +6,7 @@ from typing import Any
 
 from cuggino.events import DeliverablesListed
 from cuggino.runs.listing import RecordedRun, UnreadableRun
-from cuggino.runs.stages import recorded_stages
-from cuggino.storage.journal import DeliveredSession, Delivery
+from cuggino.runs.state import DeliveredSession, Delivery
 
 
 def run_json(run: RecordedRun) -> dict[str, Any]:
@@ -47,11 +46,11 @@ def run_details_json(run: RecordedRun) -> dict[str, Any]:
         "stages": [
             {
                 "stage": stage.stage,
-                "duration": stage.seconds,
-                "attempts": stage.attempts,
+                "duration": stage.seconds if stage.ending == "finished" else None,
+                "attempts": stage.attempt,
                 "outcome": stage.outcome,
             }
-            for stage in recorded_stages(run.journal)
+            for stage in run.folded.stages.last_tries
         ],
     }
     delivery = run.delivery

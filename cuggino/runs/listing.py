@@ -9,22 +9,18 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias
 
 from cuggino.errors import RunNotFound, StorageError
-from cuggino.events import RunResumed, RunStarted, RunState, is_resumable, shown_state
+from cuggino.events import RunResumed, RunStarted, is_resumable, shown_state
+from cuggino.runs.digests import DIGESTED, delivery_of, digest_of
+from cuggino.runs.state import Delivery, RunState, RunStatus
 from cuggino.storage import LockOwner, Workspace
 from cuggino.storage.journal import (
-    Delivery,
     JournalDigest,
     JournalFile,
-    digest_of,
     list_journals,
     scan_journal,
 )
-
-RunStatus: TypeAlias = RunState | Literal["running", "killed"]
-"""The state of a run: how it ended, or, without an end, `running` or `killed`."""
 
 _SHORTEST_ID = 8
 _NAMED = 5
@@ -71,6 +67,15 @@ class RecordedRun:
         """
         return scan_journal(self.path)
 
+    @functools.cached_property
+    def folded(self) -> RunState:
+        """The state at its end, without the last words and tools.
+
+        Raises:
+            StorageError: the journal cannot be read.
+        """
+        return RunState.of(self.journal.entries.only(DIGESTED))
+
     @property
     def resumable(self) -> bool:
         """True if a new process can resume the run; never while one is working on it.
@@ -100,7 +105,7 @@ class RecordedRun:
     @property
     def delivery(self) -> Delivery | None:
         """Sessions and deliverables of a run of the deliver loop; None for other runs."""
-        return self.digest.delivery
+        return delivery_of(self.digest)
 
 
 def can_resume(started: RunStarted, state: RunStatus) -> bool:

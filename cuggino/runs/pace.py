@@ -11,8 +11,9 @@ from statistics import median
 
 from cuggino.errors import StorageError
 from cuggino.events import CheckCommandOutput, CheckCommandStarted
+from cuggino.runs.digests import digest_of
 from cuggino.storage import Workspace
-from cuggino.storage.journal import digest_of, iter_entries, list_journals
+from cuggino.storage.journal import iter_entries, list_journals
 
 _LATEST = 30
 """Journals that are read, the latest first."""

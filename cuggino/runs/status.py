@@ -11,8 +11,8 @@ from typing import Any, Literal, TypeAlias
 
 from cuggino.errors import StorageError
 from cuggino.events import RunEnded, RunStarted
-from cuggino.runs.activity import LASTING, Activity
-from cuggino.runs.listing import Runs, RunStatus, resume_command, working_process
+from cuggino.runs.listing import Runs, resume_command, working_process
+from cuggino.runs.state import LASTING, RunState, RunStatus
 from cuggino.runs.tails import first_entry, item_of_run, live_journals
 from cuggino.storage import Backlog, LockOwner, Origins, Workspace
 from cuggino.storage.journal import Entry, list_journals, skim
@@ -49,7 +49,7 @@ class LastRun:
     """The time of its last entry, or of its journal."""
     started: RunStarted | None = None
     """None if the journal cannot be read."""
-    activity: Activity
+    activity: RunState
     message: str = ""
     """The error that ended it, or the reason why it cannot be read."""
     resume: str | None = None
@@ -65,7 +65,7 @@ class ProjectStatus:
     """The time of this status."""
     owner: LockOwner | None = None
     """The process that works, if any."""
-    activity: Activity | None = None
+    activity: RunState | None = None
     """The activity of the working run or watch; None without one, or without a journal."""
     last: LastRun | None = None
     """The latest run or watch, if none works."""
@@ -84,7 +84,7 @@ class ProjectStatus:
         return "waiting" if self.waiting else "idle"
 
 
-def _works(activity: Activity) -> bool:
+def _works(activity: RunState) -> bool:
     if activity.is_blocked or (activity.login and activity.wait is not None):
         return False
     return activity.state not in ("paused", "idle", "ended")
@@ -119,7 +119,7 @@ def project_status(project: str | os.PathLike[str], *, at: datetime) -> ProjectS
     )
 
 
-def _activity(workspace: Workspace, owner: LockOwner) -> Activity | None:
+def _activity(workspace: Workspace, owner: LockOwner) -> RunState | None:
     """Return the activity of the process, with the stage and tool of a watch's item."""
     live = live_journals(workspace, owner)
     found = [_read(path) for path in live]
@@ -135,13 +135,13 @@ def _activity(workspace: Workspace, owner: LockOwner) -> Activity | None:
     return whole
 
 
-def _read(path: Path) -> tuple[Activity, Entry, Entry]:
+def _read(path: Path) -> tuple[RunState, Entry, Entry]:
     """Return the activity of a journal's run, and the first and the last entry."""
-    activity = Activity()
+    activity = RunState()
     first = last = None
     for last in skim(path, LASTING, totals=("UsageUpdate",)):
         first = first or last
-        activity = activity.add(last.event, at=last.at)
+        activity = activity.add(last.event, at=last.at, stage=last.stage)
     assert first is not None and last is not None  # by `skim`
     if not isinstance(first.event, RunStarted):
         raise StorageError("read journal", f"{path}: a journal begins with RunStarted")
@@ -172,7 +172,7 @@ def _last_run(runs: Runs, path: Path) -> LastRun:
     except StorageError as error:
         at = datetime.fromtimestamp(_written(path), UTC)
         return LastRun(
-            run_id=path.stem, state="unreadable", at=at, activity=Activity(), message=error.message
+            run_id=path.stem, state="unreadable", at=at, activity=RunState(), message=error.message
         )
     assert isinstance(first.event, RunStarted)  # by `_read`
     state: RunStatus = last.event.state if isinstance(last.event, RunEnded) else "killed"
@@ -204,7 +204,7 @@ def _written(path: Path) -> float:
         return 0.0
 
 
-def _waiting(workspace: Workspace, activity: Activity | None) -> Iterator[Waiting]:
+def _waiting(workspace: Workspace, activity: RunState | None) -> Iterator[Waiting]:
     """Yield the matters that wait for a person, the most urgent first."""
     if activity is not None and activity.login:
         yield Waiting(kind="login", name="", title=activity.login, hint="log in")
@@ -222,7 +222,7 @@ def _waiting(workspace: Workspace, activity: Activity | None) -> Iterator[Waitin
         yield Waiting(kind="parked", name=name, title=reason, hint=f"cuggino backlog retry {name}")
 
 
-def _issues(workspace: Workspace, activity: Activity) -> Iterator[tuple[str, str]]:
+def _issues(workspace: Workspace, activity: RunState) -> Iterator[tuple[str, str]]:
     origins = Origins(workspace)
     for name in (activity.item, *(item.item for item in activity.items)):
         if name and (page := origins.page(name)):
@@ -250,7 +250,7 @@ def _owner_json(owner: LockOwner) -> dict[str, Any]:
     return {"pid": owner.pid, "since": _time(owner.since), "command": owner.command}
 
 
-def _activity_json(activity: Activity, status: ProjectStatus) -> dict[str, Any]:
+def _activity_json(activity: RunState, status: ProjectStatus) -> dict[str, Any]:
     return {
         "run_id": activity.run_id,
         "kind": activity.kind,
@@ -269,7 +269,7 @@ def _activity_json(activity: Activity, status: ProjectStatus) -> dict[str, Any]:
         "seconds": round(activity.elapsed(status.at), 3),
         "forecast": None if activity.forecast is None else activity.forecast.model_dump(),
         "usual_end": _time(activity.usual_end),
-        "changed": _time(activity.changed),
+        "changed": _time(activity.last),
         **_spent_json(activity),
         "windows": _windows_json(activity, status.at),
         "slots": activity.slots,
@@ -311,7 +311,7 @@ def _activity_json(activity: Activity, status: ProjectStatus) -> dict[str, Any]:
     }
 
 
-def _spent_json(activity: Activity) -> dict[str, Any]:
+def _spent_json(activity: RunState) -> dict[str, Any]:
     return {
         "cost_usd": activity.cost_usd,
         "cost_estimated": activity.cost_estimated,
@@ -322,7 +322,7 @@ def _spent_json(activity: Activity) -> dict[str, Any]:
     }
 
 
-def _windows_json(activity: Activity, now: datetime) -> list[dict[str, Any]]:
+def _windows_json(activity: RunState, now: datetime) -> list[dict[str, Any]]:
     return [
         {
             "agent": one.agent,
@@ -334,14 +334,14 @@ def _windows_json(activity: Activity, now: datetime) -> list[dict[str, Any]]:
     ]
 
 
-def _pull_json(item: Activity) -> dict[str, Any] | None:
+def _pull_json(item: RunState) -> dict[str, Any] | None:
     if not item.pull_request:
         return None
     state, note = item.pull_state or None, item.pull_note or None
     return {"number": item.pull_request, "url": item.pull_url, "state": state, "note": note}
 
 
-def _item_json(activity: Activity, status: ProjectStatus) -> dict[str, Any]:
+def _item_json(activity: RunState, status: ProjectStatus) -> dict[str, Any]:
     return {
         "item": activity.item or None,
         "title": activity.title or None,
@@ -350,7 +350,7 @@ def _item_json(activity: Activity, status: ProjectStatus) -> dict[str, Any]:
     }
 
 
-def _stage_json(activity: Activity) -> dict[str, Any]:
+def _stage_json(activity: RunState) -> dict[str, Any]:
     tool, wait = activity.tool, activity.wait
     return {
         "iteration": activity.iteration,

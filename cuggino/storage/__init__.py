@@ -65,7 +65,6 @@ from cuggino.storage.journal import (
     origin_of,
     prune,
     read_journal,
-    run_totals,
     scan_journal,
 )
 from cuggino.storage.lock import LockOwner
@@ -144,7 +143,6 @@ __all__ = [
     "read_written",
     "remove_done",
     "rewrite",
-    "run_totals",
     "scan_journal",
     "served_page",
     "spec_files",

@@ -18,11 +18,11 @@ from typing import Generic, Literal, NamedTuple, TypeAlias, TypedDict, TypeVar
 from uuid import UUID
 
 from cuggino.config import load_config
-from cuggino.domain import HasCost, Tally, title_of
+from cuggino.domain import HasCost, title_of
 from cuggino.errors import CugginoError, StorageError
 from cuggino.events import LoopSpecIssue, RunStarted
 from cuggino.report import OF_AGENTS
-from cuggino.runs import Activity, ItemPlace, RecordedRun, Runs, working_process
+from cuggino.runs import ItemPlace, RecordedRun, Runs, RunState, working_process
 from cuggino.runs.words import sent_back_text
 from cuggino.storage import (
     Backlog,
@@ -144,7 +144,7 @@ class Working:
     run_id: str
     """The run whose page shows it: that of the item, in a watch."""
     title: str
-    activity: Activity
+    activity: RunState
     commits: int = 0
     slot: int = 0
     """The slot where it works; 0 in the project itself."""
@@ -159,7 +159,7 @@ class Board:
     problem: str = ""
     """The reason why the journals cannot be read."""
     working: tuple[Working, ...] = ()
-    watch: Activity | None = None
+    watch: RunState | None = None
     """The watch at work, if it has several slots."""
     watch_id: str = ""
     """Its run."""
@@ -221,16 +221,15 @@ class Followed:
     """A journal that is being written, read as it grows."""
 
     tail: JournalTail
-    activity: Activity = field(default_factory=Activity)
+    activity: RunState = field(default_factory=RunState)
     started: RunStarted | None = None
-    tally: Tally = field(default_factory=Tally)
     issue: str = ""
     last: datetime | None = None
 
     @property
     def commits(self) -> int:
         """The number of its commits."""
-        return len(self.tally.commits)
+        return len(self.activity.commits)
 
     @classmethod
     def of(cls, path: Path) -> Followed:
@@ -247,7 +246,7 @@ class Followed:
         while entries := self.tail.read():
             if self.tail.restarts != restarts:
                 restarts = self.tail.restarts
-                self.activity, self.started, self.tally = Activity(), None, Tally()
+                self.activity, self.started = RunState(), None
             for entry in entries:
                 self.add(entry)
 
@@ -261,8 +260,7 @@ class Followed:
                 self.issue = filename
             case _:
                 pass
-        self.activity = self.activity.add(event, at=entry.at)
-        self.tally = self.tally.add(event, entry.stage)
+        self.activity = self.activity.add(event, at=entry.at, stage=entry.stage)
         self.last = entry.at
 
 
@@ -437,10 +435,10 @@ class BoardReader:
         unfinished: set[str],
         of_item: dict[str, RecordedRun],
         live: list[Followed],
-        slots: Activity | None,
+        slots: RunState | None,
         candidates: set[str],
     ) -> Iterator[Card]:
-        watch = slots or Activity()
+        watch = slots or RunState()
         folder = self._workspace.backlog
         asking = {question.item: question.filename for question in watch.questions}
         names = self._backlog.items()
@@ -580,7 +578,7 @@ _PLACES: Mapping[ItemPlace, CardState] = MappingProxyType(
 """The column of an item by its place in a watch with several slots."""
 
 
-def _note_of(item: Activity) -> str:
+def _note_of(item: RunState) -> str:
     """Return the note on an item's card in a watch with several slots."""
     if item.place == "landing":
         return "landing now"
@@ -649,7 +647,7 @@ def _waiting(
     titles: dict[str, str],
     cards: Iterable[Card],
     live: Iterable[Followed],
-    slots: Activity | None,
+    slots: RunState | None,
 ) -> Iterator[Question]:
     """Yield the questions for a person, the most urgent first."""
     for run in live:

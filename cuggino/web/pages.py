@@ -26,7 +26,7 @@ from cuggino.report import (
     worker_of,
     zone_at,
 )
-from cuggino.runs import Activity, resume_command, tool_target
+from cuggino.runs import RunState, resume_command, tool_target
 from cuggino.runs.words import counted, sent_back_text
 from cuggino.storage.journal import Entry, list_journals, origin_of
 from cuggino.web.board import (
@@ -197,7 +197,6 @@ class RunFold:
     running: bool = False
     """True if a process is working on it now."""
     report: ReportFold = field(init=False)
-    activity: Activity = field(default_factory=Activity)
     first: Entry | None = None
     _parts: dict[str, int] = field(default_factory=dict)
     """Parts that have changed, each with the number of the entry."""
@@ -223,10 +222,14 @@ class RunFold:
     def __post_init__(self) -> None:
         self.report = ReportFold(folder=self.place.folder)
 
+    @property
+    def activity(self) -> RunState:
+        """The state of the run."""
+        return self.report.state
+
     def add(self, entry: Entry) -> None:
         """Add an entry of the journal."""
         self.first = self.first or entry
-        self.activity = self.activity.add(entry.event, at=entry.at)
         if entry.event.tag == "RunContinued":  # perhaps on another worker
             self._is_placed = False
         changed = self.report.add(entry)

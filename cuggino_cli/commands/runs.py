@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from typing import TYPE_CHECKING, cast
 
 import click
@@ -108,8 +107,8 @@ def list_runs(stats: bool, as_json: bool, color: ColorMode) -> int:
 @color_option
 def show(run_id: str, as_json: bool, color: ColorMode) -> int:
     """Show a run: totals, stages or sessions, and how to resume it."""
-    from cuggino.runs import recorded_stages, run_details_json
-    from cuggino_cli.screen.runs import WATCHED, delivery_state, run_fragments
+    from cuggino.runs import run_details_json
+    from cuggino_cli.screen.runs import delivery_state, run_fragments
 
     run = _runs().find(run_id)
     delivery = run.delivery
@@ -123,12 +122,11 @@ def show(run_id: str, as_json: bool, color: ColorMode) -> int:
             state=delivery_state(run.shown_state, delivery),
             at=run.digest.began,
             totals=run.totals,
-            stages=recorded_stages(run.journal),
+            run=run.folded,
             message=run.message,
             hint=_resume_hint(run),
             columns=table_columns(lines),
             delivery=delivery,
-            watched=Counter(entry.event.tag for entry in run.journal.entries.only(WATCHED)),
         )
     )
     return 0
@@ -173,7 +171,7 @@ def _play(run: RecordedRun, output: OutputOptions, *, speed: float, hint: str | 
 
     from cuggino import run as run_stream
     from cuggino.events import DeliverEnded, Event, PlanBuildEnded
-    from cuggino.runs import RunSummary, TimedEvent, replay_timed
+    from cuggino.runs import TimedEvent, replay_timed
     from cuggino_cli.screen.controls import Controls
     from cuggino_cli.screen.fragments import Fragment
     from cuggino_cli.screen.recorded import with_recorded_output
@@ -181,7 +179,7 @@ def _play(run: RecordedRun, output: OutputOptions, *, speed: float, hint: str | 
     from cuggino_cli.screen.summary import summary_fragments
 
     lines = stdout_lines(output)
-    summary, at = RunSummary(), run.digest.began
+    at = run.digest.began
 
     def note(timed: TimedEvent) -> Event:
         nonlocal at
@@ -191,8 +189,7 @@ def _play(run: RecordedRun, output: OutputOptions, *, speed: float, hint: str | 
     is_summed_up = False
 
     def add(event: Event) -> None:
-        nonlocal summary, is_summed_up
-        summary = summary.add(event)
+        nonlocal is_summed_up
         is_summed_up = isinstance(event, DeliverEnded | PlanBuildEnded)
 
     controls = Controls(lines, verbosity=output.verbosity)
@@ -208,16 +205,8 @@ def _play(run: RecordedRun, output: OutputOptions, *, speed: float, hint: str | 
     if ended is not None and ended.message:
         label, word = STATES[ended.state]
         lines.print([Fragment(label, f"[{word.capitalize()}] {ended.message}")])
-    summary = summary.recounted(run.totals)  # a resumed run repeats some events
-    if summary.outcome is None:
-        match run.state:
-            case "failed" | "quota" | "budget":
-                summary = summary.ended("failed")
-            case "interrupted" | "killed":
-                summary = summary.ended("interrupted")
-            case _:
-                pass
-    lines.print(summary_fragments(summary, duration_s=run.totals.duration, hint=hint))
+    state = run.folded if run.state != "killed" else run.folded.ended("interrupted")
+    lines.print(summary_fragments(state, duration_s=run.totals.duration, hint=hint))
 
 
 def _show_stats(*, as_json: bool, color: ColorMode) -> int:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from reactivex import Observable
 
-    from cuggino.events import Event, RunResult, RunState, WatchEvent
+    from cuggino.events import EndState, Event, RunResult, WatchEvent
     from cuggino.runs import RecordedRun
     from cuggino.storage import Entry
 
@@ -67,7 +67,7 @@ class _Ending:
     """How a followed run ended, as far as its entries say."""
 
     def __init__(self) -> None:
-        self.state: RunState | None = None
+        self.state: EndState | None = None
         """None if it was killed."""
         self.message = ""
         self.at = datetime.now(UTC)
@@ -147,7 +147,6 @@ def _print(
 
     from cuggino import run
     from cuggino.events import is_journal_event
-    from cuggino.runs import RunSummary
     from cuggino_cli.screen.controls import Controls
     from cuggino_cli.screen.fragments import Fragment
     from cuggino_cli.screen.recorded import with_recorded_output
@@ -155,12 +154,7 @@ def _print(
     from cuggino_cli.screen.summary import summary_fragments
 
     lines = stdout_lines(output)
-    summary, ending = RunSummary(), _Ending()
-
-    def add(event: Event) -> None:
-        nonlocal summary
-        summary = summary.add(event)
-
+    ending = _Ending()
     events = cast(
         "Observable[WatchEvent]",
         entries.pipe(
@@ -173,24 +167,18 @@ def _print(
     shown = with_recorded_output(
         controls, lambda: ending.kind, project=str(project), clock=lambda: ending.at
     )
-    run(events.pipe(shown), add)
+    run(events.pipe(shown))
     if ending.state is None:
         return ending
     if ending.message and not ending.is_summed_up:
         label, word = STATES[ending.state]
         lines.print([Fragment(label, f"[{word.capitalize()}] {ending.message}")])
     recorded = read()
-    if recorded.started.kind != "watch":
-        summary = summary.recounted(recorded.totals)  # a resumed run repeats some events
-    if summary.outcome is None and ending.state == "interrupted":
-        summary = summary.ended("interrupted")
-    elif summary.outcome is None and ending.state in ("failed", "quota", "budget"):
-        summary = summary.ended("failed")
-    if summary.rounds and not ending.is_summed_up:
+    if recorded.folded.tally.rounds and not ending.is_summed_up:
         resume = recorded.resume_command
         hint = f"resume it: {resume}" if resume else None
         duration = recorded.totals.duration
-        lines.print(summary_fragments(summary, duration_s=duration, hint=hint))
+        lines.print(summary_fragments(recorded.folded, duration_s=duration, hint=hint))
     return ending
 
 

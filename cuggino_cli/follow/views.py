@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from reactivex import Observable
 
     from cuggino.events import Event, RunOutcome
-    from cuggino.runs import RunSummary
+    from cuggino.runs import RunState
     from cuggino_cli.screen.controls import Controls
     from cuggino_cli.screen.terminal import Lines
 
@@ -55,10 +56,10 @@ class CodingView:
         self._has_git = True
 
     @functools.cached_property
-    def _summary(self) -> RunSummary:
-        from cuggino.runs import RunSummary
+    def _run(self) -> RunState:
+        from cuggino.runs import RunState
 
-        return RunSummary()
+        return RunState(kind="" if self.kind == "run" else self.kind)
 
     def operator(self, controls: Controls, project: Path) -> Operator:
         from cuggino_cli.screen.render import with_cli_output
@@ -67,19 +68,19 @@ class CodingView:
         return with_cli_output(controls, project=str(project), bell=self._bell)
 
     def add(self, event: Event) -> None:
-        self._summary = self._summary.add(event)
+        self._run = self._run.add(event, at=datetime.now(UTC))
 
     def conclude(self, lines: Lines, ending: Ending) -> None:
         """Print the summary, if an iteration has begun."""
         from cuggino_cli.screen.summary import summary_fragments
 
-        summary, error = self._summary, ending.error
+        run, error = self._run, ending.error
         if error is not None:
-            summary = summary.ended(_outcome(error))
-        if summary.rounds:
-            seconds = summary.earlier_s + ending.seconds
+            run = run.ended(_outcome(error))
+        if run.tally.rounds:
+            seconds = run.earlier + ending.seconds
             fragments = summary_fragments(
-                summary,
+                run,
                 duration_s=seconds,
                 hint=self._hint,
                 journaled=self._journaled,

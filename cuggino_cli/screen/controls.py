@@ -60,7 +60,7 @@ class Controls:
         activity = status.activity
         if self._opening is not None:
             activity = activity.add(self._opening, at=at)
-        self._status = replace(status, activity=replace(activity, began=at), seen=at)
+        self._status = replace(status, activity=activity.beginning(at), seen=at)
         self._show()
 
     def add(self, event: Event, at: datetime) -> None:

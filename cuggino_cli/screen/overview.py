@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import groupby
 
 from cuggino.events import shown_state
-from cuggino.runs import Activity, LastRun, ProjectStatus, Waiting, cost_of, money, window_text
+from cuggino.runs import LastRun, ProjectStatus, RunState, Waiting, cost_of, money, window_text
 from cuggino.runs.words import format_duration, sent_back_text
 from cuggino_cli.screen.columns import cut
 from cuggino_cli.screen.fragments import Fragment, Label, joined
@@ -62,7 +62,7 @@ def _headline(status: ProjectStatus) -> list[Fragment]:
     return [Fragment("heading", f"{what} "), Fragment(label, word), Fragment("plain", rest)]
 
 
-def _word(activity: Activity | None, *, is_anything_open: bool) -> tuple[Label, str]:
+def _word(activity: RunState | None, *, is_anything_open: bool) -> tuple[Label, str]:
     match activity.state if activity is not None else "working":
         case "paused":
             return "caution", "is paused"
@@ -84,7 +84,7 @@ def _word(activity: Activity | None, *, is_anything_open: bool) -> tuple[Label, 
             return "progress", "works"
 
 
-def _running(activity: Activity, status: ProjectStatus) -> Iterator[Fact]:
+def _running(activity: RunState, status: ProjectStatus) -> Iterator[Fact]:
     now = status.at
     if activity.item:
         place = f"{activity.position} of {activity.total}: " if activity.position else ""
@@ -127,7 +127,7 @@ def _running(activity: Activity, status: ProjectStatus) -> Iterator[Fact]:
         yield "Run", activity.run_id
 
 
-def _slots(activity: Activity, status: ProjectStatus) -> Iterator[Fact]:
+def _slots(activity: RunState, status: ProjectStatus) -> Iterator[Fact]:
     """Yield the items of a watch with several slots: at work, landing, waiting."""
     if activity.slots and activity.active_slots < activity.slots:
         yield "Slots", f"{activity.active_slots} of {activity.slots} may be at work"
@@ -150,7 +150,7 @@ def _slots(activity: Activity, status: ProjectStatus) -> Iterator[Fact]:
         yield "Branch", f"does not follow yet: {activity.follow_delayed}"
 
 
-def _workers(activity: Activity) -> Iterator[Fact]:
+def _workers(activity: RunState) -> Iterator[Fact]:
     """Yield the workers of the cluster with their free places, and its dashboard."""
     workers = activity.workers
     if workers is None:
@@ -170,7 +170,7 @@ def _workers(activity: Activity) -> Iterator[Fact]:
         yield "Dashboard", activity.dashboard
 
 
-def _item(item: Activity, status: ProjectStatus) -> str:
+def _item(item: RunState, status: ProjectStatus) -> str:
     now = status.at
     facts = [f"on {cut(flat(item.worker), _LONGEST_NAME)}"] if item.worker else []
     if item.lost and item.place == "slot":
@@ -203,7 +203,7 @@ def _item(item: Activity, status: ProjectStatus) -> str:
     return f"{item.title or item.item}: {'; '.join(facts)}"
 
 
-def _task(activity: Activity) -> str:
+def _task(activity: RunState) -> str:
     if not activity.task:
         return ""
     count = f" of {len(activity.tasks)}" if activity.tasks else ""
@@ -211,7 +211,7 @@ def _task(activity: Activity) -> str:
     return f", task {activity.task}{count}{title}"
 
 
-def _cost(activity: Activity) -> Iterator[Fact]:
+def _cost(activity: RunState) -> Iterator[Fact]:
     parts = []
     if activity.cost_usd is not None:
         budget = activity.budget
@@ -224,7 +224,7 @@ def _cost(activity: Activity) -> Iterator[Fact]:
         yield "Cost", ", ".join(parts)
 
 
-def _quota(activity: Activity, now: datetime) -> Iterator[Fact]:
+def _quota(activity: RunState, now: datetime) -> Iterator[Fact]:
     """Yield the usage windows of each agent's account."""
     for agent, windows in groupby(activity.windows_at(now), key=lambda one: one.agent):
         texts = (

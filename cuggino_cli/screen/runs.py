@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from types import MappingProxyType
 
 from pydantic import JsonValue
 
@@ -15,7 +14,8 @@ from cuggino.runs import (
     DeliverableCourse,
     DeliveredSession,
     Delivery,
-    RecordedStage,
+    RunState,
+    StageTry,
     cost_of,
     without_file,
 )
@@ -99,28 +99,31 @@ def run_fragments(
     state: str,
     at: datetime,
     totals: RunResumed,
-    stages: Sequence[RecordedStage],
+    run: RunState,
     message: str,
     hint: str | None,
     columns: int | None,
     delivery: Delivery | None = None,
-    watched: Mapping[str, int] = MappingProxyType({}),
 ) -> list[Fragment]:
     """Return the page about one run: its facts, its stages, how to resume it.
 
-    `at` is its start, `message` its error, `watched` the numbers of events of a watch by tag.
-    Finished stages are shown if their outcome is an event; the others are internal steps. A
-    `delivery` shows sessions and deliverables instead.
+    `at` is its start, `message` its error, `run` its state. Finished stages are shown if their
+    outcome is an event; the others are internal steps. A `delivery` shows sessions and deliverables
+    instead.
     """
     label, word = STATES[state]
     lines = [[Fragment("heading", f"Run {started.run_id} "), Fragment(label, word)]]
     counts = _counts(totals) if delivery is None else delivery_counts(delivery)
     if started.kind == "watch":
-        counts = watch_counts(watched, totals)
+        counts = watch_counts(run, totals)
     for name, text in _facts(started, at, totals, message, counts):
         indented = inert(text.strip()).replace("\n", "\n" + " " * _INDENT)
         lines.append([Fragment("prose", f"  {name:<11}"), Fragment("plain", indented)])
-    listed = [stage for stage in stages if stage.seconds is None or _is_event(stage.outcome)]
+    listed = [
+        stage
+        for stage in run.stages.last_tries
+        if stage.ending != "finished" or _is_event(stage.outcome)
+    ]
     if delivery is not None:
         lines += delivery_lines(delivery, is_running=state == "running", columns=columns)
     elif listed:
@@ -228,24 +231,20 @@ def _counts(totals: RunResumed) -> Iterator[tuple[str, str]]:
         yield "", f"{commit} {subject}"
 
 
-WATCHED = ("WatchItemCompleted", "WatchItemParked", "WatchLanded", "WatchSentBack")
-"""The tags of the events that `watch_counts` shows."""
-
-
-def watch_counts(watched: Mapping[str, int], totals: RunResumed) -> Iterator[tuple[str, str]]:
+def watch_counts(run: RunState, totals: RunResumed) -> Iterator[tuple[str, str]]:
     """Yield the facts of a watch; iterations and commits are those of its items' own runs."""
-    completed, parked, landed, returns = (watched.get(tag, 0) for tag in WATCHED)
-    yield "Items", f"{completed} completed" + (f", {parked} parked" if parked else "")
+    yield "Items", f"{run.done} completed" + (f", {run.parked} parked" if run.parked else "")
+    landed, returns = len(run.landings), run.sent_back_count
     if landed or returns:
         yield "Landed", f"{landed}" + (f", {returns} sent back" if returns else "")
     if totals.rounds:  # in journals of older versions
         yield from _counts(totals)
 
 
-def _stage(row: RecordedStage, first: int, state: str, columns: int | None) -> list[Fragment]:
+def _stage(row: StageTry, first: int, state: str, columns: int | None) -> list[Fragment]:
     name = padded(flat(row.stage), first)
-    again = f" ({row.attempts} attempts)" if row.attempts > 1 else ""
-    if row.seconds is None:
+    again = f" ({row.attempt} attempts)" if row.attempt > 1 else ""
+    if row.ending != "finished":
         word = "running" if state == "running" else "unfinished"
         return [Fragment("plain", f"  {name}  "), Fragment(STATES["killed"][0], word + again)]
     lead = f"  {name}  {format_duration(row.seconds):>7}  "

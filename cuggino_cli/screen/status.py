@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Self
 
 from cuggino.events import Event
-from cuggino.runs import Activity, Wait, cost_of, money
+from cuggino.runs import RunState, Wait, cost_of, money
 from cuggino.runs.words import format_duration
 from cuggino_cli.screen.columns import cut, fit, padded, width
 from cuggino_cli.screen.fragments import Fragment, Label
@@ -49,7 +49,7 @@ _LIMITS: Mapping[str, str] = MappingProxyType(
 _WAITS: Mapping[str, str] = MappingProxyType({"login": "Log in to continue", "retry": "Failed"})
 
 
-def usual_end_text(activity: Activity, now: datetime) -> str:
+def usual_end_text(activity: RunState, now: datetime) -> str:
     """Return when the work usually ends, after that time how long it usually takes, or ""."""
     end, forecast = activity.usual_end, activity.forecast
     if end is None or forecast is None:
@@ -93,7 +93,7 @@ class Keys:
 class RunStatus:
     """The status of a coding loop or a watch."""
 
-    activity: Activity = field(default_factory=Activity)
+    activity: RunState = field(default_factory=RunState)
     seen: datetime | None = None
     """The time of the last event, other than a ping."""
     keys: Keys | None = field(default_factory=Keys)
@@ -181,7 +181,7 @@ def _slot_rows(status: RunStatus, now: datetime, columns: int) -> Iterator[Row]:
         yield [*head, Fragment("tool", words), Fragment("plain", end)]
 
 
-def _slot_cells(item: Activity, columns: int) -> list[str]:
+def _slot_cells(item: RunState, columns: int) -> list[str]:
     """Return slot, name, stage, model and worker, as far as there are columns for them."""
     is_landing = item.place == "landing"
     name = cut(flat(item.title or item.item), columns // (3 if columns < _SHORT else 4))
@@ -199,13 +199,13 @@ def _slot_cells(item: Activity, columns: int) -> list[str]:
     return [number, name, stage, cut(words, columns // 6), worker]
 
 
-def _since(item: Activity, now: datetime) -> str:
+def _since(item: RunState, now: datetime) -> str:
     """Return how long the tool runs, or how long the agent is silent."""
-    since = item.tool.since if item.tool is not None else item.changed or item.stage_began
+    since = item.tool.since if item.tool is not None else item.last or item.stage_began
     return "" if since is None else format_duration((now - since).total_seconds())
 
 
-def _doing(status: RunStatus, item: Activity, now: datetime, *, short: bool) -> str:
+def _doing(status: RunStatus, item: RunState, now: datetime, *, short: bool) -> str:
     if item.wait is not None:
         return _waiting(item.wait, now, short=True)
     if item.paused_since is not None:
@@ -221,7 +221,7 @@ def most_rows(height: int) -> int:
     return 1 if height < _LOW else max(height // _SHARE, 1)
 
 
-def special_row(activity: Activity, now: datetime, columns: int) -> Row:
+def special_row(activity: RunState, now: datetime, columns: int) -> Row:
     """Return the row of a pause, a stop or a wait; empty while the run works."""
     short = columns < _SHORT
     match activity.state:
@@ -242,7 +242,7 @@ def special_row(activity: Activity, now: datetime, columns: int) -> Row:
             return []
 
 
-def _call(activity: Activity) -> Row:
+def _call(activity: RunState) -> Row:
     """Return the row that asks for the user while other slots keep working, or an empty one."""
     if activity.slots and activity.calls:
         return [Fragment("warning", "Waiting for you: " + "; ".join(activity.calls))]
@@ -266,7 +266,7 @@ def _waiting(wait: Wait, now: datetime, *, short: bool) -> str:
     return f"⏳ {what} · {attempt}{of} in {format_duration(left)}"
 
 
-def _place(activity: Activity, columns: int) -> Row:
+def _place(activity: RunState, columns: int) -> Row:
     """Return the row with item, iteration, task, stage and model."""
     if not activity.role and not activity.item:
         idle = _idle(activity)
@@ -309,13 +309,13 @@ def _place(activity: Activity, columns: int) -> Row:
     return row
 
 
-def _idle(activity: Activity) -> str:
+def _idle(activity: RunState) -> str:
     if activity.kind == "watch" and activity.state in ("idle", "waiting"):
         return "Waiting for work" if activity.state == "idle" else ""
     return flat(first_line(activity.focus)) or "Starting"
 
 
-def _task(activity: Activity) -> list[str]:
+def _task(activity: RunState) -> list[str]:
     """Return the task in words, from the longest to none."""
     if not activity.task or activity.role != "implementing":
         return ["", "", "", ""]
@@ -330,18 +330,18 @@ def _task(activity: Activity) -> list[str]:
     ]
 
 
-def _role(activity: Activity) -> str:
+def _role(activity: RunState) -> str:
     return flat(_ROLES.get(activity.role, activity.role))
 
 
-def _position(activity: Activity, of: str) -> str:
+def _position(activity: RunState, of: str) -> str:
     if not activity.position:
         return ""
     total = f"{of}{activity.total}" if activity.total else ""
     return f"{activity.position}{total}"
 
 
-def _model(activity: Activity) -> list[str]:
+def _model(activity: RunState) -> list[str]:
     agent = flat(activity.agent).partition(":")[0]
     return [word for word in (agent, flat(activity.model or "")) if word]
 
@@ -362,7 +362,7 @@ def _tool_row(status: RunStatus, now: datetime, columns: int) -> Row:
     return [Fragment("tool", head), Fragment("prose", others), Fragment("plain", since)]
 
 
-def _tool_words(activity: Activity, project: str) -> str:
+def _tool_words(activity: RunState, project: str) -> str:
     """Return name and target of the running tool, with paths relative to the project."""
     tool = activity.tool
     assert tool is not None
@@ -429,7 +429,7 @@ def _total_texts(status: RunStatus, now: datetime) -> list[str]:
     return [_BETWEEN.join(filter(None, variant)) for variant in variants]
 
 
-def _free(activity: Activity) -> str:
+def _free(activity: RunState) -> str:
     """Return the free places of the cluster, or ""."""
     workers = activity.workers
     if workers is None:

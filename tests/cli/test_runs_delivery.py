@@ -11,7 +11,9 @@ import pytest
 
 from cuggino.errors import AgentFailed
 from cuggino.events import RunEnded
-from cuggino.storage.journal import Journal, digest_of, fold_delivery, read_journal
+from cuggino.runs import RunState
+from cuggino.runs.digests import delivery_of, digest_of
+from cuggino.storage.journal import Journal, read_journal
 from cuggino_cli.main import main
 from tests.cli.recorded_deliveries import (
     DONE,
@@ -77,13 +79,13 @@ def test_the_digest_has_the_deliverables(project: Path) -> None:
     """The digests of a writer and of a reader both agree with the journal."""
     deliver(project)
     path = path_of(project)
-    delivery = fold_delivery(read_journal(path).entries)
+    delivery = RunState.of(read_journal(path).entries).delivery
     assert 4 == len(delivery.sessions)
-    assert delivery == digest_of(path).delivery
+    assert delivery == delivery_of(digest_of(path))
     digest = path.parent.with_name("digests") / f"{path.stem}.json"
     written = digest.read_text()
     digest.unlink()
-    assert delivery == digest_of(path).delivery
+    assert delivery == delivery_of(digest_of(path))
     assert written == digest.read_text()
 
 

@@ -13,7 +13,8 @@ import pytest
 
 from cuggino import events as ev
 from cuggino.errors import AgentFailed
-from cuggino.storage import Backlog, Journal, JournalFile, run_totals
+from cuggino.runs import RunState
+from cuggino.storage import Backlog, Journal, JournalFile
 from cuggino.testing import Story
 from tests.loops.coding_loop import says
 from tests.loops.deliver_loop import status_json
@@ -372,7 +373,7 @@ class Uninterrupted:
         assert cost_of(self.process.runs) + COST * lost == cost_of(process.runs)
         process.assert_released()
         if before and not isinstance(process, WatchProcess):
-            assert [run_totals(before[0])] == story.of(ev.RunResumed)
+            assert [RunState.of(before[0].entries).totals] == story.of(ev.RunResumed)
             assert isinstance(story.last, type(self.story.last))
             costs = story.of(ev.StageCost)
             assert not costs or cost_of(process.runs) == costs[-1].total_cost
@@ -389,7 +390,7 @@ class Uninterrupted:
 
 def cost_of(runs: list[JournalFile]) -> float:
     """Return what all sessions of the runs cost."""
-    return sum(run_totals(run).cost_usd or 0.0 for run in runs)
+    return sum(RunState.of(run.entries).totals.cost_usd or 0.0 for run in runs)
 
 
 def lost_sessions(run: JournalFile) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from cuggino import events as ev
-from cuggino.storage import run_totals
+from cuggino.runs import RunState
 from tests.loops.crashes import (
     CODING,
     LOOPS,
@@ -134,10 +134,13 @@ def test_totals_of_all_processes(name: str, at: float, whole: Whole, tmp_path: P
     run = whole(name)
     first = run.scenario.process(tmp_path)
     first.run(dispose_at=at)  # half a second into a session
-    assert at == run_totals(first.journal).duration
+    assert at == RunState.of(first.journal.entries).totals.duration
     again = run.scenario.process(tmp_path)
     ended = again.resume(at=9999.0).last
-    before, after = run_totals(run.journal), run_totals(again.journal)
+    before, after = (
+        RunState.of(run.journal.entries).totals,
+        RunState.of(again.journal.entries).totals,
+    )
     assert (before.duration + 0.5, before.cost_usd) == (after.duration, after.cost_usd)
     assert (before.rounds, before.tasks) == (after.rounds, after.tasks)
     assert before.commits == after.commits
@@ -155,7 +158,7 @@ def _assert_journal(run: Uninterrupted) -> None:
     assert [events[-2]] == [event for event in events if isinstance(event, ev.RunResult)]
     assert ev.RunEnded is kinds[-1]
     assert run.scenario.kind == run.journal.started.kind
-    totals = run_totals(run.journal)
+    totals = RunState.of(run.journal.entries).totals
     if run.scenario.kind == "deliver":
         assert run.story.last.sessions == totals.agents == totals.rounds
     if run.scenario.kind != "run":

@@ -12,7 +12,8 @@ from cuggino import errors
 from cuggino.events import AgentRetry, CheckCommandOutput, QuotaLifted, RunStarted, SessionEnded
 from cuggino.loops import LoopRunOptions
 from cuggino.loops.frame.resuming import resumed_options
-from cuggino.storage import Workspace, find_run, list_journals, run_totals
+from cuggino.runs import RunState
+from cuggino.storage import Workspace, find_run, list_journals
 from cuggino.testing import Story
 from tests.loops.crashes import (
     CODING,
@@ -104,12 +105,12 @@ class TestAfterAnError:
         """A resumed run has only the part of its budget that it has not spent yet."""
         first = CODING.process(tmp_path)
         first.run(dispose_at=3.5, budget=4 * COST)
-        assert 2 * COST == run_totals(first.journal).cost_usd
+        assert 2 * COST == RunState.of(first.journal.entries).totals.cost_usd
         again = CODING.process(tmp_path)
         story = again.resume(budget=4 * COST)
         assert isinstance(cause(story), errors.BudgetExceeded)
         assert "budget" == again.journal.state
-        assert 4 * COST == run_totals(again.journal).cost_usd
+        assert 4 * COST == RunState.of(again.journal.entries).totals.cost_usd
         assert 2 == len(story.of(SessionEnded))
 
     def test_earlier_time_counts(self, tmp_path: Path) -> None:

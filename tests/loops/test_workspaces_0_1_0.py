@@ -13,7 +13,8 @@ from reactivex import Observable, operators as ops
 import cuggino
 from cuggino import Runtime, events as ev
 from cuggino.loops.frame.journal import ADDED_STAGES
-from cuggino.storage import read_journal, run_totals
+from cuggino.runs import RunState
+from cuggino.storage import read_journal
 from cuggino.testing import no_leaks
 from cuggino_cli.main import main
 from tests.git_project import GitProject, isolate_git
@@ -124,7 +125,7 @@ def test_resumed(kind: str, tmp_path: Path) -> None:
         for journal in (before, after)
     ]
     assert len(starts[0]) + 1 == len(starts[1])  # the session that was killed
-    assert run_totals(before).cost_usd == run_totals(after).cost_usd
+    assert RunState.of(before.entries).totals.cost_usd == RunState.of(after.entries).totals.cost_usd
 
 
 def test_a_resumed_watch(tmp_path: Path) -> None:

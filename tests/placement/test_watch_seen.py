@@ -6,7 +6,7 @@ import pytest
 
 from cuggino.events import WatchPlaced, WatchPlaceGone, WatchWorkers
 from cuggino.report import NightReport, load_report
-from cuggino.runs import Activity
+from cuggino.runs import RunState
 from cuggino.storage.journal import list_journals, read_journal
 from tests.placement.linked import ClusterProject
 
@@ -32,7 +32,7 @@ def test_a_lost_worker_is_seen(project: ClusterProject) -> None:
         ]
         (seen,) = [event for event in told if isinstance(event, WatchWorkers)]
         assert ("w1", "w2", "w3") == seen.joined
-    watch = Activity()
+    watch = RunState()
     workers: list[str] = []
     for entry in entries:
         watch = watch.add(entry.event, at=entry.at)

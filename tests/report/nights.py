@@ -64,7 +64,7 @@ class Item:
 
     name: str
     title: str
-    state: ev.RunState = "approved"
+    state: ev.EndState = "approved"
     cost: float = 0.5
     """US dollars of each of its three sessions."""
     commits: Sequence[str] = ()

@@ -105,7 +105,7 @@ def test_landings(tmp_path: Path) -> None:
     ] == [(one.item, one.ending, one.seconds) for one in known.landings]
     conflict, red = known.landings[1:3]
     assert (("app/cart.py",), 1) == (conflict.paths, conflict.returns)
-    assert red.output.head.endswith("1 failed, 41 passed\n")
+    assert red.output.endswith("1 failed, 41 passed\n")
     assert (commit(CART, 2), trunk(1), trunk(2)) == (
         known.landings[3].candidate,
         known.landings[3].trunk,

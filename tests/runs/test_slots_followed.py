@@ -11,7 +11,7 @@ import pytest
 
 import cuggino
 from cuggino import events as ev
-from cuggino.runs import Activity, RecordedRun, Runs, follow, project_status
+from cuggino.runs import RecordedRun, Runs, RunState, follow, project_status
 from tests.git_project import isolate_git
 from tests.loops.slot_project import SlotProject
 from tests.screen.test_slot_rows import printed
@@ -42,7 +42,7 @@ def test_followed_as_it_was_seen(tmp_path: Path) -> None:
     entries = list(cuggino.iterate(follow(project.folder, watch.path)))
     followed = [entry.event for entry in entries if not ev.is_journal_event(entry.event)]
     assert lasting(followed) == lasting(seen)
-    activity = Activity()
+    activity = RunState()
     now = datetime.now(UTC)
     stages: Counter[str] = Counter()
     for event in seen:

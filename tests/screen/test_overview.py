@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cuggino import events as ev
-from cuggino.runs import Activity, ProjectStatus
+from cuggino.runs import ProjectStatus, RunState
 from cuggino.runs.status import Waiting
 from cuggino.storage import LockOwner
 from cuggino_cli.screen.fragments import paint
@@ -27,7 +27,7 @@ def shown(
     columns: int | None = None,
 ) -> str:
     """Return the status of a watch after these events, ten seconds later."""
-    activity = Activity()
+    activity = RunState()
     for event in events:
         activity = activity.add(event, at=AT)
     status = ProjectStatus(

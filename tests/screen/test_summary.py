@@ -4,22 +4,51 @@ from __future__ import annotations
 
 import pytest
 
-from cuggino.domain import RunCommit, RunSummary
-from cuggino.events import RunOutcome
+from cuggino.events import (
+    LoopApproved,
+    LoopMaxIterations,
+    LoopSpecIssue,
+    RunOutcome,
+    RunResult,
+    WatchItemCompleted,
+    WatchItemParked,
+    WatchLanded,
+    WatchSentBack,
+)
+from cuggino.runs import Question, RunState
 from cuggino_cli.screen.fragments import paint
 from cuggino_cli.screen.summary import summary_fragments
 from tests.domain.tallies import tally
+from tests.runs.test_state import after
+
+RESULTS: dict[RunOutcome, RunResult] = {
+    "approved": LoopApproved(iteration=1),
+    "spec_issue": LoopSpecIssue(iteration=1, content="unclear", filename="x.md"),
+    "max_iterations": LoopMaxIterations(iteration=3, max_iterations=3),
+}
 
 
-def lines(summary: RunSummary, *, hint: str | None = None) -> list[str]:
+def ended(outcome: RunOutcome | None) -> RunState:
+    """Return a run with this result, or one that was ended from outside."""
+    if outcome is None:
+        return RunState()
+    result = RESULTS.get(outcome)
+    return after(result) if result is not None else RunState().ended(outcome)
+
+
+def lines(summary: RunState, *, hint: str | None = None) -> list[str]:
     text = paint(summary_fragments(summary, duration_s=90, hint=hint), color=False)
     return [line.rstrip() for line in text.split("\n")]
 
 
+def done(name: str) -> WatchItemCompleted:
+    return WatchItemCompleted(filename=f"{name}.md")
+
+
 def test_approved() -> None:
     """A full summary has outcome, counts, commits, cost, duration and the next step."""
-    summary = RunSummary(
-        outcome="approved",
+    summary = RunState(
+        result=RESULTS["approved"],
         tally=tally(
             rounds=2,
             tasks=3,
@@ -51,42 +80,47 @@ def test_approved() -> None:
 
 def test_unknown_cost_is_not_shown() -> None:
     """An unknown cost is left out; a cost of zero is not."""
-    assert not any("Cost" in line for line in lines(RunSummary()))
-    assert "  Cost       $0.00" in lines(RunSummary(tally=tally(cost_usd=0.0)))
+    assert not any("Cost" in line for line in lines(RunState()))
+    assert "  Cost       $0.00" in lines(RunState(tally=tally(cost_usd=0.0)))
 
 
 def test_items_of_a_watch() -> None:
     """Backlog items are shown if there are any."""
-    assert "  Items      2" in lines(RunSummary(items=2))
-    assert not any("Items" in line for line in lines(RunSummary()))
+    assert "  Items      2" in lines(after(*map(done, "ab")))
+    assert not any("Items" in line for line in lines(RunState()))
 
 
 def test_landings_of_slots() -> None:
     """Landed items are listed, not the commits in slots; those sent back are counted."""
     commits = (("a1b2c3d", "In a slot"),)
     told = lines(
-        RunSummary(
-            in_watch=True,
-            items=1,
-            landings=(RunCommit("f00ba47", "001-export"),),
-            tally=tally(rounds=1, commits=commits),
+        after(
+            WatchLanded(filename="001-export.md", commit="f00ba47a", trunk_was="e"),
+            done("001-export"),
+            start=RunState(kind="watch", tally=tally(rounds=1, commits=commits)),
         )
     )
     assert ["  Items      1", "  Landed     1", "             f00ba47 001-export"] == told[2:5]
     assert not any("a1b2c3d" in line or "Commits" in line for line in told)
-    assert "  Landed     0, 1 sent back" in lines(RunSummary(returns=1))
-    assert not any("Landed" in line for line in lines(RunSummary(items=2)))
+    assert "  Landed     0, 1 sent back" in lines(
+        after(WatchSentBack(filename="a.md", reason="check", returns=1))
+    )
+    assert not any("Landed" in line for line in lines(after(*map(done, "ab"))))
 
 
 def test_what_waits_after_a_watch() -> None:
     """The last facts of a night are the questions and parked items that wait for a person."""
     end = "`cuggino status` lists what waits for you"
-    both = RunSummary(in_watch=True, parked=1, asking=frozenset({"a.md", "b.md"}))
+    asks = tuple(Question(filename=f"{name}.md", title=name) for name in "ab")
+    both = after(
+        WatchItemParked(filename="c.md", reason="hard"),
+        start=RunState(kind="watch", questions=asks),
+    )
     assert "  Parked     1" in lines(both)
     assert f"  Waiting    2 questions, 1 parked: {end}" in lines(both)
-    asked = RunSummary(in_watch=True, asking=frozenset({"a.md"}))
+    asked = RunState(kind="watch", questions=asks[:1])
     assert f"  Waiting    1 question: {end}" in lines(asked)
-    assert not any("Waiting" in line for line in lines(RunSummary(in_watch=True)))
+    assert not any("Waiting" in line for line in lines(RunState(kind="watch")))
 
 
 GO_ON = "             `cuggino run --resume` continues where it stopped"
@@ -118,7 +152,7 @@ GO_ON = "             `cuggino run --resume` continues where it stopped"
 )
 def test_next_step(expected: list[str], outcome: RunOutcome | None, hint: str | None) -> None:
     """Each outcome has a next step; a hint on resuming replaces the general advice."""
-    shown = lines(RunSummary(outcome=outcome, spec_issue_file="x.md"), hint=hint)
+    shown = lines(ended(outcome), hint=hint)
     start = shown.index("  Duration   1m 30s") + 1
     assert expected == shown[start:]
 
@@ -136,5 +170,5 @@ def test_next_step(expected: list[str], outcome: RunOutcome | None, hint: str | 
 )
 def test_outcome_has_its_color(expected: str, outcome: RunOutcome | None) -> None:
     """The outcome has the text and color of its events."""
-    summary = RunSummary(outcome=outcome, spec_issue_file="x.md")
+    summary = ended(outcome)
     assert expected == paint(summary_fragments(summary, duration_s=0), color=True).split("\n")[1]

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from cuggino.domain.run_summary import RunSummary
-from cuggino.events import DeliverablesListed, DeliverableState, DeliverStatus, RunOutcome
+from cuggino.events import (
+    DeliverablesListed,
+    DeliverableState,
+    DeliverEnded,
+    DeliverExit,
+    DeliverStatus,
+)
+from cuggino.runs import Delivery, RunState
 from cuggino_cli.screen.fragments import paint
 from cuggino_cli.screen.summary import passed_text, summary_fragments
 from tests.domain.tallies import tally
+from tests.runs.test_state import after
 
 
 def listed(*statuses: DeliverStatus) -> DeliverablesListed:
@@ -20,15 +27,17 @@ def listed(*statuses: DeliverStatus) -> DeliverablesListed:
     )
 
 
-def lines(summary: RunSummary, *, journaled: bool = True) -> list[str]:
+def lines(summary: RunState, *, journaled: bool = True) -> list[str]:
     fragments = summary_fragments(summary, duration_s=90, journaled=journaled)
     return paint(fragments, color=False).splitlines()[1:]
 
 
 def test_rows() -> None:
     """Sessions and deliverables are counted, not iterations, tasks and commits."""
-    summary = RunSummary(
-        tally=tally(rounds=2, agents=2), in_delivery=True, deliverables=listed("passed")
+    summary = RunState(
+        kind="deliver",
+        tally=tally(rounds=2, agents=2),
+        delivery=Delivery(listed=listed("passed")),
     )
     assert [
         "[Summary] Ended",
@@ -39,25 +48,25 @@ def test_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("outcome", "said", "step"),
+    ("reason", "said", "step"),
     [
-        ("approved", "Approved", "review the changes: git status, git diff"),
-        ("blocked", "All deliverables blocked", "remove what blocks them"),
+        ("all_passed", "Approved", "review the changes: git status, git diff"),
+        ("all_blocked", "All deliverables blocked", "remove what blocks them"),
         ("max_iterations", "Max iterations reached", "give it more sessions"),
         ("stalled", "Stalled", "see what went wrong, refine SPEC.md"),
         ("interrupted", "Interrupted", "`cuggino deliver --resume` continues where it stopped"),
     ],
 )
-def test_next(outcome: RunOutcome, said: str, step: str) -> None:
+def test_next(reason: DeliverExit, said: str, step: str) -> None:
     """Each end has its next step."""
-    first, *rest = lines(RunSummary(outcome=outcome, in_delivery=True))
+    first, *rest = lines(after(DeliverEnded(reason=reason)))
     assert f"[Summary] {said}" == first
     assert rest[-1].startswith(f"  Next       {step}")
 
 
 def test_without_a_journal() -> None:
     """An unrecorded run can only start over."""
-    summary = RunSummary(outcome="interrupted", in_delivery=True)
+    summary = after(DeliverEnded(reason="interrupted"))
     assert lines(summary, journaled=False)[-1].startswith(
         "  Next       `cuggino deliver` starts over"
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cuggino import events as ev
-from cuggino.runs import Activity, ProjectStatus, status_json
+from cuggino.runs import ProjectStatus, RunState, status_json
 from cuggino.storage import LockOwner
 from cuggino_cli.screen.fragments import paint
 from cuggino_cli.screen.overview import status_fragments
@@ -28,8 +28,8 @@ def clock(at: datetime) -> str:
     return f"{at.astimezone():%H:%M}"
 
 
-def activity_of(*events: ev.Event) -> Activity:
-    activity = Activity()
+def activity_of(*events: ev.Event) -> RunState:
+    activity = RunState()
     for event in events:
         activity = activity.add(event, at=AT)
     return activity

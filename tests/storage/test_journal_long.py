@@ -20,19 +20,16 @@ from cuggino.loops.frame.journal import RunRecorder, open_journal
 from cuggino.loops.frame.resuming import latest_run_of
 from cuggino.loops.watch.journal import conclude_runs
 from cuggino.report import build_report, render_report, zone_at
-from cuggino.runs import Runs, replay, run_details_json
+from cuggino.runs import Runs, RunState, replay, run_details_json
+from cuggino.runs.digests import DIGESTED, DigestFold, digest_of
 from cuggino.storage import Workspace, find_run, list_journals, new_run_id
 from cuggino.storage.journal import (
-    DIGESTED,
-    DigestFold,
     Journal,
-    digest_of,
     finished_stages,
     iter_entries,
     prune,
     read_journal,
     reader,
-    run_totals,
     scan_journal,
 )
 
@@ -50,10 +47,10 @@ def start(folder: Path, run_id: str = "", *, at: datetime = NOW, item: str = "")
     started = ev.RunStarted(
         run_id=run_id or new_run_id(), kind="run", command="cuggino run", item=item or None
     )
-    return Journal.create(folder, started, at=at, sync=False)
+    return Journal.create(folder, started, at=at, sync=False, fold=DigestFold())
 
 
-def add(folder: Path, state: ev.RunState = "approved", **given: Any) -> Path:
+def add(folder: Path, state: ev.EndState = "approved", **given: Any) -> Path:
     """Return the journal of a run that has ended."""
     journal = start(folder, **given)
     journal.append(ev.RunEnded(state=state), at=given.get("at", NOW))
@@ -128,7 +125,7 @@ def reopen(path: Path) -> None:
 
 READERS: dict[str, Callable[[Path], object]] = {
     "digest": digest_of,
-    "totals": lambda path: run_totals(scan_journal(path)),
+    "totals": lambda path: RunState.of(scan_journal(path).entries).totals,
     "stages": lambda path: finished_stages(scan_journal(path)),
     "resume": reopen,
     "find": lambda path: find_run(path.parent, None),
@@ -188,12 +185,12 @@ def test_later_entries_are_not_among_them(tmp_path: Path) -> None:
     """A journal that grows after it was read does not change in memory."""
     path = long(tmp_path, 3)
     before = read_journal(path)
-    known, totals = tuple(before.entries), run_totals(before)
+    known, totals = tuple(before.entries), RunState.of(before.entries).totals
     journal = Journal.open(path, sync=False)
     journal.append(ev.RunContinued(), at=NOW)
     journal.append(ev.SessionEnded(outcome="completed", cost_usd=8), at=NOW)
     journal.close()
-    assert (known, totals) == (tuple(before.entries), run_totals(before))
+    assert (known, totals) == (tuple(before.entries), RunState.of(before.entries).totals)
     assert known[-1] == [*before.entries.only(())][-1]
 
 
@@ -211,18 +208,22 @@ def test_known_entries_are_not_counted_again(tmp_path: Path) -> None:
     """A journal opened with the count of its first entries counts the others."""
     path = long(tmp_path, 3, ended=False)
     known = DigestFold(scan_journal(path).entries[:9].only(DIGESTED))  # type: ignore[attr-defined]
-    journal = Journal.open(path, sync=False, known=known)
+    journal = Journal.open(path, sync=False, fold=known)
     whole = scan_journal(path)
     assert (whole.last.seq, whole.run_id) == (journal.seq, journal.run_id)
     journal.append(ev.RunEnded(state="approved"), at=NOW)
     journal.close()
-    assert run_totals(read_journal(path)) == known.totals == digest_of(path).totals
+    assert (
+        RunState.of(read_journal(path).entries).totals
+        == known.state.totals
+        == digest_of(path).totals
+    )
 
 
 def test_opening_a_run_reads_no_other_journal(workspace: Workspace, opened: list[Path]) -> None:
     """Opening a run reads no other journal, nor its digest; resuming it reads its own."""
     options = LoopRunOptions(cwd=workspace.folder.parent, focus="x")
-    states: list[ev.RunState] = ["approved", "quota", "interrupted", "stalled"]
+    states: list[ev.EndState] = ["approved", "quota", "interrupted", "stalled"]
     for state in states:
         add(workspace.journal, state)
     start(workspace.journal).close()
@@ -285,7 +286,7 @@ def test_a_watch_reads_the_beginning_of_a_run_once(
 
 def test_a_concluded_run_is_not_read_by_a_watch(workspace: Workspace, opened: list[Path]) -> None:
     """Only runs whose process was killed are read for an end that is to be recorded."""
-    states: list[ev.RunState] = ["approved", "quota", "failed"]
+    states: list[ev.EndState] = ["approved", "quota", "failed"]
     for state in states:
         add(workspace.journal, state)
     killed = start(workspace.journal)

@@ -12,6 +12,7 @@ from hypothesis import given, strategies as st
 
 from cuggino import events as ev
 from cuggino.errors import StorageError
+from cuggino.runs import RunState
 from cuggino.storage.journal import (
     FinishedStage,
     Journal,
@@ -19,7 +20,6 @@ from cuggino.storage.journal import (
     encode_outcome,
     finished_stages,
     read_journal,
-    run_totals,
 )
 from tests.events.generated import EVENTS, events_of, json_values
 from tests.vectors import each
@@ -124,7 +124,7 @@ def test_totals_of_a_run_that_was_killed_and_resumed(tmp_path: Path) -> None:
     """Cost, agents and time add up over attempts; tasks, iterations and commits count once."""
     task = encode_outcome(ev.Progress(content="x"))
     commit = ev.CommitPerformed(iteration=1, commit_hash="abc", message="Do it\n\nwell")
-    totals = run_totals(
+    totals = RunState.of(
         read_journal(
             journal_of(
                 tmp_path,
@@ -153,8 +153,8 @@ def test_totals_of_a_run_that_was_killed_and_resumed(tmp_path: Path) -> None:
                 (202, "commit#3", ev.StageFinished(outcome=encode_outcome(commit))),
                 (203, None, ev.IterationStart(iteration=2, max_iterations=9)),
             )
-        )
-    )
+        ).entries
+    ).totals
     assert (
         ev.RunResumed(
             run_id="0193-a",
@@ -213,7 +213,7 @@ def test_the_cost_of_interrupted_agents(
 ) -> None:
     """An agent without a final cost counts with its last report."""
     path = journal_of(tmp_path, *[(1.0, stage, event) for stage, event in entries])
-    totals = run_totals(read_journal(path))
+    totals = RunState.of(read_journal(path).entries).totals
     usage = None if tokens is None else ev.Usage(output_tokens=tokens)
     assert (cost, usage) == (totals.cost_usd, totals.usage)
 
@@ -225,4 +225,4 @@ def test_iterations_of_a_watch(tmp_path: Path) -> None:
     item = ev.WatchProcessingItem(filename="a")
     said = [item, first, ev.RunContinued(), item, first, retry, item, first]
     path = journal_of(tmp_path, *[(1.0, None, event) for event in said])
-    assert 2 == run_totals(read_journal(path)).rounds
+    assert 2 == RunState.of(read_journal(path).entries).totals.rounds

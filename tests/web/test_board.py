@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cuggino import events as ev
-from cuggino.runs import Activity
+from cuggino.runs import RunState
 from cuggino.storage import Backlog, Origins, Workspace, digest_of, new_run_id
 from cuggino.storage.journal import Journal
 from cuggino.web.board import Board, BoardReader, _note_of
@@ -298,7 +298,7 @@ def test_last_run_beside_one_at_work(workspace: Workspace) -> None:
 )
 def test_note_of_what_was_sent_back(reason: str, note: str) -> None:
     """A reason that is unknown, as after a restart of the watch, leaves no colon behind."""
-    assert note == _note_of(Activity(place="sent-back", returns=1, return_reason=reason))
+    assert note == _note_of(RunState(place="sent-back", returns=1, return_reason=reason))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Literal
 import pytest
 
 from cuggino import events as ev
-from cuggino.runs import Activity
+from cuggino.runs import RunState
 from cuggino.storage.journal import Entry, JournalTail
 from cuggino.web import pages
 from cuggino.web.board import Board, Card, Cost, Ended, Question, Working
@@ -49,7 +49,7 @@ class Run:
 
 
 def _at_work(kind: Literal["run", "watch"], item: str = "") -> Working:
-    return Working(run_id="r", title="T", activity=Activity(kind=kind, item=item))
+    return Working(run_id="r", title="T", activity=RunState(kind=kind, item=item))
 
 
 class Changes:
@@ -167,8 +167,8 @@ def test_the_end(run: Run) -> None:
         ([Board(working=(_at_work("watch", item="1.md"),))], "1 watch with 1 item"),
         (
             [
-                Board(watch=Activity(slots=3), working=(_at_work("watch", item="1.md"),) * 3),
-                Board(watch=Activity(slots=3)),
+                Board(watch=RunState(slots=3), working=(_at_work("watch", item="1.md"),) * 3),
+                Board(watch=RunState(slots=3)),
                 Board(working=(_at_work("run"),)),
             ],
             "2 watches with 3 items, 1 run",

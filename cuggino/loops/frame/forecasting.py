@@ -5,8 +5,8 @@ from __future__ import annotations
 from cuggino.domain import forecast
 from cuggino.events import Forecast
 from cuggino.loops.frame.options import RunOptions
+from cuggino.runs import past_digests
 from cuggino.storage import Backlog, Workspace
-from cuggino.storage.journal import past_digests
 
 
 def forecast_of(workspace: Workspace, options: RunOptions, *, run_id: str) -> Forecast | None:

@@ -36,9 +36,9 @@ from cuggino.operators import Flow, StateRef, ask, emit, flow, forward, on_loop
 from cuggino.operators.alongside import alongside
 from cuggino.operators.supervision import Ledger, is_transient
 from cuggino.prompts import prompt_version
+from cuggino.runs import DIGESTED, DigestFold
 from cuggino.stages import Services, choose_sandbox, lane, orphans_gone, supervision_of
 from cuggino.storage import Journal, JournalFile, LockOwner, Session, Workspace, new_run_id
-from cuggino.storage.journal import DIGESTED, DigestFold
 
 MakeStory: TypeAlias = Callable[[Run], Story | Flow[Story]]
 """Makes the story of a run; a flow may ask stages that are not journaled."""
@@ -86,7 +86,7 @@ class _Earlier:
 
     @property
     def totals(self) -> RunResumed | None:
-        return self.counted.totals if self.counted is not None else None
+        return self.counted.state.totals if self.counted is not None else None
 
     def branch(self, project: Path) -> str | None:
         """Return the branch that the run was last seen on; for a new run, the current one."""

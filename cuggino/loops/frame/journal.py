@@ -24,6 +24,7 @@ from cuggino.events import (
     CheckCannotFail,
     CheckDoesNotDecide,
     ControlEvent,
+    EndState,
     Event,
     Forecast,
     LoopTerminalEvent,
@@ -33,7 +34,6 @@ from cuggino.events import (
     RunEnded,
     RunResult,
     RunStarted,
-    RunState,
     SandboxChosen,
     StageFinished,
     StageStarted,
@@ -44,6 +44,7 @@ from cuggino.git import current_branch
 from cuggino.loops.frame.options import RunOptions
 from cuggino.operators import Flow, ask
 from cuggino.operators.flow import Recorded, Recorder
+from cuggino.runs import DigestFold
 from cuggino.stages import Services
 from cuggino.storage import (
     Journal,
@@ -54,7 +55,6 @@ from cuggino.storage import (
     has_ended,
     prune,
 )
-from cuggino.storage.journal import DigestFold
 
 ADDED_STAGES = frozenset(
     {
@@ -185,7 +185,7 @@ def concluded(
 ) -> Iterator[None]:
     """Append the first entry of a resumed run, and the last one; then close the journal."""
 
-    def end(state: RunState, message: str = "", checked: bool | None = None) -> None:
+    def end(state: EndState, message: str = "", checked: bool | None = None) -> None:
         journal.append(RunEnded(state=state, message=message, checked=checked), at=lane.now)
 
     try:
@@ -209,7 +209,7 @@ def concluded(
         journal.close()
 
 
-def state_of(error: Exception) -> RunState:
+def state_of(error: Exception) -> EndState:
     """Return the state of a run that ended with this error."""
     match error.cause if isinstance(error, LoopError) else error:
         case QuotaExceeded():
@@ -246,7 +246,7 @@ def open_journal(
     if resume is not None:
         if not resume.resumable:
             raise RunNotResumable(f"run {run_id} has ended ({resume.state.replace('_', ' ')})")
-        journal = Journal.open(workspace.journal / f"{run_id}.jsonl", known=known)
+        journal = Journal.open(workspace.journal / f"{run_id}.jsonl", fold=known or DigestFold())
         if journal.seq != resume.last.seq:
             journal.close()
             raise RunNotResumable(
@@ -263,7 +263,7 @@ def open_journal(
         **{name: getattr(options, name) for name in apart},
         options=options.model_dump(mode="json", exclude={"cwd", *apart}),
     )
-    return Journal.create(workspace.journal, started, at=at)
+    return Journal.create(workspace.journal, started, at=at, fold=DigestFold())
 
 
 def forget_old_snapshots(

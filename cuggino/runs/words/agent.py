@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from cuggino import events as ev
 from cuggino.domain import cost_of, window_text
-from cuggino.runs.activity import tool_target
+from cuggino.runs.tools import tool_target
 from cuggino.runs.words.amounts import format_duration, format_time
 from cuggino.runs.words.base import Tone, Words, clip, counted
 

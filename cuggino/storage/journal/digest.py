@@ -7,7 +7,6 @@ the same size and time. It can be deleted at any time.
 
 from __future__ import annotations
 
-import functools
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -25,8 +24,23 @@ from cuggino.events import (
     is_resumable,
 )
 from cuggino.files import is_linked, write_atomic
-from cuggino.storage.journal.delivery import Delivery, decode_delivery
-from cuggino.storage.journal.parts import RunPart
+
+
+class RunPart(BaseModel):
+    """The sessions of one role with one agent and model in a run."""
+
+    model_config = ConfigDict(frozen=True, defer_build=True)
+
+    role: str
+    agent: str
+    model: str | None = None
+    """The configured one, else the one that the agent reported; None if nobody named it."""
+    sessions: int
+    """Sessions that reported their usage or their end."""
+    cost_usd: float | None = None
+    cost_estimated: bool = False
+    duration: float = 0.0
+    """Seconds of the sessions that reported their end."""
 
 
 class JournalDigest(BaseModel):
@@ -53,15 +67,7 @@ class JournalDigest(BaseModel):
     parts: tuple[RunPart, ...] = ()
     """The sessions by role, agent and model; empty for a watch, whose items have runs."""
     delivered: JsonValue
-    """The sessions and deliverables as JSON, so that most digests need none of their classes."""
-
-    @functools.cached_property
-    def delivery(self) -> Delivery | None:
-        """Sessions and deliverables of a run of the deliver loop; None for other runs."""
-        if self.delivered is None:
-            return None
-
-        return decode_delivery(self.delivered)
+    """Sessions and deliverables of a run of the deliver loop, as JSON; null for other runs."""
 
     @property
     def loop(self) -> RunLoop | None:
@@ -98,7 +104,6 @@ def kept_digest(path: Path, *, size: int, modified: int) -> JournalDigest | None
         return None
     try:
         kept = JournalDigest.model_validate_json(place.read_bytes())
-        _ = kept.delivery  # one that cannot be decoded is not used
     except (OSError, ValidationError):
         return None
     return kept if (kept.size, kept.modified) == (size, modified) else None

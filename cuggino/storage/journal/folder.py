@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -12,9 +12,8 @@ from uuid import UUID
 
 from cuggino.errors import RunNotResumable, StorageError
 from cuggino.events import RunEnded, RunStarted, is_resumable
-from cuggino.files import is_linked, storing
-from cuggino.storage.journal.counting import DigestFold
-from cuggino.storage.journal.digest import JournalDigest, keep_digest, kept_digest, remove_digest
+from cuggino.files import is_linked
+from cuggino.storage.journal.digest import kept_digest, remove_digest
 from cuggino.storage.journal.reader import (
     JournalFile,
     iter_entries,
@@ -26,10 +25,6 @@ from cuggino.storage.journal.reader import (
 _OPENING = b'{"v":'
 """The beginning of every entry."""
 _LONGEST_TORN = 1024 * 1024
-_LATEST = 100
-"""Journals that `past_digests` looks at."""
-_MOST_READ = 16 * 1024 * 1024
-"""Bytes of journals without digests that it reads."""
 _REMEMBERED = 1024
 """Journals whose beginning or end a process remembers."""
 
@@ -117,51 +112,6 @@ def _origin(path: Path, _inode: int) -> RunOrigin:
     assert isinstance(event, RunStarted)  # by `iter_entries`
     slot = event.options.get("slot")
     return RunOrigin(event.run_id, event.kind, event.item, slot if isinstance(slot, int) else 0)
-
-
-def digest_of(path: Path) -> JournalDigest:
-    """Return the digest of the journal: the kept one, or one from reading the whole journal.
-
-    Raises:
-        StorageError: as `read_journal`.
-    """
-    with storing("read journal", path):
-        status = path.stat()
-    if kept := kept_digest(path, size=status.st_size, modified=status.st_mtime_ns):
-        return kept
-
-    # If it grows meanwhile, its size and time are those of before, so that the digest is not used.
-    digest = DigestFold.of(path).digest(status)
-    keep_digest(path, digest)
-    return digest
-
-
-def past_digests(folder: Path, *, without: str = "") -> Iterator[JournalDigest]:
-    """Yield the digests of the latest journals, the latest first, without reading long journals.
-
-    A journal without a digest is read only while such journals are short together; one that cannot
-    be read is left out.
-
-    Args:
-        folder: the folder of the journals.
-        without: the id of a run that is left out, such as one that is resumed.
-    """
-    left = _MOST_READ
-    try:
-        paths = list_journals(folder)
-    except StorageError:
-        return
-    for path in paths[:_LATEST]:
-        if path.stem == without:
-            continue
-        with suppress(OSError, StorageError):
-            status = path.stat()
-            known = kept_digest(path, size=status.st_size, modified=status.st_mtime_ns)
-            if known is None and status.st_size <= left:
-                left -= status.st_size
-                known = digest_of(path)
-            if known is not None:
-                yield known
 
 
 def prune(

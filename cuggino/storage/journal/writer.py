@@ -9,6 +9,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
+from typing import Protocol
 
 from cuggino.events import (
     Event,
@@ -20,9 +21,22 @@ from cuggino.events import (
 from cuggino.files import is_linked, storage_error, storing
 from cuggino.protection import own_write
 from cuggino.storage.journal.bounding import encoded
-from cuggino.storage.journal.counting import DIGESTED, DigestFold
-from cuggino.storage.journal.digest import keep_digest
+from cuggino.storage.journal.digest import JournalDigest, keep_digest
 from cuggino.storage.journal.reader import SUFFIX, VERSION, Entry, Scan
+
+
+class JournalFold(Protocol):
+    """What is counted of the entries, and becomes the digest of a journal that is closed."""
+
+    @property
+    def seq(self) -> int:
+        """The number of the last entry that was counted; 0 without one."""
+
+    def add(self, entry: Entry) -> None:
+        """Count an entry."""
+
+    def digest(self, status: os.stat_result) -> JournalDigest | None:
+        """Return the digest of a journal with this status; None if entries are missing."""
 
 
 class Journal:
@@ -44,7 +58,7 @@ class Journal:
         seq: int,
         length: int,
         sync: bool,
-        fold: DigestFold | None = None,
+        fold: JournalFold | None = None,
     ) -> None:
         self.path = path
         self.run_id = run_id
@@ -57,13 +71,21 @@ class Journal:
         """True if a partial line may follow the good ones."""
         self._eventful = True
         """True if the running stage has had an event."""
-        self._fold = DigestFold() if fold is None else fold
+        self._fold = fold
 
     @classmethod
     def create(
-        cls, folder: Path, started: RunStarted, *, at: datetime, sync: bool = True
+        cls,
+        folder: Path,
+        started: RunStarted,
+        *,
+        at: datetime,
+        sync: bool = True,
+        fold: JournalFold | None = None,
     ) -> Journal:
         """Create the journal `<run_id>.jsonl` with `started`; only the user may read it.
+
+        `fold` counts the entries, for a digest that is kept when the journal is closed.
 
         Raises:
             StorageError: it cannot be written, or exists already.
@@ -75,7 +97,7 @@ class Journal:
                 with suppress(OSError):  # the folder may belong to another user
                     folder.chmod(0o700)
             file = io.FileIO(path, "xb", opener=_private)
-        journal = cls(path, file, run_id=started.run_id, seq=0, length=0, sync=sync)
+        journal = cls(path, file, run_id=started.run_id, seq=0, length=0, sync=sync, fold=fold)
         try:
             journal.append(started, at=at)
         except BaseException:
@@ -90,22 +112,24 @@ class Journal:
         return journal
 
     @classmethod
-    def open(cls, path: Path, *, sync: bool = True, known: DigestFold | None = None) -> Journal:
+    def open(cls, path: Path, *, sync: bool = True, fold: JournalFold | None = None) -> Journal:
         """Open an existing journal to append. A torn last line is cut off.
 
-        The entries that `known` has counted are not read again; it counts the others.
+        The entries that `fold` has counted are not read again; it counts the others.
 
         Raises:
             StorageError: as `scan_journal`, or it cannot be written; nothing was changed.
         """
-        fold = DigestFold() if known is None else known
-        scan = Scan(path, only=DIGESTED, begin=fold.seq)
+        seq = 0 if fold is None else fold.seq
+        scan = Scan(path, only=None if fold is not None else (), begin=seq)
         for entry in scan:
-            fold.add(entry)
+            seq = entry.seq
+            if fold is not None:
+                fold.add(entry)
         with storing("write journal", path):
             file = io.FileIO(path, "ab")
         journal = cls(
-            path, file, run_id=fold.run_id, seq=fold.seq, length=scan.length, sync=sync, fold=fold
+            path, file, run_id=path.stem, seq=seq, length=scan.length, sync=sync, fold=fold
         )
         if scan.torn:
             try:
@@ -143,7 +167,8 @@ class Journal:
         self._uncertain = False
         self._eventful = type(event) is not StageStarted
         entry = Entry(seq=seq + 1, at=time, stage=stage, event=event)
-        self._fold.add(entry)
+        if self._fold is not None:
+            self._fold.add(entry)
         return entry
 
     def _decides(self, event: Event) -> bool:
@@ -167,8 +192,10 @@ class Journal:
         status = os.fstat(self._file.fileno())
         with storing("write journal", self.path):
             self._file.close()
-        if self._fold.is_whole and status.st_size == self._good[1]:
-            keep_digest(self.path, self._fold.digest(status))
+        if self._fold is not None and status.st_size == self._good[1]:
+            digest = self._fold.digest(status)
+            if digest is not None:
+                keep_digest(self.path, digest)
 
     def _add(self, line: bytes, *, synced: bool) -> None:
         if self._uncertain:

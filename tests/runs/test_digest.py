@@ -11,7 +11,9 @@ import pytest
 
 from cuggino import events as ev
 from cuggino.errors import StorageError
-from cuggino.storage.journal import Journal, digest_of, prune, read_journal, run_totals
+from cuggino.runs import RunState
+from cuggino.runs.digests import DigestFold, digest_of
+from cuggino.storage.journal import Journal, prune, read_journal
 
 AT = datetime(2026, 11, 22, 9, tzinfo=UTC)
 STARTED = ev.RunStarted(run_id="0193-a", kind="run", command="cuggino run", focus="login")
@@ -34,7 +36,7 @@ def folder(tmp_path: Path) -> Path:
 
 def write(folder: Path, *more: ev.Event) -> Path:
     """Write a journal of the story, a second an entry."""
-    journal = Journal.create(folder, STARTED, at=AT, sync=False)
+    journal = Journal.create(folder, STARTED, at=AT, sync=False, fold=DigestFold())
     for number, event in enumerate([*STORY, *more], 1):
         journal.append(event, at=AT + timedelta(seconds=number), stage="planning#1")
     journal.close()
@@ -52,7 +54,7 @@ def test_as_the_journal_says(folder: Path, ended: tuple[ev.Event, ...]) -> None:
     written = kept(path).read_text()
     digest = digest_of(path)
     journal = read_journal(path)
-    assert run_totals(journal) == digest.totals
+    assert RunState.of(journal.entries).totals == digest.totals
     assert 0.25 == digest.totals.cost_usd
     assert (("abc1234", "Add it"),) == digest.totals.commits
     assert (STARTED, journal.ended) == (digest.started, digest.ended)
@@ -67,14 +69,14 @@ def test_as_the_journal_says(folder: Path, ended: tuple[ev.Event, ...]) -> None:
 def test_a_continued_run(folder: Path, last: ev.Event) -> None:
     """The next process adds to the totals, and its beginning is the latest."""
     path = write(folder, last)
-    journal = Journal.open(path, sync=False)
+    journal = Journal.open(path, sync=False, fold=DigestFold())
     later = AT + timedelta(hours=1)
     journal.append(ev.RunContinued(), at=later)
     journal.append(ev.RunEnded(state="approved"), at=later + timedelta(seconds=2))
     journal.close()
     digest = digest_of(path)
     assert (later, "approved") == (digest.continued, digest.state)
-    assert run_totals(read_journal(path)) == digest.totals
+    assert RunState.of(read_journal(path).entries).totals == digest.totals
     assert 11.0 == digest.totals.duration, "9 seconds and 2"
 
 
@@ -91,7 +93,7 @@ def test_a_journal_that_has_changed(folder: Path) -> None:
     """Another size or another time, and the journal is read again."""
     path = write(folder)
     before = digest_of(path)
-    journal = Journal.open(path, sync=False)
+    journal = Journal.open(path, sync=False, fold=DigestFold())
     journal.append(ev.RunEnded(state="stalled"), at=AT)
     assert ("unfinished", "stalled") == (before.state, digest_of(path).state)
     journal.close()
@@ -127,7 +129,7 @@ def test_where_none_can_be_kept(folder: Path, tmp_path: Path) -> None:
 def test_what_cannot_be_written(folder: Path) -> None:
     """Half a surrogate pair does not cause a failure: the digest is not kept."""
     started = STARTED.model_copy(update={"focus": "caf\udce9"})
-    journal = Journal.create(folder, started, at=AT, sync=False)
+    journal = Journal.create(folder, started, at=AT, sync=False, fold=DigestFold())
     journal.close()
     assert not kept(journal.path).exists()
     assert digest_of(journal.path).started.run_id == started.run_id
@@ -142,7 +144,7 @@ def test_nobody_else_sees_them(folder: Path) -> None:
 
 def test_a_journal_that_is_gone(folder: Path) -> None:
     """Closing it is not an error."""
-    journal = Journal.create(folder, STARTED, at=AT, sync=False)
+    journal = Journal.create(folder, STARTED, at=AT, sync=False, fold=DigestFold())
     journal.path.unlink()
     journal.close()
     journal.close()

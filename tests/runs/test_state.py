@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from cuggino import events as ev
-from cuggino.runs import Activity, RunningTool, tool_target
+from cuggino.runs import RunningTool, RunState, tool_target
 
 START = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)
 
 
-def after(*events: ev.Event, start: Activity | None = None) -> Activity:
+def after(*events: ev.Event, start: RunState | None = None) -> RunState:
     """Return the activity after events that come a second apart, from second 0 on."""
-    activity = start or Activity()
+    activity = start or RunState()
     for second, event in enumerate(events):
         activity = activity.add(event, at=at(second))
     return activity
@@ -135,9 +135,13 @@ def test_a_run_ends_with_its_outcome_and_keeps_its_totals() -> None:
     ],
     ids=lambda event: type(event).__name__,
 )
-def test_events_without_effect_return_the_same_activity(event: ev.Event) -> None:
-    activity = after(*DEMO[:7])
-    assert activity.add(event, at=at(100)) is activity
+def test_events_without_effect_on_what_goes_on(event: ev.Event) -> None:
+    """Some events change nothing but the time of the last event, and what is counted."""
+    before = after(*DEMO[:7])
+    then = before.add(event, at=at(100))
+    counted = {name: getattr(before, name) for name in ("last", "tally", "stages")}
+    assert before == replace(then, **counted)
+    assert at(6 if isinstance(event, ev.PingEvent) else 100) == then.last
 
 
 def test_parallel_tools_end_one_by_one() -> None:
@@ -226,7 +230,7 @@ def test_windows_of_an_item(
     before: ev.QuotaUsed, other: ev.QuotaUsed, expected: ev.QuotaUsed
 ) -> None:
     """Of the reports of a watch and of its item, the newer one counts."""
-    watch = Activity(kind="watch", item="a.md", windows=(before,))
+    watch = RunState(kind="watch", item="a.md", windows=(before,))
     assert (expected,) == watch.with_item(after(other)).windows
 
 
@@ -431,7 +435,7 @@ def test_a_pause_begins_at_the_next_boundary() -> None:
     assert asked.add(ev.ContinueAsked(), at=at(9)).state == "working"
     paused = asked.add(ev.RunPaused(), at=at(10))
     assert (paused.state, paused.paused_since) == ("paused", at(10))
-    assert paused.add(ev.PauseAsked(), at=at(11)) is paused
+    assert paused.paused_since == paused.add(ev.PauseAsked(), at=at(11)).paused_since
     assert paused.add(ev.RunPaused(), at=at(12)).paused_since == at(10)
     assert paused.add(ev.ContinueAsked(), at=at(13)).state == "working"
     assert paused.add(ev.PauseEnded(seconds=3), at=at(13)).paused_since is None

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from cuggino import events as ev
-from cuggino.storage.journal import Journal, RunPart, digest_of, folder, past_digests
+from cuggino.runs import digests
+from cuggino.runs.digests import DigestFold, digest_of, past_digests
+from cuggino.storage.journal import Journal, RunPart
 
 AT = datetime(2026, 11, 22, 9, tzinfo=UTC)
 STORY: list[ev.Event] = [
@@ -30,7 +32,7 @@ def write(journals: Path, *events: ev.Event, number: int = 1, **started: Any) ->
     first = ev.RunStarted.model_validate(
         {"run_id": f"0193-{number}", "kind": "run", "command": "c", "agent": "claude", **started}
     )
-    journal = Journal.create(journals, first, at=AT, sync=False)
+    journal = Journal.create(journals, first, at=AT, sync=False, fold=DigestFold())
     for second, event in enumerate(events or STORY, 1):
         journal.append(event, at=AT + timedelta(seconds=second))
     journal.close()
@@ -70,7 +72,7 @@ def test_long_journals_are_not_read(journals: Path, monkeypatch: pytest.MonkeyPa
     paths = [write(journals, number=number) for number in range(4)]
     for path in paths[1:]:
         kept(path).unlink()
-    monkeypatch.setattr(folder, "_MOST_READ", 2 * paths[0].stat().st_size)
+    monkeypatch.setattr(digests, "_MOST_READ", 2 * paths[0].stat().st_size)
     assert ["0193-3", "0193-2", "0193-0"] == ids(journals)
     assert not kept(paths[1]).exists()
 

@@ -7,16 +7,13 @@ from pathlib import Path
 import pytest
 
 from cuggino import events as ev
+from cuggino.runs import Delivery, RunState
+from cuggino.runs.digests import DIGESTED
 from cuggino.storage.journal import (
-    COUNTED,
-    DELIVERED,
-    Delivery,
     Journal,
     JournalFile,
-    fold_delivery,
     iter_entries,
     read_journal,
-    run_totals,
 )
 from tests.cli.recorded_deliveries import (
     DONE,
@@ -31,7 +28,7 @@ from tests.cli.recorded_deliveries import (
 
 
 def fold(journal: JournalFile) -> Delivery:
-    return fold_delivery(journal.entries)
+    return RunState.of(journal.entries).delivery
 
 
 def test_sessions(tmp_path: Path) -> None:
@@ -108,7 +105,7 @@ def test_a_session_of_two_processes_is_one(tmp_path: Path) -> None:
     ]
     assert delivery.ended is not None
     assert "all_passed" == delivery.ended.reason
-    totals = run_totals(resumed)
+    totals = RunState.of(resumed.entries).totals
     assert (2, 0.5) == (totals.rounds, totals.cost_usd)
     assert 2 == delivery.ended.sessions
 
@@ -127,7 +124,7 @@ def test_a_journal_that_ends_anywhere(tmp_path: Path, cut: int) -> None:
     """A journal cut at any entry gives exactly the information up to there."""
     run = deliver(tmp_path)
     entries = run.entries[: cut + 1]
-    delivery = fold_delivery(entries)
+    delivery = RunState.of(entries).delivery
     begun = [e.event.session for e in entries if isinstance(e.event, ev.DeliverSessionStarted)]
     assert begun == [s.session for s in delivery.sessions]
     told = [e.event for e in entries if isinstance(e.event, ev.DeliverSessionEnded)]
@@ -144,11 +141,14 @@ def test_the_named_entries_are_enough(tmp_path: Path) -> None:
     whole = deliver(tmp_path, *TURNS[:1], hanging(), seconds=7)
     whole = go_on(tmp_path, *TURNS[3:], verify=True)
     path = path_of(tmp_path)
-    assert fold(whole) == fold_delivery(iter_entries(path, only=DELIVERED))
-    assert run_totals(whole) == run_totals(read_journal(path, only=COUNTED))
+    assert fold(whole) == RunState.of(iter_entries(path, only=DIGESTED)).delivery
+    assert (
+        RunState.of(whole.entries).totals
+        == RunState.of(read_journal(path, only=DIGESTED).entries).totals
+    )
 
 
 def test_sessions_count_as_iterations_and_agents(tmp_path: Path) -> None:
     """A run of five sessions has five iterations, five agents and their cost."""
-    totals = run_totals(deliver(tmp_path, verify=True))
+    totals = RunState.of(deliver(tmp_path, verify=True).entries).totals
     assert (5, 5, 0, 1.25) == (totals.rounds, totals.agents, totals.tasks, totals.cost_usd)

@@ -6,8 +6,8 @@ from datetime import timedelta
 from functools import partial
 
 from cuggino import events as ev
-from cuggino.runs import Activity
-from tests.runs.test_activity import after, at, started, tool
+from cuggino.runs import RunState
+from tests.runs.test_state import after, at, started, tool
 
 BEGUN: list[ev.Event] = [
     started(kind="watch", slots=3, model="opus"),
@@ -22,7 +22,7 @@ def of(item: str, *events: ev.Event) -> list[ev.Event]:
     return [event.of_item(item) for event in events]
 
 
-def item(activity: Activity, name: str) -> Activity:
+def item(activity: RunState, name: str) -> RunState:
     found = activity.of_item(name)
     assert found is not None
     return found

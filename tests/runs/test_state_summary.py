@@ -1,17 +1,17 @@
-"""The summary of a run, folded from its events."""
+"""What a state says at the end of a run."""
 
 from __future__ import annotations
 
-from dataclasses import fields
-from functools import reduce
 from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from cuggino import events as ev
-from cuggino.domain import RunCommit, RunSummary
+from cuggino.domain import RunCommit
+from cuggino.runs import RunState
 from tests.events.generated import EVENTS, events_of
+from tests.runs.test_state import after
 from tests.vectors import each
 
 ROUND = ev.IterationStart(iteration=1, max_iterations=3)
@@ -19,20 +19,26 @@ APPROVED = ev.LoopApproved(iteration=1)
 ISSUE = ev.LoopSpecIssue(iteration=1, content="unclear", filename="x.md")
 
 
-def facts(summary: RunSummary) -> dict[str, Any]:
+OF_TALLY = ("rounds", "tasks", "agents", "commits")
+OF_STATE = (
+    *("ending", "cost_usd", "usage", "done", "parked", "landings", "sent_back_count", "kind"),
+    *("deliverables", "failed_commits", "gate_changed", "lost_base", "tbd_files"),
+    *("spec_issue_file", "calls"),
+)
+
+
+def facts(run: RunState) -> dict[str, Any]:
     """Return what a summary shows."""
-    counts = ("rounds", "tasks", "agents", "commits", "cost_usd", "usage")
-    own = {field.name for field in fields(RunSummary)} - {"tally"}
-    return {name: getattr(summary, name) for name in (*own, *counts)}
+    counts = {name: getattr(run.tally, name) for name in OF_TALLY}
+    return counts | {name: getattr(run, name) for name in OF_STATE}
 
 
 def shown(**given: Any) -> dict[str, Any]:
-    """Return the facts of an empty summary, but for those given."""
-    return {**facts(RunSummary()), **given}
+    """Return the facts of an empty state, but for those given."""
+    return {**facts(RunState()), **given}
 
 
-def folded(*events: ev.Event) -> RunSummary:
-    return reduce(RunSummary.add, events, RunSummary())
+folded = after
 
 
 def test_whole_run() -> None:
@@ -55,7 +61,7 @@ def test_whole_run() -> None:
         APPROVED,
     )
     assert facts(summary) == shown(
-        outcome="approved",
+        ending="approved",
         rounds=2,
         tasks=2,
         agents=7,
@@ -67,22 +73,22 @@ def test_whole_run() -> None:
 @each(
     "expected, event",
     [
-        (RunSummary(outcome="approved"), APPROVED),
+        ({"ending": "approved"}, APPROVED),
         (
-            RunSummary(outcome="max_iterations"),
+            {"ending": "max_iterations"},
             ev.LoopMaxIterations(iteration=3, max_iterations=3),
         ),
         (
-            RunSummary(outcome="spec_issue", spec_issue_file="x.md", asking=frozenset({"x.md"})),
+            {"ending": "spec_issue", "spec_issue_file": "x.md", "calls": ("Answer: unclear",)},
             ISSUE,
         ),
-        (RunSummary(gate_changed=("check.sh",)), ev.GateChanged(iteration=1, paths=("check.sh",))),
-        (RunSummary(lost_base="a1"), ev.HistoryRewritten(base="a1", head="b2")),
+        ({"gate_changed": ("check.sh",)}, ev.GateChanged(iteration=1, paths=("check.sh",))),
+        ({"lost_base": "a1"}, ev.HistoryRewritten(base="a1", head="b2")),
     ],
 )
-def test_single_events(expected: RunSummary, event: ev.Event) -> None:
+def test_single_events(expected: dict[str, Any], event: ev.Event) -> None:
     """The last event of a loop is its outcome; what a person should look at is kept."""
-    assert expected == folded(event)
+    assert shown(**expected) == facts(folded(event))
 
 
 def test_known_costs_are_summed() -> None:
@@ -98,28 +104,22 @@ def test_watch() -> None:
     """In a watch the counts add up over all items, and each item has a new outcome."""
     item = ev.WatchProcessingItem(filename="a.md")
     first = folded(item, ROUND, ISSUE, ev.WatchItemCompleted(filename="a.md"))
-    second = reduce(RunSummary.add, [ev.WatchAuditStarted(), item, ROUND], first)
+    second = after(ev.WatchAuditStarted(), item, ROUND, start=first)
     assert facts(first) == shown(
-        outcome="spec_issue",
+        ending="spec_issue",
         rounds=1,
-        items=1,
+        done=1,
         spec_issue_file="x.md",
-        in_watch=True,
-        asking=frozenset({"x.md"}),
+        kind="watch",
+        calls=("Answer: unclear",),
     )
-    assert facts(second) == shown(rounds=2, agents=1, items=1, in_watch=True)
-
-
-def test_other_events_change_nothing() -> None:
-    """An event that does not count returns the same summary."""
-    summary = folded(ROUND)
-    assert summary.add(ev.AgentMessage(text="hi")) is summary
+    assert facts(second) == shown(rounds=2, agents=1, done=1, kind="watch")
 
 
 @each("outcome", ["failed", "interrupted"])
 def test_ended_from_outside(outcome: ev.RunOutcome) -> None:
     """A failure or an interruption from the runner overrides the outcome of the events."""
-    assert folded(ROUND).ended(outcome).rounds == 1
+    assert outcome == folded(ROUND).ended(outcome).ending
 
 
 def test_a_resumed_run_counts_once() -> None:
@@ -135,16 +135,16 @@ def test_a_resumed_run_counts_once() -> None:
         usage=ev.Usage(input_tokens=7),
         duration=9.0,
     )
-    alone = RunSummary().add(resumed)
-    assert (2, 3, 5, 0.5) == (alone.rounds, alone.tasks, alone.agents, alone.cost_usd)
-    assert 9.0 == alone.earlier_s
+    alone = folded(resumed)
+    assert (2, 3, 5, 0.5) == (
+        *(alone.tally.rounds, alone.tally.tasks, alone.tally.agents),
+        alone.cost_usd,
+    )
+    assert 9.0 == alone.earlier
     assert (RunCommit("a1", "Add a"),) == alone.commits
     assert ev.Usage(input_tokens=7) == alone.usage
-    watched = (
-        RunSummary().add(ev.WatchProcessingItem(filename="a.md")).add(ev.PlanningStart(iteration=1))
-    )
-    assert watched == watched.add(resumed)
-    assert watched.in_watch
+    watched = folded(ev.WatchProcessingItem(filename="a.md"), ev.PlanningStart(iteration=1))
+    assert facts(watched) == facts(after(resumed, start=watched))
 
 
 LISTED = ev.DeliverablesListed(
@@ -160,11 +160,11 @@ def test_delivery() -> None:
     first = ev.DeliverSessionStarted(session=1, instruction="initializer")
     second = ev.DeliverSessionStarted(session=2, instruction="coding")
     summary = folded(ev.DeliverablesListed(), first, LISTED, second, LISTED)
-    expected = shown(rounds=2, agents=2, in_delivery=True, deliverables=LISTED)
+    expected = shown(rounds=2, agents=2, kind="deliver", deliverables=LISTED)
     assert expected == facts(summary)
-    assert folded(first).in_delivery
-    assert folded(LISTED).in_delivery
-    assert not folded(ROUND).in_delivery
+    assert "deliver" == folded(first).kind
+    assert "deliver" == folded(LISTED).kind
+    assert "" == folded(ROUND).kind
 
 
 @each(
@@ -176,8 +176,8 @@ def test_delivery() -> None:
         ("max_iterations", "max_iterations"),
         ("max_retries_exceeded", "stalled"),
         ("stalled", "stalled"),
-        ("quota_exceeded", "failed"),
-        ("budget_exceeded", "failed"),
+        ("quota_exceeded", "quota"),
+        ("budget_exceeded", "budget"),
         ("failed", "failed"),
         ("interrupted", "interrupted"),
     ],
@@ -185,7 +185,7 @@ def test_delivery() -> None:
 def test_how_a_delivery_ends(reason: ev.DeliverExit, outcome: ev.RunOutcome) -> None:
     """The deliverables loop reports each of its outcomes."""
     ended = folded(ev.DeliverEnded(reason=reason))
-    assert RunSummary(outcome=outcome, in_delivery=True) == ended
+    assert (outcome, "deliver") == (ended.ending, ended.kind)
 
 
 def test_a_watch_with_slots() -> None:
@@ -193,7 +193,7 @@ def test_a_watch_with_slots() -> None:
     resumed = ev.RunResumed(run_id="r", stages=1, rounds=7, cost_usd=9.0, item="a.md")
     landed = ev.WatchLanded(filename="a.md", commit="c", trunk_was="b")
     back = ev.WatchSentBack(filename="b.md", reason="check", returns=1)
-    expected = shown(landings=(RunCommit("c", "a"),), returns=1)
+    expected = shown(landings=(RunCommit("c", "a"),), sent_back_count=1)
     assert expected == facts(folded(resumed, landed, back))
 
 
@@ -205,9 +205,9 @@ def test_what_waits_in_a_watch() -> None:
 
     parked = ev.WatchItemParked(filename="c.md", reason="no")
     asked = folded(begun("a.md", 1), ISSUE.of_item("a.md"), parked, begun("b.md", 2))
-    assert (frozenset({"a.md"}), 1) == (asked.asking, asked.parked)
-    assert not asked.add(begun("a.md", 1)).asking
-    assert not folded(begun("a.md", 0), ISSUE, begun("b.md", 0)).asking
+    assert (["a.md"], 1) == ([question.item for question in asked.questions], asked.parked)
+    assert not after(begun("a.md", 1), start=asked).questions
+    assert not folded(begun("a.md", 0), ISSUE, begun("b.md", 0)).questions
 
 
 @pytest.mark.parametrize("cls", EVENTS, ids=lambda cls: cls.__name__)
@@ -217,6 +217,6 @@ def test_every_event_can_be_added(cls: type[ev.Event], data: st.DataObject) -> N
     """Every event leaves the money and the counts at least as high, but for a resumed run."""
     event = data.draw(events_of(cls))
     before = folded(ROUND, ev.UsageUpdate(usage=ev.Usage(input_tokens=1), cost_usd=1.0))
-    after = before.add(event)
-    assert before.rounds <= after.rounds
-    assert (after.cost_usd or 0.0) >= 1.0 or isinstance(event, ev.SessionEnded | ev.UsageUpdate)
+    then = after(event, start=before)
+    assert before.tally.rounds <= then.tally.rounds
+    assert (then.cost_usd or 0.0) >= 1.0 or isinstance(event, ev.SessionEnded | ev.UsageUpdate)

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TypeAlias
 
-from pydantic import BaseModel, ConfigDict
-
 from cuggino.domain import NamedAgent, Spending, Substitutes, begins_session
 from cuggino.events import (
     AgentFellBack,
@@ -20,7 +18,7 @@ from cuggino.events import (
     SessionEnded,
     UsageUpdate,
 )
-from cuggino.storage.journal.reader import Entry
+from cuggino.storage.journal import Entry, RunPart
 
 _ROLES: Mapping[str, str] = MappingProxyType(
     {
@@ -32,23 +30,6 @@ _ROLES: Mapping[str, str] = MappingProxyType(
 """The roles whose sessions these events announce."""
 _JUDGE = "judge"
 """The role of the plan/build loop's phase `verify`."""
-
-
-class RunPart(BaseModel):
-    """The sessions of one role with one agent and model in a run."""
-
-    model_config = ConfigDict(frozen=True, defer_build=True)
-
-    role: str
-    agent: str
-    model: str | None = None
-    """The configured one, else the one that the agent reported; None if nobody named it."""
-    sessions: int
-    """Sessions that reported their usage or their end."""
-    cost_usd: float | None = None
-    cost_estimated: bool = False
-    duration: float = 0.0
-    """Seconds of the sessions that reported their end."""
 
 
 _Key: TypeAlias = tuple[str, str, str | None]

@@ -1,0 +1,65 @@
+"""The state of a run: one fold over its events, from which every view is made.
+
+state = RunState()
+for entry in read_journal(path).entries:
+state = state.add(entry.event, at=entry.at, stage=entry.stage)
+"""
+
+from cuggino.runs.state.delivery import DeliverableCourse, DeliveredSession, Delivery, StatusChange
+from cuggino.runs.state.run import RunState
+from cuggino.runs.state.stages import Stages
+from cuggino.runs.state.steps import LASTING
+from cuggino.runs.state.values import (
+    Ending,
+    ItemEnd,
+    ItemPlace,
+    ItemState,
+    Job,
+    KeptWork,
+    Landing,
+    LandingEnd,
+    Process,
+    Question,
+    RunningTool,
+    RunStatus,
+    SlotUse,
+    StageKind,
+    StageTry,
+    StateWord,
+    Wait,
+    WatchedItem,
+    later,
+)
+from cuggino.runs.state.watched import Watched, Work, delay_text
+
+__all__ = [
+    "LASTING",
+    "DeliverableCourse",
+    "DeliveredSession",
+    "Delivery",
+    "Ending",
+    "ItemEnd",
+    "ItemPlace",
+    "ItemState",
+    "Job",
+    "KeptWork",
+    "Landing",
+    "LandingEnd",
+    "Process",
+    "Question",
+    "RunState",
+    "RunStatus",
+    "RunningTool",
+    "SlotUse",
+    "StageKind",
+    "StageTry",
+    "Stages",
+    "StateWord",
+    "StatusChange",
+    "Wait",
+    "Watched",
+    "WatchedItem",
+    "Work",
+    "delay_text",
+    "later",
+]
