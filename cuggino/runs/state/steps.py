@@ -40,6 +40,7 @@ from cuggino.events import (
     LoopMaxIterations,
     LoopSpecIssue,
     LoopStalled,
+    LoopTerminalEvent,
     PauseAsked,
     PauseEnded,
     PlanBuildEnded,
@@ -204,7 +205,8 @@ def _continued(state: RunState, event: RunContinued, at: datetime) -> RunState:
         is_stopping=False,
         outcome="",
         message="",
-        result=None,
+        # A resumed run does not record the same result again, but for those that each process has.
+        result=state.result if isinstance(state.result, LoopTerminalEvent) else None,
     )
 
 
