@@ -53,6 +53,7 @@ from cuggino.runs.status import (
     project_status,
     status_json,
 )
+from cuggino.runs.statuses import follow_statuses
 from cuggino.runs.streaming import TimedEvent, list_runs, replay, replay_timed
 from cuggino.runs.tails import JournalNews, RunTail, live_journals
 from cuggino.runs.tools import tool_target
@@ -92,6 +93,7 @@ __all__ = [
     "cost_unknown",
     "digest_of",
     "follow",
+    "follow_statuses",
     "last_journal",
     "list_runs",
     "live_journals",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +19,9 @@ from cuggino.storage.journal import Entry, list_journals, skim
 
 ProjectState: TypeAlias = Literal["running", "idle", "waiting"]
 """`running`: a run works. `waiting`: nothing works until a person acts. `idle`: nothing to do."""
+
+ReadRun: TypeAlias = Callable[[Path], tuple[RunState, Entry, Entry]]
+"""Return the state of a journal's run, and its first and its last entry."""
 
 _RECENT = 80
 """The latest journals among which the watch of an item is searched."""
@@ -90,8 +93,12 @@ def _works(activity: RunState) -> bool:
     return activity.state not in ("paused", "idle", "ended")
 
 
-def project_status(project: str | os.PathLike[str], *, at: datetime) -> ProjectStatus:
+def project_status(
+    project: str | os.PathLike[str], *, at: datetime, read: ReadRun | None = None
+) -> ProjectStatus:
     """Return the status of a project from its workspace and journals, without writing.
+
+    `read` folds a journal; default: from its beginning.
 
     Raises:
         StorageError: the folder of the journals cannot be read.
@@ -99,14 +106,15 @@ def project_status(project: str | os.PathLike[str], *, at: datetime) -> ProjectS
     folder = Path(project).resolve()
     workspace = Workspace(folder)
     owner = working_process(workspace)
+    read = read or read_run
     activity, last, problem = None, None, ""
     if owner is not None:
         try:
-            activity = _activity(workspace, owner)
+            activity = _activity(workspace, owner, read)
         except StorageError as error:
             problem = error.message
     else:
-        last = _last(workspace)
+        last = _last(workspace, read)
     return ProjectStatus(
         folder=folder,
         at=at,
@@ -119,23 +127,23 @@ def project_status(project: str | os.PathLike[str], *, at: datetime) -> ProjectS
     )
 
 
-def _activity(workspace: Workspace, owner: LockOwner) -> RunState | None:
+def _activity(workspace: Workspace, owner: LockOwner, read: ReadRun) -> RunState | None:
     """Return the activity of the process, with the stage and tool of a watch's item."""
     live = live_journals(workspace, owner)
-    found = [_read(path) for path in live]
+    found = [read(path) for path in live]
     if not found:
         return None
     (whole, _, _), *runs = found
     if whole.items:
         for run, first, _ in runs:
-            assert isinstance(first.event, RunStarted)  # by `_read`
+            assert isinstance(first.event, RunStarted)  # by `read_run`
             whole = whole.with_item(run, item_of_run(first.event))
     elif whole.kind == "watch" and whole.item and runs:
         whole = whole.with_item(runs[-1][0])
     return whole
 
 
-def _read(path: Path) -> tuple[RunState, Entry, Entry]:
+def read_run(path: Path) -> tuple[RunState, Entry, Entry]:
     """Return the activity of a journal's run, and the first and the last entry."""
     activity = RunState()
     first = last = None
@@ -161,20 +169,20 @@ def last_journal(workspace: Workspace) -> Path | None:
     return latest[0]
 
 
-def _last(workspace: Workspace) -> LastRun | None:
+def _last(workspace: Workspace, read: ReadRun) -> LastRun | None:
     path = last_journal(workspace)
-    return None if path is None else _last_run(Runs(workspace.root), path)
+    return None if path is None else _last_run(Runs(workspace.root), path, read)
 
 
-def _last_run(runs: Runs, path: Path) -> LastRun:
+def _last_run(runs: Runs, path: Path, read: ReadRun) -> LastRun:
     try:
-        activity, first, last = _read(path)
+        activity, first, last = read(path)
     except StorageError as error:
         at = datetime.fromtimestamp(_written(path), UTC)
         return LastRun(
             run_id=path.stem, state="unreadable", at=at, activity=RunState(), message=error.message
         )
-    assert isinstance(first.event, RunStarted)  # by `_read`
+    assert isinstance(first.event, RunStarted)  # by `read_run`
     state: RunStatus = last.event.state if isinstance(last.event, RunEnded) else "killed"
     return LastRun(
         run_id=path.stem,

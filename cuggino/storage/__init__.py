@@ -67,6 +67,7 @@ from cuggino.storage.journal import (
     read_journal,
     scan_journal,
 )
+from cuggino.storage.known import known_projects, remember_project
 from cuggino.storage.lock import LockOwner
 from cuggino.storage.moving import digest_of
 from cuggino.storage.origins import Origin, Origins, imported_name
@@ -131,6 +132,7 @@ __all__ = [
     "imported_name",
     "is_done",
     "iter_entries",
+    "known_projects",
     "list_journals",
     "move_item",
     "new_run_id",
@@ -141,6 +143,7 @@ __all__ = [
     "read_journal",
     "read_text_file",
     "read_written",
+    "remember_project",
     "remove_done",
     "rewrite",
     "scan_journal",

@@ -54,22 +54,31 @@ def announce_page(
 
 def served_page(folder: Path, *, state: Path | None = None) -> str | None:
     """Return the link of a running page that shows the project in `folder`, or None."""
+    wanted = str(folder.resolve())
+    return next((url for url, folders in _pages(state) if wanted in folders), None)
+
+
+def served_folders(*, state: Path | None = None) -> list[Path]:
+    """Return the projects that running pages show."""
+    return [Path(folder) for _, folders in _pages(state) for folder in folders]
+
+
+def _pages(state: Path | None) -> Iterator[tuple[str, list[str]]]:
+    """Yield the link of each running page, with the projects that it shows."""
     state = state or state_folder(os.environ)
     if state is None:
-        return None
-    wanted = str(folder.resolve())
+        return
     try:
         found = sorted((state / _FOLDER).glob("*.json"))
     except OSError:
-        return None
+        return
     for path in found:
-        url = _read(path, wanted)
-        if url is not None:
-            return url
-    return None
+        page = _read(path)
+        if page is not None:
+            yield page
 
 
-def _read(path: Path, wanted: str) -> str | None:
+def _read(path: Path) -> tuple[str, list[str]] | None:
     try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     except OSError:
@@ -84,8 +93,8 @@ def _read(path: Path, wanted: str) -> str | None:
                 path.unlink()
             return None
         match parse_json(os.read(file, _LONGEST)):
-            case {"url": str(url), "folders": list(folders)} if wanted in folders:
-                return url
+            case {"url": str(url), "folders": list(folders)}:
+                return url, [folder for folder in folders if isinstance(folder, str)]
             case _:
                 return None
     except (OSError, ValueError):

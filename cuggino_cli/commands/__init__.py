@@ -20,6 +20,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         "While it runs": {
             "status": "Show what runs in a project, and what waits for you.",
             "follow": "Show a run from its beginning, then live, until it ends.",
+            "top": "Show all runs of this machine on one screen, and act on them.",
             "serve": "Show what runs here, and what waits for you, as a live page.",
             "steer": "Send a message to the agent of the run.",
             "pause": "Pause the run after its current stage.",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -75,23 +74,17 @@ def answer(name: str, text: str) -> int:
     and the issue is moved to .cuggino/archive. TEXT `-` reads standard input.
     """
     import sys
-    from datetime import datetime
 
-    from cuggino.config import load_config
-    from cuggino.storage import answer_issue
+    from cuggino_cli.options import commanding
 
     if text == "-":
         text = sys.stdin.buffer.read().decode("utf-8", "replace")
     if not text.strip():
         raise click.UsageError("The answer is empty.")
-    workspace = _workspace()
-    issue = _find(name, workspace)
-    specs = Path(load_config(project_folder()).specs_path)
-    archived = answer_issue(
-        workspace, issue, text, specs=project_folder() / specs, at=datetime.now().astimezone()
-    )
+    issue = _find(name, _workspace())
+    archived, decisions = commanding.answer(project_folder(), issue, text)
     _report("Answered", issue, archived)
-    click.echo(f"The answer is in {specs / 'decisions.md'}")
+    click.echo(f"The answer is in {decisions}")
     return 0
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cuggino.events import EndState, Event, RunResult, WatchEvent
     from cuggino.runs import RecordedRun
     from cuggino.storage import Entry
-
+    from cuggino_cli.screen.controls import Controls
 
 _STARTING = 5.0
 """Seconds in which a process begins its journal."""
@@ -63,7 +63,7 @@ def follow_journal(project: Path, run_id: str | None, output: OutputOptions) -> 
     return ending.exit_code
 
 
-class _Ending:
+class Ending:
     """How a followed run ended, as far as its entries say."""
 
     def __init__(self) -> None:
@@ -122,11 +122,11 @@ def _current(project: Path) -> Path:
     return last_journal(workspace) or Runs(project).path_of()
 
 
-def _print_json(entries: Observable[Entry], output: OutputOptions) -> _Ending:
+def _print_json(entries: Observable[Entry], output: OutputOptions) -> Ending:
     from cuggino import run
     from cuggino.events import is_journal_event
 
-    ending = _Ending()
+    ending = Ending()
 
     def write(entry: Entry) -> None:
         ending.add(entry)
@@ -142,32 +142,17 @@ def _print(
     output: OutputOptions,
     project: Path,
     read: Callable[[], RecordedRun],
-) -> _Ending:
-    from reactivex import operators as ops
-
+) -> Ending:
     from cuggino import run
-    from cuggino.events import is_journal_event
     from cuggino_cli.screen.controls import Controls
     from cuggino_cli.screen.fragments import Fragment
-    from cuggino_cli.screen.recorded import with_recorded_output
     from cuggino_cli.screen.runs import STATES
     from cuggino_cli.screen.summary import summary_fragments
 
     lines = stdout_lines(output)
-    ending = _Ending()
-    events = cast(
-        "Observable[WatchEvent]",
-        entries.pipe(
-            ops.do_action(ending.add),
-            ops.map(_event),
-            ops.filter(lambda event: not is_journal_event(event)),
-        ),
-    )
+    ending = Ending()
     controls = Controls(lines, verbosity=output.verbosity)
-    shown = with_recorded_output(
-        controls, lambda: ending.kind, project=str(project), clock=lambda: ending.at
-    )
-    run(events.pipe(shown))
+    run(printed(entries, controls, project, ending))
     if ending.state is None:
         return ending
     if ending.message and not ending.is_summed_up:
@@ -180,6 +165,31 @@ def _print(
         duration = recorded.totals.duration
         lines.print(summary_fragments(recorded.folded, duration_s=duration, hint=hint))
     return ending
+
+
+def printed(
+    entries: Observable[Entry], controls: Controls, project: Path, ending: Ending | None = None
+) -> Observable[Event]:
+    """Print the events of a run as its command did, then emit them; note how it ended."""
+    from reactivex import operators as ops
+
+    from cuggino.events import is_journal_event
+    from cuggino_cli.screen.recorded import with_recorded_output
+
+    ending = ending or Ending()
+    events = cast(
+        "Observable[WatchEvent]",
+        entries.pipe(
+            ops.do_action(ending.add),
+            ops.map(_event),
+            ops.filter(lambda event: not is_journal_event(event)),
+        ),
+    )
+    return events.pipe(
+        with_recorded_output(
+            controls, lambda: ending.kind, project=str(project), clock=lambda: ending.at
+        )
+    )
 
 
 def _event(entry: Entry) -> Event:

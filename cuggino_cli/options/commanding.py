@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -13,6 +14,7 @@ from cuggino_cli.options.project import project_folder
 
 if TYPE_CHECKING:
     from cuggino.events import ControlEvent, Event
+    from cuggino.storage import Issue
 
 E = TypeVar("E", bound="Event")
 
@@ -44,6 +46,24 @@ def is_pending(command: ControlEvent) -> bool:
     folder = project_folder()
     check_receiver(Workspace(folder), command)
     return command in pending_commands(folder)
+
+
+def answer(project: Path, issue: Issue, text: str) -> tuple[str, Path]:
+    """Answer an issue of a project; return its name in the archive, and the file of the answer.
+
+    Raises:
+        ConfigError: the answer is blank, or the configuration cannot be used.
+        StorageError: the issue is gone, or the answer could not be written.
+    """
+    from datetime import datetime
+
+    from cuggino.config import load_config
+    from cuggino.storage import DECISIONS, Workspace, answer_issue
+
+    specs = Path(load_config(project).specs_path)
+    at = datetime.now().astimezone()
+    archived = answer_issue(Workspace(project), issue, text, specs=project / specs, at=at)
+    return archived, specs / DECISIONS
 
 
 class Sent:

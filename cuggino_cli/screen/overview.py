@@ -56,7 +56,7 @@ def _headline(status: ProjectStatus) -> list[Fragment]:
     label, word = _word(status.activity, is_anything_open=bool(status.waiting))
     facts = [f"process {owner.pid}"] if owner.pid is not None else []
     if owner.since is not None:
-        facts.append(f"since {_when(owner.since, status.at)}")
+        facts.append(f"since {when_text(owner.since, status.at)}")
     what = inert(flat(owner.command or "cuggino"))
     rest = f" ({', '.join(facts)})" if facts else ""
     return [Fragment("heading", f"{what} "), Fragment(label, word), Fragment("plain", rest)]
@@ -112,7 +112,7 @@ def _running(activity: RunState, status: ProjectStatus) -> Iterator[Fact]:
         yield "Says", activity.words
     if (wait := activity.wait) is not None:
         reason = "usage limit" if wait.reason == "quota" else wait.reason
-        yield "Waits for", f"{reason}, until {_when(wait.until, now)}"
+        yield "Waits for", f"{reason}, until {when_text(wait.until, now)}"
     if activity.paused_since is not None:
         yield "Paused", f"for {_ago(activity.paused_since, now)}; `cuggino continue` ends it"
     for text in activity.steering:
@@ -228,7 +228,8 @@ def _quota(activity: RunState, now: datetime) -> Iterator[Fact]:
     """Yield the usage windows of each agent's account."""
     for agent, windows in groupby(activity.windows_at(now), key=lambda one: one.agent):
         texts = (
-            window_text(one) + (f", resets {_when(one.resets_at, now)}" if one.resets_at else "")
+            window_text(one)
+            + (f", resets {when_text(one.resets_at, now)}" if one.resets_at else "")
             for one in windows
         )
         yield "Quota", f"{agent}: {'; '.join(texts)}" if agent else "; ".join(texts)
@@ -271,7 +272,8 @@ def _ago(since: datetime, now: datetime) -> str:
     return format_duration(max((now - since).total_seconds(), 0.0))
 
 
-def _when(at: datetime, now: datetime) -> str:
+def when_text(at: datetime, now: datetime) -> str:
+    """Return the local time, with the date unless it is today."""
     local = at.astimezone()
     is_today = local.date() == now.astimezone().date()
     return f"{local:%H:%M}" if is_today else f"{local:%Y-%m-%d %H:%M}"

@@ -117,7 +117,7 @@ class RunStatus:
         """Return the title of the terminal: state, item, stage and cost."""
         activity = self.activity
         working = f"{len(activity.at_work)} at work" if activity.at_work else "working"
-        words = [activity.state if activity.state != "working" else _role(activity) or working]
+        words = [activity.state if activity.state != "working" else role_text(activity) or working]
         if activity.item:
             words.append(" ".join(filter(None, (_position(activity, "/"), activity.title))))
         if activity.cost_usd is not None:
@@ -172,11 +172,11 @@ def _slot_rows(status: RunStatus, now: datetime, columns: int) -> Iterator[Row]:
         number, name, *others = map(padded, texts, widths)
         head = [Fragment("heading", f"{number} {name}")]
         head += [Fragment("plain", f"{gap}{text}") for text in others if text]
-        end = f"{gap}{_since(item, now)}" if item.wait is None else ""
+        end = f"{gap}{since_text(item, now)}" if item.wait is None else ""
         if columns >= _WIDE:
             end += f"{cost_of(item, digits=2):>10}"
         room = max(columns - 1 - _width(head) - len(gap) - len(end), 0)
-        doing = _doing(status, item, now, short=columns < _SHORT)
+        doing = doing_text(status, item, now, short=columns < _SHORT)
         words = gap + padded(cut(doing, room + 1), room)
         yield [*head, Fragment("tool", words), Fragment("plain", end)]
 
@@ -185,7 +185,7 @@ def _slot_cells(item: RunState, columns: int) -> list[str]:
     """Return slot, name, stage, model and worker, as far as there are columns for them."""
     is_landing = item.place == "landing"
     name = cut(flat(item.title or item.item), columns // (3 if columns < _SHORT else 4))
-    stage = "land" if is_landing else _role(item)
+    stage = "land" if is_landing else role_text(item)
     if item.returns:
         stage = f"{stage} ↩{item.returns}"
     if item.iteration and not is_landing and columns >= _SHORT:
@@ -199,15 +199,16 @@ def _slot_cells(item: RunState, columns: int) -> list[str]:
     return [number, name, stage, cut(words, columns // 6), worker]
 
 
-def _since(item: RunState, now: datetime) -> str:
+def since_text(item: RunState, now: datetime) -> str:
     """Return how long the tool runs, or how long the agent is silent."""
     since = item.tool.since if item.tool is not None else item.last or item.stage_began
     return "" if since is None else format_duration((now - since).total_seconds())
 
 
-def _doing(status: RunStatus, item: RunState, now: datetime, *, short: bool) -> str:
+def doing_text(status: RunStatus, item: RunState, now: datetime, *, short: bool) -> str:
+    """Return the running tool, with `short` its name only; a wait; or `…` for a silent agent."""
     if item.wait is not None:
-        return _waiting(item.wait, now, short=True)
+        return wait_text(item.wait, now, short=True)
     if item.paused_since is not None:
         return "paused"
     if item.tool is None:
@@ -234,7 +235,7 @@ def special_row(activity: RunState, now: datetime, columns: int) -> Row:
             text = f" since {since.astimezone():%H:%M}" + ("" if short else " · nothing runs")
             return [Fragment("caution", "PAUSED"), Fragment("plain", text)]
         case "waiting" if activity.wait is not None:
-            return [Fragment("warning", _waiting(activity.wait, now, short=short))]
+            return [Fragment("warning", wait_text(activity.wait, now, short=short))]
         case "waiting":
             calls = "; ".join(activity.calls) or "`cuggino issues` lists the spec issues"
             return [Fragment("warning", f"⏳ Waiting for you: {calls}")]
@@ -252,7 +253,8 @@ def _call(activity: RunState) -> Row:
     return []
 
 
-def _waiting(wait: Wait, now: datetime, *, short: bool) -> str:
+def wait_text(wait: Wait, now: datetime, *, short: bool) -> str:
+    """Return what is waited for, and until when."""
     left = max((wait.until - now).total_seconds(), 0.0)
     at = f"{wait.until.astimezone():%H:%M}"
     if wait.reason == "quota":
@@ -290,7 +292,7 @@ def _place(activity: RunState, columns: int) -> Row:
         [lap, lap.rpartition(" ")[2], ""],
         [goals, ""],
         _task(activity),
-        [_role(activity)],
+        [role_text(activity)],
         [" ".join(model), model[-1], ""] if model else [""],
     ]
     steps = [0] * len(parts)
@@ -330,7 +332,8 @@ def _task(activity: RunState) -> list[str]:
     ]
 
 
-def _role(activity: RunState) -> str:
+def role_text(activity: RunState) -> str:
+    """Return the stage, as a verb."""
     return flat(_ROLES.get(activity.role, activity.role))
 
 

@@ -38,7 +38,15 @@ from cuggino.operators.supervision import Ledger, is_transient
 from cuggino.prompts import prompt_version
 from cuggino.runs import DIGESTED, DigestFold
 from cuggino.stages import Services, choose_sandbox, lane, orphans_gone, supervision_of
-from cuggino.storage import Journal, JournalFile, LockOwner, Session, Workspace, new_run_id
+from cuggino.storage import (
+    Journal,
+    JournalFile,
+    LockOwner,
+    Session,
+    Workspace,
+    new_run_id,
+    remember_project,
+)
 
 MakeStory: TypeAlias = Callable[[Run], Story | Flow[Story]]
 """Makes the story of a run; a flow may ask stages that are not journaled."""
@@ -246,6 +254,7 @@ def _obeyed(run: Run, story: Story) -> Iterator[None]:
     folder = run.services.control_folder
     if folder is not None:
         folder.prepare()
+        remember_project(run.services.workspace.root)
         if run.resumed is None:
             folder.clear()
     try:

@@ -1,0 +1,1 @@
+"""`cuggino top`: the rows, what the keys do, and the screen."""
