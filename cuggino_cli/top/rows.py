@@ -249,7 +249,7 @@ def _cells(subject: Subject, now: datetime, *, short: bool) -> _Cells:
             return _last(name, title, subject.status.last, now)
         case "question":
             stage = "asks you" if subject.note == "spec-issue" else "finding"
-            return _Cells(name, f"? {title}", "caution", stage, "Enter shows it, a answers it")
+            return _Cells(name, f"? {title}", "caution", stage, "a answers it")
         case "parked":
             return _Cells(name, f"! {title}", "caution", "parked", flat(subject.note))
         case _:

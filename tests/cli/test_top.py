@@ -1,0 +1,216 @@
+"""`cuggino top`: a run in a separate process, seen and commanded on a pseudo-terminal."""
+
+from __future__ import annotations
+
+import codecs
+import fcntl
+import os
+import pty
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cuggino.events import PauseAsked, SteerAsked, StopAsked
+from cuggino_cli.main import main
+from tests.cli.commanded import Commanded
+from tests.git_project import isolate_git
+from tests.limits import LIMIT
+from tests.screen.screen import Screen
+
+FOCUS = ("run", "--quiet", "--focus", "the page")
+
+
+class Top:
+    """The command on a pseudo-terminal, and a person at it."""
+
+    def __init__(self, folder: Path, *args: str, columns: int = 80) -> None:
+        self._ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 20, columns, 0, 0))
+        self.before = termios.tcgetattr(theirs)
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "cuggino_cli", "top", *args],
+            cwd=folder,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            env={**os.environ, "TERM": "xterm", "NO_COLOR": "1"},
+        )
+        self._theirs = theirs
+        self._screen = Screen(columns)
+        self._changed = threading.Condition()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        while True:
+            try:
+                data = os.read(self._ours, 65536)
+            except OSError:
+                return
+            with self._changed:
+                self._screen.write(decoder.decode(data).replace("\r\n", "\n"))
+                self._changed.notify_all()
+
+    def seen(self) -> str:
+        return "\n".join(text.rstrip() for text in self._screen.visible())
+
+    def sees(self, *texts: str) -> None:
+        """Wait until all of the texts are on the screen."""
+        ends = time.monotonic() + LIMIT
+        with self._changed:
+            while not all(text in self.seen() for text in texts):
+                self._changed.wait(0.1)
+                assert time.monotonic() < ends, self.seen()
+
+    def type(self, keys: str) -> None:
+        os.write(self._ours, keys.encode())
+
+    def ends(self) -> int:
+        """Return the exit code; the terminal is as before."""
+        code = self.process.wait(LIMIT)
+        assert self.before == termios.tcgetattr(self._theirs)
+        return code
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        os.close(self._theirs)
+        self._reader.join(LIMIT)
+        os.close(self._ours)
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The projects that are known are those of the test."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path / "state" / "cuggino"
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Commanded]:
+    isolate_git(monkeypatch, tmp_path)
+    commanded = Commanded(tmp_path)
+    yield commanded
+    commanded.close()
+
+
+@pytest.fixture
+def top(run: Commanded, tmp_path: Path) -> Iterator[Top]:
+    """The screen in a folder that is no project, while the run plans."""
+    run.start(*FOCUS)
+    run.at("planning")
+    (tmp_path / "elsewhere").mkdir()
+    top = Top(tmp_path / "elsewhere")
+    top.sees("PROJECT", "project", "the page", "1/", "plan", "▶ Bash")
+    yield top
+    top.close()
+
+
+def test_a_run_is_found_from_anywhere(run: Commanded, tmp_path: Path) -> None:
+    """A run makes its project known: while it works and after its end it has a row."""
+    run.start(*FOCUS)
+    run.at("planning")
+    code, said = run.tell("top", "--once")
+    assert 0 == code
+    assert "the page" in said and "plan" in said
+    run.let("planning", "implementing", "reviewing")
+    assert 0 == run.ends()[0]
+    code, said = run.tell("top", "--once", "--color", "never")
+    assert 3 == code
+    assert ["PROJECT", "project", "Nothing"] == [line.split()[0] for line in said.splitlines()]
+
+
+def test_nothing_is_known(project: Path, state: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a project there is one sentence on what to do next, and nothing is written."""
+    assert 3 == main(["top", "--once"])
+    assert capsys.readouterr().out.startswith("No project has run here yet. Begin in one: ")
+    assert not state.exists()
+
+
+def test_a_named_folder(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A folder can be named that has had no run."""
+    assert 3 == main(["top", "--once", str(project)])
+    assert "no run yet" in capsys.readouterr().out
+    assert not (project / ".cuggino").exists()
+
+
+def test_no_terminal(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a terminal it is one sentence and exit code 2."""
+    assert 2 == main(["top"])
+    assert [
+        "cuggino: `cuggino top` needs a terminal that can move its cursor",
+        "  `cuggino top --once` prints the rows and exits",
+    ] == capsys.readouterr().err.splitlines()
+
+
+def test_keys_reach_the_run(run: Commanded, top: Top) -> None:
+    """A run is looked in, steered, paused and stopped; leaving the screen does not end it."""
+    top.type("\r")
+    top.sees("[Planning] Starting...", "▶ Bash: touch", "q back")
+    top.type("sUse the form")
+    top.sees("steer (Enter sends, Esc cancels): Use the form")
+    top.type("\r")
+    run.has("SteerAsked")
+    assert SteerAsked(text="Use the form") in run.events()
+    top.sees("[Control] Message: Use the form")
+    top.type("q")
+    top.sees("PROJECT")
+    top.type("p")
+    run.has("PauseAsked")
+    assert PauseAsked() in run.events()
+    top.sees("pausing")
+    top.type("p")
+    run.has("ContinueAsked")
+    top.type("x")
+    top.sees("Stop `cuggino run` in project after this stage? y/n")
+    top.type("y")
+    run.has("StopAsked")
+    assert StopAsked() in run.events()
+    top.sees("stopping")
+    top.type("q")
+    assert 0 == top.ends()
+    run.let("planning")
+    assert 130 == run.ends()[0]
+
+
+def test_a_question_is_read_and_answered(run: Commanded, top: Top) -> None:
+    """A question appears by itself; its answer is in the specifications."""
+    folder = run.workspace.spec_issues
+    folder.mkdir(exist_ok=True)
+    (folder / "i.md").write_text("PDF or HTML?\n\nBoth are named.\n")
+    top.sees("? PDF or HTML?", "asks you", "1 waits for you")
+    top.type("j\r")
+    top.sees("Both are named.")
+    top.type("aPDF only\r")
+    top.sees("Answered")
+    assert (run.folder / ".specs" / "decisions.md").read_text().endswith("\nPDF only\n")
+    assert [] == run.workspace.issues()
+    top.type("\x1b")
+    top.sees("1 at work", "PROJECT")
+    assert "waits for you" not in top.seen()
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["SIGINT", "SIGTERM"]
+)
+def test_signals(top: Top, number: signal.Signals, code: int) -> None:
+    """A signal ends the screen and gives the terminal back."""
+    top.process.send_signal(number)
+    assert code == top.ends()
+
+
+def test_ctrl_c_leaves(run: Commanded, top: Top) -> None:
+    """Ctrl-C ends the screen and not the run."""
+    top.type("\x03")
+    assert 130 == top.ends()
+    assert run.process is not None and run.process.poll() is None
