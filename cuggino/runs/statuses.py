@@ -13,8 +13,8 @@ from reactivex.disposable import CompositeDisposable, Disposable, SerialDisposab
 from cuggino.errors import StorageError
 from cuggino.folders import folder_changes
 from cuggino.operators.scheduler import lane_of
-from cuggino.runs.state import RunState
 from cuggino.runs.following import PERIOD
+from cuggino.runs.state import RunState
 from cuggino.runs.status import ProjectStatus, project_status, read_run
 from cuggino.storage import Workspace
 from cuggino.storage.journal import Entry, JournalTail

@@ -27,21 +27,16 @@ _PIPE = 120
         see=("status", "follow", "serve", "help control"),
     ),
 )
-@click.argument(
-    "folders",
-    metavar="[FOLDER]...",
-    nargs=-1,
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-)
+@click.argument("folders", metavar="[FOLDER]...", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--once", is_flag=True, help="Print the rows once and exit.")
 @color_option
 def command(folders: tuple[Path, ...], once: bool, color: ColorMode) -> int:
-    """Show all runs of this machine on one screen; look in, steer, answer, pause and stop.
+    """Show all runs of this machine on one screen, and act on them.
 
     FOLDER is a project; the default is every project that has had a run on this machine or is on a
     live page. Each run, and each item of a watch with slots, has a row, and so has each question
-    that waits for you. The screen follows the journals, so that no run is slowed. Leaving it stops
-    nothing. See `cuggino help control` for the keys.
+    that waits for you. Keys look in, steer, answer, pause and stop. The screen follows the journals
+    and slows no run; leaving it stops nothing. See `cuggino help control` for the keys.
     """
     import os
     import sys
@@ -51,6 +46,10 @@ def command(folders: tuple[Path, ...], once: bool, color: ColorMode) -> int:
     from cuggino.storage import known_projects
     from cuggino_cli.screen import console
     from cuggino_cli.screen.terminal import choose_color, choose_live
+
+    for folder in folders:
+        if not folder.is_dir():
+            raise ConfigError(f"{folder} is not a folder", hint="name the folder of a project")
 
     def projects() -> list[Path]:
         return list(folders) or known_projects()

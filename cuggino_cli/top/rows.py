@@ -298,7 +298,9 @@ def _calls(subject: Subject, state: RunState) -> str:
 
 
 def _doing(subject: Subject, state: RunState, now: datetime) -> str:
-    """Return the running tool with its time, or how long the agent is silent."""
+    """Return the running tool with its time, or how long the agent is silent; "" of many agents."""
+    if state.at_work:
+        return ""
     status = RunStatus(activity=state, project=str(subject.key.project))
     since = since_text(state, now)
     return f"{since} {doing_text(status, state, now, short=False)}" if since else ""

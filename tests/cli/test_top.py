@@ -63,11 +63,11 @@ class Top:
     def seen(self) -> str:
         return "\n".join(text.rstrip() for text in self._screen.visible())
 
-    def sees(self, *texts: str) -> None:
-        """Wait until all of the texts are on the screen."""
+    def sees(self, *texts: str, without: str = "\0") -> None:
+        """Wait until all of the texts are on the screen, and one is not."""
         ends = time.monotonic() + LIMIT
         with self._changed:
-            while not all(text in self.seen() for text in texts):
+            while not all(text in self.seen() for text in texts) or without in self.seen():
                 self._changed.wait(0.1)
                 assert time.monotonic() < ends, self.seen()
 
@@ -144,6 +144,12 @@ def test_a_named_folder(project: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert not (project / ".cuggino").exists()
 
 
+def test_a_folder_that_is_missing(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A folder that is none is one sentence and exit code 2."""
+    assert 2 == main(["top", "--once", "shop"])
+    assert capsys.readouterr().err.startswith("cuggino: shop is not a folder")
+
+
 def test_no_terminal(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Without a terminal it is one sentence and exit code 2."""
     assert 2 == main(["top"])
@@ -196,8 +202,7 @@ def test_a_question_is_read_and_answered(run: Commanded, top: Top) -> None:
     assert (run.folder / ".specs" / "decisions.md").read_text().endswith("\nPDF only\n")
     assert [] == run.workspace.issues()
     top.type("\x1b")
-    top.sees("1 at work", "PROJECT")
-    assert "waits for you" not in top.seen()
+    top.sees("1 at work", "PROJECT", without="waits for you")
 
 
 @pytest.mark.parametrize(

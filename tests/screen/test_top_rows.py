@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cuggino import events as ev
-from cuggino.runs import Activity, LastRun, ProjectStatus, Waiting
+from cuggino.runs import LastRun, ProjectStatus, RunState, Waiting
 from cuggino.storage import LockOwner
 from cuggino_cli.screen.columns import width
 from cuggino_cli.screen.fragments import paint
@@ -38,7 +38,7 @@ def run_of(
             "options": {"slots": slots},
         }
     )
-    state = Activity()
+    state = RunState()
     for event in (started, *events):
         state = state.add(event, at=AT)
     return ProjectStatus(
@@ -58,7 +58,7 @@ def ended(name: str, *, message: str = "", resume: str | None = None) -> Project
         state="failed",
         at=AT,
         started=started,
-        activity=Activity().add(started, at=AT),
+        activity=RunState().add(started, at=AT),
         message=message,
         resume=resume,
     )
@@ -151,6 +151,11 @@ def test_no_control_characters() -> None:
         (run_of("a", ev.WatchBacklogWaiting()), "waits for work", ""),
         (run_of("a", *ASKED, kind="watch", waiting=[ISSUE]), "waits for you", "Answer: PDF?"),
         (run_of("a", *ASKED, kind="watch"), "resumes soon", ""),
+        (
+            run_of("a", *item(1, "Login"), ev.StopAsked(), kind="watch", slots=2),
+            "stopping  ",
+            "",
+        ),
         (ended("a", message="the check failed"), "failed", "the check failed"),
         (ended("a", resume="cuggino run --resume 1"), "failed", "resume it: cuggino run"),
         (ProjectStatus(folder=Path("/a"), at=AT, problem="no access"), "no run yet", "no access"),
