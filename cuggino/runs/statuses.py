@@ -148,6 +148,6 @@ class _Fold:
                     return self.read()
                 for entry in entries:
                     if entry.seq > last.seq:  # else it was there at the first reading
-                        state, last = state.add(entry.event, at=entry.at), entry
+                        state, last = state.add(entry.event, at=entry.at, stage=entry.stage), entry
         self._run = state, first, last
         return self._run

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 from cuggino.events import shown_state
-from cuggino.runs import RunState, LastRun, ProjectStatus, cost_of, money
+from cuggino.runs import LastRun, ProjectStatus, RunState, cost_of, money
 from cuggino.runs.words import format_duration
 from cuggino_cli.screen.columns import cut, padded, width
 from cuggino_cli.screen.fragments import Fragment, Label
