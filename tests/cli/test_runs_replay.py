@@ -65,7 +65,7 @@ def test_replay_of_a_resumed_run(project: Path, capsys: pytest.CaptureFixture[st
     rest += [(505, "implementing#2", done) for _, stage, done in SAID if done.tag == "Progress"]
     record(project, ONE, *SAID, *rest, (510, None, ev.RunEnded(state="budget")))
     out = output_of(capsys, "runs", "replay", "0193", "--quiet")
-    summary = out[out.index("[Summary] Failed") :]
+    summary = out[out.index("[Summary] Budget spent") :]
     for line in (
         "Iterations 1",
         "Tasks      1",
